@@ -362,7 +362,7 @@ enum Part {
         /// The number.
         number: u128,
     },
-    /// Whole bytes.
+    /// Byte-aligned.
     Bytes {
         /// Offset in bits.
         offset: u32,

@@ -34,7 +34,7 @@ pub enum BtfError {
     #[error("BTF strings do not begin and end with a zero byte")]
     Strings,
     /// A name is out of bounds or not UTF-8.
-    #[error("BTF type {ty} has a name at string offset {name:#x} that is no text")]
+    #[error("BTF type {ty} has a name at string offset {name:#x} that is not valid UTF-8")]
     NameOutOfRange {
         /// The type.
         ty: TypeId,
@@ -74,7 +74,7 @@ pub enum BtfError {
         last: TypeId,
     },
     /// The type does not exist.
-    #[error("there is no BTF type {0}")]
+    #[error("no BTF type {0}")]
     NoType(TypeId),
     /// Types with cyclic references, or nested too deep.
     #[error("BTF type {0} is nested too deep")]
@@ -201,7 +201,7 @@ pub enum ValueProblem {
         found: usize,
     },
     /// A type without values.
-    #[error("`{0}` holds no value")]
+    #[error("`{0}` has no values")]
     NoValue(String),
 }
 

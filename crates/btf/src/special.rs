@@ -40,14 +40,14 @@ macro_rules! special_kinds {
 }
 
 special_kinds! {
-    SpinLock = "bpf_spin_lock", 4, 4, true, "A lock that programs take and give back.";
-    ResilientSpinLock = "bpf_res_spin_lock", 4, 4, true, "A lock that may be refused.";
+    SpinLock = "bpf_spin_lock", 4, 4, true, "A spin lock.";
+    ResilientSpinLock = "bpf_res_spin_lock", 4, 4, true, "A spin lock whose acquisition may fail.";
     Timer = "bpf_timer", 16, 8, true, "A timer.";
-    Workqueue = "bpf_wq", 16, 8, true, "Work to be done later.";
-    TaskWork = "bpf_task_work", 8, 8, true, "Work to be done by a task.";
-    ListHead = "bpf_list_head", 16, 8, false, "A list of objects.";
-    TreeRoot = "bpf_rb_root", 16, 8, false, "A tree of objects.";
-    Refcount = "bpf_refcount", 4, 4, true, "A count of references.";
+    Workqueue = "bpf_wq", 16, 8, true, "A work item that runs later.";
+    TaskWork = "bpf_task_work", 8, 8, true, "A work item that runs in the context of a task.";
+    ListHead = "bpf_list_head", 16, 8, false, "The head of a list of objects.";
+    TreeRoot = "bpf_rb_root", 16, 8, false, "The root of a red-black tree of objects.";
+    Refcount = "bpf_refcount", 4, 4, true, "A reference count.";
 }
 
 impl fmt::Display for SpecialKind {

@@ -39,9 +39,9 @@ pub(crate) enum Command {
     /// Select the packets of a capture that match tcpdump's expressions, or a classic BPF program.
     #[command(after_help = commands::filter::EXAMPLES)]
     Filter(Box<FilterArgs>),
-    /// Show which program runs after which, why, and what each one does.
+    /// Show the order of a chain's programs, its reasons, and the verdicts of each program.
     Chain(ChainArgs),
-    /// Show what is in an object and what it would need.
+    /// Show the programs and maps of an object, and the features that it needs.
     #[command(after_help = commands::inspect::EXAMPLES)]
     Inspect(InspectArgs),
     /// Prove that programs are safe, or show why they are not.
@@ -87,11 +87,11 @@ pub(crate) enum ChainCommand {
     Show(ShowArgs),
     /// Show the order of the programs and the reason for each place.
     Explain(ExplainArgs),
-    /// Run a capture, and show what each program returned, and how long it took.
+    /// Run a capture, and show the verdicts and the mean time of each program.
     Status(Box<RunArgs>),
-    /// Run a capture, and show what each program did to certain packets.
+    /// Run a capture, and show the effect of each program on selected packets.
     Trace(Box<RunArgs>),
-    /// Show what would change if one chain were put in the place of another; everything is loaded and verified.
+    /// Show the differences between two chains; everything is loaded and verified.
     Diff(DiffArgs),
 }
 

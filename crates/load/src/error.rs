@@ -27,7 +27,7 @@ pub enum LoadError {
         order: &'static str,
     },
     /// A name in the ELF string tables that is not UTF-8, or exceeds the maximum length.
-    #[error("the name of {what} {index} is not a text of at most 1024 bytes")]
+    #[error("the name of {what} {index} is not UTF-8 text of at most 1024 bytes")]
     Name {
         /// Section or symbol.
         what: &'static str,
@@ -43,7 +43,7 @@ pub enum LoadError {
         source: BtfError,
     },
     /// A file without types where they are required.
-    #[error("it has no types (section .BTF)")]
+    #[error("it has no BTF (section .BTF)")]
     NoTypes,
     /// A function symbol that is out of its section's bounds or not at an instruction.
     #[error(
@@ -96,7 +96,7 @@ pub enum LoadError {
         opcode: u8,
     },
     /// A relocation that is out of its section's bounds, not at an instruction, or against a nonexistent symbol.
-    #[error("section {section}: relocation at {offset:#x} against symbol {symbol} leads nowhere")]
+    #[error("section {section}: relocation at {offset:#x} against symbol {symbol} has no valid target")]
     RelocationNowhere {
         /// The section.
         section: String,
@@ -152,7 +152,7 @@ pub enum LoadError {
         problem: &'static str,
     },
     /// A `.maps` section without the types that describe it.
-    #[error("section .maps needs types (section .BTF); compile with `-g`")]
+    #[error("section .maps needs BTF (section .BTF); compile with `-g`")]
     MapsWithoutTypes,
     /// A map with an invalid definition.
     #[error("map {map}: {problem}")]
@@ -163,7 +163,7 @@ pub enum LoadError {
         problem: MapProblem,
     },
     /// A legacy `maps` section whose size does not fit its number of maps.
-    #[error("section maps: {size} bytes do not hold {count} definitions")]
+    #[error("section maps: {size} bytes cannot contain {count} definitions")]
     LegacyMaps {
         /// Size of the section in bytes.
         size: u64,
@@ -171,7 +171,7 @@ pub enum LoadError {
         count: usize,
     },
     /// A data section larger than the maximum size of a map value.
-    #[error("section {section}: {size} bytes are more than a map value can have")]
+    #[error("section {section}: {size} bytes exceed the maximum size of a map value")]
     DataTooLarge {
         /// The section.
         section: String,
@@ -225,13 +225,13 @@ pub enum CoreProblem {
         second: u64,
     },
     /// Candidates in the target types give different values.
-    #[error("candidates in the target's types give different answers")]
+    #[error("candidates in the target's types give different results")]
     Ambiguity,
     /// A relocation kind that is invalid for an array element.
-    #[error("it is about an element of an array")]
+    #[error("it refers to an array element")]
     Element,
     /// A value that does not fit the instruction, or a field that no single load can cover.
-    #[error("the answer is out of range")]
+    #[error("the result is out of range")]
     OutOfRange,
     /// A field whose size a load or store cannot be adapted to.
     #[error("a load or store of {old} bytes cannot become one of {new}")]

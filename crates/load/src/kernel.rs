@@ -53,7 +53,7 @@ pub struct KernelVersion(u32);
 
 /// A text that does not begin with a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a version of Linux is like 6.12 or 6.1.55")]
+#[error("expected a Linux version such as 6.12 or 6.1.55")]
 pub struct NoKernelVersion;
 
 impl KernelVersion {
@@ -128,7 +128,9 @@ pub type Config = BTreeMap<String, ConfigValue>;
 
 /// A malformed line of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: `{text}` is not as CONFIG_NAME=VALUE, with y, m, n, a number or a text in quotes")]
+#[error(
+    "line {line}: `{text}` is not of the form CONFIG_NAME=VALUE, with value y, m, n, a number or a quoted string"
+)]
 pub struct ConfigError {
     /// Line number, from 1.
     pub line: usize,

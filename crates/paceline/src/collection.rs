@@ -25,7 +25,7 @@ pub struct LoadOptions {
     pub limits: Limits,
     /// Maximum number of instructions that a program may run for one packet, on engines that count them.
     pub budget: u64,
-    /// Engine of verified programs. Unverified ones run on the plain interpreter.
+    /// Engine of verified programs; unverified ones run on the plain interpreter.
     pub engine: Engine,
 }
 
@@ -103,7 +103,7 @@ impl Object {
     /// program arrays come with the first program that uses the array.
     ///
     /// A map that cannot be made is missing from the collection, with the programs that name it
-    /// ([`Collection::missing`]); [`Collection::program`] says so for these, and has the others.
+    /// ([`Collection::missing`]); [`Collection::program`] fails for these, and returns the others.
     ///
     /// # Errors
     /// [`SetupError`] names a map that no kernel would make and no program names, also none that was skipped; one of a kind that only
@@ -112,7 +112,7 @@ impl Object {
         self.load_with(options, |_| None)
     }
 
-    /// The same with maps that are there already in the place of the object's own.
+    /// Like [`Object::load`](crate::Object::load), with existing maps in place of the object's own.
     pub(crate) fn load_with(
         &self,
         options: &LoadOptions,
@@ -130,7 +130,7 @@ impl Object {
             };
             maps.0.push(map);
         }
-        // Maps of maps come last: what they hold may be missing.
+        // Maps of maps come last: their inner maps may be missing.
         own.sort_by_key(|(_, spec)| spec.inner.is_some());
         own.into_iter().for_each(|(index, spec)| maps.fill(index, spec));
         self.collected(options, maps)
@@ -139,7 +139,7 @@ impl Object {
     /// The programs that a name stands for: the one of that name, or all of them.
     ///
     /// # Errors
-    /// [`NoProgram`] says why there is none.
+    /// [`NoProgram`] if the object has no such program.
     pub fn programs_named(&self, name: Option<&str>) -> Result<Vec<&ProgramSpec>, NoProgram> {
         let Some(name) = name else {
             let all: Vec<_> = self.programs().iter().collect();
@@ -177,7 +177,7 @@ impl Object {
             })
         };
         let missing: Vec<_> = maps.0.iter().enumerate().filter_map(missing).collect();
-        // Programs of other types may name it: nobody looked at those.
+        // Programs of other types may refer to it: they are not checked.
         let named = |missing: &MissingMap| {
             !missing.programs.is_empty() || !self.skipped().is_empty() || self.is_held(&missing.name)
         };

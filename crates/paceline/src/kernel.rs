@@ -11,7 +11,7 @@ pub use paceline_load::{Config, ConfigError, ConfigValue, KernelVersion, Needs, 
 /// The types of the running kernel.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// Most bytes that a configuration may have: a hundred times what kernels have.
+/// Maximum size of a configuration in bytes: a hundred times the size of real ones.
 const MAX_CONFIG: u64 = 32 << 20;
 
 /// Why a file is not what it should be.
@@ -28,7 +28,7 @@ pub enum KernelFileError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// It is longer than any configuration.
-    #[error("more than {MAX_CONFIG} bytes are no configuration of a kernel")]
+    #[error("a kernel configuration has at most {MAX_CONFIG} bytes")]
     TooLong,
 }
 

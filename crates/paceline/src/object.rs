@@ -23,7 +23,7 @@ pub enum OpenError {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// What is in it is no object that Paceline understands.
+    /// Invalid object.
     #[error(transparent)]
     Parse(#[from] paceline_load::LoadError),
 }

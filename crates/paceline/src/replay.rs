@@ -10,7 +10,7 @@ use paceline_vm::{BurstFault, Chain, Fault, Host, Program, Target};
 use crate::ChainWorker;
 use crate::spread::cpu_of;
 
-/// What was counted.
+/// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Packets that got a verdict.
@@ -19,7 +19,7 @@ pub struct Tally {
     pub bytes: u64,
     /// Packets per verdict, in the order of [`Verdict::ALL`].
     pub verdicts: [u64; 5],
-    /// Packets whose program returned a value that is no verdict; they count as aborted too.
+    /// Packets whose program returned an invalid verdict; they count as aborted too.
     pub unknown: u64,
 }
 
@@ -59,7 +59,7 @@ impl<W: Write> Default for Outputs<W> {
 pub struct ReplayOptions {
     /// Stop after this many packets.
     pub count: Option<u64>,
-    /// Index of the interface that all packets come in on, whatever the capture says.
+    /// Index of the ingress interface of all packets, instead of the capture's.
     pub ingress: Option<u32>,
     /// Receive queue of that interface.
     pub queue: u16,
@@ -113,21 +113,21 @@ pub enum ReplayError {
     /// The capture cannot be read further.
     #[error(transparent)]
     Read(ReadError),
-    /// A packet made the program do what it may not.
+    /// A packet caused an invalid access of the program.
     #[error("packet {packet}: {fault}")]
     Fault {
         /// Number of the packet in the capture, from 1.
         packet: u64,
-        /// What happened.
+        /// The invalid access.
         #[source]
         fault: Fault,
     },
-    /// What a timer called did what it may not.
+    /// A timer callback made an invalid access.
     #[error("timer after packet {packet}: {fault}")]
     Timer {
         /// Number of the last packet that came before, from 1.
         packet: u64,
-        /// What happened.
+        /// The invalid access.
         #[source]
         fault: Fault,
     },
@@ -139,12 +139,12 @@ pub enum ReplayError {
     WriteDropped(WriteError),
 }
 
-/// What runs the packets of a capture, a burst at a time.
+/// Runs the packets of a capture, a burst at a time.
 pub trait Runner {
     /// Runs the packets of a burst, in order; each frame gets its verdict.
     ///
     /// # Errors
-    /// A packet made a program do what it may not.
+    /// A packet caused an invalid access of a program.
     fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault>;
 }
 
@@ -195,7 +195,7 @@ pub fn replay<R: Read, W: Write>(
             Err(error) => break Err(error),
         }
     };
-    // The error that stopped the run says more than one from closing what it left.
+    // The error that stopped the run takes precedence over an error from closing the output.
     let finished = finish(outputs, reader);
     (tally, run.and(finished))
 }

@@ -10,7 +10,7 @@ use paceline_spec::{MapFlags, MapSpec, Pinning};
 
 use crate::{Collection, LoadOptions, Object, SetupError};
 
-/// What two maps of one name do not have in common.
+/// Difference between two maps of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Difference {

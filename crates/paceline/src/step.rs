@@ -1,4 +1,4 @@
-//! Chains program by program: what each one did to a packet, and how long it took.
+//! Single-stepping of chains: effect and time of each program.
 
 use std::time::{Duration, Instant};
 
@@ -11,9 +11,9 @@ use paceline_vm::{Fault, Host, Program};
 pub struct Step {
     /// The program.
     pub node: Node,
-    /// What it returned.
+    /// Return value.
     pub code: u32,
-    /// What follows.
+    /// Successor.
     pub next: Next,
     /// How long it took, with the reading of a clock.
     pub time: Duration,
@@ -23,7 +23,7 @@ pub struct Step {
 /// about to run, and `after` when it has. Verdict and frame are the same; it takes longer.
 ///
 /// # Errors
-/// The packet made a program do what it may not.
+/// The packet caused an invalid access of a program.
 ///
 /// # Panics
 /// If the graph has more nodes than there are programs.
@@ -78,7 +78,7 @@ impl Packet {
     }
 }
 
-/// What a program did to a packet.
+/// Effect of a program on a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceStep {
     /// Which program, what it returned, and what follows.
@@ -128,7 +128,7 @@ impl TraceStep {
 pub struct Trace {
     /// The programs that ran.
     pub steps: Vec<TraceStep>,
-    /// What became of the packet.
+    /// Final verdict.
     pub verdict: Verdict,
 }
 
@@ -140,10 +140,10 @@ impl Trace {
     }
 }
 
-/// Runs a chain over one packet as [`step`] does, and keeps what each program did.
+/// Runs a chain over one packet as [`step`] does, and records the effect of each program.
 ///
 /// # Errors
-/// The packet made a program do what it may not.
+/// The packet caused an invalid access of a program.
 ///
 /// # Panics
 /// If the graph has more nodes than there are programs.

@@ -1,4 +1,4 @@
-//! The verifier: what it proves of a program, why it refuses one, and what it does on the way.
+//! The verifier: facts, refusals and observers.
 //!
 //! [`Object::verify`](crate::Object::verify) is the usual way to it. A [`Refusal`] names the guilty instruction, the [`Cause`] and the
 //! branches that lead there; an [`Observer`] sees the [`state`] before each instruction.
@@ -9,7 +9,7 @@ pub use paceline_verifier::{
     StackFact, Stats, Verified, verify, verify_observed,
 };
 
-/// What the verifier knows of registers and stack before an instruction.
+/// Abstract state of registers and stack before an instruction.
 pub mod state {
     pub use paceline_verifier::domain::{Bounds, Number, Scalar as AbstractNumber, Tnum};
     pub use paceline_verifier::state::{

@@ -23,7 +23,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Whether the program needs what Paceline does not have, and may well be safe.
+    /// Whether the program needs an unsupported feature, and may be safe.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         matches!(
@@ -46,7 +46,7 @@ impl Object {
     /// Proves that a program of this object is safe, with the object's maps and types as they are now.
     ///
     /// # Errors
-    /// Why it is not, or what of it is not supported.
+    /// The refusal, or the unsupported feature.
     pub fn verify(&self, program: &ProgramSpec) -> Result<Verified, Refused> {
         let options = Options::default();
         verify(program, self.maps(), self.btf(), &options).map_err(|refusal| Refused {
@@ -56,10 +56,10 @@ impl Object {
         })
     }
 
-    /// The same, with somebody who is told what the verifier does.
+    /// Like `verify`, with an observer of the walk.
     ///
     /// # Errors
-    /// Why it is not, or what of it is not supported.
+    /// The refusal, or the unsupported feature.
     pub fn verify_observed(
         &self,
         program: &ProgramSpec,
@@ -93,7 +93,7 @@ impl VerifiedProgram {
         self.time
     }
 
-    /// What was proven.
+    /// The verified program with its facts.
     #[must_use]
     pub fn verified(&self) -> &Arc<Verified> {
         &self.verified

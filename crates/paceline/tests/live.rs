@@ -231,7 +231,7 @@ fn workers_count_and_time_what_ran() {
     }
 }
 
-/// What programs did that have left the chain is not kept, also if a worker tells it later; nor what they did before they came back.
+/// Counts of removed programs are discarded, even if a worker publishes them later or the program is added again.
 #[test]
 fn counts_go_with_their_program() {
     let (a, b) = (returning("x", Verdict::Pass), returning("x", Verdict::Pass));
@@ -350,7 +350,7 @@ fn a_pinned_map_of_another_shape_is_refused() {
     }
 }
 
-/// What creation adds to a map is no difference to what an object says.
+/// Members that map creation adds do not count as a difference from the object's specification.
 #[test]
 fn what_creation_adds_is_no_other_shape() {
     let options = LoadOptions::default();

@@ -13,7 +13,7 @@ fn load(engine: Engine) -> Collection {
     object().load(&LoadOptions::default().engine(engine)).expect("its maps can be made")
 }
 
-/// What becomes of a UDP datagram to port 0, which `udp` drops, and nobody else.
+/// Verdict of a UDP datagram to port 0, which only `udp` drops.
 fn verdict(program: &Program) -> Verdict {
     let mut packet = [0; 60];
     packet[12..14].copy_from_slice(&[8, 0]);

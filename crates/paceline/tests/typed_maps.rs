@@ -97,7 +97,7 @@ fn what_does_not_fit_is_named() {
         error(flow.clone(), json!({"low": 8})),
         "map rules, value: .low: 8 does not fit into `__u32` (0 to 7)"
     );
-    assert_eq!(error(flow.clone(), json!(null)), "map rules, value: null is no value");
+    assert_eq!(error(flow.clone(), json!(null)), "map rules, value: null is not a value");
     assert_eq!(
         error(flow.clone(), json!({"action": "DENI"})),
         "map rules, value: .action: `DENI` is not a value of `enum action`; did you mean `DENY`?"

@@ -135,7 +135,7 @@ pub struct Comparison {
     /// Whether the kernel only loads the program: it has no test run for programs of device and CPU maps, and none of
     /// filters with the packets of XDP. Our engines are then compared with the plain interpreter.
     pub only_loaded: bool,
-    /// What the kernel loaded without its types, and the reason.
+    /// Maps and programs that the kernel loaded without BTF, with the reason.
     pub untyped: Vec<String>,
     /// The differences, at most [`MOST_DIFFERENCES`].
     pub differences: Vec<String>,

@@ -1,4 +1,4 @@
-//! Control flow: the rules that need no values, and which registers matter where.
+//! Control flow: the checks that need no abstract values, and register liveness.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use paceline_spec::{Linkage, ProgramSpec};
 use crate::error::{Cause, Refusal};
 use crate::facts::is_tail_call;
 
-/// Most functions a program may have, the main one included (`BPF_MAX_SUBPROGS`).
+/// Maximum number of functions, including the main program (`BPF_MAX_SUBPROGS`).
 pub(crate) const MAX_FUNCTIONS: usize = 256;
 
 /// A function of the program.
@@ -22,11 +22,11 @@ pub(crate) struct Function {
     pub(crate) end: usize,
     /// Whether it is verified on its own.
     pub(crate) is_global: bool,
-    /// Whether it may move the packet, itself or in what it calls.
+    /// Whether it may move the packet, directly or in a callee.
     pub(crate) moves_packet: bool,
 }
 
-/// What is known of the program's shape.
+/// Control flow of a program.
 #[derive(Debug)]
 pub(crate) struct ControlFlow {
     /// Its functions by rising start; the main program first.
@@ -45,11 +45,11 @@ pub(crate) enum PrunePoint {
     /// No.
     #[default]
     Never,
-    /// At conditional jumps, targets of jumps, calls of functions and what follows any call, as in the kernel: with some of the
-    /// states before.
+    /// At conditional jumps, jump targets, calls of functions and the instruction after any call, as in the kernel:
+    /// compared with some of the earlier states.
     Sometimes,
-    /// Where something ends that repeats code (calls of helpers that call back, steps of iterators, `may_goto`): with all
-    /// before, since only there a loop is found to have told all it can.
+    /// At instructions that repeat code (helpers with callbacks, iterator steps, `may_goto`): compared with all earlier
+    /// states, since the loop converges only here.
     Round,
 }
 
@@ -128,8 +128,8 @@ impl ControlFlow {
         }
     }
 
-    /// Backward data flow: a register is live if some way ahead reads it before writing it. An instruction is looked at
-    /// again only when what it depends on has changed, which happens at most once for each register.
+    /// Backward data flow: a register is live if some path reads it before writing it. An instruction is visited again only
+    /// when one of its dependencies changed, at most once for each register.
     fn find_live(&mut self, program: &ProgramSpec, code: &Code) {
         let dependents = self.dependents(code);
         let mut work: Vec<usize> = code.iter().map(|(slot, _)| slot).collect();
@@ -148,8 +148,8 @@ impl ControlFlow {
         }
     }
 
-    /// What the registers live before each instruction depend on: its successors, and the start of a static function for
-    /// those that call it.
+    /// The dependents of each instruction's live registers: its predecessors, and the callers of a static function for the
+    /// function's start.
     fn dependents(&self, code: &Code) -> Dependents {
         let mut dependents = Dependents::new(code.len());
         for (slot, insn) in code.iter() {
@@ -169,7 +169,7 @@ impl ControlFlow {
         target.and_then(|target| self.function_starting(target))
     }
 
-    /// What an instruction reads, where calls read only what the callee takes.
+    /// Registers that an instruction reads; a call reads only the callee's arguments.
     fn reads(&self, program: &ProgramSpec, insn: &Insn, slot: usize) -> RegSet {
         match insn {
             Insn::Call(Callee::Helper(id)) => {
@@ -189,12 +189,12 @@ impl ControlFlow {
         }
     }
 
-    /// Finds the functions that move the packet, also through others (`check_cfg` does it for the kernel).
+    /// Marks the functions that move the packet, directly or in callees (`check_cfg` in the kernel).
     fn find_moves(&mut self, code: &Code) {
         let mut moves = vec![false; self.functions.len()];
         for (slot, insn) in code.iter() {
             moves[self.function_at(slot)] |= match insn {
-                // The other program may do anything, and then return to the function's caller.
+                // The called program may move the packet before it returns to the function's caller.
                 _ if is_tail_call(insn) => true,
                 Insn::Call(Callee::Helper(id)) => {
                     helper(*id).and_then(|h| h.prototype).is_some_and(|p| p.moves_packet)
@@ -232,7 +232,7 @@ impl ControlFlow {
     }
 }
 
-/// Which instructions depend on what holds before another one.
+/// For each instruction, the instructions whose live registers depend on it.
 struct Dependents {
     /// By slot of the other one, the last of its edges.
     last: Vec<Option<u32>>,
@@ -261,7 +261,7 @@ impl Dependents {
     }
 }
 
-/// For each function whether it is in `marked` or calls one that is, directly or through others.
+/// Closure over callees: for each function whether it is in `marked` or calls such a function, directly or indirectly.
 pub(crate) fn reaching(mut marked: Vec<bool>, calls: &[Vec<usize>]) -> Vec<bool> {
     let mut callers = vec![Vec::new(); calls.len()];
     for (caller, callees) in calls.iter().enumerate() {
@@ -286,7 +286,7 @@ fn first_arguments(count: usize) -> RegSet {
     Reg::ALL.into_iter().skip(1).take(count).collect()
 }
 
-/// Whether an instruction repeats other code a number of times that something else bounds.
+/// Whether an instruction is the head of a loop whose number of rounds is bounded by something else than its counter.
 fn makes_rounds(program: &ProgramSpec, insn: &Insn) -> bool {
     match insn {
         Insn::MayGoto { .. } => true,
@@ -305,7 +305,7 @@ pub(crate) fn successors(insn: &Insn, slot: usize) -> impl Iterator<Item = usize
     next.into_iter().chain(target)
 }
 
-/// The functions: what is called, besides the main program.
+/// The functions: the main program, and every call target.
 fn functions(program: &ProgramSpec, code: &Code) -> Result<Vec<Function>, Box<Refusal>> {
     let mut starts = BTreeSet::from([0]);
     let mut add = |start: usize, slot: usize| {

@@ -8,8 +8,8 @@ use crate::state::{Byte, Frame, Link, Lock, PacketRange, Pointer, Scalar, Slot, 
 use crate::walk::Walk;
 
 impl Walk<'_> {
-    /// Whether the current state is covered by an earlier one of the same slot. What makes progress and has an id
-    /// up to `same_up_to` must be the very same.
+    /// Whether an earlier state at the same slot covers the current one. Objects with a progress count whose id is at most
+    /// `same_up_to` must be identical.
     pub(crate) fn compare(&self, earlier: &State, rigor: Rigor, same_up_to: u32) -> bool {
         let (precision, reads) = (&self.precision, &self.reads);
         let (ids, links) = (Vec::new(), Vec::new());
@@ -29,7 +29,7 @@ impl Walk<'_> {
         calls_match
             && earlier.frames().zip(now.frames()).enumerate().rev().all(|(i, (a, b))| {
                 let slot = if i == last { Some(self.slot) } else { now.frame(i + 1).map(Frame::return_slot) };
-                // An exact walk answers for registers that nobody reads any more as well.
+                // An exact walk also compares dead registers.
                 let live = slot.filter(|_| !self.options.exact).map(|slot| self.live_at(slot));
                 let all = RegSet::CALLER_SAVED.union(RegSet::CALLEE_SAVED);
                 let rest = if self.options.exact { all } else { RegSet::EMPTY };
@@ -44,14 +44,14 @@ impl Walk<'_> {
     }
 }
 
-/// The values in which an earlier state must cover another one.
+/// How closely an earlier state must cover the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rigor {
-    /// In what has turned out to matter so far: for states all paths from which have ended.
+    /// In live, read and precise values only: for states all paths from which have ended.
     Demanded,
-    /// In all that may matter: for those from which paths have not.
+    /// In all values: for states with open paths, whose precise values are not complete.
     All,
-    /// In nothing: it must be the same.
+    /// Identical.
     Same,
 }
 
@@ -61,12 +61,12 @@ struct Comparison<'a> {
     reads: &'a StackReads,
     rigor: Rigor,
     same_up_to: u32,
-    /// Ids of the earlier state, and which they are now.
+    /// Ids of the earlier state, each with its id in the current one.
     ids: Vec<(u32, u32)>,
-    /// Groups of numbers of the earlier state, and which they are now, and how far their bases are from each other; `None`
-    /// where the member that was met has no such group now.
+    /// Groups of the earlier state, each with its group in the current one and the distance of their bases; `None` if the
+    /// current member has no group.
     links: Vec<(u32, Option<(u32, i64)>)>,
-    /// Values, slots and ids looked at.
+    /// Number of values, slots and ids compared.
     steps: usize,
 }
 
@@ -77,7 +77,7 @@ impl Comparison<'_> {
             && self.stack(old, new)
     }
 
-    /// Whether from the earlier state at least as many rounds were left.
+    /// Whether the earlier state had at least as many rounds left.
     fn rounds(&self, old: &Frame, new: &Frame) -> bool {
         let calls = match (old.calling_back, new.calling_back) {
             (Some(old), Some(new)) => old.rounds <= new.rounds && self.is_same(old.id, new.id),
@@ -138,12 +138,12 @@ impl Comparison<'_> {
         }
         for i in (0..8).filter(|i| read >> i & 1 != 0) {
             let covered = match (old.bytes[i], new.bytes[i]) {
-                // Such bytes are read as any number.
+                // Unset and data bytes both read as any number.
                 (Byte::Unset | Byte::Data, _) => true,
                 (Byte::Zero, Byte::Zero) => true,
                 (Byte::Zero, Byte::Spilled) => new.value.is_null(),
                 (Byte::Zero, _) => false,
-                // Compared as a whole.
+                // Compared as a whole below.
                 (Byte::Spilled | Byte::Iterator | Byte::Dynptr, _) => true,
             };
             if !covered {
@@ -158,7 +158,7 @@ impl Comparison<'_> {
     /// Compares what is spilled in the low `bytes` of a slot.
     fn spilled(&mut self, old: &Slot, new: &Slot, bytes: usize) -> bool {
         match (&old.value, &new.value) {
-            // Whatever is there is read as a number that decides nothing.
+            // Any bytes cover an imprecise number.
             (Value::Scalar(scalar), Value::Scalar(_) | Value::Unset) if !self.is_precise(scalar) => true,
             (old, now) => holds_spill(new.spilled_bytes(), bytes) && self.value(old, now),
         }
@@ -188,7 +188,8 @@ impl Comparison<'_> {
             && old.link.is_none_or(|link| old.number.as_constant().is_some() || self.link(link, new.link))
     }
 
-    /// Whether members of a group in the earlier state are as far from each other now. A lone member tells nothing.
+    /// Whether members of a group in the earlier state have the same distance now. A group with one member has no
+    /// constraint.
     fn link(&mut self, old: Link, new: Option<Link>) -> bool {
         self.steps += self.links.len() / 8;
         let new = new.filter(|new| new.low == old.low);
@@ -228,7 +229,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether ids of the earlier state stand for the same ids throughout.
+    /// Whether the mapping of ids from the earlier state to the current one is consistent.
     fn id(&mut self, old: u32, new: u32) -> bool {
         if old == 0 {
             return true;
@@ -244,12 +245,12 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether the low `bytes` of a value lie where they do when only those are spilled.
+/// Whether the low `bytes` of a value have the same place when only these are spilled.
 fn holds_spill(spilled: usize, bytes: usize) -> bool {
     spilled == bytes || cfg!(target_endian = "little") && spilled > bytes
 }
 
-/// Whether what is known of a packet pointer's distance to the end holds for another as well.
+/// Whether the known distance of a packet pointer to the end implies that of another.
 fn covers_range(old: PacketRange, new: PacketRange) -> bool {
     match (old, new) {
         (PacketRange::Bytes(old), PacketRange::Bytes(new)) => old <= new,

@@ -1,17 +1,15 @@
-//! Loops whose end something else guarantees: calls of helpers that call back, iterators, `may_goto`.
+//! Loops without a counter of their own: calls of helpers with callbacks, iterators, `may_goto`.
 //!
-//! Nobody counts how often these go round. They are walked until a round starts in a state that an earlier round's
-//! covers; numbers that changed from one to the next and decided nothing so far become unknown, so that this comes soon
+//! The number of rounds is unknown. A loop is walked until a round starts in a state that an earlier round's state covers;
+//! imprecise numbers that differ between rounds are widened to unknown, so that the loop converges early
 //! (`process_iter_next_call`, `prepare_func_exit`, `widen_imprecise_scalars` in `kernel/bpf/verifier.c`).
 //!
-//! Two things are special about ending a path at a checkpoint that is still open. It is not known yet what of it will
-//! matter, so it must cover everything, and what turns out to matter later must be passed on to the path that ended
-//! there. What matters of checkpoints in between, from which paths have ended there, is not known either: see
-//! [`crate::retry`]. And the loop must come to an end:
-//! something that was there at the checkpoint must have got further, and all that is older than that must be there still.
-//! Then no run goes round for ever: the progress of all things, the oldest first, would rise in the order of a
-//! dictionary, and each has an end. (The kernel does not ask for that: it takes `for (;;) bpf_loop(...)` for a program
-//! that ends.)
+//! A path that ends at an open checkpoint needs two more rules. First, the precise numbers of that checkpoint are not
+//! complete, so it must cover the whole state, and numbers that become precise later must become precise in the ended path
+//! too. The same holds for the checkpoints in between: see [`crate::retry`]. Second, the loop must terminate: one object
+//! with a progress count must have advanced since the checkpoint, and all older ones must still exist. Then the sequence of
+//! progress counts, oldest first, increases lexicographically, and each count is bounded. (The kernel has no such rule: it
+//! accepts `for (;;) bpf_loop(...)`.)
 
 use paceline_isa::{Callee, Insn};
 use paceline_spec::helper::Helper;
@@ -23,7 +21,7 @@ use crate::state::{Frame, Progress, Scalar, State, Value};
 use crate::walk::Walk;
 
 impl Walk<'_> {
-    /// A call of a helper that calls back, unless it is looked at again, starts a loop of its own.
+    /// A new call of a helper with a callback starts a loop of its own.
     pub(crate) fn start_calling_back(&mut self) {
         let Some(Insn::Call(Callee::Helper(id))) = self.code.get(self.slot) else { return };
         let helper = u32::try_from(*id).ok().and_then(Helper::from_id);
@@ -33,8 +31,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Makes numbers unknown in a state with which another round starts that differ from those with which an earlier
-    /// round has started, at `slot`, and decided nothing. `just_kept`: the last checkpoint is this round's own.
+    /// Widens imprecise numbers at the start of a round, at `slot`, that differ from those at the start of an earlier
+    /// round. `just_kept`: the last checkpoint is this round's own.
     pub(crate) fn widen(&self, state: &mut State, slot: usize, just_kept: bool) {
         let is_same_call = |earlier: &&State| {
             let calls = earlier.frames().zip(state.frames()).all(|(a, b)| a.call_slot == b.call_slot);
@@ -51,7 +49,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The current path ends at a checkpoint of which not all is known: what turns out to matter of that matters of the
+    /// The current path ends at an open checkpoint: a number that becomes precise there later becomes precise in the
     /// current state too.
     pub(crate) fn share_precision_with(&mut self, earlier: &State) {
         let (precision, reads) = (&mut self.precision, &mut self.reads);
@@ -71,7 +69,8 @@ impl Walk<'_> {
     }
 }
 
-/// What is seen as written in a frame of the covering state may be unset in that of the covered one.
+/// Bytes that are written in the covering state may be unset in the covered one: reads of them require zeroed words on
+/// entry.
 pub(crate) fn imply_zeroed(reads: &mut StackReads, old: &Frame, new: &Frame) {
     for (index, slot) in old.stack.slots().iter().enumerate() {
         let unset = new.stack.slot(index).unset();
@@ -81,7 +80,7 @@ pub(crate) fn imply_zeroed(reads: &mut StackReads, old: &Frame, new: &Frame) {
     }
 }
 
-/// Says that what a register or a slot holds matters, if it is a number.
+/// Marks a register or slot as precise, if it holds a number.
 pub(crate) fn mark_precise(precision: &mut Precision, value: &Value) {
     if let Value::Scalar(scalar) = value {
         precision.mark_precise(scalar.mark);
@@ -127,12 +126,12 @@ fn widened(precision: &Precision, old: &Frame, new: &Frame) -> impl Iterator<Ite
     registers.map(|(index, _)| Place::Register(index)).chain(slots.map(|(index, _)| Place::Slot(index)))
 }
 
-/// Whether a number is known to have decided something since the last checkpoint; one that came from none has no mark.
+/// Whether a number became precise since the last checkpoint; a number without an origin has no mark.
 fn decided(precision: &Precision, scalar: &Scalar) -> bool {
     scalar.mark != crate::precision::Mark::NONE && precision.is_precise(scalar.mark)
 }
 
-/// The oldest that is there in both states and has made progress from one to the other, by its id.
+/// Id of the oldest object with a progress count that exists in both states and has advanced.
 pub(crate) fn progress_between(earlier: &State, now: &State) -> Option<u32> {
     let further =
         |(old, new): (Progress, Progress)| (old.id == new.id && old.rounds != new.rounds).then_some(old.id);

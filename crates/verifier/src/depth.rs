@@ -1,7 +1,7 @@
-//! The stack that chains of calls use together (`check_max_stack_depth`).
+//! Combined stack depth of call chains (`check_max_stack_depth`).
 //!
-//! Chains are as many as there are ways through the graph of calls. What matters of all that lead to a function over the
-//! same number of calls is the one that has used most.
+//! The number of chains may be exponential in the number of functions. For each function and chain length only the chain
+//! with the deepest stack is kept.
 
 use paceline_isa::{Code, Insn};
 
@@ -15,7 +15,7 @@ use crate::walk::Root;
 /// Stack that may be used before a call that leads to a tail call (`check_max_stack_depth_subprog`).
 const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
 
-/// The chain of calls to a function that has used most.
+/// The chain of calls to a function with the deepest stack.
 #[derive(Clone, Copy)]
 struct Chain {
     /// Bytes of stack that its callers use.
@@ -24,7 +24,7 @@ struct Chain {
     slot: usize,
 }
 
-/// Checks all chains of calls from what is called from outside.
+/// Checks all chains of calls from the entry points.
 pub(crate) fn check_stack_depth(
     code: &Code,
     flow: &ControlFlow,
@@ -37,7 +37,7 @@ pub(crate) fn check_stack_depth(
             is_later[function] = true;
         }
     }
-    // What a timer calls has a stack to itself.
+    // A timer callback has a stack of its own.
     let calls_now = |insn: &Insn, callee: usize| insn.is_call() || !is_later[callee];
     let calls: Vec<_> =
         (0..functions.len()).map(|function| flow.calls_of(code, function, calls_now)).collect();
@@ -65,7 +65,7 @@ pub(crate) fn check_stack_depth(
     Ok(())
 }
 
-/// Bytes that a chain uses with the function that it leads to.
+/// Stack bytes of a chain, including its last function.
 fn check(
     function: &FunctionFact,
     chain: &Chain,

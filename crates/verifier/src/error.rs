@@ -1,4 +1,4 @@
-//! Why a program is refused, as data.
+//! Refusals as data.
 
 use std::fmt;
 
@@ -11,35 +11,35 @@ use paceline_spec::{MapKind, ObjectKind};
 use crate::facts::Stats;
 use crate::state::{Target, Value};
 
-/// What is wrong with a program.
+/// Cause of a refusal.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// A slot is no instruction.
+    /// A slot does not decode.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// There are no instructions, or more than a million.
+    /// No instructions, or more than a million.
     #[error("a program has 1 to 1000000 instructions, not {slots}")]
     Length {
-        /// How many slots there are.
+        /// Number of slots.
         slots: usize,
     },
     /// A jump leaves its function.
     #[error("jump out of range, to {target}")]
     JumpOutOfRange {
-        /// Where it goes.
+        /// Target slot.
         target: i64,
     },
     /// A jump goes into the second half of a 64-bit immediate load.
     #[error("jump into the middle of the 64-bit load before {target}")]
     JumpIntoImmediate {
-        /// Where it goes.
+        /// Target slot.
         target: usize,
     },
     /// A call or function address has no function at its target.
     #[error("call out of range, to {target}")]
     CallOutOfRange {
-        /// Where it goes.
+        /// Target slot.
         target: i64,
     },
     /// There are more than 256 functions.
@@ -48,13 +48,13 @@ pub enum Cause {
     /// More than 64 maps are used.
     #[error("too many maps, a program uses {} at most", crate::MAX_USED_MAPS)]
     TooManyMaps,
-    /// The last instruction of a function lets control run on.
+    /// The last instruction of a function falls through.
     #[error("last instruction of a function is neither exit nor goto")]
     FallsOff,
     /// No path leads to an instruction.
     #[error("unreachable instruction")]
     Unreachable,
-    /// A register is read that was never set, or that a call has made unusable.
+    /// A register is read that was never set, or that a call has clobbered.
     #[error("{0} is read but not set")]
     NotSet(RegName),
     /// The frame pointer is the destination.
@@ -66,13 +66,13 @@ pub enum Cause {
     /// A constant shift of the width or more, or negative.
     #[error("invalid shift by {0}")]
     Shift(i32),
-    /// Arithmetic that pointers do not have.
+    /// An arithmetic operation that is undefined for this pointer.
     #[error("{0}: {1} on a pointer to {2} is not allowed")]
     PointerOperation(RegName, &'static str, Target),
     /// Arithmetic on a pointer before it was compared with null.
     #[error("{0}: arithmetic on a pointer to {1} that may be null")]
     NullableArithmetic(RegName, Target),
-    /// Two pointers are added, multiplied or the like.
+    /// Arithmetic on two pointers other than subtraction.
     #[error("{0}: {1} of two pointers is not allowed")]
     TwoPointers(RegName, &'static str),
     /// A number minus a pointer.
@@ -81,24 +81,24 @@ pub enum Cause {
     /// A pointer offset of 2^29 or more, known or possible.
     #[error("{0}: offset of the pointer to {1} may get out of bounds ({2})")]
     PointerOffset(RegName, Target, String),
-    /// A memory access through something that is no pointer to memory.
+    /// A memory access through a value that is not a pointer to memory.
     #[error("{0}: invalid memory access through {1}")]
     NoMemory(RegName, String),
     /// A memory access through a pointer that may be null.
     #[error("{0}: invalid memory access, the pointer to {1} may be null")]
     MayBeNull(RegName, Target),
-    /// An access that may lie outside of what the pointer points to.
-    #[error("{register}: invalid access to {target}, offset {offset} size {size}{}", limit_text(.limit))]
+    /// An access that may be out of bounds.
+    #[error("{register}: invalid access to {target}, offset {offset} size {size}{}", limit_text(.target, .limit))]
     OutOfBounds {
         /// The address register.
         register: RegName,
-        /// What it points to.
+        /// Its target.
         target: Target,
         /// Possible offsets, with that of the instruction.
         offset: OffsetRange,
         /// Bytes accessed.
         size: u64,
-        /// Bytes that are there; `None` if nothing is known.
+        /// Bytes proven accessible: bounds-checked ones of a packet, the size of other memory; `None` if unknown.
         limit: Option<u64>,
     },
     /// The variable part of an offset may be negative.
@@ -107,7 +107,7 @@ pub enum Cause {
     /// The variable part of an offset has no useful upper bound.
     #[error("{0}: offset into {1} is not bounded")]
     UnboundedOffset(RegName, Target),
-    /// An access to an object of the kernel where it has no field, of a size that the field does not have, or a write.
+    /// An invalid access to a kernel object: no field at the offset, wrong size, or a write.
     #[error("invalid {} {} at offset {offset} size {size} of struct {}", .kind.name(), access_text(.write), .kind.structure())]
     Object {
         /// Its kind.
@@ -119,7 +119,7 @@ pub enum Cause {
         /// Whether it is a write.
         write: bool,
     },
-    /// An access to the context at a place, of a size, or of a kind that it does not have.
+    /// An invalid context access: no field at the offset, wrong size, or a write to a read-only field.
     #[error("invalid context {} at offset {offset} size {size}", access_text(.write))]
     Context {
         /// Offset in bytes.
@@ -129,8 +129,8 @@ pub enum Cause {
         /// Whether it is written.
         write: bool,
     },
-    /// The context pointer was changed.
-    #[error("{0}: dereference of a changed context pointer, offset {1}")]
+    /// The context pointer was modified.
+    #[error("{0}: dereference of a modified context pointer, offset {1}")]
     ChangedContext(RegName, String),
     /// A stack access outside of the frame's 512 bytes.
     #[error("{register}: invalid stack {}, offset {offset} size {size}", access_text(.write))]
@@ -170,46 +170,46 @@ pub enum Cause {
     /// A read from memory that the program may only write.
     #[error("{0}: read from write-only {1}")]
     WriteOnly(RegName, Target),
-    /// An atomic operation on memory that has none.
+    /// An atomic operation on memory that does not support it.
     #[error("{0}: atomic operation on {1} is not allowed")]
     Atomic(RegName, String),
-    /// An atomic operation at a place that may not be a multiple of its size.
+    /// An atomic operation at a possibly misaligned address.
     #[error("{0}: atomic operation of {1} bytes at an address that is not aligned to them")]
     AtomicAlignment(RegName, usize),
-    /// An instruction reached with different kinds of base pointer, of which one is the context.
+    /// The base of a memory access is the context on one path and another pointer on another path.
     #[error("the same instruction is used with pointers to {0} and {1}")]
     MixedPointers(Target, Target),
-    /// A call of a helper that does not exist or that Paceline does not have.
+    /// A call of an unknown helper.
     #[error("call of unknown helper {0}")]
     UnknownHelper(i32),
-    /// A call of a helper that Paceline does not have.
+    /// A call of an unsupported helper.
     #[error("helper {} is not there: it would take {}", .0, would_take(.0))]
     MissingHelper(&'static str),
-    /// An instruction that the loader could not relocate is reached.
+    /// A path reaches an instruction that the loader could not relocate.
     #[error("unresolved relocation: {0}")]
     Poisoned(String),
     /// A helper that this type of program may not call.
     #[error("helper {0} is not allowed in this type of program")]
     HelperNotAllowed(&'static str),
-    /// A helper for GPL programs in another.
+    /// A GPL-only helper in a program without a GPL-compatible license.
     #[error("helper {0} may be called from programs under the GPL only")]
     GplOnly(&'static str),
-    /// A kernel function, all of which are for GPL programs, in another, whether the call is reached or not.
+    /// A kernel function, all of which are GPL-only, in another program, even if the call is unreachable.
     #[error("kernel function {0} may be called from programs under the GPL only")]
     GplKfunc(String),
     /// A helper's argument is of the wrong kind.
-    #[error("{register}: {helper} wants {wanted}, not {found}")]
+    #[error("{register}: {helper} expects {wanted}, not {found}")]
     Argument {
         /// The argument register.
         register: RegName,
         /// The helper's or function's name.
         helper: String,
-        /// What it wants.
+        /// The expected kind.
         wanted: &'static str,
-        /// What is there.
+        /// Description of the actual value.
         found: String,
     },
-    /// A helper is called on a kind of map that it does not work on.
+    /// A helper does not support this kind of map.
     #[error("helper {helper} does not work on a map of kind {kind}")]
     MapKind {
         /// Its name.
@@ -217,20 +217,20 @@ pub enum Cause {
         /// The kind.
         kind: MapKind,
     },
-    /// A helper is given packet memory that it does not take.
+    /// A packet pointer as an argument of a helper that does not accept it.
     #[error("{0}: {1} does not take a pointer into the packet")]
     PacketArgument(RegName, &'static str),
-    /// Memory that must lie at a multiple of its size does not.
+    /// A possibly misaligned argument that must be aligned to its size.
     #[error("{0}: the address is not aligned to {1} bytes")]
     ArgumentAlignment(RegName, u64),
-    /// A text has no zero byte at its end.
-    #[error("{0}: the text does not end within the value")]
+    /// A string is not zero-terminated.
+    #[error("{0}: the string is not zero-terminated within the map value")]
     TextEnd(RegName),
-    /// The values for a format are no whole words.
+    /// The values for a format are not a multiple of 8 bytes.
     #[error("r5: the values to print take {0} bytes, not a multiple of 8")]
     FormatArguments(u64),
-    /// A format that is not understood, or prints more than there is.
-    #[error("r3: invalid format, or one for more values than there are")]
+    /// An invalid format string, or one with more conversions than values.
+    #[error("r3: invalid format string, or more conversions than values")]
     Format,
     /// A size argument that may be negative.
     #[error("{0}: size may be negative, at least {1}")]
@@ -241,16 +241,16 @@ pub enum Cause {
     /// A size argument without an upper bound.
     #[error("{0}: size is not bounded, at most {1}")]
     UnboundedSize(RegName, u64),
-    /// A kernel function, which user space does not have.
+    /// A call of an unsupported kernel function.
     #[error("kernel function {} is not there: it would take {}", .0, kfunc::would_take(.0))]
     Kfunc(String),
-    /// An instruction that Paceline or this type of program does not have.
+    /// An instruction that Paceline or this program type does not support.
     #[error("{0} is not allowed here")]
     NotAllowed(&'static str),
-    /// A 64-bit load refers to a map that is not there.
-    #[error("there is no map of index {0}")]
+    /// A 64-bit load refers to a map index out of range.
+    #[error("no map has index {0}")]
     NoMap(i32),
-    /// A direct value address in a map that has none, or outside of its value.
+    /// A direct value address in a map that does not support it, or outside of the value.
     #[error("no address inside the value of map {0} at offset {1}")]
     MapAddress(String, u32),
     /// Calls are nested more than 8 deep.
@@ -264,10 +264,10 @@ pub enum Cause {
         /// Bytes together.
         bytes: u32,
     },
-    /// A chain of calls that leads to a tail call has used too much stack before.
+    /// The call chain before a tail call uses too much stack.
     #[error("tail calls are not allowed when the calls before use {0} bytes of stack")]
     TailCallStack(u32),
-    /// The same state is met again.
+    /// A path returns to an identical state.
     #[error("infinite loop")]
     InfiniteLoop,
     /// A million instructions were simulated.
@@ -276,52 +276,52 @@ pub enum Cause {
     /// Comparing states takes too long.
     #[error("the program is too complex: comparing its states took {0} steps")]
     TooMuchWork(usize),
-    /// The states that must be kept take too much memory.
-    #[error("the program is too complex: what has to be kept in mind takes {0} bytes")]
+    /// The kept states take too much memory.
+    #[error("the program is too complex: its states take {0} bytes")]
     TooMuchMemory(usize),
-    /// Something acquired was not released.
+    /// A reference was not released.
     #[error("reference acquired at {slot} is not released")]
     Leak {
         /// The call that acquired it.
         slot: usize,
     },
     /// The address of a function that is not static is taken.
-    #[error("the address of a function that is not static")]
+    #[error("address of a function that is not static")]
     CallbackLinkage,
     /// A callback returns something else than 0 or 1.
     #[error("r0: a callback must return 0 or 1, not {0}")]
     CallbackReturn(String),
-    /// What a timer calls returns something else than 0.
-    #[error("r0: what a timer calls must return 0, not {0}")]
+    /// A timer callback returns something else than 0.
+    #[error("r0: a timer callback must return 0, not {0}")]
     TimerReturn(String),
-    /// A timer is not where it should be, or not of the map that it is used with.
+    /// A timer argument at a wrong offset, or of another map.
     #[error("{0}: {1}")]
     Timer(RegName, &'static str),
-    /// An iterator is made where one is.
-    #[error("{0}: there is an iterator here already")]
+    /// An iterator is initialized twice.
+    #[error("{0}: expected an uninitialized iterator")]
     IteratorThere(RegName),
-    /// A step of an iterator where none is.
-    #[error("{0}: there is no iterator here")]
+    /// An iterator is used uninitialized.
+    #[error("{0}: expected an initialized iterator")]
     NoIterator(RegName),
     /// The bytes of an iterator are read.
     #[error("an iterator on the stack is read")]
     IteratorRead,
-    /// A dynptr is wanted where none is.
-    #[error("{0}: there is no dynptr here")]
+    /// A dynptr is used uninitialized.
+    #[error("{0}: expected an initialized dynptr")]
     NoDynptr(RegName),
     /// The bytes of a dynptr are read.
     #[error("a dynptr on the stack is read")]
     DynptrRead,
-    /// A dynptr to a record is overwritten that was not given back.
-    #[error("a dynptr on the stack to a record that was not given back is overwritten")]
+    /// A dynptr to an unreleased record is overwritten.
+    #[error("a dynptr to a record that was neither submitted nor discarded is overwritten")]
     RecordOverwritten,
-    /// A helper would write over a dynptr.
-    #[error("{0}: a dynptr on the stack would be written over")]
+    /// A helper would overwrite a dynptr.
+    #[error("{0}: the helper would overwrite a dynptr on the stack")]
     DynptrWritten(RegName),
-    /// A spin lock is not where it should be, or not the one that is held.
+    /// A spin lock argument at a wrong offset, or not the lock that is held.
     #[error("{0}: {1}")]
     SpinLock(RegName, &'static str),
-    /// Something that is not allowed while a spin lock is held.
+    /// An operation that is not allowed while a spin lock is held.
     #[error("{what} is not allowed while the lock taken at {slot} is held")]
     LockHeld {
         /// Its kind.
@@ -329,10 +329,10 @@ pub enum Cause {
         /// The call that took the lock.
         slot: usize,
     },
-    /// Loads and stores touch a field of a map value that is not for them.
-    #[error("{0}: a {1} in a map value is not for loads and stores")]
+    /// A load or store accesses a special field of a map value.
+    #[error("{0}: a {1} in a map value cannot be accessed by loads and stores")]
     SpecialField(RegName, SpecialKind),
-    /// A global function's type cannot be used, or does not fit.
+    /// A global function's BTF type is not supported, or does not match the call.
     #[error("function {name}: {problem}")]
     GlobalFunction {
         /// Its name.
@@ -340,7 +340,7 @@ pub enum Cause {
         /// What is wrong.
         problem: &'static str,
     },
-    /// A global function that touches an argument after it moves the packet is given packet memory.
+    /// A packet pointer as an argument that the global function accesses after it moves the packet.
     #[error(
         "{register}: function {name} uses this argument after it moves the packet, so it must not lie in the packet: \
          copy the bytes to the stack before the call"
@@ -351,7 +351,7 @@ pub enum Cause {
         /// The function's name.
         name: String,
     },
-    /// A global function that does atomic operations on an argument is given memory that may not be aligned.
+    /// Possibly misaligned memory as an argument on which the global function does atomic operations.
     #[error(
         "{register}: function {name} does atomic operations of {size} bytes on this argument, whose address may not be a \
          multiple of that: give it an aligned place on the stack or in a map value"
@@ -364,7 +364,7 @@ pub enum Cause {
         /// Bytes of the operation.
         size: u8,
     },
-    /// A global function returns something that is no number.
+    /// A global function returns a pointer or an uninitialized value.
     #[error("r0: a global function must return a number, not {0}")]
     GlobalReturn(String),
 }
@@ -374,14 +374,14 @@ fn would_take(helper: &str) -> &'static str {
 }
 
 impl Cause {
-    /// Whether the verifier gave up: the program may well be safe.
+    /// Whether a complexity limit was exceeded: the program may be safe.
     #[must_use]
     pub const fn is_too_complex(&self) -> bool {
         matches!(self, Self::TooComplex(_) | Self::TooMuchWork(_) | Self::TooMuchMemory(_))
     }
 }
 
-/// A register as messages write it.
+/// Display form of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegName(pub Reg);
 
@@ -410,15 +410,20 @@ impl fmt::Display for OffsetRange {
     }
 }
 
-fn limit_text(limit: &Option<u64>) -> String {
-    limit.map_or(String::new(), |limit| format!(", {limit} bytes are known to be there"))
+fn limit_text(target: &Target, limit: &Option<u64>) -> String {
+    match (target, limit) {
+        (_, None) => String::new(),
+        (Target::Packet { .. }, Some(0)) => ", no bytes were bounds-checked".to_owned(),
+        (Target::Packet { .. }, Some(limit)) => format!(", only {limit} bytes were bounds-checked"),
+        (_, Some(limit)) => format!(", its size is {limit} bytes"),
+    }
 }
 
 fn access_text(write: &bool) -> &'static str {
     if *write { "write" } else { "read" }
 }
 
-/// The commonest mistakes, which a message can help with.
+/// Fixes for the most frequent mistakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Hint {
@@ -432,23 +437,23 @@ pub enum Hint {
     BoundOffset,
     /// The pointer is from before a call that moved the packet.
     StalePacketPointer,
-    /// The slice may be a buffer that is used for something else since, or gone.
+    /// The slice may be a buffer that was overwritten since, or has ended.
     EndedSlice,
     /// The loop needs a bound.
     BoundLoop,
     /// The register or variable is not set on this path.
     Initialize,
-    /// What was acquired must be released on every path.
+    /// A resource must be released on every path.
     Release,
-    /// A lock must be given back.
+    /// A lock must be released.
     Unlock,
     /// The stack is too small for large variables.
     StackTooDeep,
-    /// The helper is for other programs.
+    /// The helper is for other program types.
     OtherHelper,
     /// The helper is for programs under the GPL.
     License,
-    /// The largest offset that a bound lets through is one element too far.
+    /// The bound allows one element too many.
     OffByOne,
     /// The compiler did not optimize.
     Optimize,
@@ -465,7 +470,7 @@ impl fmt::Display for Hint {
             Self::BoundOffset => "bound the offset on both sides before adding it, or mask it with &",
             Self::StalePacketPointer => "load data and data_end from the context again after the call",
             Self::EndedSlice => {
-                "a slice may be the buffer that was given for it: use it before the buffer gets pointers or ends"
+                "a slice may be the buffer passed for it: use it before a pointer or dynptr is stored there, and while the buffer exists"
             }
             Self::BoundLoop => "give the loop a constant bound that the counter must reach",
             Self::Initialize => "give it a value on every path that leads here",
@@ -489,24 +494,24 @@ pub struct Branch {
     pub taken: bool,
 }
 
-/// Why a program is refused, where, and what was known there.
+/// A refusal: instruction, cause, and abstract state.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     /// Slot of the guilty instruction.
     pub slot: usize,
-    /// What is wrong.
+    /// Cause.
     pub cause: Cause,
-    /// What would mend it, for common mistakes.
+    /// A fix, for frequent mistakes.
     pub hint: Option<Hint>,
-    /// What the registers hold that the instruction reads.
+    /// Abstract values of the registers that the instruction reads.
     pub registers: Vec<(Reg, Value)>,
-    /// The call that made the guilty pointer unusable, if one did.
+    /// The call that invalidated the guilty pointer, if any.
     pub invalidated_by: Option<usize>,
-    /// The branches on the path, first to last; only the last 64.
+    /// The last 64 branches on the path, in order.
     pub path: Vec<Branch>,
     /// Slots of the active calls, outermost first.
     pub calls: Vec<usize>,
-    /// How much work the walk was up to here; nothing where the shape of the program is refused.
+    /// Cost of the walk so far; zero if the control flow check fails.
     pub stats: Stats,
 }
 
@@ -547,7 +552,7 @@ impl std::error::Error for Refusal {
     }
 }
 
-/// What a rule finds wrong with an instruction; the walk adds where and how it got there.
+/// A violated rule; the walk adds place and path.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) cause: Cause,
@@ -569,12 +574,12 @@ impl From<Cause> for Problem {
 /// The result of checking a rule.
 pub(crate) type Check<T = ()> = Result<T, Box<Problem>>;
 
-/// A rule that is broken.
+/// Fails a rule.
 pub(crate) fn reject<T>(cause: Cause) -> Check<T> {
     Err(Box::new(cause.into()))
 }
 
-/// A rule that is reject, and what would mend it.
+/// Fails a rule, with a fix.
 pub(crate) fn reject_with<T>(cause: Cause, hint: Hint) -> Check<T> {
     Err(Box::new(Problem::from(cause).with(hint)))
 }

@@ -1,4 +1,4 @@
-//! What was proven, kept for the code generator.
+//! Proven facts about each instruction, for the compilers.
 
 use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
 use paceline_spec::helper::Helper;
@@ -6,7 +6,7 @@ use paceline_spec::{MapSpec, ProgramSpec};
 
 use crate::state::{Buffer, MAX_STACK, MapRef, Pointer, Target};
 
-/// What the base register of a memory access points to, on every visit.
+/// Target of a memory access's base register, over all visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Base {
     /// The context.
@@ -17,13 +17,13 @@ pub enum Base {
     CallerStack,
     /// A value of this map.
     MapValue(MapRef),
-    /// A value of some map, not always the same.
+    /// A value of different maps on different visits.
     SomeMapValue,
     /// The packet or its metadata.
     Packet,
     /// Memory given to a function or by a helper, or an object of the kernel.
     Memory,
-    /// Different things on different visits, or what may be one of several things: a slice whose buffer is on a stack.
+    /// Different targets on different visits, or a slice that may lie in the packet or in a buffer on a stack.
     Mixed,
 }
 
@@ -59,13 +59,13 @@ impl Base {
 /// A memory access, over all visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryFact {
-    /// What is accessed.
+    /// Target of the access.
     pub base: Base,
     /// Least offset in bytes from where the base starts, the instruction's own included.
     pub min_offset: i64,
     /// Greatest offset of the access's first byte.
     pub max_offset: i64,
-    /// For packets: bytes that are always there from where the pointer's variable part ends.
+    /// For packets: number of bytes proven accessible from the end of the pointer's variable part.
     pub packet_bytes: Option<u16>,
 }
 
@@ -78,7 +78,7 @@ pub enum MapFact {
     Different,
 }
 
-/// What is known of one instruction, over all visits.
+/// Facts about one instruction, over all visits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InsnFact {
     /// Whether some path reaches it; the code generator may drop it otherwise.
@@ -95,14 +95,14 @@ pub struct InsnFact {
     pub key: Option<KeyFact>,
     /// The function that the helper calls back.
     pub callback: Option<CallbackFact>,
-    /// The stack of the running function that it reads, by itself or in what it calls.
+    /// Bytes of the running function's stack that it reads, directly or in callees.
     pub stack_read: Option<StackFact>,
-    /// Whether it uses an address as a number, such as by a 32-bit move of a pointer: the result depends on where memory
-    /// is. The kernel refuses that where `allow_ptr_leaks` is not set.
+    /// Whether it uses an address as a number, for example in a 32-bit move of a pointer: the result depends on where
+    /// memory is. The kernel refuses that unless `allow_ptr_leaks` is set.
     pub leaks: bool,
 }
 
-/// A stretch of a function's stack, over all visits, in bytes from `r10`.
+/// A range of a function's stack, over all visits, in bytes from `r10`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackFact {
     /// Its first byte.
@@ -111,7 +111,7 @@ pub struct StackFact {
     pub end: i16,
 }
 
-/// The function that a helper calls back, over all visits.
+/// The callback of a helper call, over all visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallbackFact {
     /// Always the one that starts at this slot.
@@ -125,11 +125,11 @@ pub enum CallbackFact {
 pub enum KeyFact {
     /// Always this index, which is within the array.
     Always(u32),
-    /// Not always known or the same.
+    /// Unknown, or not always the same.
     Different,
 }
 
-/// What is known of one function of the program.
+/// Facts about one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionFact {
     /// Its first slot.
@@ -138,43 +138,43 @@ pub struct FunctionFact {
     pub end: usize,
     /// Bytes of stack it uses, 0 to 512.
     pub stack: u32,
-    /// The eight-byte words of its stack that may be seen before they are written, and so have to be zero when it is
-    /// entered: bit `i` stands for the word at `r10 - 8 * (i + 1)`.
+    /// The 8-byte words of its stack that may be read before they are written, and so must be zero on entry: bit `i` stands
+    /// for the word at `r10 - 8 * (i + 1)`.
     pub zeroed: u64,
-    /// The eight-byte words of its stack that functions read which it or a helper calls, numbered in the same way.
+    /// The 8-byte words of its stack that its callees and callbacks read; same numbering.
     pub shared: u64,
-    /// Whether it prints what lies at addresses, which may be on its stack: all 512 bytes are zeroed and shared then.
+    /// Whether it prints memory at addresses, which may be on its stack: all 512 bytes are zeroed and shared then.
     pub prints: bool,
     /// The callee-saved registers (`r6` to `r9`) it writes.
     pub saved: RegSet,
     /// Whether it has a tail call.
     pub tail_calls: bool,
-    /// Whether helpers call it.
+    /// Whether it is a callback.
     pub is_callback: bool,
     /// Whether it calls helpers or functions, so that caller-saved registers do not survive in it.
     pub calls: bool,
 }
 
-/// How much work the verification was.
+/// Cost of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Instructions simulated.
     pub instructions: usize,
-    /// States kept for comparison, all together.
+    /// States kept for comparison, in total.
     pub states: usize,
-    /// Most states kept at one time.
+    /// Maximum number of states kept at one time.
     pub peak_states: usize,
-    /// Most branches waiting at one time.
+    /// Maximum number of branches waiting at one time.
     pub peak_branches: usize,
-    /// Most bytes of all that at one time. States that share parts are counted whole.
+    /// Maximum number of bytes of both at one time. Shared parts of states are counted in each state.
     pub peak_bytes: usize,
-    /// Steps that comparing and keeping states took: values, slots and ids looked at, checkpoints passed.
+    /// Steps of comparing and keeping states: values, slots and ids compared, checkpoints passed.
     pub work: usize,
     /// How often a path ended because its state was covered by an earlier one.
     pub pruned: usize,
 }
 
-/// A program that was proven safe, with what was proven.
+/// A program that was proven safe, with the facts for the compilers.
 #[derive(Clone, Debug)]
 pub struct Verified {
     program: ProgramSpec,
@@ -185,8 +185,7 @@ pub struct Verified {
     stats: Stats,
 }
 
-/// What must be kept of the maps a program was verified with: their contents only where they cannot change and
-/// loads from them were taken as constants.
+/// The maps of a verified program. Contents are kept only for frozen maps, whose loads are folded to constants.
 pub(crate) fn kept_maps(maps: &[MapSpec]) -> Vec<MapSpec> {
     let keep = |map: &MapSpec| MapSpec {
         contents: if map.frozen { map.contents.clone() } else { Vec::new() },
@@ -213,8 +212,8 @@ impl Verified {
         &self.program
     }
 
-    /// The maps it was verified with, in the order its instructions name them; contents only of frozen ones. It is
-    /// safe with maps of these specifications and no others.
+    /// The maps it was verified with, in the order of the instructions' indices; contents only of frozen ones. The proof
+    /// holds only for maps with these specifications.
     #[must_use]
     pub fn maps(&self) -> &[MapSpec] {
         &self.maps
@@ -226,13 +225,13 @@ impl Verified {
         &self.code
     }
 
-    /// What is known of the instruction of a slot; nothing for slots that are none.
+    /// Facts about the instruction of a slot; the default for slots without one.
     #[must_use]
     pub fn fact(&self, slot: usize) -> InsnFact {
         self.insns.get(slot).copied().unwrap_or_default()
     }
 
-    /// What is known of the instructions, by slot; of slots that are no instruction nothing.
+    /// Facts by slot; the default for slots without an instruction.
     #[must_use]
     pub fn facts(&self) -> &[InsnFact] {
         &self.insns
@@ -250,7 +249,7 @@ impl Verified {
         self.functions.iter().any(|f| f.tail_calls)
     }
 
-    /// How much work it was.
+    /// Cost of the verification.
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
@@ -340,9 +339,9 @@ impl Facts {
         });
     }
 
-    /// Adds bytes that are read of the running function's stack.
+    /// Adds bytes that are read from the running function's stack.
     pub(crate) fn stack_read(&mut self, slot: usize, offset: i64, size: u64) {
-        // The stack ends at 0, and `check_stack` saw that this lies within.
+        // No overflow: `check_stack` checked that the access is within the stack.
         let start = offset.max(-i64::from(MAX_STACK)) as i16;
         let end = offset.saturating_add_unsigned(size).min(0) as i16;
         self.change(slot, |fact| {
@@ -357,13 +356,13 @@ impl Facts {
         self.change(slot, |fact| fact.leaks = true);
     }
 
-    /// The kind of base pointer seen at a slot before.
+    /// Base of earlier visits of a slot.
     pub(crate) fn base(&self, slot: usize) -> Option<Base> {
         self.insns.get(slot).and_then(|fact| fact.memory).map(|memory| memory.base)
     }
 }
 
-/// The callee-saved registers that a stretch of code writes.
+/// The callee-saved registers that a range of code writes.
 pub(crate) fn saved_registers(code: &Code, start: usize, end: usize) -> RegSet {
     let written = (start..end).filter_map(|slot| code.get(slot)).filter(|insn| !insn.is_call());
     let all = written.fold(RegSet::EMPTY, |all, insn| all.union(insn.writes()));

@@ -1,9 +1,9 @@
-//! Memory that global functions are lent: what they need of it, and whether their callers give them that.
+//! Memory arguments of global functions: the function's requirements, and whether its callers meet them.
 //!
-//! A global function is verified once, for memory of which it knows the size only. Two things are not safe with all memory
-//! of that size: to touch it after the packet was moved, where it lies in the packet, and atomic operations, where it is not
-//! aligned. Functions may do both; what they do becomes a need of the parameter, and once all functions are walked every
-//! call is held against the needs of its callee. The kernel asks for neither.
+//! A global function is verified once; of a memory argument it knows only the size. Two accesses are not safe for all
+//! memory of that size: any access after the packet was moved, if the memory lies in the packet, and atomic operations, if
+//! it is not aligned. Both are allowed in the function and become requirements of the parameter; after all functions are
+//! walked, every call is checked against them. The kernel checks neither.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,21 +14,21 @@ use crate::error::{Cause, Refusal, RegName};
 /// A parameter of a global function: the function's index, and which parameter it is.
 pub(crate) type Parameter = (usize, u8);
 
-/// What a function needs of memory that it is lent, besides its size.
+/// Requirements of a memory argument, besides its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// What its address must be a multiple of: 1, 2, 4 or 8.
+    /// Alignment in bytes: 1, 2, 4 or 8.
     pub(crate) alignment: u8,
-    /// Whether it must stay where it is when the packet is moved.
+    /// Whether it must remain valid when the packet is moved.
     pub(crate) stays: bool,
 }
 
 impl Needs {
     const NONE: Self = Self { alignment: 1, stays: false };
-    /// It is touched after the packet was moved.
+    /// The memory is accessed after the packet was moved.
     pub(crate) const TO_STAY: Self = Self { stays: true, ..Self::NONE };
 
-    /// Atomic operations of a size.
+    /// Alignment for atomic operations of a size.
     pub(crate) fn to_be_aligned(size: usize) -> Self {
         Self { alignment: size as u8, ..Self::NONE }
     }
@@ -38,20 +38,20 @@ impl Needs {
     }
 }
 
-/// Memory that a call lends.
+/// A memory argument of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Loan {
     /// Slot of the call.
     pub(crate) slot: usize,
-    /// What its address is known to be a multiple of, up to 8; as far as the address that it comes from is.
+    /// Known alignment of its address, up to 8; relative to the parameter in `from`.
     pub(crate) alignment: u8,
     /// Whether it lies in the packet.
     pub(crate) in_packet: bool,
-    /// The parameter of the calling function through which it came.
+    /// The caller's parameter that it was derived from.
     pub(crate) from: Option<Parameter>,
 }
 
-/// All loans, and what is needed of them.
+/// All memory arguments, and the requirements of the parameters.
 #[derive(Debug, Default)]
 pub(crate) struct Loans {
     needs: BTreeMap<Parameter, Needs>,
@@ -59,7 +59,7 @@ pub(crate) struct Loans {
 }
 
 impl Loans {
-    /// A function needs something of a parameter. Tells whether that is new.
+    /// Adds a requirement to a parameter. True if it is new.
     pub(crate) fn need(&mut self, parameter: Parameter, needs: Needs) -> bool {
         let known = self.needs.entry(parameter).or_insert(Needs::NONE);
         let before = *known;
@@ -71,7 +71,7 @@ impl Loans {
         self.calls.entry(parameter).or_default().insert(loan);
     }
 
-    /// Checks that every call lends what its callee needs; `name` tells a function's name.
+    /// Checks every call against its callee's requirements; `name` gives a function's name.
     pub(crate) fn check(&mut self, name: impl Fn(usize) -> String) -> Result<(), Box<Refusal>> {
         self.pass_on();
         let none = BTreeSet::new();
@@ -92,8 +92,8 @@ impl Loans {
         Ok(())
     }
 
-    /// What a function lends to another that it was lent itself must be what that one needs. A need grows four times at most,
-    /// so that each call is looked at no more often.
+    /// Propagates requirements to the callers' own parameters. A requirement grows at most four times, which bounds the
+    /// number of visits of each call.
     fn pass_on(&mut self) {
         let mut changed: Vec<Parameter> = self.needs.keys().copied().collect();
         while let Some(parameter) = changed.pop() {

@@ -1,24 +1,23 @@
-//! Verifies that a program is safe to run natively: every path ends, every access stays within what it may touch,
-//! every call gets what it wants. [`verify`] gives [`Verified`], which says what was proven, or a [`Refusal`], which
-//! says why not.
+//! Verifies that a program is safe to run natively: every path terminates, every access is in bounds, every call has valid
+//! arguments. [`verify`] returns [`Verified`] with the proven facts, or a [`Refusal`] with the reason.
 //!
 //! # How it works
 //!
-//! The verifier runs the program on all inputs at once. It carries an abstract [`State`](state::State) along every
-//! path: what each register and each stack byte holds, numbers as sets ([`domain::Number`]), pointers as what they
-//! point to and how far in ([`state::Pointer`]). Each instruction is a rule about that state (`step`); each branch
-//! splits it into what holds on either side. Static functions are walked with the state of each caller, global ones
-//! once by their types.
+//! The verifier is an abstract interpreter. It carries a [`State`](state::State) along every path: for each register and
+//! stack byte a value, numbers as sets ([`domain::Number`]), pointers as target and offset ([`state::Pointer`]). Each
+//! instruction is a transfer function (`step`); each branch refines the state on both sides. Static functions are walked at
+//! each call with the caller's state, global ones once by their BTF types.
 //!
-//! What keeps that from taking for ever are checkpoints (`prune`): states kept where paths meet. A path ends when
-//! an earlier state covers it in all that mattered. What matters is found by exploring: numbers carry marks of where
-//! their origin, and a number that decides something makes its mark and all origins precise (`precision`). The
-//! kernel finds the same by walking back over the instructions.
+//! Checkpoints (`prune`) bound the walk: states kept where paths meet. A path ends when an earlier state covers it in all
+//! live, read and precise values. Precision is found during the walk: each number carries a mark of its origin, and a
+//! number that determines an address, a branch or a size makes its mark and all origins precise (`precision`). The kernel
+//! walks back over the instructions instead.
 //!
 //! # What it accepts
 //!
-//! What the kernel (6.18, privileged loader) accepts; the sources are `kernel/bpf/verifier.c` and `net/core/filter.c`.
-//! Reading stack bytes that were never written is accepted as there, and they read as zero on every engine.
+//! The programs that the kernel (6.18, privileged loader) accepts; the sources are `kernel/bpf/verifier.c` and
+//! `net/core/filter.c`. Reads of stack bytes that were never written are accepted, as in the kernel; they read as zero on
+//! every engine.
 #![forbid(unsafe_code)]
 
 mod cfg;
@@ -52,31 +51,31 @@ use cfg::ControlFlow;
 use facts::is_tail_call;
 use walk::Walk;
 
-/// Most instructions a program may have, and most that are simulated (`BPF_COMPLEXITY_LIMIT_INSNS`).
+/// Maximum number of instructions of a program, and of simulated instructions (`BPF_COMPLEXITY_LIMIT_INSNS`).
 pub const MAX_INSTRUCTIONS: usize = 1_000_000;
 
-/// Most maps that a program may use (`MAX_USED_MAPS`).
+/// Maximum number of maps of a program (`MAX_USED_MAPS`).
 pub const MAX_USED_MAPS: usize = 64;
 
-/// Most steps that comparing and keeping states may take: a thousand times the instructions, and a hundred times what
-/// the largest real programs take.
+/// Maximum number of steps of comparing and keeping states: a thousand per instruction of the limit, and a hundred times
+/// the largest real programs.
 pub const MAX_WORK: usize = 1_000_000_000;
 
-/// Most bytes of states that are kept: a hundred times what the largest real programs take.
+/// Maximum number of bytes of kept states: a hundred times the largest real programs.
 pub const MAX_BYTES: usize = 1 << 30;
 
 /// Options of [`verify`], set one after the other: `Options::default().max_instructions(10_000)`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Instructions that are simulated at most.
+    /// Maximum number of simulated instructions.
     pub max_instructions: usize,
-    /// Steps that comparing and keeping states may take at most; see [`Stats::work`]. The kernel has no such limit.
+    /// Maximum number of steps of comparing and keeping states; see [`Stats::work`]. The kernel has no such limit.
     pub max_work: usize,
-    /// Bytes of states that are kept at most. The kernel has no such limit but its memory.
+    /// Maximum number of bytes of kept states. The kernel is limited by its memory only.
     pub max_bytes: usize,
-    /// Whether a path ends only at a state that is the same in everything: slower, but then every state that some
-    /// run has at an instruction is covered by one that was seen there. For tests.
+    /// Whether a path ends only at an identical state: slower, but then the observer sees, at each instruction, a state
+    /// that covers every run. For tests.
     pub exact: bool,
 }
 
@@ -119,7 +118,7 @@ impl Options {
 /// Verifies a program. `maps` are those of its object, `btf` the object's types, which global functions need.
 ///
 /// # Errors
-/// Why the program may not run.
+/// The reason why the program is refused.
 pub fn verify(
     program: &ProgramSpec,
     maps: &[MapSpec],
@@ -129,10 +128,10 @@ pub fn verify(
     verify_with(program, maps, btf, options, None)
 }
 
-/// The same, with somebody who is told what the walk does.
+/// Like [`verify`], with an observer of the walk.
 ///
 /// # Errors
-/// Why the program may not run.
+/// The reason why the program is refused.
 pub fn verify_observed(
     program: &ProgramSpec,
     maps: &[MapSpec],
@@ -169,9 +168,9 @@ fn verify_with(
     Ok(Verified::new(program.clone(), facts::kept_maps(maps), code, facts, functions, stats))
 }
 
-/// A refusal of what is no instruction.
+/// The refusal of a slot that does not decode.
 fn malformed(error: DecodeError) -> Box<Refusal> {
-    /// A call through a register as clang before 19 writes it, with the register where nobody looks for it.
+    /// An indirect call as clang before 19 encodes it, with the register in a reserved field.
     const CALL_REGISTER: u8 = 0x8d;
     let is_call = matches!(error, DecodeError::Reserved { opcode: CALL_REGISTER, .. });
     let mut refusal = Refusal::at(error.slot(), Cause::Decode(error));
@@ -179,7 +178,7 @@ fn malformed(error: DecodeError) -> Box<Refusal> {
     refusal
 }
 
-/// Walks the main program, then every global function that was called, and every function that a timer may call.
+/// Walks the main program, then every global function that was called and every timer callback.
 fn walk_functions(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
     let mut done = 0;
     while let Some(&root) = walk.roots.get(done) {
@@ -198,7 +197,7 @@ fn function_facts(code: &Code, flow: &ControlFlow, walk: &Walk<'_>) -> Vec<Funct
         let insns = || (start..end).filter_map(|slot| code.get(slot));
         let stack = walk.stack_used.get(index).copied().unwrap_or_default();
         let prints = walk.prints.get(index).copied().unwrap_or_default();
-        // The addresses of what it prints may be numbers, so that it is any bytes of the frame.
+        // The printed addresses may be derived from numbers, so any byte of the frame may be read.
         let printed = if prints { u64::MAX } else { 0 };
         FunctionFact {
             start,

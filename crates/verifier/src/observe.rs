@@ -1,4 +1,4 @@
-//! Watching a walk: for logs, for messages that tell a register's history, for tests of soundness.
+//! Observers of a walk: for logs, for a register's history in messages, for soundness tests.
 
 use crate::state::State;
 
@@ -7,23 +7,23 @@ use crate::state::State;
 pub enum PathEnd {
     /// The program or the global function returns.
     Exit,
-    /// An earlier state, all paths from which were walked, covers this one as far as is known.
+    /// An earlier state covers this one in all that is known to matter.
     Covered,
 }
 
-/// Is told what the walk does. Branches wait on a stack: the one that waited last is walked first.
+/// Observer of a walk. Branches wait on a stack: last in, first out.
 pub trait Observer {
     /// A function is walked from its start: the main program, or a global function by its types.
     fn function(&mut self, slot: usize, state: &State) {
         let _ = (slot, state);
     }
 
-    /// The instruction of a slot is simulated on this state; also where it then breaks a rule.
+    /// The instruction of a slot is simulated on this state, even if it is then refused.
     fn instruction(&mut self, slot: usize, state: &State) {
         let _ = (slot, state);
     }
 
-    /// The branch at `slot` may jump to `target` as well: that waits, and the path falls through.
+    /// The branch at `slot` may also jump to `target`: the jump waits, the path falls through.
     fn branch(&mut self, slot: usize, target: usize) {
         let _ = (slot, target);
     }
@@ -33,12 +33,12 @@ pub trait Observer {
         let _ = (slot, why);
     }
 
-    /// The branch that waited last goes on, at `slot`.
+    /// The branch that waited last resumes, at `slot`.
     fn resume(&mut self, slot: usize) {
         let _ = slot;
     }
 
-    /// A path that was covered at `slot` goes on from there: more turned out to matter than its state is covered in.
+    /// A path that was covered at `slot` resumes there: values became precise in which its state is not covered.
     fn retry(&mut self, slot: usize) {
         let _ = slot;
     }

@@ -51,7 +51,7 @@ impl Precision {
         mark
     }
 
-    /// A mark for a number as it stands at a new checkpoint.
+    /// The mark of a number at a new checkpoint.
     pub(crate) fn checkpoint(&mut self, origin: Mark) -> Mark {
         self.add([origin, Mark::NONE])
     }
@@ -80,7 +80,7 @@ impl Precision {
         }
     }
 
-    /// Makes `new` precise as soon as `old` is.
+    /// `new` becomes precise as soon as `old` does.
     pub(crate) fn imply(&mut self, old: Mark, new: Mark) {
         if self.is_precise(old) {
             self.mark_precise(new);

@@ -1,10 +1,9 @@
-//! Checkpoints: states that were met before, and when one covers another.
+//! Checkpoints: kept states, and state pruning.
 //!
-//! A state is covered if every run from it was, in all that matters, explored from an earlier one. What matters was
-//! found out by exploring: registers that are live, stack bytes that were read, numbers that decided something
-//! (see [`crate::precision`]). A checkpoint may cover others only when all paths from it have ended; one whose paths
-//! have not is on the current path itself, and meeting it again without any change is an endless loop. Loops that
-//! something else bounds end earlier: see [`crate::converge`].
+//! A state is covered if an earlier state covers it in all live registers, in stack bytes that were read and in precise
+//! numbers (see [`crate::precision`]). These are complete only when all paths from the checkpoint have ended. A checkpoint
+//! with open paths is on the current path itself; meeting it again without any change is an infinite loop. Loops that are
+//! bounded otherwise end earlier: see [`crate::converge`].
 
 use std::cell::Cell;
 
@@ -20,19 +19,19 @@ use crate::walk::Walk;
 /// A kept state.
 pub(crate) struct Checkpoint {
     slot: usize,
-    /// `None` once it has proven useless and was dropped.
+    /// `None` once it was dropped as useless.
     pub(crate) state: Option<State>,
-    /// The checkpoint before it on its path.
+    /// The previous checkpoint on its path.
     pub(crate) parent: Option<usize>,
-    /// Paths from it that have not ended.
+    /// Number of paths from it that have not ended.
     pub(crate) open_paths: u32,
     hits: u32,
     misses: u32,
-    /// The last number that something had when it was kept.
+    /// The last id in use when it was kept.
     last_id: u32,
-    /// The first of the checkpoints before it where a path from it has ended while that one was open.
+    /// The oldest open checkpoint at which a path from this one has ended.
     waits_for: Option<usize>,
-    /// Paths that have ended at checkpoints of which more may turn out to matter until all paths from this one have ended.
+    /// Paths that ended at checkpoints whose precise values are complete only when all paths from this one have ended.
     pub(crate) backedges: Vec<Backedge>,
 }
 
@@ -43,13 +42,13 @@ pub(crate) struct Checkpoints {
     at: Vec<Vec<usize>>,
     /// The last one on the current path.
     current: Option<usize>,
-    /// Of those of which not all is known, the first that may cover the current path (see [`crate::retry`]).
+    /// The first incomplete checkpoint that may cover the current path (see [`crate::retry`]).
     usable_from: usize,
     kept: usize,
     jumps_at_last: usize,
     instructions_at_last: usize,
     jumps: usize,
-    /// Steps of comparing and keeping states so far (`Stats::work`).
+    /// Number of steps of comparing and keeping states so far (`Stats::work`).
     work: Cell<usize>,
 }
 
@@ -68,7 +67,7 @@ impl Checkpoints {
         }
     }
 
-    /// Forgets all of them, for a walk from another root.
+    /// Drops all checkpoints, for a walk from another root.
     pub(crate) fn restart(&mut self) {
         for checkpoint in self.all.drain(..) {
             if let Some(list) = self.at.get_mut(checkpoint.slot) {
@@ -89,12 +88,12 @@ impl Checkpoints {
         self.work.get()
     }
 
-    /// Counts such steps.
+    /// Adds steps of comparing and keeping states.
     pub(crate) fn spend(&self, steps: usize) {
         self.work.set(self.work.get().saturating_add(steps));
     }
 
-    /// A branch from the current path will wait; gives the checkpoint it hangs on.
+    /// A branch from the current path will wait; returns its checkpoint.
     pub(crate) fn branch(&mut self) -> Option<usize> {
         if let Some(checkpoint) = self.current.and_then(|index| self.all.get_mut(index)) {
             checkpoint.open_paths += 1;
@@ -107,18 +106,17 @@ impl Checkpoints {
         self.current
     }
 
-    /// The first of those of which not all is known that may cover the current path.
+    /// The first incomplete checkpoint that may cover the current path.
     pub(crate) fn usable_from(&self) -> usize {
         self.usable_from
     }
 
-    /// Goes on with a branch that hangs on a checkpoint.
+    /// Resumes a branch from its checkpoint.
     pub(crate) fn resume(&mut self, checkpoint: Option<usize>, usable_from: usize) {
         (self.current, self.usable_from) = (checkpoint, usable_from);
     }
 
-    /// A checkpoint on the current path from which what mattered of this one may still have to be found out, if there
-    /// is one.
+    /// An open checkpoint on the current path that keeps the precise values of this one incomplete, if there is one.
     pub(crate) fn unsettled_by(&self, index: usize) -> Option<usize> {
         let mut at = Some(index);
         while let Some((index, checkpoint)) = at.and_then(|index| Some((index, self.all.get(index)?))) {
@@ -131,7 +129,7 @@ impl Checkpoints {
         None
     }
 
-    /// The current path ends before all is known of `target`, an open checkpoint: nor is it then of those in between.
+    /// The current path ends at `target`, an open checkpoint: `target` and the checkpoints in between are incomplete.
     fn wait_for(&mut self, target: usize) {
         let mut at = self.current;
         while let Some(index) = at.filter(|&index| index > target)
@@ -145,7 +143,7 @@ impl Checkpoints {
         }
     }
 
-    /// The states kept last at a slot on the current path, the current checkpoint aside if it was `just_kept`.
+    /// The latest kept states at a slot on the current path, without the current checkpoint if it was `just_kept`.
     pub(crate) fn open_at(&self, slot: usize, just_kept: bool) -> impl Iterator<Item = &State> {
         let skip = self.current.filter(|_| just_kept);
         let list = self.at.get(slot).map_or(&[][..], Vec::as_slice);
@@ -178,7 +176,7 @@ impl Checkpoints {
     }
 }
 
-/// What comparing with the checkpoints of a slot found.
+/// Result of comparing a state with the checkpoints of a slot.
 enum Found {
     Covered(usize),
     Loop,
@@ -207,7 +205,7 @@ impl Walk<'_> {
                     Some(open) => {
                         self.share_precision(index);
                         self.checkpoints.wait_for(open);
-                        // What covers it in everything will do so whatever turns out to matter.
+                        // A state that is covered in all values is covered whatever becomes precise.
                         if open != index && !self.is_covered_by(index, Rigor::All) {
                             self.keep_backedge(index, open)?;
                         }
@@ -227,15 +225,15 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether so many jumps and instructions were walked since a state was kept (`is_state_visited` in the kernel has the
-    /// same distances).
+    /// Whether enough jumps and instructions were walked since the last kept state (`is_state_visited` has the same
+    /// numbers).
     fn is_far(&self, jumps: usize, instructions: usize) -> bool {
         let checkpoints = &self.checkpoints;
         checkpoints.jumps - checkpoints.jumps_at_last >= jumps
             && self.stats.instructions - checkpoints.instructions_at_last >= instructions
     }
 
-    /// The same where the path has been before: states of a loop seldom cover each other.
+    /// Like `is_far`, for slots that the path has visited before: states of a loop seldom cover each other.
     fn is_far_in_loop(&self) -> bool {
         self.is_far(20, 0) || self.is_far(0, 100)
     }
@@ -245,7 +243,7 @@ impl Walk<'_> {
         let mut keeps = is_round || self.is_far(2, 8);
         let mut found = None;
         let mut finds_useless = false;
-        // The latest ones are most alike.
+        // The latest states are the most similar.
         for &index in list.iter().rev() {
             let checkpoint = &self.checkpoints.all[index];
             let Some(state) = &checkpoint.state else { continue };
@@ -273,7 +271,7 @@ impl Walk<'_> {
                     break;
                 }
             }
-            // States that are passed on the way from one that is kept to the next say nothing of its worth.
+            // States between two kept ones say nothing about a checkpoint's worth.
             if !keeps {
                 continue;
             }
@@ -304,7 +302,7 @@ impl Walk<'_> {
         if self.options.exact { Rigor::Same } else { wanted }
     }
 
-    /// Keeps the state: from here on its precise numbers and the reads of its stack are recorded with it.
+    /// Keeps the state as a checkpoint: later precise numbers and stack reads are recorded with it.
     fn keep(&mut self, slot: usize) -> Check {
         let (precision, reads) = (&mut self.precision, &mut self.reads);
         for number in 0..=self.state.depth() {
@@ -329,13 +327,13 @@ impl Walk<'_> {
     }
 
     fn share_precision(&mut self, index: usize) {
-        // Taken out and put back, since sharing changes what is next to it.
+        // Moved out and back: sharing borrows the other checkpoints mutably.
         let Some(earlier) = self.checkpoints.all.get_mut(index).and_then(|c| c.state.take()) else { return };
         self.share_precision_with(&earlier);
         self.checkpoints.all[index].state = Some(earlier);
     }
 
-    /// What mattered of the covering state matters of the covered one too, for the checkpoints on its path.
+    /// Values that are precise in the covering state become precise in the covered one, for the checkpoints on its path.
     fn inherit_precision(&mut self, index: usize) {
         let Some(earlier) = self.checkpoints.all.get(index).and_then(|c| c.state.as_ref()) else { return };
         let (precision, reads) = (&mut self.precision, &mut self.reads);

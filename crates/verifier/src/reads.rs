@@ -1,12 +1,11 @@
-//! Which bytes of stack slots the code after a checkpoint turned out to use, and which words of a frame must be zero when
-//! it is entered.
+//! Which bytes of stack slots are read after a checkpoint, and which words of a frame must be zero on entry.
 //!
-//! A byte that was never written reads as zero, so that whoever reads it wants its word set to zero on entry. Where a
-//! state covers another one, the code was walked from the first only: a byte that is written there and unset in the
-//! other is found to be read through the first one's [`Origin`], maybe long after the covered path has ended. So the
-//! bytes that are unset in a covered state are noted with the origins of the state that covers it.
+//! A byte that was never written reads as zero, so a read of it requires its word to be zeroed on entry. If a state covers
+//! another one, the code is walked from the covering state only: a byte that is written there and unset in the covered
+//! state is read through the covering state's [`Origin`], possibly long after the covered path has ended. So the unset
+//! bytes of a covered state are recorded with the origins of the covering state.
 
-/// Where the bytes of a stack slot came from; [`Origin::NONE`] when all were written since the last checkpoint.
+/// Origin of the bytes of a stack slot; [`Origin::NONE`] if all were written since the last checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin(u32);
 
@@ -15,12 +14,12 @@ impl Origin {
     pub const NONE: Self = Self(0);
 }
 
-/// What is done with the bytes of a slot, each as bits.
+/// Uses of the bytes of a slot, as bit masks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Uses {
     /// Bytes that are read.
     read: u8,
-    /// Bytes that are read, or that a store may leave as they are: one at an unknown place, or by a helper.
+    /// Bytes that are read, or that a store at an unknown offset or by a helper may leave unchanged.
     seen: u8,
 }
 
@@ -41,19 +40,19 @@ impl Uses {
 #[derive(Clone, Copy, Debug)]
 struct SlotNode {
     earlier: Origin,
-    /// Bytes that were the earlier checkpoint's, as bits.
+    /// Bytes that are still the earlier checkpoint's, as bits.
     kept: u8,
     uses: Uses,
-    /// The last of what its uses imply.
+    /// Head of the list of implications of its uses.
     implied: Option<u32>,
 }
 
-/// What uses of a slot's bytes imply.
+/// An implication of a use of a slot's bytes.
 #[derive(Clone, Copy, Debug)]
 enum Implied {
-    /// The same uses of those of another slot's bytes that are `kept`.
+    /// The same use of the `kept` bytes of another slot.
     Uses { of: Origin, kept: u8 },
-    /// That a word must be zero on entry, if any of the bytes `unset` is seen.
+    /// A word must be zero on entry if any of the bytes `unset` is seen.
     Zeroed { word: Word, unset: u8 },
 }
 
@@ -66,48 +65,48 @@ pub(crate) struct Word {
     pub(crate) index: usize,
 }
 
-/// Which bytes of stack slots were read.
+/// Reads of stack slots, by origin.
 #[derive(Debug)]
 pub(crate) struct StackReads {
     nodes: Vec<SlotNode>,
     work: Vec<(Origin, Uses)>,
-    /// Implications of uses of slots' bytes, each with the one before it of the same slot.
+    /// Implications, each with the previous one of the same slot.
     implied: Vec<(Implied, Option<u32>)>,
-    /// For each function the words that have to be zero on entry (`FunctionFact::zeroed`).
+    /// For each function the words that must be zero on entry (`FunctionFact::zeroed`).
     zeroed: Vec<u64>,
 }
 
 impl StackReads {
-    /// For a program of so many functions.
+    /// Reads of a program with so many functions.
     pub(crate) fn new(functions: usize) -> Self {
         let none = SlotNode { earlier: Origin::NONE, kept: 0, uses: Uses::default(), implied: None };
         Self { nodes: vec![none], work: Vec::new(), implied: Vec::new(), zeroed: vec![0; functions] }
     }
 
-    /// Forgets all origins, for a walk from another root.
+    /// Drops all origins, for a walk from another root.
     pub(crate) fn restart(&mut self) {
         self.nodes.truncate(1);
         self.implied.clear();
     }
 
-    /// An origin for a slot as it stands at a new checkpoint, where `kept` of its bytes are still `earlier`'s.
+    /// The origin of a slot at a new checkpoint, where `kept` of its bytes are still `earlier`'s.
     pub(crate) fn checkpoint(&mut self, earlier: Origin, kept: u8) -> Origin {
         let origin = Origin(self.nodes.len() as u32);
         self.nodes.push(SlotNode { earlier, kept, uses: Uses::default(), implied: None });
         origin
     }
 
-    /// Bytes of all origins, and of what they imply.
+    /// Bytes of memory of all origins and implications.
     pub(crate) fn bytes(&self) -> usize {
         self.nodes.len() * size_of::<SlotNode>() + self.implied.len() * size_of::<(Implied, Option<u32>)>()
     }
 
-    /// Says that bytes were read.
+    /// Records a read of bytes.
     pub(crate) fn read(&mut self, origin: Origin, bytes: u8) {
         self.note(origin, Uses { read: bytes, seen: bytes });
     }
 
-    /// Says that a store may have left bytes as they are.
+    /// Records that a store may have left bytes unchanged.
     pub(crate) fn see(&mut self, origin: Origin, bytes: u8) {
         self.note(origin, Uses { read: 0, seen: bytes });
     }
@@ -134,7 +133,7 @@ impl StackReads {
         }
     }
 
-    /// Says that those of the bytes `kept` of `new` are used that are used of `old`, now or later.
+    /// A use of the bytes `kept` of `old`, now or later, is a use of the same bytes of `new`.
     pub(crate) fn imply(&mut self, old: Origin, new: Origin, kept: u8) {
         self.note(new, self.uses(old).within(kept));
         if old != Origin::NONE && new != Origin::NONE && kept != 0 {
@@ -142,12 +141,12 @@ impl StackReads {
         }
     }
 
-    /// Those of the bytes `kept` of `new` are used that were used of `old`, of which all is known.
+    /// Past uses of the bytes `kept` of `old` are uses of the same bytes of `new`; the uses of `old` are complete.
     pub(crate) fn inherit(&mut self, old: Origin, new: Origin, kept: u8) {
         self.note(new, self.uses(old).within(kept));
     }
 
-    /// Says that a word must be zero on entry if any of the bytes `unset` of `origin` is seen, now or later.
+    /// A word must be zero on entry if any of the bytes `unset` of `origin` is seen, now or later.
     pub(crate) fn imply_zeroed(&mut self, origin: Origin, unset: u8, word: Word) {
         if self.uses(origin).seen & unset != 0 {
             set(&mut self.zeroed, word);
@@ -157,12 +156,12 @@ impl StackReads {
         }
     }
 
-    /// Says that a word must be zero on entry.
+    /// A word must be zero on entry.
     pub(crate) fn zero(&mut self, word: Word) {
         set(&mut self.zeroed, word);
     }
 
-    /// The words of a function's frames that must be zero on entry, as bits.
+    /// Words of a function's frames that must be zero on entry, as bits.
     pub(crate) fn zeroed(&self, function: usize) -> u64 {
         self.zeroed.get(function).copied().unwrap_or_default()
     }

@@ -1,13 +1,13 @@
-//! Paths that ended at a checkpoint of which not all was known yet, and go on where what became known since asks for it.
+//! Paths that ended at an incomplete checkpoint, and are compared again when it is complete.
 //!
-//! Within a loop that something else bounds (see [`crate::converge`]) more may turn out to matter of a checkpoint as long as one
-//! before it is open. A state that is covered in all that matters so far ends its path, and is kept with the open
-//! checkpoint. When all paths from that one have ended it is compared again: still covered, the path stays ended, since
-//! whatever matters is known by then; otherwise it goes on. (The kernel keeps such states as `bpf_scc_backedge`, and passes
-//! on what turns out to be precise; it does not compare them again.)
+//! In a loop that is bounded otherwise (see [`crate::converge`]), values of a checkpoint may become precise as long as an
+//! earlier checkpoint is open. A state that is covered so far ends its path, and is kept with the open checkpoint. When all
+//! paths from that one have ended, the state is compared again: if it is still covered, the path stays ended, since the
+//! precise values are complete now; otherwise it resumes. (The kernel keeps such states as `bpf_scc_backedge` and
+//! propagates precision; it does not compare them again.)
 //!
-//! A path that goes on later than its turn must not end where an older path leads to it, or both would go round for ever: of the
-//! checkpoints of which not all is known only those cover it which were kept after that.
+//! A path that resumes late must not end at a checkpoint of an older path that leads to it, or both would be walked for
+//! ever: of the incomplete checkpoints only those kept after it resumed may cover it.
 
 use crate::compare::Rigor;
 use crate::error::Check;
@@ -15,19 +15,19 @@ use crate::prune::Checkpoints;
 use crate::state::State;
 use crate::walk::Walk;
 
-/// A path that has ended at a checkpoint of which not all was known.
+/// A path that has ended at an incomplete checkpoint.
 pub(crate) struct Backedge {
     state: State,
     slot: usize,
     /// The checkpoint that covers the state.
     covering: usize,
-    /// The last one on the path.
+    /// The last checkpoint on the path.
     parent: Option<usize>,
     trail: u32,
 }
 
 impl Checkpoints {
-    /// Opens the checkpoints again from `first`, all paths from which have ended, to the last one of a path from there.
+    /// Reopens the checkpoints from `first`, all paths from which have ended, to the last one of a path from there.
     fn reopen(&mut self, first: usize, last: Option<usize>) {
         let mut at = last;
         while let Some((index, checkpoint)) = at.and_then(|index| Some((index, self.all.get_mut(index)?))) {
@@ -41,8 +41,8 @@ impl Checkpoints {
 }
 
 impl Walk<'_> {
-    /// The current path ends at a checkpoint that covers it in what matters so far; `open` is one from which more may
-    /// turn out to.
+    /// The current path ends at a checkpoint that covers it so far; `open` is the open checkpoint until whose end values
+    /// may still become precise.
     pub(crate) fn keep_backedge(&mut self, covering: usize, open: usize) -> Check {
         let (state, slot, parent) = (self.state.clone(), self.slot, self.checkpoints.current());
         self.hold(state.bytes())?;
@@ -51,8 +51,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The current path has ended, and with it maybe all paths from checkpoints. True if one goes on instead that ended at
-    /// one of these.
+    /// The current path has ended, and possibly all paths from some checkpoints. True if a path that ended at one of these
+    /// resumes.
     pub(crate) fn end_path(&mut self) -> bool {
         let mut at = self.checkpoints.current();
         while let Some(index) = at {
@@ -70,14 +70,14 @@ impl Walk<'_> {
     }
 
     /// Compares the states again that were kept with a checkpoint, all paths from which have ended. The first that is no
-    /// longer covered goes on.
+    /// longer covered resumes.
     fn retry(&mut self, index: usize) -> bool {
         let mut backedges = std::mem::take(&mut self.checkpoints.all[index].backedges);
         for number in 0..backedges.len() {
             let Backedge { state, slot, covering, .. } = &mut backedges[number];
             self.slot = *slot;
             std::mem::swap(&mut self.state, state);
-            // What makes progress was compared when the path ended.
+            // Progress was compared when the path ended.
             if self.is_covered_by(*covering, Rigor::Demanded) {
                 std::mem::swap(&mut self.state, state);
                 continue;

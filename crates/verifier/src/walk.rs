@@ -23,30 +23,30 @@ use crate::reads::StackReads;
 use crate::state::{Frame, Lost, MapRef, State, Value};
 use crate::step::Global;
 
-/// Branches on the way to a refusal that are told.
+/// Maximum number of branches that a refusal lists.
 const PATH_TOLD: usize = 64;
 
-/// Most branches that may wait (`BPF_COMPLEXITY_LIMIT_JMP_SEQ`).
+/// Maximum number of waiting branches (`BPF_COMPLEXITY_LIMIT_JMP_SEQ`).
 const MAX_WAITING: usize = 8192;
 
-/// What an instruction does to the path.
+/// Successors of an instruction.
 pub(crate) enum Next {
     /// Goes on at a slot.
     Go(usize),
-    /// Goes on at `next`; another way, at `target`, waits with its state.
+    /// Continues at `next`; the branch to `target` waits with its state.
     Both { next: usize, target: usize, waiting: Box<State> },
     /// The path ends.
     End,
 }
 
-/// Where paths begin.
+/// Entry points of the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Root {
     /// The program.
     Main,
-    /// A global function, by its index: verified for whatever its types allow.
+    /// A global function, by its index: verified for all arguments that its types allow.
     Global(usize),
-    /// A function that a timer calls which is in a value of this map.
+    /// The callback of a timer in a value of this map.
     Timer { function: usize, map: MapRef },
 }
 
@@ -70,7 +70,7 @@ struct Waiting {
     trail: u32,
 }
 
-/// The branches that lead to a point, as a list that paths share; entry 0 is the start.
+/// The branches on the path to a point, as a list with shared tails; entry 0 is the start.
 struct Trail {
     entries: Vec<(u32, Branch)>,
 }
@@ -93,7 +93,7 @@ impl Trail {
     }
 }
 
-/// The walk and all it knows.
+/// The state of the walk.
 pub(crate) struct Walk<'a> {
     pub(crate) program: &'a ProgramSpec,
     pub(crate) code: &'a Code,
@@ -105,7 +105,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) stats: Stats,
     /// The state on the current path.
     pub(crate) state: State,
-    /// The slot that is looked at.
+    /// Slot of the current instruction.
     pub(crate) slot: usize,
     pub(crate) precision: Precision,
     pub(crate) reads: StackReads,
@@ -114,22 +114,22 @@ pub(crate) struct Walk<'a> {
     pub(crate) stack_used: Vec<u32>,
     /// For each function whether it is a callback.
     pub(crate) is_callback: Vec<bool>,
-    /// For each function whether it prints what lies at addresses.
+    /// For each function whether it prints memory at addresses.
     pub(crate) prints: Vec<bool>,
-    /// Words of each function's stack that others read (`FunctionFact::shared`).
+    /// Words of each function's stack that other functions read (`FunctionFact::shared`).
     pub(crate) stack_shared: Vec<u64>,
-    /// What must be verified on its own, as far as it is known: the program, and what it was seen to call.
+    /// The entry points found so far: the program, called global functions, timer callbacks.
     pub(crate) roots: Vec<Root>,
     known_roots: HashSet<Root>,
-    /// What the global functions take that were called, by their indices.
+    /// The parameters of the global functions that were called, by function index.
     pub(crate) globals: HashMap<usize, Rc<Global>>,
     /// Where the path began.
     pub(crate) root: Root,
-    /// What global functions are lent.
+    /// Memory arguments of global functions.
     pub(crate) loans: Loans,
-    /// Is told what happens, if somebody wants to know.
+    /// The observer, if there is one.
     pub(crate) observer: Option<&'a mut dyn Observer>,
-    /// Bytes of the states that are kept and that wait.
+    /// Bytes of the kept and the waiting states.
     pub(crate) held: usize,
     waiting: Vec<Waiting>,
     trail: Trail,
@@ -179,18 +179,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A number that no pointer or group of numbers has yet.
+    /// A new id for a pointer or a group of numbers.
     pub(crate) fn new_id(&mut self) -> u32 {
         self.last_id += 1;
         self.last_id
     }
 
-    /// The last number that something has.
+    /// The last id in use.
     pub(crate) fn last_id(&self) -> u32 {
         self.last_id
     }
 
-    /// Notes something that must be verified on its own.
+    /// Adds an entry point, unless it is known.
     pub(crate) fn add_root(&mut self, root: Root) {
         if self.known_roots.insert(root) {
             self.roots.push(root);
@@ -238,13 +238,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes on after a checkpoint and the branches that led there; see [`Checkpoints::usable_from`].
+    /// Resumes from a checkpoint and the branches that led there; see [`Checkpoints::usable_from`].
     pub(crate) fn resume_at(&mut self, usable_from: usize, checkpoint: Option<usize>, trail: u32) {
         self.at = trail;
         self.checkpoints.resume(checkpoint, usable_from);
     }
 
-    /// The last of the branches that led to the current path.
+    /// The last branch on the current path.
     pub(crate) fn trail_end(&self) -> u32 {
         self.at
     }
@@ -269,7 +269,7 @@ impl<'a> Walk<'a> {
             observer.instruction(self.slot, &self.state);
         }
         let Some(&insn) = self.code.get(self.slot) else {
-            // The shape of the program was checked: control gets to instructions only.
+            // The control flow check has ensured that successors are instructions.
             return crate::error::reject(Cause::FallsOff);
         };
         if insn.is_jump() {
@@ -282,7 +282,7 @@ impl<'a> Walk<'a> {
         Ok(next)
     }
 
-    /// Lets a branch wait and goes on at `next`.
+    /// Adds a waiting branch and continues at `next`.
     fn fork(&mut self, next: usize, target: usize, state: State) -> Check {
         if self.waiting.len() >= MAX_WAITING {
             return crate::error::reject_with(Cause::TooComplex(self.stats.instructions), Hint::BoundLoop);
@@ -302,7 +302,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Counts a state that is held from now on.
+    /// Adds the bytes of a state that is kept.
     pub(crate) fn hold(&mut self, bytes: usize) -> Check {
         self.held += bytes;
         let all = self.held + self.precision.bytes() + self.reads.bytes();
@@ -332,7 +332,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// How much work it was so far.
+    /// Cost of the walk so far.
     pub(crate) fn stats(&self) -> Stats {
         Stats { work: self.checkpoints.work(), ..self.stats }
     }

@@ -1,4 +1,4 @@
-//! Whole pipelines over memory ports: bursts against single packets.
+//! Complete pipelines over memory ports: bursts against single packets.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -35,7 +35,7 @@ pub(crate) struct SourceArgs {
 /// The order of programs that are given as objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum OrderName {
-    /// By run priority, which objects give with XDP_RUN_CONFIG.
+    /// By run priority, from XDP_RUN_CONFIG in the objects.
     Priority,
     /// As they are given.
     Given,

@@ -14,7 +14,7 @@ use crate::common::packets::When;
 pub(crate) enum ChainError {
     #[error("{name}: {source}")]
     Read { name: String, source: io::Error },
-    #[error("{name}: it is no UTF-8 text")]
+    #[error("{name}: not valid UTF-8")]
     NotText { name: String },
     #[error("{name}:{source}")]
     File { name: String, source: FileError },
@@ -41,9 +41,9 @@ pub(crate) enum ChainError {
     NoMap { map: String, hint: Option<String> },
     #[error("{chain}: {when} of {capture}: {fault}")]
     Fault { chain: String, when: When, capture: String, fault: Box<Fault> },
-    #[error("{0}: a chain file goes alone: it names its objects itself")]
+    #[error("{0}: a chain file cannot be combined with objects: it names its own")]
     FileAmongObjects(String),
-    #[error("{0} goes with objects, and a chain file has it itself")]
+    #[error("{0} is an option for objects: a chain file contains this setting")]
     NotWithFile(&'static str),
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum CallsProblem {
 pub(crate) enum PlaceProblem {
     #[error("no program `{name}`; there is: {}", .names.join(", "))]
     NoProgram { name: String, names: Vec<String> },
-    #[error("a program does not go by itself, or by one that was replaced")]
+    #[error("a program cannot be placed relative to itself or to a replaced program")]
     NotThere,
 }
 

@@ -115,7 +115,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Adds the place in the chain file that names what cannot be had.
+    /// Adds the place in the chain file that names the missing item.
     fn at<E: Into<Failure>>(&self, at: FilePlace) -> impl Fn(E) -> Failure + '_ {
         move |source| ChainError::At { name: self.name.to_owned(), at, source: source.into() }.into()
     }
@@ -147,7 +147,7 @@ impl Maker<'_> {
         }
         how.opener.check_shapes(opened.iter())?;
         let mut parts: Vec<Option<Part>> = file.objects.iter().map(|_| None).collect();
-        // An object that shares can own what another shares: as often as there are objects is enough.
+        // Objects that share maps can own maps that others share: as many rounds as objects suffice.
         for _ in 0..=file.objects.len() {
             for (index, object) in file.objects.iter().enumerate() {
                 if parts.get(index).is_some_and(Option::is_some) {
@@ -216,7 +216,7 @@ impl Maker<'_> {
         let before = self.before.and_then(|parts| parts.iter().find(|part| part.name == name));
         let before = before.map(|part| &part.collection);
         let (collection, kept) = self.instance.load_with(&object, &options, shared, before).map_err(setup)?;
-        // What traffic left in a map that was kept is newer than what the file says.
+        // Traffic's contents of a kept map are newer than the file's.
         let new = files.iter().filter(|file| !kept.iter().any(|kept| kept == file.map()));
         fill(&collection, new, self.how)?;
         self.kept.extend(kept.into_iter().map(|map| (name.clone(), map)));

@@ -31,8 +31,8 @@ pub(crate) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
     }
 }
 
-/// Reads a chain file again and changes the chain to what it says now, with the contents of its maps. What is wrong with it
-/// is told, and the chain goes on as it is.
+/// Reads a chain file again and applies its changes, with the contents of its maps. An error is reported, and the chain
+/// remains unchanged.
 pub(crate) fn reload(source: &SourceArgs, how: &LoadHow, loaded: &mut Loaded, packets: u64) {
     let Some(path) = source.chain_file() else { return };
     let changed = file::make(path, how, Some(&loaded.parts)).and_then(|made| {

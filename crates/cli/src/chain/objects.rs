@@ -56,7 +56,7 @@ fn placed(members: Vec<Member>, places: &[PlaceArg]) -> Result<Vec<Member>, Chai
     let names: Vec<String> = members.iter().map(|member| member.name().to_owned()).collect();
     let told = |place: &PlaceArg, problem| ChainError::Place { place: place.text.clone(), problem };
     for name in &names {
-        // They have different names, and so each goes in.
+        // Their names differ, so each is inserted.
         let _ = sequence.insert(name.clone(), Place::Last, None);
     }
     for place in places {

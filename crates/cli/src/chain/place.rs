@@ -1,4 +1,4 @@
-//! `--place NAME=WHERE`: where a program goes by the others.
+//! `--place NAME=WHERE`: the place of a program relative to others.
 
 use paceline::chain::{Place, Placement};
 
@@ -28,7 +28,7 @@ impl PlaceArg {
         Ok(Self { name: name.to_owned(), to, text: text.to_owned() })
     }
 
-    /// The program that it goes by, if it goes by one.
+    /// The program it is placed relative to, if any.
     pub(super) fn other(&self) -> Option<&String> {
         match &self.to {
             Placement::At(Place::Before(other) | Place::After(other)) | Placement::Replacing(other) => {

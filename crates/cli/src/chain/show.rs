@@ -15,7 +15,7 @@ pub(super) fn name(layout: &Layout, node: Node) -> String {
     layout.names.get(node.index()).map(|name| console::shown(name)).unwrap_or_default()
 }
 
-/// Edges by what they are after; the wildcard is `*`.
+/// Edges by verdict; the wildcard is `*`.
 fn edges(edges: &Edges) -> impl Iterator<Item = (&'static str, Next)> {
     let own = Verdict::ALL.into_iter().map(|verdict| (verdict.name(), edges.own(verdict)));
     own.chain([("*", edges.wildcard())]).filter_map(|(after, next)| Some((after, next?)))
@@ -29,7 +29,7 @@ pub(crate) fn target(layout: &Layout, next: Next) -> String {
     }
 }
 
-/// Each program, and what follows it.
+/// Each program with its successors.
 pub(crate) fn write_text(out: &mut dyn Write, layout: &Layout) -> io::Result<()> {
     for (node, of) in layout.graph.iter() {
         writeln!(out, "{}", name(layout, node))?;

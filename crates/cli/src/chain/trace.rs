@@ -45,7 +45,7 @@ impl Runner for Tracer {
         }
         self.worker.refresh(host);
         for (index, mut frame) in burst.iter_mut().enumerate() {
-            // All of the burst goes the same way.
+            // One by one, also the packets that are not wanted: they stay in order.
             let trace =
                 trace(self.worker.parts(), &mut frame, host).map_err(|fault| BurstFault { index, fault })?;
             let packet = first + index as u64;

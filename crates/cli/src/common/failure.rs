@@ -1,4 +1,4 @@
-//! Failures of commands, and how they are told.
+//! Failures of commands, and how they are reported.
 
 use std::fmt::{self, Debug, Display};
 use std::process::ExitCode;
@@ -58,7 +58,7 @@ impl Failure {
         Self { is_reported: true, ..self }
     }
 
-    /// Tells the failure, also as JSON on standard output if that is wanted, and gives the exit status.
+    /// Reports the failure, also as JSON on standard output if wanted, and returns the exit status.
     pub(crate) fn report(self, json: bool) -> ExitCode {
         if self.is_closed_pipe() {
             return ExitCode::SUCCESS;

@@ -46,7 +46,7 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// `None` for what may be used twice: devices such as `/dev/null`, and sockets, which go both ways.
+    /// `None` for files that may be used twice: devices such as `/dev/null`, and sockets.
     pub(crate) fn of(metadata: &Metadata, what: &str) -> Option<Self> {
         let what = what.to_owned();
         let is_single = metadata.is_file() || metadata.file_type().is_fifo();
@@ -87,11 +87,11 @@ pub(crate) fn name(path: &Path) -> String {
     if is_stdout(path) { "standard output".to_owned() } else { path.display().to_string() }
 }
 
-/// An output that is open and still has what was in it.
+/// An output that is open but not yet truncated.
 pub(crate) struct Opened {
     file: File,
     path: PathBuf,
-    /// Whether it was not there before; it goes again if nothing comes of it.
+    /// Whether it is new: it is removed again if the command fails.
     is_new: bool,
 }
 
@@ -121,7 +121,7 @@ impl Opened {
         Ok(opened)
     }
 
-    /// Enters the file among those in use, unless it is there.
+    /// Adds the file to those in use, unless it is among them.
     fn claim(&self, option: &'static str, taken: &mut Vec<Taken>) -> Result<(), FileError> {
         let failed = |source| FileError::Create { name: name(&self.path), source };
         let metadata = self.file.metadata().map_err(failed)?;
@@ -140,7 +140,7 @@ impl Opened {
         Ok(file)
     }
 
-    /// Empties the file, and gives it with its name.
+    /// Truncates the file, and returns it with its name.
     pub(crate) fn start_text(mut self) -> Result<(File, String), FileError> {
         let file = self.emptied()?;
         self.is_new = false;

@@ -38,7 +38,7 @@ pub(crate) struct Watch {
     /// Hidden at first, but it counts, so that its estimates are good once it is shown.
     bar: ProgressBar,
     is_shown: bool,
-    /// When the bar was last told something new.
+    /// Time of the last update of the bar.
     told: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! A refusal with all that explains it: source lines, instructions with names, where things were established.
+//! A refusal with its context: source lines, named instructions, and the history of the register.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub(crate) struct Diagnosis {
     pub(super) registers: Vec<(Reg, String)>,
     /// Other places that matter, in the order of the path.
     pub(super) marks: Vec<Mark>,
-    /// All branches that led there, with what each did.
+    /// All branches on the path, with their outcomes.
     pub(super) path: Vec<(Branch, Place)>,
     /// Instructions around the guilty one, as slot and text.
     pub(super) listing: Vec<(usize, String)>,
@@ -60,7 +60,7 @@ pub(super) struct Source {
     pub(super) column: u32,
 }
 
-/// A place with what happened there.
+/// A place with its event.
 #[derive(Clone, Debug)]
 pub(super) struct Mark {
     pub(super) place: Place,
@@ -112,7 +112,7 @@ impl Diagnosis {
         match self.unsupported {
             true => format!("`paceline inspect {}` shows all that it needs", self.object),
             false => {
-                "--unverified runs it in the interpreter that checks every access as it happens".to_owned()
+                "--unverified runs it on the interpreter that checks every access at run time".to_owned()
             }
         }
     }
@@ -153,7 +153,7 @@ impl Places<'_> {
     }
 }
 
-/// Compilers give line 0 to code that belongs to no line.
+/// Compilers use line 0 for code without a line.
 fn source(info: &LineInfo) -> Option<Source> {
     let LineInfo { file, text, line, column, .. } = info;
     let known = *line > 0 && !text.trim().is_empty();

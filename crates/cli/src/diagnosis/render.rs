@@ -73,7 +73,7 @@ fn listing(diagnosis: &Diagnosis) -> Snippet<'static, Annotation<'static>> {
         .annotation(AnnotationKind::Primary.span(span).label("this instruction"))
 }
 
-/// Something to say about a source line.
+/// A label of a source line.
 struct Note<'a> {
     line: &'a Source,
     kind: AnnotationKind,

@@ -40,7 +40,7 @@ pub(crate) fn set_elements<'a>(
     Ok(())
 }
 
-/// A map to fill, and what its elements may refer to.
+/// A map to fill, and the names that its elements may refer to.
 struct Target<'a> {
     map: &'a Map,
     btf: Option<&'a Btf>,
@@ -76,7 +76,7 @@ fn key_of_name(name: &str) -> Json {
     serde_json::from_str(name).ok().filter(Json::is_number).unwrap_or_else(|| name.into())
 }
 
-/// The value or values that a file gives for a key.
+/// The value or values of a key in a file.
 enum Given<'a> {
     One(Part<'a>),
     PerCpu(Vec<Part<'a>>),
@@ -148,7 +148,7 @@ impl Target<'_> {
         Ok(all)
     }
 
-    /// Takes everything out; what is in an array becomes zero.
+    /// Removes all elements; array elements become zero.
     fn clear(&self) {
         let (map, spec) = (self.map, self.map.spec());
         if spec.kind.holds_programs() {
@@ -156,7 +156,7 @@ impl Target<'_> {
             return;
         }
         while map.pop().is_ok() {}
-        // What cannot be removed is written anew, or the map does not take what the file says either.
+        // An element that cannot be removed is overwritten, or the map refuses the file too.
         for key in map.keys().into_iter().flatten() {
             let is_zero = || map.lookup(&key).is_ok_and(|value| value.iter().all(|&byte| byte == 0));
             if !spec.kind.is_array() {

@@ -28,13 +28,13 @@ pub(crate) struct JsonFile {
     text: Rc<str>,
     /// The part of the text that is about the map.
     range: Range<usize>,
-    /// Whether the map is to have what the file says and nothing else.
+    /// Whether the map gets exactly the file's contents.
     pub(super) replaces: bool,
     /// The text's line and column in a file that is no JSON itself.
     within: Option<(usize, usize)>,
 }
 
-/// Reads all map files, so that a mistake in the last is told before anything is done.
+/// Reads all map files first, so that an error in the last one is reported before any map changes.
 pub(crate) fn read_files(files: &[MapFile]) -> Result<Vec<JsonFile>, MapFileError> {
     files.iter().map(JsonFile::read).collect()
 }
@@ -55,7 +55,7 @@ impl JsonFile {
         Ok(Self { within: None, ..Self::of_text(&file.map, &name, text) })
     }
 
-    /// JSON that stands for a part of a file, which begins at a line and column.
+    /// JSON of a part of a file, with its line and column there.
     pub(crate) fn inline(map: &str, name: &str, text: String, within: (usize, usize)) -> Self {
         Self { within: Some(within), ..Self::of_text(map, name, text) }
     }
@@ -90,7 +90,7 @@ impl JsonFile {
         &self.map
     }
 
-    /// Adds the file's name to what is wrong.
+    /// Adds the file's name to an error.
     pub(super) fn failure(&self, source: MapFailure) -> MapFileError {
         MapFileError::new(&self.name, source)
     }

@@ -14,7 +14,7 @@ use super::variables::variables;
 /// Indentation of all that is in a map.
 const INDENT: usize = 2;
 
-/// A map and what its bytes mean.
+/// A map and the types of its bytes.
 struct View<'a> {
     map: &'a Map,
     /// The specification in this object: `map.spec()` of a shared map has the type numbers of another object.
@@ -70,7 +70,7 @@ impl<'a> View<'a> {
         Box::new(elements.into_iter())
     }
 
-    /// The same without what is zero in arrays, which may be millions of elements.
+    /// Without the zero elements of arrays, which may be millions.
     fn kept(&self) -> impl Iterator<Item = Element> + '_ {
         self.elements().filter(|element| !(self.is_array() && element.is_zero()))
     }
@@ -85,7 +85,7 @@ impl<'a> View<'a> {
         Some(Element { key, values: values.map(|v| v.get(..size).unwrap_or(v).to_vec()).collect() })
     }
 
-    /// The number of a socket: as in the kernel its map does not give it back.
+    /// The number of a socket, which look-ups in its map do not return, as in the kernel.
     fn socket(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.map.for_programs().socket(key).map(|number| number.to_ne_bytes().to_vec())
     }

@@ -110,7 +110,7 @@ impl SaveTo {
         Taken::of(&file.metadata().ok()?, "--save-maps -")
     }
 
-    /// Writes the maps of all objects, and puts them in the place of what the file had.
+    /// Writes the maps of all objects, and replaces the file.
     pub(crate) fn save(mut self, objects: &[(&str, &Collection)]) -> Result<(), Failure> {
         let Some(file) = self.file.take() else { return Ok(()) };
         let saved = write_file(file, objects).and_then(|file| match &self.beside {

@@ -11,18 +11,18 @@ use paceline::{ProgramKind, type_of_section};
 
 use crate::maps::MapFile;
 
-/// Values that a loader gives to objects elsewhere: a kernel's types, sizes of maps, types of programs.
+/// Values that an object's own loader would set: a kernel's types, sizes of maps, types of programs.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "How objects are loaded")]
 pub(crate) struct ObjectArgs {
-    /// Set global variables, fill a map from a file, or give it a number of entries (`entries:N`) or the form of its inner maps
-    /// (`inner:MAP`); may be given several times.
+    /// Set global variables, fill a map from a file, or set its number of entries (`entries:N`) or the template of its inner
+    /// maps (`inner:MAP`); may be given several times.
     #[arg(long = "map", value_name = "NAME=FILE.json", value_parser = OsStringValueParser::new().try_map(MapArg::parse))]
     pub(super) map_args: Vec<MapArg>,
-    /// Most memory that one map may declare, in bytes, or with `K`, `M`, `G`.
+    /// Maximum memory that one map may declare, in bytes, or with `K`, `M`, `G`.
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
     pub(crate) map_memory: u64,
-    /// Type of programs in sections whose names tell none, or of the program that is named: a section's name, such as `xdp`,
+    /// Type of programs whose section name has no type, or of the named program: a section's name, such as `xdp`,
     /// `xdp.frags` or `xdp/devmap`.
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
     pub(super) program_type: Option<ProgramKind>,

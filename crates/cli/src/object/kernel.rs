@@ -1,4 +1,4 @@
-//! The kernel that objects are loaded for: the running one, but for what the command line says.
+//! The kernel that objects are loaded for: the running one, with overrides from the command line.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -32,7 +32,8 @@ pub(super) struct Kernel<'a> {
 }
 
 impl KernelReader {
-    /// Reads of a kernel what an object asks for, and the files that the command line names, so that a wrong name is an error.
+    /// Reads the parts of a kernel that an object needs, and every file that the command line names, so that a wrong name
+    /// is an error.
     pub(super) fn read(&self, args: &ObjectArgs, needs: &Needs) -> Result<Kernel<'_>, ObjectError> {
         let reads_types = needs.relocations > 0 || args.btf.is_some();
         let types = if reads_types { self.types(args)?.0.as_ref() } else { None };

@@ -1,4 +1,4 @@
-//! Objects, from files or built in, with what their loader gives them.
+//! Objects, from files or built in, with their load options.
 
 mod args;
 mod error;

@@ -70,7 +70,7 @@ impl Target {
         if path.is_empty() || program.is_empty() || program.contains(&b'/') || exists(&whole.path) {
             return whole;
         }
-        // No program has a name that is not UTF-8; the message about it shows what can be shown.
+        // No program has a name that is not UTF-8; the message shows it lossily.
         let program = String::from_utf8_lossy(program).into_owned();
         Self { path: PathBuf::from(OsStr::from_bytes(path)), program: Some(program) }
     }

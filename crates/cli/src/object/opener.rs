@@ -50,7 +50,7 @@ impl Opener {
         Ok(object)
     }
 
-    /// Gives maps what `--map` says of their shape.
+    /// Applies the shapes of `--map` to maps.
     fn shape_maps(&self, object: &mut Object) -> Result<(), ObjectError> {
         for MapArg { name, value } in &self.args.map_args {
             let inner = match value {

@@ -94,7 +94,11 @@ fn programs_are_placed_by_others() {
         "--place late=before:lte: no program `lte`",
         &["early, middle, late"],
     );
-    explain(&["late=before:late"]).fails(1, "--place late=before:late: a program does not go by itself", &[]);
+    explain(&["late=before:late"]).fails(
+        1,
+        "--place late=before:late: a program cannot be placed relative to itself",
+        &[],
+    );
     explain(&["late=befor:early"]).fails(2, "invalid value 'late=befor:early'", &["say NAME=first"]);
     let args = ["chain", "show", &early, &late, "--order", "priority", "--place", "late=first"];
     paceline(args).fails(1, "--place is for programs in the given order, not by priority", &[]);
@@ -112,7 +116,11 @@ fn programs_are_placed_by_others() {
     assert_eq!(names(&json), ["late", "early"]);
     assert_eq!(json["programs"][0]["reason"], "placed before early; goes on after tx");
     let alone = file("place = \"first\"");
-    paceline(["run", &alone, &early]).fails(1, &format!("{alone}: a chain file goes alone"), &[]);
+    paceline(["run", &alone, &early]).fails(
+        1,
+        &format!("{alone}: a chain file cannot be combined with objects"),
+        &[],
+    );
     let endless = file("next.wildcard = \"late\"");
     let text = std::fs::read_to_string(&endless)
         .unwrap()
@@ -316,7 +324,7 @@ fn mistakes_in_files_have_their_place_and_leave_nothing_behind() {
     wrong("in = \"in.pcap\"", "in = 7", "32:6: `in` is a text", &[]);
     let missing = folder.text("missing.toml");
     paceline(["run", &missing]).fails(1, &format!("{missing}: No such file"), &[]);
-    paceline(["run", &file, "--order", "given"]).fails(1, "--order goes with objects", &[]);
+    paceline(["run", &file, "--order", "given"]).fails(1, "--order is an option for objects", &[]);
     let both = paceline(["run", "--chain", &file, &part("middle")]);
     both.fails(2, "the argument '--chain <FILE.toml>' cannot be used with", &[]);
     // An output would replace what the chain is read from.

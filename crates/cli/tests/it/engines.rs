@@ -76,7 +76,7 @@ fn native_insns(program: &Value) -> Vec<(u64, String)> {
     insns.map(|insn| (insn["offset"].as_u64().unwrap(), insn["bytes"].as_str().unwrap().to_owned())).collect()
 }
 
-/// What binutils makes of the same bytes.
+/// Disassembly of the same bytes by binutils.
 fn objdump(folder: &Folder, insns: &[(u64, String)]) -> Option<Vec<(u64, String)>> {
     let last = insns.last().unwrap();
     // Space between functions is filled with one-byte instructions.

@@ -1,4 +1,4 @@
-//! What a user of `paceline filter` can get wrong: one message with place and cause, and nothing lost.
+//! Errors of a user of `paceline filter`: one message with place and cause, and no output lost.
 
 use std::fs;
 use std::process::Stdio;
@@ -151,9 +151,9 @@ fn errors_in_files_have_file_line_and_column() {
     };
     fails("ssh: tcp port 22\n  tcp port 23\n", "2:3", "expected `name: expression`");
     fails("a: ip\n../b: ip\n", "2:1", "a name has letters");
-    fails("a: ip\nb: ip\n a: arp\n", "3:2", "filter a is there already, on line 1");
+    fails("a: ip\nb: ip\n a: arp\n", "3:2", "filter a is already defined on line 1");
     let file = folder.write("rules", "# only this\n");
-    let start = format!("{file}: there is no filter in it");
+    let start = format!("{file}: the file contains no filter");
     paceline(["filter", "--filters", &file]).fails(1, &start, &["name: expression"]);
     let file = folder.write("rules", "a: ip\n b: tcp prot 22 # x\n");
     let done = paceline(["filter", "--filters", &file]);
@@ -194,7 +194,7 @@ fn system_calls_that_are_none() {
     let folder = Folder::new();
     let program = folder.write("program", "ret #0x7fff0000\n");
     let calls = folder.write("calls", "0\n openat 1\n");
-    let start = format!("{calls}:2:2: `openat` is no number");
+    let start = format!("{calls}:2:2: `openat` is not a number");
     paceline(["filter", "--program", &program, "--syscalls", &calls]).fails(1, &start, &[]);
     let socket = folder.write("socket", "ldh [12]\nret #0x7fff0000\n");
     let start = format!("{socket}: instruction 0 (ldh): seccomp does not allow this instruction");

@@ -210,7 +210,7 @@ fn objects_are_adapted_to_the_kernel_that_is_given() {
     let wrong = folder.write("wrong", b"CONFIG_HZ\n");
     paceline(["verify", &kernel("hertz"), "--btf", "none", "--kconfig", &wrong]).fails(
         1,
-        &format!("--kconfig {wrong}: line 1: `CONFIG_HZ` is not as CONFIG_NAME=VALUE"),
+        &format!("--kconfig {wrong}: line 1: `CONFIG_HZ` is not of the form CONFIG_NAME=VALUE"),
         &[],
     );
 }

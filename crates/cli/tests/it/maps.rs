@@ -163,7 +163,7 @@ fn mistakes_are_shown_by_line_column_map_and_member() {
     fails(
         "rules",
         r#"[{"key": {}, "value": null}]"#,
-        "line 1, column 23: map rules, element 1, value: null is no value",
+        "line 1, column 23: map rules, element 1, value: null is not a value",
     );
     fails(
         "rules",

@@ -1,4 +1,4 @@
-//! What the README and the page about the verifier show is what the command does.
+//! Checks that the output in the README and in the verifier's page is the command's output.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What maps hold, kept from one run to the next.
+//! Contents of maps, saved and restored between runs.
 
 use std::fs;
 

@@ -200,11 +200,11 @@ fn relocations_to_nowhere_are_refused_with_their_place() {
     };
     assert_eq!(
         with(&CALL, 0, R_64_32, &|_| 99),
-        "section xdp: relocation at 0x0 against symbol 99 leads nowhere"
+        "section xdp: relocation at 0x0 against symbol 99 has no valid target"
     );
     assert_eq!(
         with(&CALL, 4, R_64_32, &|_| 1),
-        "section xdp: relocation at 0x4 against symbol 1 leads nowhere"
+        "section xdp: relocation at 0x4 against symbol 1 has no valid target"
     );
     assert_eq!(
         with(&CALL, 0, R_64_32, &|e| e.symbol("away", GLOBAL, 0, 0, 0, 0)),
@@ -313,7 +313,7 @@ fn legacy_definitions_have_the_size_that_their_number_says() {
     assert_eq!(object.maps[0].max_entries, 1);
     assert_eq!(
         maps(&legacy_map(1), &[0, 4, 8]).refused(),
-        "section maps: 20 bytes do not hold 3 definitions"
+        "section maps: 20 bytes cannot contain 3 definitions"
     );
     assert_eq!(maps(&legacy_map(1), &[8]).refused(), "map m0: its definition lies outside of the section");
     assert_eq!(maps(&legacy_map(99), &[0]).refused(), "map m0: unknown map type 99");
@@ -335,7 +335,7 @@ fn absurd_sizes_take_no_memory() {
     assert_eq!(object.maps[0].value_size, u32::MAX);
     assert_eq!(
         bss(1 << 40).refused(),
-        "section .bss: 1099511627776 bytes are more than a map value can have"
+        "section .bss: 1099511627776 bytes exceed the maximum size of a map value"
     );
     let mut elf = program(&EXIT);
     let license = vec![b'G'; 100_000];
@@ -415,7 +415,7 @@ fn relocations_and_names_that_are_shared_cannot_multiply() {
     // Many symbols whose names are suffixes of one long text.
     let mut elf = program(&EXIT);
     elf.symbol(&"x".repeat(200_000), GLOBAL, FUNC, 1, 0, 8);
-    assert_eq!(elf.refused(), "the name of symbol 2 is not a text of at most 1024 bytes");
+    assert_eq!(elf.refused(), "the name of symbol 2 is not UTF-8 text of at most 1024 bytes");
 }
 
 #[test]

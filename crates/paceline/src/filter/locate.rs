@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use paceline_libpcap::{CompileError, Libpcap, Target};
 
-/// The bytes of an expression that an error is about, as well as can be told.
+/// The bytes of an expression that an error refers to, on a best-effort basis.
 ///
 /// A word that the message quotes is looked for. For a syntax error it is the first word up to which the expression
 /// could be the start of no other: beginnings of the expression are compiled with what might complete them.
@@ -82,13 +82,13 @@ fn can_be_completed(libpcap: &Libpcap, start: &str, target: Target) -> bool {
     closings.into_iter().any(|closing| {
         ENDS.iter().any(|end| match libpcap.compile(&format!("{start}{end}{closing}{STOP}"), target) {
             Ok(_) => true,
-            // What it says, and not how, is wrong.
+            // An error of meaning, not of syntax.
             Err(error) => !is_syntax(&error),
         })
     })
 }
 
-/// What the message has in quotes, or else a word of the expression that it ends with or names first.
+/// The quoted part of the message, or else a word of the expression that the message ends with or names first.
 fn quoted(message: &str, expression: &str, words: &[Range<usize>]) -> Option<Range<usize>> {
     let mut parts = message.split(['\'', '"']);
     if let (_, Some(name)) = (parts.next(), parts.next())

@@ -17,7 +17,7 @@ pub enum FilterError {
     /// It cannot be converted.
     #[error(transparent)]
     Convert(#[from] ConvertError),
-    /// What it was converted to does not pass the verifier, which would be an error of the converter.
+    /// The converted program is refused by the verifier: a bug of the converter.
     #[error(transparent)]
     Refused(Refused),
     /// The engine cannot run it.
@@ -52,7 +52,7 @@ pub fn program(
     Ok(VerifiedProgram::new(program, verified, time))
 }
 
-/// A filter that tells which packets of a burst match.
+/// A filter that marks the matching packets of a burst.
 #[derive(Clone)]
 pub struct PacketFilter {
     filter: Filter,

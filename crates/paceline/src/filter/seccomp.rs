@@ -5,7 +5,7 @@ use std::sync::Arc;
 use paceline_classic::{Action, ConvertError, Filter, SystemCall};
 use paceline_vm::{Fault, Host, MemoryProgram};
 
-/// A seccomp program that tells what it would do about system calls.
+/// A seccomp program that computes the actions for system calls.
 ///
 /// It runs on the plain interpreter, which checks every access: verifiers know of no such programs.
 #[derive(Clone)]
@@ -25,10 +25,10 @@ impl Seccomp {
         Ok(Self { program })
     }
 
-    /// What the program says of a system call.
+    /// The program's action for a system call.
     ///
     /// # Errors
-    /// The program does what it may not, which one that was checked cannot.
+    /// The program made an invalid access; impossible for checked programs.
     pub fn action(&self, call: &SystemCall, host: &mut Host) -> Result<Action, Box<Fault>> {
         let exit = self.program.run(&mut call.to_bytes(), host)?;
         Ok(Action::from_return(exit.r0 as u32))

@@ -31,7 +31,7 @@ pub struct Selection<W: Write> {
     pub filter: PacketFilter,
     /// Where they are written, as they were read: a filter's result is no length to cut them to, as with tcpdump.
     pub output: Option<CaptureWriter<W>>,
-    /// What matched so far.
+    /// Matches so far.
     pub matched: Matched,
 }
 
@@ -56,12 +56,12 @@ pub enum SelectError {
     /// The capture cannot be read further.
     #[error(transparent)]
     Read(ReadError),
-    /// A packet made a filter do what it may not.
+    /// A packet caused an invalid access of a filter.
     #[error("filter {selection}: {fault}")]
     Fault {
         /// Index of the selection.
         selection: usize,
-        /// What happened.
+        /// The invalid access.
         #[source]
         fault: Fault,
     },
@@ -100,7 +100,7 @@ pub fn select<R: Read, W: Write>(
             Err(error) => break Err(error),
         }
     };
-    // The error that ended the run says more than one from closing what it left.
+    // The error that ended the run takes precedence over an error from closing the output.
     let finished = finish(reader, selections);
     (read, done.and(finished))
 }

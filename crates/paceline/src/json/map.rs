@@ -30,7 +30,7 @@ pub enum ElementError {
         /// Why.
         source: JsonError,
     },
-    /// The map refuses it; the methods of [`Map`] say what the number means.
+    /// The map refuses it; the methods of [`Map`] document the error numbers.
     #[error("map {map}: {errno}")]
     Refused {
         /// Name of the map.
@@ -45,7 +45,7 @@ pub enum ElementError {
 #[derive(Clone, Debug)]
 pub struct JsonMap {
     map: Arc<Map>,
-    /// What the collection's own object says: the types of a map that it shares are numbered as in another.
+    /// Specification of the collection's own object: a shared map's type ids refer to another object's BTF.
     spec: MapSpec,
     btf: Option<Arc<Btf>>,
 }

@@ -15,7 +15,7 @@ pub use map::{ElementError, JsonMap};
 #[non_exhaustive]
 pub enum JsonError {
     /// `null`, which no C type has.
-    #[error("null is no value")]
+    #[error("null is not a value")]
     Null,
     /// It does not fit the type.
     #[error(transparent)]

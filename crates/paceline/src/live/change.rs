@@ -1,4 +1,4 @@
-//! What can be changed, and why it is not.
+//! Changes of a chain, and their errors.
 
 use paceline_chain::{CallMap, CallMapError, Calls, Place, PlanError, RunConfig, SequenceError};
 use paceline_frame::Verdict;
@@ -6,7 +6,7 @@ use paceline_vm::{ChainError, UpdateError};
 
 use super::Member;
 
-/// What decides what runs after what.
+/// Order of the programs of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Order {
@@ -18,24 +18,24 @@ pub enum Order {
     Links {
         /// The member where packets enter.
         first: String,
-        /// What follows each; a member that is not there ends the chain with its verdict.
+        /// Links of each member; a target that is not a member ends the chain with its verdict.
         links: Vec<(String, Vec<Link>)>,
     },
     /// The chain-call map, by the ids of programs.
     Calls {
         /// The program where packets enter.
         first: u32,
-        /// What each calls.
+        /// Calls of each member.
         map: CallMap,
     },
 }
 
-/// What follows after a verdict.
+/// Link: the successor after a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The verdict; `None` for all that have no link of their own.
     pub after: Option<Verdict>,
-    /// What follows.
+    /// Successor.
     pub target: Target,
 }
 
@@ -64,7 +64,7 @@ pub enum Change {
         /// Its name.
         name: String,
     },
-    /// Puts a member in the place of another, whose links it gets.
+    /// Replaces a member by another, which gets its links.
     Replace {
         /// Name of the other.
         name: String,
@@ -82,10 +82,10 @@ pub enum Change {
     Configure {
         /// Its name.
         name: String,
-        /// What they become.
+        /// New run configuration.
         config: RunConfig,
     },
-    /// Changes what follows a member, in a chain of links.
+    /// Replaces the links of a member, in a chain of links.
     Link {
         /// Its name.
         name: String,
@@ -96,16 +96,16 @@ pub enum Change {
     Call {
         /// The program, by its id.
         program: u32,
-        /// What it calls.
+        /// New calls.
         calls: Calls,
     },
-    /// Changes what decides, as a whole.
+    /// Replaces the order.
     Arrange(Order),
     /// Changes everything.
     All {
         /// The members, in order.
         members: Vec<Member>,
-        /// What decides what runs after what.
+        /// New order.
         order: Order,
     },
 }
@@ -142,7 +142,7 @@ pub enum ChangeError {
     Needed {
         /// Its name.
         name: String,
-        /// Whose link leads to it; `None` if packets enter there.
+        /// The member whose link leads to it; `None` if it is the entry.
         by: Option<String>,
     },
     /// A verdict has two links.
@@ -153,7 +153,7 @@ pub enum ChangeError {
         /// The verdict, `None` for all others.
         after: Option<Verdict>,
     },
-    /// The chain-call map is not what it should be.
+    /// Invalid chain-call map.
     #[error(transparent)]
     CallMap(#[from] CallMapError),
     /// There is no graph.

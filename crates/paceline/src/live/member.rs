@@ -28,7 +28,7 @@ impl Member {
         Self { name: name.into(), program: program.program().clone(), verified, config: RunConfig::default() }
     }
 
-    /// A program that nobody verified.
+    /// An unverified program.
     #[must_use]
     pub fn unverified(name: impl Into<String>, program: Program) -> Self {
         Self { name: name.into(), program, verified: None, config: RunConfig::default() }
@@ -74,7 +74,7 @@ impl Member {
         self.config = config;
     }
 
-    /// What libxdp would go by, for a program that is in the chain already or is not.
+    /// The configuration that libxdp would use, for an attached or a new program.
     pub(super) fn entrant(&self, attached: Option<u64>) -> Entrant {
         let spec = self.program.spec();
         let slots = spec.functions.get(1).map_or(spec.insns.len(), |function| function.start);
@@ -95,7 +95,7 @@ pub enum NoMember {
     /// It gives no program.
     #[error(transparent)]
     Program(#[from] NoProgram),
-    /// What it says of priority and actions cannot be read.
+    /// Invalid `XDP_RUN_CONFIG`.
     #[error(transparent)]
     Config(#[from] RunConfigError),
 }

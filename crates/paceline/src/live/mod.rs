@@ -22,7 +22,7 @@ use crate::Pipeline;
 use state::State;
 use status::Totals;
 
-/// What runs after what in a chain, and why: one version of it.
+/// One version of a chain: the graph and its reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Which version it is: a change that names it is refused if there was another since.
@@ -33,11 +33,11 @@ pub struct Layout {
     pub ids: Vec<u32>,
     /// When each runs and after which verdicts the chain goes on, where that is what orders them.
     pub configs: Vec<RunConfig>,
-    /// What runs after what.
+    /// Graph of the programs.
     pub graph: Graph,
     /// Why each program is where it is, by node.
     pub reasons: Vec<Reason>,
-    /// What may not be expected.
+    /// Surprising properties of the graph.
     pub warnings: Vec<Warning>,
 }
 
@@ -82,14 +82,14 @@ pub struct LiveChain {
 }
 
 struct Shared {
-    /// What the next change begins with; held while a change is made.
+    /// State for the next change; locked during a change.
     state: Mutex<State>,
-    /// What was published last.
+    /// The published version.
     current: Mutex<Arc<Version>>,
     /// Where it is published, and under which interface.
     pipeline: Pipeline,
     ifindex: u32,
-    /// What all workers counted.
+    /// Counts of all workers.
     totals: Mutex<Totals>,
 }
 
@@ -149,7 +149,7 @@ impl LiveChain {
         Ok(layout)
     }
 
-    /// What [`change`](Self::change) would do: everything but to let workers run it.
+    /// Everything that [`change`](Self::change) does except publishing: workers do not run the result.
     ///
     /// # Errors
     /// [`ChangeError`].
@@ -159,7 +159,7 @@ impl LiveChain {
         Ok(prepare(&state, expected, changes)?.1.layout)
     }
 
-    /// What runs after what now.
+    /// The current version.
     #[must_use]
     pub fn layout(&self) -> Layout {
         lock(&self.shared.current).layout.clone()
@@ -171,7 +171,7 @@ impl LiveChain {
         lock(&self.shared.state).members().cloned().collect()
     }
 
-    /// What runs the chain on one thread.
+    /// A worker that runs the chain on one thread.
     #[must_use]
     pub fn worker(&self) -> ChainWorker {
         ChainWorker::new(Arc::clone(&self.shared))
@@ -183,7 +183,7 @@ impl LiveChain {
         &self.shared.pipeline
     }
 
-    /// What its own workers counted of the programs that are in the chain now.
+    /// Counts of its own workers, for the programs in the chain.
     #[must_use]
     pub fn status(&self) -> Status {
         let version = Arc::clone(&lock(&self.shared.current));
@@ -214,7 +214,7 @@ fn prepare(
     Ok((next, version))
 }
 
-/// What is locked is whole at all times: a panic of another thread does not matter.
+/// The locked state is consistent at all times, so that poisoning by a panic of another thread is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

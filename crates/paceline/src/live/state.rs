@@ -1,4 +1,4 @@
-//! What a chain is made of, before it is made.
+//! Description of a chain, before it is built.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use paceline_vm::{Chain, Engine};
 
 use super::{Change, ChangeError, Layout, Link, Member, Order, Target, Version};
 
-/// What decides what runs after what; programs are known by their ids.
+/// Order of the programs of a chain, by their ids.
 #[derive(Clone, Default)]
 enum Rule {
     #[default]
@@ -266,7 +266,7 @@ impl State {
     }
 }
 
-/// What all programs of a chain that is compiled as one have: a proof, and native code on their own.
+/// The proof and the native code of each program of a chain that is compiled as one.
 fn native_part(
     member: &Member,
 ) -> Option<(&paceline_verifier::Verified, Vec<std::sync::Arc<paceline_maps::Map>>)> {

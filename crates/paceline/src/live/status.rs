@@ -1,4 +1,4 @@
-//! What was counted.
+//! Counts of a chain.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use paceline_vm::ChainCounts;
 
 use super::Layout;
 
-/// What a program of a chain did.
+/// Counts of a program of a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramStatus {
     /// How often it returned each verdict, in the order of [`Verdict::ALL`].
@@ -57,18 +57,18 @@ impl ProgramStatus {
     }
 }
 
-/// What a chain did, and what it is now.
+/// Counts and current version of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// What runs after what.
+    /// The current version.
     pub layout: Layout,
-    /// What each program did since it came, by node. An edge was taken as often as its verdict was returned.
+    /// Counts of each program since it was added, by node. An edge was taken as often as its verdict was returned.
     pub programs: Vec<ProgramStatus>,
     /// Packets that were aborted because more than [`MAX_RUNS`](paceline_chain::MAX_RUNS) programs would have run.
     pub overruns: u64,
 }
 
-/// What all workers counted, by the ids of programs that are in the chain, or are coming or going.
+/// Counts of all workers, by the ids of programs that are in the chain or in an unpublished change.
 #[derive(Default)]
 pub(super) struct Totals {
     programs: BTreeMap<u32, ProgramStatus>,

@@ -1,4 +1,4 @@
-//! What runs a chain on one thread.
+//! A worker of a chain: runs it on one thread.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use super::status::ProgramStatus;
 use super::{Layout, Shared, Version, lock};
 use crate::step::{Step, step};
 
-/// Bursts after which counts are told to others.
+/// Number of bursts between two updates of the shared counts.
 const TELL_AFTER: u32 = 16;
 
-/// What a worker looks at.
+/// Statistics that a worker collects.
 enum Mode {
     /// Nothing.
     Plain,
-    /// What programs return.
+    /// Counts of return values.
     Counted { counts: ChainCounts, bursts: u32 },
     /// That, and how long bursts take through a chain of one program.
     TimedBursts { counts: ChainCounts, time: Duration, packets: u64, bursts: u32 },
@@ -31,7 +31,7 @@ enum Mode {
 pub struct ChainWorker {
     shared: Arc<Shared>,
     caller: Caller<ByKey>,
-    /// What ran the last burst.
+    /// The version that ran the last burst.
     version: Arc<Version>,
     mode: Mode,
 }
@@ -121,7 +121,7 @@ impl ChainWorker {
         other.into_iter().for_each(|version| self.follow(version));
     }
 
-    /// What ran the last burst, or runs the first.
+    /// The version that ran the last burst, or runs the first.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.version.layout
@@ -146,7 +146,7 @@ impl ChainWorker {
         };
     }
 
-    /// Adds what was counted to the totals, and begins anew.
+    /// Adds the counts to the totals, and resets them.
     fn tell(&mut self) {
         let ids = &self.version.layout.ids;
         match &mut self.mode {

@@ -1,4 +1,4 @@
-//! What is done with the packets of a burst: each goes to the queue of its target, and each queue is sent once.
+//! Actions on the packets of a burst: each packet goes to the queue of its target, and each queue is sent once.
 
 use std::sync::{Arc, Weak};
 
@@ -61,7 +61,7 @@ impl Act<'_> {
 /// Why not all was sent.
 pub(super) enum SendError {
     Port(PortError),
-    /// A packet, by its index in the burst, made the program of a map's entry do what it may not.
+    /// An invalid access of the program of a map's entry; the packet by its index in the burst.
     Fault {
         index: usize,
         fault: Box<Fault>,
@@ -74,7 +74,7 @@ impl From<PortError> for SendError {
     }
 }
 
-/// A port and what waits to be sent to it.
+/// A port and the packets that wait to be sent to it.
 pub(super) struct TxPort {
     /// The number of the interface or socket that it is.
     pub(super) number: u32,
@@ -110,7 +110,7 @@ impl TxPort {
     }
 }
 
-/// Another CPU, and what waits to be handed over to it.
+/// Another CPU, and the packets that wait for it.
 struct CpuTx {
     cpu: u32,
     cpu_queue: Weak<CpuQueue>,

@@ -1,4 +1,4 @@
-//! What workers count, told once for each burst.
+//! Counts of the workers, published once for each burst.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -8,12 +8,12 @@ use paceline_frame::Verdict;
 
 use super::WorkerError;
 
-/// What became of packets.
+/// Counts of packets by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PipelineCounts {
     /// Packets per verdict, in the order of [`Verdict::ALL`]. One that was handed over to another CPU counts there again.
     pub verdicts: [u64; 5],
-    /// Packets whose program returned a value that is no verdict; they count as aborted too.
+    /// Packets whose program returned an invalid verdict; they count as aborted too.
     pub unknown: u64,
     /// Packets that ports and queues of CPUs took, those delivered included. One that is redirected to several counts for each.
     pub sent: u64,
@@ -31,15 +31,15 @@ pub struct PipelineCounts {
     pub bursts: u64,
 }
 
-/// What went wrong with the packets of an interface: each error that [`Worker::poll`](super::Worker::poll) met, also those
-/// that it did not return because another came before.
+/// Counts of errors of an interface: each error that [`Worker::poll`](super::Worker::poll) met, including those it did not
+/// return because an earlier error took precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortErrors {
     /// Receiving from it failed.
     pub receive: u64,
     /// Sending packets failed that came in there.
     pub send: u64,
-    /// A packet that came in there made a program do what it may not.
+    /// A packet of the interface caused an invalid access of a program.
     pub faults: u64,
 }
 
@@ -76,7 +76,7 @@ impl PipelineCounts {
 pub(super) struct Counts([AtomicU64; PipelineCounts::LEN]);
 
 impl Counts {
-    /// Adds what one burst came to.
+    /// Adds the counts of one burst.
     pub(super) fn commit(&self, burst: PipelineCounts) {
         for (count, more) in self.0.iter().zip(burst.to_words()) {
             if more != 0 {

@@ -44,9 +44,9 @@ impl Waiting {
 /// The queue of a CPU.
 pub(super) struct CpuQueue {
     packets: Mutex<Packets>,
-    /// How many wait: whoever finds none need not lock.
+    /// Number of waiting packets: a reader that finds none does not lock.
     len: AtomicUsize,
-    /// Where those are counted that nobody ran.
+    /// Count of packets that no worker ran.
     lost: Arc<AtomicU64>,
 }
 
@@ -62,7 +62,7 @@ impl CpuQueue {
         Self { packets: Mutex::default(), len: AtomicUsize::new(0), lost }
     }
 
-    /// Hands a group over, and says how many there was room for.
+    /// Hands a group over; returns the number of packets that fit.
     pub(super) fn send(&self, group: Group<'_>, through: Through) -> usize {
         let mut packets = self.lock();
         let room = (through.room as usize).saturating_sub(packets.waiting.len());

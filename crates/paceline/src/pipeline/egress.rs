@@ -7,7 +7,7 @@ use paceline_vm::Target;
 use super::actions::{Act, SendError};
 use super::known::Seen;
 
-/// What a worker needs to run them.
+/// State for running these programs, and reused buffers.
 #[derive(Default)]
 pub(super) struct Egress {
     programs: Seen<Target>,

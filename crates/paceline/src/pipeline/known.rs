@@ -1,4 +1,4 @@
-//! What frames and maps name by number: the maps that packets are redirected by, and the programs of their entries.
+//! Maps and programs that frames and maps refer to by number: redirect maps, and the programs of their entries.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -108,7 +108,7 @@ impl Pipeline {
         Worker::new(Arc::clone(&self.shared), cpu)
     }
 
-    /// What all workers counted, up to the last burst of each.
+    /// Counts of all workers, up to the last burst of each.
     #[must_use]
     pub fn counts(&self) -> PipelineCounts {
         let mut counts = self.shared.totals.sum();
@@ -116,7 +116,7 @@ impl Pipeline {
         counts
     }
 
-    /// What went wrong in all workers, by the interface where the packets came in.
+    /// Errors of all workers, by the interface of arrival.
     #[must_use]
     pub fn errors(&self) -> BTreeMap<u32, PortErrors> {
         self.shared.errors.all()

@@ -1,4 +1,4 @@
-//! What waits to go to one place.
+//! Packets that wait for one target.
 
 /// How packets go to an entry of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -41,14 +41,14 @@ pub enum WorkerError {
         ifindex: u32,
         /// Its index in the burst.
         index: usize,
-        /// What happened.
+        /// The invalid access.
         #[source]
         fault: Box<Fault>,
     },
-    /// What a timer called did what it may not.
+    /// A timer callback made an invalid access.
     #[error("timer: {fault}")]
     Timer {
-        /// What happened.
+        /// The invalid access.
         #[source]
         fault: Box<Fault>,
     },
@@ -63,7 +63,7 @@ pub struct Worker {
     tx_ports: TxPorts,
     /// Queues of the ports, by index; `None` for those that are sent to alone.
     queues: Vec<Option<u16>>,
-    /// What other CPUs hand over.
+    /// Packets from other CPUs.
     cpu_queue: Arc<CpuQueue>,
     /// The programs that it goes through.
     arrival: Seen<Target>,
@@ -116,7 +116,7 @@ impl Worker {
         self.burst = Burst::new(most);
     }
 
-    /// What the programs' helpers see of the world.
+    /// The host of the programs: CPU, time, random numbers, network, events.
     pub fn host_mut(&mut self) -> &mut Host {
         &mut self.host
     }
@@ -170,7 +170,7 @@ impl Worker {
         Ok(self.burst.len())
     }
 
-    /// What was handed over goes through the program of the CPU map's entry, or passes.
+    /// Packets from other CPUs run through the program of the CPU map's entry, or pass.
     fn poll_lane(&mut self) -> Result<usize, WorkerError> {
         self.burst.clear();
         let program = self.cpu_queue.receive(&mut self.burst);

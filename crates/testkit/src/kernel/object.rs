@@ -59,7 +59,7 @@ pub struct KernelObject {
     pub maps: Vec<Map>,
     /// Programs.
     pub programs: Vec<Program>,
-    /// What was loaded without its types, and the reason.
+    /// Maps and programs loaded without BTF, with the reason.
     pub untyped: Vec<String>,
     btf: Option<OwnedFd>,
 }

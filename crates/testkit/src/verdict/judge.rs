@@ -38,7 +38,7 @@ impl Judge {
     /// A judge of generated programs, with their [`maps`](random::maps) and types.
     ///
     /// # Errors
-    /// What could not be created.
+    /// The error of creating the maps.
     pub fn new() -> Result<Self, String> {
         let mut judge = Self::over(random::maps())?;
         let loaded = kernel::load_btf(random::btf_image()).map_err(|error| error.to_string())?;
@@ -49,7 +49,7 @@ impl Judge {
     /// A judge of programs over other maps, which are created in the kernel too if that is available.
     ///
     /// # Errors
-    /// What could not be created.
+    /// The error of creating the maps.
     pub fn over(specs: Vec<MapSpec>) -> Result<Self, String> {
         let limits = Limits { cpus: kernel::possible_cpus(), memory: 1 << 30 };
         let mut host = Host::new(0);

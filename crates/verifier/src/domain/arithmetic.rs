@@ -1,4 +1,4 @@
-//! What operations make of numbers of which something is known.
+//! Transfer functions of arithmetic operations on abstract numbers.
 //!
 //! The results hold for [`paceline_isa::eval`]. They are as precise as those of the kernel's
 //! `adjust_scalar_min_max_vals`, or more so where that costs nothing.
@@ -90,7 +90,7 @@ impl Bounds {
     }
 }
 
-/// Whether sums (and differences) of numbers of two arcs lie on an arc that does not overlap itself.
+/// Whether the sums (or differences) of two arcs form an arc that does not overlap itself.
 fn fits(a: (u64, u64), b: (u64, u64), bits: u32) -> bool {
     let length = |(from, to): (u64, u64)| to.wrapping_sub(from);
     length(a).checked_add(length(b)).is_some_and(|sum| sum <= mask(bits))
@@ -121,7 +121,7 @@ impl<const BITS: u32> Scalar<BITS> {
         result.unwrap_or(Self::UNKNOWN)
     }
 
-    /// For operations that carry upwards only, so that low halves make the low half of the result.
+    /// For operations whose low half of the result depends on the low halves of the operands only.
     fn join_parts(
         &self,
         op: AluOp,
@@ -147,7 +147,7 @@ impl<const BITS: u32> Scalar<BITS> {
                 let low = if by < Self::HALF {
                     self.low.shl(by, Self::HALF)
                 } else {
-                    // Nothing of the high half is left: the pair `<< 32`, `s>> 32` extends the sign.
+                    // No bit of the high half remains: the pair `<< 32`, `s>> 32` is a sign extension.
                     whole = whole.and_then(|w| w.meet(self.low.shl(by, BITS)?));
                     Some(Bounds::constant(0, Self::HALF))
                 };
@@ -241,7 +241,7 @@ fn tnum_of(op: AluOp, a: Tnum, b: Tnum) -> Tnum {
 /// Arithmetic right shift of a number of `bits` bits.
 fn arithmetic_shift(t: Tnum, by: u32, bits: u32) -> Tnum {
     let wide = t.sign_extend(bits);
-    // An unknown sign bit makes all that it is copied to unknown.
+    // All copies of an unknown sign bit are unknown.
     let (value, unknown) = (wide.value() as i64 >> by, wide.unknown() as i64 >> by);
     Tnum::new(value as u64, unknown as u64).truncate(bits)
 }

@@ -44,7 +44,7 @@ impl Bounds {
         if self.umin <= self.umax && self.smin <= self.smax { Some(self) } else { None }
     }
 
-    /// What both allow; `None` if nothing.
+    /// Intersection; `None` if it is empty.
     #[must_use]
     pub fn meet(self, other: Self) -> Option<Self> {
         Self {
@@ -61,17 +61,17 @@ impl Bounds {
     pub fn meet_tnum(self, tnum: Tnum, bits: u32) -> Option<Self> {
         let sign = 1 << (bits - 1);
         let t = tnum.truncate(bits);
-        // As a signed number it is least with the sign bit set where that is open, and greatest with it clear.
+        // The signed minimum has an unknown sign bit set, the signed maximum has it clear.
         let (smin, smax) = (t.value() | t.unknown() & sign, t.value() | t.unknown() & !sign);
         self.meet(Self { umin: t.value(), umax: t.max(), smin: signed(smin, bits), smax: signed(smax, bits) })
     }
 
-    /// With what is left of an arc: the numbers from `from` up to `to`, which may wrap around.
+    /// Intersection with an arc: the numbers from `from` up to `to`, which may wrap around.
     #[must_use]
     pub fn meet_arc(self, from: u64, to: u64, bits: u32) -> Option<Self> {
         let (from, to) = (from & mask(bits), to & mask(bits));
         let (umin, umax) = meet_arc((self.umin, self.umax), (from, to))?;
-        // Signed order is unsigned order with the sign bit turned.
+        // Signed order is unsigned order with the sign bit inverted.
         let turn = |s: i64| (s as u64 ^ 1 << (bits - 1)) & mask(bits);
         let turned = meet_arc((turn(self.smin), turn(self.smax)), (turn(from as i64), turn(to as i64)))?;
         let back = |u: u64| signed(u ^ 1 << (bits - 1), bits);
@@ -87,7 +87,7 @@ impl Bounds {
     /// The low `bits` bits of a number within these bounds, which are of `width` bits.
     #[must_use]
     pub fn meet_low_of(self, whole: &Self, bits: u32) -> Option<Self> {
-        // More than 2^bits numbers in a row have every low part.
+        // More than 2^bits consecutive numbers have every low part.
         let few = |from: u64, to: u64| to.wrapping_sub(from) <= mask(bits);
         let mut low = self;
         if few(whole.umin, whole.umax) {
@@ -115,7 +115,7 @@ impl Bounds {
     }
 }
 
-/// The hull of what an interval and an arc have in common.
+/// The hull of the intersection of an interval and an arc.
 fn meet_arc((min, max): (u64, u64), (from, to): (u64, u64)) -> Option<(u64, u64)> {
     if from <= to {
         let (min, max) = (min.max(from), max.min(to));

@@ -1,4 +1,4 @@
-//! Abstract numbers: what is known of a register's value on every path that leads to an instruction.
+//! Abstract numbers: the possible values of a register over all paths to an instruction.
 //!
 //! A [`Scalar`] is the product of known bits ([`Tnum`]) and of bounds, unsigned and signed, of the whole value
 //! and of its low half ([`Bounds`]). Each part refines the others.

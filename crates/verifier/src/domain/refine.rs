@@ -1,4 +1,4 @@
-//! What a branch tells about the numbers that were compared.
+//! Refinement of the compared numbers at a branch.
 
 use paceline_isa::{Condition, Width};
 
@@ -30,7 +30,7 @@ struct Pair {
 }
 
 impl<const BITS: u32> Scalar<BITS> {
-    /// What is known of two numbers where `a condition b` turned out `holds`; `None` if it cannot.
+    /// Both numbers, refined by the outcome `holds` of `a condition b`; `None` if that outcome is impossible.
     #[must_use]
     pub fn refine(
         a: &Self,
@@ -107,7 +107,7 @@ impl Pair {
             return None;
         }
         if possible.is_power_of_two() {
-            // The one bit that they can have in common is set in both.
+            // The only bit that both can have set is set in both.
             let set = |t: Tnum| Tnum::new(t.value() | possible, t.unknown() & !possible);
             (self.a.1, self.b.1) = (set(self.a.1), set(self.b.1));
         }
@@ -118,7 +118,7 @@ impl Pair {
         if self.a.1.value() & self.b.1.value() != 0 {
             return None;
         }
-        // Where one is known to be set the other is clear.
+        // A bit that is set in one is clear in the other.
         let clear = |t: Tnum, ones: u64| Tnum::new(t.value(), t.unknown() & !ones);
         let (a, b) = (clear(self.a.1, self.b.1.value()), clear(self.b.1, self.a.1.value()));
         (self.a.1, self.b.1) = (a, b);
@@ -147,7 +147,7 @@ impl Pair {
 }
 
 impl Bounds {
-    /// Without one value, where that lies at an end.
+    /// Without one value, if that is an end of the bounds.
     fn without(mut self, value: u64, bits: u32) -> Option<Self> {
         if self.umin == self.umax && self.umin == value {
             return None;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{Bounds, Tnum, mask, signed};
 
-/// What is known of a number of `BITS` bits; it is never empty.
+/// Possible values of a number of `BITS` bits; never empty.
 ///
 /// 64 is the width of registers ([`Number`]); other widths are for tests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ pub struct Scalar<const BITS: u32> {
     pub(super) low: Bounds,
 }
 
-/// What is known of a register's number.
+/// Possible values of a register.
 pub type Number = Scalar<64>;
 
 impl<const BITS: u32> Scalar<BITS> {
@@ -62,15 +62,15 @@ impl<const BITS: u32> Scalar<BITS> {
         Self { bits: Tnum::UNKNOWN.truncate(bits), whole, low }
     }
 
-    /// What numbers with these bits and bounds can be; `None` if there are none.
+    /// The number with these known bits and bounds; `None` if they contradict each other.
     pub(super) fn from_parts(bits: Tnum, whole: Bounds, low: Bounds) -> Option<Self> {
         Self { bits, whole, low }.settle()
     }
 
     /// Lets the parts refine each other; `None` if they contradict each other.
     pub(super) fn settle(mut self) -> Option<Self> {
-        // Each round carries what one part knows to all others. Two rounds reach the fixed point but for rare cases,
-        // and every intermediate result is sound.
+        // Each round refines every part by all others. Two rounds reach the fixed point but for rare cases, and every
+        // intermediate result is sound.
         for _ in 0..2 {
             let before = self;
             if self.bits.is_constant() {
@@ -109,7 +109,7 @@ impl<const BITS: u32> Scalar<BITS> {
         self.bits.includes(other.bits) && self.whole.include(&other.whole) && self.low.include(&other.low)
     }
 
-    /// What is known if both hold; `None` if they contradict each other.
+    /// Intersection; `None` if it is empty.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Option<Self> {
         let (bits, whole) = (self.bits.meet(other.bits)?, self.whole.meet(other.whole)?);
@@ -194,7 +194,7 @@ impl<const BITS: u32> Scalar<BITS> {
         match bits.cmp(&Self::HALF) {
             Ordering::Greater => self.low,
             Ordering::Equal => cut,
-            // The bounds of the whole say it.
+            // The bounds of the whole number suffice.
             Ordering::Less => Bounds::full(Self::HALF),
         }
     }

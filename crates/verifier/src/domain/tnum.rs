@@ -39,7 +39,7 @@ impl Tnum {
         self.value
     }
 
-    /// The bits of which nothing is known.
+    /// The unknown bits.
     #[must_use]
     pub const fn unknown(self) -> u64 {
         self.unknown
@@ -69,7 +69,7 @@ impl Tnum {
         other.unknown & !self.unknown == 0 && other.value & !self.unknown == self.value
     }
 
-    /// What numbers from `min` to `max` have in common: their leading bits.
+    /// The common leading bits of the numbers from `min` to `max`.
     #[must_use]
     pub const fn from_range(min: u64, max: u64) -> Self {
         let differing = 64 - (min ^ max).leading_zeros();
@@ -77,7 +77,7 @@ impl Tnum {
         Self::new(min, unknown)
     }
 
-    /// What is known if both hold; `None` if they contradict each other.
+    /// Intersection; `None` if it is empty.
     #[must_use]
     pub const fn meet(self, other: Self) -> Option<Self> {
         if (self.value ^ other.value) & !(self.unknown | other.unknown) != 0 {
@@ -92,7 +92,7 @@ impl Tnum {
         Self { value: self.value & mask(bits), unknown: self.unknown & mask(bits) }
     }
 
-    /// The low `bits` bits; nothing known above.
+    /// The low `bits` bits; unknown above.
     #[must_use]
     pub const fn forget_above(self, bits: u32) -> Self {
         Self { value: self.value & mask(bits), unknown: self.unknown | !mask(bits) }

@@ -17,11 +17,11 @@ pub struct Frame {
     pub function: usize,
     /// Slot of the call in the frame below; 0 for the outermost.
     pub call_slot: usize,
-    /// Whether a helper called it, which goes on when it returns.
+    /// Whether it is a callback: on return the helper continues.
     pub is_callback: bool,
-    /// This call of the function, and how often a `may_goto` of it went on.
+    /// Identifies this call, and counts how often its `may_goto` instructions continued.
     pub may_goto: Progress,
-    /// The call of a helper that calls back which is going on in this frame, and how often it has called.
+    /// The active call of a helper with a callback in this frame, and the number of calls it has made.
     pub calling_back: Option<Progress>,
     /// Its number, 0 for the outermost.
     number: u8,
@@ -70,10 +70,10 @@ impl Frame {
         &self.registers
     }
 
-    /// Slot at which the frame below goes on when the function returns.
+    /// Slot at which the caller continues when the function returns.
     #[must_use]
     pub fn return_slot(&self) -> usize {
-        // A helper that calls back is looked at again after each call.
+        // A helper with a callback is simulated again after each call.
         if self.is_callback { self.call_slot } else { self.call_slot + 1 }
     }
 
@@ -93,10 +93,10 @@ impl Frame {
     }
 }
 
-/// Something the program holds and must give back, such as a ring buffer's record.
+/// A resource that the program must release, such as a ring buffer record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Its id, that of the pointers to it.
+    /// Its id, shared by the pointers to it.
     pub id: u32,
     /// Slot of the call that acquired it.
     pub slot: u32,
@@ -105,9 +105,9 @@ pub struct Reference {
 /// A spin lock that the program holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lock {
-    /// The map of whose values it is in.
+    /// The map whose value contains it.
     pub map: MapRef,
-    /// The id of the pointers to that value; 0 for the only value of a map, by its direct address.
+    /// The id of the pointers to that value; 0 for the only value of an array, by its direct address.
     pub id: u32,
     /// Slot of the call that took it.
     pub slot: u32,
@@ -116,9 +116,9 @@ pub struct Lock {
 /// The state of the machine.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// Active calls, the running one last. They are shared with other states until one of them writes.
+    /// Active calls, the running one last. Frames are shared between states, and copied on write.
     frames: Vec<Rc<Frame>>,
-    /// What must be given back.
+    /// Resources that must be released.
     pub references: Vec<Reference>,
     /// The lock that is held.
     pub lock: Option<Lock>,

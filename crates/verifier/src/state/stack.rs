@@ -3,17 +3,17 @@
 use super::{Dynptr, NumIterator, Value};
 use crate::reads::Origin;
 
-/// Bytes of stack a frame may have, and all frames of a call chain together (`MAX_BPF_STACK`).
+/// Maximum stack size of a frame, and of all frames of a call chain, in bytes (`MAX_BPF_STACK`).
 pub const MAX_STACK: u32 = 512;
 
-/// What a byte of the stack holds.
+/// Contents of a stack byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Byte {
     /// Never written.
     Unset,
     /// Part of a spilled register.
     Spilled,
-    /// Anything.
+    /// Any value.
     Data,
     /// Zero.
     Zero,
@@ -30,7 +30,7 @@ pub struct Slot {
     pub bytes: [Byte; 8],
     /// The value whose low bytes are the spilled ones; unset if there are none.
     pub value: Value,
-    /// The slot as it was at the last checkpoint.
+    /// Its origin at the last checkpoint.
     pub origin: Origin,
     /// Bytes written since, as bits.
     pub fresh: u8,
@@ -41,14 +41,14 @@ impl Slot {
     pub const EMPTY: Self =
         Self { bytes: [Byte::Unset; 8], value: Value::Unset, origin: Origin::NONE, fresh: 0xff };
 
-    /// How many low bytes of a value are spilled here, from the first byte on; 0 if none.
+    /// Number of low bytes of a value that are spilled here, from the first byte on; 0 if none.
     #[must_use]
     pub fn spilled_bytes(&self) -> usize {
         self.bytes.iter().take_while(|&&b| b == Byte::Spilled).count()
     }
 
-    /// Whether `size` bytes from `first` on are the low bytes of what is spilled here: the first of them where numbers begin
-    /// with their low byte, the last ones elsewhere (`bpf_stack_narrow_access_ok`).
+    /// Whether `size` bytes from `first` on are the low bytes of the spilled value: the first bytes on little-endian
+    /// machines, the last ones on big-endian machines (`bpf_stack_narrow_access_ok`).
     #[must_use]
     pub fn holds_low_bytes(&self, first: usize, size: usize) -> bool {
         let spilled = self.spilled_bytes();
@@ -67,8 +67,8 @@ impl Slot {
         self.bytes.iter().enumerate().fold(0, |all, (i, byte)| all | u8::from(is_zero(byte)) << i)
     }
 
-    /// Bytes that are zero here and part of what is spilled in another slot, as bits: where this one covers that, the value
-    /// there has to be zero.
+    /// Bytes that are zero here and part of a spilled value in another slot, as bits: this slot covers the other only if
+    /// that value is zero.
     #[must_use]
     pub fn zeros_of_value(&self, other: &Self) -> u8 {
         let pairs = self.bytes.iter().zip(&other.bytes).enumerate();
@@ -82,8 +82,8 @@ impl Slot {
         bytes.fold(0, |all, (i, &byte)| all | u8::from(byte == Byte::Unset) << i)
     }
 
-    /// Overwrites bytes, given as bits, with `byte`. All others of a slot with a spilled value become plain data, zeros too
-    /// (`check_stack_write_fixed_off`): a loop whose rounds leave data there comes to the same state a round earlier.
+    /// Overwrites bytes, given as bits, with `byte`. All other bytes of a slot with a spilled value become plain data,
+    /// zeros too (`check_stack_write_fixed_off`): so a loop that stores data there converges one round earlier.
     pub fn overwrite(&mut self, bytes: u8, byte: Byte) {
         let had_value = self.spilled_bytes() != 0;
         self.forget_value();
@@ -155,7 +155,7 @@ impl Slot {
     }
 }
 
-/// The stack of one frame, as deep as it was used.
+/// The stack of one frame, down to the lowest slot in use.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
     /// Slots from the top: the first covers the bytes -8 to -1 from the frame pointer.
@@ -176,7 +176,7 @@ impl Stack {
         -8 * (index as i64 + 1)
     }
 
-    /// A slot; an unwritten one below what was used.
+    /// A slot; an empty one below the lowest slot in use.
     #[must_use]
     pub fn slot(&self, index: usize) -> Slot {
         self.slots.get(index).copied().unwrap_or(Slot::EMPTY)
@@ -187,23 +187,23 @@ impl Stack {
         if self.slots.len() <= index {
             self.slots.resize(index + 1, Slot::EMPTY);
         }
-        // Just resized to have it.
+        // In bounds: just resized.
         &mut self.slots[index]
     }
 
-    /// The slots that were used.
+    /// The slots in use.
     #[must_use]
     pub fn slots(&self) -> &[Slot] {
         &self.slots
     }
 
-    /// The slots that were used.
+    /// The slots in use.
     pub fn slots_mut(&mut self) -> &mut [Slot] {
         &mut self.slots
     }
 }
 
-/// The slots that bytes `offset..offset + size` touch, each with its bytes as bits.
+/// The slots that the bytes `offset..offset + size` overlap, each with its bytes as bits.
 pub(crate) fn parts(offset: i64, size: u64) -> impl Iterator<Item = (usize, u8)> {
     let end = offset + size as i64;
     let first = offset.div_euclid(8) * 8;

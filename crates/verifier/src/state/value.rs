@@ -1,4 +1,4 @@
-//! What a register or a spilled stack slot holds.
+//! Abstract value of a register or a spilled stack slot.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use paceline_spec::ObjectKind;
 use crate::domain::Number;
 use crate::precision::Mark;
 
-/// What a register or a spilled stack slot holds.
+/// Abstract value of a register or a spilled stack slot.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
-    /// Nothing yet: reading it is an error.
+    /// Not initialized: reading it is an error.
     Unset,
     /// A number.
     Scalar(Scalar),
@@ -26,13 +26,13 @@ pub enum Value {
 /// A dynptr on the stack (`struct bpf_dynptr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dynptr {
-    /// Which one.
+    /// Its id.
     pub id: u32,
     /// Whether it is the half with the lower address.
     pub first: bool,
     /// Its memory.
     pub memory: DynptrMemory,
-    /// The reference that its record is, which must be given back; 0 for none.
+    /// Id of the record's reference, which must be released; 0 for none.
     pub reference: u32,
 }
 
@@ -45,16 +45,16 @@ pub enum DynptrMemory {
     Value,
     /// A record of a ring buffer.
     Record,
-    /// That of a dynptr that a global function is lent, which may be any of these; the function's parameter, from 0.
+    /// The memory of a dynptr argument of a global function, which may be any of these; the parameter's number, from 0.
     Lent(u8),
 }
 
-/// How far something has got that ends at some time: a loop that gets further cannot go on for ever.
+/// Progress of an object with a bounded number of rounds: a loop that advances it terminates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Which one.
+    /// Id of the object.
     pub id: u32,
-    /// Steps it has made on this path.
+    /// Rounds on this path.
     pub rounds: u32,
 }
 
@@ -63,51 +63,51 @@ pub struct Progress {
 /// [`Reference`]: super::Reference
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumIterator {
-    /// Whether there may be more; one that has once said that there is not says so for ever.
+    /// Whether there may be more elements; an exhausted iterator stays exhausted.
     pub active: bool,
-    /// Elements it gave.
+    /// Number of elements returned.
     pub progress: Progress,
 }
 
 /// A number in a register.
 #[derive(Clone, Copy, Debug)]
 pub struct Scalar {
-    /// What is known of it.
+    /// Its possible values.
     pub number: Number,
-    /// The numbers it is known to be equal to, up to a constant.
+    /// The numbers it equals up to a constant.
     pub link: Option<Link>,
-    /// What it was computed from.
+    /// Its origin, for precision.
     pub mark: Mark,
-    /// The pointer that it was before, if it was one.
+    /// Why it is no longer a pointer, if it was one.
     pub stale_since: Option<Stale>,
 }
 
-/// A pointer that may not be used any more.
+/// Invalidation of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale {
-    /// The instruction since which.
+    /// The instruction that invalidated it.
     pub slot: u32,
     /// Why.
     pub lost: Lost,
 }
 
-/// What happened to what a pointer points to.
+/// Reasons why a pointer is invalidated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
     /// The packet may have been moved.
     Packet,
-    /// The buffer of the slice is used for something else, or gone.
+    /// The buffer of the slice was overwritten or released.
     Buffer,
 }
 
 /// The relation of a number to the base of its group: `base + delta`, wrapping, or the low half of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Which group.
+    /// Id of the group.
     pub id: u32,
     /// Distance from the group's base.
     pub delta: i64,
-    /// Whether it is the low 32 bits of that only, zero-extended.
+    /// Whether it is only the low 32 bits of that, zero-extended.
     pub low: bool,
 }
 
@@ -127,7 +127,7 @@ impl Link {
         }
     }
 
-    /// The value of a number with this link where one with the link `other`, of the same group, is `number`.
+    /// The value of a number with this link, given that a number with the link `other` of the same group is `number`.
     #[must_use]
     pub fn follow(self, other: Self, number: &Number) -> Number {
         let delta = Number::constant(self.delta.wrapping_sub(other.delta) as u64);
@@ -140,7 +140,7 @@ impl Link {
 }
 
 impl Scalar {
-    /// A number of which this is known, from outside of the program.
+    /// A number with these possible values and no origin.
     #[must_use]
     pub fn new(number: Number) -> Self {
         Self { number, link: None, mark: Mark::NONE, stale_since: None }
@@ -156,7 +156,7 @@ pub struct MapRef {
     pub inner: bool,
 }
 
-/// Which end of a packet a pointer started from.
+/// Base of a packet pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Region {
     /// Its first byte.
@@ -165,18 +165,19 @@ pub enum Region {
     Meta,
 }
 
-/// How many bytes a packet pointer was proven to have before the end, counted from where its variable part ends.
+/// Number of bytes proven accessible before the end, counted from the end of the pointer's variable part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketRange {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u16),
-    /// It was found to be at the end or beyond it.
+    /// At the end or beyond it.
     AtEnd,
-    /// It was found to be beyond the end.
+    /// Beyond the end.
     BeyondEnd,
 }
 
-/// The buffer of a slice: the slice may be that instead of the packet, and what is done through it is then done to it.
+/// The buffer of a slice: the slice points either into the packet or to this buffer, so accesses through it may be accesses
+/// to the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Buffer {
     /// Bytes of a frame's stack.
@@ -190,16 +191,16 @@ pub enum Buffer {
     },
     /// A record of a ring buffer.
     Record,
-    /// None: the slice is memory of a dynptr to something else than the packet.
+    /// No buffer: the slice is memory of a dynptr to something else than the packet.
     Dynptr {
         /// Id of the dynptr.
         id: u32,
-        /// The reference that its record is, 0 for none.
+        /// Id of its record's reference, 0 for none.
         reference: u32,
     },
 }
 
-/// Memory that a global function is lent, which it knows by the size of the parameter's type only.
+/// A memory argument of a global function, of which only the size is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lent {
     /// Which parameter it is, from 0.
@@ -208,12 +209,12 @@ pub struct Lent {
     pub packet_moved: bool,
 }
 
-/// What a pointer points to.
+/// Target of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// The program's context.
     Context,
-    /// The stack of a frame, counted from the outermost; offsets are negative, from its top.
+    /// The stack of a frame, counted from the outermost; offsets are negative, from its upper end.
     Stack {
         /// Number of the frame.
         frame: u8,
@@ -224,9 +225,9 @@ pub enum Target {
     MapValue(MapRef),
     /// A packet.
     Packet {
-        /// Where the pointer started.
+        /// Base of the pointer.
         region: Region,
-        /// What is known of the distance to the region's end.
+        /// Known distance to the region's end.
         range: PacketRange,
     },
     /// The end of the packet.
@@ -237,32 +238,28 @@ pub enum Target {
         size: u32,
         /// Whether it may be written.
         writable: bool,
-        /// What of a global function's caller it is, if it is that.
+        /// The memory argument that it is, if it is one.
         lent: Option<Lent>,
     },
-    /// A record of a ring buffer, which must be given back. The pointer's id is that of the [`Reference`].
-    ///
-    /// [`Reference`]: super::Reference
+    /// A ring buffer record, which must be released. The pointer's id is that of the [`Reference`](super::Reference).
     Record {
         /// Its size in bytes.
         size: u32,
     },
-    /// An object of the kernel, which must be given back. The pointer's id is that of the [`Reference`].
-    ///
-    /// [`Reference`]: super::Reference
+    /// A kernel object, which must be released. The pointer's id is that of the [`Reference`](super::Reference).
     Object(ObjectKind),
-    /// What a dynptr points to: bytes of the packet, or the buffer that was given for them.
+    /// A slice of a dynptr: bytes of the packet, or the buffer passed for them.
     Slice {
         /// Its size in bytes.
         size: u32,
         /// Whether it may be written.
         writable: bool,
-        /// Where the buffer is, if the slice must not outlive something there.
+        /// The buffer whose end invalidates the slice.
         buffer: Option<Buffer>,
-        /// What of a global function's caller it is, if the dynptr is that: the packet or not.
+        /// The memory argument that the dynptr is, if it is one.
         lent: Option<Lent>,
     },
-    /// A dynptr that a global function is lent (`CONST_PTR_TO_DYNPTR`). The pointer's id is that of the dynptr.
+    /// A dynptr argument of a global function (`CONST_PTR_TO_DYNPTR`). The pointer's id is that of the dynptr.
     Dynptr {
         /// Which parameter it is, from 0.
         parameter: u8,
@@ -279,15 +276,14 @@ pub enum Target {
 pub struct Pointer {
     /// What it points to.
     pub target: Target,
-    /// Known part of the offset in bytes.
+    /// Constant part of the offset in bytes.
     pub fixed: i32,
-    /// The rest of the offset; zero for most pointers.
+    /// Variable part of the offset; zero for most pointers.
     pub variable: Number,
-    /// Whether it may be null instead.
+    /// Whether it may be null.
     pub nullable: bool,
-    /// Pointers of one packet with the same id share their variable part; pointers that may be null with the same
-    /// id are null together; for records it is that of the reference; for values with a spin lock it tells which one. 0 for
-    /// none.
+    /// Packet pointers with the same id have the same variable part; pointers that may be null with the same id are null
+    /// together; for records it is the reference's id; for values with a spin lock it identifies the value. 0 for none.
     pub id: u32,
 }
 
@@ -298,7 +294,7 @@ impl Pointer {
         Self { target, fixed: 0, variable: Number::ZERO, nullable: false, id: 0 }
     }
 
-    /// The offset in bytes where it is known.
+    /// The offset in bytes, if it is constant.
     #[must_use]
     pub fn offset(&self) -> Option<i64> {
         let variable = self.variable.as_constant()?;
@@ -311,7 +307,7 @@ impl Pointer {
         matches!(self.target, Target::Packet { .. })
     }
 
-    /// Whether a comparison with null is settled, as the kernel's `reg_not_null` has it.
+    /// Whether a comparison with null has a known result, by the kernel's `reg_not_null`.
     #[must_use]
     pub fn is_never_null(&self) -> bool {
         let is_memory = matches!(
@@ -328,13 +324,13 @@ impl Pointer {
 }
 
 impl Value {
-    /// A number of which nothing is known.
+    /// An unknown number.
     #[must_use]
     pub fn unknown() -> Self {
         Self::number(Number::UNKNOWN)
     }
 
-    /// What a pointer becomes that may not be used any more.
+    /// The number that an invalidated pointer becomes.
     #[must_use]
     pub fn stale(slot: usize, lost: Lost) -> Self {
         let stale_since = Some(Stale { slot: slot as u32, lost });
@@ -371,7 +367,7 @@ impl Value {
         self.scalar().is_some_and(|s| s.number.as_constant() == Some(0))
     }
 
-    /// Whether nothing is there.
+    /// Whether it is not initialized.
     #[must_use]
     pub fn is_unset(&self) -> bool {
         matches!(self, Self::Unset)

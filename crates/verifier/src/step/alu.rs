@@ -27,7 +27,7 @@ impl Walk<'_> {
 
     fn alu_scalars(&mut self, width: Width, op: AluOp, a: &Scalar, b: &Scalar) -> Scalar {
         let mark = self.precision.join(a.mark, b.mark);
-        // Adding a constant keeps the distance to equal numbers known.
+        // Adding a constant keeps the link to equal numbers.
         let link = match (a.link, b.number.as_constant()) {
             (Some(link), Some(value)) if op == AluOp::Add => link.moved(&a.number, width, value as i64),
             _ => None,
@@ -51,7 +51,7 @@ impl Walk<'_> {
         self.write(dst, moved)
     }
 
-    /// The value of a register that is about to be copied: from now on, what is learned of one is known of the other.
+    /// The value of a register that is about to be copied: both copies get the same link, so that branches refine both.
     fn linked(&mut self, reg: Reg) -> Check<Value> {
         let value = self.read(reg)?;
         if let Value::Scalar(scalar @ Scalar { link: None, .. }) = value
@@ -80,7 +80,7 @@ impl Walk<'_> {
                 let scalar = Scalar { number, link: scalar.link.filter(|_| fits), ..scalar };
                 Value::Scalar(if width == Width::W32 { truncated(&scalar, 32) } else { scalar })
             }
-            // Privileged programs may look at the bits of pointers.
+            // Privileged programs may read the bits of pointers.
             _ => Value::unknown(),
         };
         self.write(dst, value)
@@ -99,7 +99,7 @@ impl Walk<'_> {
     }
 }
 
-/// What an operation of one operand makes of a value; pointers become any number.
+/// The result of a unary operation; a pointer becomes an unknown number.
 fn computed(value: &Value, operation: impl Fn(&Number) -> Number) -> Value {
     match value {
         Value::Scalar(scalar) => {
@@ -109,7 +109,7 @@ fn computed(value: &Value, operation: impl Fn(&Number) -> Number) -> Value {
     }
 }
 
-/// The low bits of a number; it stays equal to others if nothing was cut off.
+/// The low bits of a number; the link remains if nothing was truncated.
 pub(super) fn truncated(scalar: &Scalar, bits: u32) -> Scalar {
     let number = scalar.number.zero_extend(bits);
     let fits = bits >= 64 || scalar.number.umax() >> bits == 0;

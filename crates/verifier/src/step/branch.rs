@@ -1,4 +1,4 @@
-//! Conditional jumps: which ways are possible, and what each tells.
+//! Conditional jumps: possible outcomes, and refinement of the operands.
 
 use paceline_isa::{Condition, Operand, Reg, Width};
 
@@ -7,7 +7,7 @@ use crate::error::Check;
 use crate::state::{PacketRange, Pointer, Region, Scalar, State, Target, Value};
 use crate::walk::{Next, Walk};
 
-/// Packet offsets up to here are compared; beyond, the address could wrap (`MAX_PACKET_OFF`).
+/// Maximum packet offset that is compared; larger ones could wrap the address (`MAX_PACKET_OFF`).
 const MAX_PACKET_OFFSET: u64 = 0xffff;
 
 /// The operands of a comparison.
@@ -38,11 +38,11 @@ impl Walk<'_> {
         let mut falling = std::mem::replace(&mut self.state, State::new(crate::state::Frame::new(0, 0, 0)));
         let fallen = self.assume(&mut falling, &comparison, false);
         if !(taken && fallen) {
-            // The outcome hangs on the operands: for other numbers it might be the other way.
+            // The outcome depends on the operands: other numbers might jump differently.
             self.mark_precise(&a);
             self.mark_precise(&b);
         }
-        // Both ways impossible cannot happen on a state that some run has; going on is sound in any case.
+        // No concrete state makes both outcomes impossible; falling through is sound in any case.
         let next = self.slot + 1;
         match (taken, fallen) {
             (true, false) => {
@@ -64,7 +64,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `may_goto`: the path leaves the loop; that it goes on waits, as one more round of the function's.
+    /// `may_goto`: the path leaves the loop; the branch that continues the loop waits, with one more round.
     pub(super) fn may_goto(&mut self, target: usize) -> Next {
         self.facts.branch(self.slot, true);
         self.facts.branch(self.slot, false);
@@ -74,7 +74,7 @@ impl Walk<'_> {
         Next::Both { next: target, target: self.slot + 1, waiting: Box::new(waiting) }
     }
 
-    /// Adds to a state that the comparison came out as `holds`; false if it cannot.
+    /// Refines a state by the outcome `holds`; false if it is impossible.
     fn assume(&mut self, state: &mut State, comparison: &Comparison, holds: bool) -> bool {
         match (comparison.a, comparison.b) {
             (Value::Scalar(a), Value::Scalar(b)) => self.assume_scalars(state, comparison, &a, &b, holds),
@@ -122,10 +122,10 @@ impl Walk<'_> {
         true
     }
 
-    /// Carries what was learned of a number to those it is linked to.
+    /// Propagates a refined number to the numbers linked to it.
     ///
-    /// Where that contradicts what is known of one of them, no run comes here. It is not told so: nobody may read that one any
-    /// more, and then a later state is not compared in it.
+    /// A contradiction means that no run gets here, but the path does not end: the linked register may be dead, and then
+    /// later states are not compared in it.
     fn learn_linked(&mut self, state: &mut State, known: &Scalar) {
         let Some(link) = known.link else { return };
         let linked = |value: &Value| value.scalar().and_then(|s| s.link).is_some_and(|l| l.id == link.id);
@@ -138,8 +138,8 @@ impl Walk<'_> {
         });
     }
 
-    /// A pointer compared with a number: only the comparison with null tells something. The kernel takes it only from an
-    /// immediate null, which is what compilers write.
+    /// Compares a pointer with a number: only a comparison with null refines the pointer. Like the kernel, only immediate
+    /// null counts, which is what compilers emit.
     fn assume_null_check(
         &self,
         state: &mut State,
@@ -161,7 +161,7 @@ impl Walk<'_> {
         true
     }
 
-    /// All copies of a pointer that may be null turn out null, or not.
+    /// Resolves all copies of a nullable pointer as null or not null.
     fn settle_null(&self, state: &mut State, id: u32, is_null: bool) {
         let same = |value: &Value| value.pointer().is_some_and(|p| p.nullable && p.id == id);
         state.update(same, |value| {
@@ -217,11 +217,11 @@ fn assume_never_null(condition: Condition, pointer: &Pointer, number: &Scalar, h
     !(equal && pointer.is_never_null() && number.number.as_constant() == Some(0))
 }
 
-/// Whether the first points into something that the second is the end of.
+/// Whether the second pointer is the end of the region that the first points into.
 fn is_before_end(pointer: &Pointer, end: &Pointer) -> bool {
     match (pointer.target, end.target) {
         (Target::Packet { region: Region::Data, .. }, Target::PacketEnd) => true,
-        // The metadata ends where the packet starts.
+        // The metadata ends at the start of the packet.
         (Target::Packet { region: Region::Meta, .. }, Target::Packet { region: Region::Data, .. }) => {
             end.id == 0 && end.offset() == Some(0)
         }
@@ -239,7 +239,7 @@ const fn swapped(condition: Condition) -> Option<Condition> {
     })
 }
 
-/// `pointer condition end` came out as `holds`: so many bytes before the end, or none.
+/// Refines packet pointers by the outcome of `pointer condition end`.
 fn assume_packet(
     state: &mut State,
     condition: Condition,
@@ -247,7 +247,7 @@ fn assume_packet(
     end: &Pointer,
     holds: bool,
 ) -> bool {
-    // What holds, as one of `pointer > end`, `>=`, `<`, `<=`.
+    // The outcome, normalized to one of `pointer > end`, `>=`, `<`, `<=`.
     let (beyond, strict) = match (condition, holds) {
         (Condition::Gt, true) | (Condition::Le, false) => (true, true),
         (Condition::Ge, true) | (Condition::Lt, false) => (true, false),
@@ -264,19 +264,19 @@ fn assume_packet(
     }
     if beyond {
         if is_end {
-            // Of the compared register alone: equal pointers may know of bytes before the end (`mark_pkt_end`).
+            // Only the compared register: copies may keep their proven bytes (`mark_pkt_end`).
             let range = if strict { PacketRange::BeyondEnd } else { PacketRange::AtEnd };
             state.set(reg, Value::Pointer(Pointer { target: Target::Packet { region, range }, ..*pointer }));
         }
         return true;
     }
     let reach = i64::from(pointer.fixed) + i64::from(strict);
-    // The kernel takes nothing from the start itself, even if it lies before the end.
+    // Like the kernel, a comparison of the start itself proves no bytes.
     if pointer.fixed <= 0 || pointer.variable.umax().saturating_add(pointer.fixed as u64) > MAX_PACKET_OFFSET
     {
         return true;
     }
-    // A pointer 65535 bytes in that lies before the end proves one byte more; that one is not used.
+    // The maximum offset of 65535 before the end would prove one byte more, which does not fit; it is dropped.
     let bytes = u16::try_from(reach).unwrap_or(u16::MAX);
     let same = |value: &Value| {
         value.pointer().is_some_and(|p| {

@@ -9,7 +9,7 @@ use crate::facts::is_tail_call;
 use crate::state::{Buffer, Frame, Lost, Target, Value};
 use crate::walk::{Next, Root, Walk};
 
-/// Most calls that may be active (`MAX_CALL_FRAMES`).
+/// Maximum number of active calls (`MAX_CALL_FRAMES`).
 pub(crate) const MAX_FRAMES: usize = 8;
 
 impl Walk<'_> {
@@ -39,8 +39,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A tail call that fails goes on. One that succeeds ends the program, or in a function returns to its caller, when
-    /// the other program has moved the packet and returned whatever it wanted.
+    /// A failed tail call falls through. A successful one ends the program; in a function it returns to the caller, after
+    /// the called program may have moved the packet and returned any number.
     fn tail_called(&mut self) -> Check<Next> {
         self.may_return(|walk| {
             walk.forget_packet();
@@ -48,8 +48,8 @@ impl Walk<'_> {
         })
     }
 
-    /// An instruction goes on with the next one, or it ends the function in the state that `change` makes of this one.
-    /// The program's end takes any number, and nothing is held here.
+    /// An instruction either falls through or returns from the function, in the state that `change` produces. A return from
+    /// the program may have any number, and nothing may be held.
     pub(super) fn may_return(&mut self, change: impl FnOnce(&mut Self)) -> Check<Next> {
         let next = self.slot + 1;
         if self.state.depth() == 0 {
@@ -73,7 +73,7 @@ impl Walk<'_> {
         Ok(frame)
     }
 
-    /// Enters a static function: its code is walked again at each call, with the state of the caller.
+    /// Enters a static function: its code is walked at each call, with the caller's state.
     fn enter(&mut self, function: usize) -> Check {
         let mut frame = self.new_frame(function)?;
         for reg in RegSet::ARGUMENTS.iter() {
@@ -84,7 +84,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// After a call nobody knows what these registers hold.
+    /// The caller-saved registers are undefined after a call.
     pub(super) fn forget_caller_saved(&mut self) {
         let frame = self.state.top_mut();
         for reg in RegSet::CALLER_SAVED.iter() {
@@ -92,14 +92,14 @@ impl Walk<'_> {
         }
     }
 
-    /// All pointers into the packet are worthless once it may have moved; as numbers they may still be looked at.
+    /// Invalidates all packet pointers, since the packet may have moved; they become numbers.
     pub(super) fn forget_packet(&mut self) {
         let slot = self.slot;
         let is_packet = |value: &Value| {
             value.pointer().is_some_and(|p| match p.target {
                 Target::PacketEnd => true,
                 Target::Slice { buffer: Some(Buffer::Dynptr { .. }), .. } => false,
-                // Whether it is the packet only the function's caller knows.
+                // Only the function's caller knows whether this slice is in the packet.
                 Target::Slice { lent, .. } => lent.is_none(),
                 _ => p.is_packet(),
             })
@@ -125,7 +125,7 @@ impl Walk<'_> {
         Ok(Next::End)
     }
 
-    /// What was acquired must be given back before the program ends.
+    /// All resources must be released before the program ends.
     pub(super) fn check_nothing_held(&self) -> Check {
         match self.state.references.first() {
             Some(reference) => reject_with(Cause::Leak { slot: reference.slot as usize }, Hint::Release),
@@ -147,7 +147,7 @@ impl Walk<'_> {
         Ok(Next::Go(frame.call_slot + 1))
     }
 
-    /// The result of a helper or a global function that gives any number.
+    /// The result of a helper or global function that returns any number.
     pub(super) fn return_number(&mut self) {
         self.state.set(Reg::R0, Value::number(Number::UNKNOWN));
     }

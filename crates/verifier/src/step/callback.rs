@@ -1,8 +1,7 @@
-//! Helpers that call a function of the program: `bpf_loop`, `bpf_for_each_map_elem`; and `bpf_timer_set_callback`, which
-//! lets a timer call one later.
+//! Helpers with callbacks: `bpf_loop`, `bpf_for_each_map_elem`; and `bpf_timer_set_callback`, whose callback runs later.
 //!
-//! A call is looked at as a loop whose head is the call instruction (`push_callback_call`, `prepare_func_exit` in
-//! `kernel/bpf/verifier.c`): from there the helper returns, or calls the function once more, which returns to there.
+//! A call is modelled as a loop with the call instruction as its head (`push_callback_call`, `prepare_func_exit` in
+//! `kernel/bpf/verifier.c`): from there the helper either returns, or calls the callback, which returns to the head.
 
 use paceline_isa::Reg;
 use paceline_spec::helper::{Callback, Helper};
@@ -15,7 +14,7 @@ use crate::state::{Frame, MapRef, Pointer, Target, Value};
 use crate::walk::{Next, Root, Walk};
 
 impl Walk<'_> {
-    /// Functions whose address is taken are called by helpers, with what the helper has: they must be static.
+    /// Only static functions may be callbacks: helpers call them with arguments that no BTF type describes.
     pub(super) fn check_function_address(&self, value: &Value) -> Check {
         let Value::Pointer(Pointer { target: Target::Code { slot }, .. }) = value else { return Ok(()) };
         match self.flow.function_starting(*slot as usize) {
@@ -24,7 +23,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The function in an argument, by its number.
+    /// The callback in an argument, by its function index.
     pub(super) fn check_function(&self, helper: &'static str, reg: Reg, value: &Value) -> Check<usize> {
         match value {
             Value::Pointer(pointer @ Pointer { target: Target::Code { slot }, .. })
@@ -37,7 +36,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The helper returns; that it calls the function once more before waits.
+    /// The helper returns; the branch that calls the callback once more waits.
     pub(super) fn call_back(
         &mut self,
         helper: &'static Helper,
@@ -61,7 +60,7 @@ impl Walk<'_> {
         }))
     }
 
-    /// Whether the helper may call the function after the calls that were made to get here.
+    /// Whether the helper may call the callback again after the calls on this path.
     fn calls_again(&mut self, helper: &'static str, callback: Callback) -> Check<bool> {
         let rounds = self.state.top().calling_back.map_or(0, |loop_| loop_.rounds);
         match (callback, self.state.get(Reg::R1)) {
@@ -74,7 +73,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The state in which the function starts.
+    /// The entry state of the callback.
     fn entered_by(
         &mut self,
         callback: Callback,
@@ -101,7 +100,7 @@ impl Walk<'_> {
         Ok(state)
     }
 
-    /// The arguments of a function that is called for an element of a map.
+    /// The arguments of a callback for a map element.
     pub(super) fn set_element(&self, frame: &mut Frame, map: MapRef, handle: Value) {
         let key_size = self.map(map).map_or(0, |spec| spec.key_size);
         let key = Target::Memory { size: key_size, writable: false, lent: None };
@@ -110,7 +109,7 @@ impl Walk<'_> {
         frame.set(Reg::R3, Value::Pointer(Pointer::to(Target::MapValue(map))));
     }
 
-    /// A timer will call the function: that is verified on its own, as it is called by nobody here.
+    /// A timer will call the function: it is verified as an entry point of its own.
     pub(super) fn call_later(&mut self, helper: &'static Helper, arguments: &Arguments) {
         if !helper.calls_later() {
             return;
@@ -122,7 +121,7 @@ impl Walk<'_> {
         self.add_root(Root::Timer { function, map });
     }
 
-    /// What a timer calls ends: it must return 0 (`check_return_code`).
+    /// A timer callback returns: its result must be 0 (`check_return_code`).
     pub(super) fn check_timer_return(&mut self, result: &Value) -> Check {
         match result {
             Value::Scalar(scalar) if scalar.number.as_constant() == Some(0) => {
@@ -134,7 +133,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The function returns to the helper: 0 to be called again, 1 not to.
+    /// The callback returns to the helper: 0 continues, 1 stops.
     pub(super) fn leave_callback(&mut self, result: &Value) -> Check<Next> {
         match result {
             Value::Scalar(scalar) if scalar.number.smin() >= 0 && scalar.number.smax() <= 1 => {

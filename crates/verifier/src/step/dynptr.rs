@@ -1,5 +1,5 @@
-//! Dynptrs: pointers with a size that lie on the stack, and slices of what they point to (`process_dynptr_func`,
-//! `destroy_if_dynptr_stack_slot`, `check_special_kfunc` in `kernel/bpf/verifier.c`).
+//! Dynptrs: sized pointers on the stack, and slices of their memory (`process_dynptr_func`, `destroy_if_dynptr_stack_slot`,
+//! `check_special_kfunc` in `kernel/bpf/verifier.c`).
 
 use paceline_isa::Reg;
 use paceline_spec::kfunc::DYNPTR_BYTES;
@@ -14,9 +14,9 @@ use crate::state::{
 use crate::walk::Walk;
 
 impl Walk<'_> {
-    /// The place on the stack that an argument points to, which must be known.
+    /// The stack place of a dynptr argument, whose offset must be constant.
     fn dynptr_span(&mut self, callee: &str, register: Reg, value: &Value) -> Check<(Span, usize)> {
-        const WANTED: &str = "a dynptr at a known place on the stack";
+        const WANTED: &str = "a dynptr at a known stack offset";
         let (pointer, frame) = match value {
             Value::Pointer(pointer @ Pointer { target: Target::Stack { frame }, .. })
                 if pointer.offset().is_some() =>
@@ -31,7 +31,7 @@ impl Walk<'_> {
         Ok((span, frame))
     }
 
-    /// A dynptr that is there, or that a global function is lent.
+    /// An initialized dynptr, on the stack or an argument of a global function.
     pub(super) fn check_dynptr(&mut self, callee: &str, register: Reg, value: &Value) -> Check<Dynptr> {
         if let Some(pointer @ Pointer { target: Target::Dynptr { parameter }, .. }) = value.pointer()
             && pointer.offset() == Some(0)
@@ -48,7 +48,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A place for a new dynptr; one that is there is lost.
+    /// The place for a new dynptr; an existing one is destroyed.
     pub(super) fn check_new_dynptr(&mut self, callee: &str, register: Reg, value: &Value) -> Check<Span> {
         let (span, frame) = self.dynptr_span(callee, register, value)?;
         self.end_slices_of(frame, span.offsets().min, span.size);
@@ -64,14 +64,14 @@ impl Walk<'_> {
         }
     }
 
-    /// A reference to a record that a dynptr is to.
+    /// A new reference for a dynptr's record.
     pub(super) fn acquire_record(&mut self) -> u32 {
         let id = self.new_id();
         self.state.references.push(Reference { id, slot: self.slot as u32 });
         id
     }
 
-    /// The dynptrs to a record are none any more, and their memory is not to be touched (`unmark_stack_slots_dynptr`).
+    /// Destroys the dynptrs to a record and invalidates pointers to its memory (`unmark_stack_slots_dynptr`).
     pub(super) fn lose_record(&mut self, reference: u32) {
         if reference == 0 {
             return;
@@ -91,7 +91,7 @@ impl Walk<'_> {
         );
     }
 
-    /// Makes a dynptr to some memory, which is a record if there is a reference.
+    /// Initializes a dynptr; one with a reference is to a record.
     pub(super) fn make_dynptr(&mut self, span: &Span, memory: DynptrMemory, reference: u32) {
         let Target::Stack { frame } = span.pointer.target else { return };
         let id = self.new_id();
@@ -107,7 +107,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A slice of a dynptr, or null: the dynptr's own memory, or where that may be the packet the buffer instead.
+    /// A slice of a dynptr, or null: the dynptr's own memory or, if that may be the packet, possibly the buffer.
     pub(super) fn slice(&mut self, dynptr: &Dynptr, size: u32, writable: bool, span: Option<&Span>) -> Value {
         let buffer = span.and_then(Span::as_buffer);
         let target = match dynptr.memory {
@@ -131,14 +131,14 @@ impl Walk<'_> {
         Value::Pointer(Pointer { nullable: true, id: self.new_id(), ..Pointer::to(target) })
     }
 
-    /// Slices that may be certain buffers are numbers from here on. The kernel leaves them as they are.
+    /// Turns slices that may lie in certain buffers into numbers. The kernel does not invalidate them.
     fn end_slices(&mut self, is_gone: impl Fn(&Buffer) -> bool) {
         let ends = |value: &Value| may_be_buffer(value, &is_gone);
         let slot = self.slot;
         self.state.update(ends, |value| *value = Value::stale(slot, Lost::Buffer));
     }
 
-    /// A function has returned, and the buffers on its stack are gone.
+    /// A function has returned: the buffers on its stack end.
     pub(super) fn lose_buffers(&mut self) {
         let depth = self.state.depth();
         self.end_slices(
@@ -146,17 +146,18 @@ impl Walk<'_> {
         );
     }
 
-    /// A record was given back, and the buffers in it are gone.
+    /// A record was released: the buffers in it end.
     pub(super) fn lose_records(&mut self) {
         self.end_slices(|buffer| *buffer == Buffer::Record);
     }
 
-    /// Something is put on the stack that a write through a slice must not change: slices that may be these bytes end.
+    /// Something is stored on the stack that a write through a slice must not change: slices that may overlap these bytes
+    /// end.
     pub(super) fn end_slices_of(&mut self, frame: usize, offset: i64, size: u64) {
         self.end_slices(|buffer| buffer.has(frame, offset, size));
     }
 
-    /// What is done through a slice may be done to the stack, where its buffer is.
+    /// An access through a slice may be an access to its buffer on the stack.
     pub(super) fn touch_buffer(&mut self, access: Access, buffer: Buffer) -> Check {
         let Buffer::Stack { frame, start, end } = buffer else { return Ok(()) };
         let (frame, start, size) = (usize::from(frame), i64::from(start), end.abs_diff(start).into());
@@ -166,7 +167,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Helpers do not write over dynptrs.
+    /// Helpers must not overwrite dynptrs.
     pub(super) fn check_no_dynptr(&self, span: &Span, frame: usize) -> Check {
         let range = span.offsets();
         let size = (range.max - range.min).unsigned_abs() + span.size;
@@ -177,7 +178,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Stack bytes are written, so that a dynptr of which some were is none any more. One to a record must be given back first
+    /// A write to stack bytes destroys the dynptrs that they are part of. One with a reference must be released first
     /// (`destroy_if_dynptr_stack_slot`).
     pub(super) fn lose_dynptrs(&mut self, frame: usize, offset: i64, size: u64) -> Check {
         let Some(found) = self.state.frame(frame) else { return Ok(()) };
@@ -200,13 +201,13 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a value is a slice that may be such a buffer.
+/// Whether a value is a slice that may lie in a wanted buffer.
 pub(super) fn may_be_buffer(value: &Value, wanted: impl Fn(&Buffer) -> bool) -> bool {
     matches!(value, Value::Pointer(Pointer { target: Target::Slice { buffer: Some(buffer), .. }, .. }) if wanted(buffer))
 }
 
 impl Buffer {
-    /// Whether it has some of the bytes from `offset` of a frame's stack.
+    /// Whether it overlaps bytes of a frame's stack, from `offset`.
     pub(super) fn has(&self, frame: usize, offset: i64, size: u64) -> bool {
         match *self {
             Self::Stack { frame: own, start, end } => {
@@ -219,15 +220,15 @@ impl Buffer {
 }
 
 impl Span {
-    /// What a slice must not outlive that may be this memory.
+    /// The buffer that this memory is for a slice, if its end must invalidate the slice.
     pub(super) fn as_buffer(&self) -> Option<Buffer> {
         match self.pointer.target {
             Target::Stack { frame } => {
-                // The stack has 512 bytes, and the place was checked to be there.
+                // No overflow: the place was checked to be within the stack.
                 let (start, end) = self.reach();
                 Some(Buffer::Stack { frame, start: start as i16, end: end as i16 })
             }
-            // A slice with such a buffer may be the packet as well: it ends with all records.
+            // A slice with such a buffer may be in the packet as well: it ends when any record does.
             Target::Slice { buffer: Some(Buffer::Dynptr { .. }), .. } => Some(Buffer::Record),
             Target::Slice { buffer, .. } => buffer,
             Target::Record { .. } => Some(Buffer::Record),
@@ -236,7 +237,7 @@ impl Span {
     }
 }
 
-/// Dynptrs lie at multiples of 8, not of their size.
+/// Dynptrs are aligned to 8 bytes, not to their size of 16.
 fn check_aligned_to_slots(span: &Span) -> Check {
     check_aligned(&Span { size: 8, ..*span })
 }

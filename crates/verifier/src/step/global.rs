@@ -1,4 +1,4 @@
-//! Global functions: verified once, on their own, for whatever their BTF types allow.
+//! Global functions: verified once, for all arguments that their BTF types allow.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::lend::{self, Loan, Needs};
 use crate::state::{Dynptr, DynptrMemory, Frame, Lent, Pointer, State, Target, Value};
 use crate::walk::{Root, Walk};
 
-/// What a global function takes in one register (`btf_prepare_func_args`).
+/// Type of a global function's argument (`btf_prepare_func_args`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parameter {
     /// A number.
@@ -23,18 +23,18 @@ pub(crate) enum Parameter {
     Context,
     /// Memory of a size in bytes, or null unless tagged `arg:nonnull`.
     Memory { size: u32, nullable: bool },
-    /// A dynptr, which the function may use and not end.
+    /// A dynptr, which the function may use but not destroy.
     Dynptr,
 }
 
-/// What is known of a global function by its type.
+/// Facts about a global function from its BTF type.
 #[derive(Debug)]
 pub(crate) struct Global {
     name: String,
     parameters: Vec<Parameter>,
 }
 
-/// The state in which a function starts that is verified on its own.
+/// The entry state of a function that is verified on its own.
 pub(crate) fn entry_state(walk: &mut Walk<'_>, root: Root) -> Result<State, Box<Refusal>> {
     let mut frame = Frame::new(root.function(), 0, 0);
     match root {
@@ -70,14 +70,14 @@ fn set_parameters(walk: &mut Walk<'_>, frame: &mut Frame, function: usize) -> Re
     Ok(())
 }
 
-/// Checks that all calls of global functions lend what these need.
+/// Checks that all calls of global functions meet the callees' requirements.
 pub(crate) fn check_loans(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
     let mut loans = std::mem::take(&mut walk.loans);
     loans.check(|function| walk.function_name(function))
 }
 
 impl Walk<'_> {
-    /// A global function, whose type is looked at once, however often it is called.
+    /// A global function; its type is resolved once.
     fn global(&mut self, function: usize) -> Check<Rc<Global>> {
         if let Some(global) = self.globals.get(&function) {
             return Ok(Rc::clone(global));
@@ -88,25 +88,25 @@ impl Walk<'_> {
         Ok(global)
     }
 
-    /// What a global function takes.
+    /// The parameters of a global function.
     fn parameters(&self, function: usize) -> Check<Vec<Parameter>> {
         let start = self.flow.functions.get(function).map_or(0, |f| f.start);
         let info = self.program.functions.iter().find(|f| f.start == start);
         let (Some(info), Some(btf)) = (info, self.btf) else {
-            return reject(Cause::GlobalFunction { name: String::new(), problem: "its type is not known" });
+            return reject(Cause::GlobalFunction { name: String::new(), problem: "it has no BTF type" });
         };
         let problem = |problem| reject(Cause::GlobalFunction { name: info.name.clone(), problem });
         let Some(Type::Func { proto, .. }) = btf.get(info.btf_id) else {
-            return problem("its type is no function");
+            return problem("its type is not a function type");
         };
         let Some(Type::FuncProto { result, params }) = btf.get(*proto) else {
-            return problem("its type is no function");
+            return problem("its type is not a function type");
         };
         if params.len() > ARGUMENTS.len() {
             return problem("it takes more than 5 arguments");
         }
         if !is_void(btf, *result) && !is_number(btf, *result) {
-            return problem("it returns something that is no number");
+            return problem("its return type is not a number");
         }
         let tags = tags(btf, info.btf_id);
         let parameter = |(i, p): (usize, &paceline_btf::Param)| {
@@ -132,7 +132,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Says what memory a call lends: what the function needs of it is not known before all is walked.
+    /// Records the memory argument of a call; the callee's requirements are known only after the whole walk.
     fn note_loan(&mut self, parameter: lend::Parameter, register: Reg, pointer: &Pointer) {
         let span = Span { register, pointer: *pointer, offset: 0, size: 1, access: Access::Read };
         let in_packet = pointer.is_packet();
@@ -145,19 +145,19 @@ impl Walk<'_> {
             .lend(parameter, Loan { slot: self.slot, alignment: alignment.unwrap_or(1), in_packet, from });
     }
 
-    /// The running function needs something of memory that it is lent.
+    /// Adds a requirement to a memory argument of the running function.
     pub(super) fn need_of_lent(&mut self, lent: Lent, needs: Needs) {
         self.loans.need((self.root.function(), lent.parameter), needs);
     }
 
-    /// Memory is touched: if the packet has been moved since it was lent it must not lie there.
+    /// Memory is accessed: if the packet was moved since the call, the memory must not lie in the packet.
     pub(super) fn touch_lent(&mut self, lent: Option<Lent>) {
         if let Some(lent) = lent.filter(|lent| lent.packet_moved) {
             self.need_of_lent(lent, Needs::TO_STAY);
         }
     }
 
-    /// The packet may have been moved, and memory that was lent may lie in it.
+    /// The packet may have moved, and memory arguments may lie in it.
     pub(super) fn note_packet_moved(&mut self) {
         let is_lent = |value: &Value| {
             let target = value.pointer().map(|p| p.target);
@@ -177,7 +177,7 @@ impl Walk<'_> {
         info.map_or_else(|| format!("function at {start}"), |info| info.name.clone())
     }
 
-    /// Says what memory the dynptr is to that a call lends.
+    /// Records the memory of a dynptr argument.
     fn note_lent_dynptr(&mut self, parameter: lend::Parameter, dynptr: &Dynptr) {
         let from = match dynptr.memory {
             DynptrMemory::Lent(parameter) => Some((self.root.function(), parameter)),
@@ -187,7 +187,7 @@ impl Walk<'_> {
         self.loans.lend(parameter, Loan { slot: self.slot, alignment: 1, in_packet, from });
     }
 
-    /// Checks what a call gives for a parameter: a function's index and which one it is.
+    /// Checks an argument against a parameter: function index and number.
     fn check_parameter(
         &mut self,
         place: lend::Parameter,
@@ -214,7 +214,7 @@ impl Walk<'_> {
                 if pointer.nullable && !nullable {
                     return reject_with(Cause::MayBeNull(RegName(reg), pointer.target), Hint::NullCheck);
                 }
-                // The function asks for itself whether it is null.
+                // The function checks for null itself.
                 self.check_lent(name, reg, &Pointer { nullable: false, ..pointer }, u64::from(size))?;
                 self.note_loan(place, reg, &pointer);
                 Ok(())
@@ -228,7 +228,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Memory that a global function may read and write.
+    /// A memory argument of a global function, which must be readable and writable.
     fn check_lent(&mut self, name: &str, register: Reg, pointer: &Pointer, size: u64) -> Check {
         for access in [Access::Read, Access::Write] {
             let span = Span { register, pointer: *pointer, offset: 0, size, access };
@@ -265,7 +265,7 @@ fn parameter(
         return if is_number(btf, ty) {
             Ok(Parameter::Number)
         } else {
-            Err("an argument is neither number nor pointer")
+            Err("an argument is neither a number nor a pointer")
         };
     };
     if is_context {

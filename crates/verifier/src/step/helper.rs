@@ -1,4 +1,4 @@
-//! Calls of helpers, by the table of their prototypes.
+//! Calls of helpers, checked against the table of prototypes.
 
 use paceline_isa::Reg;
 use paceline_spec::availability::is_gpl_compatible;
@@ -14,27 +14,27 @@ use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
 use crate::state::{Byte, Dynptr, DynptrMemory, MapRef, Pointer, Reference, Stack, Target, Value};
 use crate::walk::{Next, Walk};
 
-/// What the arguments of a call turned out to be.
+/// The checked arguments of a call.
 #[derive(Default)]
 pub(super) struct Arguments {
     pub(super) map: Option<MapRef>,
-    /// The function that the helper calls.
+    /// The callback.
     pub(super) function: Option<usize>,
-    /// The key that is looked up, where it is a known number.
+    /// The key of the look-up, if it is constant.
     key: Option<u64>,
     /// Memory that the helper writes.
     written: Vec<Span>,
-    /// Size in bytes of the record that is asked for.
+    /// Size in bytes of the reserved record.
     record_size: u32,
-    /// Whether an argument so far was something that must be given back.
+    /// Whether an earlier argument was a reference.
     has_reference: bool,
-    /// Id of the reference that is given back.
+    /// Id of the reference that is released.
     released: Option<u32>,
     /// The dynptr among the arguments.
     dynptr: Option<Dynptr>,
-    /// Where one is made.
+    /// The place of a new dynptr.
     new_dynptr: Option<Span>,
-    /// The text among the arguments, with its zero byte.
+    /// The constant string argument, with its zero byte.
     pub(super) text: Option<Vec<u8>>,
 }
 
@@ -56,7 +56,7 @@ impl Walk<'_> {
         }
         let mut arguments = self.check_arguments(helper, &prototype)?;
         if helper.name != "bpf_map_lookup_elem" {
-            // `bpf_map_lookup_percpu_elem` finds nothing under a key that is there, for a CPU that is not.
+            // `bpf_map_lookup_percpu_elem` may return null for an existing key: the CPU may not exist.
             arguments.key = None;
         }
         for span in &arguments.written {
@@ -112,7 +112,7 @@ impl Walk<'_> {
                 }
                 Arg::MapKey => {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.key_size));
-                    // Other look-ups may find nothing under an index: there may be no such CPU.
+                    // Other look-ups may return null for a valid index: the CPU may not exist.
                     if helper.name == "bpf_map_lookup_elem" {
                         arguments.key = self.constant_key(&value, size);
                     }
@@ -129,7 +129,7 @@ impl Walk<'_> {
                 Arg::NextValue => {
                     let spec = self.map_of(&arguments);
                     let size = spec.map_or(0, |spec| u64::from(spec.value_size));
-                    // A filter is asked for the value (`resolve_map_arg_type`).
+                    // A Bloom filter look-up takes the value (`resolve_map_arg_type`).
                     let asked = spec.is_some_and(|spec| spec.kind.tests_membership());
                     let access = if asked { Access::Read } else { Access::Write };
                     self.check_memory(helper, reg, &value, size, access, &mut arguments)?;
@@ -165,7 +165,7 @@ impl Walk<'_> {
                     arguments.released = Some(self.check_record_dynptr(helper.name, reg, &value)?);
                 }
                 Arg::Text => arguments.text = Some(self.check_text(helper.name, reg, &value)?),
-                // Checked together with their sizes, which follow.
+                // Checked together with its size, in the next argument.
                 Arg::ReadMem
                 | Arg::ReadMemOrNull
                 | Arg::WriteMem
@@ -186,7 +186,7 @@ impl Walk<'_> {
         Ok(arguments)
     }
 
-    /// A helper has made a dynptr (`mark_stack_slots_dynptr`).
+    /// A helper has initialized a dynptr (`mark_stack_slots_dynptr`).
     fn make_new_dynptr(&mut self, helper: &'static Helper, span: &Span) -> Check {
         let is_record = helper.prototype.is_some_and(|p| p.args.contains(&Arg::NewRecordDynptr));
         if is_record {
@@ -232,7 +232,7 @@ impl Walk<'_> {
         Ok(map)
     }
 
-    /// Any place on a stack is taken: the function that is given it must look for itself.
+    /// Any stack address is accepted: the callback checks its own accesses.
     fn check_stack_or_null(&mut self, helper: &'static str, reg: Reg, value: &Value) -> Check {
         match value {
             Value::Pointer(Pointer { target: Target::Stack { .. }, .. }) => Ok(()),
@@ -247,13 +247,13 @@ impl Walk<'_> {
     fn check_record_size(&mut self, helper: &'static str, reg: Reg, value: &Value) -> Check<u32> {
         let size = value.scalar().and_then(|s| s.number.as_constant());
         let Some(size) = size.and_then(|size| u32::try_from(size).ok()) else {
-            return wrong_argument(helper, reg, "a size that is known", value);
+            return wrong_argument(helper, reg, "a constant size", value);
         };
         self.mark_precise(value);
         Ok(size)
     }
 
-    /// A record as it was acquired: at its start, and known not to be null. Gives the id of its reference.
+    /// A record at its start, and known not to be null. Returns the id of its reference.
     fn check_record(&self, helper: &'static str, reg: Reg, value: &Value) -> Check<u32> {
         match value {
             Value::Pointer(pointer @ Pointer { target: Target::Record { .. }, nullable: false, .. })
@@ -265,14 +265,14 @@ impl Walk<'_> {
         }
     }
 
-    /// A reference is given back: what pointed to it is a number from here on (`release_reference`).
+    /// Releases a reference: all pointers to it become numbers (`release_reference`).
     pub(super) fn release(&mut self, id: u32) {
         self.state.references.retain(|reference| reference.id != id);
         let points_there = |value: &Value| value.pointer().is_some_and(|p| p.id == id);
         self.state.update(points_there, |value| *value = Value::unknown());
     }
 
-    /// Checks a size in bytes; gives the greatest that it may be.
+    /// Checks a size in bytes; returns its maximum.
     pub(super) fn check_size(&mut self, callee: &str, reg: Reg, value: &Value, or_zero: bool) -> Check<u64> {
         let Some(number) = value.scalar().map(|s| s.number) else {
             return wrong_argument(callee, reg, "a size", value);
@@ -304,7 +304,7 @@ impl Walk<'_> {
             self.mark_precise(&pointer);
             return Ok(());
         }
-        // Where null is taken the kernel takes a pointer that may be null as well, with any size.
+        // Where null is accepted, the kernel accepts a nullable pointer with any size.
         let pointer = match pointer {
             Value::Pointer(pointer) if matches!(memory, Arg::ReadMemOrNull | Arg::WriteMemOrNull) => {
                 Value::Pointer(Pointer { nullable: false, ..pointer })
@@ -321,7 +321,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Checks memory that a helper reads, and then writes.
+    /// Checks memory that a helper both reads and writes.
     fn check_read_write(
         &mut self,
         helper: &'static Helper,
@@ -352,7 +352,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The same for memory that a kernel function reads and writes; any of them takes the packet's.
+    /// The same for memory of a kernel function; all of them accept packet memory.
     pub(super) fn check_memory_of_kfunc(
         &mut self,
         kfunc: &'static Kfunc,
@@ -364,7 +364,7 @@ impl Walk<'_> {
         self.memory_argument((kfunc.name, true), register, value, size, Access::Write)
     }
 
-    /// Memory that something of a name, which may take the packet's, reads or writes.
+    /// Memory that a helper or function reads or writes; `name` is for messages.
     fn memory_argument(
         &mut self,
         (name, packet): (&'static str, bool),
@@ -403,7 +403,7 @@ impl Walk<'_> {
         Ok(span)
     }
 
-    /// Only what a helper writes to the stack is known to the state.
+    /// Marks memory as written by a helper; only the stack is tracked.
     pub(super) fn write_by_helper(&mut self, span: &Span) -> Check {
         match span.pointer.target {
             Target::Stack { frame } => {
@@ -414,7 +414,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The key of a look-up where the program has just stored a constant (`get_constant_map_key`).
+    /// The key of a look-up, if the program has just stored a constant there (`get_constant_map_key`).
     fn constant_key(&mut self, value: &Value, size: u64) -> Option<u64> {
         let pointer = value.pointer()?;
         let Target::Stack { frame } = pointer.target else { return None };
@@ -464,11 +464,11 @@ impl Walk<'_> {
         }
     }
 
-    /// A value found in a map, or null; for a map of maps, a map.
+    /// The result of a look-up: a value or null; for a map of maps, a map.
     fn looked_up(&mut self, map: MapRef, key: Option<u64>) -> Value {
         let Some(spec) = self.map(map) else { return Value::unknown() };
-        // The key of an array is its index; one within the array is always there. `bpf_map_lookup_percpu_elem` may still
-        // find no such CPU, so its key is not looked at.
+        // The key of an array is its index; a valid index always has a value. `bpf_map_lookup_percpu_elem` may still find
+        // no such CPU, so its key is ignored.
         let is_sized = spec.kind.is_array() && !(map.inner && may_differ_in_length(spec));
         let key = key.filter(|&key| is_sized && key < u64::from(spec.max_entries));
         let target = match spec.kind.holds_maps() {
@@ -487,7 +487,8 @@ impl Walk<'_> {
     }
 }
 
-/// Whether inner maps may have another number of entries than their template.
+/// Whether inner maps may have another number of entries than their template: false only for arrays without the flag that
+/// allows it (`array_map_meta_equal`; per-CPU arrays too have `bpf_map_meta_equal`), and for kinds that are compared with it.
 fn may_differ_in_length(template: &MapSpec) -> bool {
     match template.kind.rules().inner_length {
         InnerLength::Any => true,
@@ -496,8 +497,8 @@ fn may_differ_in_length(template: &MapSpec) -> bool {
     }
 }
 
-/// Where the kernel wants memory aligned whatever it is (`MEM_ALIGNED`); the packet starts 2 bytes past a multiple of 4, so
-/// that its IP header lies at one (`NET_IP_ALIGN`).
+/// Memory that the kernel requires to be aligned (`MEM_ALIGNED`). The packet starts 2 bytes after a multiple of 4, so that
+/// its IP header is aligned (`NET_IP_ALIGN`).
 fn check_aligned_argument(register: Reg, value: &Value, size: u64) -> Check {
     let Some(&pointer) = value.pointer() else { return Ok(()) };
     let span = Span { register, pointer, offset: 0, size, access: Access::Write };
@@ -508,7 +509,7 @@ fn check_aligned_argument(register: Reg, value: &Value, size: u64) -> Check {
     }
 }
 
-/// Whether it points to something that must be given back.
+/// Whether it is a pointer with a reference.
 fn is_reference(value: &Value) -> bool {
     let target = value.pointer().map(|pointer| pointer.target);
     match target {

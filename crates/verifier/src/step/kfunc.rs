@@ -1,4 +1,4 @@
-//! Calls of kernel functions, by the table of their prototypes, and the steps of iterators.
+//! Calls of kernel functions, checked against the table of prototypes, and iterator steps.
 
 use paceline_isa::{Callee, Code, Insn, Reg};
 use paceline_spec::ProgramSpec;
@@ -16,7 +16,7 @@ use crate::state::{
 };
 use crate::walk::{Next, Walk};
 
-/// Kernel functions are for programs under the GPL, wherever the call is (`add_kfunc_call`); of a helper the walk asks.
+/// Kernel functions require the GPL even if the call is unreachable (`add_kfunc_call`); for helpers the walk checks it.
 pub(crate) fn check_license(program: &ProgramSpec, code: &Code) -> Result<(), Box<Refusal>> {
     if is_gpl_compatible(&program.license) {
         return Ok(());
@@ -37,7 +37,7 @@ pub(crate) fn check_license(program: &ProgramSpec, code: &Code) -> Result<(), Bo
     }
 }
 
-/// The place of an iterator: number of the frame, and of the slot in its stack.
+/// Place of an iterator: frame number, and slot in its stack.
 #[derive(Clone, Copy)]
 struct Place {
     frame: usize,
@@ -60,17 +60,17 @@ impl Place {
     }
 }
 
-/// What the arguments of a call turned out to be.
+/// The checked arguments of a call.
 #[derive(Default)]
 struct KfuncArguments {
     iterator: Option<Place>,
     new_dynptr: Option<Span>,
     dynptr: Option<Dynptr>,
-    /// The size of what is asked for.
+    /// Size of the requested memory.
     size: u32,
     /// Memory that is written.
     written: Vec<Span>,
-    /// Id of the reference that is given back.
+    /// Id of the reference that is released.
     released: Option<u32>,
 }
 
@@ -89,7 +89,7 @@ impl Walk<'_> {
             self.write_by_helper(span)?;
         }
         if let Some(span) = &arguments.new_dynptr {
-            // A clone is to the same memory, and has no reference of its own.
+            // A clone has the same memory, and no reference of its own.
             let (memory, reference) = arguments
                 .dynptr
                 .map_or((DynptrMemory::Packet, 0), |dynptr| (dynptr.memory, dynptr.reference));
@@ -161,7 +161,7 @@ impl Walk<'_> {
                         arguments.written.push(self.check_memory_of_kfunc(kfunc, memory, &value, size)?);
                     }
                 }
-                // Checked together with their sizes, which follow.
+                // Checked together with its size, in the next argument.
                 (KfuncArg::BufferOrNull | KfuncArg::Memory, _) => {}
                 (KfuncArg::KnownSize, value) => {
                     arguments.size = self.known_size(kfunc.name, reg, &value)?;
@@ -184,13 +184,13 @@ impl Walk<'_> {
         self.mark_precise(value);
         match size.and_then(|size| u32::try_from(size).ok()) {
             Some(size) => Ok(size),
-            None => wrong_argument(name, register, "a size that is known", value),
+            None => wrong_argument(name, register, "a constant size", value),
         }
     }
 
-    /// Where the iterator lies, which must be there, or must not be there if it is made (`process_iter_arg`).
+    /// The place of an iterator, which must be initialized, or for its constructor uninitialized (`process_iter_arg`).
     fn iterator_place(&mut self, kfunc: &'static Kfunc, register: Reg, value: &Value) -> Check<Place> {
-        let wanted = "an iterator at a known place on the stack";
+        let wanted = "an iterator at a known stack offset";
         let (pointer, frame, offset) = match value {
             Value::Pointer(pointer @ Pointer { target: Target::Stack { frame }, .. }) => {
                 match pointer.offset() {
@@ -224,7 +224,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// There is no further element; that there is one waits (`process_iter_next_call`).
+    /// The iterator is exhausted; the branch with a further element waits (`process_iter_next_call`).
     fn next_element(&mut self, kfunc: &Kfunc, place: Place) -> Next {
         let next = self.slot + 1;
         let null = Value::number(Number::ZERO);

@@ -1,4 +1,4 @@
-//! Address leaks: uses of an address as a number. Programs may do that, but results then depend on where memory is.
+//! Address leaks: uses of an address as a number. Programs may do that, but then results depend on where memory is.
 
 use paceline_isa::{Condition, Width};
 
@@ -6,7 +6,7 @@ use crate::state::{Target, Value};
 use crate::walk::Walk;
 
 impl Walk<'_> {
-    /// Notes that this instruction takes a value for a number (what the kernel refuses without `allow_ptr_leaks`).
+    /// Records that this instruction uses a value as a number (refused by the kernel without `allow_ptr_leaks`).
     pub(super) fn note_as_number(&mut self, value: &Value) {
         if is_address(value) {
             self.facts.leak(self.slot);
@@ -21,8 +21,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The same for two values, one of which is subtracted from the other: the distance of two places in one thing is a number
-    /// like any other.
+    /// The same for a subtraction: the distance of two addresses in one object does not depend on where it is.
     pub(super) fn note_distance(&mut self, a: &Value, b: &Value) {
         if !are_of_one_thing(a, b) {
             self.note_as_number(a);
@@ -30,7 +29,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The same for two values that are compared: so is which of the places comes first, and whether a pointer is null.
+    /// The same for a comparison: neither the order of two addresses in one object nor a null check depends on where it is.
     pub(super) fn note_compared(&mut self, width: Width, condition: Condition, a: &Value, b: &Value) {
         let is_equality = matches!(condition, Condition::Eq | Condition::Ne);
         let is_null_check = is_equality && (a.is_null() || b.is_null()) && width == Width::W64;
@@ -65,7 +64,7 @@ mod tests {
 
     use crate::{Options, verify};
 
-    /// The slots of a program's instructions that make numbers of addresses.
+    /// Slots of the instructions that leak an address.
     fn leaks(text: &str) -> Vec<usize> {
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
         let program = ProgramSpec::new("leak", kind, assemble(text, &()).unwrap().encode().unwrap());

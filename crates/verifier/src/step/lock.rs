@@ -1,5 +1,5 @@
-//! Fields of map values that helpers alone touch: timers, and spin locks: one at a time, given back before anything else is called and before the program ends
-//! (`process_spin_lock` and `check_resource_leak` in `kernel/bpf/verifier.c`).
+//! Special fields of map values: timers and spin locks. At most one lock is held at a time, and it is released before any
+//! other call and before the program ends (`process_spin_lock` and `check_resource_leak` in `kernel/bpf/verifier.c`).
 
 use paceline_isa::{Callee, Reg};
 use paceline_spec::MapSpec;
@@ -12,7 +12,7 @@ use crate::state::{Lock, MapRef, Pointer, Target, Value};
 use crate::walk::Walk;
 
 impl Walk<'_> {
-    /// Takes a lock, or gives it back.
+    /// Acquires or releases a lock.
     pub(super) fn spin_lock(&mut self, helper: &Helper, arg: Arg, reg: Reg, value: &Value) -> Check {
         let lock = self.lock_at(helper, reg, value)?;
         let problem = match (arg, self.state.lock) {
@@ -26,12 +26,12 @@ impl Walk<'_> {
                 self.state.lock = None;
                 return Ok(());
             }
-            (_, Some(_)) => "another lock is held than the one given back",
+            (_, Some(_)) => "another lock is held than the one released",
         };
         reject(Cause::SpinLock(RegName(reg), problem))
     }
 
-    /// The lock that a pointer is to: of which map, and which of its values.
+    /// The lock that a pointer points to: map and value.
     fn lock_at(&self, helper: &Helper, reg: Reg, value: &Value) -> Check<Lock> {
         const WANTED: &str = "a spin lock of a map value";
         let Some((map, pointer)) = in_value(value) else {
@@ -39,7 +39,7 @@ impl Walk<'_> {
         };
         let lock = self.map(map).and_then(MapSpec::spin_lock);
         let problem = match (lock, pointer.offset()) {
-            (None, _) => "values of the map have no bpf_spin_lock, as far as their type is known",
+            (None, _) => "the values of the map have no bpf_spin_lock in their BTF type",
             (_, None) => "a lock must be at a known offset",
             (Some(lock), Some(offset)) if offset != i64::from(lock.offset) => {
                 "the lock is at another offset of the value"
@@ -49,7 +49,7 @@ impl Walk<'_> {
         reject(Cause::SpinLock(RegName(reg), problem))
     }
 
-    /// The map whose value has the timer that a pointer is to (`process_timer_func`).
+    /// The map whose value contains the timer that a pointer points to (`process_timer_func`).
     pub(super) fn check_timer(&self, helper: &Helper, reg: Reg, value: &Value) -> Check<MapRef> {
         const WANTED: &str = "a timer of a map value";
         let Some((map, pointer)) = in_value(value) else {
@@ -57,7 +57,7 @@ impl Walk<'_> {
         };
         let problem = match (self.map(map).and_then(MapSpec::timer), pointer.offset()) {
             (_, None) => "a timer must be at a known offset",
-            (None, _) => "values of the map have no bpf_timer, as far as their type is known",
+            (None, _) => "the values of the map have no bpf_timer in their BTF type",
             (Some(timer), Some(offset)) if offset != i64::from(timer.offset) => {
                 "the timer is at another offset of the value"
             }
@@ -66,7 +66,7 @@ impl Walk<'_> {
         reject(Cause::Timer(RegName(reg), problem))
     }
 
-    /// While a lock is held nothing is called but functions that are verified with their callers, and what gives it back.
+    /// While a lock is held, only static functions and the release of the lock may be called.
     pub(super) fn check_call_with_lock(&self, callee: Callee) -> Check {
         if self.state.lock.is_none() {
             return Ok(());
@@ -82,7 +82,7 @@ impl Walk<'_> {
         if is_allowed { Ok(()) } else { self.check_no_lock("this call") }
     }
 
-    /// What must not be done with a lock.
+    /// Refuses `what` while a lock is held.
     pub(super) fn check_no_lock(&self, what: &'static str) -> Check {
         match self.state.lock {
             Some(lock) => reject_with(Cause::LockHeld { what, slot: lock.slot as usize }, Hint::Unlock),
@@ -90,7 +90,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Which programs may use maps with locks at all (`check_map_prog_compatibility`).
+    /// Program types that may use maps with locks (`check_map_prog_compatibility`).
     pub(super) fn check_map_with_lock(&self, map: MapRef) -> Check {
         let has_lock = self.map(map).is_some_and(|spec| spec.spin_lock().is_some());
         if has_lock && !self.program.kind.rules().spin_locks {
@@ -99,7 +99,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Fields of a value that are not for loads and stores (`check_map_access`).
+    /// Refuses loads and stores that overlap a special field (`check_map_access`).
     pub(super) fn check_special_fields(&self, span: &Span, spec: &MapSpec) -> Check {
         if spec.special.is_empty() {
             return Ok(());
@@ -115,8 +115,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether pointers to a value of this map keep their id once they are known not to be null: it tells which value's
-    /// lock is taken (`reg_may_point_to_spin_lock`).
+    /// Whether pointers to a value of this map keep their id after the null check: it identifies the value whose lock is
+    /// held (`reg_may_point_to_spin_lock`).
     pub(super) fn keeps_id(&self, pointer: &Pointer) -> bool {
         match pointer.target {
             Target::Record { .. } | Target::Object(_) => true,
@@ -126,7 +126,7 @@ impl Walk<'_> {
     }
 }
 
-/// The pointer to a value that a register holds, and the value's map.
+/// A pointer to a map value, and its map.
 fn in_value(value: &Value) -> Option<(MapRef, &Pointer)> {
     match value {
         Value::Pointer(pointer @ Pointer { target: Target::MapValue(map), nullable: false, .. }) => {

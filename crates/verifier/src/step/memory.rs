@@ -1,4 +1,4 @@
-//! Loads, stores and atomic operations: what each kind of memory allows.
+//! Loads, stores and atomic operations, with the rules of each kind of memory.
 
 use paceline_isa::{AtomicOp, Operand, Reg, Size, Width};
 use paceline_spec::context::{Field, FieldKind};
@@ -14,14 +14,14 @@ use crate::lend::Needs;
 use crate::state::{MapRef, PacketRange, Pointer, Region, Target, Value};
 use crate::walk::{Next, Walk};
 
-/// What is done with memory.
+/// Kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     Write,
 }
 
-/// A stretch of memory that an instruction or a helper touches.
+/// A range of memory that an instruction or a helper accesses.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
     /// The register that holds the address.
@@ -41,7 +41,7 @@ impl Span {
         i64::from(self.pointer.fixed) + self.offset
     }
 
-    /// Where the first byte may lie.
+    /// Possible offsets of the first byte.
     pub(super) fn offsets(&self) -> OffsetRange {
         let variable = &self.pointer.variable;
         OffsetRange {
@@ -50,7 +50,7 @@ impl Span {
         }
     }
 
-    /// Whether every place it may be at is a multiple of its size, as far as the base is.
+    /// Whether it is aligned to its size at every possible offset, relative to the base.
     pub(super) fn is_aligned(&self) -> bool {
         self.is_multiple_of(self.size.max(1))
     }
@@ -61,7 +61,7 @@ impl Span {
         size == 1 || place.truncate(size.trailing_zeros()).max() == 0
     }
 
-    /// The bytes that may be touched: the first, and the one past the last.
+    /// The bytes that may be accessed: the first, and the one past the last.
     pub(super) fn reach(&self) -> (i64, i64) {
         let OffsetRange { min, max } = self.offsets();
         (min, max.saturating_add_unsigned(self.size))
@@ -99,7 +99,7 @@ impl Span {
         }
         let last = self.fixed() + variable.umax() as i64;
         if !self.fits(last, limit) {
-            // The element before is the last one of as many bytes.
+            // The previous element is the last one of the same size.
             let before = last.checked_sub(self.size as i64).is_some_and(|before| self.fits(before, limit));
             let hint = if before { Hint::OffByOne } else { Hint::BoundOffset };
             return reject_with(self.out_of_bounds(Some(limit)), hint);
@@ -107,7 +107,7 @@ impl Span {
         Ok(())
     }
 
-    /// Checks against memory of a size that may be read only.
+    /// Checks against memory of a size that may be read-only.
     fn check_memory(&self, size: u32, writable: bool) -> Check {
         if self.access == Access::Write && !writable {
             return reject(Cause::ReadOnly(RegName(self.register), self.pointer.target));
@@ -115,7 +115,7 @@ impl Span {
         self.check_within(u64::from(size))
     }
 
-    /// Checks against what was proven of the packet (`check_packet_access`).
+    /// Checks against the bounds-checked bytes of the packet (`check_packet_access`).
     pub(super) fn check_packet(&self, range: PacketRange) -> Check {
         let variable = &self.pointer.variable;
         if variable.smin() < 0 {
@@ -199,8 +199,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Atomic operations work on maps, the stack and plain memory only, and at aligned places. A slice has no place that is
-    /// known to be aligned; the kernel takes it for memory like any other.
+    /// Atomic operations are allowed on maps, the stack and plain memory, at aligned addresses. A slice has no known
+    /// alignment; the kernel treats it as plain memory.
     pub(super) fn check_atomic_target(&mut self, base: Reg, offset: i16, size: Size) -> Check {
         let Value::Pointer(pointer) = self.read(base)? else { return Ok(()) };
         let is_refused = matches!(
@@ -228,7 +228,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The pointer in a base register, fit for an access.
+    /// The pointer in a base register, valid for an access.
     fn base(&mut self, base: Reg, offset: i16) -> Check<Pointer> {
         let pointer = match self.read(base)? {
             Value::Pointer(pointer) => pointer,
@@ -237,7 +237,7 @@ impl Walk<'_> {
         if pointer.nullable {
             return reject_with(Cause::MayBeNull(RegName(base), pointer.target), Hint::NullCheck);
         }
-        // The kernel rewrites context accesses, and so do we: they must be that on every path.
+        // Context accesses are translated, so the base must be the context on every path.
         if let Some(before) = self.facts.base(self.slot) {
             let is_context = pointer.target == Target::Context;
             if is_context != (before == Base::Context) {
@@ -296,7 +296,7 @@ impl Walk<'_> {
         self.check_special_fields(span, spec)
     }
 
-    /// What lies in a map that nobody can change any more, such as `.rodata`.
+    /// The constant that a load from a frozen map reads, such as `.rodata`.
     fn frozen_value(&self, span: &Span, map: MapRef) -> Option<Number> {
         let stored = self.frozen_bytes(map)?;
         let offset = usize::try_from(span.pointer.offset()?.checked_add(span.offset)?).ok()?;
@@ -311,7 +311,7 @@ impl Walk<'_> {
         Some(Number::constant(u64::from_ne_bytes(value)))
     }
 
-    /// The value of a map that nobody can change any more, but for the zeros at its end.
+    /// The value of a frozen map, without its trailing zeros.
     pub(super) fn frozen_bytes(&self, map: MapRef) -> Option<&[u8]> {
         let spec = self.map(map).filter(|spec| is_constant(spec) && !map.inner)?;
         match spec.contents.first() {
@@ -331,13 +331,13 @@ impl Walk<'_> {
             _ => return Ok(Value::number(Number::unsigned(span.size as u32 * 8))),
         };
         if signed {
-            // A pointer has no sign to extend.
+            // A pointer cannot be sign-extended.
             return reject(Cause::Context { offset: span.fixed(), size: span.size, write: false });
         }
         Ok(Value::Pointer(Pointer::to(target)))
     }
 
-    /// The field that is accessed, if programs of this type may do that.
+    /// The accessed field, if this program type may access it.
     fn context_field(&self, span: &Span) -> Check<&'static Field> {
         let (offset, size, write) = (span.fixed(), span.size, span.access == Access::Write);
         let at = u64::try_from(offset).ok();
@@ -345,7 +345,7 @@ impl Walk<'_> {
         field.map_or_else(|| reject(Cause::Context { offset, size, write }), Ok)
     }
 
-    /// A legacy packet load (`check_ld_abs`). Where the packet ends before, it returns 0 from the function.
+    /// A legacy packet load (`check_ld_abs`). Beyond the packet's end it returns 0 from the function.
     pub(super) fn load_packet(&mut self, size: Size, index: Option<Reg>) -> Check<Next> {
         if !self.program.kind.rules().packet_loads {
             return reject(Cause::NotAllowed("a legacy packet load"));
@@ -366,7 +366,7 @@ impl Walk<'_> {
     }
 }
 
-/// The context pointer must be as the program got it.
+/// The context pointer must be unmodified.
 pub(super) fn check_context_pointer(register: Reg, pointer: &Pointer) -> Check {
     match pointer.offset() {
         Some(0) => Ok(()),
@@ -375,7 +375,7 @@ pub(super) fn check_context_pointer(register: Reg, pointer: &Pointer) -> Check {
     }
 }
 
-/// A value in words, for messages.
+/// A value's description, for messages.
 pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Unset => "nothing".to_owned(),
@@ -403,12 +403,12 @@ fn sign_extended(value: Value, size: Size) -> Value {
     }
 }
 
-/// Whether programs may only read a map's values: by its flags, or by its kind.
+/// Whether programs may only read a map's values: by its flags, or by its kind (device maps, `dev_map_init_map`).
 fn is_read_only(spec: &MapSpec) -> bool {
     spec.flags.contains(MapFlags::RDONLY_PROG) || spec.kind.is_read_only()
 }
 
-/// Whether a map's value is the same for ever, and can be looked at (`bpf_map_is_rdonly`, `map_direct_value_addr`).
+/// Whether a map's value is constant and its contents are known (`bpf_map_is_rdonly`, `map_direct_value_addr`).
 fn is_constant(spec: &MapSpec) -> bool {
     spec.frozen
         && spec.flags.contains(MapFlags::RDONLY_PROG)

@@ -1,4 +1,4 @@
-//! What each instruction does to the state, and the rules it must keep.
+//! Transfer functions and rules of the instructions.
 
 mod alu;
 mod branch;
@@ -31,7 +31,7 @@ pub(crate) use call::MAX_FRAMES;
 pub(crate) use global::{Global, check_loans, entry_state};
 pub(crate) use kfunc::check_license;
 
-/// Offsets of 2^29 and more are refused wherever they appear (`BPF_MAX_VAR_OFF`).
+/// Offsets of 2^29 and more are refused everywhere (`BPF_MAX_VAR_OFF`).
 const MAX_OFFSET: i64 = 1 << 29;
 
 impl Walk<'_> {
@@ -84,7 +84,7 @@ impl Walk<'_> {
     }
 
     fn jump_target(&self, insn: &Insn) -> usize {
-        // Targets were checked to lie in the function.
+        // In range: the control flow check covers jump targets.
         insn.jump_target(self.slot).and_then(|target| usize::try_from(target).ok()).unwrap_or(usize::MAX)
     }
 
@@ -96,7 +96,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Checks what every 64-bit load refers to, reached or not, as the kernel does before it walks.
+    /// Checks every 64-bit load, also unreachable ones, as the kernel does before the walk.
     pub(crate) fn check_immediates(&mut self) -> Result<(), Box<Refusal>> {
         let mut maps = HashSet::new();
         for (slot, insn) in self.code.iter() {
@@ -145,7 +145,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The address of a place in a map's only value: arrays of one element have that.
+    /// A direct value address: only arrays with one element have them.
     fn map_address(&self, map: MapRef, offset: u32) -> Check<Value> {
         match self.map(map) {
             Some(spec)
@@ -159,20 +159,20 @@ impl Walk<'_> {
         }
     }
 
-    /// What a map is.
+    /// The specification of a map.
     pub(crate) fn map(&self, map: MapRef) -> Option<&MapSpec> {
         let spec = self.maps.get(map.index as usize)?;
         if map.inner { spec.inner.as_deref() } else { Some(spec) }
     }
 
-    /// Says that a number decided something, so that states that differ in it are different.
+    /// Marks a number as precise, so that states that differ in it are not merged.
     fn mark_precise(&mut self, value: &Value) {
         if let Value::Scalar(scalar) = value {
             self.precision.mark_precise(scalar.mark);
         }
     }
 
-    /// Why a call reaches an instruction that was not relocated.
+    /// The refusal of a call that replaces an unrelocated instruction.
     fn check_poison(&self, helper: i32) -> Check {
         if helper == Poison::HELPER
             && let Some(poison) = self.program.poison_at(self.slot)

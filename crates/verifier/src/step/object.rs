@@ -1,5 +1,5 @@
-//! Objects of the kernel that the program has: reads of their fields, and how it gets them and gives them back
-//! (`check_sock_access`, `check_ptr_to_btf_access`, `check_func_arg_reg_off` in `kernel/bpf/verifier.c`).
+//! Kernel objects: field reads, acquire and release (`check_sock_access`, `check_ptr_to_btf_access`,
+//! `check_func_arg_reg_off` in `kernel/bpf/verifier.c`).
 
 use paceline_isa::Reg;
 use paceline_spec::{ObjectField, ObjectKind};
@@ -12,7 +12,7 @@ use crate::state::{Pointer, Reference, Target, Value};
 use crate::walk::Walk;
 
 impl Span {
-    /// The field of an object that is accessed, at a place that is known.
+    /// The accessed field of an object; the offset must be constant.
     pub(super) fn object_field(&self, kind: ObjectKind) -> Check<&'static ObjectField> {
         let range = self.offsets();
         if range.min != range.max {
@@ -27,7 +27,7 @@ impl Span {
     }
 }
 
-/// What a load from an object gives (`btf_struct_access`).
+/// The result of a load from an object (`btf_struct_access`).
 pub(super) fn load_object(span: &Span, kind: ObjectKind) -> Check<Value> {
     let to = span.object_field(kind)?.to;
     let number = || Value::number(Number::unsigned(span.size as u32 * 8));
@@ -42,7 +42,7 @@ impl Walk<'_> {
         Value::Pointer(Pointer { nullable: true, id, ..Pointer::to(Target::Object(kind)) })
     }
 
-    /// An object of a kind that is wanted, as it was acquired and known not to be null. Gives the id of its reference.
+    /// An object of a kind, unmodified and known not to be null. Returns the id of its reference.
     pub(super) fn check_object(
         &self,
         callee: &str,
@@ -61,7 +61,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A socket, of which the common part is enough.
+    /// A socket; its common part suffices.
     pub(super) fn check_socket(&self, callee: &str, reg: Reg, value: &Value) -> Check<u32> {
         self.check_object(callee, reg, value, "a socket", ObjectKind::is_socket)
     }

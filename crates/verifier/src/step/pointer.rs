@@ -17,7 +17,7 @@ impl Walk<'_> {
         (dst, a): (Reg, Value),
         (src, b): (Operand, Value),
     ) -> Check<Value> {
-        // A number subtracted from a pointer leaves one, unless the upper half is lost.
+        // Subtracting a number from a pointer gives a pointer, unless the upper half is lost.
         if op == AluOp::Sub && (b.pointer().is_some() || width == Width::W32) {
             self.note_distance(&a, &b);
         }
@@ -40,7 +40,7 @@ impl Walk<'_> {
                     _ => prohibited(from, op, &pointer),
                 }
             }
-            // Both were read, so they are set; two numbers do not come here.
+            // Both are initialized, and at least one is a pointer.
             _ => Ok(any()),
         }
     }
@@ -58,7 +58,7 @@ impl Walk<'_> {
             Target::Map(_) if op != AluOp::Add || scalar.number.as_constant() != Some(0) => {
                 return prohibited(reg, op, pointer);
             }
-            // Adding the negative is what compilers write; the kernel knows no other.
+            // Compilers add the negative; the kernel refuses a subtraction.
             Target::Stack { .. } if op == AluOp::Sub => return prohibited(reg, op, pointer),
             _ => {}
         }
@@ -88,7 +88,7 @@ impl Walk<'_> {
                 pointer.target
                 && fixed < pointer.fixed
             {
-                // Back from the end, it may be before it again.
+                // Moved back, the pointer may be before the end again.
                 moved.target = Target::Packet { region, range: PacketRange::Bytes(0) };
             }
             return moved;
@@ -97,9 +97,9 @@ impl Walk<'_> {
         let variable = pointer.variable.alu(Width::W64, op, number);
         let mut moved = Pointer { variable, ..*pointer };
         if let Target::Packet { region, range } = pointer.target {
-            // Another variable part: bytes that were proven to be there still are if the pointer moved away from the end,
-            // but then it need not be at the end any more. The kernel keeps that as well, and takes branches for settled
-            // that are not: tests/cases/verifier/found/packet_end.case.
+            // A new variable part: proven bytes remain valid if the pointer moved away from the end, but a pointer at the
+            // end may not be at the end any more. The kernel keeps that too, and so decides branches wrongly:
+            // tests/cases/verifier/found/packet_end.case.
             moved.id = self.new_id();
             let keeps = subtract && number.smin() >= 0 && matches!(range, PacketRange::Bytes(_));
             let range = if keeps { range } else { PacketRange::Bytes(0) };
@@ -109,11 +109,11 @@ impl Walk<'_> {
     }
 }
 
-/// An offset, or a part of it, must stay within 2^29 in both directions, or sums of several could wrap.
+/// Every part of an offset must be within 2^29 in both directions, so that sums cannot wrap.
 fn check_offset(reg: Reg, target: Target, number: &Number) -> Check {
     let within = |value: i64| value.checked_abs().is_some_and(|value| value < MAX_OFFSET);
     let is_known = number.as_constant().is_some();
-    // The kernel looks at the lower end only, and at the upper when memory is accessed.
+    // Like the kernel, only the lower bound is checked here, the upper bound at the access.
     if within(number.smin()) {
         return Ok(());
     }
@@ -129,7 +129,7 @@ fn prohibited<T>(reg: Reg, op: AluOp, pointer: &Pointer) -> Check<T> {
     reject(Cause::PointerOperation(RegName(reg), name(op), pointer.target))
 }
 
-/// An operation in words.
+/// Name of an operation, for messages.
 const fn name(op: AluOp) -> &'static str {
     match op {
         AluOp::Add => "addition",

@@ -12,7 +12,7 @@ use crate::state::{Byte, Lost, MAX_STACK, Slot, Stack, Target, Value, parts};
 use crate::walk::Walk;
 
 impl Walk<'_> {
-    /// Checks that an access stays within a frame's 512 bytes, and notes how deep it goes.
+    /// Checks that an access is within a frame's 512 bytes, and records the stack depth.
     pub(super) fn check_stack(&mut self, span: &Span, frame: usize) -> Check {
         let range = span.offsets();
         let lowest = -i64::from(MAX_STACK);
@@ -47,7 +47,7 @@ impl Walk<'_> {
         load_slot(&slot, first, span.size as usize)
     }
 
-    /// A load whose place is not known: zero if all bytes it may read are zero, or else any number.
+    /// A load at an unknown offset: zero if all bytes it may read are zero, otherwise an unknown number.
     fn load_stack_somewhere(&mut self, span: &Span, frame: usize) -> Check<Value> {
         let range = span.offsets();
         let (start, size) = (range.min, (range.max - range.min).unsigned_abs() + span.size);
@@ -60,13 +60,13 @@ impl Walk<'_> {
         Ok(Value::number(if all_zero { Number::ZERO } else { Number::unsigned(span.size as u32 * 8) }))
     }
 
-    /// The same for bytes that are read as such.
+    /// The same for bytes that are read as plain bytes.
     pub(super) fn note_read(&mut self, frame: usize, offset: i64, size: u64) -> Check {
         parts(offset, size).for_each(|(index, _)| self.note_bytes_as_numbers(frame, index));
         self.note_fill(frame, offset, size)
     }
 
-    /// Says that stack bytes matter to the checkpoints that they come from. An iterator has none to read.
+    /// Records a read of stack bytes with the checkpoints of their origin. Iterators have no readable bytes.
     fn note_fill(&mut self, frame: usize, offset: i64, size: u64) -> Check {
         self.note_seen(frame, offset, size);
         self.note_reader(frame, offset, size);
@@ -85,7 +85,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Says who reads stack bytes: the instruction, or a function that its caller's stack was given to.
+    /// Records the reader of stack bytes: the instruction, or a function that has a pointer to its caller's stack.
     fn note_reader(&mut self, frame: usize, offset: i64, size: u64) {
         if frame == self.state.depth() {
             return self.facts.stack_read(self.slot, offset, size);
@@ -95,8 +95,8 @@ impl Walk<'_> {
         parts(offset, size).for_each(|(index, _)| *shared |= 1 << index);
     }
 
-    /// Says that what stack bytes hold may be seen, so that those never written have to be zero: they are read, or
-    /// some of them are written and it is not known which.
+    /// Records that stack bytes may be seen, so that unset ones must be zero: they are read, or an unknown part of them is
+    /// written.
     fn note_seen(&mut self, frame: usize, offset: i64, size: u64) {
         let Some(frame) = self.state.frame(frame) else { return };
         for (index, bytes) in parts(offset, size) {
@@ -146,7 +146,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A pointer is spilled, which no write through a slice may change: slices that may be its bytes end. It may be one.
+    /// If a pointer is spilled, slices that may overlap its bytes end: no write through a slice may change it. It may be
+    /// such a slice itself.
     fn end_slices_under(&mut self, value: Value, frame: usize, offset: i64) -> Value {
         if value.pointer().is_none() {
             return value;
@@ -156,7 +157,7 @@ impl Walk<'_> {
         if is_one { Value::stale(self.slot, Lost::Buffer) } else { value }
     }
 
-    /// A store whose place is not known may change any of the bytes.
+    /// A store at an unknown offset may change any of the bytes.
     fn store_stack_somewhere(&mut self, span: &Span, frame: usize, value: &Value) -> Check {
         let range = span.offsets();
         let size = (range.max - range.min).unsigned_abs() + span.size;
@@ -172,7 +173,7 @@ impl Walk<'_> {
         let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
         for (index, bytes) in parts(range.min, size) {
             let slot = frame.stack.slot_mut(index);
-            // Zeros over zeros change nothing.
+            // Storing zero to zero bytes changes nothing.
             let changed = bytes & !if is_zero { slot.zeros() } else { 0 };
             if let (true, Value::Scalar(scalar)) = (changed != bytes, &slot.value) {
                 precision.mark_precise(scalar.mark);
@@ -184,7 +185,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Anything may be in these bytes afterwards; the place may be unknown.
+    /// Makes these bytes unknown data; the offset may be unknown.
     pub(super) fn overwrite_stack(&mut self, span: &Span, frame: usize) -> Check {
         self.check_stack(span, frame)?;
         let range = span.offsets();
@@ -212,8 +213,7 @@ impl Walk<'_> {
     }
 }
 
-/// Loads and stores on the stack are aligned wherever they may lie, whatever the machine, so that spilled registers stay
-/// whole.
+/// Stack accesses must be aligned at every possible offset, on every machine, so that spilled registers are not split.
 pub(super) fn check_aligned(span: &Span) -> Check {
     if span.is_aligned() {
         return Ok(());
@@ -237,13 +237,13 @@ fn load_slot(slot: &Slot, first: usize, size: usize) -> Check<Value> {
     let zero = bytes.iter().all(|&b| b == Byte::Zero);
     let spilled_zero = slot.value.is_null() && bytes.iter().all(|&b| b == Byte::Spilled);
     if spilled_zero {
-        // Keeps the mark: that the number is zero matters if this one does.
+        // The mark remains: that the number is zero matters if the original number does.
         return Ok(slot.value);
     }
     Ok(Value::number(if zero { Number::ZERO } else { any }))
 }
 
-/// What the low bytes of a value still say of it: it stays equal to others if nothing was cut off.
+/// The low bytes of a value; the link remains if nothing was truncated.
 fn narrowed(value: Value, size: usize) -> Value {
     match value {
         Value::Scalar(mut scalar) if size < 8 => {

@@ -1,5 +1,4 @@
-//! Texts that are known when a program is verified, and formats among them (`check_reg_const_str`,
-//! `check_bpf_snprintf_call` in `kernel/bpf/verifier.c`).
+//! Constant strings, and formats among them (`check_reg_const_str`, `check_bpf_snprintf_call` in `kernel/bpf/verifier.c`).
 
 use paceline_isa::Reg;
 use paceline_spec::format;
@@ -11,9 +10,9 @@ use crate::state::{Pointer, Target, Value};
 use crate::walk::Walk;
 
 impl Walk<'_> {
-    /// A text in a value that nobody can change: at a known place, and with its end.
+    /// A zero-terminated string in a frozen map, at a constant offset.
     pub(super) fn check_text(&self, helper: &str, register: Reg, value: &Value) -> Check<Vec<u8>> {
-        const WANTED: &str = "text in a read-only map, at a known place";
+        const WANTED: &str = "a string in a read-only map, at a known offset";
         let (map, pointer) = match value {
             Value::Pointer(pointer @ Pointer { target: Target::MapValue(map), nullable: false, .. }) => {
                 (*map, *pointer)
@@ -28,7 +27,7 @@ impl Walk<'_> {
         self.check_map_value(&span, map)?;
         let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
         let mut text = rest.iter().copied().take_while(|&byte| byte != 0).collect::<Vec<u8>>();
-        // What the bytes are short of the value is zeros.
+        // Bytes that the contents do not cover are zero.
         if text.len() == rest.len() && bytes.len() >= size {
             return reject(Cause::TextEnd(RegName(register)));
         }
@@ -36,14 +35,14 @@ impl Walk<'_> {
         Ok(text)
     }
 
-    /// Notes that the function prints what lies at addresses, as far as is known of the format.
+    /// Records that the function may print memory at addresses, unless the format is known not to.
     pub(super) fn note_printing(&mut self, arguments: &Arguments) {
         let reads = match (&arguments.text, self.state.get(Reg::R1)) {
             (Some(text), _) => format::reads_memory(text),
             (None, Value::Pointer(pointer @ Pointer { target: Target::MapValue(map), .. })) => {
                 let start = pointer.offset().and_then(|offset| usize::try_from(offset).ok());
                 let known = self.frozen_bytes(map).zip(start).and_then(|(bytes, start)| bytes.get(start..));
-                // What the bytes are short of the value is zeros.
+                // Bytes that the contents do not cover are zero.
                 known.is_none_or(|text| format::reads_memory(&[text, &[0]].concat()))
             }
             _ => true,
@@ -54,11 +53,11 @@ impl Walk<'_> {
         }
     }
 
-    /// The format of `bpf_snprintf`: one that prints as many values as there are.
+    /// The format of `bpf_snprintf`, which must not have more conversions than values.
     pub(super) fn check_format(&mut self, arguments: &Arguments) -> Check {
         let Some(text) = &arguments.text else { return Ok(()) };
         let len = self.read(Reg::R5)?;
-        // What is known of the size counts, as in the kernel.
+        // The known bits of the size count, as in the kernel.
         let bytes = len.scalar().map_or(0, |scalar| scalar.number.bits().value());
         self.mark_precise(&len);
         if bytes % 8 != 0 {

@@ -58,7 +58,7 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-/// A program, a verdict, and what followed and would follow.
+/// A program, a verdict, and its old and new successor.
 type Edge = (String, &'static str, String, String);
 
 /// Edges that would change, of the programs that are in both chains.

@@ -27,7 +27,7 @@ impl<'a> Listing<'a> {
         Self { spec, btf: object.btf(), symbols, lines: disassemble(&spec.insns), native }
     }
 
-    /// Instructions, native ones if there are any, with what they come from.
+    /// Instructions, with native code if compiled, and their source lines.
     pub(crate) fn write_text(&self, out: &mut dyn Write, opcodes: bool) -> io::Result<()> {
         match self.native {
             Some(native) => self.write_native(out, native, opcodes),

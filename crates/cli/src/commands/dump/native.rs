@@ -33,7 +33,7 @@ pub(super) struct Insn {
     pub(super) offset: u32,
     pub(super) bytes: Vec<u8>,
     pub(super) text: String,
-    /// The slot of the BPF instruction that it was made from; none in what sets up and undoes the stack frame.
+    /// The slot of its BPF instruction; none in prologue and epilogue.
     pub(super) slot: Option<usize>,
 }
 
@@ -144,7 +144,7 @@ struct Names {
 }
 
 impl Names {
-    /// The formatter keeps what it is given, so that all addresses that may come are looked up before.
+    /// The formatter borrows its symbols, so all addresses are looked up first.
     fn of(code: &Code<'_>) -> Self {
         let start = code.address;
         let function = |function: &NativeFunction| (start + u64::from(function.start), function.name.clone());
@@ -177,7 +177,7 @@ impl SymbolResolver for Names {
         let named = self.functions.iter().chain(&self.outside).find(|(known, _)| *known == address);
         let text = match named {
             Some((_, name)) => name.clone(),
-            // Where jumps lead to is told as the listing numbers its lines.
+            // Jump targets are shown by the line numbers of the listing.
             None if self.code.contains(&address) => format!("{:x}", address - self.code.start),
             None => return None,
         };

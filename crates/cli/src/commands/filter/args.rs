@@ -33,7 +33,7 @@ after 0x; what is left out is 0, for the arch x86-64:
 /// The form in which a filter and its conversion are printed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Form {
-    /// The listing of -d, beside each instruction what it became.
+    /// The listing of -d, with the converted instructions beside each one.
     Listing,
     /// C, with the types of linux/filter.h and linux/bpf.h.
     C,
@@ -47,10 +47,10 @@ pub(crate) struct FilterArgs {
     /// Expression as tcpdump takes it; its words may be several arguments. Without one all packets match.
     #[arg(value_name = "EXPRESSION", group = "what")]
     pub(super) expression: Vec<String>,
-    /// File that has the expression.
+    /// File with the expression.
     #[arg(short = 'F', long, value_name = "FILE", group = "what", value_hint = ValueHint::FilePath)]
     pub(super) expression_file: Option<PathBuf>,
-    /// File that has a classic BPF program; `-` is standard input.
+    /// File with a classic BPF program; `-` is standard input.
     #[arg(long, value_name = "FILE", group = "what", value_hint = ValueHint::FilePath)]
     pub(super) program: Option<PathBuf>,
     /// File of several expressions, with a name for each.
@@ -59,8 +59,8 @@ pub(crate) struct FilterArgs {
     /// Capture to read, pcap or pcapng; `-` is standard input. A small built-in one if left out.
     #[arg(short = 'r', long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) input: Option<PathBuf>,
-    /// Capture to write for the packets that match; `-` is standard output. With --filters the name has `{name}` in
-    /// it, for which each filter's name is put.
+    /// Capture to write for the packets that match; `-` is standard output. With --filters the name contains
+    /// `{name}`, which is replaced by each filter's name.
     #[arg(short = 'w', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) out: Option<PathBuf>,
     /// Take this many packets, for each filter, and stop.
@@ -69,16 +69,16 @@ pub(crate) struct FilterArgs {
     /// Print the program as tcpdump does and stop: -d as a listing, -dd as a C array, -ddd as decimal numbers.
     #[arg(short = 'd', action = ArgAction::Count, conflicts_with_all = ["out", "json", "filters", "syscalls", "form"])]
     pub(super) dump: u8,
-    /// Print the program and what it is converted to, side by side or as source code, and stop.
+    /// Print the program and its conversion, side by side or as source code, and stop.
     #[arg(long = "as", value_name = "FORM", conflicts_with_all = ["out", "json", "filters", "syscalls"])]
     pub(super) form: Option<Form>,
-    /// Leave out libpcap's optimizer.
+    /// Do not run libpcap's optimizer.
     #[arg(short = 'O', long)]
     pub(super) no_optimize: bool,
-    /// File of recorded system calls, to tell what a seccomp program does about each.
+    /// File of recorded system calls: print the seccomp program's action for each.
     #[arg(long, value_name = "FILE", requires = "program", conflicts_with_all = ["input", "out", "count", "engine"], value_hint = ValueHint::FilePath)]
     pub(super) syscalls: Option<PathBuf>,
-    /// What runs the filter: `jit` where there is one, else `threaded`, if left out.
+    /// Engine that runs the filter; default: `jit` where available, else `threaded`.
     #[arg(long, value_name = "NAME", value_parser = engine_names())]
     pub(super) engine: Option<Engine>,
     /// Print one JSON object instead of text.
@@ -86,7 +86,7 @@ pub(crate) struct FilterArgs {
     pub(super) json: bool,
 }
 
-/// What stands for a filter's name in the name of an output.
+/// Placeholder for a filter's name in the name of an output.
 pub(super) const NAME: &str = "{name}";
 
 impl FilterArgs {

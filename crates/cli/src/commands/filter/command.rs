@@ -131,7 +131,7 @@ fn select_all(
     (Run { read, time: start.elapsed(), interrupted: watch.finish() }, ended)
 }
 
-/// Adds the names of files to what went wrong.
+/// Adds file names to an error.
 fn failure(
     error: SelectError,
     capture: &Capture,

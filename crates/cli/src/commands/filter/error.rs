@@ -25,7 +25,7 @@ pub(super) enum FilterError {
     Fault { name: String, fault: Box<Fault> },
     #[error("{name}:{line}:{column}: {problem}")]
     List { name: String, line: usize, column: usize, problem: ListProblem },
-    #[error("{name}: there is no filter in it")]
+    #[error("{name}: the file contains no filter")]
     NoFilters { name: String },
     #[error("{name}:{line}:{column}: {source}")]
     SystemCall { name: String, line: usize, column: usize, source: CallError },
@@ -56,7 +56,7 @@ pub(super) enum ListProblem {
     NoName,
     #[error("a name has letters, digits, `-`, `_` and `.`, and starts with a letter, digit or `_`")]
     Name,
-    #[error("filter {name} is there already, on line {line}")]
+    #[error("filter {name} is already defined on line {line}")]
     Twice { name: String, line: usize },
     #[error("more than {most} filters")]
     TooMany { most: usize },
@@ -65,7 +65,7 @@ pub(super) enum ListProblem {
 /// The reason why a line is no system call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CallError {
-    #[error("`{0}` is no number: decimal digits, or hexadecimal ones after 0x")]
+    #[error("`{0}` is not a number: expected decimal digits, or hexadecimal digits after 0x")]
     Number(String),
     #[error("{text} does not fit into {bits} bits")]
     TooLarge { text: String, bits: u32 },

@@ -1,4 +1,4 @@
-//! Programs as tcpdump prints them, beside what they are converted to, and as source code.
+//! Programs as tcpdump prints them, beside the converted instructions, and as source code.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -69,7 +69,7 @@ fn called(converted: &Converted, index: i32) -> &str {
     function.map_or("?", |function| &function.name)
 }
 
-/// The listing of `tcpdump -d` on the left, and on the right what each instruction became.
+/// The listing of `tcpdump -d` on the left, and the converted instructions on the right.
 pub(super) fn write_side_by_side(
     out: &mut dyn Write,
     compiled: &Compiled,

@@ -21,7 +21,7 @@ pub(super) struct Run {
     pub(super) interrupted: bool,
 }
 
-/// A run with the names of what took part.
+/// A run with the names for its report.
 pub(super) struct Report<'a> {
     pub(super) run: Run,
     pub(super) capture: &'a str,

@@ -76,7 +76,7 @@ fn write_json(out: &mut dyn Write, actions: &[(SystemCall, Action)]) -> io::Resu
     writeln!(out, "{}", json!({ "calls": calls, "totals": totals(actions) }))
 }
 
-/// The calls of a text, or line and column of what is wrong.
+/// The calls in a text, or line and column of the error.
 pub(super) fn parse(text: &str) -> Result<Vec<SystemCall>, (usize, usize, CallError)> {
     let mut calls = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

@@ -17,7 +17,7 @@ use super::error::{FilterError, ListProblem};
 use crate::common::failure::Failure;
 use crate::expression::{self, Passage};
 
-/// Longest file that is read as text: many times what anybody writes.
+/// Maximum size of a text file: far larger than real ones.
 const MAX_TEXT: u64 = 16 << 20;
 
 /// Most filters of a file: each has an open output.
@@ -109,7 +109,7 @@ pub(super) fn read(args: &FilterArgs) -> Result<Vec<Wanted>, FilterError> {
     Ok(vec![Wanted { name: None, source }])
 }
 
-/// Compiles the one thing that there is when programs are printed.
+/// Compiles the only filter, if programs are printed.
 pub(super) fn compile_one(args: &FilterArgs, target: Target) -> Result<Compiled, Failure> {
     let mut compiled = compile(read(args)?, target)?;
     Ok(compiled.pop().unwrap_or_else(|| unreachable!("several filters are not printed")))
@@ -145,7 +145,7 @@ pub(super) fn compile(wanted: Vec<Wanted>, target: Target) -> Result<Vec<Compile
     wanted.into_iter().map(compile).collect()
 }
 
-/// A file's name for messages, and what is in it.
+/// A file's name for messages, and its contents.
 pub(super) fn read_text(path: &Path) -> Result<(String, String), FilterError> {
     let stdin = path == Path::new("-");
     let name = if stdin { "standard input".to_owned() } else { path.display().to_string() };
@@ -161,7 +161,7 @@ pub(super) fn read_text(path: &Path) -> Result<(String, String), FilterError> {
     Ok((name, text))
 }
 
-/// Blanks for what follows `#` on each line, so that all else stays in its place.
+/// Replaces comments by blanks, so that the columns of other text remain.
 fn without_comments(text: &str) -> String {
     let mut in_comment = false;
     let blank = |c: char| {

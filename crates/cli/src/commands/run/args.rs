@@ -55,17 +55,17 @@ pub(crate) struct RunArgs {
     /// Print the maps after the run.
     #[arg(long)]
     pub(super) maps: bool,
-    /// Give the maps what --save-maps kept of an earlier run, and nothing else; before --map.
+    /// Restore the maps that --save-maps saved in an earlier run; applied before --map.
     #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
     pub(super) restore_maps: Option<PathBuf>,
-    /// Keep what the maps hold when the run is over, for --restore-maps; the file is replaced as a whole, or left as it was.
+    /// Save the maps after the run, for --restore-maps; the file is replaced as a whole, or left unchanged.
     #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
     pub(super) save_maps: Option<PathBuf>,
-    /// Write what programs send by perf event arrays and ring buffers: a JSON object in each line, or the packets among it
-    /// where the name ends in `.pcapng`; `-` is standard output.
+    /// Write the events of perf event arrays and ring buffers: one JSON object per line, or, if the name ends in
+    /// `.pcapng`, the packets among them; `-` is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) events: Option<PathBuf>,
-    /// Show what a map is sent by a C type of the object's BTF; may be given several times.
+    /// Decode the events of a map by a C type of the object's BTF; may be given several times.
     #[arg(long = "event-type", value_name = "MAP=TYPE", value_parser = EventType::parse, requires = "events")]
     pub(super) event_types: Vec<EventType>,
     /// The network that programs see, or `host` for this host's: routes, neighbors and interfaces as `ip -j` prints them,
@@ -81,7 +81,7 @@ pub(crate) struct RunArgs {
     /// Receive queue that all packets come in on.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) rx_queue: u16,
-    /// Where the time comes from that the program sees.
+    /// Source of the time that the program sees.
     #[arg(long, value_enum, default_value_t)]
     pub(super) clock: ClockArg,
     /// Seed of random numbers and cookies, so that a run can be repeated.
@@ -95,21 +95,21 @@ pub(crate) struct RunArgs {
     pub(super) budget: u64,
     /// Engine that runs the program; the default is `jit` where it is supported, else `threaded`.
     ///
-    /// `jit` is native code, `threaded` the fast interpreter; `plain` is the interpreter that checks every access as it
-    /// happens, and counts the instructions. All come to the same results. `checked-jit` is for whoever looks for gaps in
-    /// the verifier: native code that checks every access.
+    /// `jit` is native code, `threaded` the fast interpreter; `plain` is the interpreter that checks every access at run
+    /// time, and counts the instructions. All give the same results. `checked-jit` is for testing the
+    /// verifier: native code that checks every access.
     #[arg(long, value_name = "NAME", value_parser = engine_names())]
     pub(super) engine: Option<Engine>,
-    /// Run a program that was not verified, on the engine `plain`: every access is checked as it happens.
+    /// Run a program that was not verified, on the engine `plain`: every access is checked at run time.
     #[arg(long)]
     pub(super) unverified: bool,
-    /// Count what each program of the chain returns.
+    /// Count the verdicts of each program of the chain.
     #[arg(long)]
     pub(super) stats: bool,
-    /// The same, and measure how long each program takes; packets go through it one by one then.
+    /// The same, and measure the time of each program; packets of a chain then run one by one.
     #[arg(long)]
     pub(super) time: bool,
-    /// Show what each program did to these packets, such as `1,5-7`, counted from 1.
+    /// Show the effect of each program on these packets, such as `1,5-7`, counted from 1.
     #[arg(long, value_name = "PACKETS", conflicts_with_all = ["stats", "time"])]
     pub(super) trace: Option<Packets>,
     /// Load, verify and compile everything, show the chain, and run nothing.

@@ -90,7 +90,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let tracer = match runner {
         Running::Traced(tracer) => Some(tracer),
         Running::Plain(worker) => {
-            // What it counted is told when it goes.
+            // A worker publishes its counts when it is dropped.
             drop(worker);
             None
         }
@@ -132,7 +132,7 @@ fn dry_run(args: &RunArgs, loaded: &Loaded) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Says on standard error what may not be expected: an order that is not the one given, and libxdp's end.
+/// Prints warnings on standard error: an order that differs from the given one, and libxdp's final pass.
 fn warn(loaded: &Loaded, args: &RunArgs) {
     let layout = loaded.live.layout();
     let given: Vec<_> = loaded.origins.iter().map(|(name, _)| name.as_str()).collect();
@@ -214,7 +214,7 @@ impl Replay<'_> {
     }
 }
 
-/// Adds the names of files to what went wrong.
+/// Adds file names to an error.
 fn failure(
     error: ReplayError,
     loaded: &Loaded,

@@ -55,16 +55,16 @@ pub(super) struct EventCount {
     pub(super) lost: u64,
 }
 
-/// The file, and what is needed to write to it.
+/// The file, and its writer.
 struct Log {
     form: Form,
-    /// The types of what maps are sent, with their sizes.
+    /// The types of each map's events, with their sizes.
     types: Types,
     written: u64,
     failed: Option<io::Error>,
 }
 
-/// The type of what a map is sent, its size, and the types that it is one of.
+/// The type of a map's events, its size, and the BTF that contains it.
 type Types = BTreeMap<String, (Arc<Btf>, u32, usize)>;
 
 enum Form {
@@ -101,13 +101,13 @@ impl Events {
         Ok(Some(Self { log, rings, name }))
     }
 
-    /// Receives what programs on a host send.
+    /// Receives the events of programs on a host.
     pub(super) fn attach(&self, host: &mut Host) {
         let log = self.log.clone();
         host.set_events(Box::new(move |event| lock(&log).write(event)));
     }
 
-    /// Reads what ring buffers hold; ends the run when it cannot be written.
+    /// Reads ring buffers; ends the run on a write error.
     pub(super) fn drain(&self) -> ControlFlow<()> {
         let mut log = lock(&self.log);
         for map in &self.rings {
@@ -120,7 +120,7 @@ impl Events {
         if log.failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Writes what is left.
+    /// Writes the remaining events.
     pub(super) fn finish(self) -> Result<EventCount, EventsError> {
         let _ = self.drain();
         let mut log = lock(&self.log);

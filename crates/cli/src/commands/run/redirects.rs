@@ -47,7 +47,7 @@ fn name(map: u32) -> String {
     Map::by_id(map).map_or_else(|| format!("map {map}"), |map| map.spec().name.clone())
 }
 
-/// Counts behind what runs the bursts.
+/// Counts redirects around another runner.
 pub(super) struct Counting<R> {
     pub(super) runner: R,
     pub(super) redirects: Redirects,

@@ -79,7 +79,7 @@ impl Run {
     }
 }
 
-/// A run of a chain with the names of what took part.
+/// A run of a chain with the names for its report.
 pub(super) struct ChainReport<'a> {
     pub(super) run: Run,
     pub(super) chain: &'a Loaded,
@@ -168,7 +168,7 @@ impl Serialize for ByObject<'_> {
     }
 }
 
-/// A run with the names of what took part.
+/// A run with the names for its report.
 pub(super) struct Report<'a> {
     pub(super) run: Run,
     pub(super) object: &'a str,

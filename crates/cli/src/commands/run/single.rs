@@ -117,7 +117,7 @@ fn replay_all(
     (Run { tally, time, interrupted, events: None, redirects }, ended)
 }
 
-/// Adds the names of files to what went wrong.
+/// Adds file names to an error.
 fn failure(
     error: ReplayError,
     program: &Program,

@@ -16,7 +16,7 @@ use crate::common::report;
 use crate::diagnosis::{Diagnosis, refused, render};
 use crate::object::{NamedObject, Opener, ProgramError, load, load_options};
 
-/// Loads programs as a run would, and says why those are refused that are.
+/// Loads programs as a run does, and reports refusals.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, Failure> {
     let opener = Opener::new(&args.how);
     let named = NamedObject::open(&args.target, &opener)?;
@@ -70,7 +70,7 @@ enum Verdict {
         stats: Stats,
         time: Duration,
     },
-    /// It is not safe, or needs what Paceline does not have.
+    /// Unsafe, or needs an unsupported feature.
     Refused {
         diagnosis: Box<Diagnosis>,
         time: Duration,

@@ -21,7 +21,7 @@ pub(super) fn accepted(program: &str, stats: &Stats, time: Duration) -> Json {
     })
 }
 
-/// A program that is not loaded, for another reason than what it does.
+/// A program that is not loaded for a reason other than its code.
 pub(super) fn not_loaded(program: &str, unsupported: bool, text: &str) -> Json {
     json!({
         "name": program,

@@ -9,7 +9,7 @@ use paceline::{Object, ProgramSpec};
 
 use crate::common::symbols::Symbols;
 
-/// Writes each instruction with what the registers hold that it reads.
+/// Writes each instruction with the values of the registers that it reads.
 pub(super) struct Log<'a> {
     out: &'a mut dyn Write,
     spec: &'a ProgramSpec,
@@ -103,7 +103,7 @@ impl Observer for Log<'_> {
 
     fn retry(&mut self, slot: usize) {
         self.shown = None;
-        self.write(format_args!("\nat {slot} once more: what is known there is no longer covered\n"));
+        self.write(format_args!("\nat {slot} again: the state is no longer covered\n"));
     }
 }
 

@@ -12,7 +12,7 @@ use paceline::filter::Libpcap;
 use paceline::{Burst, FrameMeta};
 use tempfile::TempDir;
 
-/// What the command did.
+/// Result of the command.
 pub(crate) struct Done {
     pub(crate) status: Option<i32>,
     pub(crate) out: String,

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Options {
     /// Families to measure; all if none is given
     families: Vec<String>,
-    /// What random graphs are made from
+    /// Seed of the random graphs
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How many seeds, this one and those that follow
