@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use paceline::{Limits, Map};
 use paceline_spec::helper::{Arg, Helper, Return};
 use paceline_spec::{ElementKind, KeyKind, MapFlags, MapKind, MapSpec};
 use paceline_testkit::case::{Case, find_files, parse_file, read_file};
@@ -106,6 +107,62 @@ fn helpers_take_the_map_kinds_that_the_kernel_lets_them() {
                 let ours = ours.err().map(|refusal| refusal.to_string());
                 let _ =
                     writeln!(differences, "{} on {kind}: {ours:?}, in the kernel {kernels:?}", helper.name);
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{differences}");
+}
+
+/// The structures of special fields, with their members.
+const FIELDS: [(&str, &str); 6] = [
+    ("bpf_spin_lock", "u32 a;"),
+    ("bpf_res_spin_lock", "u32 a;"),
+    ("bpf_timer", "u64 a[2];"),
+    ("bpf_wq", "u64 a[2];"),
+    ("bpf_task_work", "u64 a;"),
+    ("bpf_refcount", "u32 a;"),
+];
+
+/// A case with a map of a kind whose values have a special field.
+fn holder(kind: MapKind, (field, members): (&str, &str)) -> Case {
+    let text = format!(
+        "case: held\ntypes:\n    struct {field} {{ {members} }};\n    struct prefix {{ u32 a; u32 b; }};\n    \
+         struct held {{ u64 a; struct {field} b; }};\nmap: m array key {key} value held entries 1\n\
+         program:\n    r0 = 2\n    exit\nverdict: pass\n",
+        key = if kind.has_prefixes() { "prefix" } else { "u32" }
+    );
+    let mut case = parse_file(&text).unwrap_or_else(|error| panic!("{error}:\n{text}")).remove(0);
+    let smallest = smallest(kind);
+    let map = &mut case.maps[0];
+    let key_type = if smallest.key_size == 0 { 0 } else { map.key_type };
+    *map = MapSpec { value_size: map.value_size, key_type, value_type: map.value_type, ..smallest };
+    map.find_special_fields(&case.btf);
+    case
+}
+
+#[test]
+fn values_have_the_special_fields_that_the_kernel_lets_them() {
+    if !available_for("the special fields of map values") {
+        return;
+    }
+    let has_values = |kind: &&MapKind| {
+        let elements = kind.rules().elements;
+        kind.has_element_types() && matches!(elements, ElementKind::Bytes | ElementKind::Members)
+    };
+    let mut differences = String::new();
+    for &kind in MapKind::ALL.iter().filter(|kind| kind.is_supported()).filter(has_values) {
+        for field in FIELDS {
+            let case = holder(kind, field);
+            let ours = Map::create(&case.maps[0], &Limits { cpus: 1, memory: 1 << 20 });
+            let ours = ours.map(drop).map_err(|error| error.errno());
+            let options = LoadOptions { btf: Some(&case.btf), ..LoadOptions::default() };
+            let kernels = match KernelObject::load(&case.maps, &case.programs, options) {
+                Err(LoadError::Map { error, .. }) => Err(error.errno),
+                Err(error) => panic!("{kind}, {}: {error}", field.0),
+                Ok(_) => Ok(()),
+            };
+            if ours != kernels {
+                let _ = writeln!(differences, "{} in {kind}: {ours:?}, in the kernel {kernels:?}", field.0);
             }
         }
     }
