@@ -17,16 +17,31 @@ pub enum XdpAttach {
     CpuMap,
 }
 
-/// The type of a program: decides its context, its helpers and what its return value means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ProgramKind {
+/// Declares the type of programs and its list, so that neither has a type that the other lacks.
+macro_rules! program_kinds {
+    ($($(#[$kind_doc:meta])* $kind:ident
+        $({ $($(#[$field_doc:meta])* $field:ident: $type:ty = $plain:expr,)* })?,)*) => {
+        /// The type of a program: decides its context, its helpers and what its return value means.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ProgramKind {
+            $($(#[$kind_doc])* $kind $({ $($(#[$field_doc])* $field: $type,)* })?,)*
+        }
+
+        impl ProgramKind {
+            /// Every type, in its plainest form: XDP programs attach to an interface and say nothing of fragments.
+            pub const ALL: &[Self] = &[$(Self::$kind $({ $($field: $plain,)* })?,)*];
+        }
+    };
+}
+
+program_kinds! {
     /// `BPF_PROG_TYPE_XDP`.
     Xdp {
         /// Attachment point.
-        attach: XdpAttach,
+        attach: XdpAttach = XdpAttach::Interface,
         /// Whether the program supports packets in several buffers (`xdp.frags`).
-        frags: bool,
+        frags: bool = false,
     },
     /// `BPF_PROG_TYPE_SOCKET_FILTER`.
     SocketFilter,

@@ -54,6 +54,12 @@ if (!wanted) {
         return XDP_PASS;
 }"
         }
+        Hint::Unlock => {
+            "\
+bpf_spin_lock(&value->lock);
+value->packets++;
+bpf_spin_unlock(&value->lock);          /* before any other call, and before return */"
+        }
         Hint::StackTooDeep => {
             "\
 struct {
@@ -80,4 +86,15 @@ entry = table[index];"
         Hint::Optimize => "clang -O2 -g -target bpf -c program.bpf.c -o program.o",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_hint_has_an_example() {
+        let missing: Vec<_> = Hint::ALL.iter().filter(|hint| example(**hint).is_none()).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
 }

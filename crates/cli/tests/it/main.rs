@@ -7,6 +7,7 @@ mod chains;
 mod engines;
 mod filter;
 mod filter_bad_input;
+mod help;
 mod limits;
 mod loading;
 mod maps;

@@ -15,7 +15,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   paceline run firewall.o balancer.o --in traffic.pcap --out passed.pcap --drops dropped.pcap
   paceline run balancer.o --in traffic.pcap --map backends=backends.json --maps --save-maps state.json
-  paceline run sampler.o --in traffic.pcap --events - | jq .
+  paceline run sampler.o:sample_every --in traffic.pcap --events - | jq .
   paceline run router.o --in traffic.pcap --network net.json --ingress eth0 --clock capture --seed 1
   tcpdump -w - | paceline run firewall.o --in - --out - | tcpdump -r -
 

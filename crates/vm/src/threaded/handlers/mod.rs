@@ -164,8 +164,33 @@ unsafe fn operand(op: &Op, host: *mut Host, source: Source) -> u64 {
 /// # Safety
 /// `ip` must be an operation of that kind, made from a verified program, which runs on the host's machine and came to
 /// this operation; the packet is the host's.
-#[cfg_attr(feature = "variants", inline(always))]
+#[cfg_attr(all(feature = "variants", not(debug_assertions)), inline(always))]
 pub(super) unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
+    ip: *const Op,
+    host: *mut Host,
+    packet: Packet,
+) -> u64 {
+    let rare = const { Rare { load: load_unaligned::<D, CODE>, store: store_unaligned::<D, CODE> } };
+    // SAFETY: as the caller's.
+    unsafe { execute::<D>(const { KINDS[CODE] }, rare, ip, host, packet) }
+}
+
+/// The rare halves of an operation.
+#[derive(Clone, Copy)]
+struct Rare {
+    load: Handler,
+    store: Handler,
+}
+
+/// What the operation of a kind does. Optimized builds have a copy in each handler, of which the constant kind leaves one arm. Others
+/// would leave all arms in 512 copies, whose translation takes longer than that of the rest of the crate: there the handlers share one.
+///
+/// # Safety
+/// As of [`operation`].
+#[cfg_attr(not(debug_assertions), inline(always))]
+unsafe fn execute<D: Dispatch>(
+    kind: Kind,
+    rare: Rare,
     ip: *const Op,
     host: *mut Host,
     packet: Packet,
@@ -175,7 +200,7 @@ pub(super) unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
     // shown that the program comes only to what it may do.
     unsafe {
         let op = &*ip;
-        match const { KINDS[CODE] } {
+        match kind {
             Kind::Nop => {}
             Kind::Alu { width, op: alu, src } => {
                 let b = operand(op, host, src);
@@ -197,7 +222,7 @@ pub(super) unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
             Kind::Load { size, signed, reach } => {
                 let address = memory::load_address(op, host);
                 if reach == Reach::Any && !is_aligned(address, size) {
-                    return load_unaligned::<D, CODE>(ip, host, packet);
+                    return (rare.load)(ip, host, packet);
                 }
                 let value = memory::load(address, size, reach);
                 set(host, op.dst, if signed { eval::sign_extend(size, value) } else { value });
@@ -205,7 +230,7 @@ pub(super) unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
             Kind::Store { size, src, reach } => {
                 let address = memory::store_address(op, host);
                 if reach == Reach::Any && !is_aligned(address, size) {
-                    return store_unaligned::<D, CODE>(ip, host, packet);
+                    return (rare.store)(ip, host, packet);
                 }
                 memory::store(address, size, reach, operand(op, host, src));
             }
