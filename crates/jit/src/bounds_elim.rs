@@ -372,7 +372,7 @@ fn moves_packet(callee: &Callee) -> bool {
         // A tail call that returns has failed without effects.
         Callee::Helper(Helper::TAIL_CALL) | Callee::Subprogram(_) => false,
         Callee::Helper(id) => {
-            let helper = u32::try_from(*id).ok().and_then(Helper::from_id);
+            let helper = Helper::from_imm(*id);
             helper.and_then(|helper| helper.prototype).is_none_or(|prototype| prototype.moves_packet)
         }
         Callee::Kfunc { .. } => true,
@@ -383,10 +383,7 @@ fn moves_packet(callee: &Callee) -> bool {
 fn runs_functions(callee: &Callee) -> bool {
     match callee {
         Callee::Subprogram(_) => true,
-        Callee::Helper(id) => u32::try_from(*id)
-            .ok()
-            .and_then(Helper::from_id)
-            .is_some_and(|helper| helper.callback().is_some()),
+        Callee::Helper(id) => Helper::from_imm(*id).is_some_and(|helper| helper.callback().is_some()),
         Callee::Kfunc { .. } => false,
     }
 }

@@ -24,7 +24,7 @@ impl Emitter<'_> {
     pub(crate) fn call_helper(&mut self, slot: usize, id: i32) -> Result<(), CompileError> {
         let found = usize::try_from(id).ok().and_then(|id| self.links.helpers.get(id).copied().flatten());
         let Some(helper) = found else { return Err(CompileError::Helper { slot, id }) };
-        if Helper::prints(id) {
+        if Helper::from_imm(id).is_some_and(Helper::prints) {
             self.tell_readable();
         }
         self.call_with_host(helper);

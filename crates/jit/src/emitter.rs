@@ -445,5 +445,5 @@ impl<'a> Emitter<'a> {
 
 /// Whether a helper calls callbacks.
 fn calls_back(id: i32) -> bool {
-    u32::try_from(id).ok().and_then(Helper::from_id).is_some_and(|helper| helper.callback().is_some())
+    Helper::from_imm(id).is_some_and(|helper| helper.callback().is_some())
 }

@@ -167,7 +167,7 @@ fn previous(code: &Code, slot: usize) -> Option<usize> {
 pub(crate) fn reads(insn: &Insn) -> RegSet {
     match insn {
         Insn::Call(Callee::Helper(id)) => {
-            let helper = u32::try_from(*id).ok().and_then(Helper::from_id);
+            let helper = Helper::from_imm(*id);
             let count = helper.and_then(|h| h.prototype).map_or(5, |prototype| prototype.args.len());
             Reg::ALL.into_iter().skip(1).take(count).collect()
         }

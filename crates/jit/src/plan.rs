@@ -88,7 +88,7 @@ impl Needs {
                 Some(inline) => self.host |= inline.needs_host(),
                 None => {
                     self.calls = true;
-                    let helper = u32::try_from(*id).ok().and_then(Helper::from_id);
+                    let helper = Helper::from_imm(*id);
                     self.waits_for_end |= helper.is_some_and(Helper::waits_for_end);
                     self.host |=
                         crate::look_up::look_up_link(source, links, slot, *id).is_none_or(|l| l.takes_cpu);

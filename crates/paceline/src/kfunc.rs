@@ -1,3 +1,3 @@
 //! Kfuncs: functions of the kernel that programs call by name.
 
-pub use paceline_spec::kfunc::{ABSENT, IteratorStep, Kfunc, KfuncArg, KfuncReturn, would_take};
+pub use paceline_spec::kfunc::{ABSENT, IteratorStep, Kfunc, KfuncArg, KfuncReturn, needs};

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::fs;
 
-use paceline::helper::{Helper, has_helper};
+use paceline::helper::Helper;
 use paceline::kfunc::{ABSENT, Kfunc};
 use paceline::{MapKind, ProgramKind, XdpAttach};
 
@@ -18,7 +18,7 @@ Every map type of the kernel, and every helper and kernel function that XDP prog
 call there.
 This page is written from the tables that the verifier and the engines go by, and a test holds it against them
 (`cargo test -p paceline --test support`; with `PACELINE_WRITE_DOCS=1` it writes the page). `paceline inspect OBJECT` says
-the same of an object. What is not there is refused when a program is loaded, by its name.
+the same of an object. Unsupported features are refused by name when a program is loaded.
 ";
 
 const TAIL: &str = "
@@ -71,7 +71,7 @@ fn page() -> String {
         let _ = writeln!(page, "| {kind} | {} | {} |", yes(kind.is_supported()), kind.needs().unwrap_or(""));
     }
     page.push_str(
-        "\n## Helpers\n\n| helper | XDP | TC | socket filters | there | it would take |\n|---|---|---|---|---|---|\n",
+        "\n## Helpers\n\n| helper | XDP | TC | socket filters | supported | needs |\n|---|---|---|---|---|---|\n",
     );
     for helper in Helper::all() {
         let kinds = [XDP, ProgramKind::SchedCls, ProgramKind::SocketFilter].map(|kind| helper.is_for(kind));
@@ -79,8 +79,7 @@ fn page() -> String {
         if kinds == [false; 3] {
             continue;
         }
-        let is_there = has_helper(helper.id) && helper.prototype.is_some();
-        let take = if is_there { "" } else { helper.would_take() };
+        let take = helper.needs().unwrap_or("");
         let _ = writeln!(
             page,
             "| {} | {} | {} | {} | {} | {take} |",
@@ -88,10 +87,10 @@ fn page() -> String {
             yes(xdp),
             yes(classifier),
             yes(filter),
-            yes(is_there)
+            yes(helper.is_supported())
         );
     }
-    page.push_str("\n## Kernel functions\n\n| function | there | it would take |\n|---|---|---|\n");
+    page.push_str("\n## Kernel functions\n\n| function | supported | needs |\n|---|---|---|\n");
     for kfunc in Kfunc::all() {
         let _ = writeln!(page, "| {} | yes | |", kfunc.name);
     }

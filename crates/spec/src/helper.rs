@@ -1,159 +1,83 @@
-//! The helpers of the kernel's UAPI: number, name and, where Paceline knows it, the prototype.
+//! The helpers of the kernel's UAPI, one row each: number, name, prototype, which program types have the helper, and what is
+//! special about it.
 //!
-//! This is the one table that the assembler, the engines, the verifier and the documentation read. A helper with a
-//! prototype can be verified; which can be called as well, the engine knows (`paceline_vm::has_helper`). One that
-//! cannot is refused at load, by its name. Numbers and names are those of
-//! `___BPF_FUNC_MAPPER` in `include/uapi/linux/bpf.h`; prototypes follow `struct bpf_func_proto` of each helper.
+//! The assembler, the verifier, the engines and the documentation read this table. A row with a prototype can be verified; a
+//! row that is supported ([`Helper::is_supported`]) has a function in the runtime, which is checked at compile time there.
+//! Numbers and names are those of `___BPF_FUNC_MAPPER` in `include/uapi/linux/bpf.h`. Prototypes and GPL flags are those of
+//! each helper's `struct bpf_func_proto`. Program types follow `xdp_func_proto`, `sk_filter_func_proto`,
+//! `tc_cls_act_func_proto` and `bpf_sk_base_func_proto` in `net/core/filter.c` and `bpf_base_func_proto` in
+//! `kernel/bpf/helpers.c`, for a privileged loader.
 
-use crate::{MapKind, MapUse, ObjectKind};
-
-/// What a helper takes in one of `r1` to `r5`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Arg {
-    /// Any number; pointers as well, whose value is then taken as a number.
-    Scalar,
-    /// Whatever is there, even in a register that was never set.
-    Unchecked,
-    /// The program's context.
-    Context,
-    /// A map.
-    Map,
-    /// Pointer to a key of the map in an earlier argument.
-    MapKey,
-    /// Pointer to a value of the map in an earlier argument.
-    MapValue,
-    /// Pointer to memory for a value of the map in an earlier argument, which the helper writes; to the value that is looked
-    /// for where the map is a Bloom filter.
-    NextValue,
-    /// Pointer to memory that is read; the next argument is its size.
-    ReadMem,
-    /// The same, or null: known to be null only with a size of zero, but a pointer that was not compared with null
-    /// yet is taken with any size, and the helper reads nothing if it is null.
-    ReadMemOrNull,
-    /// Pointer to memory that is written; the next argument is its size.
-    WriteMem,
-    /// The same, or null, as for [`ReadMemOrNull`](Self::ReadMemOrNull).
-    WriteMemOrNull,
-    /// Pointer to memory that is read and written; the next argument is its size.
-    ReadWriteMem,
-    /// Pointer to so many bytes that are read.
-    ReadBytes(u32),
-    /// Pointer to so many bytes that are written, at a multiple of their number.
-    WriteBytes(u32),
-    /// Pointer to so many bytes that are read and written, at a multiple of their number.
-    ReadWriteBytes(u32),
-    /// Pointer to a dynptr on the stack.
-    Dynptr,
-    /// Pointer to stack that becomes a dynptr to the memory in the first argument, which must be of a map value.
-    NewValueDynptr,
-    /// Pointer to stack that becomes a dynptr to a new record of a ring buffer, which the program must give back.
-    NewRecordDynptr,
-    /// Pointer to a dynptr to a record of a ring buffer. The program no longer has it afterwards.
-    ReleasedDynptr,
-    /// Pointer to text in a value that nobody can change any more, which ends in a zero byte there.
-    Text,
-    /// Size in bytes of the memory in the argument before, at least 1.
-    Size,
-    /// Size in bytes of the memory in the argument before, which may be 0.
-    SizeOrZero,
-    /// Size in bytes of the record that is returned: a number that is known when the program is verified.
-    RecordSize,
-    /// Pointer to the `bpf_spin_lock` of a map value. The program has it afterwards.
-    SpinLock,
-    /// The same lock. The program no longer has it afterwards.
-    HeldSpinLock,
-    /// Pointer to the `bpf_timer` of a map value; a map in a later argument must be the value's.
-    Timer,
-    /// A ring buffer's record, as it was returned. The program no longer has it afterwards.
-    Record,
-    /// A socket, or the common part of one (`ARG_PTR_TO_BTF_ID_SOCK_COMMON`).
-    Socket,
-    /// The same, as it was returned. The program no longer has it afterwards.
-    ReleasedSocket,
-    /// A function of the program, which the helper calls ([`Helper::callback`]), or which is called later
-    /// ([`Helper::calls_later`]).
-    Function,
-    /// Pointer to the stack, or null: what the function in the argument before is given.
-    StackOrNull,
-}
-
-/// How a helper calls the function that it is given: until that returns 1, or there is no more to call it for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Callback {
-    /// As often as the first argument says, with the number of the call, from 0, and the third argument.
-    Count,
-    /// For each element of the map in the first argument, with the map, the key, the value and the third argument.
-    Elements,
-}
-
-/// What a helper returns in `r0`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Return {
-    /// A number.
-    Scalar,
-    /// Nothing: `r0` is not set afterwards.
-    Nothing,
-    /// Pointer to a value of the map among the arguments, or null.
-    MapValueOrNull,
-    /// A ring buffer's record of the size among the arguments, or null. The program must give it back.
-    RecordOrNull,
-    /// Pointer to as many bytes of a dynptr as an argument says, or null.
-    DynptrMemoryOrNull,
-    /// A socket, or null. The program must give it back.
-    SocketOrNull,
-    /// The common part of a socket, or null. The program must give it back.
-    SockCommonOrNull,
-}
-
-impl Return {
-    /// The kind of the object that is returned, which the program must give back.
-    #[must_use]
-    pub const fn object(self) -> Option<ObjectKind> {
-        match self {
-            Self::SocketOrNull => Some(ObjectKind::Socket),
-            Self::SockCommonOrNull => Some(ObjectKind::SockCommon),
-            _ => None,
-        }
-    }
-}
-
-/// Arguments and result of a helper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prototype {
-    /// Arguments in order, at most five.
-    pub args: &'static [Arg],
-    /// Result.
-    pub returns: Return,
-    /// Whether the packet may lie elsewhere afterwards, so that pointers to it are stale.
-    pub moves_packet: bool,
-}
+use crate::availability::{Callers, IMPLEMENTATION, SOCKETS, TASKS, TUNNELS, USER_RING_BUFFERS};
+pub use crate::prototype::{Arg, Callback, Prototype, Return};
+use crate::{MapKind, MapUse, ProgramKind};
 
 /// A helper function of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Helper {
     /// Number in call instructions.
-    pub id: u32,
+    pub id: HelperId,
     /// Name, with its `bpf_`.
     pub name: &'static str,
     /// Arguments and result; `None` for helpers that the verifier does not know.
     pub prototype: Option<Prototype>,
+    callers: Callers,
+    needs: Option<&'static str>,
+    gpl_only: bool,
+    packet_memory: bool,
+    map_use: Option<MapUse>,
+    changes_map: bool,
+    callback: Option<Callback>,
+    calls_later: bool,
+    prints: bool,
+    waits_for_end: bool,
+}
+
+impl HelperId {
+    /// The helper of the number in a call instruction.
+    #[must_use]
+    pub const fn from_imm(imm: i32) -> Option<Self> {
+        match Helper::from_imm(imm) {
+            Some(helper) => Some(helper.id),
+            None => None,
+        }
+    }
+
+    /// The number in call instructions.
+    #[must_use]
+    pub const fn imm(self) -> i32 {
+        self as i32
+    }
+
+    /// Whether the number in a call instruction is this helper's.
+    #[must_use]
+    pub const fn is(self, imm: i32) -> bool {
+        self as i32 == imm
+    }
+
+    /// The row of the helper.
+    #[must_use]
+    pub const fn row(self) -> &'static Helper {
+        // Numbers are dense from 1, which the table checks at compile time.
+        &HELPERS[self as usize - 1]
+    }
 }
 
 impl Helper {
-    /// Number of `bpf_tail_call`, which is no function but a jump: engines compile it.
-    pub const TAIL_CALL: i32 = 12;
-    /// Number of `bpf_timer_set_callback`.
-    pub const TIMER_SET_CALLBACK: i32 = 170;
-    /// Number of `bpf_redirect`.
-    pub const REDIRECT: i32 = 23;
-    /// Number of `bpf_redirect_map`.
-    pub const REDIRECT_MAP: i32 = 51;
+    /// The number of `bpf_tail_call`, for patterns: no function but a jump, which engines compile.
+    pub const TAIL_CALL: i32 = HelperId::TailCall.imm();
+    /// The number of `bpf_timer_set_callback`, for patterns.
+    pub const TIMER_SET_CALLBACK: i32 = HelperId::TimerSetCallback.imm();
+    /// The number of `bpf_redirect`, for patterns.
+    pub const REDIRECT: i32 = HelperId::Redirect.imm();
+    /// The number of `bpf_redirect_map`, for patterns.
+    pub const REDIRECT_MAP: i32 = HelperId::RedirectMap.imm();
 
-    /// The helper of a number.
+    /// The helper of the number in a call instruction.
     #[must_use]
-    pub fn from_id(id: u32) -> Option<&'static Self> {
+    pub const fn from_imm(imm: i32) -> Option<&'static Self> {
         // Numbers are dense from 1.
-        HELPERS.get((id as usize).checked_sub(1)?)
+        if imm >= 1 && imm as usize <= HELPERS.len() { Some(&HELPERS[imm as usize - 1]) } else { None }
     }
 
     /// The helper of a name, with or without its `bpf_`.
@@ -163,313 +87,490 @@ impl Helper {
         HELPERS.iter().find(|helper| &helper.name[4..] == bare)
     }
 
+    /// All helpers, by rising number.
+    #[must_use]
+    pub const fn all() -> &'static [Self] {
+        HELPERS
+    }
+
+    /// Whether programs of a type may call the helper.
+    #[must_use]
+    pub const fn is_for(&self, kind: ProgramKind) -> bool {
+        self.callers.has(kind)
+    }
+
+    /// Whether Paceline has the helper.
+    #[must_use]
+    pub const fn is_supported(&self) -> bool {
+        self.needs.is_none()
+    }
+
+    /// What Paceline lacks for the helper; `None` where the helper is supported.
+    #[must_use]
+    pub const fn needs(&self) -> Option<&'static str> {
+        self.needs
+    }
+
+    /// Whether only programs under a GPL-compatible license may call the helper.
+    #[must_use]
+    pub const fn is_gpl_only(&self) -> bool {
+        self.gpl_only
+    }
+
+    /// Whether memory arguments may lie in the packet (`pkt_access`).
+    #[must_use]
+    pub const fn takes_packet_memory(&self) -> bool {
+        self.packet_memory
+    }
+
     /// Whether the helper can be called on a map of a kind (`check_map_func_compatibility` in `kernel/bpf/verifier.c`).
     #[must_use]
     pub fn takes_map(&self, kind: MapKind) -> bool {
-        self.map_use().is_none_or(|by| kind.has_use(by))
+        self.map_use.is_none_or(|by| kind.has_use(by))
     }
 
     /// The use that the helper makes of the map among its arguments; `None` if it takes maps of every kind, or none.
     #[must_use]
-    pub fn map_use(&self) -> Option<MapUse> {
-        Some(match self.name {
-            "bpf_map_lookup_elem" => MapUse::Lookup,
-            "bpf_map_lookup_percpu_elem" => MapUse::LookupPerCpu,
-            "bpf_map_update_elem" => MapUse::Update,
-            "bpf_map_delete_elem" => MapUse::Delete,
-            "bpf_for_each_map_elem" => MapUse::ForEach,
-            "bpf_map_push_elem" => MapUse::Push,
-            "bpf_map_pop_elem" => MapUse::Pop,
-            "bpf_map_peek_elem" => MapUse::Peek,
-            "bpf_redirect_map" => MapUse::Redirect,
-            "bpf_ringbuf_output"
-            | "bpf_ringbuf_reserve"
-            | "bpf_ringbuf_query"
-            | "bpf_ringbuf_reserve_dynptr" => MapUse::RingBuffer,
-            "bpf_perf_event_output" => MapUse::PerfEvent,
-            "bpf_tail_call" => MapUse::TailCall,
-            _ => return None,
-        })
+    pub const fn map_use(&self) -> Option<MapUse> {
+        self.map_use
     }
 
-    /// Whether it changes the elements of the map that it is called on.
+    /// Whether the helper changes the elements of the map that it is called on.
     #[must_use]
-    pub fn changes_map(&self) -> bool {
-        matches!(
-            self.name,
-            "bpf_map_update_elem" | "bpf_map_delete_elem" | "bpf_map_push_elem" | "bpf_map_pop_elem"
-        )
+    pub const fn changes_map(&self) -> bool {
+        self.changes_map
     }
 
-    /// Whether it prints what lies at addresses that its format tells of: `bpf_trace_printk`, `bpf_snprintf`, `bpf_trace_vprintk`.
+    /// Whether the helper formats text, and so reads memory at addresses that only the format tells of.
     #[must_use]
-    pub const fn prints(id: i32) -> bool {
-        matches!(id, 6 | 165 | 177)
+    pub const fn prints(&self) -> bool {
+        self.prints
     }
 
-    /// How it calls a function of the program, if it does (`set_loop_callback_state`, `set_map_elem_callback_state` in
-    /// `kernel/bpf/verifier.c`).
+    /// How the helper calls a function of the program, if it does (`set_loop_callback_state`,
+    /// `set_map_elem_callback_state` in `kernel/bpf/verifier.c`).
     #[must_use]
-    pub fn callback(&self) -> Option<Callback> {
-        match self.name {
-            "bpf_loop" => Some(Callback::Count),
-            "bpf_for_each_map_elem" => Some(Callback::Elements),
-            _ => None,
+    pub const fn callback(&self) -> Option<Callback> {
+        self.callback
+    }
+
+    /// Whether the helper lets a timer call a function of the program when the timer is due: with the map, the key and the
+    /// value that holds the timer, and without a packet (`set_timer_callback_state`).
+    #[must_use]
+    pub const fn calls_later(&self) -> bool {
+        self.calls_later
+    }
+
+    /// Whether the helper defers work to the end of the run: a VLAN tag beside the packet.
+    #[must_use]
+    pub const fn waits_for_end(&self) -> bool {
+        self.waits_for_end
+    }
+}
+
+/// Parts of a row: which program types have the helper, then what differs from a helper without a prototype.
+impl Helper {
+    const fn of(callers: Callers) -> Self {
+        Self {
+            // The row's own number and name replace these.
+            id: HelperId::MapLookupElem,
+            name: "",
+            prototype: None,
+            callers,
+            needs: Some(IMPLEMENTATION),
+            gpl_only: false,
+            packet_memory: false,
+            map_use: None,
+            changes_map: false,
+            callback: None,
+            calls_later: false,
+            prints: false,
+            waits_for_end: false,
         }
     }
 
-    /// Whether it lets a timer call a function of the program when that is due: with the map, the key and the value that the
-    /// timer is in, and without a packet (`set_timer_callback_state`).
-    #[must_use]
-    pub fn calls_later(&self) -> bool {
-        self.id == Self::TIMER_SET_CALLBACK as u32
+    /// The prototype's arguments. The helper is supported unless the row says [`needs`](Self::lacks) after this.
+    const fn takes(self, args: &'static [Arg]) -> Self {
+        let prototype = Prototype { args, returns: Return::Nothing, moves_packet: false };
+        Self { prototype: Some(prototype), needs: None, ..self }
     }
 
-    /// Whether it leaves something to the end of the run: a VLAN tag beside the packet.
-    #[must_use]
-    pub fn waits_for_end(&self) -> bool {
-        matches!(self.name, "bpf_skb_vlan_push" | "bpf_skb_vlan_pop")
+    /// The prototype's result, [`Return::Nothing`] unless the row says it.
+    const fn returns(self, returns: Return) -> Self {
+        match self.prototype {
+            Some(prototype) => Self { prototype: Some(Prototype { returns, ..prototype }), ..self },
+            None => panic!("arguments come before the result"),
+        }
     }
 
-    /// All helpers, by rising number.
-    #[must_use]
-    pub fn all() -> &'static [Self] {
-        HELPERS
+    /// The packet may lie elsewhere afterwards (`bpf_helper_changes_pkt_data`).
+    const fn moves_packet(self) -> Self {
+        match self.prototype {
+            Some(prototype) => {
+                Self { prototype: Some(Prototype { moves_packet: true, ..prototype }), ..self }
+            }
+            None => panic!("arguments come before the rest of the prototype"),
+        }
     }
+
+    const fn gpl_only(self) -> Self {
+        Self { gpl_only: true, ..self }
+    }
+
+    const fn packet_memory(self) -> Self {
+        Self { packet_memory: true, ..self }
+    }
+
+    const fn uses(self, by: MapUse) -> Self {
+        Self { map_use: Some(by), ..self }
+    }
+
+    const fn changes_elements(self) -> Self {
+        Self { changes_map: true, ..self }
+    }
+
+    const fn calls_back(self, callback: Callback) -> Self {
+        Self { callback: Some(callback), ..self }
+    }
+
+    const fn lets_timer_call(self) -> Self {
+        Self { calls_later: true, ..self }
+    }
+
+    const fn formats_text(self) -> Self {
+        Self { prints: true, ..self }
+    }
+
+    const fn defers_work(self) -> Self {
+        Self { waits_for_end: true, ..self }
+    }
+
+    const fn lacks(self, what: &'static str) -> Self {
+        Self { needs: Some(what), ..self }
+    }
+}
+
+/// A helper of all program types.
+const fn all() -> Helper {
+    Helper::of(Callers::All)
+}
+
+/// A helper of XDP programs.
+const fn xdp() -> Helper {
+    Helper::of(Callers::Xdp)
+}
+
+/// A helper of TC classifiers.
+const fn tc() -> Helper {
+    Helper::of(Callers::SchedCls)
+}
+
+/// A helper of XDP programs and TC classifiers.
+const fn xdp_and_tc() -> Helper {
+    Helper::of(Callers::XdpAndSchedCls)
+}
+
+/// A helper of the types whose context is a `__sk_buff`: socket filters and TC classifiers.
+const fn skb() -> Helper {
+    Helper::of(Callers::SkBuff)
+}
+
+/// A helper of none of the program types here.
+const fn no_type() -> Helper {
+    Helper::of(Callers::None)
 }
 
 macro_rules! helpers {
-    ($($id:literal $name:ident $(: ($($arg:ident $(($bytes:literal))?),*) -> $ret:ident $(, $moves:ident packet)?)?;)*) => {
-        static HELPERS: &[Helper] = &[$(Helper {
-            id: $id,
-            name: stringify!($name),
-            prototype: helpers!(@prototype $(($($arg $(($bytes))?),*) -> $ret $(, $moves)?)?),
-        },)*];
+    ($($number:literal $id:ident $name:literal => $row:expr;)*) => {
+        /// Number of a helper in call instructions.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u32)]
+        pub enum HelperId {
+            $(#[doc = concat!("`", $name, "`")] $id = $number,)*
+        }
+
+        static HELPERS: &[Helper] = {
+            use Arg::*;
+            use Callback::{Count, Elements};
+            use Return::{
+                DynptrMemoryOrNull, MapValueOrNull, Nothing, RecordOrNull, Scalar as Number, SockCommonOrNull,
+                SocketOrNull,
+            };
+            &[$(Helper { id: HelperId::$id, name: $name, ..$row },)*]
+        };
     };
-    (@prototype) => { None };
-    (@prototype ($($arg:ident $(($bytes:literal))?),*) -> $ret:ident $(, $moves:ident)?) => {
-        Some(Prototype {
-            args: &[$(Arg::$arg $(($bytes))?),*],
-            returns: Return::$ret,
-            moves_packet: helpers!(@moves $($moves)?),
-        })
-    };
-    (@moves) => { false };
-    (@moves moves) => { true };
 }
 
+/// Numbers are dense from 1, so that a number is an index.
+const _: () = {
+    let mut index = 0;
+    while index < HELPERS.len() {
+        assert!(HELPERS[index].id as usize == index + 1, "the rows are not in the order of their numbers");
+        index += 1;
+    }
+};
+
 helpers! {
-    1 bpf_map_lookup_elem: (Map, MapKey) -> MapValueOrNull;
-    2 bpf_map_update_elem: (Map, MapKey, MapValue, Scalar) -> Scalar;
-    3 bpf_map_delete_elem: (Map, MapKey) -> Scalar;
-    4 bpf_probe_read;
-    5 bpf_ktime_get_ns: () -> Scalar;
-    6 bpf_trace_printk: (ReadMem, Size, Unchecked, Unchecked, Unchecked) -> Scalar;
-    7 bpf_get_prandom_u32: () -> Scalar;
-    8 bpf_get_smp_processor_id: () -> Scalar;
-    9 bpf_skb_store_bytes: (Context, Scalar, ReadMem, Size, Scalar) -> Scalar, moves packet;
-    10 bpf_l3_csum_replace: (Context, Scalar, Scalar, Scalar, Scalar) -> Scalar, moves packet;
-    11 bpf_l4_csum_replace: (Context, Scalar, Scalar, Scalar, Scalar) -> Scalar, moves packet;
-    12 bpf_tail_call: (Context, Map, Scalar) -> Nothing;
-    13 bpf_clone_redirect;
-    14 bpf_get_current_pid_tgid;
-    15 bpf_get_current_uid_gid;
-    16 bpf_get_current_comm;
-    17 bpf_get_cgroup_classid;
-    18 bpf_skb_vlan_push: (Context, Scalar, Scalar) -> Scalar, moves packet;
-    19 bpf_skb_vlan_pop: (Context) -> Scalar, moves packet;
-    20 bpf_skb_get_tunnel_key;
-    21 bpf_skb_set_tunnel_key;
-    22 bpf_perf_event_read;
-    23 bpf_redirect: (Scalar, Scalar) -> Scalar;
-    24 bpf_get_route_realm: (Context) -> Scalar;
-    25 bpf_perf_event_output: (Context, Map, Scalar, ReadMem, SizeOrZero) -> Scalar;
-    26 bpf_skb_load_bytes: (Context, Scalar, WriteMem, Size) -> Scalar;
-    27 bpf_get_stackid;
-    28 bpf_csum_diff: (ReadMemOrNull, SizeOrZero, ReadMemOrNull, SizeOrZero, Scalar) -> Scalar;
-    29 bpf_skb_get_tunnel_opt;
-    30 bpf_skb_set_tunnel_opt;
-    31 bpf_skb_change_proto: (Context, Scalar, Scalar) -> Scalar, moves packet;
-    32 bpf_skb_change_type: (Context, Scalar) -> Scalar;
-    33 bpf_skb_under_cgroup;
-    34 bpf_get_hash_recalc: (Context) -> Scalar;
-    35 bpf_get_current_task;
-    36 bpf_probe_write_user;
-    37 bpf_current_task_under_cgroup;
-    38 bpf_skb_change_tail: (Context, Scalar, Scalar) -> Scalar, moves packet;
-    39 bpf_skb_pull_data: (Context, Scalar) -> Scalar, moves packet;
-    40 bpf_csum_update: (Context, Scalar) -> Scalar;
-    41 bpf_set_hash_invalid: (Context) -> Scalar;
-    42 bpf_get_numa_node_id: () -> Scalar;
-    43 bpf_skb_change_head: (Context, Scalar, Scalar) -> Scalar, moves packet;
-    44 bpf_xdp_adjust_head: (Context, Scalar) -> Scalar, moves packet;
-    45 bpf_probe_read_str;
-    46 bpf_get_socket_cookie: (Context) -> Scalar;
-    47 bpf_get_socket_uid: (Context) -> Scalar;
-    48 bpf_set_hash: (Context, Scalar) -> Scalar;
-    49 bpf_setsockopt;
-    50 bpf_skb_adjust_room: (Context, Scalar, Scalar, Scalar) -> Scalar, moves packet;
-    51 bpf_redirect_map: (Map, Scalar, Scalar) -> Scalar;
-    52 bpf_sk_redirect_map;
-    53 bpf_sock_map_update;
-    54 bpf_xdp_adjust_meta: (Context, Scalar) -> Scalar, moves packet;
-    55 bpf_perf_event_read_value;
-    56 bpf_perf_prog_read_value;
-    57 bpf_getsockopt;
-    58 bpf_override_return;
-    59 bpf_sock_ops_cb_flags_set;
-    60 bpf_msg_redirect_map;
-    61 bpf_msg_apply_bytes;
-    62 bpf_msg_cork_bytes;
-    63 bpf_msg_pull_data;
-    64 bpf_bind;
-    65 bpf_xdp_adjust_tail: (Context, Scalar) -> Scalar, moves packet;
-    66 bpf_skb_get_xfrm_state;
-    67 bpf_get_stack;
-    68 bpf_skb_load_bytes_relative: (Context, Scalar, WriteMem, Size, Scalar) -> Scalar;
-    69 bpf_fib_lookup: (Context, ReadWriteMem, Size, Scalar) -> Scalar;
-    70 bpf_sock_hash_update;
-    71 bpf_msg_redirect_hash;
-    72 bpf_sk_redirect_hash;
-    73 bpf_lwt_push_encap;
-    74 bpf_lwt_seg6_store_bytes;
-    75 bpf_lwt_seg6_adjust_srh;
-    76 bpf_lwt_seg6_action;
-    77 bpf_rc_repeat;
-    78 bpf_rc_keydown;
-    79 bpf_skb_cgroup_id;
-    80 bpf_get_current_cgroup_id;
-    81 bpf_get_local_storage;
-    82 bpf_sk_select_reuseport;
-    83 bpf_skb_ancestor_cgroup_id;
-    84 bpf_sk_lookup_tcp: (Context, ReadMem, SizeOrZero, Scalar, Scalar) -> SocketOrNull;
-    85 bpf_sk_lookup_udp: (Context, ReadMem, SizeOrZero, Scalar, Scalar) -> SocketOrNull;
-    86 bpf_sk_release: (ReleasedSocket) -> Scalar;
-    87 bpf_map_push_elem: (Map, MapValue, Scalar) -> Scalar;
-    88 bpf_map_pop_elem: (Map, NextValue) -> Scalar;
-    89 bpf_map_peek_elem: (Map, NextValue) -> Scalar;
-    90 bpf_msg_push_data;
-    91 bpf_msg_pop_data;
-    92 bpf_rc_pointer_rel;
-    93 bpf_spin_lock: (SpinLock) -> Nothing;
-    94 bpf_spin_unlock: (HeldSpinLock) -> Nothing;
-    95 bpf_sk_fullsock;
-    96 bpf_tcp_sock;
-    97 bpf_skb_ecn_set_ce: (Context) -> Scalar;
-    98 bpf_get_listener_sock;
-    99 bpf_skc_lookup_tcp: (Context, ReadMem, SizeOrZero, Scalar, Scalar) -> SockCommonOrNull;
-    100 bpf_tcp_check_syncookie: (Socket, ReadMem, Size, ReadMem, Size) -> Scalar;
-    101 bpf_sysctl_get_name;
-    102 bpf_sysctl_get_current_value;
-    103 bpf_sysctl_get_new_value;
-    104 bpf_sysctl_set_new_value;
-    105 bpf_strtol: (ReadMem, Size, Scalar, WriteBytes(8)) -> Scalar;
-    106 bpf_strtoul: (ReadMem, Size, Scalar, WriteBytes(8)) -> Scalar;
-    107 bpf_sk_storage_get;
-    108 bpf_sk_storage_delete;
-    109 bpf_send_signal;
-    110 bpf_tcp_gen_syncookie: (Socket, ReadMem, Size, ReadMem, Size) -> Scalar;
-    111 bpf_skb_output;
-    112 bpf_probe_read_user;
-    113 bpf_probe_read_kernel: (WriteMem, SizeOrZero, Scalar) -> Scalar;
-    114 bpf_probe_read_user_str;
-    115 bpf_probe_read_kernel_str;
-    116 bpf_tcp_send_ack;
-    117 bpf_send_signal_thread;
-    118 bpf_jiffies64: () -> Scalar;
-    119 bpf_read_branch_records;
-    120 bpf_get_ns_current_pid_tgid;
-    121 bpf_xdp_output;
-    122 bpf_get_netns_cookie;
-    123 bpf_get_current_ancestor_cgroup_id;
-    124 bpf_sk_assign;
-    125 bpf_ktime_get_boot_ns: () -> Scalar;
-    126 bpf_seq_printf;
-    127 bpf_seq_write;
-    128 bpf_sk_cgroup_id;
-    129 bpf_sk_ancestor_cgroup_id;
-    130 bpf_ringbuf_output: (Map, ReadMem, SizeOrZero, Scalar) -> Scalar;
-    131 bpf_ringbuf_reserve: (Map, RecordSize, Scalar) -> RecordOrNull;
-    132 bpf_ringbuf_submit: (Record, Scalar) -> Nothing;
-    133 bpf_ringbuf_discard: (Record, Scalar) -> Nothing;
-    134 bpf_ringbuf_query: (Map, Scalar) -> Scalar;
-    135 bpf_csum_level: (Context, Scalar) -> Scalar;
-    136 bpf_skc_to_tcp6_sock;
-    137 bpf_skc_to_tcp_sock;
-    138 bpf_skc_to_tcp_timewait_sock;
-    139 bpf_skc_to_tcp_request_sock;
-    140 bpf_skc_to_udp6_sock;
-    141 bpf_get_task_stack;
-    142 bpf_load_hdr_opt;
-    143 bpf_store_hdr_opt;
-    144 bpf_reserve_hdr_opt;
-    145 bpf_inode_storage_get;
-    146 bpf_inode_storage_delete;
-    147 bpf_d_path;
-    148 bpf_copy_from_user;
-    149 bpf_snprintf_btf;
-    150 bpf_seq_printf_btf;
-    151 bpf_skb_cgroup_classid;
-    152 bpf_redirect_neigh;
-    153 bpf_per_cpu_ptr;
-    154 bpf_this_cpu_ptr;
-    155 bpf_redirect_peer: (Scalar, Scalar) -> Scalar;
-    156 bpf_task_storage_get;
-    157 bpf_task_storage_delete;
-    158 bpf_get_current_task_btf;
-    159 bpf_bprm_opts_set;
-    160 bpf_ktime_get_coarse_ns: () -> Scalar;
-    161 bpf_ima_inode_hash;
-    162 bpf_sock_from_file;
-    163 bpf_check_mtu: (Context, Scalar, ReadWriteBytes(4), Scalar, Scalar) -> Scalar;
-    164 bpf_for_each_map_elem: (Map, Function, StackOrNull, Scalar) -> Scalar;
-    165 bpf_snprintf: (WriteMemOrNull, SizeOrZero, Text, ReadMemOrNull, SizeOrZero) -> Scalar;
-    166 bpf_sys_bpf;
-    167 bpf_btf_find_by_name_kind;
-    168 bpf_sys_close;
-    169 bpf_timer_init: (Timer, Map, Scalar) -> Scalar;
-    170 bpf_timer_set_callback: (Timer, Function) -> Scalar;
-    171 bpf_timer_start: (Timer, Scalar, Scalar) -> Scalar;
-    172 bpf_timer_cancel: (Timer) -> Scalar;
-    173 bpf_get_func_ip;
-    174 bpf_get_attach_cookie;
-    175 bpf_task_pt_regs;
-    176 bpf_get_branch_snapshot;
-    177 bpf_trace_vprintk: (ReadMem, Size, ReadMemOrNull, SizeOrZero) -> Scalar;
-    178 bpf_skc_to_unix_sock;
-    179 bpf_kallsyms_lookup_name;
-    180 bpf_find_vma;
-    181 bpf_loop: (Scalar, Function, StackOrNull, Scalar) -> Scalar;
-    182 bpf_strncmp: (ReadMem, Size, Text) -> Scalar;
-    183 bpf_get_func_arg;
-    184 bpf_get_func_ret;
-    185 bpf_get_func_arg_cnt;
-    186 bpf_get_retval;
-    187 bpf_set_retval;
-    188 bpf_xdp_get_buff_len: (Context) -> Scalar;
-    189 bpf_xdp_load_bytes: (Context, Scalar, WriteMem, Size) -> Scalar;
-    190 bpf_xdp_store_bytes: (Context, Scalar, ReadMem, Size) -> Scalar;
-    191 bpf_copy_from_user_task;
-    192 bpf_skb_set_tstamp: (Context, Scalar, Scalar) -> Scalar;
-    193 bpf_ima_file_hash;
-    194 bpf_kptr_xchg;
-    195 bpf_map_lookup_percpu_elem: (Map, MapKey, Scalar) -> MapValueOrNull;
-    196 bpf_skc_to_mptcp_sock;
-    197 bpf_dynptr_from_mem: (ReadWriteMem, SizeOrZero, Scalar, NewValueDynptr) -> Scalar;
-    198 bpf_ringbuf_reserve_dynptr: (Map, Scalar, Scalar, NewRecordDynptr) -> Scalar;
-    199 bpf_ringbuf_submit_dynptr: (ReleasedDynptr, Scalar) -> Nothing;
-    200 bpf_ringbuf_discard_dynptr: (ReleasedDynptr, Scalar) -> Nothing;
-    201 bpf_dynptr_read: (WriteMem, SizeOrZero, Dynptr, Scalar, Scalar) -> Scalar;
-    202 bpf_dynptr_write: (Dynptr, Scalar, ReadMem, SizeOrZero, Scalar) -> Scalar;
-    203 bpf_dynptr_data: (Dynptr, Scalar, RecordSize) -> DynptrMemoryOrNull;
-    204 bpf_tcp_raw_gen_syncookie_ipv4: (ReadBytes(20), ReadMem, SizeOrZero) -> Scalar;
-    205 bpf_tcp_raw_gen_syncookie_ipv6: (ReadBytes(40), ReadMem, SizeOrZero) -> Scalar;
-    206 bpf_tcp_raw_check_syncookie_ipv4: (ReadBytes(20), ReadBytes(20)) -> Scalar;
-    207 bpf_tcp_raw_check_syncookie_ipv6: (ReadBytes(40), ReadBytes(20)) -> Scalar;
-    208 bpf_ktime_get_tai_ns: () -> Scalar;
-    209 bpf_user_ringbuf_drain;
-    210 bpf_cgrp_storage_get;
-    211 bpf_cgrp_storage_delete;
+    1 MapLookupElem "bpf_map_lookup_elem" =>
+        all().takes(&[Map, MapKey]).uses(MapUse::Lookup).returns(MapValueOrNull).packet_memory();
+    2 MapUpdateElem "bpf_map_update_elem" =>
+        all().takes(&[Map, MapKey, MapValue, Scalar]).uses(MapUse::Update).returns(Number).packet_memory().changes_elements();
+    3 MapDeleteElem "bpf_map_delete_elem" =>
+        all().takes(&[Map, MapKey]).uses(MapUse::Delete).returns(Number).packet_memory().changes_elements();
+    4 ProbeRead "bpf_probe_read" => no_type();
+    5 KtimeGetNs "bpf_ktime_get_ns" => all().takes(&[]).returns(Number);
+    6 TracePrintk "bpf_trace_printk" =>
+        all().takes(&[ReadMem, Size, Unchecked, Unchecked, Unchecked]).returns(Number).gpl_only().formats_text();
+    7 GetPrandomU32 "bpf_get_prandom_u32" => all().takes(&[]).returns(Number);
+    8 GetSmpProcessorId "bpf_get_smp_processor_id" => all().takes(&[]).returns(Number);
+    9 SkbStoreBytes "bpf_skb_store_bytes" =>
+        tc().takes(&[Context, Scalar, ReadMem, Size, Scalar]).returns(Number).moves_packet();
+    10 L3CsumReplace "bpf_l3_csum_replace" =>
+        tc().takes(&[Context, Scalar, Scalar, Scalar, Scalar]).returns(Number).moves_packet();
+    11 L4CsumReplace "bpf_l4_csum_replace" =>
+        tc().takes(&[Context, Scalar, Scalar, Scalar, Scalar]).returns(Number).moves_packet();
+    12 TailCall "bpf_tail_call" => all().takes(&[Context, Map, Scalar]).uses(MapUse::TailCall).returns(Nothing);
+    13 CloneRedirect "bpf_clone_redirect" => tc();
+    14 GetCurrentPidTgid "bpf_get_current_pid_tgid" => all().lacks(TASKS);
+    15 GetCurrentUidGid "bpf_get_current_uid_gid" => all().lacks(TASKS);
+    16 GetCurrentComm "bpf_get_current_comm" => all().lacks(TASKS);
+    17 GetCgroupClassid "bpf_get_cgroup_classid" => all().lacks(TASKS);
+    18 SkbVlanPush "bpf_skb_vlan_push" =>
+        tc().takes(&[Context, Scalar, Scalar]).returns(Number).moves_packet().defers_work();
+    19 SkbVlanPop "bpf_skb_vlan_pop" => tc().takes(&[Context]).returns(Number).moves_packet().defers_work();
+    20 SkbGetTunnelKey "bpf_skb_get_tunnel_key" => tc().lacks(TUNNELS);
+    21 SkbSetTunnelKey "bpf_skb_set_tunnel_key" => tc().lacks(TUNNELS);
+    22 PerfEventRead "bpf_perf_event_read" => all().gpl_only().lacks(TASKS);
+    23 Redirect "bpf_redirect" => xdp_and_tc().takes(&[Scalar, Scalar]).returns(Number);
+    24 GetRouteRealm "bpf_get_route_realm" => tc().takes(&[Context]).returns(Number);
+    25 PerfEventOutput "bpf_perf_event_output" =>
+        all().takes(&[Context, Map, Scalar, ReadMem, SizeOrZero]).uses(MapUse::PerfEvent).returns(Number).gpl_only();
+    26 SkbLoadBytes "bpf_skb_load_bytes" => skb().takes(&[Context, Scalar, WriteMem, Size]).returns(Number);
+    27 GetStackid "bpf_get_stackid" => no_type();
+    28 CsumDiff "bpf_csum_diff" =>
+        xdp_and_tc().takes(&[ReadMemOrNull, SizeOrZero, ReadMemOrNull, SizeOrZero, Scalar])
+            .returns(Number).packet_memory();
+    29 SkbGetTunnelOpt "bpf_skb_get_tunnel_opt" => tc().lacks(TUNNELS);
+    30 SkbSetTunnelOpt "bpf_skb_set_tunnel_opt" => tc().lacks(TUNNELS);
+    31 SkbChangeProto "bpf_skb_change_proto" =>
+        tc().takes(&[Context, Scalar, Scalar]).returns(Number).moves_packet();
+    32 SkbChangeType "bpf_skb_change_type" => tc().takes(&[Context, Scalar]).returns(Number);
+    33 SkbUnderCgroup "bpf_skb_under_cgroup" => tc().lacks(TASKS);
+    34 GetHashRecalc "bpf_get_hash_recalc" => tc().takes(&[Context]).returns(Number);
+    35 GetCurrentTask "bpf_get_current_task" => all().gpl_only().lacks(TASKS);
+    36 ProbeWriteUser "bpf_probe_write_user" => no_type();
+    37 CurrentTaskUnderCgroup "bpf_current_task_under_cgroup" => all().lacks(TASKS);
+    38 SkbChangeTail "bpf_skb_change_tail" =>
+        tc().takes(&[Context, Scalar, Scalar]).returns(Number).moves_packet();
+    39 SkbPullData "bpf_skb_pull_data" => tc().takes(&[Context, Scalar]).returns(Number).moves_packet();
+    40 CsumUpdate "bpf_csum_update" => tc().takes(&[Context, Scalar]).returns(Number);
+    41 SetHashInvalid "bpf_set_hash_invalid" => tc().takes(&[Context]).returns(Number);
+    42 GetNumaNodeId "bpf_get_numa_node_id" => all().takes(&[]).returns(Number);
+    43 SkbChangeHead "bpf_skb_change_head" =>
+        tc().takes(&[Context, Scalar, Scalar]).returns(Number).moves_packet();
+    44 XdpAdjustHead "bpf_xdp_adjust_head" => xdp().takes(&[Context, Scalar]).returns(Number).moves_packet();
+    45 ProbeReadStr "bpf_probe_read_str" => no_type();
+    46 GetSocketCookie "bpf_get_socket_cookie" => skb().takes(&[Context]).returns(Number).lacks(SOCKETS);
+    47 GetSocketUid "bpf_get_socket_uid" => skb().takes(&[Context]).returns(Number).lacks(SOCKETS);
+    48 SetHash "bpf_set_hash" => tc().takes(&[Context, Scalar]).returns(Number);
+    49 Setsockopt "bpf_setsockopt" => no_type();
+    50 SkbAdjustRoom "bpf_skb_adjust_room" =>
+        tc().takes(&[Context, Scalar, Scalar, Scalar]).returns(Number).moves_packet();
+    51 RedirectMap "bpf_redirect_map" => xdp().takes(&[Map, Scalar, Scalar]).uses(MapUse::Redirect).returns(Number);
+    52 SkRedirectMap "bpf_sk_redirect_map" => no_type();
+    53 SockMapUpdate "bpf_sock_map_update" => no_type();
+    54 XdpAdjustMeta "bpf_xdp_adjust_meta" => xdp().takes(&[Context, Scalar]).returns(Number).moves_packet();
+    55 PerfEventReadValue "bpf_perf_event_read_value" => all().gpl_only().lacks(TASKS);
+    56 PerfProgReadValue "bpf_perf_prog_read_value" => no_type();
+    57 Getsockopt "bpf_getsockopt" => no_type();
+    58 OverrideReturn "bpf_override_return" => no_type();
+    59 SockOpsCbFlagsSet "bpf_sock_ops_cb_flags_set" => no_type();
+    60 MsgRedirectMap "bpf_msg_redirect_map" => no_type();
+    61 MsgApplyBytes "bpf_msg_apply_bytes" => no_type();
+    62 MsgCorkBytes "bpf_msg_cork_bytes" => no_type();
+    63 MsgPullData "bpf_msg_pull_data" => no_type();
+    64 Bind "bpf_bind" => no_type();
+    65 XdpAdjustTail "bpf_xdp_adjust_tail" => xdp().takes(&[Context, Scalar]).returns(Number).moves_packet();
+    66 SkbGetXfrmState "bpf_skb_get_xfrm_state" => tc().lacks(TUNNELS);
+    67 GetStack "bpf_get_stack" => no_type();
+    68 SkbLoadBytesRelative "bpf_skb_load_bytes_relative" =>
+        skb().takes(&[Context, Scalar, WriteMem, Size, Scalar]).returns(Number);
+    69 FibLookup "bpf_fib_lookup" =>
+        xdp_and_tc().takes(&[Context, ReadWriteMem, Size, Scalar]).returns(Number).gpl_only();
+    70 SockHashUpdate "bpf_sock_hash_update" => no_type();
+    71 MsgRedirectHash "bpf_msg_redirect_hash" => no_type();
+    72 SkRedirectHash "bpf_sk_redirect_hash" => no_type();
+    73 LwtPushEncap "bpf_lwt_push_encap" => no_type();
+    74 LwtSeg6StoreBytes "bpf_lwt_seg6_store_bytes" => no_type();
+    75 LwtSeg6AdjustSrh "bpf_lwt_seg6_adjust_srh" => no_type();
+    76 LwtSeg6Action "bpf_lwt_seg6_action" => no_type();
+    77 RcRepeat "bpf_rc_repeat" => no_type();
+    78 RcKeydown "bpf_rc_keydown" => no_type();
+    79 SkbCgroupId "bpf_skb_cgroup_id" => tc().lacks(TASKS);
+    80 GetCurrentCgroupId "bpf_get_current_cgroup_id" => all().lacks(TASKS);
+    81 GetLocalStorage "bpf_get_local_storage" => no_type();
+    82 SkSelectReuseport "bpf_sk_select_reuseport" => no_type();
+    83 SkbAncestorCgroupId "bpf_skb_ancestor_cgroup_id" => tc().lacks(TASKS);
+    84 SkLookupTcp "bpf_sk_lookup_tcp" =>
+        xdp_and_tc().takes(&[Context, ReadMem, SizeOrZero, Scalar, Scalar])
+            .returns(SocketOrNull).packet_memory();
+    85 SkLookupUdp "bpf_sk_lookup_udp" =>
+        xdp_and_tc().takes(&[Context, ReadMem, SizeOrZero, Scalar, Scalar])
+            .returns(SocketOrNull).packet_memory();
+    86 SkRelease "bpf_sk_release" => xdp_and_tc().takes(&[ReleasedSocket]).returns(Number);
+    87 MapPushElem "bpf_map_push_elem" =>
+        all().takes(&[Map, MapValue, Scalar]).uses(MapUse::Push).returns(Number).packet_memory().changes_elements();
+    88 MapPopElem "bpf_map_pop_elem" => all().takes(&[Map, NextValue]).uses(MapUse::Pop).returns(Number).changes_elements();
+    89 MapPeekElem "bpf_map_peek_elem" => all().takes(&[Map, NextValue]).uses(MapUse::Peek).returns(Number);
+    90 MsgPushData "bpf_msg_push_data" => no_type();
+    91 MsgPopData "bpf_msg_pop_data" => no_type();
+    92 RcPointerRel "bpf_rc_pointer_rel" => no_type();
+    93 SpinLock "bpf_spin_lock" => all().takes(&[SpinLock]).returns(Nothing);
+    94 SpinUnlock "bpf_spin_unlock" => all().takes(&[HeldSpinLock]).returns(Nothing);
+    95 SkFullsock "bpf_sk_fullsock" => tc().lacks(SOCKETS);
+    96 TcpSock "bpf_tcp_sock" => tc().lacks(SOCKETS);
+    97 SkbEcnSetCe "bpf_skb_ecn_set_ce" => tc().takes(&[Context]).returns(Number);
+    98 GetListenerSock "bpf_get_listener_sock" => tc().lacks(SOCKETS);
+    99 SkcLookupTcp "bpf_skc_lookup_tcp" =>
+        xdp_and_tc().takes(&[Context, ReadMem, SizeOrZero, Scalar, Scalar])
+            .returns(SockCommonOrNull).packet_memory();
+    100 TcpCheckSyncookie "bpf_tcp_check_syncookie" =>
+        xdp_and_tc().takes(&[Socket, ReadMem, Size, ReadMem, Size])
+            .returns(Number).gpl_only().packet_memory();
+    101 SysctlGetName "bpf_sysctl_get_name" => no_type();
+    102 SysctlGetCurrentValue "bpf_sysctl_get_current_value" => no_type();
+    103 SysctlGetNewValue "bpf_sysctl_get_new_value" => no_type();
+    104 SysctlSetNewValue "bpf_sysctl_set_new_value" => no_type();
+    105 Strtol "bpf_strtol" => all().takes(&[ReadMem, Size, Scalar, WriteBytes(8)]).returns(Number);
+    106 Strtoul "bpf_strtoul" => all().takes(&[ReadMem, Size, Scalar, WriteBytes(8)]).returns(Number);
+    107 SkStorageGet "bpf_sk_storage_get" => tc().lacks(SOCKETS);
+    108 SkStorageDelete "bpf_sk_storage_delete" => tc().lacks(SOCKETS);
+    109 SendSignal "bpf_send_signal" => all().lacks(TASKS);
+    110 TcpGenSyncookie "bpf_tcp_gen_syncookie" =>
+        xdp_and_tc().takes(&[Socket, ReadMem, Size, ReadMem, Size])
+            .returns(Number).gpl_only().packet_memory();
+    111 SkbOutput "bpf_skb_output" => no_type();
+    112 ProbeReadUser "bpf_probe_read_user" => all().gpl_only().lacks(TASKS);
+    113 ProbeReadKernel "bpf_probe_read_kernel" =>
+        all().takes(&[WriteMem, SizeOrZero, Scalar]).returns(Number).gpl_only();
+    114 ProbeReadUserStr "bpf_probe_read_user_str" => all().gpl_only().lacks(TASKS);
+    115 ProbeReadKernelStr "bpf_probe_read_kernel_str" => all().gpl_only().lacks(TASKS);
+    116 TcpSendAck "bpf_tcp_send_ack" => no_type();
+    117 SendSignalThread "bpf_send_signal_thread" => all().lacks(TASKS);
+    118 Jiffies64 "bpf_jiffies64" => all().takes(&[]).returns(Number);
+    119 ReadBranchRecords "bpf_read_branch_records" => no_type();
+    120 GetNsCurrentPidTgid "bpf_get_ns_current_pid_tgid" => all().lacks(TASKS);
+    121 XdpOutput "bpf_xdp_output" => no_type();
+    122 GetNetnsCookie "bpf_get_netns_cookie" => skb().lacks(SOCKETS);
+    123 GetCurrentAncestorCgroupId "bpf_get_current_ancestor_cgroup_id" => all().lacks(TASKS);
+    124 SkAssign "bpf_sk_assign" => tc().lacks(SOCKETS);
+    125 KtimeGetBootNs "bpf_ktime_get_boot_ns" => all().takes(&[]).returns(Number);
+    126 SeqPrintf "bpf_seq_printf" => no_type();
+    127 SeqWrite "bpf_seq_write" => no_type();
+    128 SkCgroupId "bpf_sk_cgroup_id" => no_type();
+    129 SkAncestorCgroupId "bpf_sk_ancestor_cgroup_id" => no_type();
+    130 RingbufOutput "bpf_ringbuf_output" =>
+        all().takes(&[Map, ReadMem, SizeOrZero, Scalar]).uses(MapUse::RingBuffer).returns(Number);
+    131 RingbufReserve "bpf_ringbuf_reserve" => all().takes(&[Map, RecordSize, Scalar]).uses(MapUse::RingBuffer).returns(RecordOrNull);
+    132 RingbufSubmit "bpf_ringbuf_submit" => all().takes(&[Record, Scalar]).returns(Nothing);
+    133 RingbufDiscard "bpf_ringbuf_discard" => all().takes(&[Record, Scalar]).returns(Nothing);
+    134 RingbufQuery "bpf_ringbuf_query" => all().takes(&[Map, Scalar]).uses(MapUse::RingBuffer).returns(Number);
+    135 CsumLevel "bpf_csum_level" => tc().takes(&[Context, Scalar]).returns(Number);
+    136 SkcToTcp6Sock "bpf_skc_to_tcp6_sock" => all().lacks(SOCKETS);
+    137 SkcToTcpSock "bpf_skc_to_tcp_sock" => all().lacks(SOCKETS);
+    138 SkcToTcpTimewaitSock "bpf_skc_to_tcp_timewait_sock" => all().lacks(SOCKETS);
+    139 SkcToTcpRequestSock "bpf_skc_to_tcp_request_sock" => all().lacks(SOCKETS);
+    140 SkcToUdp6Sock "bpf_skc_to_udp6_sock" => all().lacks(SOCKETS);
+    141 GetTaskStack "bpf_get_task_stack" => all().lacks(TASKS);
+    142 LoadHdrOpt "bpf_load_hdr_opt" => no_type();
+    143 StoreHdrOpt "bpf_store_hdr_opt" => no_type();
+    144 ReserveHdrOpt "bpf_reserve_hdr_opt" => no_type();
+    145 InodeStorageGet "bpf_inode_storage_get" => no_type();
+    146 InodeStorageDelete "bpf_inode_storage_delete" => no_type();
+    147 DPath "bpf_d_path" => no_type();
+    148 CopyFromUser "bpf_copy_from_user" => all().lacks(TASKS);
+    149 SnprintfBtf "bpf_snprintf_btf" => all().lacks(TASKS);
+    150 SeqPrintfBtf "bpf_seq_printf_btf" => no_type();
+    151 SkbCgroupClassid "bpf_skb_cgroup_classid" => tc().lacks(TASKS);
+    152 RedirectNeigh "bpf_redirect_neigh" => tc();
+    153 PerCpuPtr "bpf_per_cpu_ptr" => all().lacks(TASKS);
+    154 ThisCpuPtr "bpf_this_cpu_ptr" => all().lacks(TASKS);
+    155 RedirectPeer "bpf_redirect_peer" => tc().takes(&[Scalar, Scalar]).returns(Number);
+    156 TaskStorageGet "bpf_task_storage_get" => all().lacks(TASKS);
+    157 TaskStorageDelete "bpf_task_storage_delete" => all().lacks(TASKS);
+    158 GetCurrentTaskBtf "bpf_get_current_task_btf" => all().gpl_only().lacks(TASKS);
+    159 BprmOptsSet "bpf_bprm_opts_set" => no_type();
+    160 KtimeGetCoarseNs "bpf_ktime_get_coarse_ns" => all().takes(&[]).returns(Number);
+    161 ImaInodeHash "bpf_ima_inode_hash" => no_type();
+    162 SockFromFile "bpf_sock_from_file" => no_type();
+    163 CheckMtu "bpf_check_mtu" =>
+        xdp_and_tc().takes(&[Context, Scalar, ReadWriteBytes(4), Scalar, Scalar]).returns(Number).gpl_only();
+    164 ForEachMapElem "bpf_for_each_map_elem" =>
+        all().takes(&[Map, Function, StackOrNull, Scalar]).uses(MapUse::ForEach).returns(Number).calls_back(Elements);
+    165 Snprintf "bpf_snprintf" =>
+        all().takes(&[WriteMemOrNull, SizeOrZero, Text, ReadMemOrNull, SizeOrZero])
+            .returns(Number).gpl_only().formats_text();
+    166 SysBpf "bpf_sys_bpf" => no_type();
+    167 BtfFindByNameKind "bpf_btf_find_by_name_kind" => no_type();
+    168 SysClose "bpf_sys_close" => no_type();
+    169 TimerInit "bpf_timer_init" => all().takes(&[Timer, Map, Scalar]).returns(Number).gpl_only();
+    170 TimerSetCallback "bpf_timer_set_callback" =>
+        all().takes(&[Timer, Function]).returns(Number).gpl_only().lets_timer_call();
+    171 TimerStart "bpf_timer_start" => all().takes(&[Timer, Scalar, Scalar]).returns(Number).gpl_only();
+    172 TimerCancel "bpf_timer_cancel" => all().takes(&[Timer]).returns(Number).gpl_only();
+    173 GetFuncIp "bpf_get_func_ip" => no_type();
+    174 GetAttachCookie "bpf_get_attach_cookie" => no_type();
+    175 TaskPtRegs "bpf_task_pt_regs" => all().gpl_only().lacks(TASKS);
+    176 GetBranchSnapshot "bpf_get_branch_snapshot" => all().gpl_only().lacks(TASKS);
+    177 TraceVprintk "bpf_trace_vprintk" =>
+        all().takes(&[ReadMem, Size, ReadMemOrNull, SizeOrZero]).returns(Number).gpl_only().formats_text();
+    178 SkcToUnixSock "bpf_skc_to_unix_sock" => all().lacks(SOCKETS);
+    179 KallsymsLookupName "bpf_kallsyms_lookup_name" => no_type();
+    180 FindVma "bpf_find_vma" => all().lacks(TASKS);
+    181 Loop "bpf_loop" =>
+        all().takes(&[Scalar, Function, StackOrNull, Scalar]).returns(Number).calls_back(Count);
+    182 Strncmp "bpf_strncmp" => all().takes(&[ReadMem, Size, Text]).returns(Number);
+    183 GetFuncArg "bpf_get_func_arg" => no_type();
+    184 GetFuncRet "bpf_get_func_ret" => no_type();
+    185 GetFuncArgCnt "bpf_get_func_arg_cnt" => no_type();
+    186 GetRetval "bpf_get_retval" => no_type();
+    187 SetRetval "bpf_set_retval" => no_type();
+    188 XdpGetBuffLen "bpf_xdp_get_buff_len" => xdp().takes(&[Context]).returns(Number);
+    189 XdpLoadBytes "bpf_xdp_load_bytes" => xdp().takes(&[Context, Scalar, WriteMem, Size]).returns(Number);
+    190 XdpStoreBytes "bpf_xdp_store_bytes" => xdp().takes(&[Context, Scalar, ReadMem, Size]).returns(Number);
+    191 CopyFromUserTask "bpf_copy_from_user_task" => all().gpl_only().lacks(TASKS);
+    192 SkbSetTstamp "bpf_skb_set_tstamp" => tc().takes(&[Context, Scalar, Scalar]).returns(Number);
+    193 ImaFileHash "bpf_ima_file_hash" => no_type();
+    194 KptrXchg "bpf_kptr_xchg" => all().lacks(TASKS);
+    195 MapLookupPercpuElem "bpf_map_lookup_percpu_elem" =>
+        all().takes(&[Map, MapKey, Scalar]).uses(MapUse::LookupPerCpu).returns(MapValueOrNull).packet_memory();
+    196 SkcToMptcpSock "bpf_skc_to_mptcp_sock" => all().lacks(SOCKETS);
+    197 DynptrFromMem "bpf_dynptr_from_mem" =>
+        all().takes(&[ReadWriteMem, SizeOrZero, Scalar, NewValueDynptr]).returns(Number);
+    198 RingbufReserveDynptr "bpf_ringbuf_reserve_dynptr" =>
+        all().takes(&[Map, Scalar, Scalar, NewRecordDynptr]).uses(MapUse::RingBuffer).returns(Number);
+    199 RingbufSubmitDynptr "bpf_ringbuf_submit_dynptr" =>
+        all().takes(&[ReleasedDynptr, Scalar]).returns(Nothing);
+    200 RingbufDiscardDynptr "bpf_ringbuf_discard_dynptr" =>
+        all().takes(&[ReleasedDynptr, Scalar]).returns(Nothing);
+    201 DynptrRead "bpf_dynptr_read" =>
+        all().takes(&[WriteMem, SizeOrZero, Dynptr, Scalar, Scalar]).returns(Number);
+    202 DynptrWrite "bpf_dynptr_write" =>
+        all().takes(&[Dynptr, Scalar, ReadMem, SizeOrZero, Scalar]).returns(Number);
+    203 DynptrData "bpf_dynptr_data" =>
+        all().takes(&[Dynptr, Scalar, RecordSize]).returns(DynptrMemoryOrNull);
+    204 TcpRawGenSyncookieIpv4 "bpf_tcp_raw_gen_syncookie_ipv4" =>
+        xdp_and_tc().takes(&[ReadBytes(20), ReadMem, SizeOrZero]).returns(Number).gpl_only().packet_memory();
+    205 TcpRawGenSyncookieIpv6 "bpf_tcp_raw_gen_syncookie_ipv6" =>
+        xdp_and_tc().takes(&[ReadBytes(40), ReadMem, SizeOrZero]).returns(Number).gpl_only().packet_memory();
+    206 TcpRawCheckSyncookieIpv4 "bpf_tcp_raw_check_syncookie_ipv4" =>
+        xdp_and_tc().takes(&[ReadBytes(20), ReadBytes(20)]).returns(Number).gpl_only().packet_memory();
+    207 TcpRawCheckSyncookieIpv6 "bpf_tcp_raw_check_syncookie_ipv6" =>
+        xdp_and_tc().takes(&[ReadBytes(40), ReadBytes(20)]).returns(Number).gpl_only().packet_memory();
+    208 KtimeGetTaiNs "bpf_ktime_get_tai_ns" => all().takes(&[]).returns(Number);
+    209 UserRingbufDrain "bpf_user_ringbuf_drain" => all().lacks(USER_RING_BUFFERS);
+    210 CgrpStorageGet "bpf_cgrp_storage_get" => all().lacks(TASKS);
+    211 CgrpStorageDelete "bpf_cgrp_storage_delete" => all().lacks(TASKS);
 }
 
 #[cfg(test)]
@@ -477,12 +578,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_dense_so_that_a_number_is_an_index() {
-        for (i, helper) in Helper::all().iter().enumerate() {
-            assert_eq!(helper.id as usize, i + 1, "{}", helper.name);
-            assert_eq!(Helper::from_id(helper.id), Some(helper));
+    fn helpers_are_found_by_number_and_name() {
+        for helper in Helper::all() {
+            assert_eq!(Helper::from_imm(helper.id.imm()), Some(helper));
+            assert_eq!(helper.id.row(), helper);
             assert_eq!(Helper::from_name(helper.name), Some(helper));
         }
+        assert_eq!([i32::MIN, 0, HELPERS.len() as i32 + 1].map(HelperId::from_imm), [None; 3]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!
 //! Beside them are the functions that the kernel's converter of classic filters calls, and no program can: so it is here.
 
+use crate::availability::IMPLEMENTATION;
 use crate::{ObjectKind, ProgramKind};
 
 /// What a kernel function takes in one of `r1` to `r5`.
@@ -254,14 +255,14 @@ impl Kfunc {
     }
 }
 
-/// Kernel functions that XDP programs or socket filters may call and that Paceline does not have, with what they would take.
+/// Kernel functions that XDP programs or socket filters may call and that Paceline does not have, with what Paceline lacks for them.
 pub const ABSENT: &[(&str, &str)] = &[
-    ("bpf_ct_set_nat_info", "address translation of a kernel"),
-    ("bpf_xdp_flow_lookup", "flow tables of a kernel"),
-    ("bpf_xdp_get_xfrm_state", "IPsec states of a kernel"),
-    ("bpf_xdp_xfrm_state_release", "IPsec states of a kernel"),
-    ("bpf_crypto_encrypt", "ciphers of a kernel"),
-    ("bpf_crypto_decrypt", "ciphers of a kernel"),
+    ("bpf_ct_set_nat_info", "kernel address translation"),
+    ("bpf_xdp_flow_lookup", "kernel flow tables"),
+    ("bpf_xdp_get_xfrm_state", "kernel IPsec states"),
+    ("bpf_xdp_xfrm_state_release", "kernel IPsec states"),
+    ("bpf_crypto_encrypt", "kernel ciphers"),
+    ("bpf_crypto_decrypt", "kernel ciphers"),
     ("bpf_obj_new_impl", OBJECTS),
     ("bpf_obj_drop_impl", OBJECTS),
     ("bpf_percpu_obj_new_impl", OBJECTS),
@@ -275,20 +276,20 @@ pub const ABSENT: &[(&str, &str)] = &[
     ("bpf_rbtree_remove", OBJECTS),
     ("bpf_rbtree_first", OBJECTS),
     ("bpf_cpumask_create", OBJECTS),
-    ("bpf_rcu_read_lock", "an implementation"),
-    ("bpf_rcu_read_unlock", "an implementation"),
-    ("bpf_preempt_disable", "an implementation"),
-    ("bpf_preempt_enable", "an implementation"),
-    ("bpf_rdonly_cast", "types of a kernel"),
+    ("bpf_rcu_read_lock", IMPLEMENTATION),
+    ("bpf_rcu_read_unlock", IMPLEMENTATION),
+    ("bpf_preempt_disable", IMPLEMENTATION),
+    ("bpf_preempt_enable", IMPLEMENTATION),
+    ("bpf_rdonly_cast", "kernel types"),
     ("bpf_wq_init", "functions of a program that run later"),
     ("bpf_arena_alloc_pages", "arenas"),
     ("bpf_arena_free_pages", "arenas"),
 ];
 
-/// What it would take to have a kernel function that is not there.
+/// What Paceline lacks for a kernel function that it does not have.
 #[must_use]
-pub fn would_take(name: &str) -> &'static str {
-    ABSENT.iter().find(|(absent, _)| *absent == name).map_or("an implementation", |(_, what)| what)
+pub fn needs(name: &str) -> &'static str {
+    ABSENT.iter().find(|(absent, _)| *absent == name).map_or(IMPLEMENTATION, |(_, what)| what)
 }
 
 const OBJECTS: &str = "objects that a program allocates";

@@ -16,6 +16,7 @@ mod map_rules;
 mod map_use;
 pub mod object;
 mod program;
+mod prototype;
 mod rules;
 
 pub use errno::Errno;

@@ -7,6 +7,7 @@ use paceline_btf::SpecialKind::{
     Workqueue,
 };
 
+use crate::availability::{SOCKETS, TASKS, USER_RING_BUFFERS};
 use crate::map_rules::{ElementKind, InnerLength, KeyKind, MapRules};
 use crate::{Errno, MapUse};
 
@@ -27,9 +28,6 @@ const NO_LOCKS: &[SpecialKind] = &[Timer, Workqueue, TaskWork, ListHead, TreeRoo
 const REFERENCES: &[SpecialKind] = &[KernelPointer, Refcount];
 const LOCKS: &[SpecialKind] = &[SpinLock, ResilientSpinLock];
 const STORAGE: &[SpecialKind] = &[SpinLock, ResilientSpinLock, KernelPointer, Refcount];
-
-const TASKS: &str = "a kernel's tasks, control groups and memory";
-const SOCKETS: &str = "sockets of a kernel";
 
 /// Defines [`MapKind`] from rows of variant, number of `enum bpf_map_type`, name that bpftool uses, and capabilities.
 macro_rules! map_kinds {
@@ -132,7 +130,7 @@ map_kinds! {
     SkStorage = 24, "sk_storage" => needs(SOCKETS).holds(STORAGE);
     DevMapHash = 25, "devmap_hash" =>
         supported().elements(ElementKind::Devices).uses(TARGETS).read_only().untyped().over_limit(Errno::EINVAL);
-    StructOps = 26, "struct_ops" => needs("operations of a kernel that are programs");
+    StructOps = 26, "struct_ops" => needs("kernel operations that are programs");
     RingBuf = 27, "ringbuf" =>
         supported().keys(KeyKind::None).elements(ElementKind::Records).uses(&[MapUse::RingBuffer]);
     InodeStorage = 28, "inode_storage" => needs(TASKS).holds(STORAGE);
@@ -143,7 +141,7 @@ map_kinds! {
         .uses(&[MapUse::Push, MapUse::Peek])
         .extra();
     UserRingBuf = 31, "user_ringbuf" =>
-        needs("ring buffers that user space writes").keys(KeyKind::None).elements(ElementKind::Records);
+        needs(USER_RING_BUFFERS).keys(KeyKind::None).elements(ElementKind::Records);
     CgrpStorage = 32, "cgrp_storage" => needs(TASKS).holds(STORAGE);
     Arena = 33, "arena" =>
         needs("memory that programs and user space address alike").keys(KeyKind::None).untyped().extra();

@@ -3,7 +3,6 @@
 use paceline_frame::Verdict;
 
 use crate::ProgramKind;
-use crate::availability::{EVERYWHERE, SCHED_CLS, SOCKET_FILTER, XDP};
 use crate::context::{Layout, SK_BUFF, TC_SK_BUFF, XDP_MD};
 
 /// A number that programs of a type return.
@@ -73,8 +72,6 @@ pub struct Rules {
     pub number: u32,
     /// Layout of the context in `r1`.
     pub context: &'static Layout,
-    /// The helpers it may call, in lists of names without `bpf_`.
-    pub helpers: &'static [&'static [&'static str]],
     /// Whether it has the legacy packet loads (`may_access_skb` in `kernel/bpf/verifier.c`).
     pub packet_loads: bool,
     /// Whether helpers take memory in the packet (`may_access_direct_pkt_data`).
@@ -108,7 +105,6 @@ static XDP_RULES: Rules = Rules {
     name: "xdp",
     number: 6,
     context: &XDP_MD,
-    helpers: &[XDP, EVERYWHERE],
     packet_loads: false,
     packet_arguments: true,
     spin_locks: true,
@@ -119,7 +115,6 @@ static SOCKET_FILTER_RULES: Rules = Rules {
     name: "socket_filter",
     number: 1,
     context: &SK_BUFF,
-    helpers: &[SOCKET_FILTER, EVERYWHERE],
     packet_loads: true,
     packet_arguments: false,
     spin_locks: false,
@@ -130,7 +125,6 @@ static SCHED_CLS_RULES: Rules = Rules {
     name: "sched_cls",
     number: 3,
     context: &TC_SK_BUFF,
-    helpers: &[SCHED_CLS, EVERYWHERE],
     packet_loads: true,
     packet_arguments: true,
     spin_locks: true,

@@ -95,7 +95,7 @@ fn function_type(btf: &mut Btf, name: &str) -> TypeId {
 
 fn varying(insn: &Insn) -> Option<&'static Helper> {
     let Insn::Call(Callee::Helper(id)) = insn else { return None };
-    let helper = Helper::from_id(u32::try_from(*id).ok()?)?;
+    let helper = Helper::from_imm(*id)?;
     (helper.name == RANDOM || CLOCKS.contains(&helper.name)).then_some(helper)
 }
 

@@ -14,7 +14,7 @@ struct Known<'a>(&'a [MapSpec]);
 
 impl Names for Known<'_> {
     fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).map(|helper| helper.id as i32)
+        Helper::from_name(name).map(|helper| helper.id.imm())
     }
 
     fn map(&self, name: &str) -> Option<i32> {

@@ -82,7 +82,7 @@ struct Helpers;
 
 impl Names for Helpers {
     fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).map(|helper| helper.id as i32)
+        Helper::from_name(name).map(|helper| helper.id.imm())
     }
 }
 

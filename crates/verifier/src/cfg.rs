@@ -279,7 +279,7 @@ pub(crate) fn reaching(mut marked: Vec<bool>, calls: &[Vec<usize>]) -> Vec<bool>
 }
 
 fn helper(id: i32) -> Option<&'static Helper> {
-    u32::try_from(id).ok().and_then(Helper::from_id)
+    Helper::from_imm(id)
 }
 
 fn first_arguments(count: usize) -> RegSet {

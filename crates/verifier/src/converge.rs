@@ -24,7 +24,7 @@ impl Walk<'_> {
     /// A new call of a helper with a callback starts a loop of its own.
     pub(crate) fn start_calling_back(&mut self) {
         let Some(Insn::Call(Callee::Helper(id))) = self.code.get(self.slot) else { return };
-        let helper = u32::try_from(*id).ok().and_then(Helper::from_id);
+        let helper = Helper::from_imm(*id);
         if helper.is_some_and(|h| h.callback().is_some()) && self.state.top().calling_back.is_none() {
             let id = self.new_id();
             self.state.top_mut().calling_back = Some(Progress { id, rounds: 0 });

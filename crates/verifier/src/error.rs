@@ -183,7 +183,7 @@ pub enum Cause {
     #[error("call of unknown helper {0}")]
     UnknownHelper(i32),
     /// A call of an unsupported helper.
-    #[error("helper {} is not there: it would take {}", .0, would_take(.0))]
+    #[error("helper {} is not supported: needs {}", .0, helper_needs(.0))]
     MissingHelper(&'static str),
     /// A path reaches an instruction that the loader could not relocate.
     #[error("unresolved relocation: {0}")]
@@ -242,7 +242,7 @@ pub enum Cause {
     #[error("{0}: size is not bounded, at most {1}")]
     UnboundedSize(RegName, u64),
     /// A call of an unsupported kernel function.
-    #[error("kernel function {} is not there: it would take {}", .0, kfunc::would_take(.0))]
+    #[error("kernel function {} is not supported: needs {}", .0, kfunc::needs(.0))]
     Kfunc(String),
     /// An instruction that Paceline or this program type does not support.
     #[error("{0} is not allowed here")]
@@ -369,8 +369,8 @@ pub enum Cause {
     GlobalReturn(String),
 }
 
-fn would_take(helper: &str) -> &'static str {
-    Helper::from_name(helper).map_or("an implementation", Helper::would_take)
+fn helper_needs(helper: &str) -> &'static str {
+    Helper::from_name(helper).and_then(Helper::needs).unwrap_or("an implementation")
 }
 
 impl Cause {

@@ -1,7 +1,7 @@
 //! Proven facts about each instruction, for the compilers.
 
 use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
-use paceline_spec::helper::Helper;
+use paceline_spec::helper::HelperId;
 use paceline_spec::{MapSpec, ProgramSpec};
 
 use crate::state::{Buffer, MAX_STACK, MapRef, Pointer, Target};
@@ -372,5 +372,5 @@ pub(crate) fn saved_registers(code: &Code, start: usize, end: usize) -> RegSet {
 /// Whether an instruction calls `bpf_tail_call`.
 pub(crate) fn is_tail_call(insn: &Insn) -> bool {
     let Insn::Call(Callee::Helper(id)) = insn else { return false };
-    u32::try_from(*id).ok().and_then(Helper::from_id).is_some_and(|helper| helper.name == "bpf_tail_call")
+    HelperId::TailCall.is(*id)
 }

@@ -9,7 +9,7 @@ struct Helpers;
 
 impl Names for Helpers {
     fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).and_then(|helper| i32::try_from(helper.id).ok())
+        Helper::from_name(name).map(|helper| helper.id.imm())
     }
 }
 

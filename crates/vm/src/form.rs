@@ -48,7 +48,7 @@ pub enum ProgramError {
         slot: usize,
     },
     /// A helper is called that the kernel has and Paceline does not.
-    #[error("instruction {slot} calls {name}, which is not there: it would take {}", helper_would_take(.name))]
+    #[error("instruction {slot} calls {name}, which is not supported: needs {}", helper_needs(.name))]
     UnsupportedHelper {
         /// Slot.
         slot: usize,
@@ -56,7 +56,7 @@ pub enum ProgramError {
         name: &'static str,
     },
     /// A kernel function is called.
-    #[error("instruction {slot} calls the kernel function {name}, which is not there: it would take {}", kfunc::would_take(.name))]
+    #[error("instruction {slot} calls the kernel function {name}, which is not supported: needs {}", kfunc::needs(.name))]
     UnsupportedKfunc {
         /// Slot.
         slot: usize,
@@ -99,8 +99,9 @@ pub enum ProgramError {
     },
 }
 
-fn helper_would_take(name: &str) -> &'static str {
-    Helper::from_name(name).map_or("an implementation", Helper::would_take)
+fn helper_needs(name: &str) -> &'static str {
+    // A supported helper may lack a function for the program's type.
+    Helper::from_name(name).and_then(Helper::needs).unwrap_or("an implementation for this program type")
 }
 
 /// Of what the form is checked.
@@ -168,7 +169,7 @@ fn check_insn(
         }
     }
     match insn {
-        Insn::Call(Callee::Helper(id)) => match u32::try_from(id).ok().and_then(Helper::from_id) {
+        Insn::Call(Callee::Helper(id)) => match Helper::from_imm(id) {
             Some(Helper { name, id, .. }) if !can_call(*id, spec.kind) => {
                 Err(ProgramError::UnsupportedHelper { slot, name })
             }

@@ -33,7 +33,6 @@ pub use chain::{Chain, ChainCounts, ChainError};
 pub use engine::{Engine, NoSuchEngine};
 pub use fault::{Fault, FaultKind};
 pub use form::ProgramError;
-pub use helpers::has_helper;
 pub use host::{Event, EventSink, Host};
 pub use load::LoadError;
 pub use memory_program::MemoryProgram;

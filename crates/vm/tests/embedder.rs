@@ -29,7 +29,7 @@ struct ByIndex;
 
 impl Names for ByIndex {
     fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).map(|helper| helper.id as i32)
+        Helper::from_name(name).map(|helper| helper.id.imm())
     }
 
     fn map(&self, name: &str) -> Option<i32> {

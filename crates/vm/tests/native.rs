@@ -17,7 +17,7 @@ struct Maps;
 
 impl Names for Maps {
     fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).map(|helper| helper.id as i32)
+        Helper::from_name(name).map(|helper| helper.id.imm())
     }
 
     fn map(&self, name: &str) -> Option<i32> {

@@ -15,7 +15,7 @@ struct TestNames;
 
 impl Names for TestNames {
     fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).map(|helper| helper.id as i32)
+        Helper::from_name(name).map(|helper| helper.id.imm())
     }
 }
 

@@ -106,7 +106,7 @@ impl<'a> Symbols<'a> {
 
 /// The helper of a call's number.
 pub(crate) fn helper(id: i32) -> Option<&'static Helper> {
-    Helper::from_id(u32::try_from(id).ok()?)
+    Helper::from_imm(id)
 }
 
 fn label(slot: usize) -> String {

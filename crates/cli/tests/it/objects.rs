@@ -38,8 +38,8 @@ skipped, because they are no XDP programs
   classify  section action
 
 needs what Paceline does not have
-  map groups     map type cgroup_array: needs a kernel's tasks, control groups and memory
-  program needs  helper bpf_get_current_pid_tgid: it would take a kernel's tasks, control groups and memory
+  map groups     map type cgroup_array: needs kernel tasks, control groups or memory
+  program needs  helper bpf_get_current_pid_tgid: needs kernel tasks, control groups or memory
 ";
     assert!(out.ends_with(tail), "{out}");
     let json = paceline(["inspect", "--json", &needs]).json();
@@ -48,7 +48,7 @@ needs what Paceline does not have
         json["missing"][1],
         serde_json::json!({
             "user": "program needs",
-            "what": "helper bpf_get_current_pid_tgid: it would take a kernel's tasks, control groups and memory",
+            "what": "helper bpf_get_current_pid_tgid: needs kernel tasks, control groups or memory",
             "unsupported": true
         })
     );
@@ -104,7 +104,7 @@ struct ObjectNames<'a>(&'a Object);
 
 impl Names for ObjectNames<'_> {
     fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).and_then(|helper| i32::try_from(helper.id).ok())
+        Helper::from_name(name).map(|helper| helper.id.imm())
     }
 
     fn map(&self, name: &str) -> Option<i32> {

@@ -22,7 +22,7 @@ impl Names for Maps {
     }
 
     fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).map(|helper| helper.id as i32)
+        Helper::from_name(name).map(|helper| helper.id.imm())
     }
 }
 
@@ -94,6 +94,6 @@ pub(crate) fn name_of(target: u64) -> String {
         1002 => "packet_type".to_owned(),
         1003 => "protocol".to_owned(),
         1004 => "look_up_hash".to_owned(),
-        id => Helper::from_id(id as u32).map_or("?", |helper| helper.name).to_owned(),
+        id => Helper::from_imm(id as i32).map_or("?", |helper| helper.name).to_owned(),
     }
 }

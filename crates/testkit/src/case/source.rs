@@ -31,7 +31,7 @@ struct CaseNames<'a> {
 
 impl Names for CaseNames<'_> {
     fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).and_then(|helper| i32::try_from(helper.id).ok())
+        Helper::from_name(name).map(|helper| helper.id.imm())
     }
 
     fn kfunc(&self, name: &str) -> Option<i32> {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 use paceline_isa::{AluOp, Condition, Insn, Operand, RawInsn, Reg, RegSet, Size, Width};
 use paceline_spec::ProgramKind;
+use paceline_spec::helper::Helper;
 
 use super::functions::Plan;
 use super::layout::{Candidate, Step, Target};
@@ -129,7 +130,7 @@ impl<'a> Generator<'a> {
 
     /// Whether the program may call a helper: programs for engines call only supported ones.
     pub(super) fn has_helper(&self, id: u32) -> bool {
-        !self.is_for_engines() || paceline_vm::has_helper(id)
+        !self.is_for_engines() || Helper::from_imm(id.cast_signed()).is_some_and(Helper::is_supported)
     }
 
     /// Whether this choice ignores the model.

@@ -93,7 +93,7 @@ impl<'a> FromIterator<(&'a str, u64)> for Variety {
 
 fn helper_of(insn: &Insn) -> Option<&'static Helper> {
     match insn {
-        Insn::Call(Callee::Helper(id)) => Helper::from_id(u32::try_from(*id).ok()?),
+        Insn::Call(Callee::Helper(id)) => Helper::from_imm(*id),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use paceline_testkit::kernel::{FIND_FUNCTION, Program, Request, available_for};
 
 /// The kernel's log for a program that calls a helper; the kernel checks availability before arguments.
 fn log(kind: ProgramKind, helper: &Helper, license: &str) -> String {
-    let insns = [Insn::Call(Callee::Helper(helper.id as i32)), Insn::Exit];
+    let insns = [Insn::Call(Callee::Helper(helper.id.imm())), Insn::Exit];
     let slots = encode_all(&insns).expect("good instructions");
     let request = Request { kind, license, ..Request::xdp(&slots) };
     Program::load(&request).map_or_else(|error| error.log, |_| String::new())

@@ -41,7 +41,7 @@ pub(super) struct Arguments {
 impl Walk<'_> {
     pub(super) fn call_helper(&mut self, id: i32) -> Check<Next> {
         self.check_poison(id)?;
-        let Some(helper) = u32::try_from(id).ok().and_then(Helper::from_id) else {
+        let Some(helper) = Helper::from_imm(id) else {
             return reject(Cause::UnknownHelper(id));
         };
         if !helper.is_for(self.program.kind) {
@@ -73,7 +73,7 @@ impl Walk<'_> {
         if let Some(span) = &arguments.new_dynptr {
             self.make_new_dynptr(helper, span)?;
         }
-        if Helper::prints(id) {
+        if helper.prints() {
             self.note_printing(&arguments);
         }
         self.call_later(helper, &arguments);

@@ -73,7 +73,7 @@ impl Walk<'_> {
         }
         let is_allowed = match callee {
             Callee::Helper(id) => {
-                let helper = u32::try_from(id).ok().and_then(Helper::from_id).and_then(|h| h.prototype);
+                let helper = Helper::from_imm(id).and_then(|h| h.prototype);
                 helper.is_some_and(|prototype| prototype.args.contains(&Arg::HeldSpinLock))
             }
             Callee::Subprogram(_) => true,

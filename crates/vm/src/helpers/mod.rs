@@ -30,7 +30,7 @@ mod text;
 mod timer;
 
 use paceline_spec::ProgramKind;
-use paceline_spec::helper::Helper;
+use paceline_spec::helper::{Helper, HelperId};
 
 use crate::host::Host;
 
@@ -47,21 +47,31 @@ pub(crate) use timer::set_later;
 pub(crate) type HelperFn = unsafe extern "C" fn(u64, u64, u64, u64, u64, &mut Host) -> u64;
 
 /// Whether programs of a type can call a helper, by its number.
-pub(crate) fn can_call(id: u32, kind: ProgramKind) -> bool {
+pub(crate) fn can_call(id: HelperId, kind: ProgramKind) -> bool {
     // Engines make tail calls themselves.
-    id == Helper::TAIL_CALL as u32 || helper_fn(id, kind).is_some()
+    matches!(id, HelperId::TailCall) || helper_fn(id, kind).is_some()
 }
 
-/// Whether programs of some type can call a helper, by its number. The table of prototypes, [`paceline_spec::helper`], knows more of
-/// them: those can be verified, and are refused when a program that calls them is loaded.
-#[must_use]
-pub fn has_helper(id: u32) -> bool {
-    id == Helper::TAIL_CALL as u32 || functions_of(id).next().is_some()
-}
+/// Every supported helper has a function, and every function is that of a supported helper with a prototype.
+const _: () = {
+    let (all, mut index) = (Helper::all(), 0);
+    while index < all.len() {
+        let helper = &all[index];
+        let is_implemented = matches!(helper.id, HelperId::TailCall)
+            || common_fn(helper.id).is_some()
+            || skb::helper_fn(helper.id).is_some();
+        assert!(
+            is_implemented == helper.is_supported(),
+            "a supported helper needs a function, and no other has one"
+        );
+        assert!(!is_implemented || helper.prototype.is_some(), "a helper with a function needs a prototype");
+        index += 1;
+    }
+};
 
 /// The function of a helper for programs of a type, by its number; `None` for those that Paceline does not have. Those that call
 /// a function of the program call native code: interpreters make these calls themselves.
-pub(crate) fn helper_fn(id: u32, kind: ProgramKind) -> Option<HelperFn> {
+pub(crate) fn helper_fn(id: HelperId, kind: ProgramKind) -> Option<HelperFn> {
     let own = match kind {
         ProgramKind::SchedCls => skb::helper_fn(id),
         _ => None,
@@ -70,79 +80,79 @@ pub(crate) fn helper_fn(id: u32, kind: ProgramKind) -> Option<HelperFn> {
 }
 
 /// All functions of a helper: types of programs may have their own.
-pub(crate) fn functions_of(id: u32) -> impl Iterator<Item = HelperFn> {
+pub(crate) fn functions_of(id: HelperId) -> impl Iterator<Item = HelperFn> {
     skb::helper_fn(id).into_iter().chain(common_fn(id))
 }
 
 /// The function of a helper for programs of types that have none of their own.
-pub(crate) fn common_fn(id: u32) -> Option<HelperFn> {
+pub(crate) const fn common_fn(id: HelperId) -> Option<HelperFn> {
     Some(match id {
-        1 => map::lookup_elem,
-        2 => map::update_elem,
-        3 => map::delete_elem,
-        5 => system::ktime_get_ns,
-        6 => format::trace_printk,
-        7 => system::get_prandom_u32,
-        8 => system::get_smp_processor_id,
-        23 => redirect::redirect,
-        25 => event::perf_event_output,
-        26 => packet::skb_load_bytes,
-        28 => checksum::csum_diff,
-        42 => system::get_numa_node_id,
-        44 => packet::adjust_head,
-        51 => redirect::redirect_map,
-        54 => packet::adjust_meta,
-        65 => packet::adjust_tail,
-        68 => packet::skb_load_bytes_relative,
-        69 => fib::fib_lookup,
-        84 => socket::look_up_tcp,
-        85 => socket::look_up_udp,
-        86 => socket::release,
-        87 => map::push_elem,
-        88 => map::pop_elem,
-        89 => map::peek_elem,
-        93 => spin_lock::lock,
-        94 => spin_lock::unlock,
-        99 => socket::look_up_common,
-        100 => socket::check_syncookie,
-        105 => number::signed,
-        106 => number::unsigned,
-        110 => socket::gen_syncookie,
-        113 => system::probe_read_kernel,
-        118 => system::jiffies64,
-        125 => system::ktime_get_boot_ns,
-        130 => ringbuf::output,
-        131 => ringbuf::reserve,
-        132 => ringbuf::submit,
-        133 => ringbuf::discard,
-        134 => ringbuf::query,
-        160 => system::ktime_get_coarse_ns,
-        163 => fib::check_mtu,
-        164 => rounds::elements,
-        165 => format::snprintf,
-        169 => timer::init,
-        170 => timer::set_callback,
-        171 => timer::start,
-        172 => timer::cancel,
-        177 => format::trace_vprintk,
-        181 => rounds::count,
-        182 => text::strncmp,
-        188 => packet::get_buff_len,
-        189 => packet::load_bytes,
-        190 => packet::store_bytes,
-        195 => map::lookup_percpu_elem,
-        197 => dynptr::from_mem,
-        198 => dynptr::reserve,
-        199 => dynptr::submit,
-        200 => dynptr::discard,
-        201 => dynptr::read,
-        202 => dynptr::write,
-        203 => dynptr::data,
-        204 => syncookie::generate_v4,
-        205 => syncookie::generate_v6,
-        206 => syncookie::check_v4,
-        207 => syncookie::check_v6,
-        208 => system::ktime_get_tai_ns,
+        HelperId::MapLookupElem => map::lookup_elem,
+        HelperId::MapUpdateElem => map::update_elem,
+        HelperId::MapDeleteElem => map::delete_elem,
+        HelperId::KtimeGetNs => system::ktime_get_ns,
+        HelperId::TracePrintk => format::trace_printk,
+        HelperId::GetPrandomU32 => system::get_prandom_u32,
+        HelperId::GetSmpProcessorId => system::get_smp_processor_id,
+        HelperId::Redirect => redirect::redirect,
+        HelperId::PerfEventOutput => event::perf_event_output,
+        HelperId::SkbLoadBytes => packet::skb_load_bytes,
+        HelperId::CsumDiff => checksum::csum_diff,
+        HelperId::GetNumaNodeId => system::get_numa_node_id,
+        HelperId::XdpAdjustHead => packet::adjust_head,
+        HelperId::RedirectMap => redirect::redirect_map,
+        HelperId::XdpAdjustMeta => packet::adjust_meta,
+        HelperId::XdpAdjustTail => packet::adjust_tail,
+        HelperId::SkbLoadBytesRelative => packet::skb_load_bytes_relative,
+        HelperId::FibLookup => fib::fib_lookup,
+        HelperId::SkLookupTcp => socket::look_up_tcp,
+        HelperId::SkLookupUdp => socket::look_up_udp,
+        HelperId::SkRelease => socket::release,
+        HelperId::MapPushElem => map::push_elem,
+        HelperId::MapPopElem => map::pop_elem,
+        HelperId::MapPeekElem => map::peek_elem,
+        HelperId::SpinLock => spin_lock::lock,
+        HelperId::SpinUnlock => spin_lock::unlock,
+        HelperId::SkcLookupTcp => socket::look_up_common,
+        HelperId::TcpCheckSyncookie => socket::check_syncookie,
+        HelperId::Strtol => number::signed,
+        HelperId::Strtoul => number::unsigned,
+        HelperId::TcpGenSyncookie => socket::gen_syncookie,
+        HelperId::ProbeReadKernel => system::probe_read_kernel,
+        HelperId::Jiffies64 => system::jiffies64,
+        HelperId::KtimeGetBootNs => system::ktime_get_boot_ns,
+        HelperId::RingbufOutput => ringbuf::output,
+        HelperId::RingbufReserve => ringbuf::reserve,
+        HelperId::RingbufSubmit => ringbuf::submit,
+        HelperId::RingbufDiscard => ringbuf::discard,
+        HelperId::RingbufQuery => ringbuf::query,
+        HelperId::KtimeGetCoarseNs => system::ktime_get_coarse_ns,
+        HelperId::CheckMtu => fib::check_mtu,
+        HelperId::ForEachMapElem => rounds::elements,
+        HelperId::Snprintf => format::snprintf,
+        HelperId::TimerInit => timer::init,
+        HelperId::TimerSetCallback => timer::set_callback,
+        HelperId::TimerStart => timer::start,
+        HelperId::TimerCancel => timer::cancel,
+        HelperId::TraceVprintk => format::trace_vprintk,
+        HelperId::Loop => rounds::count,
+        HelperId::Strncmp => text::strncmp,
+        HelperId::XdpGetBuffLen => packet::get_buff_len,
+        HelperId::XdpLoadBytes => packet::load_bytes,
+        HelperId::XdpStoreBytes => packet::store_bytes,
+        HelperId::MapLookupPercpuElem => map::lookup_percpu_elem,
+        HelperId::DynptrFromMem => dynptr::from_mem,
+        HelperId::RingbufReserveDynptr => dynptr::reserve,
+        HelperId::RingbufSubmitDynptr => dynptr::submit,
+        HelperId::RingbufDiscardDynptr => dynptr::discard,
+        HelperId::DynptrRead => dynptr::read,
+        HelperId::DynptrWrite => dynptr::write,
+        HelperId::DynptrData => dynptr::data,
+        HelperId::TcpRawGenSyncookieIpv4 => syncookie::generate_v4,
+        HelperId::TcpRawGenSyncookieIpv6 => syncookie::generate_v6,
+        HelperId::TcpRawCheckSyncookieIpv4 => syncookie::check_v4,
+        HelperId::TcpRawCheckSyncookieIpv6 => syncookie::check_v6,
+        HelperId::KtimeGetTaiNs => system::ktime_get_tai_ns,
         _ => return None,
     })
 }
@@ -183,20 +193,12 @@ pub(crate) fn kfunc_fn(name: &str) -> Option<HelperFn> {
 
 #[cfg(test)]
 mod tests {
-    use paceline_spec::helper::Helper;
     use paceline_spec::kfunc::Kfunc;
 
     #[test]
     fn every_known_kernel_function_is_there() {
         for kfunc in Kfunc::all().iter().chain(Kfunc::converted()) {
             assert!(super::kfunc_fn(kfunc.name).is_some(), "{}", kfunc.name);
-        }
-    }
-
-    #[test]
-    fn every_helper_with_a_function_has_a_prototype() {
-        for helper in Helper::all().iter().filter(|helper| super::has_helper(helper.id)) {
-            assert!(helper.prototype.is_some(), "{}", helper.name);
         }
     }
 }

@@ -30,7 +30,7 @@ enum Rest {
 
 /// The helper of a number, if it calls back.
 pub(crate) fn calls_back(id: i32) -> Option<(&'static Helper, Callback)> {
-    let helper = u32::try_from(id).ok().and_then(Helper::from_id)?;
+    let helper = Helper::from_imm(id)?;
     Some((helper, helper.callback()?))
 }
 

@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use paceline_isa::{Insn, Reg};
-use paceline_spec::helper::{Arg, Helper, Prototype, Return};
+use paceline_spec::helper::{Arg, Helper, HelperId, Prototype, Return};
 use paceline_spec::kfunc::DYNPTR_BYTES;
 use paceline_spec::{MAX_LOOPS, ObjectKind};
 
@@ -71,9 +71,8 @@ impl Machine<'_> {
     }
 
     pub(super) fn call_helper(&mut self, id: i32) -> Result<u64, FaultKind> {
-        let found = u32::try_from(id)
-            .ok()
-            .and_then(|id| Some((Helper::from_id(id)?, helper_fn(id, self.image.spec.kind)?)));
+        let found = Helper::from_imm(id)
+            .and_then(|helper| Some((helper, helper_fn(helper.id, self.image.spec.kind)?)));
         let Some((helper, function)) = found else { return Err(FaultKind::NoSuchHelper(id)) };
         if let Some(prototype) = &helper.prototype {
             self.check_arguments(helper, prototype)?;
@@ -145,9 +144,8 @@ impl Machine<'_> {
     /// `bpf_tail_call(ctx, map, index)`: another program runs in place of this function, and its result is the
     /// function's. Where there is none, or after too many, execution goes on.
     pub(super) fn tail_call(&mut self) -> Result<Next, FaultKind> {
-        if let Some(helper) = Helper::from_id(Helper::TAIL_CALL as u32)
-            && let Some(prototype) = &helper.prototype
-        {
+        let helper = HelperId::TailCall.row();
+        if let Some(prototype) = &helper.prototype {
             self.check_arguments(helper, prototype)?;
         }
         let [_, context, map, index, ..] = self.registers;

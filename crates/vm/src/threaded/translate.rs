@@ -5,7 +5,7 @@ use std::sync::Arc;
 use paceline_isa::{AluOp, Callee, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width};
 use paceline_maps::Map;
 use paceline_spec::context::{Permission, Place};
-use paceline_spec::helper::Helper;
+use paceline_spec::helper::{Helper, HelperId};
 use paceline_verifier::{Base, FunctionFact, KeyFact, MapFact, MemoryFact, Verified};
 
 use super::Operations;
@@ -14,9 +14,6 @@ use super::helpers;
 use super::kind::{Kind, Reach, Source};
 use super::machine::SHADOW;
 use crate::helpers::{HelperFn, calls_back, helper_fn, kfunc_fn};
-
-/// `bpf_map_lookup_elem`
-const LOOKUP: u32 = 1;
 
 /// A jump over this many slots may be one over more operations than the offset of a conditional jump can count: a slot
 /// gives at most five.
@@ -309,12 +306,12 @@ impl Translator<'_> {
             self.push(Draft { weight: 0, ..Draft::new(Kind::CalledBack) });
             return;
         }
-        let id = u32::try_from(id).unwrap_or(0);
-        if id == LOOKUP && self.lookup() {
+        let id = HelperId::from_imm(id);
+        if id == Some(HelperId::MapLookupElem) && self.lookup() {
             return;
         }
         let kind = self.verified.program().kind;
-        self.call(helpers::printing(id).or_else(|| helper_fn(id, kind)));
+        self.call(id.and_then(|id| helpers::printing(id).or_else(|| helper_fn(id, kind))));
     }
 
     fn call(&mut self, function: Option<HelperFn>) {

@@ -4,8 +4,7 @@ use paceline::{
     Collection, CreateError, CreateErrorKind, LoadOptions, MissingMap, NoProgram, Object, SetupError,
 };
 
-use paceline::helper::has_helper;
-use paceline::kfunc::{Kfunc, would_take};
+use paceline::kfunc::{Kfunc, needs};
 
 use super::program::ProgramSurvey;
 
@@ -58,17 +57,17 @@ fn of_map(error: &SetupError) -> String {
 }
 
 /// The message for a feature that Paceline lacks.
-fn needs(what: &str, name: &str, take: &str) -> String {
-    format!("{what} {name}: it would take {take}")
+fn lacks(what: &str, name: &str, take: &str) -> String {
+    format!("{what} {name}: needs {take}")
 }
 
 fn of_program(program: &ProgramSurvey<'_>, collection: &Collection) -> Vec<Missing> {
     let name = &program.spec.name;
     let user = format!("program {name}");
-    let helpers = program.helpers.iter().filter(|helper| !has_helper(helper.id));
-    let helpers = helpers.map(|helper| needs("helper", helper.name, helper.would_take()));
+    let helpers = program.helpers.iter().filter_map(|helper| Some((helper.name, helper.needs()?)));
+    let helpers = helpers.map(|(name, take)| lacks("helper", name, take));
     let kfuncs = program.kfuncs.iter().filter(|kfunc| !kfunc.weak && Kfunc::from_name(&kfunc.name).is_none());
-    let kfuncs = kfuncs.map(|kfunc| needs("kernel function", &kfunc.name, would_take(&kfunc.name)));
+    let kfuncs = kfuncs.map(|kfunc| lacks("kernel function", &kfunc.name, needs(&kfunc.name)));
     let missing: Vec<_> =
         helpers.chain(kfuncs).map(|what| Missing { user: user.clone(), what, unsupported: true }).collect();
     if !missing.is_empty() {

@@ -95,7 +95,7 @@ impl World {
         let code = decode(&program.spec().insns).ok();
         let called = code.iter().flat_map(|code| code.iter()).find_map(|(_, insn)| {
             let name = match *insn {
-                Insn::Call(Callee::Helper(id)) => Helper::from_id(u32::try_from(id).ok()?)?.name,
+                Insn::Call(Callee::Helper(id)) => Helper::from_imm(id)?.name,
                 Insn::Call(Callee::Kfunc { btf_id, .. }) => program.spec().kfunc(btf_id)?.name,
                 _ => return None,
             };

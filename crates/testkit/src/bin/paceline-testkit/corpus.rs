@@ -244,7 +244,7 @@ fn depends_on_kernel(spec: &paceline::ProgramSpec) -> bool {
     use paceline::isa::{Callee, Insn};
     let asks =
         |name: &str| matches!(name, "bpf_fib_lookup" | "bpf_check_mtu") || name.starts_with("bpf_timer");
-    let helper = |id: &i32| paceline::helper::Helper::from_id(u32::try_from(*id).ok()?);
+    let helper = |id: &i32| paceline::helper::Helper::from_imm(*id);
     paceline::isa::decode(&spec.insns).is_ok_and(|code| {
         code.iter().any(|(_, insn)| {
             matches!(insn, Insn::Call(Callee::Helper(id)) if helper(id).is_some_and(|helper| asks(helper.name)))

@@ -11,6 +11,7 @@ mod vlan;
 use paceline_frame::Frame;
 use paceline_spec::Errno;
 use paceline_spec::context::SkBuff;
+use paceline_spec::helper::HelperId;
 
 pub(crate) use vlan::put_tag;
 
@@ -28,32 +29,32 @@ const IPV4_LEN: usize = 20;
 const IPV6_LEN: usize = 40;
 
 /// The function of a helper, by its number, where TC classifiers have one of their own.
-pub(super) fn helper_fn(id: u32) -> Option<HelperFn> {
+pub(super) const fn helper_fn(id: HelperId) -> Option<HelperFn> {
     Some(match id {
-        9 => bytes::store,
-        10 => checksum::replace_l3,
-        11 => checksum::replace_l4,
-        18 => vlan::push,
-        19 => vlan::pop,
-        23 => redirect::redirect,
-        24 => facts::get_route_realm,
-        31 => room::change_proto,
-        32 => facts::change_type,
-        34 => facts::get_hash_recalc,
-        38 => room::change_tail,
-        39 => bytes::pull,
-        40 => checksum::update,
-        41 => facts::set_hash_invalid,
-        43 => room::change_head,
-        48 => facts::set_hash,
-        50 => room::adjust,
-        68 => bytes::load_relative,
-        69 => redirect::fib_lookup,
-        97 => facts::set_congestion,
-        135 => checksum::level,
-        155 => redirect::redirect_peer,
-        163 => redirect::check_mtu,
-        192 => facts::set_time,
+        HelperId::SkbStoreBytes => bytes::store,
+        HelperId::L3CsumReplace => checksum::replace_l3,
+        HelperId::L4CsumReplace => checksum::replace_l4,
+        HelperId::SkbVlanPush => vlan::push,
+        HelperId::SkbVlanPop => vlan::pop,
+        HelperId::Redirect => redirect::redirect,
+        HelperId::GetRouteRealm => facts::get_route_realm,
+        HelperId::SkbChangeProto => room::change_proto,
+        HelperId::SkbChangeType => facts::change_type,
+        HelperId::GetHashRecalc => facts::get_hash_recalc,
+        HelperId::SkbChangeTail => room::change_tail,
+        HelperId::SkbPullData => bytes::pull,
+        HelperId::CsumUpdate => checksum::update,
+        HelperId::SetHashInvalid => facts::set_hash_invalid,
+        HelperId::SkbChangeHead => room::change_head,
+        HelperId::SetHash => facts::set_hash,
+        HelperId::SkbAdjustRoom => room::adjust,
+        HelperId::SkbLoadBytesRelative => bytes::load_relative,
+        HelperId::FibLookup => redirect::fib_lookup,
+        HelperId::SkbEcnSetCe => facts::set_congestion,
+        HelperId::CsumLevel => checksum::level,
+        HelperId::RedirectPeer => redirect::redirect_peer,
+        HelperId::CheckMtu => redirect::check_mtu,
+        HelperId::SkbSetTstamp => facts::set_time,
         _ => return None,
     })
 }
