@@ -69,7 +69,7 @@ pub enum CallMapError {
 /// a wildcard.
 ///
 /// ```
-/// use paceline_chain::{CallMap, Calls, Next};
+/// use paceline_chain::{CallMap, Calls, Next, Node};
 /// use paceline_frame::Verdict;
 ///
 /// let mut map = CallMap::default();
