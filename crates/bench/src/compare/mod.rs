@@ -15,6 +15,9 @@ use crate::report::{Figure, Row, Unit};
 /// can be compared.
 const RESOLUTION: f64 = 0.1;
 
+/// Mark of a row that is slower.
+const SLOWER: &str = "SLOWER";
+
 /// Our figure of one row; amounts have equal ones.
 #[derive(Clone, Debug, PartialEq)]
 struct Ours {
@@ -105,10 +108,9 @@ impl Comparison {
         comparison
     }
 
-    /// Rows whose best rounds are slower by more than this percentage.
+    /// Number of rows that are slower by more than this percentage.
     fn slower(&self, percent: f64) -> usize {
-        let most = 1.0 + percent / 100.0;
-        self.changes.iter().filter(|change| change.by_best > most).count()
+        self.changes.iter().filter(|change| change.word(percent) == SLOWER).count()
     }
 
     /// Prints the comparison. Returns whether there are rows to compare and none is slower by more than a percentage.
@@ -141,13 +143,16 @@ impl Comparison {
 }
 
 impl Change {
+    /// A row is slower if best rounds and medians both are: one lucky round moves the best, a slow spell of the machine the
+    /// medians.
     fn word(&self, percent: f64) -> &'static str {
         let (most, least) = (1.0 + percent / 100.0, 1.0 - percent / 100.0);
-        match (self.by_best, self.by_median) {
-            (best, _) if best > most => "SLOWER",
-            (_, median) if median > most => "medians only",
-            (best, _) if best < least => "faster",
-            _ => "",
+        match (self.by_best > most, self.by_median > most) {
+            (true, true) => SLOWER,
+            (true, false) => "best rounds only",
+            (false, true) => "medians only",
+            (false, false) if self.by_best < least && self.by_median < least => "faster",
+            (false, false) => "",
         }
     }
 }
@@ -169,14 +174,24 @@ mod tests {
 
     #[test]
     fn rows_slower_than_the_threshold_are_told() {
-        let before = [line("same", 12.0, 10.0), line("slow", 12.0, 10.0), line("noisy", 12.0, 10.0)];
-        let after = [line("noisy", 15.0, 10.1), line("same", 12.0, 10.2), line("slow", 12.0, 10.3)];
-        let comparison = compared(&before, &after);
+        let rows = |rows: [(&str, f64, f64); 5]| rows.map(|(row, median, min)| line(row, median, min));
+        let before = ["same", "slow", "noisy", "lucky", "fast"].map(|row| (row, 12.0, 10.0));
+        let after = [
+            ("noisy", 15.0, 10.1),
+            ("same", 12.2, 10.2),
+            ("slow", 12.4, 10.3),
+            ("lucky", 12.0, 11.0),
+            ("fast", 11.0, 9.0),
+        ];
+        let comparison = compared(&rows(before), &rows(after));
         assert_eq!((comparison.slower(2.0), comparison.slower(3.5), comparison.slower(1.5)), (1, 0, 2));
-        let words: Vec<_> = comparison.changes.iter().map(|c| (&*c.before.name, c.word(2.0))).collect();
-        assert_eq!(words, [("maps: slow", "SLOWER"), ("maps: same", ""), ("maps: noisy", "medians only")]);
+        let words: Vec<_> = comparison.changes.iter().map(|c| (&c.before.name[6..], c.word(2.0))).collect();
+        let slowest_first =
+            [("lucky", "best rounds only"), ("slow", "SLOWER"), ("same", ""), ("noisy", "medians only")];
+        assert_eq!(words[..4], slowest_first);
+        assert_eq!(words[4], ("fast", "faster"));
         assert!(!comparison.print(2.0) && comparison.print(3.5));
-        assert!(comparison.text(2.0).ends_with("1 of 3 rows are slower by more than 2%"));
+        assert!(comparison.text(2.0).ends_with("1 of 5 rows are slower by more than 2%"));
         assert!(!compared(&[], &[]).print(2.0), "nothing was compared");
     }
 
