@@ -9,7 +9,7 @@
 use crate::availability::IMPLEMENTATION;
 use crate::{ObjectKind, ProgramKind};
 
-/// What a kernel function takes in one of `r1` to `r5`.
+/// Type of a kernel function's argument, in one of `r1` to `r5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KfuncArg {
     /// A number; other than helpers, kernel functions take no pointer for one.
@@ -41,7 +41,7 @@ pub enum KfuncArg {
     Released(ObjectKind),
 }
 
-/// What a kernel function returns in `r0`.
+/// Type of a kernel function's result, in `r0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KfuncReturn {
     /// Nothing: `r0` is not set afterwards.
@@ -61,7 +61,7 @@ pub enum KfuncReturn {
     ObjectOrNull(ObjectKind),
 }
 
-/// What a kernel function does with the iterator in its first argument.
+/// Effect of a kernel function on the iterator in its first argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IteratorStep {
     /// Makes it, where none is; it must be destroyed (`KF_ITER_NEW`).
@@ -87,7 +87,7 @@ pub struct Kfunc {
     pub args: &'static [KfuncArg],
     /// Result.
     pub returns: KfuncReturn,
-    /// What it does with an iterator, if it is a function of one.
+    /// Effect on an iterator, for functions of iterators.
     pub iterator: Option<IteratorStep>,
     /// The types of programs that may call it.
     pub callers: Callers,
@@ -247,7 +247,7 @@ impl Kfunc {
         KFUNCS
     }
 
-    /// Those that only what a classic filter was converted to calls
+    /// Kernel functions that only converted classic filters call
     /// ([`KfuncRef::converted`](crate::KfuncRef::converted)).
     #[must_use]
     pub fn converted() -> &'static [Self] {

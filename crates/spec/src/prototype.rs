@@ -2,12 +2,12 @@
 
 use crate::ObjectKind;
 
-/// What a helper takes in one of `r1` to `r5`.
+/// Type of a helper's argument, in one of `r1` to `r5` (`enum bpf_arg_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arg {
     /// Any number; pointers as well, whose value is then taken as a number.
     Scalar,
-    /// Whatever is there, even in a register that was never set.
+    /// Not checked: any value, also an uninitialized register.
     Unchecked,
     /// The program's context.
     Context,
@@ -65,8 +65,8 @@ pub enum Arg {
     Socket,
     /// The same, as it was returned. The program no longer has it afterwards.
     ReleasedSocket,
-    /// A function of the program, which the helper calls ([`Helper::callback`]), or which is called later
-    /// ([`Helper::calls_later`]).
+    /// A function of the program, which the helper calls ([`Helper::callback`](crate::helper::Helper::callback)), or which is called later
+    /// ([`Helper::calls_later`](crate::helper::Helper::calls_later)).
     Function,
     /// Pointer to the stack, or null: what the function in the argument before is given.
     StackOrNull,
@@ -81,7 +81,7 @@ pub enum Callback {
     Elements,
 }
 
-/// What a helper returns in `r0`.
+/// Type of a helper's result, in `r0` (`enum bpf_return_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Return {
     /// A number.
