@@ -221,6 +221,26 @@ static CONVERTED: &[Kfunc] = &[
     function("bpf_skb_get_nlattr_nest", ATTRIBUTE, KfuncReturn::Number),
 ];
 
+/// A search that can run at compile time.
+const fn find(kfuncs: &'static [Kfunc], name: &str) -> Option<&'static Kfunc> {
+    let mut index = 0;
+    while index < kfuncs.len() {
+        if is_same(kfuncs[index].name.as_bytes(), name.as_bytes()) {
+            return Some(&kfuncs[index]);
+        }
+        index += 1;
+    }
+    None
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
+}
+
 const ATTRIBUTE: &[KfuncArg] = &[KfuncArg::Context, KfuncArg::Number, KfuncArg::Number];
 
 impl Kfunc {
@@ -228,6 +248,13 @@ impl Kfunc {
     #[must_use]
     pub fn from_name(name: &str) -> Option<&'static Self> {
         KFUNCS.iter().find(|kfunc| kfunc.name == name)
+    }
+
+    /// The kernel function of a name, also if only converted classic filters call it.
+    #[must_use]
+    pub const fn from_any_name(name: &str) -> Option<&'static Self> {
+        let found = find(KFUNCS, name);
+        if found.is_some() { found } else { find(CONVERTED, name) }
     }
 
     /// Whether programs of a type may call it.

@@ -1,6 +1,6 @@
 //! `bpf_csum_diff` (`net/core/filter.c`).
 
-use super::args;
+use super::mem::ReadMem;
 use crate::host::Host;
 
 /// One's complement sum of the bytes as 32-bit words in native order, on top of `seed` (`csum_partial`).
@@ -38,17 +38,6 @@ fn diff(from: &[u8], to: &[u8], seed: u32) -> u32 {
 }
 
 /// `s64 bpf_csum_diff(from, from_size, to, to_size, seed)`
-pub(super) unsafe extern "C" fn csum_diff(
-    from: u64,
-    from_size: u64,
-    to: u64,
-    to_size: u64,
-    seed: u64,
-    _: &mut Host,
-) -> u64 {
-    let (from_size, to_size) = (from_size as u32, to_size as u32);
-    // SAFETY: the arguments fit the prototype.
-    let (from, to) =
-        unsafe { (args::bytes_or_null(from, from_size as usize), args::bytes_or_null(to, to_size as usize)) };
-    u64::from(diff(&from, &to, seed as u32))
+pub(super) fn csum_diff(_: &mut Host, from: ReadMem<'_>, to: ReadMem<'_>, seed: u32) -> u64 {
+    u64::from(diff(&from.read(), &to.read(), seed))
 }

@@ -1,7 +1,9 @@
 //! What classic filters ask the kernel for by ancillary words (`net/core/filter.c`): functions that only the converter's
 //! programs call, with the context, the accumulator and the index register.
 
-use super::{args, dissector};
+use paceline_frame::Frame;
+
+use super::dissector;
 use crate::host::Host;
 
 /// Length and type, two bytes each in the machine's order (`struct nlattr`).
@@ -13,38 +15,19 @@ const ALIGN: usize = 4;
 /// The bits of a type that are no flags (`NLA_TYPE_MASK`).
 const TYPE: u16 = 0x3fff;
 
-/// `#poff`: where the payload starts, 0 if that cannot be told.
-pub(super) unsafe extern "C" fn payload_offset(
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype, so a packet is there.
-    u64::from(dissector::payload_offset(unsafe { args::packet(host) }.packet()))
+/// `#poff`: offset of the payload, 0 if it is unknown.
+pub(super) fn payload_offset(_: &mut Host, frame: &mut Frame) -> u64 {
+    u64::from(dissector::payload_offset(frame.packet()))
 }
 
-/// `#nla`: where from the accumulator on the first netlink attribute is whose type is in the index register; 0 for none.
-pub(super) unsafe extern "C" fn attribute(_: u64, a: u64, x: u64, _: u64, _: u64, host: &mut Host) -> u64 {
-    // SAFETY: as in `payload_offset`.
-    let packet = unsafe { args::packet(host) }.packet();
-    found(find(packet, a as u32, x as u32))
+/// `#nla`: offset of the first netlink attribute of the type `x`, from offset `a` on; 0 if none exists.
+pub(super) fn attribute(_: &mut Host, frame: &mut Frame, a: u32, x: u32) -> u64 {
+    found(find(frame.packet(), a, x))
 }
 
-/// `#nlan`: the same among the attributes in the one that the accumulator leads to.
-pub(super) unsafe extern "C" fn nested_attribute(
-    _: u64,
-    a: u64,
-    x: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: as in `payload_offset`.
-    let packet = unsafe { args::packet(host) }.packet();
-    found(find_nested(packet, a as u32, x as u32))
+/// `#nlan`: the same among the attributes that are nested in the one at offset `a`.
+pub(super) fn nested_attribute(_: &mut Host, frame: &mut Frame, a: u32, x: u32) -> u64 {
+    found(find_nested(frame.packet(), a, x))
 }
 
 fn found(place: Option<usize>) -> u64 {

@@ -1,14 +1,15 @@
 //! Dynptrs (`bpf_dynptr_from_xdp` in `net/core/filter.c`, the others in `kernel/bpf/helpers.c`). They lie on the program's stack: the
 //! address of the frame or of the memory, or 0 for a null one; then size with what it is to, and offset.
 
-use std::ptr::NonNull;
-
 use paceline_frame::Frame;
 use paceline_isa::Size;
-use paceline_maps::RingBuffer;
+use paceline_maps::Map;
 use paceline_spec::Errno;
 
-use super::args;
+use super::argument::{Argument, Buffer, KnownSize, Record, Registers};
+use super::class::Class;
+use super::function::{Int, Pointer};
+use super::mem::{Mem, ReadMem, ReadWriteMem, WriteMem};
 use crate::host::Host;
 use crate::memory;
 use crate::region::Access;
@@ -21,7 +22,7 @@ const MEMORY: u32 = 1 << 28;
 
 /// A dynptr, read from the stack.
 #[derive(Clone, Copy)]
-struct Dynptr {
+pub(super) struct Dynptr {
     /// Address of the frame, or of the memory.
     data: u64,
     is_memory: bool,
@@ -52,12 +53,12 @@ impl Dynptr {
         }
     }
 
-    /// The dynptr's packet: that of the run, for the program might hold a dynptr that it made up where nobody verified it.
+    /// The dynptr's packet: that of the run, since an unverified program may forge a dynptr.
     fn frame(self, host: &Host) -> Option<*mut Frame> {
         (!self.is_memory && self.data != 0 && self.data == host.frame as u64).then_some(host.frame)
     }
 
-    /// The address of memory of it; `None` where that is not the program's, which only one that nobody verified comes to.
+    /// The address of its memory at an offset; `None` where that is not the program's, which only an unverified program reaches.
     fn address(self, offset: u32, len: u32, host: &Host) -> Option<u64> {
         let address = self.data.checked_add(u64::from(self.offset))?.checked_add(u64::from(offset))?;
         let is_own = |access| host.regions.as_ref().is_none_or(|r| r.allows(address, len.into(), access));
@@ -70,13 +71,48 @@ impl Dynptr {
     }
 }
 
-/// Where bytes of a dynptr are.
-enum Bytes<'f> {
-    Packet(&'f mut [u8]),
-    Memory(u64),
+/// Pointer to the 16 bytes of a dynptr.
+#[derive(Clone, Copy)]
+pub(super) struct Slot<'a>(&'a u64);
+
+// SAFETY: 16 bytes can be read and written during the call.
+unsafe impl<'a> Argument<'a> for Slot<'a> {
+    const REGISTERS: &'static [&'static [Class]] = &[&[Class::DYNPTR_SLOT]];
+
+    unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
+        Self(&registers[index])
+    }
 }
 
-/// The bytes at an offset of a dynptr, or what reading or writing them fails with.
+impl Slot<'_> {
+    fn load(self) -> Dynptr {
+        // SAFETY: the slot can be read.
+        unsafe { Dynptr::load(*self.0) }
+    }
+
+    fn store(self, dynptr: Dynptr) {
+        // SAFETY: the slot can be written.
+        unsafe { dynptr.store(*self.0) };
+    }
+}
+
+// SAFETY: 16 bytes can be read during the call.
+unsafe impl Argument<'_> for Dynptr {
+    const REGISTERS: &'static [&'static [Class]] = &[&[Class::DYNPTR, Class::DYNPTR_SLOT]];
+
+    unsafe fn from_registers(registers: &Registers, index: usize) -> Self {
+        // SAFETY: the register holds the address of a dynptr.
+        unsafe { Self::load(registers[index]) }
+    }
+}
+
+/// Bytes of a dynptr.
+enum Bytes<'f> {
+    Packet(&'f mut [u8]),
+    Memory(Mem<'f>),
+}
+
+/// The bytes at an offset of a dynptr, or the error of reading or writing them.
 fn span<'f>(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Result<Bytes<'f>, Errno> {
     if dynptr.data == 0 {
         return Err(Errno::EINVAL);
@@ -89,110 +125,95 @@ fn span<'f>(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Result<Bytes<
         return Err(Errno::E2BIG);
     }
     let Some(frame) = frame else {
-        return dynptr.address(offset, len, host).map(Bytes::Memory).ok_or(Errno::EINVAL);
+        let address = dynptr.address(offset, len, host).ok_or(Errno::EINVAL)?;
+        // SAFETY: the dynptr is to this memory, which can be read and written.
+        return Ok(Bytes::Memory(unsafe { Mem::new(address, len as usize) }));
     };
     let start = dynptr.offset as usize + offset as usize;
     if start > 0xffff {
         return Err(Errno::EFAULT);
     }
-    // SAFETY: the frame is that of the run, and nobody else uses its bytes meanwhile.
+    // SAFETY: the frame is that of the run, and no other reference to its bytes is in use.
     let packet = unsafe { &mut *frame }.packet_mut();
     packet.get_mut(start..start + len as usize).map(Bytes::Packet).ok_or(Errno::EINVAL)
 }
 
-/// The same bytes, copied.
+/// A copy of the same bytes.
 fn read_bytes(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Result<Vec<u8>, Errno> {
     Ok(match span(dynptr, offset, len, host)? {
         Bytes::Packet(bytes) => bytes.to_vec(),
-        // SAFETY: the memory is the dynptr's.
-        Bytes::Memory(at) => unsafe { args::bytes(at, len as usize) },
+        Bytes::Memory(memory) => memory.read(),
     })
 }
 
 fn write_bytes(dynptr: Dynptr, offset: u32, bytes: &[u8], host: &Host) -> Result<(), Errno> {
     match span(dynptr, offset, bytes.len() as u32, host)? {
         Bytes::Packet(span) => span.copy_from_slice(bytes),
-        // SAFETY: the memory is the dynptr's.
-        Bytes::Memory(at) => unsafe { memory::copy_to(at, bytes) },
+        Bytes::Memory(memory) => memory.write(bytes),
     }
     Ok(())
 }
 
 /// `long bpf_dynptr_read(dst, len, src, offset, flags)`
-pub(super) unsafe extern "C" fn read(
-    to: u64,
-    len: u64,
-    from: u64,
-    offset: u64,
-    flags: u64,
+pub(super) fn read(
     host: &mut Host,
-) -> u64 {
+    to: WriteMem<'_>,
+    from: Dynptr,
+    offset: u32,
+    flags: u64,
+) -> Result<(), Errno> {
     if flags != 0 {
-        return Errno::EINVAL.to_return();
+        return Err(Errno::EINVAL);
     }
-    // SAFETY: the arguments fit the prototype, which says that `len` bytes at `to` are written.
-    match span(unsafe { Dynptr::load(from) }, offset as u32, len as u32, host) {
-        // SAFETY: the same.
-        Ok(Bytes::Packet(bytes)) => unsafe { memory::copy_to(to, bytes) },
-        // SAFETY: the same, and the memory is the dynptr's.
-        Ok(Bytes::Memory(at)) => unsafe { memory::copy_to(to, &args::bytes(at, len as u32 as usize)) },
-        Err(errno) => return errno.to_return(),
+    match span(from, offset, to.len() as u32, host)? {
+        Bytes::Packet(bytes) => to.write(bytes),
+        Bytes::Memory(memory) => to.write(&memory.read()),
     }
-    0
+    Ok(())
 }
 
 /// `long bpf_dynptr_write(dst, offset, src, len, flags)`
-pub(super) unsafe extern "C" fn write(
-    to: u64,
-    offset: u64,
-    from: u64,
-    len: u64,
-    flags: u64,
+pub(super) fn write(
     host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let (bytes, to) = unsafe { (args::bytes(from, len as u32 as usize), Dynptr::load(to)) };
-    let written = match flags {
-        0 => write_bytes(to, offset as u32, &bytes, host),
+    to: Dynptr,
+    offset: u32,
+    from: ReadMem<'_>,
+    flags: u64,
+) -> Result<(), Errno> {
+    let bytes = from.read();
+    match flags {
+        0 => write_bytes(to, offset, &bytes, host),
         // Other than in reads the bounds come first.
-        _ => span(to, offset as u32, len as u32, host).and(Err(Errno::EINVAL)),
-    };
-    written.map_or_else(Errno::to_return, |()| 0)
+        _ => span(to, offset, from.len() as u32, host).and(Err(Errno::EINVAL)),
+    }
 }
 
 /// `long bpf_dynptr_from_mem(data, size, flags, ptr)`: to memory of a map value.
-pub(super) unsafe extern "C" fn from_mem(
-    data: u64,
-    size: u64,
-    flags: u64,
-    ptr: u64,
-    _: u64,
+pub(super) fn from_mem(
     _: &mut Host,
-) -> u64 {
-    let size = size as u32;
-    let problem = match (size > SIZE, flags) {
-        (true, _) => Some(Errno::E2BIG),
-        (_, 0) => None,
-        _ => Some(Errno::EINVAL),
+    data: ReadWriteMem<'_>,
+    flags: u64,
+    slot: Slot<'_>,
+) -> Result<(), Errno> {
+    let size = data.len() as u32;
+    let valid = match (size > SIZE, flags) {
+        (true, _) => Err(Errno::E2BIG),
+        (_, 0) => Ok(()),
+        _ => Err(Errno::EINVAL),
     };
-    let dynptr = if problem.is_some() { NULL } else { Dynptr { data, is_memory: true, size, offset: 0 } };
-    // SAFETY: the arguments fit the prototype.
-    unsafe { dynptr.store(ptr) };
-    problem.map_or(0, Errno::to_return)
+    slot.store(valid.map_or(NULL, |()| Dynptr { data: data.address(), is_memory: true, size, offset: 0 }));
+    valid
 }
 
 /// `long bpf_ringbuf_reserve_dynptr(ringbuf, size, flags, ptr)`
-pub(super) unsafe extern "C" fn reserve(
-    ringbuf: u64,
-    size: u64,
-    flags: u64,
-    ptr: u64,
-    _: u64,
+pub(super) fn reserve(
     host: &mut Host,
-) -> u64 {
-    let size = size as u32;
-    // SAFETY: the arguments fit the prototype.
-    let ring = unsafe { args::map(ringbuf) }.for_programs().ring_buffer();
+    map: &Map,
+    size: u32,
+    flags: u64,
+    slot: Slot<'_>,
+) -> Result<(), Errno> {
+    let ring = map.for_programs().ring_buffer();
     let record = match (flags, size > SIZE) {
         (0, false) => {
             let record = ring.and_then(|ring| ring.reserve_from(size.into(), 0, || Some(host.origin())));
@@ -201,37 +222,39 @@ pub(super) unsafe extern "C" fn reserve(
         (0, true) => Err(Errno::E2BIG),
         _ => Err(Errno::EINVAL),
     };
-    let dynptr = record.map_or(NULL, |data| Dynptr { data, is_memory: true, size, offset: 0 });
-    // SAFETY: the same.
-    unsafe { dynptr.store(ptr) };
-    record.map_or_else(Errno::to_return, |_| 0)
+    slot.store(record.map_or(NULL, |data| Dynptr { data, is_memory: true, size, offset: 0 }));
+    record.map(drop)
 }
 
 /// `void bpf_ringbuf_submit_dynptr(ptr, flags)`
-pub(super) unsafe extern "C" fn submit(ptr: u64, flags: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    unsafe { commit(ptr, false, flags) }
+pub(super) fn submit(_: &mut Host, slot: ReleasedSlot<'_>, flags: u64) {
+    slot.commit(false, flags);
 }
 
 /// `void bpf_ringbuf_discard_dynptr(ptr, flags)`
-pub(super) unsafe extern "C" fn discard(ptr: u64, flags: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    unsafe { commit(ptr, true, flags) }
+pub(super) fn discard(_: &mut Host, slot: ReleasedSlot<'_>, flags: u64) {
+    slot.commit(true, flags);
 }
 
-/// Gives the record of a dynptr back, if it is to one.
-///
-/// # Safety
-/// The address must be that of a dynptr to a record that the program has, or of a null one.
-unsafe fn commit(ptr: u64, discard: bool, flags: u64) -> u64 {
-    // SAFETY: the caller vouches for it, and the program's maps live as long as it runs.
-    unsafe {
-        if let Some(record) = NonNull::new(Dynptr::load(ptr).data as *mut u8) {
-            RingBuffer::commit(record, discard, flags);
-        }
-        NULL.store(ptr);
+/// Pointer to a dynptr to a record that the program has, or to a null one. The program has neither afterwards.
+pub(super) struct ReleasedSlot<'a>(Slot<'a>);
+
+// SAFETY: as of [`Slot`].
+unsafe impl<'a> Argument<'a> for ReleasedSlot<'a> {
+    const REGISTERS: &'static [&'static [Class]] = &[&[Class::RELEASED_DYNPTR]];
+
+    unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
+        Self(Slot(&registers[index]))
     }
-    0
+}
+
+impl ReleasedSlot<'_> {
+    /// Gives the record back, if there is one.
+    fn commit(self, discard: bool, flags: u64) {
+        // SAFETY: the program has the record, and no dynptr to it from here on.
+        unsafe { Record::at(self.0.load().data) }.commit(discard, flags);
+        self.0.store(NULL);
+    }
 }
 
 /// The address of the record that a dynptr is to; 0 for a null one.
@@ -244,132 +267,85 @@ pub(crate) unsafe fn record_of(ptr: u64) -> u64 {
 }
 
 /// `void *bpf_dynptr_data(ptr, offset, len)`: null for the packet.
-pub(super) unsafe extern "C" fn data(
-    ptr: u64,
-    offset: u64,
-    len: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let dynptr = unsafe { Dynptr::load(ptr) };
-    memory_at(dynptr, offset as u32, len as u32, host).unwrap_or(0)
+pub(super) fn data(host: &mut Host, dynptr: Dynptr, offset: u32, len: u64) -> Pointer {
+    memory_at(dynptr, offset, len as u32, host)
 }
 
-/// Bytes of a dynptr that is to memory.
-fn memory_at(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Option<u64> {
-    let is_there = dynptr.is_memory && dynptr.data != 0 && dynptr.has(offset, len);
-    if is_there { dynptr.address(offset, len, host) } else { None }
-}
-
-/// An `int` in `r0`.
-fn int(errno: Errno) -> u64 {
-    u64::from(errno.to_return() as u32)
+/// The address of memory of a dynptr, or null for the packet's.
+fn memory_at(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Pointer {
+    let has = dynptr.is_memory && dynptr.data != 0 && dynptr.has(offset, len);
+    Pointer(if has { dynptr.address(offset, len, host).unwrap_or(0) } else { 0 })
 }
 
 /// `int bpf_dynptr_from_xdp(ctx, flags, ptr)`
-pub(super) unsafe extern "C" fn from_xdp(
-    ctx: u64,
-    flags: u64,
-    ptr: u64,
-    _: u64,
-    _: u64,
-    _: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    unsafe {
-        if flags != 0 {
-            NULL.store(ptr);
-            return int(Errno::EINVAL);
-        }
-        let size = (*(ctx as *const Frame)).len() as u32;
-        Dynptr { data: ctx, is_memory: false, size, offset: 0 }.store(ptr);
-    }
-    0
+pub(super) fn from_xdp(_: &mut Host, frame: &mut Frame, flags: u64, slot: Slot<'_>) -> Int {
+    let size = frame.len() as u32;
+    let (dynptr, result) = match flags {
+        0 => (
+            Dynptr { data: std::ptr::from_mut(frame).addr() as u64, is_memory: false, size, offset: 0 },
+            Ok(()),
+        ),
+        _ => (NULL, Err(Errno::EINVAL)),
+    };
+    slot.store(dynptr);
+    Int::of(result)
 }
 
-/// `void *bpf_dynptr_slice(ptr, offset, buffer, size)`: the packet's own bytes.
-pub(super) unsafe extern "C" fn slice(
-    ptr: u64,
-    offset: u64,
-    buffer: u64,
-    size: u64,
-    _: u64,
+/// `void *bpf_dynptr_slice(ptr, offset, buffer, size)` and `bpf_dynptr_slice_rdwr`: the packet's own bytes, which can be written.
+pub(super) fn slice(
     host: &mut Host,
-) -> u64 {
-    let (offset, size) = (offset as u32, size as u32);
-    // SAFETY: the arguments fit the prototype.
-    let dynptr = unsafe { Dynptr::load(ptr) };
+    dynptr: Dynptr,
+    offset: u32,
+    buffer: Buffer,
+    size: KnownSize,
+) -> Pointer {
+    let size = size.0 as u32;
     if dynptr.is_memory {
-        return memory_at(dynptr, offset, size, host).unwrap_or(0);
+        return memory_at(dynptr, offset, size, host);
     }
-    let Some(frame) = dynptr.frame(host).filter(|_| dynptr.has(offset, size)) else { return 0 };
+    let Some(frame) = dynptr.frame(host).filter(|_| dynptr.has(offset, size)) else { return Pointer::NULL };
     // SAFETY: the frame is that of the run.
     let packet = unsafe { &*frame }.packet();
     let start = dynptr.offset as usize + offset as usize;
-    match packet.get(start..start + size as usize) {
+    Pointer(match packet.get(start..start + size as usize) {
         Some(bytes) if start <= 0xffff => bytes.as_ptr().expose_provenance() as u64,
-        // The packet was cut meanwhile: the kernel gives the buffer, with nothing in it.
-        _ => buffer,
-    }
-}
-
-/// `void *bpf_dynptr_slice_rdwr(ptr, offset, buffer, size)`
-pub(super) unsafe extern "C" fn slice_rdwr(
-    ptr: u64,
-    offset: u64,
-    buffer: u64,
-    size: u64,
-    unused: u64,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the prototype is the same, and packets may be written.
-    unsafe { slice(ptr, offset, buffer, size, unused, host) }
+        // The packet was cut meanwhile: the kernel returns the buffer and leaves it as it is.
+        _ => buffer.0,
+    })
 }
 
 /// `__u32 bpf_dynptr_size(ptr)`
-pub(super) unsafe extern "C" fn size(ptr: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let dynptr = unsafe { Dynptr::load(ptr) };
-    if dynptr.data == 0 { int(Errno::EINVAL) } else { u64::from(dynptr.size) }
+pub(super) fn size(_: &mut Host, dynptr: Dynptr) -> Int {
+    Int(if dynptr.data == 0 { Err(Errno::EINVAL) } else { Ok(dynptr.size) })
 }
 
 /// `bool bpf_dynptr_is_null(ptr)`
-pub(super) unsafe extern "C" fn is_null(ptr: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    u64::from(unsafe { Dynptr::load(ptr) }.data == 0)
+pub(super) fn is_null(_: &mut Host, dynptr: Dynptr) -> u64 {
+    u64::from(dynptr.data == 0)
 }
 
 /// `bool bpf_dynptr_is_rdonly(ptr)`: packets can be written.
-pub(super) unsafe extern "C" fn is_rdonly(_: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
+pub(super) fn is_rdonly(_: &mut Host, _: Dynptr) -> u64 {
     0
 }
 
 /// `int bpf_dynptr_adjust(ptr, start, end)`
-pub(super) unsafe extern "C" fn adjust(ptr: u64, start: u64, end: u64, _: u64, _: u64, _: &mut Host) -> u64 {
-    let (start, end) = (start as u32, end as u32);
-    // SAFETY: the arguments fit the prototype.
-    let dynptr = unsafe { Dynptr::load(ptr) };
+pub(super) fn adjust(_: &mut Host, slot: Slot<'_>, start: u32, end: u32) -> Int {
+    let dynptr = slot.load();
     if dynptr.data == 0 || start > end {
-        return int(Errno::EINVAL);
+        return Int(Err(Errno::EINVAL));
     }
     if end > dynptr.size {
-        return int(Errno::ERANGE);
+        return Int(Err(Errno::ERANGE));
     }
-    let adjusted = Dynptr { size: end - start, offset: dynptr.offset.wrapping_add(start), ..dynptr };
-    // SAFETY: as above.
-    unsafe { adjusted.store(ptr) };
-    0
+    slot.store(Dynptr { size: end - start, offset: dynptr.offset.wrapping_add(start), ..dynptr });
+    Int(Ok(0))
 }
 
 /// `int bpf_dynptr_clone(ptr, clone)`
-pub(super) unsafe extern "C" fn clone(ptr: u64, clone: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let dynptr = unsafe { Dynptr::load(ptr) };
-    // SAFETY: the same.
-    unsafe { dynptr.store(clone) };
-    if dynptr.data == 0 { int(Errno::EINVAL) } else { 0 }
+pub(super) fn clone(_: &mut Host, dynptr: Dynptr, clone: Slot<'_>) -> Int {
+    clone.store(dynptr);
+    Int(if dynptr.data == 0 { Err(Errno::EINVAL) } else { Ok(0) })
 }
 
 /// Bytes that the kernel copies at a time where a dynptr is not in one piece, as no packet is that was cut since.
@@ -380,23 +356,16 @@ fn chunks(len: u32) -> impl Iterator<Item = (u32, u32)> {
     (0..len).step_by(CHUNK).map(move |start| (start, (len - start).min(CHUNK as u32)))
 }
 
-/// An `int` in `r0`: 0, or what went wrong.
-fn outcome(result: Result<(), Errno>) -> u64 {
-    result.map_or_else(int, |()| 0)
-}
-
 /// `int bpf_dynptr_copy(dst, dst_offset, src, src_offset, size)`
-pub(super) unsafe extern "C" fn copy(
-    to: u64,
-    to_offset: u64,
-    from: u64,
-    from_offset: u64,
-    size: u64,
+pub(super) fn copy(
     host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let [to, from] = unsafe { [Dynptr::load(to), Dynptr::load(from)] };
-    outcome(copied((to, to_offset as u32), (from, from_offset as u32), size as u32, host))
+    to: Dynptr,
+    to_offset: u32,
+    from: Dynptr,
+    from_offset: u32,
+    size: u32,
+) -> Int {
+    Int::of(copied((to, to_offset), (from, from_offset), size, host))
 }
 
 fn copied(
@@ -421,17 +390,8 @@ fn copied(
 }
 
 /// `int bpf_dynptr_memset(ptr, offset, size, byte)`
-pub(super) unsafe extern "C" fn memset(
-    ptr: u64,
-    offset: u64,
-    size: u64,
-    byte: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let dynptr = unsafe { Dynptr::load(ptr) };
-    outcome(filled(dynptr, offset as u32, size as u32, byte as u8, host))
+pub(super) fn memset(host: &mut Host, dynptr: Dynptr, offset: u32, size: u32, byte: u8) -> Int {
+    Int::of(filled(dynptr, offset, size, byte, host))
 }
 
 fn filled(dynptr: Dynptr, offset: u32, size: u32, byte: u8, host: &Host) -> Result<(), Errno> {

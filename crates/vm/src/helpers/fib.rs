@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use paceline_isa::Size;
+use paceline_frame::Frame;
 use paceline_network::{Flow, Found, Network, NoRoute, Tables, tables};
 use paceline_spec::Errno;
 
-use super::args;
+use super::argument::Context;
+use super::mem::{ReadWriteMem, ReadWriteU32};
 use crate::host::Host;
-use crate::memory;
 
 const DIRECT: u32 = 1;
 const OUTPUT: u32 = 1 << 1;
@@ -209,57 +209,53 @@ fn is_strict(address: IpAddr) -> bool {
 }
 
 /// `long bpf_fib_lookup(ctx, params, plen, flags)`
-pub(super) unsafe extern "C" fn fib_lookup(
-    _: u64,
-    params: u64,
-    len: u64,
-    flags: u64,
-    _: u64,
+pub(super) fn fib_lookup(
     host: &mut Host,
-) -> u64 {
-    let flags = flags as u32;
-    // The length is an `int`.
-    if (len as i32) < Params::SIZE as i32 || flags & !(DIRECT | OUTPUT | SKIP_NEIGH | TBID | SRC | MARK) != 0
-    {
-        return Errno::EINVAL.to_return();
-    }
-    let mut copy = Params([0; Params::SIZE]);
-    // SAFETY: the arguments fit the prototype, and there are as many bytes as that.
-    unsafe { memory::copy_from(&mut copy.0, params) };
+    _: Context,
+    params: ReadWriteMem<'_>,
+    flags: u32,
+) -> Result<u64, Errno> {
+    look_up(host, params, flags)
+}
+
+/// The look-up of every program type.
+pub(super) fn look_up(host: &Host, params: ReadWriteMem<'_>, flags: u32) -> Result<u64, Errno> {
+    // The length is an `int`, of which greater numbers are negative.
+    let is_valid =
+        params.len() <= i32::MAX as usize && flags & !(DIRECT | OUTPUT | SKIP_NEIGH | TBID | SRC | MARK) == 0;
+    let bytes = params.read_at(0).filter(|_| is_valid).ok_or(Errno::EINVAL)?;
+    let mut copy = Params(bytes);
     if ![AF_INET, AF_INET6].contains(&copy.0[Params::FAMILY]) {
-        return Errno::EAFNOSUPPORT.to_return();
+        return Err(Errno::EAFNOSUPPORT);
     }
     let outcome = copy.look_up(host.network(), flags);
-    // SAFETY: as above.
-    unsafe { memory::copy_to(params, &copy.0) };
-    outcome.map_or_else(Errno::to_return, |outcome| outcome as u64)
+    params.write_at(0, &copy.0);
+    outcome.map(|outcome| outcome as u64)
 }
 
 /// `long bpf_check_mtu(ctx, ifindex, mtu_len, len_diff, flags)`
-pub(super) unsafe extern "C" fn check_mtu(
-    ctx: u64,
-    ifindex: u64,
-    mtu_len: u64,
-    len_diff: u64,
-    flags: u64,
+pub(super) fn check_mtu(
     host: &mut Host,
-) -> u64 {
+    frame: &mut Frame,
+    ifindex: u32,
+    mtu_len: ReadWriteU32<'_>,
+    len_diff: i32,
+    flags: u64,
+) -> Result<u64, Errno> {
     const SUCCESS: u64 = 0;
     const FRAG_NEEDED: u64 = 1;
     if flags != 0 {
-        return Errno::EINVAL.to_return();
+        return Err(Errno::EINVAL);
     }
-    // SAFETY: the arguments fit the prototype.
-    let (frame, asked) = unsafe { (args::frame(ctx), memory::load(mtu_len, Size::W) as i32) };
-    let index = match ifindex as u32 {
+    let index = match ifindex {
         0 => frame.ingress_ifindex(),
         index => index,
     };
-    let Some(interface) = host.network().interface(index) else { return Errno::ENODEV.to_return() };
+    let interface = host.network().interface(index).ok_or(Errno::ENODEV)?;
     let (mtu, header) = (interface.mtu as i32, interface.header as i32);
+    let asked = mtu_len.load() as i32;
     let len = if asked == 0 { frame.len() as i32 } else { asked.wrapping_add(header) };
-    let is_long = len.wrapping_add(len_diff as i32) > mtu.wrapping_add(header);
-    // SAFETY: as above.
-    unsafe { memory::store(mtu_len, Size::W, u64::from(interface.mtu)) };
-    if is_long { FRAG_NEEDED } else { SUCCESS }
+    let is_long = len.wrapping_add(len_diff) > mtu.wrapping_add(header);
+    mtu_len.store(interface.mtu);
+    Ok(if is_long { FRAG_NEEDED } else { SUCCESS })
 }

@@ -7,9 +7,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use paceline_spec::Errno;
 use paceline_spec::format::{Conversion, Field, NumberForm, Piece, parse};
 
-use super::args;
+use super::argument::Unchecked;
+use super::mem::{self, ReadMem, WriteMem};
 use crate::host::Host;
-use crate::memory;
 
 /// Longest string that `%s` prints, and longest trace (`MAX_BPRINTF_BUF`).
 const MAX_STRING: usize = 1024;
@@ -17,72 +17,47 @@ const MAX_STRING: usize = 1024;
 const MAX_ARGS: usize = 12;
 
 /// `long bpf_trace_printk(fmt, fmt_size, ...)`: the length of the text, or `-EINVAL` for a format that the kernel
-/// would not take.
-pub(super) unsafe extern "C" fn trace_printk(
-    fmt: u64,
-    size: u64,
-    a: u64,
-    b: u64,
-    c: u64,
+/// refuses.
+pub(super) fn trace_printk(
     host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let fmt = unsafe { args::bytes(fmt, size as u32 as usize) };
-    trace(&fmt, &[a, b, c], host)
+    fmt: ReadMem<'_>,
+    a: Unchecked,
+    b: Unchecked,
+    c: Unchecked,
+) -> Result<u64, Errno> {
+    trace(&fmt.read(), &[a.0, b.0, c.0], host)
 }
 
 /// `long bpf_trace_vprintk(fmt, fmt_size, data, data_len)`
-pub(super) unsafe extern "C" fn trace_vprintk(
-    fmt: u64,
-    size: u64,
-    data: u64,
-    data_len: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let (fmt, arguments) = unsafe { (args::bytes(fmt, size as u32 as usize), arguments(data, data_len)) };
-    match arguments {
-        Some(arguments) => trace(&fmt, &arguments, host),
-        None => Errno::EINVAL.to_return(),
-    }
+pub(super) fn trace_vprintk(host: &mut Host, fmt: ReadMem<'_>, data: ReadMem<'_>) -> Result<u64, Errno> {
+    trace(&fmt.read(), &arguments(data)?, host)
 }
 
-/// `long bpf_snprintf(str, str_size, fmt, data, data_len)`: the length that the whole text has with its zero byte.
-pub(super) unsafe extern "C" fn snprintf(
-    to: u64,
-    size: u64,
-    fmt: u64,
-    data: u64,
-    data_len: u64,
+/// `long bpf_snprintf(str, str_size, fmt, data, data_len)`: the length of the whole text with its zero byte.
+pub(super) fn snprintf(
     host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let (fmt, arguments) = unsafe { (args::text(fmt), arguments(data, data_len)) };
-    let room = (size as u32 as usize).checked_sub(1).filter(|_| to != 0);
-    let text = arguments.and_then(|arguments| render(&fmt, &arguments, room.unwrap_or(0), host));
-    let Some(Text { mut bytes, len, .. }) = text else { return Errno::EINVAL.to_return() };
+    to: WriteMem<'_>,
+    fmt: mem::Text<'_>,
+    data: ReadMem<'_>,
+) -> Result<u64, Errno> {
+    let room = to.len().checked_sub(1).filter(|_| !to.is_null());
+    let Text { mut bytes, len, .. } =
+        render(&fmt.read(), &arguments(data)?, room.unwrap_or(0), host).ok_or(Errno::EINVAL)?;
     if room.is_some() {
         bytes.push(0);
-        // SAFETY: the prototype says that `size` bytes may be written unless the address is null.
-        unsafe { memory::copy_to(to, &bytes) };
+        to.write(&bytes);
     }
-    int(len.wrapping_add(1))
+    Ok(int(len.wrapping_add(1)))
 }
 
-/// An array of arguments; `None` for one that the kernel does not take.
-///
-/// # Safety
-/// `len` bytes at the address must be readable, unless it is null.
-unsafe fn arguments(data: u64, len: u64) -> Option<Vec<u64>> {
-    let len = len as u32 as usize;
-    if !len.is_multiple_of(8) || len > MAX_ARGS * 8 || (len != 0 && data == 0) {
-        return None;
+/// An array of arguments; `EINVAL` for one that the kernel refuses.
+fn arguments(data: ReadMem<'_>) -> Result<Vec<u64>, Errno> {
+    let len = data.len();
+    if !len.is_multiple_of(8) || len > MAX_ARGS * 8 || (len != 0 && data.is_null()) {
+        return Err(Errno::EINVAL);
     }
-    // SAFETY: the caller vouches for it.
-    let bytes = unsafe { args::bytes_or_null(data, len) };
     let word = |chunk: &[u8]| chunk.try_into().map_or(0, u64::from_ne_bytes);
-    Some(bytes.chunks_exact(8).map(word).collect())
+    Ok(data.read().chunks_exact(8).map(word).collect())
 }
 
 /// An `int` in `r0`, with its sign.
@@ -90,16 +65,14 @@ fn int(value: u64) -> u64 {
     i64::from(value as i32) as u64
 }
 
-/// Writes a trace, and gives the length that the whole text has.
-fn trace(fmt: &[u8], arguments: &[u64], host: &mut Host) -> u64 {
-    let Some(Text { mut bytes, len, .. }) = render(fmt, arguments, MAX_STRING - 1, host) else {
-        return Errno::EINVAL.to_return();
-    };
+/// Writes a trace, and returns the length of the whole text.
+fn trace(fmt: &[u8], arguments: &[u64], host: &mut Host) -> Result<u64, Errno> {
+    let Text { mut bytes, len, .. } = render(fmt, arguments, MAX_STRING - 1, host).ok_or(Errno::EINVAL)?;
     if !bytes.ends_with(b"\n") {
         bytes.push(b'\n');
     }
     host.trace(&bytes);
-    int(len)
+    Ok(int(len))
 }
 
 /// A text of which so much is kept as there is room for, and which counts the rest.

@@ -1,53 +1,33 @@
 //! Helpers on maps (`kernel/bpf/helpers.c`).
 
-use paceline_maps::{LookupFunction, Map};
+use paceline_maps::Map;
 use paceline_spec::Errno;
 
-use super::args;
+use super::argument::Object;
+use super::function::Pointer;
+use super::map_argument::{Key, NextValue, Value};
 use crate::host::Host;
-use crate::memory;
-
-/// What a helper returns for a result.
-fn status(result: Result<(), Errno>) -> u64 {
-    result.map_or_else(Errno::to_return, |()| 0)
-}
 
 /// `void *bpf_map_lookup_elem(map, key)`
-pub(super) unsafe extern "C" fn lookup_elem(
-    map: u64,
-    key: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    if unsafe { args::map(map) }.spec().kind.holds_sockets() {
-        // SAFETY: the same.
-        return unsafe { lookup_socket(map, key, host) };
-    }
-    // SAFETY: the same.
-    unsafe { lookup(map, key, host.cpu()) }
+#[inline(always)]
+pub(super) fn lookup_elem(host: &mut Host, map: &Map, key: Key<'_>) -> Pointer {
+    Pointer(match map.spec().kind.holds_sockets() {
+        true => socket_record(host, map, key),
+        false => key.look_up(host.cpu()),
+    })
 }
 
-/// The record of a socket that the host's network still has.
-///
-/// # Safety
-/// As of [`lookup`].
-unsafe fn lookup_socket(map: u64, key: u64, host: &Host) -> u64 {
-    // SAFETY: the caller vouches for both.
-    let number = unsafe {
-        let map = args::map(map);
-        map.for_programs().socket(&args::key(map, key))
-    };
+/// The address of the record of a socket that the host's network still has, or null.
+fn socket_record(host: &Host, map: &Map, key: Key<'_>) -> u64 {
+    let number = map.for_programs().socket(&key.read());
     let socket = number.and_then(|number| host.network().socket(number));
     socket.map_or(0, |socket| socket.record().expose_provenance() as u64)
 }
 
 /// A value for the socket of a record, in a map of sockets (`sock_map_update_elem`).
-fn socket_value(map: &Map, record: u64, host: &Host) -> Result<Vec<u8>, Errno> {
+fn socket_value(map: &Map, record: Object, host: &Host) -> Result<Vec<u8>, Errno> {
     let network = host.network();
-    let socket = network.socket_of_record(record as usize).ok_or(Errno::EINVAL)?;
+    let socket = network.socket_of_record(record.0 as usize).ok_or(Errno::EINVAL)?;
     if !socket.state().is_full() {
         return Err(Errno::EINVAL);
     }
@@ -61,106 +41,42 @@ fn socket_value(map: &Map, record: u64, host: &Host) -> Result<Vec<u8>, Errno> {
     })
 }
 
-/// # Safety
-/// The first two must be a map's handle and the address of a key of it, as of [`lookup_elem`].
-unsafe fn lookup(map: u64, key: u64, cpu: usize) -> u64 {
-    // SAFETY: the caller vouches for the map.
-    let map = unsafe { args::map(map) };
-    if let Some(LookupFunction { function, context, .. }) = map.for_programs().lookup_function() {
-        // SAFETY: the map is in use by the caller, who vouches for the key.
-        return unsafe { function(context, key, cpu as u64) };
-    }
-    // SAFETY: the caller vouches for the key.
-    let key = unsafe { args::key(map, key) };
-    map.for_programs().lookup(&key, cpu).map_or(0, |value| value.as_ptr() as u64)
-}
-
-/// `void *bpf_map_lookup_percpu_elem(map, key, cpu)`: null for a CPU that there is not.
-pub(super) unsafe extern "C" fn lookup_percpu_elem(
-    map: u64,
-    key: u64,
-    cpu: u64,
-    _: u64,
-    _: u64,
-    _: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    unsafe { lookup(map, key, cpu as u32 as usize) }
+/// `void *bpf_map_lookup_percpu_elem(map, key, cpu)`: null for a CPU that does not exist.
+pub(super) fn lookup_percpu_elem(_: &mut Host, _: &Map, key: Key<'_>, cpu: u32) -> Pointer {
+    Pointer(key.look_up(cpu as usize))
 }
 
 /// `long bpf_map_update_elem(map, key, value, flags)`
-pub(super) unsafe extern "C" fn update_elem(
-    map: u64,
-    key: u64,
-    value: u64,
-    flags: u64,
-    _: u64,
+pub(super) fn update_elem(
     host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let (map, key) = unsafe {
-        let map = args::map(map);
-        (map, args::key(map, key))
+    map: &Map,
+    key: Key<'_>,
+    value: Value<'_>,
+    flags: u64,
+) -> Result<(), Errno> {
+    let value = match map.spec().kind.holds_sockets() {
+        true => socket_value(map, value.record(), host)?,
+        false => value.read(),
     };
-    let value = if map.spec().kind.holds_sockets() {
-        socket_value(map, value, host)
-    } else {
-        // SAFETY: the same.
-        Ok(unsafe { args::bytes(value, map.spec().value_size as usize) })
-    };
-    status(value.and_then(|value| map.for_programs().update(&key, &value, flags, host.cpu())))
+    map.for_programs().update(&key.read(), &value, flags, host.cpu())
 }
 
 /// `long bpf_map_delete_elem(map, key)`
-pub(super) unsafe extern "C" fn delete_elem(map: u64, key: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let (map, key) = unsafe {
-        let map = args::map(map);
-        (map, args::key(map, key))
-    };
-    status(map.for_programs().delete(&key))
+pub(super) fn delete_elem(_: &mut Host, map: &Map, key: Key<'_>) -> Result<(), Errno> {
+    map.for_programs().delete(&key.read())
 }
 
 /// `long bpf_map_push_elem(map, value, flags)`
-pub(super) unsafe extern "C" fn push_elem(
-    map: u64,
-    value: u64,
-    flags: u64,
-    _: u64,
-    _: u64,
-    _: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let (map, value) = unsafe {
-        let map = args::map(map);
-        (map, args::bytes(value, map.spec().value_size as usize))
-    };
-    status(map.for_programs().push(&value, flags))
+pub(super) fn push_elem(_: &mut Host, map: &Map, value: Value<'_>, flags: u64) -> Result<(), Errno> {
+    map.for_programs().push(&value.read(), flags)
 }
 
 /// `long bpf_map_pop_elem(map, value)`
-pub(super) unsafe extern "C" fn pop_elem(map: u64, value: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let map = unsafe { args::map(map) };
-    let mut next = vec![0; map.spec().value_size as usize];
-    let result = map.for_programs().pop(&mut next);
-    // SAFETY: the arguments fit the prototype.
-    unsafe { memory::copy_to(value, &next) };
-    status(result)
+pub(super) fn pop_elem(_: &mut Host, map: &Map, value: NextValue<'_>) -> Result<(), Errno> {
+    value.fill(|value| map.for_programs().pop(value))
 }
 
-/// `long bpf_map_peek_elem(map, value)`: a Bloom filter is asked for the value, and leaves it.
-pub(super) unsafe extern "C" fn peek_elem(map: u64, value: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let map = unsafe { args::map(map) };
-    let len = map.spec().value_size as usize;
-    if map.spec().kind.tests_membership() {
-        // SAFETY: the arguments fit the prototype.
-        return status(map.for_programs().peek(&mut unsafe { args::bytes(value, len) }));
-    }
-    let mut next = vec![0; len];
-    let result = map.for_programs().peek(&mut next);
-    // SAFETY: the arguments fit the prototype.
-    unsafe { memory::copy_to(value, &next) };
-    status(result)
+/// `long bpf_map_peek_elem(map, value)`: a Bloom filter tests for the value, and does not change it.
+pub(super) fn peek_elem(_: &mut Host, map: &Map, value: NextValue<'_>) -> Result<(), Errno> {
+    value.fill(|value| map.for_programs().peek(value))
 }

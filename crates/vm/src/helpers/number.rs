@@ -1,11 +1,9 @@
 //! Numbers in text: `bpf_strtol` and `bpf_strtoul` (`kernel/bpf/helpers.c`, `lib/kstrtox.c`).
 
-use paceline_isa::Size;
 use paceline_spec::Errno;
 
-use super::args;
+use super::mem::{ReadMem, WriteU64};
 use crate::host::Host;
-use crate::memory;
 
 /// Most characters of a number that are looked at.
 const MOST: usize = 63;
@@ -51,51 +49,37 @@ fn parse(text: &[u8], flags: u64) -> Option<Parsed> {
     (count > 0).then_some(parsed)
 }
 
-/// `long bpf_strtol(buf, buf_len, flags, res)`: how many characters the number took.
-pub(super) unsafe extern "C" fn signed(
-    text: u64,
-    len: u64,
-    flags: u64,
-    to: u64,
-    _: u64,
-    _: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let text = unsafe { args::bytes(text, len as u32 as usize) };
-    let (value, result) = match parse(&text, flags) {
-        None => (0, Errno::EINVAL.to_return()),
-        Some(Parsed { value, negative, len, overflows }) => {
+/// `long bpf_strtol(buf, buf_len, flags, res)`: the number of characters of the number.
+pub(super) fn signed(_: &mut Host, text: ReadMem<'_>, flags: u64, to: WriteU64<'_>) -> Result<u64, Errno> {
+    store(
+        to,
+        parse(&text.read(), flags).ok_or(Errno::EINVAL).and_then(|parsed| {
+            let Parsed { value, negative, len, overflows } = parsed;
             let most = i64::MAX as u64 + u64::from(negative);
             match overflows || value > most {
-                true => (0, Errno::ERANGE.to_return()),
-                false if negative => (value.wrapping_neg(), len as u64),
-                false => (value, len as u64),
+                true => Err(Errno::ERANGE),
+                false if negative => Ok((value.wrapping_neg(), len)),
+                false => Ok((value, len)),
             }
-        }
-    };
-    // SAFETY: the prototype says that eight bytes at the address are written.
-    unsafe { memory::store(to, Size::Dw, value) };
-    result
+        }),
+    )
 }
 
 /// `long bpf_strtoul(buf, buf_len, flags, res)`
-pub(super) unsafe extern "C" fn unsigned(
-    text: u64,
-    len: u64,
-    flags: u64,
-    to: u64,
-    _: u64,
-    _: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let text = unsafe { args::bytes(text, len as u32 as usize) };
-    let (value, result) = match parse(&text, flags) {
-        None => (0, Errno::EINVAL.to_return()),
-        Some(Parsed { overflows: true, .. }) => (0, Errno::ERANGE.to_return()),
-        Some(Parsed { negative: true, .. }) => (0, Errno::EINVAL.to_return()),
-        Some(Parsed { value, len, .. }) => (value, len as u64),
-    };
-    // SAFETY: the prototype says that eight bytes at the address are written.
-    unsafe { memory::store(to, Size::Dw, value) };
-    result
+pub(super) fn unsigned(_: &mut Host, text: ReadMem<'_>, flags: u64, to: WriteU64<'_>) -> Result<u64, Errno> {
+    store(
+        to,
+        match parse(&text.read(), flags) {
+            None => Err(Errno::EINVAL),
+            Some(Parsed { overflows: true, .. }) => Err(Errno::ERANGE),
+            Some(Parsed { negative: true, .. }) => Err(Errno::EINVAL),
+            Some(Parsed { value, len, .. }) => Ok((value, len)),
+        },
+    )
+}
+
+/// Stores the number, 0 where parsing fails, and returns its length.
+fn store(to: WriteU64<'_>, parsed: Result<(u64, usize), Errno>) -> Result<u64, Errno> {
+    to.store(parsed.map_or(0, |(value, _)| value));
+    parsed.map(|(_, len)| len as u64)
 }

@@ -2,9 +2,9 @@
 //! can go to different targets.
 
 use paceline_frame::{Redirect, RedirectTarget, Verdict};
+use paceline_maps::Map;
 use paceline_spec::ElementKind;
 
-use super::args;
 use crate::host::Host;
 
 /// To all entries of a device map.
@@ -23,32 +23,16 @@ pub(super) fn set(host: &mut Host, redirect: Option<Redirect>) {
 }
 
 /// `long bpf_redirect(ifindex, flags)`
-pub(super) unsafe extern "C" fn redirect(
-    ifindex: u64,
-    flags: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
+pub(super) fn redirect(host: &mut Host, ifindex: u32, flags: u64) -> u64 {
     if flags != 0 {
         return Verdict::Aborted as u64;
     }
-    set(host, Some(Redirect { target: RedirectTarget::Interface { ifindex: ifindex as u32 }, flags: 0 }));
+    set(host, Some(Redirect { target: RedirectTarget::Interface { ifindex }, flags: 0 }));
     Verdict::Redirect as u64
 }
 
 /// `long bpf_redirect_map(map, key, flags)`
-pub(super) unsafe extern "C" fn redirect_map(
-    map: u64,
-    key: u64,
-    flags: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let map = unsafe { args::map(map) };
+pub(super) fn redirect_map(host: &mut Host, map: &Map, key: u32, flags: u64) -> u64 {
     let allowed = match map.spec().kind.rules().elements {
         ElementKind::Devices => ACTION | BROADCAST | EXCLUDE_INGRESS,
         _ => ACTION,
@@ -56,7 +40,6 @@ pub(super) unsafe extern "C" fn redirect_map(
     if flags & !allowed != 0 {
         return Verdict::Aborted as u64;
     }
-    let key = key as u32;
     if flags & BROADCAST == 0 && !map.for_programs().has_target(key) {
         set(host, None);
         return flags & ACTION;

@@ -8,7 +8,9 @@ use paceline_maps::{KeyCursor, Map};
 use paceline_spec::helper::{Callback, Helper};
 use paceline_spec::{Errno, MAX_LOOPS};
 
-use super::{HelperFn, args};
+use super::HelperFn;
+use super::argument::{Code, Passed};
+use super::map_argument::shared_map;
 use crate::host::Host;
 
 /// The calls that one call of a helper makes.
@@ -35,10 +37,10 @@ pub(crate) fn calls_back(id: i32) -> Option<(&'static Helper, Callback)> {
 }
 
 impl Rounds {
-    /// The calls of a helper that got these arguments, the function aside.
+    /// The calls of a helper with these arguments, the function aside.
     ///
     /// # Errors
-    /// What the helper returns instead.
+    /// The error that the helper returns instead.
     ///
     /// # Safety
     /// The arguments must fit the helper's prototype.
@@ -48,21 +50,29 @@ impl Rounds {
         given: u64,
         flags: u64,
     ) -> Result<Self, Errno> {
+        match callback {
+            Callback::Count => Self::counting(subject as u32, given, flags),
+            // SAFETY: the subject is a map.
+            Callback::Elements => Self::over(unsafe { shared_map(subject) }, given, flags),
+        }
+    }
+
+    /// One call per number below `count`.
+    fn counting(count: u32, given: u64, flags: u64) -> Result<Self, Errno> {
+        match (flags, count) {
+            (0, ..=MAX_LOOPS) => Ok(Self { calls: 0, given, rest: Rest::Count(count) }),
+            (0, _) => Err(Errno::E2BIG),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// One call per element of a map. Elements that are added during the calls may be left out, as in the kernel.
+    fn over(map: Arc<Map>, given: u64, flags: u64) -> Result<Self, Errno> {
         if flags != 0 {
             return Err(Errno::EINVAL);
         }
-        let rest = match callback {
-            Callback::Count if subject as u32 > MAX_LOOPS => return Err(Errno::E2BIG),
-            Callback::Count => Rest::Count(subject as u32),
-            Callback::Elements => {
-                // SAFETY: the subject is a map.
-                let map = unsafe { args::shared_map(subject) };
-                // Elements that come while the function runs may be left out, as in the kernel.
-                let key = vec![0; (map.spec().key_size as usize).div_ceil(8)].into_boxed_slice();
-                Rest::Elements { map, keys: KeyCursor::default(), key }
-            }
-        };
-        Ok(Self { calls: 0, given, rest })
+        let key = vec![0; (map.spec().key_size as usize).div_ceil(8)].into_boxed_slice();
+        Ok(Self { calls: 0, given, rest: Rest::Elements { map, keys: KeyCursor::default(), key } })
     }
 
     /// Calls so far, which is what the helper returns.
@@ -115,54 +125,41 @@ fn fill(words: &mut [u64], bytes: &[u8]) {
     }
 }
 
-/// Calls a function as a helper is called, with the host in the sixth argument, until it returns other than 0.
-///
-/// # Safety
-/// As of [`Rounds::new`], and the function must be native code of the running program.
-#[inline(always)]
-unsafe fn call(callback: Callback, [subject, function, given, flags]: [u64; 4], host: &mut Host) -> u64 {
-    // SAFETY: the caller vouches for the function and the arguments.
-    let (function, rounds) = unsafe {
-        let rounds = Rounds::new(callback, subject, given, flags);
-        (transmute::<usize, HelperFn>(function as usize), rounds)
-    };
-    let mut rounds = match rounds {
-        Ok(rounds) => rounds,
-        Err(errno) => return errno.to_return(),
-    };
+/// Calls a function as a helper is called, with the host in the sixth argument, until it returns other than 0. The result is the
+/// number of calls.
+fn call_rounds(rounds: Result<Rounds, Errno>, function: Code, host: &mut Host) -> Result<u64, Errno> {
+    let mut rounds = rounds?;
+    // SAFETY: native code passes the address of a function of the running program, which is called as helpers are.
+    let function = unsafe { transmute::<usize, HelperFn>(function.0 as usize) };
     while let Some([r1, r2, r3, r4, r5]) = rounds.next_arguments(host.cpu()) {
-        // SAFETY: as above.
+        // SAFETY: the function takes these arguments, as the verifier has shown.
         let r0 = unsafe { function(r1, r2, r3, r4, r5, host) };
-        // A program that it came to by a tail call may have had to give up.
+        // The run may have ended in a program that the function tail called.
         if r0 != 0 || host.fault.is_some() {
             break;
         }
     }
-    rounds.calls()
+    Ok(rounds.calls())
 }
 
 /// `long bpf_loop(u32 nr_loops, void *callback_fn, void *callback_ctx, u64 flags)`, for native code.
-pub(super) unsafe extern "C" fn count(
-    count: u64,
-    function: u64,
-    given: u64,
-    flags: u64,
-    _: u64,
+pub(super) fn count(
     host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    unsafe { call(Callback::Count, [count, function, given, flags], host) }
+    count: u32,
+    function: Code,
+    given: Passed,
+    flags: u64,
+) -> Result<u64, Errno> {
+    call_rounds(Rounds::counting(count, given.0, flags), function, host)
 }
 
 /// `long bpf_for_each_map_elem(struct bpf_map *map, void *callback_fn, void *callback_ctx, u64 flags)`, for native code.
-pub(super) unsafe extern "C" fn elements(
-    map: u64,
-    function: u64,
-    given: u64,
-    flags: u64,
-    _: u64,
+pub(super) fn elements(
     host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    unsafe { call(Callback::Elements, [map, function, given, flags], host) }
+    map: Arc<Map>,
+    function: Code,
+    given: Passed,
+    flags: u64,
+) -> Result<u64, Errno> {
+    call_rounds(Rounds::over(map, given.0, flags), function, host)
 }

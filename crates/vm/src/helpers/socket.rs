@@ -7,7 +7,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use paceline_network::{Network, Protocol, Socket, State, Tuple};
 use paceline_spec::Errno;
 
-use super::{args, syncookie};
+use paceline_frame::Frame;
+
+use super::argument::Object;
+use super::function::Pointer;
+use super::mem::ReadMem;
+use super::syncookie;
 use crate::host::Host;
 use crate::time::Clock;
 
@@ -36,64 +41,55 @@ pub(super) fn tuple(bytes: &[u8]) -> Option<Tuple> {
     })
 }
 
-/// The arguments of a look-up.
-struct Asked {
-    tuple: u64,
-    len: u64,
-    namespace: u64,
-    flags: u64,
-}
-
-/// The address of the socket that `find` finds for a tuple and an interface, or null.
-///
-/// # Safety
-/// The arguments must fit the prototype.
-unsafe fn look_up(
-    context: u64,
-    asked: &Asked,
+/// The record of the socket that `find` finds for a tuple and an interface, or null.
+fn look_up(
+    (frame, tuple_mem): (&Frame, ReadMem<'_>),
+    (namespace, flags): (i32, u64),
     host: &Host,
     find: impl for<'n> Fn(&'n Network, &Tuple, u32) -> Option<&'n Socket>,
-) -> u64 {
-    // SAFETY: the caller vouches for it; longer tuples are none.
-    let bytes = unsafe { args::bytes(asked.tuple, (asked.len as u32 as usize).min(TUPLE_V6 + 1)) };
-    // There is no namespace but the packet's own.
-    let Some(tuple) = tuple(&bytes).filter(|_| asked.flags == 0 && (asked.namespace as i32) < 0) else {
-        return 0;
-    };
-    // SAFETY: the same.
-    let interface = unsafe { args::frame(context) }.ingress_ifindex();
-    find(host.network(), &tuple, interface).map_or(0, |socket| socket.record().expose_provenance() as u64)
+) -> Pointer {
+    // Only the packet's own namespace exists; longer tuples have no meaning.
+    let tuple = tuple(&tuple_mem.read_up_to(TUPLE_V6 + 1)).filter(|_| flags == 0 && namespace < 0);
+    let socket = tuple.and_then(|tuple| find(host.network(), &tuple, frame.ingress_ifindex()));
+    Pointer(socket.map_or(0, |socket| socket.record().expose_provenance() as u64))
 }
 
-macro_rules! look_ups {
-    ($($(#[$doc:meta])* $name:ident: $find:expr;)*) => {$(
-        $(#[$doc])*
-        pub(super) unsafe extern "C" fn $name(
-            context: u64,
-            tuple: u64,
-            len: u64,
-            namespace: u64,
-            flags: u64,
-            host: &mut Host,
-        ) -> u64 {
-            // SAFETY: the arguments fit the prototype.
-            unsafe { look_up(context, &Asked { tuple, len, namespace, flags }, host, $find) }
-        }
-    )*};
+/// `struct bpf_sock *bpf_sk_lookup_tcp(ctx, tuple, tuple_size, netns, flags)`
+pub(super) fn look_up_tcp(
+    host: &mut Host,
+    frame: &mut Frame,
+    tuple: ReadMem<'_>,
+    namespace: i32,
+    flags: u64,
+) -> Pointer {
+    look_up((frame, tuple), (namespace, flags), host, Network::full_tcp_socket)
 }
 
-look_ups! {
-    /// `struct bpf_sock *bpf_sk_lookup_tcp(ctx, tuple, tuple_size, netns, flags)`
-    look_up_tcp: Network::full_tcp_socket;
-    /// `struct bpf_sock *bpf_sk_lookup_udp(ctx, tuple, tuple_size, netns, flags)`
-    look_up_udp: Network::udp_socket;
-    /// `struct bpf_sock *bpf_skc_lookup_tcp(ctx, tuple, tuple_size, netns, flags)`
-    look_up_common: Network::tcp_socket;
+/// `struct bpf_sock *bpf_sk_lookup_udp(ctx, tuple, tuple_size, netns, flags)`
+pub(super) fn look_up_udp(
+    host: &mut Host,
+    frame: &mut Frame,
+    tuple: ReadMem<'_>,
+    namespace: i32,
+    flags: u64,
+) -> Pointer {
+    look_up((frame, tuple), (namespace, flags), host, Network::udp_socket)
+}
+
+/// `struct bpf_sock *bpf_skc_lookup_tcp(ctx, tuple, tuple_size, netns, flags)`
+pub(super) fn look_up_common(
+    host: &mut Host,
+    frame: &mut Frame,
+    tuple: ReadMem<'_>,
+    namespace: i32,
+    flags: u64,
+) -> Pointer {
+    look_up((frame, tuple), (namespace, flags), host, Network::tcp_socket)
 }
 
 /// `long bpf_sk_release(sock)`
-pub(super) extern "C" fn release(_: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
-    0
+pub(super) fn release(_: &mut Host, _: Object) -> Result<(), Errno> {
+    Ok(())
 }
 
 /// The two headers of a packet for a socket that listens.
@@ -109,14 +105,10 @@ const RST: u8 = 4;
 const ACK: u8 = 16;
 
 impl Headers {
-    /// # Safety
-    /// So many bytes must be readable at the addresses.
-    unsafe fn new(ip: u64, ip_len: u64, tcp: u64, tcp_len: u64) -> Self {
-        // The longest headers; of more nothing is read.
+    fn new(ip: ReadMem<'_>, tcp: ReadMem<'_>) -> Self {
+        // The longest headers: nothing is read past these.
         const MOST: usize = 60;
-        let len = |len: u64| (len as u32 as usize).min(MOST + 1);
-        // SAFETY: the caller vouches for the ranges.
-        unsafe { Self { ip: args::bytes(ip, len(ip_len)), tcp: args::bytes(tcp, len(tcp_len)) } }
+        Self { ip: ip.read_up_to(MOST + 1), tcp: tcp.read_up_to(MOST + 1) }
     }
 
     fn flags(&self) -> u8 {
@@ -136,8 +128,8 @@ impl Headers {
 }
 
 /// The socket of a record, if it waits for connections.
-fn listener(host: &Host, record: u64) -> Option<&Socket> {
-    let socket = host.network().socket_of_record(record as usize)?;
+fn listener(host: &Host, record: Object) -> Option<&Socket> {
+    let socket = host.network().socket_of_record(record.0 as usize)?;
     (socket.state() == State::Listen && socket.protocol() == Protocol::Tcp).then_some(socket)
 }
 
@@ -145,7 +137,7 @@ fn seconds(host: &Host) -> u64 {
     host.now(Clock::Monotonic) / 1_000_000_000
 }
 
-fn check(socket: u64, headers: &Headers, host: &Host) -> Result<u64, Errno> {
+fn check(socket: Object, headers: &Headers, host: &Host) -> Result<u64, Errno> {
     if headers.tcp.len() < syncookie::HEADER {
         return Err(Errno::EINVAL);
     }
@@ -163,13 +155,10 @@ fn check(socket: u64, headers: &Headers, host: &Host) -> Result<u64, Errno> {
         return Err(Errno::ENOENT);
     }
     let version = headers.version(socket)?;
-    match syncookie::check_headers(version, &headers.ip, &headers.tcp, host) {
-        0 => Ok(0),
-        _ => Err(Errno::ENOENT),
-    }
+    syncookie::check_headers(version, &headers.ip, &headers.tcp, host).map_err(|_| Errno::ENOENT)
 }
 
-fn generate(socket: u64, headers: &Headers, host: &Host) -> Result<u64, Errno> {
+fn generate(socket: Object, headers: &Headers, host: &Host) -> Result<u64, Errno> {
     let is_whole =
         headers.tcp.get(12).is_some_and(|offset| headers.tcp.len() == usize::from(offset >> 4) * 4);
     if headers.tcp.len() < syncookie::HEADER || !is_whole {
@@ -189,35 +178,27 @@ fn generate(socket: u64, headers: &Headers, host: &Host) -> Result<u64, Errno> {
     if !is_wanted || socket.is_full() {
         return Err(Errno::ENOENT);
     }
-    let cookie = syncookie::generate_headers(version, &headers.ip, &headers.tcp, host);
+    let cookie = syncookie::generate_headers(version, &headers.ip, &headers.tcp, host)?;
     socket.overflows(seconds(host));
     Ok(cookie)
 }
 
 /// `long bpf_tcp_check_syncookie(sk, iph, iph_len, th, th_len)`
-pub(super) unsafe extern "C" fn check_syncookie(
-    socket: u64,
-    ip: u64,
-    ip_len: u64,
-    tcp: u64,
-    tcp_len: u64,
+pub(super) fn check_syncookie(
     host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let headers = unsafe { Headers::new(ip, ip_len, tcp, tcp_len) };
-    check(socket, &headers, host).unwrap_or_else(Errno::to_return)
+    socket: Object,
+    ip: ReadMem<'_>,
+    tcp: ReadMem<'_>,
+) -> Result<u64, Errno> {
+    check(socket, &Headers::new(ip, tcp), host)
 }
 
 /// `s64 bpf_tcp_gen_syncookie(sk, iph, iph_len, th, th_len)`: the cookie, and above it the MSS.
-pub(super) unsafe extern "C" fn gen_syncookie(
-    socket: u64,
-    ip: u64,
-    ip_len: u64,
-    tcp: u64,
-    tcp_len: u64,
+pub(super) fn gen_syncookie(
     host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let headers = unsafe { Headers::new(ip, ip_len, tcp, tcp_len) };
-    generate(socket, &headers, host).unwrap_or_else(Errno::to_return)
+    socket: Object,
+    ip: ReadMem<'_>,
+    tcp: ReadMem<'_>,
+) -> Result<u64, Errno> {
+    generate(socket, &Headers::new(ip, tcp), host)
 }

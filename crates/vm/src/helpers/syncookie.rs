@@ -6,7 +6,7 @@ use std::hash::Hasher;
 use paceline_spec::Errno;
 use siphasher::sip::SipHasher24;
 
-use super::args;
+use super::mem::{ReadBytes, ReadMem};
 use crate::host::Host;
 use crate::time::Clock;
 
@@ -79,37 +79,37 @@ fn mss_option(tcp: &[u8]) -> Option<u16> {
     }
 }
 
-fn generate(addresses: &[u8], tcp: &[u8], table: [u16; 4], default: u16, host: &Host) -> u64 {
+fn generate(addresses: &[u8], tcp: &[u8], table: [u16; 4], default: u16, host: &Host) -> Result<u64, Errno> {
     let is_whole = tcp.len() >= HEADER && tcp.len() == usize::from(tcp[12] >> 4) * 4;
     if !is_whole {
-        return Errno::EINVAL.to_return();
+        return Err(Errno::EINVAL);
     }
     let mss = mss_option(tcp).unwrap_or(default);
     let data = table.iter().rposition(|known| mss >= *known).unwrap_or(0);
     let connection = Connection { addresses, tcp, secret: host.secret() };
     let cookie = connection.cookie(word(tcp, 4), data as u32, minute(host));
-    u64::from(cookie) | u64::from(table[data]) << 32
+    Ok(u64::from(cookie) | u64::from(table[data]) << 32)
 }
 
-fn check(addresses: &[u8], tcp: &[u8], table: [u16; 4], host: &Host) -> u64 {
+fn check(addresses: &[u8], tcp: &[u8], table: [u16; 4], host: &Host) -> Result<u64, Errno> {
     let connection = Connection { addresses, tcp, secret: host.secret() };
     let (sequence, cookie) = (word(tcp, 4).wrapping_sub(1), word(tcp, 8).wrapping_sub(1));
     match connection.data(cookie, sequence, minute(host)) {
-        Some(data) if (data as usize) < table.len() => 0,
-        _ => Errno::EACCES.to_return(),
+        Some(data) if (data as usize) < table.len() => Ok(0),
+        _ => Err(Errno::EACCES),
     }
 }
 
 /// The cookie for headers of a version, of which both are whole, and above it the MSS.
-pub(super) fn generate_headers(version: u8, ip: &[u8], tcp: &[u8], host: &Host) -> u64 {
+pub(super) fn generate_headers(version: u8, ip: &[u8], tcp: &[u8], host: &Host) -> Result<u64, Errno> {
     match version {
         4 => generate(ip.get(12..20).unwrap_or_default(), tcp, TABLE_V4, DEFAULT_V4, host),
         _ => generate(ip.get(8..40).unwrap_or_default(), tcp, TABLE_V6, DEFAULT_V6, host),
     }
 }
 
-/// 0 for an acknowledgment of a cookie.
-pub(super) fn check_headers(version: u8, ip: &[u8], tcp: &[u8], host: &Host) -> u64 {
+/// 0 for an acknowledgment of a cookie, otherwise `EACCES`.
+pub(super) fn check_headers(version: u8, ip: &[u8], tcp: &[u8], host: &Host) -> Result<u64, Errno> {
     match version {
         4 => check(ip.get(12..20).unwrap_or_default(), tcp, TABLE_V4, host),
         _ => check(ip.get(8..40).unwrap_or_default(), tcp, TABLE_V6, host),
@@ -117,43 +117,29 @@ pub(super) fn check_headers(version: u8, ip: &[u8], tcp: &[u8], host: &Host) -> 
 }
 
 /// `s64 bpf_tcp_raw_gen_syncookie_ipv4(iph, th, th_len)`: the cookie, and above it the MSS.
-pub(super) unsafe extern "C" fn generate_v4(
-    ip: u64,
-    tcp: u64,
-    len: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let (ip, tcp) = unsafe { (args::bytes(ip, 20), args::bytes(tcp, len as u32 as usize)) };
-    generate(&ip[12..20], &tcp, TABLE_V4, DEFAULT_V4, host)
+pub(super) fn generate_v4(host: &mut Host, ip: ReadBytes<'_, 20>, tcp: ReadMem<'_>) -> Result<u64, Errno> {
+    generate_headers(4, &ip.read(), &tcp.read(), host)
 }
 
 /// `s64 bpf_tcp_raw_gen_syncookie_ipv6(iph, th, th_len)`
-pub(super) unsafe extern "C" fn generate_v6(
-    ip: u64,
-    tcp: u64,
-    len: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let (ip, tcp) = unsafe { (args::bytes(ip, 40), args::bytes(tcp, len as u32 as usize)) };
-    generate(&ip[8..40], &tcp, TABLE_V6, DEFAULT_V6, host)
+pub(super) fn generate_v6(host: &mut Host, ip: ReadBytes<'_, 40>, tcp: ReadMem<'_>) -> Result<u64, Errno> {
+    generate_headers(6, &ip.read(), &tcp.read(), host)
 }
 
-/// `long bpf_tcp_raw_check_syncookie_ipv4(iph, th)`: 0 for an acknowledgment of a cookie, else `-EACCES`.
-pub(super) unsafe extern "C" fn check_v4(ip: u64, tcp: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let (ip, tcp) = unsafe { (args::bytes(ip, 20), args::bytes(tcp, HEADER)) };
-    check(&ip[12..20], &tcp, TABLE_V4, host)
+/// `long bpf_tcp_raw_check_syncookie_ipv4(iph, th)`
+pub(super) fn check_v4(
+    host: &mut Host,
+    ip: ReadBytes<'_, 20>,
+    tcp: ReadBytes<'_, HEADER>,
+) -> Result<u64, Errno> {
+    check_headers(4, &ip.read(), &tcp.read(), host)
 }
 
 /// `long bpf_tcp_raw_check_syncookie_ipv6(iph, th)`
-pub(super) unsafe extern "C" fn check_v6(ip: u64, tcp: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let (ip, tcp) = unsafe { (args::bytes(ip, 40), args::bytes(tcp, HEADER)) };
-    check(&ip[8..40], &tcp, TABLE_V6, host)
+pub(super) fn check_v6(
+    host: &mut Host,
+    ip: ReadBytes<'_, 40>,
+    tcp: ReadBytes<'_, HEADER>,
+) -> Result<u64, Errno> {
+    check_headers(6, &ip.read(), &tcp.read(), host)
 }

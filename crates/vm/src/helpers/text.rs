@@ -1,13 +1,11 @@
 //! `bpf_strncmp` (`kernel/bpf/helpers.c`).
 
-use super::args;
+use super::mem::{ReadMem, Text};
 use crate::host::Host;
 
 /// `long bpf_strncmp(s1, s1_size, s2)`
-pub(super) unsafe extern "C" fn strncmp(s1: u64, size: u64, s2: u64, _: u64, _: u64, _: &mut Host) -> u64 {
-    // SAFETY: the arguments fit the prototype.
-    let (first, second) = unsafe { (args::bytes(s1, size as u32 as usize), args::text(s2)) };
-    compare(&first, &second) as u64
+pub(super) fn strncmp(_: &mut Host, s1: ReadMem<'_>, s2: Text<'_>) -> u64 {
+    compare(&s1.read(), &s2.read()) as u64
 }
 
 /// -1, 0 or 1, up to the first zero byte or the end of the first text. The second one ends in a zero byte.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use paceline_maps::{Map, Timer, make_timer, timer_at};
 use paceline_spec::Errno;
 
-use super::args;
+use super::argument::Code;
 use crate::host::Host;
 use crate::later::{CallbackCode, Later};
 use crate::time::Clock;
@@ -24,81 +24,47 @@ const CPU_PIN: u64 = 2;
 /// The last time there is (`KTIME_MAX`).
 const NEVER: u64 = i64::MAX as u64;
 
-fn result(result: Result<u64, Errno>) -> u64 {
-    result.unwrap_or_else(Errno::to_return)
-}
-
-/// The first word of a timer's field.
-///
-/// # Safety
-/// The address must be that of the `bpf_timer` in a value of a map that lives through the call.
-unsafe fn word<'a>(address: u64) -> &'a AtomicU64 {
-    // SAFETY: timers lie in values at multiples of 8, as values do. Nothing but these functions and updates of elements,
-    // which are atomic as well, touches them.
-    unsafe { AtomicU64::from_ptr(address as *mut u64) }
-}
-
 /// The timer that was made in a field.
-///
-/// # Safety
-/// As of [`word`].
-unsafe fn timer(address: u64) -> Result<Arc<Timer>, Errno> {
-    // SAFETY: the caller vouches for the address.
-    let map = unsafe { word(address) }.load(Ordering::Acquire) as *const Map;
-    // SAFETY: it is null, or the map in one of whose values it is.
+fn timer(field: &AtomicU64) -> Result<Arc<Timer>, Errno> {
+    let map = field.load(Ordering::Acquire) as *const Map;
+    // SAFETY: the word is null, or the address of the map in one of whose values the field lies.
     let map = unsafe { map.as_ref() };
-    map.and_then(|map| timer_at(map, address as usize)).ok_or(Errno::EINVAL)
+    map.and_then(|map| timer_at(map, address(field))).ok_or(Errno::EINVAL)
+}
+
+fn address(field: &AtomicU64) -> usize {
+    field.as_ptr().addr()
 }
 
 /// `long bpf_timer_init(timer, map, flags)`
-pub(super) unsafe extern "C" fn init(
-    address: u64,
-    map: u64,
-    flags: u64,
-    _: u64,
-    _: u64,
-    _: &mut Host,
-) -> u64 {
+pub(super) fn init(_: &mut Host, field: &AtomicU64, map: Arc<Map>, flags: u64) -> Result<(), Errno> {
     if !matches!(flags, CLOCK_REALTIME | CLOCK_MONOTONIC | CLOCK_BOOTTIME) {
-        return Errno::EINVAL.to_return();
+        return Err(Errno::EINVAL);
     }
-    // SAFETY: the argument fits the prototype.
-    let shared = unsafe { args::shared_map(map) };
-    result(make_timer(&shared, address as usize, flags).map(|()| {
-        // SAFETY: the map has just said that a timer lies there.
-        unsafe { word(address) }.store(map, Ordering::Release);
-        0
-    }))
+    make_timer(&map, address(field), flags)?;
+    field.store(Arc::as_ptr(&map).expose_provenance() as u64, Ordering::Release);
+    Ok(())
 }
 
 /// `long bpf_timer_set_callback(timer, function)`, for compiled code.
-pub(super) unsafe extern "C" fn set_callback(
-    address: u64,
-    function: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: &mut Host,
-) -> u64 {
-    // SAFETY: the argument fits the prototype.
-    let timer = unsafe { timer(address) };
-    result(timer.and_then(|timer| {
-        let home = CallbackCode::of(function).ok_or(Errno::EINVAL)?;
-        // SAFETY: the verifier has shown that the function takes the values of the timer's map.
-        unsafe { timer.set_callback(Later::Compiled(home, function).into_callback()) }.map(|()| 0)
-    }))
+pub(super) fn set_callback(_: &mut Host, field: &AtomicU64, function: Code) -> Result<(), Errno> {
+    let timer = timer(field)?;
+    let home = CallbackCode::of(function.0).ok_or(Errno::EINVAL)?;
+    // SAFETY: the verifier has shown that the function takes the values of the timer's map.
+    unsafe { timer.set_callback(Later::Compiled(home, function.0).into_callback()) }
 }
 
-/// The same with a function on the machine that checks every access.
+/// The same with a function of the plain interpreter.
 ///
 /// # Safety
 /// The address must fit the prototype.
 pub(crate) unsafe fn set_later(address: u64, later: Later) -> u64 {
-    // SAFETY: the caller vouches for the address.
-    let timer = unsafe { timer(address) };
-    // SAFETY: the machine that runs the function checks every access.
+    // SAFETY: the caller vouches for the address: timers lie in values of maps at multiples of 8, and only helpers and updates
+    // of elements, which are atomic, access them.
+    let field = unsafe { AtomicU64::from_ptr(address as *mut u64) };
+    // SAFETY: the interpreter checks every access of the function.
     let set = |timer: Arc<Timer>| unsafe { timer.set_callback(later.into_callback()) };
-    result(timer.and_then(set).map(|()| 0))
+    timer(field).and_then(set).map_or_else(Errno::to_return, |()| 0)
 }
 
 /// When a timer is due, on the monotonic clock.
@@ -121,31 +87,19 @@ fn due(host: &Host, clock: u64, time: u64, flags: u64) -> u64 {
 }
 
 /// `long bpf_timer_start(timer, nanoseconds, flags)`
-pub(super) unsafe extern "C" fn start(
-    address: u64,
-    time: u64,
-    flags: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
+pub(super) fn start(host: &mut Host, field: &AtomicU64, time: u64, flags: u64) -> Result<(), Errno> {
     if flags & !(ABSOLUTE | CPU_PIN) != 0 {
-        return Errno::EINVAL.to_return();
+        return Err(Errno::EINVAL);
     }
-    // SAFETY: the argument fits the prototype.
-    let timer = unsafe { timer(address) };
-    result(timer.and_then(|timer| {
-        let at = due(host, timer.clock(), time, flags);
-        timer.start(&host.timers.queue, at).map(|()| 0)
-    }))
+    let timer = timer(field)?;
+    timer.start(&host.timers.queue, due(host, timer.clock(), time, flags))
 }
 
-/// `long bpf_timer_cancel(timer)`: 1 if it ran. It does not wait for a function that another worker is in.
-pub(super) unsafe extern "C" fn cancel(address: u64, _: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
-    // SAFETY: the argument fits the prototype.
-    let timer = unsafe { timer(address) };
-    result(timer.and_then(|timer| match Arc::as_ptr(&timer) as usize == host.timers.firing {
+/// `long bpf_timer_cancel(timer)`: 1 if the timer was pending. Does not wait for a callback that another worker runs.
+pub(super) fn cancel(host: &mut Host, field: &AtomicU64) -> Result<u64, Errno> {
+    let timer = timer(field)?;
+    match Arc::as_ptr(&timer) as usize == host.timers.firing {
         true => Err(Errno::EDEADLK),
         false => Ok(u64::from(timer.cancel())),
-    }))
+    }
 }

@@ -2,7 +2,7 @@
 
 use paceline_spec::Errno;
 
-use super::with_packet;
+use super::Skb;
 use crate::host::Host;
 
 /// `BPF_F_HDR_FIELD_MASK`: bytes of what changed, 0 for a difference that is given.
@@ -50,24 +50,23 @@ fn of_four_bytes(sum: u16, from: u32, to: u32) -> u16 {
 }
 
 /// The bytes of a sum in the packet.
-fn checked_offset(offset: u64) -> Result<u64, Errno> {
-    let offset = u64::from(offset as u32);
+fn checked_offset(offset: u32) -> Result<u32, Errno> {
     if offset > 0xffff || offset & 1 != 0 { Err(Errno::EFAULT) } else { Ok(offset) }
 }
 
 /// `long bpf_l3_csum_replace(skb, offset, from, to, size)`
-pub(super) unsafe extern "C" fn replace_l3(
-    _: u64,
-    offset: u64,
+pub(super) fn replace_l3(
+    host: &mut Host,
+    mut skb: Skb<'_>,
+    offset: u32,
     from: u64,
     to: u64,
     flags: u64,
-    host: &mut Host,
-) -> u64 {
+) -> Result<(), Errno> {
     if flags & !FIELD != 0 {
-        return Errno::EINVAL.to_return();
+        return Err(Errno::EINVAL);
     }
-    let replace = |packet: &mut super::Packet<'_>| {
+    skb.with(host, |packet| {
         let place = packet.span(checked_offset(offset)?, 2)?;
         let sum = u16::from_ne_bytes([place[0], place[1]]);
         let sum = match flags {
@@ -78,30 +77,28 @@ pub(super) unsafe extern "C" fn replace_l3(
             _ => return Err(Errno::EINVAL),
         };
         place.copy_from_slice(&sum.to_ne_bytes());
-        Ok(0)
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, replace) }
+        Ok(())
+    })
 }
 
 /// `long bpf_l4_csum_replace(skb, offset, from, to, flags)`
-pub(super) unsafe extern "C" fn replace_l4(
-    _: u64,
-    offset: u64,
+pub(super) fn replace_l4(
+    host: &mut Host,
+    mut skb: Skb<'_>,
+    offset: u32,
     from: u64,
     to: u64,
     flags: u64,
-    host: &mut Host,
-) -> u64 {
+) -> Result<(), Errno> {
     if flags & !(FIELD | PSEUDO_HEADER | MARK_MANGLED_0 | MARK_ENFORCE | IS_IPV6) != 0 {
-        return Errno::EINVAL.to_return();
+        return Err(Errno::EINVAL);
     }
     let marks_zero = flags & MARK_MANGLED_0 != 0;
-    let replace = |packet: &mut super::Packet<'_>| {
+    skb.with(host, |packet| {
         let place = packet.span(checked_offset(offset)?, 2)?;
         let sum = u16::from_ne_bytes([place[0], place[1]]);
         if marks_zero && flags & MARK_ENFORCE == 0 && sum == 0 {
-            return Ok(0);
+            return Ok(());
         }
         let sum = match flags & FIELD {
             0 if from != 0 => return Err(Errno::EINVAL),
@@ -113,26 +110,24 @@ pub(super) unsafe extern "C" fn replace_l4(
         };
         let sum = if marks_zero && sum == 0 { 0xffff } else { sum };
         place.copy_from_slice(&sum.to_ne_bytes());
-        Ok(0)
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, replace) }
+        Ok(())
+    })
 }
 
 /// `s64 bpf_csum_update(skb, csum)`: no network card has made a sum of the packet (`CHECKSUM_COMPLETE`).
-pub(super) extern "C" fn update(_: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
-    Errno::ENOTSUPP.to_return()
+pub(super) fn update(_: &mut Host, _: Skb<'_>, _: u32) -> Result<(), Errno> {
+    Err(Errno::ENOTSUPP)
 }
 
-/// `long bpf_csum_level(skb, level)`: how many sums need not be verified. For a new packet that is none.
-pub(super) unsafe extern "C" fn level(_: u64, what: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
+/// `long bpf_csum_level(skb, level)`: the number of sums that need not be verified, none for a new packet.
+pub(super) fn level(host: &mut Host, mut skb: Skb<'_>, what: u64) -> Result<u64, Errno> {
     const QUERY: u64 = 0;
     const INC: u64 = 1;
     const DEC: u64 = 2;
     const RESET: u64 = 3;
     /// One more than `SKB_MAX_CSUM_LEVEL`.
     const MOST: u8 = 4;
-    let change = |packet: &mut super::Packet<'_>| {
+    skb.with(host, |packet| {
         let level = &mut packet.facts.csum_level;
         match what {
             QUERY => return level.checked_sub(1).map(u64::from).ok_or(Errno::EACCES),
@@ -142,7 +137,5 @@ pub(super) unsafe extern "C" fn level(_: u64, what: u64, _: u64, _: u64, _: u64,
             _ => return Err(Errno::EINVAL),
         }
         Ok(0)
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, change) }
+    })
 }

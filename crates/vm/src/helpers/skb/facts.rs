@@ -1,36 +1,27 @@
-//! What the `sk_buff` says of the packet: its hash, its type, its congestion.
+//! Facts of the `sk_buff` about the packet: hash, type, congestion.
 
 use std::hash::Hasher;
 
 use paceline_spec::Errno;
 use siphasher::sip::SipHasher24;
 
-use super::{IPV4, IPV4_LEN, IPV6, IPV6_LEN, Packet, with_packet};
+use super::{IPV4, IPV4_LEN, IPV6, IPV6_LEN, Packet, Skb};
 use crate::host::Host;
 
 /// Protocols with ports.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// `u32 bpf_get_hash_recalc(skb)`: the kernel's has a key of its own, and so has a host's.
-pub(super) unsafe extern "C" fn get_hash_recalc(
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
+/// `u32 bpf_get_hash_recalc(skb)`: the kernel's hash is keyed, and so is a host's.
+pub(super) fn get_hash_recalc(host: &mut Host, mut skb: Skb<'_>) -> u64 {
     let secret = host.secret();
-    let get = |packet: &mut Packet<'_>| {
+    skb.with(host, |packet| {
         if packet.facts.has_hash == 0 {
             packet.facts.hash = flow_hash(packet, secret);
             packet.facts.has_hash = 1;
         }
-        Ok(packet.facts.hash.into())
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, get) }
+        packet.facts.hash.into()
+    })
 }
 
 /// A hash of addresses, protocol and ports, which is never 0.
@@ -54,107 +45,63 @@ fn flow_hash(packet: &Packet<'_>, secret: u64) -> u32 {
 }
 
 /// `void bpf_set_hash_invalid(skb)`
-pub(super) unsafe extern "C" fn set_hash_invalid(
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    let clear = |packet: &mut Packet<'_>| {
-        packet.clear_hash();
-        Ok(0)
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, clear) }
+pub(super) fn set_hash_invalid(host: &mut Host, mut skb: Skb<'_>) -> Result<(), Errno> {
+    skb.with(host, |packet| packet.clear_hash());
+    Ok(())
 }
 
 /// `long bpf_set_hash(skb, hash)`
-pub(super) unsafe extern "C" fn set_hash(_: u64, hash: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
-    let set = |packet: &mut Packet<'_>| {
-        (packet.facts.hash, packet.facts.has_hash) = (hash as u32, 1);
-        Ok(0)
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, set) }
+pub(super) fn set_hash(host: &mut Host, mut skb: Skb<'_>, hash: u32) -> Result<(), Errno> {
+    skb.with(host, |packet| (packet.facts.hash, packet.facts.has_hash) = (hash, 1));
+    Ok(())
 }
 
 /// `long bpf_skb_change_type(skb, type)`
-pub(super) unsafe extern "C" fn change_type(
-    _: u64,
-    kind: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
+pub(super) fn change_type(host: &mut Host, mut skb: Skb<'_>, kind: u32) -> Result<(), Errno> {
     /// `PACKET_OTHERHOST`
     const LAST: u32 = 3;
-    let change = |packet: &mut Packet<'_>| match kind as u32 {
-        kind @ ..=LAST => {
-            packet.facts.pkt_type = kind as u8;
-            Ok(0)
-        }
-        _ => Err(Errno::EINVAL),
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, change) }
+    if kind > LAST {
+        return Err(Errno::EINVAL);
+    }
+    skb.with(host, |packet| packet.facts.pkt_type = kind as u8);
+    Ok(())
 }
 
 /// `long bpf_skb_set_tstamp(skb, tstamp, tstamp_type)`
-pub(super) unsafe extern "C" fn set_time(
-    _: u64,
-    time: u64,
-    clock: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
+pub(super) fn set_time(host: &mut Host, mut skb: Skb<'_>, time: u64, clock: u32) -> Result<(), Errno> {
     const REALTIME: u32 = 0;
     const MONOTONIC: u32 = 1;
     const TAI: u32 = 2;
-    let set = |packet: &mut Packet<'_>| {
+    skb.with(host, |packet| {
         if ![IPV4, IPV6].contains(&packet.protocol()) {
             return Err(Errno::EOPNOTSUPP);
         }
-        match clock as u32 {
+        match clock {
             REALTIME => {}
             MONOTONIC | TAI if time != 0 => {}
             _ => return Err(Errno::EINVAL),
         }
         (packet.facts.tstamp, packet.facts.tstamp_type) = (time, clock as u8);
-        Ok(0)
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, set) }
+        Ok(())
+    })
 }
 
-/// `u32 bpf_get_route_realm(skb)`: packets that come in have no route yet.
-pub(super) extern "C" fn get_route_realm(_: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
+/// `u32 bpf_get_route_realm(skb)`: incoming packets have no route yet.
+pub(super) fn get_route_realm(_: &mut Host, _: Skb<'_>) -> u64 {
     0
 }
 
-/// `long bpf_skb_ecn_set_ce(skb)`: 1 if the packet says afterwards that there is congestion, 0 if it cannot.
-pub(super) unsafe extern "C" fn set_congestion(
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    let set = |packet: &mut Packet<'_>| {
+/// `long bpf_skb_ecn_set_ce(skb)`: 1 if the packet is marked as having met congestion afterwards, 0 if it cannot be.
+pub(super) fn set_congestion(host: &mut Host, mut skb: Skb<'_>) -> u64 {
+    skb.with(host, |packet| {
         let (protocol, start) = (packet.protocol(), packet.network());
         let headers = packet.frame.packet_mut().get_mut(start..).unwrap_or_default();
-        Ok(u64::from(match protocol {
+        u64::from(match protocol {
             IPV4 if headers.len() >= IPV4_LEN => mark_ipv4(headers),
             IPV6 if headers.len() >= IPV6_LEN => mark_ipv6(headers),
             _ => false,
-        }))
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, set) }
+        })
+    })
 }
 
 /// `IP_ECN_set_ce`

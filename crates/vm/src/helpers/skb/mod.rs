@@ -11,11 +11,12 @@ mod vlan;
 use paceline_frame::Frame;
 use paceline_spec::Errno;
 use paceline_spec::context::SkBuff;
-use paceline_spec::helper::HelperId;
 
 pub(crate) use vlan::put_tag;
 
-use super::HelperFn;
+use super::argument::{Argument, Registers};
+use super::class::Class;
+use super::function::helper_table;
 use crate::context::ETHERNET_LEN;
 use crate::host::Host;
 
@@ -28,38 +29,66 @@ const IPV6: u16 = 0x86dd;
 const IPV4_LEN: usize = 20;
 const IPV6_LEN: usize = 40;
 
-/// The function of a helper, by its number, where TC classifiers have one of their own.
-pub(super) const fn helper_fn(id: HelperId) -> Option<HelperFn> {
-    Some(match id {
-        HelperId::SkbStoreBytes => bytes::store,
-        HelperId::L3CsumReplace => checksum::replace_l3,
-        HelperId::L4CsumReplace => checksum::replace_l4,
-        HelperId::SkbVlanPush => vlan::push,
-        HelperId::SkbVlanPop => vlan::pop,
-        HelperId::Redirect => redirect::redirect,
-        HelperId::GetRouteRealm => facts::get_route_realm,
-        HelperId::SkbChangeProto => room::change_proto,
-        HelperId::SkbChangeType => facts::change_type,
-        HelperId::GetHashRecalc => facts::get_hash_recalc,
-        HelperId::SkbChangeTail => room::change_tail,
-        HelperId::SkbPullData => bytes::pull,
-        HelperId::CsumUpdate => checksum::update,
-        HelperId::SetHashInvalid => facts::set_hash_invalid,
-        HelperId::SkbChangeHead => room::change_head,
-        HelperId::SetHash => facts::set_hash,
-        HelperId::SkbAdjustRoom => room::adjust,
-        HelperId::SkbLoadBytesRelative => bytes::load_relative,
-        HelperId::FibLookup => redirect::fib_lookup,
-        HelperId::SkbEcnSetCe => facts::set_congestion,
-        HelperId::CsumLevel => checksum::level,
-        HelperId::RedirectPeer => redirect::redirect_peer,
-        HelperId::CheckMtu => redirect::check_mtu,
-        HelperId::SkbSetTstamp => facts::set_time,
-        _ => return None,
-    })
+helper_table! {
+    /// The function of a helper where TC classifiers have one of their own.
+    pub(super) fn helper_fn;
+    SkbStoreBytes => bytes::store,
+    L3CsumReplace => checksum::replace_l3,
+    L4CsumReplace => checksum::replace_l4,
+    SkbVlanPush => vlan::push,
+    SkbVlanPop => vlan::pop,
+    Redirect => redirect::redirect,
+    GetRouteRealm => facts::get_route_realm,
+    SkbChangeProto => room::change_proto,
+    SkbChangeType => facts::change_type,
+    GetHashRecalc => facts::get_hash_recalc,
+    SkbChangeTail => room::change_tail,
+    SkbPullData => bytes::pull,
+    CsumUpdate => checksum::update,
+    SetHashInvalid => facts::set_hash_invalid,
+    SkbChangeHead => room::change_head,
+    SetHash => facts::set_hash,
+    SkbAdjustRoom => room::adjust,
+    SkbLoadBytesRelative => bytes::load_relative,
+    FibLookup => redirect::fib_lookup,
+    SkbEcnSetCe => facts::set_congestion,
+    CsumLevel => checksum::level,
+    RedirectPeer => redirect::redirect_peer,
+    CheckMtu => redirect::check_mtu,
+    SkbSetTstamp => facts::set_time,
 }
 
-/// A packet and what goes with it, as long as a helper works on it.
+/// The context of a TC classifier.
+pub(super) struct Skb<'a>(&'a mut Frame);
+
+// SAFETY: as of `&mut Frame`.
+unsafe impl<'a> Argument<'a> for Skb<'a> {
+    const REGISTERS: &'static [&'static [Class]] = <&mut Frame>::REGISTERS;
+
+    #[inline(always)]
+    unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
+        // SAFETY: the caller vouches for the registers.
+        Self(unsafe { <&mut Frame>::from_registers(registers, index) })
+    }
+}
+
+impl Skb<'_> {
+    /// Length of the packet.
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Runs `work` on the packet, and stores its facts in the host afterwards.
+    fn with<R>(&mut self, host: &mut Host, work: impl FnOnce(&mut Packet<'_>) -> R) -> R {
+        let mut packet = Packet { frame: self.0, facts: host.sk_buff() };
+        let result = work(&mut packet);
+        let facts = packet.facts;
+        host.set_sk_buff(facts);
+        result
+    }
+}
+
+/// A packet and its facts in the kernel's `sk_buff`, while a helper works on them.
 struct Packet<'a> {
     frame: &'a mut Frame,
     facts: SkBuff,
@@ -81,8 +110,8 @@ impl Packet<'_> {
     }
 
     /// The `len` bytes at `offset`, or `EFAULT` (`bpf_try_make_writable`).
-    fn span(&mut self, offset: u64, len: usize) -> Result<&mut [u8], Errno> {
-        let offset = offset as u32 as usize;
+    fn span(&mut self, offset: u32, len: usize) -> Result<&mut [u8], Errno> {
+        let offset = offset as usize;
         let end = offset.checked_add(len).filter(|end| *end <= i32::MAX as usize);
         end.and_then(|end| self.frame.packet_mut().get_mut(offset..end)).ok_or(Errno::EFAULT)
     }
@@ -107,17 +136,4 @@ impl Packet<'_> {
         packet.copy_within(..offset, len);
         self.frame.adjust_head(delta).map_err(|_| Errno::ENOMEM)
     }
-}
-
-/// Lets a helper work on the packet of the run; gives what it returns.
-///
-/// # Safety
-/// The program must run over a packet, and no other reference to its frame may be in use.
-unsafe fn with_packet(host: &mut Host, work: impl FnOnce(&mut Packet<'_>) -> Result<u64, Errno>) -> u64 {
-    // SAFETY: a run over a packet holds its frame.
-    let mut packet = Packet { frame: unsafe { &mut *host.frame }, facts: host.sk_buff() };
-    let result = work(&mut packet);
-    let facts = packet.facts;
-    host.set_sk_buff(facts);
-    result.unwrap_or_else(Errno::to_return)
 }

@@ -1,12 +1,12 @@
-//! Where the packet goes, and what is asked before.
+//! Redirects, and look-ups before them.
 
 use paceline_frame::{Redirect, RedirectTarget};
-use paceline_isa::Size;
 use paceline_spec::Errno;
 
-use crate::helpers::{args, fib, redirect};
+use super::Skb;
+use crate::helpers::mem::{ReadWriteMem, ReadWriteU32};
+use crate::helpers::{fib, redirect};
 use crate::host::Host;
-use crate::memory;
 
 /// `TC_ACT_SHOT`
 const SHOT: u64 = 2;
@@ -18,27 +18,13 @@ const INGRESS: u64 = 1;
 const PEER: u32 = 1 << 2;
 
 /// `long bpf_redirect(ifindex, flags)`
-pub(super) unsafe extern "C" fn redirect(
-    ifindex: u64,
-    flags: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    if flags & !INGRESS != 0 { SHOT } else { to_interface(host, ifindex as u32, flags as u32) }
+pub(super) fn redirect(host: &mut Host, ifindex: u32, flags: u64) -> u64 {
+    if flags & !INGRESS != 0 { SHOT } else { to_interface(host, ifindex, flags as u32) }
 }
 
 /// `long bpf_redirect_peer(ifindex, flags)`
-pub(super) unsafe extern "C" fn redirect_peer(
-    ifindex: u64,
-    flags: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    if flags != 0 { SHOT } else { to_interface(host, ifindex as u32, PEER) }
+pub(super) fn redirect_peer(host: &mut Host, ifindex: u32, flags: u64) -> u64 {
+    if flags != 0 { SHOT } else { to_interface(host, ifindex, PEER) }
 }
 
 fn to_interface(host: &mut Host, ifindex: u32, flags: u32) -> u64 {
@@ -46,57 +32,45 @@ fn to_interface(host: &mut Host, ifindex: u32, flags: u32) -> u64 {
     REDIRECT
 }
 
-/// `long bpf_fib_lookup(skb, params, plen, flags)`: where the program gives no length, that of the packet is compared with the
+/// `long bpf_fib_lookup(skb, params, plen, flags)`: if the program passes no length, that of the packet is compared with the
 /// MTU of the interface that is found (`is_skb_forwardable`).
-pub(super) unsafe extern "C" fn fib_lookup(
-    context: u64,
-    params: u64,
-    len: u64,
-    flags: u64,
-    _: u64,
+pub(super) fn fib_lookup(
     host: &mut Host,
-) -> u64 {
+    skb: Skb<'_>,
+    params: ReadWriteMem<'_>,
+    flags: u32,
+) -> Result<u64, Errno> {
     const FRAG_NEEDED: u64 = 8;
     /// Of `struct bpf_fib_lookup`: `tot_len`, later `mtu_result`, and `ifindex`.
-    const TOTAL_LEN: u64 = 6;
-    const IFINDEX: u64 = 8;
+    const TOTAL_LEN: usize = 6;
+    const IFINDEX: usize = 8;
     const VLAN_HEADER: u32 = 4;
-    let long_enough = len as i32 >= 12;
-    // SAFETY: the arguments fit the prototype, and there are as many bytes as that.
-    let asks = long_enough && unsafe { memory::load(params + TOTAL_LEN, Size::H) } != 0;
-    // SAFETY: the prototype is the same.
-    let result = unsafe { fib::fib_lookup(context, params, len, flags, 0, host) };
-    if result != 0 || asks {
-        return result;
+    let has_len = params.read_at(TOTAL_LEN).is_some_and(|len| len != [0; 2]);
+    let outcome = fib::look_up(host, params, flags)?;
+    if outcome != 0 || has_len {
+        return Ok(outcome);
     }
-    // SAFETY: as above; a look-up that succeeds has been given all fields.
-    let ifindex = unsafe { memory::load(params + IFINDEX, Size::W) };
-    let Some(interface) = host.network().interface(ifindex as u32) else { return Errno::ENODEV.to_return() };
+    let ifindex = params.read_at(IFINDEX).map_or(0, u32::from_ne_bytes);
+    let interface = host.network().interface(ifindex).ok_or(Errno::ENODEV)?;
     // The MTU is a user's number of up to 32 bits.
     let (mtu, most) = (interface.mtu, interface.mtu.saturating_add(interface.header + VLAN_HEADER));
-    // SAFETY: as above, and there is a context and thus a packet.
-    unsafe {
-        memory::store(params + TOTAL_LEN, Size::H, u64::from(mtu));
-        if args::packet(host).len() > most as usize { FRAG_NEEDED } else { 0 }
-    }
+    params.write_at(TOTAL_LEN, &(mtu as u16).to_ne_bytes());
+    Ok(if skb.len() > most as usize { FRAG_NEEDED } else { 0 })
 }
 
-/// `long bpf_check_mtu(skb, ifindex, mtu_len, len_diff, flags)`: no packet stands for several segments, which the flag asks for.
-pub(super) unsafe extern "C" fn check_mtu(
-    context: u64,
-    ifindex: u64,
-    mtu_len: u64,
-    difference: u64,
-    flags: u64,
+/// `long bpf_check_mtu(skb, ifindex, mtu_len, len_diff, flags)`: no packet stands for several segments, which the flag tests for.
+pub(super) fn check_mtu(
     host: &mut Host,
-) -> u64 {
+    skb: Skb<'_>,
+    ifindex: u32,
+    mtu_len: ReadWriteU32<'_>,
+    difference: i32,
+    flags: u64,
+) -> Result<u64, Errno> {
     const SEGMENTS: u64 = 1;
-    // SAFETY: the arguments fit the prototype.
-    let asked = unsafe { memory::load(mtu_len, Size::W) };
-    if flags == SEGMENTS && (difference as i32 != 0 || asked != 0) {
-        return Errno::EINVAL.to_return();
+    if flags == SEGMENTS && (difference != 0 || mtu_len.load() != 0) {
+        return Err(Errno::EINVAL);
     }
     let flags = if flags == SEGMENTS { 0 } else { flags };
-    // SAFETY: the prototype is the same.
-    unsafe { fib::check_mtu(context, ifindex, mtu_len, difference, flags, host) }
+    fib::check_mtu(host, skb.0, ifindex, mtu_len, difference, flags)
 }

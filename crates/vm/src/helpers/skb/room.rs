@@ -1,8 +1,8 @@
-//! Bytes that are put into the packet or taken out of it.
+//! Insertion and removal of bytes.
 
 use paceline_spec::Errno;
 
-use super::{IPV4, IPV4_LEN, IPV6, IPV6_LEN, MAX_LEN, Packet, with_packet};
+use super::{IPV4, IPV4_LEN, IPV6, IPV6_LEN, MAX_LEN, Packet, Skb};
 use crate::context::ETHERNET_LEN;
 use crate::host::Host;
 
@@ -43,16 +43,9 @@ fn header_len(protocol: u16) -> Option<usize> {
 }
 
 /// `long bpf_skb_change_tail(skb, new_len, flags)`
-pub(super) unsafe extern "C" fn change_tail(
-    _: u64,
-    len: u64,
-    flags: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    let len = len as u32 as usize;
-    let change = |packet: &mut Packet<'_>| {
+pub(super) fn change_tail(host: &mut Host, mut skb: Skb<'_>, len: u32, flags: u64) -> Result<(), Errno> {
+    let len = len as usize;
+    skb.with(host, |packet| {
         let least = match usize::from(packet.facts.transport) {
             0 => packet.network(),
             transport => transport,
@@ -64,54 +57,40 @@ pub(super) unsafe extern "C" fn change_tail(
             return Err(Errno::ENOTSUPP);
         }
         let delta = len as i32 - packet.frame.len() as i32;
-        packet.frame.adjust_tail(delta).map_err(|_| Errno::ENOMEM)?;
-        Ok(0)
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, change) }
+        packet.frame.adjust_tail(delta).map_err(|_| Errno::ENOMEM)
+    })
 }
 
 /// `long bpf_skb_change_head(skb, len, flags)`
-pub(super) unsafe extern "C" fn change_head(
-    _: u64,
-    len: u64,
-    flags: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    let len = len as u32 as usize;
-    let change = |packet: &mut Packet<'_>| {
+pub(super) fn change_head(host: &mut Host, mut skb: Skb<'_>, len: u32, flags: u64) -> Result<(), Errno> {
+    let len = len as usize;
+    skb.with(host, |packet| {
         if flags != 0 || packet.frame.len() + len > MAX_LEN {
             return Err(Errno::EINVAL);
         }
         packet.insert(0, len)?;
-        // The headers stay where they are, and so does what is known of them.
+        // The headers stay at their addresses, and the facts about them stay true.
         packet.facts.network_moved += len as u16;
         if packet.facts.transport != 0 {
             packet.facts.transport += len as u16;
         }
-        Ok(0)
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, change) }
+        Ok(())
+    })
 }
 
 /// `long bpf_skb_change_proto(skb, proto, flags)`
-pub(super) unsafe extern "C" fn change_proto(
-    _: u64,
-    protocol: u64,
-    flags: u64,
-    _: u64,
-    _: u64,
+pub(super) fn change_proto(
     host: &mut Host,
-) -> u64 {
+    mut skb: Skb<'_>,
+    protocol: u16,
+    flags: u64,
+) -> Result<(), Errno> {
     const DIFFERENCE: usize = IPV6_LEN - IPV4_LEN;
-    let change = |packet: &mut Packet<'_>| {
-        if flags != 0 {
-            return Err(Errno::EINVAL);
-        }
-        let to = u16::from_be(protocol as u16);
+    if flags != 0 {
+        return Err(Errno::EINVAL);
+    }
+    skb.with(host, |packet| {
+        let to = u16::from_be(protocol);
         let offset = packet.network();
         match (packet.protocol(), to) {
             (IPV4, IPV6) => packet.insert(offset, DIFFERENCE)?,
@@ -120,26 +99,22 @@ pub(super) unsafe extern "C" fn change_proto(
         }
         packet.facts.protocol = to.to_be();
         packet.clear_hash();
-        Ok(0)
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, change) }
+        Ok(())
+    })
 }
 
 /// `long bpf_skb_adjust_room(skb, len_diff, mode, flags)`
-pub(super) unsafe extern "C" fn adjust(
-    _: u64,
-    difference: u64,
-    mode: u64,
-    flags: u64,
-    _: u64,
+pub(super) fn adjust(
     host: &mut Host,
-) -> u64 {
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, |packet| adjust_packet(packet, difference as i32, mode as u32, flags)) }
+    mut skb: Skb<'_>,
+    difference: i32,
+    mode: u32,
+    flags: u64,
+) -> Result<(), Errno> {
+    skb.with(host, |packet| adjust_packet(packet, difference, mode, flags))
 }
 
-fn adjust_packet(packet: &mut Packet<'_>, difference: i32, mode: u32, flags: u64) -> Result<u64, Errno> {
+fn adjust_packet(packet: &mut Packet<'_>, difference: i32, mode: u32, flags: u64) -> Result<(), Errno> {
     const NET: u32 = 0;
     const MAC: u32 = 1;
     if flags & !flag::ALL != 0 {
@@ -170,7 +145,7 @@ fn adjust_packet(packet: &mut Packet<'_>, difference: i32, mode: u32, flags: u64
     if flags & flag::NO_CSUM_RESET == 0 {
         packet.facts.csum_level = 0;
     }
-    Ok(0)
+    Ok(())
 }
 
 /// `bpf_skb_net_shrink`

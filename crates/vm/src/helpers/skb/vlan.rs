@@ -5,7 +5,7 @@ use paceline_frame::Frame;
 use paceline_spec::Errno;
 use paceline_spec::context::SkBuff;
 
-use super::{Packet, with_packet};
+use super::{Packet, Skb};
 use crate::context::ETHERNET_LEN;
 use crate::host::Host;
 
@@ -21,47 +21,36 @@ fn is_vlan(protocol: u16) -> bool {
 }
 
 /// `long bpf_skb_vlan_push(skb, vlan_proto, vlan_tci)`
-pub(super) unsafe extern "C" fn push(
-    _: u64,
-    protocol: u64,
-    tci: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
-    let protocol = Some(u16::from_be(protocol as u16)).filter(|protocol| is_vlan(*protocol));
-    let push = |packet: &mut Packet<'_>| {
+pub(super) fn push(host: &mut Host, mut skb: Skb<'_>, protocol: u16, tci: u16) -> Result<(), Errno> {
+    let protocol = Some(u16::from_be(protocol)).filter(|protocol| is_vlan(*protocol));
+    skb.with(host, |packet| {
         if packet.facts.vlan_present != 0 {
             insert(packet)?;
             packet.facts.protocol = packet.facts.vlan_proto;
         }
-        keep(&mut packet.facts, protocol.unwrap_or(VLAN), tci as u16);
-        Ok(0)
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, push) }
+        keep(&mut packet.facts, protocol.unwrap_or(VLAN), tci);
+        Ok(())
+    })
 }
 
 /// `long bpf_skb_vlan_pop(skb)`
-pub(super) unsafe extern "C" fn pop(_: u64, _: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
-    let pop = |packet: &mut Packet<'_>| {
+pub(super) fn pop(host: &mut Host, mut skb: Skb<'_>) -> Result<(), Errno> {
+    skb.with(host, |packet| {
         if packet.facts.vlan_present == 0 {
             if !is_vlan(packet.protocol()) {
-                return Ok(0);
+                return Ok(());
             }
             remove(packet)?;
         }
         (packet.facts.vlan_present, packet.facts.vlan_tci, packet.facts.vlan_proto) = (0, 0, 0);
-        // The next one is kept beside the packet.
+        // The next tag is kept beside the packet.
         let protocol = packet.protocol();
         if is_vlan(protocol) {
             let tci = remove(packet)?;
             keep(&mut packet.facts, protocol, tci);
         }
-        Ok(0)
-    };
-    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    unsafe { with_packet(host, pop) }
+        Ok(())
+    })
 }
 
 /// `__vlan_hwaccel_put_tag`
@@ -73,13 +62,13 @@ fn keep(facts: &mut SkBuff, protocol: u16, tci: u16) {
 fn insert(packet: &mut Packet<'_>) -> Result<(), Errno> {
     packet.insert(ADDRESSES, TAG)?;
     let (protocol, tci) = (packet.facts.vlan_proto.to_ne_bytes(), packet.facts.vlan_tci.to_be_bytes());
-    packet.span(ADDRESSES as u64, TAG)?.copy_from_slice(&[protocol[0], protocol[1], tci[0], tci[1]]);
+    packet.span(ADDRESSES as u32, TAG)?.copy_from_slice(&[protocol[0], protocol[1], tci[0], tci[1]]);
     Ok(())
 }
 
 /// Takes the outermost tag out of the packet and gives it (`__skb_vlan_pop`).
 fn remove(packet: &mut Packet<'_>) -> Result<u16, Errno> {
-    let &[high, low] = &*packet.span(ETHERNET_LEN as u64, 2).map_err(|_| Errno::ENOMEM)? else {
+    let &[high, low] = &*packet.span(ETHERNET_LEN as u32, 2).map_err(|_| Errno::ENOMEM)? else {
         return Err(Errno::ENOMEM);
     };
     packet.remove(ADDRESSES, TAG)?;

@@ -1,0 +1,316 @@
+//! Parameters that are memory. Every access is checked against the length in the argument, and copies by atomic operations: other
+//! workers may change the memory meanwhile if it is a map value.
+
+use std::marker::PhantomData;
+
+use paceline_isa::Size;
+
+use super::argument::{Argument, Registers};
+use super::class::Class;
+use crate::memory;
+
+/// Memory that a program passes: null, or so many bytes that can be read, and written where the class says so.
+#[derive(Clone, Copy)]
+pub(super) struct Mem<'a> {
+    address: u64,
+    len: usize,
+    call: PhantomData<&'a ()>,
+}
+
+impl Mem<'_> {
+    /// # Safety
+    /// The address must be null, or `len` bytes at it must be readable during the call; if [`write`](Self::write) or
+    /// [`write_at`](Self::write_at) is called, writable as well.
+    #[inline]
+    pub(super) unsafe fn new(address: u64, len: usize) -> Self {
+        Self { address, len, call: PhantomData }
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        self.address == 0
+    }
+
+    /// The length that the program passes, also for null.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The first bytes, at most `most`; none of null.
+    pub(super) fn read_up_to(&self, most: usize) -> Vec<u8> {
+        let len = if self.is_null() { 0 } else { self.len.min(most) };
+        let mut bytes = vec![0; len];
+        // SAFETY: so many bytes can be read.
+        unsafe { memory::copy_from(&mut bytes, self.address) };
+        bytes
+    }
+
+    /// All bytes; none of null.
+    pub(super) fn read(&self) -> Vec<u8> {
+        self.read_up_to(self.len)
+    }
+
+    /// Bytes at an offset; `None` where they are not all in the memory.
+    pub(super) fn read_at<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        self.has(offset, N).then(|| {
+            // SAFETY: the bytes lie in the memory.
+            unsafe { memory::copy_from(&mut bytes, self.address + offset as u64) };
+            bytes
+        })
+    }
+
+    /// Writes the first bytes, none to null.
+    ///
+    /// # Panics
+    /// In builds with debug assertions, if there are more bytes than the memory has; otherwise these are left out.
+    pub(super) fn write(&self, bytes: &[u8]) {
+        self.write_at(0, bytes);
+    }
+
+    /// Writes bytes at an offset, as [`write`](Self::write).
+    pub(super) fn write_at(&self, offset: usize, bytes: &[u8]) {
+        debug_assert!(self.is_null() || self.has(offset, bytes.len()), "a helper writes past its argument");
+        if self.has(offset, bytes.len()) {
+            // SAFETY: the bytes lie in the memory.
+            unsafe { memory::copy_to(self.address + offset as u64, bytes) };
+        }
+    }
+
+    fn has(&self, offset: usize, len: usize) -> bool {
+        !self.is_null() && offset.checked_add(len).is_some_and(|end| end <= self.len)
+    }
+}
+
+/// Memory that the helper reads, with the size in the next register.
+#[derive(Clone, Copy)]
+pub(super) struct ReadMem<'a>(Mem<'a>);
+
+/// Memory that the helper writes, with the size in the next register.
+#[derive(Clone, Copy)]
+pub(super) struct WriteMem<'a>(Mem<'a>);
+
+/// Memory that the helper reads and writes, with the size in the next register; `LEAST` bytes exist whatever the size is.
+#[derive(Clone, Copy)]
+pub(super) struct ReadWriteMem<'a, const LEAST: usize = 0>(Mem<'a>);
+
+/// The memory of an address in a register and a size of 32 bits in the next one.
+///
+/// # Safety
+/// As of [`Mem::new`].
+#[inline(always)]
+unsafe fn sized<'a>(registers: &Registers, index: usize) -> Mem<'a> {
+    // SAFETY: the caller vouches for the memory.
+    unsafe { Mem::new(registers[index], registers[index + 1] as u32 as usize) }
+}
+
+// SAFETY: as many bytes as the size says can be read, and nothing here writes them.
+unsafe impl<'a> Argument<'a> for ReadMem<'a> {
+    const REGISTERS: &'static [&'static [Class]] = &[&[Class::READ_MEM], &[Class::SIZE]];
+
+    #[inline(always)]
+    unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
+        // SAFETY: the registers hold such an address and its size.
+        Self(unsafe { sized(registers, index) })
+    }
+}
+
+// SAFETY: as many bytes as the size says can be written.
+unsafe impl<'a> Argument<'a> for WriteMem<'a> {
+    const REGISTERS: &'static [&'static [Class]] = &[&[Class::WRITE_MEM], &[Class::SIZE]];
+
+    #[inline(always)]
+    unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
+        // SAFETY: the registers hold such an address and its size.
+        Self(unsafe { sized(registers, index) })
+    }
+}
+
+// SAFETY: as many bytes as the size says can be read and written.
+unsafe impl<'a, const LEAST: usize> Argument<'a> for ReadWriteMem<'a, LEAST> {
+    const REGISTERS: &'static [&'static [Class]] =
+        &[&[Class::READ_WRITE_MEM], &[Class::size_of_at_least(LEAST)]];
+
+    #[inline(always)]
+    unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
+        // SAFETY: the registers hold such an address and its size.
+        Self(unsafe { sized(registers, index) })
+    }
+}
+
+impl ReadMem<'_> {
+    pub(super) fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// As of [`Mem::len`].
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// As of [`Mem::read`].
+    pub(super) fn read(&self) -> Vec<u8> {
+        self.0.read()
+    }
+
+    /// As of [`Mem::read_up_to`].
+    pub(super) fn read_up_to(&self, most: usize) -> Vec<u8> {
+        self.0.read_up_to(most)
+    }
+}
+
+impl WriteMem<'_> {
+    pub(super) fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// As of [`Mem::len`].
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// As of [`Mem::write`].
+    pub(super) fn write(&self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+}
+
+impl<const LEAST: usize> ReadWriteMem<'_, LEAST> {
+    pub(super) fn address(&self) -> u64 {
+        self.0.address
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// As of [`Mem::len`].
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// As of [`Mem::read_up_to`].
+    pub(super) fn read_up_to(&self, most: usize) -> Vec<u8> {
+        self.0.read_up_to(most)
+    }
+
+    /// As of [`Mem::read_at`].
+    pub(super) fn read_at<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.0.read_at(offset)
+    }
+
+    /// As of [`Mem::write_at`], also past the size in the least number of bytes.
+    pub(super) fn write_at(&self, offset: usize, bytes: &[u8]) {
+        // SAFETY: the least number of bytes exists whatever the size is.
+        unsafe { Mem::new(self.0.address, self.0.len.max(LEAST)) }.write_at(offset, bytes);
+    }
+}
+
+/// Pointer to `N` bytes that the helper reads.
+#[derive(Clone, Copy)]
+pub(super) struct ReadBytes<'a, const N: usize>(&'a u64);
+
+// SAFETY: so many bytes can be read during the call.
+unsafe impl<'a, const N: usize> Argument<'a> for ReadBytes<'a, N> {
+    const REGISTERS: &'static [&'static [Class]] = &[&[Class::read_bytes(N)]];
+
+    unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
+        Self(&registers[index])
+    }
+}
+
+impl<const N: usize> ReadBytes<'_, N> {
+    pub(super) fn read(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        // SAFETY: so many bytes can be read.
+        unsafe { memory::copy_from(&mut bytes, *self.0) };
+        bytes
+    }
+}
+
+/// Pointer to an integer of 64 bits that the helper writes, at a multiple of its size.
+#[derive(Clone, Copy)]
+pub(super) struct WriteU64<'a>(&'a u64);
+
+// SAFETY: eight bytes can be written during the call.
+unsafe impl<'a> Argument<'a> for WriteU64<'a> {
+    const REGISTERS: &'static [&'static [Class]] = &[&[Class::write_bytes(8)]];
+
+    unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
+        Self(&registers[index])
+    }
+}
+
+impl WriteU64<'_> {
+    pub(super) fn store(&self, value: u64) {
+        // SAFETY: eight bytes at the address can be written.
+        unsafe { memory::store(*self.0, Size::Dw, value) };
+    }
+}
+
+/// Pointer to an integer of 32 bits that the helper reads and writes, at a multiple of its size.
+#[derive(Clone, Copy)]
+pub(super) struct ReadWriteU32<'a>(&'a u64);
+
+// SAFETY: four bytes can be read and written during the call.
+unsafe impl<'a> Argument<'a> for ReadWriteU32<'a> {
+    const REGISTERS: &'static [&'static [Class]] = &[&[Class::read_write_bytes(4)]];
+
+    unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
+        Self(&registers[index])
+    }
+}
+
+impl ReadWriteU32<'_> {
+    pub(super) fn load(&self) -> u32 {
+        // SAFETY: four bytes at the address can be read.
+        unsafe { memory::load(*self.0, Size::W) as u32 }
+    }
+
+    pub(super) fn store(&self, value: u32) {
+        // SAFETY: four bytes at the address can be written.
+        unsafe { memory::store(*self.0, Size::W, u64::from(value)) };
+    }
+}
+
+/// Pointer to bytes that a kernel function would write, and does not.
+#[derive(Clone, Copy)]
+pub(super) struct Unwritten;
+
+// SAFETY: nothing is accessed.
+unsafe impl Argument<'_> for Unwritten {
+    const REGISTERS: &'static [&'static [Class]] =
+        &[&[Class::write_bytes(2), Class::write_bytes(4), Class::write_bytes(8)]];
+
+    unsafe fn from_registers(_: &Registers, _: usize) -> Self {
+        Self
+    }
+}
+
+/// Pointer to text that ends in a zero byte.
+#[derive(Clone, Copy)]
+pub(super) struct Text<'a>(&'a u64);
+
+// SAFETY: all bytes up to the first zero can be read during the call, and nobody changes them.
+unsafe impl<'a> Argument<'a> for Text<'a> {
+    const REGISTERS: &'static [&'static [Class]] = &[&[Class::TEXT]];
+
+    unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
+        Self(&registers[index])
+    }
+}
+
+impl Text<'_> {
+    /// The text with its zero byte.
+    pub(super) fn read(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        loop {
+            let mut byte = [0];
+            // SAFETY: no byte before was zero.
+            unsafe { memory::copy_from(&mut byte, *self.0 + text.len() as u64) };
+            text.push(byte[0]);
+            if byte == [0] {
+                return text;
+            }
+        }
+    }
+}
