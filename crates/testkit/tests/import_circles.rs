@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Crates without import cycles, by their folders.
-const CRATES: [&str; 1] = ["cli"];
+const CRATES: [&str; 3] = ["cli", "runtime", "vm"];
 
 /// A module by the names from the root of the crate; the root has none.
 type Module = Vec<String>;

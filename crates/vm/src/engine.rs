@@ -31,11 +31,11 @@ impl Engine {
         if Self::Jit.is_available() { Self::Jit } else { Self::Threaded }
     }
 
-    /// Whether this machine has it: native code is for x86-64.
+    /// Whether this build and machine have it: native code needs the feature `jit` and x86-64.
     #[must_use]
     pub const fn is_available(self) -> bool {
         match self {
-            Self::Jit | Self::CheckedJit => cfg!(target_arch = "x86_64"),
+            Self::Jit | Self::CheckedJit => cfg!(all(feature = "jit", target_arch = "x86_64")),
             Self::Threaded | Self::Plain => true,
         }
     }

@@ -3,33 +3,17 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use paceline_interpreter::image::Image;
 use paceline_maps::{EntryProgram, Map, MapUser, announce, entry_program};
-use paceline_spec::{ProgramKind, XdpAttach};
 
-use crate::image::Image;
-use crate::program::{Program, Uses};
+use crate::program::Program;
 use crate::target::{Named, Target};
-
-impl Image {
-    /// The maps whose entries the program was made for.
-    fn attach(&self) -> Option<XdpAttach> {
-        match self.spec.kind {
-            ProgramKind::Xdp { attach: attach @ (XdpAttach::DevMap | XdpAttach::CpuMap), .. } => Some(attach),
-            _ => None,
-        }
-    }
-}
-
-impl EntryProgram for Image {
-    fn attach(&self) -> XdpAttach {
-        self.attach().unwrap_or(XdpAttach::Interface)
-    }
-}
+use crate::uses::Uses;
 
 impl Program {
     /// Lets entries of maps name it, if it was made for some.
     pub(crate) fn announce(&self) {
-        if self.image.attach().is_some() {
+        if self.image.attach_of_entries().is_some() {
             let image: Arc<dyn EntryProgram> = self.image.clone();
             announce(self.id(), Arc::downgrade(&image));
         }

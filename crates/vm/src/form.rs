@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
 use paceline_maps::Map;
+use paceline_runtime::helpers::{can_call, kfunc_fn};
 use paceline_spec::ProgramSpec;
 use paceline_spec::helper::Helper;
 use paceline_spec::kfunc;
 use paceline_verifier::Verified;
-
-use crate::helpers::{can_call, kfunc_fn};
 
 /// Most slots of a program (`BPF_COMPLEXITY_LIMIT_INSNS` in the kernel).
 const MAX_SLOTS: usize = 1_000_000;

@@ -1,56 +1,52 @@
-//! The engines that run programs, the helpers programs call, and the memory they may touch.
+//! The engine: programs, chains of programs, and call sites, on every engine.
 //!
 //! A [`Program`] is a program that was checked for form and bound to its maps. It runs over a packet, a burst of
-//! packets, or plain memory; a [`Host`] is what its helpers see of the world.
+//! packets, or plain memory; a [`Host`] is all that its helpers observe besides these.
 
 mod chain;
-mod context;
 mod engine;
 mod entry_program;
-mod fault;
 mod form;
-mod helpers;
 mod host;
-mod image;
-mod interpreter;
-mod kernel_context;
-mod later;
 mod load;
-mod memory;
+mod load_error;
 mod memory_program;
+#[cfg(feature = "jit")]
 mod native;
-mod observe;
-mod plain;
 mod program;
-mod readable;
-mod region;
+mod run;
 mod site;
 mod target;
-mod threaded;
-mod time;
+mod uses;
 
 pub use chain::{Chain, ChainCounts, ChainError};
 pub use engine::{Engine, NoSuchEngine};
-pub use fault::{Fault, FaultKind};
 pub use form::ProgramError;
-pub use host::{Event, EventSink, Host};
-pub use load::LoadError;
+pub use host::Host;
+pub use load_error::LoadError;
 pub use memory_program::MemoryProgram;
+#[cfg(feature = "jit")]
 pub use native::NativeCode;
-pub use observe::Observed;
-pub use paceline_exec::{CodeMap, Function as NativeFunction};
-pub use paceline_exec::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
+#[cfg(feature = "jit")]
+pub use paceline_exec::{CodeMap, Function as NativeFunction, JitSymbols, JitSymbolsError, NAMES_VARIABLE};
+pub use paceline_interpreter::image::{DEFAULT_BUDGET, Exit};
+pub use paceline_interpreter::observe::Observed;
+#[doc(hidden)]
+pub use paceline_interpreter::threaded::inspect as threaded_handlers;
+#[cfg(feature = "jit")]
 pub use paceline_jit::{Prefetch, Settings as NativeSettings};
-pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program};
-pub use region::{Access, FaultAddress};
-pub use site::{
-    ByKey, ByProgram, CallSite, Caller, Calls, Choice, DispatcherCode, Fallback, KeyedSite, Site,
-    SiteStatistics, UpdateError,
-};
-pub use target::Target;
+pub use paceline_runtime::fault::{Fault, FaultKind};
+pub use paceline_runtime::host::{Event, EventSink};
+pub use paceline_runtime::region::{Access, FaultAddress};
+pub use paceline_runtime::time::TimeSource;
 #[cfg(feature = "variants")]
 #[doc(hidden)]
-pub use threaded::by_match::by_match;
-#[doc(hidden)]
-pub use threaded::inspect as threaded_handlers;
-pub use time::TimeSource;
+pub use program::by_match;
+pub use program::{InstallError, Program};
+pub use run::BurstFault;
+#[cfg(feature = "jit")]
+pub use site::DispatcherCode;
+pub use site::{
+    ByKey, ByProgram, CallSite, Caller, Calls, Choice, Fallback, KeyedSite, Site, SiteStatistics, UpdateError,
+};
+pub use target::Target;

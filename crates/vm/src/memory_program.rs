@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
+use paceline_interpreter::image::Exit;
+#[cfg(all(feature = "jit", feature = "testing"))]
+use paceline_interpreter::image::Unset;
+use paceline_interpreter::plain;
 use paceline_maps::Map;
+use paceline_runtime::fault::Fault;
 use paceline_spec::ProgramSpec;
 
-#[cfg(feature = "testing")]
+#[cfg(all(feature = "jit", feature = "testing"))]
 use crate::engine::Engine;
-use crate::fault::Fault;
 use crate::form::{Form, ProgramError};
 use crate::host::Host;
-#[cfg(feature = "testing")]
-use crate::image::Unset;
-#[cfg(feature = "testing")]
+#[cfg(all(feature = "jit", feature = "testing"))]
 use crate::native;
-use crate::plain;
-use crate::program::{Exit, Program};
+use crate::program::Program;
 
 /// A program over plain memory, such as a seccomp filter or a test of the bpf_conformance suite: `r1` is the address of the memory,
 /// or 0 if it is empty, and `r2` its length. It may also use the legacy packet loads, over that memory. The verifier knows
@@ -40,10 +41,11 @@ impl MemoryProgram {
         let range = memory.as_mut_ptr_range();
         let (start, end) = (range.start as u64, range.end as u64);
         let image = &self.0.image;
-        let exit = self.0.pinned(host, |host| match image.engine {
-            #[cfg(feature = "testing")]
+        let host = &mut host.runtime;
+        let exit = self.0.pinned(host, |host| match self.0.engine() {
+            #[cfg(all(feature = "jit", feature = "testing"))]
             Engine::CheckedJit => native::run_memory(image, start..end, host),
-            #[cfg(feature = "testing")]
+            #[cfg(all(feature = "jit", feature = "testing"))]
             // SAFETY: the caller of `jit` vouched for the program.
             Engine::Jit => Ok(unsafe { run_native(&self.0, start, end, host) }),
             _ => plain::run_memory(image, start..end, host),
@@ -54,7 +56,7 @@ impl MemoryProgram {
 }
 
 /// Native code over memory, which only tests run.
-#[cfg(feature = "testing")]
+#[cfg(all(feature = "jit", feature = "testing"))]
 impl MemoryProgram {
     /// The program as native code that checks every access.
     ///
@@ -82,8 +84,13 @@ impl MemoryProgram {
 ///
 /// # Safety
 /// The program must be one of [`MemoryProgram::jit`].
-#[cfg(feature = "testing")]
-unsafe fn run_native(program: &Program, start: u64, end: u64, host: &mut Host) -> Exit {
+#[cfg(all(feature = "jit", feature = "testing"))]
+unsafe fn run_native(
+    program: &Program,
+    start: u64,
+    end: u64,
+    host: &mut paceline_runtime::host::Host,
+) -> Exit {
     let r1 = if start == end { 0 } else { start };
     let unset = Unset::uninit();
     host.frame = std::ptr::null_mut();

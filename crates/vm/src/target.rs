@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use paceline_frame::Burst;
+use paceline_interpreter::image::{BurstEntry, Entry};
 use paceline_maps::Map;
 
 use crate::host::Host;
-use crate::image::{BurstEntry, Entry};
-use crate::program::{BurstFault, Program, pinned, run_alone, run_frames};
+use crate::program::Program;
+use crate::run::{BurstFault, run_alone, run_frames};
 
 /// Something that takes packets: a program or a chain, whatever the engine.
 #[derive(Clone)]
@@ -86,13 +87,14 @@ impl Target {
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };
-        let run = |host: &mut Host| match frames {
+        let host = &mut host.runtime;
+        let run = |host: &mut paceline_runtime::host::Host| match frames {
             // SAFETY: the token is the entry's own.
             [frame] => unsafe { run_alone(self.entry, self.token, frame, host) },
             // SAFETY: the token is the entry's own.
             frames => unsafe { run_frames(self.burst_entry, self.token, frames, host) },
         };
-        if self.pinned { pinned(host, run) } else { run(host) }
+        if self.pinned { host.pinned(run) } else { run(host) }
     }
 }
 

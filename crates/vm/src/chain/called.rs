@@ -2,11 +2,11 @@
 
 use paceline_frame::{Frame, Verdict};
 use paceline_graph::{MAX_RUNS, Next, Node};
+use paceline_interpreter::image::Unset;
 use paceline_jit::COUNTS;
+use paceline_runtime::host::Host;
 
 use super::Shared;
-use crate::host::Host;
-use crate::image::Unset;
 use crate::program::Program;
 
 /// Runs the packets of a burst one by one.

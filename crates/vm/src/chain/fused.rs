@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use paceline_exec::CodeBlock;
 use paceline_graph::Graph;
+use paceline_interpreter::image::{BurstEntry, least_cpus, sets_callbacks};
 use paceline_maps::{Map, MapUser};
+use paceline_runtime::callback::CallbackCode;
 use paceline_verifier::Verified;
 
 use super::{Chain, ChainError, Shared};
 use crate::engine::Engine;
 use crate::form::{Form, check_code};
-use crate::image::BurstEntry;
-use crate::later::{CallbackCode, CallbackForm};
-use crate::load::{LoadError, check_load};
-use crate::native::{self, NativeCode};
-use crate::program::Uses;
+use crate::load::check_load;
+use crate::load_error::LoadError;
+use crate::native::{self, NativeCode, NativeFunctions};
+use crate::uses::Uses;
 
 /// A program of a chain, and its maps.
 type Kept<'a> = (&'a Verified, Arc<[Arc<Map>]>);
@@ -22,8 +23,8 @@ type Kept<'a> = (&'a Verified, Arc<[Arc<Map>]>);
 /// The code of a chain, and what it refers to.
 pub(super) struct Fused {
     block: Arc<CodeBlock>,
-    /// Where the functions are that timers may call.
-    _home: Option<Arc<CallbackCode>>,
+    /// The functions that timers may call.
+    _callbacks: Option<Arc<CallbackCode>>,
     maps: Vec<Arc<Map>>,
     /// Those of each program, which stay where they are.
     _parts: Box<[Arc<[Arc<Map>]>]>,
@@ -62,8 +63,10 @@ pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result
         native::chain(&kept, &graph).map_err(|(node, error)| ChainError::Program { node, error })?;
     let block = Arc::new(block);
     let parts_kept = kept.into_iter().map(|(_, maps)| maps).collect();
-    let programs = parts.iter().map(|(verified, maps)| (verified.code(), maps.as_slice()));
-    let home = CallbackCode::new(programs, || CallbackForm::Native(block.clone()));
+    let callbacks = parts.iter().any(|(verified, _)| sets_callbacks(verified.code())).then(|| {
+        let cpus = parts.iter().map(|(verified, maps)| least_cpus(verified.code(), maps)).min();
+        CallbackCode::new(NativeFunctions(block.clone()), cpus.unwrap_or(usize::MAX), all_maps.clone())
+    });
     let entry = |offset: u32| -> BurstEntry {
         // SAFETY: the code there is a chain's loop, which is called like this.
         unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) }
@@ -75,7 +78,13 @@ pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result
         counted_entry,
         pins,
         programs: Box::default(),
-        fused: Some(Fused { block, _home: home, maps: all_maps, _parts: parts_kept, _tables: users }),
+        fused: Some(Fused {
+            block,
+            _callbacks: callbacks,
+            maps: all_maps,
+            _parts: parts_kept,
+            _tables: users,
+        }),
     };
     Ok(Chain { shared: Arc::new(shared) })
 }

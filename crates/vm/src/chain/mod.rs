@@ -8,19 +8,22 @@ use std::sync::Arc;
 
 use paceline_frame::{Burst, Frame, FrameMut, Verdict};
 use paceline_graph::{Graph, Node};
+use paceline_interpreter::image::{BurstEntry, Unset};
 use paceline_maps::Map;
+use paceline_runtime::fault::Fault;
+use paceline_runtime::host as runtime;
 use paceline_verifier::Verified;
 
-pub use counts::ChainCounts;
-
 use crate::engine::Engine;
-use crate::fault::Fault;
 use crate::host::Host;
-use crate::image::{BurstEntry, Unset};
-use crate::load::LoadError;
+use crate::load_error::LoadError;
+#[cfg(feature = "jit")]
 use crate::native::NativeCode;
-use crate::program::{BurstFault, Program, burst_result, enter_frames, pinned, run_frames};
+use crate::program::Program;
+use crate::run::{BurstFault, burst_result, enter_frames, run_frames};
 use crate::target::{Named, Target};
+
+pub use counts::ChainCounts;
 
 /// Programs and the graph that says which runs after which. It runs like a program, over a packet or a burst.
 ///
@@ -135,7 +138,7 @@ impl Chain {
         // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
         let frame = unsafe { frame.descriptor_mut() };
         let frames = std::slice::from_mut(frame);
-        self.run_frames(self.shared.entry, frames, host).map_err(|fault| fault.fault)?;
+        self.run_frames(self.shared.entry, frames, &mut host.runtime).map_err(|fault| fault.fault)?;
         Ok(frames[0].verdict())
     }
 
@@ -147,7 +150,7 @@ impl Chain {
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };
-        self.run_frames(self.shared.entry, frames, host)
+        self.run_frames(self.shared.entry, frames, &mut host.runtime)
     }
 
     /// The same, and counts what each program returned.
@@ -167,20 +170,26 @@ impl Chain {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() }.as_mut_ptr_range();
         let (entry, token) = (self.shared.counted_entry, self.token());
+        let host = &mut host.runtime;
         host.chain_counts = counts.counts.as_mut_ptr();
         // SAFETY: the frames are borrowed for the call, and the token is the entry's own.
-        let run = |host: &mut Host| unsafe { enter_frames(entry, token, frames.clone(), host) };
-        let reached = if self.shared.pins { pinned(host, run) } else { run(host) };
+        let run = |host: &mut runtime::Host| unsafe { enter_frames(entry, token, frames.clone(), host) };
+        let reached = if self.shared.pins { host.pinned(run) } else { run(host) };
         // Before a panic can go on: the counts are borrowed until here.
         host.chain_counts = std::ptr::null_mut();
         burst_result(frames.start as u64, reached, host)
     }
 
     #[inline]
-    fn run_frames(&self, entry: BurstEntry, frames: &mut [Frame], host: &mut Host) -> Result<(), BurstFault> {
+    fn run_frames(
+        &self,
+        entry: BurstEntry,
+        frames: &mut [Frame],
+        host: &mut runtime::Host,
+    ) -> Result<(), BurstFault> {
         // SAFETY: the token is the address that the entry takes.
-        let mut run = |host: &mut Host| unsafe { run_frames(entry, self.token(), frames, host) };
-        if self.shared.pins { pinned(host, run) } else { run(host) }
+        let mut run = |host: &mut runtime::Host| unsafe { run_frames(entry, self.token(), frames, host) };
+        if self.shared.pins { host.pinned(run) } else { run(host) }
     }
 
     fn token(&self) -> u64 {
@@ -203,7 +212,7 @@ unsafe extern "C" fn run_packet(
     _: Unset,
     r4: Unset,
     r5: Unset,
-    host: &mut Host,
+    host: &mut runtime::Host,
 ) -> u64 {
     // SAFETY: the caller vouches for the address.
     let entry = unsafe { &*(chain as *const Shared) }.entry;

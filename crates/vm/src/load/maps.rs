@@ -8,7 +8,7 @@ use std::sync::Arc;
 use paceline_maps::Map;
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec};
 
-use super::LoadError;
+use crate::load_error::LoadError;
 
 /// # Errors
 /// The first map that the proof does not hold for.

@@ -3,16 +3,15 @@
 
 use std::mem::offset_of;
 
+use paceline_interpreter::entry::Interpreter;
+use paceline_interpreter::image::Exit;
+use paceline_interpreter::image::Image;
+use paceline_interpreter::plain::{Machine, Next, Place};
 use paceline_isa::{Callee, Insn};
 use paceline_jit::{CheckedLinks, RunOffsets};
-
-use crate::fault::{Fault, FaultKind};
-use crate::helpers::calls_back;
-use crate::host::Host;
-use crate::image::Image;
-use crate::interpreter::Interpreter;
-use crate::plain::{Machine, Next, Place};
-use crate::program::Exit;
+use paceline_runtime::fault::{Fault, FaultKind};
+use paceline_runtime::host::Host;
+use paceline_runtime::rounds::calls_back;
 
 /// A run of checked code, which knows where the first fields are.
 #[repr(C)]
@@ -80,7 +79,7 @@ fn run_packet(image: &Image, context: u64, host: &mut Host) -> Result<u64, Box<F
     run(machine).map(|exit| exit.r0)
 }
 
-/// Runs a program over plain memory, as [`crate::plain::run_memory`] does.
+/// Runs a program over plain memory, as [`paceline_interpreter::plain::run_memory`] does.
 #[cfg(feature = "testing")]
 pub(crate) fn run_memory(
     image: &Image,

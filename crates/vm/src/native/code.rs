@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use paceline_exec::{CodeBlock, Function};
 use paceline_maps::Map;
+use paceline_runtime::helpers::{HelperFn, functions_of, kfunc_fn};
 use paceline_spec::helper::Helper;
 use paceline_spec::kfunc::Kfunc;
 
 use super::links::runtime_functions;
-use crate::helpers::{HelperFn, functions_of, kfunc_fn};
 use crate::program::Program;
 
 /// The native code of a program, as it is executed.
@@ -23,7 +23,7 @@ impl Program {
     #[must_use]
     pub fn native_code(&self) -> Option<NativeCode<'_>> {
         let native = self.image.native.as_ref()?;
-        Some(NativeCode { block: &native.block, maps: self.maps() })
+        Some(NativeCode { block: native.block.downcast_ref()?, maps: self.maps() })
     }
 }
 

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use paceline_exec::Arena;
 use paceline_frame::Frame;
+use paceline_interpreter::image::{Image, cpus_of};
 use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink};
 use paceline_maps::Map;
+use paceline_runtime::context;
+use paceline_runtime::helpers::{HelperFn, helper_fn, kfunc_fn};
+use paceline_runtime::host::{Host, MAX_TAIL_CALLS};
 use paceline_spec::ProgramSpec;
 use paceline_spec::context::{Layout, Rule};
 use paceline_spec::helper::Helper;
 
 use super::checked;
-use crate::context;
-use crate::helpers::{HelperFn, helper_fn, kfunc_fn};
-use crate::host::{Host, MAX_TAIL_CALLS};
-use crate::image::{Image, cpus_of};
 
 const NO_CPU: extern "C" fn(&mut Host) -> u64 = no_cpu;
 const FIND_PROGRAM: unsafe extern "C" fn(u64, u64) -> u64 = find_program;

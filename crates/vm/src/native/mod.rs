@@ -4,27 +4,34 @@ mod checked;
 mod code;
 mod links;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use paceline_exec::{Arena, CodeBlock, CodeMap, Function, Relocation, SourceLine};
 use paceline_graph::{Graph, Node};
-use paceline_jit::{CompileError, Compiled, Features, Settings};
+use paceline_interpreter::entry;
+use paceline_interpreter::image::{
+    BurstEntry, DEFAULT_BUDGET, Entry, Image, Native, least_cpus, packet_by_packet, sets_callbacks,
+};
+use paceline_jit::{CompileError, Compiled, Features};
 use paceline_maps::Map;
+use paceline_runtime::callback::{CallbackCode, CompiledFunctions};
+use paceline_runtime::helpers::HelperFn;
+use paceline_runtime::host::Host;
+use paceline_runtime::run_rules::RunRules;
 use paceline_spec::ProgramSpec;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::form::{Form, check};
-use crate::image::{BurstEntry, Entry, Image, Native, Own, least_cpus, packet_by_packet};
-use crate::interpreter;
-use crate::later::{CallbackCode, CallbackForm};
-use crate::load::LoadError;
-use crate::program::{DEFAULT_BUDGET, Program};
-
+use crate::load_error::LoadError;
+use crate::program::Program;
 use checked::Checked;
+
 #[cfg(feature = "testing")]
 pub(crate) use checked::run_memory;
 pub use code::NativeCode;
+pub(crate) use paceline_jit::Settings;
 
 /// What is best on this machine.
 pub(crate) fn settings() -> Settings {
@@ -80,7 +87,7 @@ fn install(
     let address = |offset: u32| block.address() + offset as usize;
     let (entry, tail_entry) = (address(compiled.entry), address(compiled.tail_entry));
     let (image_entry, image_tail_entry): (Entry, Entry) = if settings.checked {
-        (interpreter::entry::<Checked>, interpreter::tail_entry::<Checked>)
+        (entry::entry::<Checked>, entry::tail_entry::<Checked>)
     } else {
         // SAFETY: the code there is a program's, which is called like this.
         unsafe {
@@ -88,34 +95,61 @@ fn install(
         }
     };
     let burst_entry = match compiled.burst_entry.map(address) {
-        _ if settings.checked => interpreter::burst_entry::<Checked>,
+        _ if settings.checked => entry::burst_entry::<Checked>,
         // SAFETY: the code there is a program's loop, which is called like this.
         Some(entry) => unsafe { std::mem::transmute::<usize, BurstEntry>(entry) },
         None => packet_by_packet,
     };
     // Checked code lets its machine call functions.
-    let home = if settings.checked {
-        None
-    } else {
-        CallbackCode::new([(&code, &*maps)], || CallbackForm::Native(block.clone()))
-    };
+    let callbacks = (!settings.checked && sets_callbacks(&code))
+        .then(|| CallbackCode::new(NativeFunctions(block.clone()), least_cpus(&code, &maps), maps.to_vec()));
     let image = Image {
         entry: image_entry,
         tail_entry: image_tail_entry,
         burst_entry,
         id: Image::next_id(),
-        engine: if settings.checked { Engine::CheckedJit } else { Engine::Jit },
-        own: Own::of(spec.kind),
+        rules: RunRules::of(spec.kind),
         spec,
         code,
         operations: None,
+        shares_machine: false,
         cpus,
         maps,
         budget: DEFAULT_BUDGET,
-        _home: home,
+        callbacks,
         native: Some(Native { block, entry }),
     };
-    Ok(Program::with_image(image)?)
+    let engine = if settings.checked { Engine::CheckedJit } else { Engine::Jit };
+    Ok(Program::with_image(image, engine)?)
+}
+
+/// Functions of native code, which take what helpers take.
+pub(crate) struct NativeFunctions(pub(crate) Arc<CodeBlock>);
+
+impl CompiledFunctions for NativeFunctions {
+    fn range(&self) -> Range<u64> {
+        let start = self.0.address() as u64;
+        start..start + self.0.len() as u64
+    }
+
+    unsafe fn call(&self, address: u64, arguments: [u64; 5], _: &[Arc<Map>], host: &mut Host) {
+        let [r1, r2, r3, r4, r5] = arguments;
+        // SAFETY: the caller vouches for the function and its arguments.
+        unsafe { std::mem::transmute::<usize, HelperFn>(address as usize)(r1, r2, r3, r4, r5, host) };
+    }
+}
+
+/// Unverified programs.
+#[cfg(feature = "testing")]
+impl Program {
+    /// A program that nobody verified, as native code that checks every access as it happens. Otherwise as [`new`](Self::new).
+    ///
+    /// # Errors
+    /// [`LoadError`](LoadError): it is malformed, or there is no native code on this machine.
+    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+        // SAFETY: the code is checked.
+        unsafe { load_unverified(spec, maps, Engine::CheckedJit, Form::Packet) }
+    }
 }
 
 /// Makes native code of the programs of a chain, in one function; gives where bursts enter it, and where those do for

@@ -4,16 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use paceline_exec::{Pin, Reader};
+use paceline_epoch::{Pin, Reader};
 use paceline_frame::{Burst, Frame, FrameMut};
+use paceline_interpreter::image::{BurstEntry, Entry, Unset};
+use paceline_runtime::fault::Fault;
+use paceline_runtime::host as runtime;
 
 use super::choice::{ByKey, Choice};
 use super::image::Image;
 use super::{Counts, Site};
-use crate::fault::Fault;
 use crate::host::Host;
-use crate::image::{BurstEntry, Entry, Unset};
-use crate::program::{BurstFault, burst_result, fault};
+use crate::run::{BurstFault, burst_result, fault};
 use crate::target::Target;
 
 /// A worker's registration at a site. What it counts is in the site's statistics at the end of each burst.
@@ -26,6 +27,7 @@ impl<C: Choice> Caller<C> {
     /// Begins a burst: what is called until the end of the [`Calls`] comes to the programs that there are now.
     #[inline]
     pub fn enter<'a>(&'a mut self, host: &'a mut Host) -> Calls<'a, C> {
+        let host = &mut host.runtime;
         let reader: *mut Reader = &mut host.reader;
         // SAFETY: the host is borrowed as long as the pin lives, and nothing that runs has a way to pin its reader again.
         let pin = unsafe { &mut *reader }.pin();
@@ -68,7 +70,7 @@ pub struct Calls<'a, C: Choice> {
     packet: Entry,
     burst: BurstEntry,
     image: &'a Image,
-    host: &'a mut Host,
+    host: &'a mut runtime::Host,
     caller: &'a Caller<C>,
     calls: u64,
     /// The host's count when this began.

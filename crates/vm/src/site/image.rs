@@ -4,12 +4,12 @@ use std::mem::{offset_of, transmute};
 
 use paceline_exec::{Arena, Code, CodeBlock, CodeMap, Function, Relocation};
 use paceline_frame::{Frame, Verdict};
+use paceline_interpreter::image::{BurstEntry, Entry, Unset};
 use paceline_jit::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
+use paceline_runtime::host::Host;
 
 use super::{Fallback, UpdateError};
 use crate::engine::Engine;
-use crate::host::Host;
-use crate::image::{BurstEntry, Entry, Unset};
 use crate::target::Target;
 
 /// What workers find. Its address is the fifth argument of its entries, the key the fourth.

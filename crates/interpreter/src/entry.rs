@@ -1,0 +1,144 @@
+//! How programs are entered whose engine is a function of ours.
+
+use std::ops::Range;
+
+use paceline_frame::Frame;
+use paceline_runtime::host::Host;
+use paceline_runtime::readable::Readable;
+use paceline_runtime::run_rules::RunRules;
+
+use crate::image::{Image, Unset};
+
+/// An engine that runs programs by a function of ours.
+pub trait Interpreter {
+    /// What the engine needs of an image: the same for all packets.
+    type Code<'a>: Copy;
+
+    /// Gets it; `None` if the image is of another engine.
+    fn code(image: &Image) -> Option<Self::Code<'_>>;
+
+    /// The same for a host. `None` if the program cannot run on it; then it has the fault.
+    #[inline]
+    fn prepare<'a>(image: &'a Image, host: &mut Host) -> Option<Self::Code<'a>> {
+        host.readable = Readable::of(&image.maps);
+        if image.admits(host) { Self::code(image) } else { None }
+    }
+
+    /// Runs a program over a packet; a fault is in the host.
+    ///
+    /// # Safety
+    /// `context` must be the address of the frame that the host runs.
+    unsafe fn run(code: Self::Code<'_>, context: u64, host: &mut Host) -> u64;
+
+    /// Runs a program in place of one that may be one of this engine's, and of functions that it called.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run).
+    unsafe fn run_called(code: Self::Code<'_>, context: u64, host: &mut Host) -> u64 {
+        // SAFETY: the caller vouches for it.
+        unsafe { Self::run(code, context, host) }
+    }
+}
+
+/// Where packets enter.
+///
+/// # Safety
+/// The first argument must be the address of a frame that nothing else uses during the call, the second that of an image
+/// of this engine.
+pub unsafe extern "C" fn entry<I: Interpreter>(
+    context: u64,
+    image: u64,
+    _: Unset,
+    _: Unset,
+    _: Unset,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    let image = unsafe { &*(image as *const Image) };
+    host.begin(context, image.rules.as_ref());
+    let Some(code) = I::prepare(image, host) else { return 0 };
+    // SAFETY: the host has begun with this frame.
+    unsafe { I::run(code, context, host) }
+}
+
+/// Where tail calls enter.
+///
+/// # Safety
+/// As for [`entry`], and the host must run this frame.
+pub unsafe extern "C" fn tail_entry<I: Interpreter>(
+    context: u64,
+    image: u64,
+    _: Unset,
+    _: Unset,
+    _: Unset,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    let image = unsafe { &*(image as *const Image) };
+    // SAFETY: the caller vouches for the frame.
+    let r0 = I::prepare(image, host).map_or(0, |code| unsafe { I::run_called(code, context, host) });
+    if let Some(fault) = &mut host.fault {
+        fault.tail_called.get_or_insert_with(|| image.spec.clone());
+    }
+    r0
+}
+
+/// Where bursts enter.
+///
+/// # Safety
+/// The frames must be those of a burst that nothing else uses during the call, and `image` the address of an image of this
+/// engine.
+pub unsafe extern "C" fn burst_entry<I: Interpreter>(
+    first: u64,
+    end: u64,
+    image: u64,
+    _: Unset,
+    _: Unset,
+    host: &mut Host,
+) -> u64 {
+    if first == end {
+        return end;
+    }
+    // SAFETY: the caller vouches for the address.
+    let image = unsafe { &*(image as *const Image) };
+    let Some(code) = I::prepare(image, host) else { return first };
+    match &image.rules {
+        // SAFETY: the caller vouches for the frames.
+        None => unsafe { run_frames::<I>(code, first..end, None, host) },
+        // SAFETY: the same.
+        rules => unsafe { run_frames::<I>(code, first..end, rules.as_ref(), host) },
+    }
+}
+
+/// Runs frames; gives the one at which a run failed, and otherwise the end. Inlined where it is known that nothing belongs to the
+/// program's type.
+///
+/// # Safety
+/// The frames must be those of a burst that nothing else uses during the call.
+#[inline(always)]
+unsafe fn run_frames<I: Interpreter>(
+    code: I::Code<'_>,
+    frames: Range<u64>,
+    rules: Option<&RunRules>,
+    host: &mut Host,
+) -> u64 {
+    let mut frame = frames.start;
+    let readable = host.readable;
+    while frame != frames.end {
+        host.begin(frame, rules);
+        // SAFETY: the frame is one of the burst's, and the host has begun with it.
+        let r0 = unsafe { I::run(code, frame, host) };
+        if host.fault.is_some() {
+            break;
+        }
+        // A tail call leaves the maps of the program that it came to.
+        if host.readable.is_of_another(&readable) {
+            host.readable = readable;
+        }
+        let code = host.end_run(rules, r0);
+        // SAFETY: as above; the run has ended.
+        unsafe { &mut *(frame as *mut Frame) }.set_code(code);
+        frame += size_of::<Frame>() as u64;
+    }
+    frame
+}

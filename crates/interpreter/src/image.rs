@@ -1,0 +1,216 @@
+//! A program as an engine runs it.
+//!
+//! There is one way to call a program, whatever engine it was made for: as the function that its image names. So
+//! programs of different engines can follow each other in tail calls, and whoever runs one does not ask which it is.
+
+use std::any::Any;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use paceline_frame::Frame;
+use paceline_isa::{Callee, Code, Imm64, Insn};
+use paceline_maps::{EntryProgram, Map};
+use paceline_runtime::callback::CallbackCode;
+use paceline_runtime::host::Host;
+use paceline_runtime::run_rules::RunRules;
+use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
+use paceline_spec::helper::Helper;
+
+use crate::threaded::Operations;
+
+/// An argument register that nothing was put into.
+pub type Unset = MaybeUninit<u64>;
+
+/// How programs are called: with the context in the first argument (the packet's [`Frame`](paceline_frame::Frame),
+/// whatever the program's type) and the address of the [`Image`] in the second. The registers are those of a call to
+/// a helper: `r1` to `r5`, and the host.
+pub type Entry = unsafe extern "C" fn(u64, u64, Unset, Unset, Unset, &mut Host) -> u64;
+
+/// How bursts of one frame or more are run: with the address of the first frame, the address past the last one, and the
+/// address of the image.
+/// Each frame gets what the program returned for it. It gives the address of the frame at which a run failed, with the
+/// fault in the host, and otherwise the address past the last frame.
+pub type BurstEntry = unsafe extern "C" fn(u64, u64, u64, Unset, Unset, &mut Host) -> u64;
+
+/// Instructions that a program may run for one packet before the run fails as endless: far more than the
+/// million that the kernel's verifier simulates, and a fraction of a second.
+pub const DEFAULT_BUDGET: u64 = 1 << 24;
+
+/// Result of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// `r0` when the program exited.
+    pub r0: u64,
+    /// Number of executed instructions.
+    pub instructions: u64,
+}
+
+/// Programs made so far in this process.
+static LAST_ID: AtomicU32 = AtomicU32::new(0);
+
+/// A program made ready for an engine. Its address is the token in program arrays.
+#[derive(Clone)]
+pub struct Image {
+    /// Where a packet enters: what belongs to a packet's run is set up, then as [`tail_entry`](Self::tail_entry).
+    pub entry: Entry,
+    /// Where tail calls enter.
+    pub tail_entry: Entry,
+    /// Where a burst enters.
+    pub burst_entry: BurstEntry,
+    /// Number of the program, unique in the process and never 0.
+    pub id: u32,
+    /// The specification that the program was made from.
+    pub spec: Arc<ProgramSpec>,
+    /// The decoded instructions.
+    pub code: Code,
+    /// Operations, for the threaded interpreter.
+    pub operations: Option<Operations>,
+    /// Whether a tail call from the threaded interpreter continues in the operations on the same machine.
+    pub shares_machine: bool,
+    /// The maps, in the order of the program's indices.
+    pub maps: Arc<[Arc<Map>]>,
+    /// The program runs for CPUs below this one only: proofs take the values of its per-CPU arrays to be there. Native
+    /// code looks itself; what nobody verified finds no value where there is none.
+    pub cpus: usize,
+    /// Rules of the program's type beyond the frame with its verdict.
+    pub rules: Option<RunRules>,
+    /// Instructions that an engine that counts runs for one packet.
+    pub budget: u64,
+    /// The functions that timers may call, in compiled code.
+    pub callbacks: Option<Arc<CallbackCode>>,
+    /// The program's native code, where it has some.
+    pub native: Option<Native>,
+}
+
+/// Native code of a program.
+#[derive(Clone)]
+pub struct Native {
+    /// The memory of the code, as the compiler's runtime knows it.
+    pub block: Arc<dyn Any + Send + Sync>,
+    /// Address at which the code is entered.
+    pub entry: usize,
+}
+
+/// CPUs that a per-CPU array has values for; `None` for other maps.
+pub fn cpus_of(map: &Map) -> Option<usize> {
+    let is_array = map.for_programs().array_layout().is_some() && map.spec().kind.is_per_cpu();
+    // User space sees the values of all CPUs side by side.
+    is_array.then(|| map.user_value_size() / map.value_stride())
+}
+
+/// CPUs that all per-CPU arrays which a program names have values for: compiled code indexes these by the CPU without a
+/// check, so that each way into it asks once.
+pub fn least_cpus(code: &Code, maps: &[Arc<Map>]) -> usize {
+    let named = code.iter().filter_map(|(_, insn)| match insn {
+        Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => maps.get(usize::try_from(*index).ok()?),
+        _ => None,
+    });
+    named.filter_map(|map| cpus_of(map)).min().unwrap_or(usize::MAX)
+}
+
+/// Whether a program sets functions of its own as timer callbacks.
+#[must_use]
+pub fn sets_callbacks(code: &Code) -> bool {
+    let sets =
+        |(_, insn): (usize, &Insn)| matches!(insn, Insn::Call(Callee::Helper(Helper::TIMER_SET_CALLBACK)));
+    code.iter().any(sets)
+}
+
+impl Image {
+    /// Whether the program can run on a host, which has the fault otherwise.
+    #[inline]
+    pub fn admits(&self, host: &mut Host) -> bool {
+        let admits = host.cpu() < self.cpus;
+        if !admits {
+            host.lacks_cpu();
+        }
+        admits
+    }
+
+    /// The next number of a program. Numbers start over after 2^32 programs; 0 is left out.
+    #[must_use]
+    pub fn next_id() -> u32 {
+        LAST_ID.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
+    }
+
+    /// Where packets enter whose frames get what it gives: a verdict, where the program's type has other actions.
+    pub fn verdict_entry(&self) -> Entry {
+        if self.rules.is_some_and(|rules| rules.meaning.translated().is_some()) {
+            verdict_of
+        } else {
+            self.entry
+        }
+    }
+
+    /// What program arrays tell their users apart by: programs of one array must take the same context.
+    pub fn kind(&self) -> u64 {
+        u64::from(self.spec.kind.rules().number)
+    }
+}
+
+impl Image {
+    /// The maps whose entries the program was made for, if any.
+    #[must_use]
+    pub fn attach_of_entries(&self) -> Option<XdpAttach> {
+        match self.spec.kind {
+            ProgramKind::Xdp { attach: attach @ (XdpAttach::DevMap | XdpAttach::CpuMap), .. } => Some(attach),
+            _ => None,
+        }
+    }
+}
+
+impl EntryProgram for Image {
+    fn attach(&self) -> XdpAttach {
+        self.attach_of_entries().unwrap_or(XdpAttach::Interface)
+    }
+}
+
+/// Runs a packet and gives the verdict.
+///
+/// # Safety
+/// As for the entry of the image whose address is the second argument.
+unsafe extern "C" fn verdict_of(
+    context: u64,
+    image: u64,
+    r3: Unset,
+    r4: Unset,
+    r5: Unset,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    let Image { entry, rules, .. } = unsafe { &*(image as *const Image) };
+    // SAFETY: the caller vouches for it.
+    let r0 = unsafe { entry(context, image, r3, r4, r5, host) };
+    u64::from(host.end_run(rules.as_ref(), r0))
+}
+
+/// Runs the packets of a burst one by one, for engines without a loop of their own.
+///
+/// # Safety
+/// The frames must be those of a burst that nothing else uses during the call, and `image` the address of an image.
+pub unsafe extern "C" fn packet_by_packet(
+    first: u64,
+    end: u64,
+    image: u64,
+    _: Unset,
+    _: Unset,
+    host: &mut Host,
+) -> u64 {
+    let unset = Unset::uninit();
+    // SAFETY: the caller vouches for the address.
+    let Image { entry, rules, .. } = unsafe { &*(image as *const Image) };
+    let mut frame = first;
+    while frame != end {
+        // SAFETY: the frame is one of the burst's, and the image is the entry's own.
+        let r0 = unsafe { entry(frame, image, unset, unset, unset, host) };
+        if host.fault.is_some() {
+            return frame;
+        }
+        let code = host.end_run(rules.as_ref(), r0);
+        // SAFETY: as above; the run has ended.
+        unsafe { &mut *(frame as *mut Frame) }.set_code(code);
+        frame += size_of::<Frame>() as u64;
+    }
+    end
+}

@@ -1,0 +1,429 @@
+//! The plain interpreter: one `match`, every access checked against the memory the program may touch, and a budget.
+//!
+//! It is the oracle of the other engines and the safe engine for programs that no verifier has seen, so it is
+//! written to be read. Results that the kernel leaves to chance are defined: a stack frame is zero when its function
+//! is entered.
+
+mod call;
+mod context;
+mod rounds;
+mod timer;
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use paceline_isa::{AtomicOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, eval};
+use paceline_maps::{Map, RingBuffer};
+use paceline_runtime::fault::{Fault, FaultKind};
+use paceline_runtime::helpers::release_held;
+use paceline_runtime::host::Host;
+use paceline_runtime::memory;
+use paceline_runtime::region::{Access, Regions};
+use paceline_runtime::rounds::calls_back;
+use paceline_runtime::stack::STACK_FRAME;
+use paceline_spec::MAX_LOOPS;
+use paceline_spec::helper::Helper;
+
+use crate::entry::Interpreter;
+use crate::image::Exit;
+use crate::image::Image;
+use crate::observe::Observed;
+use rounds::CallingBack;
+
+/// Where a called function goes back to, and the registers it keeps for its caller.
+pub struct Caller {
+    pub(crate) slot: usize,
+    callee_saved: [u64; 4],
+    rounds_left: u32,
+    /// The helper that called the function, if one did.
+    calling_back: Option<CallingBack>,
+}
+
+/// The state of a run.
+pub struct Machine<'a> {
+    /// The program.
+    pub image: &'a Image,
+    /// `r0` to `r10`.
+    pub registers: [u64; 11],
+    /// Slot of the instruction that is executed.
+    pub slot: usize,
+    callers: Vec<Caller>,
+    /// How often `may_goto` of the running function go on.
+    rounds_left: u32,
+    stack_top: u64,
+    regions: Regions,
+    /// Addresses of the records of ring buffers that the program has. It gives them back or, where it fails to, the machine
+    /// does: a ring's reader waits for each.
+    records: Vec<NonNull<u8>>,
+    /// The host of the run.
+    pub host: &'a mut Host,
+}
+
+/// What a memory access that is allowed accesses.
+pub enum Place {
+    /// Memory at an address.
+    Memory(u64),
+    /// A field of the context, which has this value, or was given it.
+    Value(u64),
+}
+
+/// What comes after an instruction.
+pub enum Next {
+    /// The instruction that follows.
+    Follow,
+    /// The one at a slot.
+    Jump(usize),
+    /// The one at a slot, where a function starts that a helper calls.
+    CallBack(usize),
+    /// The program's end.
+    Exit(u64),
+}
+
+/// The plain interpreter.
+pub struct Plain;
+
+impl Interpreter for Plain {
+    type Code<'a> = &'a Image;
+
+    fn code(image: &Image) -> Option<&Image> {
+        Some(image)
+    }
+
+    unsafe fn run(image: &Image, context: u64, host: &mut Host) -> u64 {
+        match run_packet(image, context, host, |_| {}) {
+            Ok(exit) => exit.r0,
+            Err(fault) => host.fail(fault),
+        }
+    }
+}
+
+/// Runs a program over the packet that the host runs; `observe` looks at the machine before each instruction.
+pub fn run_packet(
+    image: &Image,
+    context: u64,
+    host: &mut Host,
+    observe: impl FnMut(&Observed<'_>),
+) -> Result<Exit, Box<Fault>> {
+    let context = context..context + u64::from(image.spec.kind.context().size);
+    run(Machine::new(image, [context.start, 0], context.clone(), 0..0, host), observe)
+}
+
+/// Runs a program over plain memory: `r1` is its address, or 0 if it is empty, and `r2` its length.
+pub fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
+    let start = if memory.is_empty() { 0 } else { memory.start };
+    host.frame = std::ptr::null_mut();
+    run(Machine::new(image, [start, memory.end - memory.start], 0..0, memory, host), |_| {})
+}
+
+/// Runs the function that starts at a slot for an element of a map, with its arguments, one of which is the address of a key.
+pub fn run_function(
+    image: &Image,
+    slot: usize,
+    arguments: [u64; 5],
+    key: Range<u64>,
+    map: Arc<Map>,
+    host: &mut Host,
+) -> Result<(), Box<Fault>> {
+    let mut machine = Machine::new(image, [0, 0], 0..0, 0..0, host);
+    machine.slot = slot;
+    machine.registers[1..6].copy_from_slice(&arguments);
+    machine.regions.keys.push(key);
+    // It need not be one of the program's: a map of maps may have had it.
+    machine.regions.inner_maps.push(map);
+    run(machine, |_| {}).map(drop)
+}
+
+fn run(mut machine: Machine<'_>, mut observe: impl FnMut(&Observed<'_>)) -> Result<Exit, Box<Fault>> {
+    let image = machine.image;
+    let mut instructions = 0;
+    loop {
+        let slot = machine.slot;
+        let fault = |kind| Box::new(Fault { slot, kind, tail_called: None });
+        if instructions == image.budget {
+            return Err(fault(FaultKind::Budget(image.budget)));
+        }
+        instructions += 1;
+        observe(&Observed {
+            slot,
+            registers: &machine.registers,
+            callers: &machine.callers,
+            regions: &machine.regions,
+            host: &*machine.host,
+        });
+        let insn = *image.code.get(slot).ok_or_else(|| fault(FaultKind::LeftProgram))?;
+        match machine.execute(insn) {
+            Ok(Next::Follow) => machine.slot = slot + insn.slots(),
+            Ok(Next::Jump(target) | Next::CallBack(target)) => machine.slot = target,
+            Ok(Next::Exit(r0)) => return Ok(Exit { r0, instructions }),
+            // A program that was tail called has told already.
+            Err(kind) => return Err(machine.host.fault.take().unwrap_or_else(|| fault(kind))),
+        }
+    }
+}
+
+impl Drop for Machine<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the lock is in a value of one of the image's maps.
+        unsafe { release_held(self.host) }
+        for &(kind, object) in &self.regions.objects {
+            if !kind.is_socket() {
+                self.host.drop_connection(object);
+            }
+        }
+        for &record in &self.records {
+            // SAFETY: the program has it, of one of its maps or of those that it found, which live as long as the regions.
+            unsafe { RingBuffer::commit(record, true, 0) };
+        }
+    }
+}
+
+impl<'a> Machine<'a> {
+    /// A machine at the start of a program, with the first two arguments, the memory that is its context, and the memory
+    /// that the caller gave it.
+    pub fn new(
+        image: &'a Image,
+        arguments: [u64; 2],
+        context: Range<u64>,
+        memory: Range<u64>,
+        host: &'a mut Host,
+    ) -> Self {
+        let mut registers = [0; 11];
+        registers[1..3].copy_from_slice(&arguments);
+        let stack_top = host.stack_top() - (host.depth * STACK_FRAME) as u64;
+        let regions = Regions {
+            stack: stack_top..stack_top,
+            frame_pointer: 0,
+            frame: host.frame,
+            context,
+            memory,
+            keys: Vec::new(),
+            objects: Vec::new(),
+            maps: image.maps.clone(),
+            inner_maps: Vec::new(),
+        };
+        let (callers, rounds_left, records) = (Vec::new(), MAX_LOOPS, Vec::new());
+        let mut machine =
+            Machine { image, registers, slot: 0, callers, rounds_left, stack_top, regions, records, host };
+        machine.enter_frame();
+        machine
+    }
+}
+
+impl Machine<'_> {
+    fn get(&self, reg: Reg) -> u64 {
+        self.registers[usize::from(reg.number())]
+    }
+
+    fn set(&mut self, reg: Reg, value: u64) {
+        self.registers[usize::from(reg.number())] = value;
+    }
+
+    fn operand(&self, operand: Operand) -> u64 {
+        match operand {
+            Operand::Reg(reg) => self.get(reg),
+            Operand::Imm(imm) => imm as u64,
+        }
+    }
+
+    /// Executes an instruction.
+    ///
+    /// # Errors
+    /// The fault that ends the run.
+    pub fn execute(&mut self, insn: Insn) -> Result<Next, FaultKind> {
+        match insn {
+            Insn::Alu { width, op, dst, src } => {
+                self.set(dst, eval::alu(width, op, self.get(dst), self.operand(src)));
+            }
+            Insn::Neg { width, dst } => self.set(dst, eval::neg(width, self.get(dst))),
+            Insn::MovSx { width, from, dst, src } => {
+                self.set(dst, eval::truncate(width, eval::sign_extend(from, self.get(src))));
+            }
+            Insn::Swap { order, size, dst } => self.set(dst, eval::swap(order, size, self.get(dst))),
+            Insn::Load { size, signed, dst, base, offset } => {
+                let value = self.load(base, offset, size)?;
+                self.set(dst, if signed { eval::sign_extend(size, value) } else { value });
+            }
+            Insn::LoadAcquire { size, dst, base, offset } => {
+                self.align(base, offset, size)?;
+                let value = self.load(base, offset, size)?;
+                fence(Ordering::Acquire);
+                self.set(dst, value);
+            }
+            Insn::Store { size, base, offset, src } => self.store(base, offset, size, self.operand(src))?,
+            Insn::StoreRelease { size, base, offset, src } => {
+                self.align(base, offset, size)?;
+                fence(Ordering::Release);
+                self.store(base, offset, size, self.get(src))?;
+            }
+            Insn::Atomic { width, op, base, offset, src } => {
+                let old = self.atomic(width, op, base, offset, src)?;
+                if let Some(receiver) = insn.writes().iter().next() {
+                    self.set(receiver, old);
+                }
+            }
+            Insn::LoadImm64 { dst, value } => self.set(dst, self.imm64(value)?),
+            Insn::LoadPacket { size, index, offset } => {
+                let index = index.map_or(0, |reg| self.get(reg) as u32);
+                match self.load_packet(i64::from(index as i32) + i64::from(offset), size) {
+                    Some(value) => self.set(Reg::R0, value),
+                    // It returns from the function, as the kernel's code for it does.
+                    None => {
+                        self.set(Reg::R0, 0);
+                        return Ok(self.exit());
+                    }
+                }
+            }
+            Insn::Jump { .. } | Insn::JumpLong { .. } => return self.jump(insn.jump_target(self.slot)),
+            Insn::JumpIf { width, condition, dst, src, .. } => {
+                if eval::compare(width, condition, self.get(dst), self.operand(src)) {
+                    return self.jump(insn.jump_target(self.slot));
+                }
+            }
+            Insn::Call(Callee::Subprogram(_)) => return self.call_subprogram(insn),
+            Insn::Call(Callee::Helper(Helper::TAIL_CALL)) => return self.tail_call(),
+            Insn::Call(Callee::Helper(id)) => {
+                if let Some((helper, callback)) = calls_back(id) {
+                    return self.call_back(helper, callback);
+                }
+                let r0 = self.call_helper(id)?;
+                self.return_from_call(r0);
+            }
+            Insn::Exit => return Ok(self.exit()),
+            Insn::Call(Callee::Kfunc { btf_id, .. }) => {
+                let r0 = self.call_kfunc(btf_id)?;
+                self.return_from_call(r0);
+            }
+            Insn::MayGoto { .. } => match self.rounds_left.checked_sub(1) {
+                Some(left) => self.rounds_left = left,
+                None => return self.jump(insn.jump_target(self.slot)),
+            },
+            Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => return Err(FaultKind::LeftProgram),
+        }
+        Ok(Next::Follow)
+    }
+
+    fn jump(&self, target: Option<i64>) -> Result<Next, FaultKind> {
+        target.and_then(|t| usize::try_from(t).ok()).map(Next::Jump).ok_or(FaultKind::LeftProgram)
+    }
+
+    fn address(&self, base: Reg, offset: i16) -> u64 {
+        self.get(base).wrapping_add(offset as u64)
+    }
+
+    /// Lets an access pass that the program may do through a pointer.
+    fn allow(&self, pointer: u64, offset: i16, len: u64, access: Access) -> Result<(), FaultKind> {
+        let address = pointer.wrapping_add(offset as u64);
+        if self.regions.allows(address, len, access) {
+            return Ok(());
+        }
+        let near = self.regions.near(address, pointer);
+        Err(FaultKind::OutOfBounds { access, address, len, near })
+    }
+
+    fn load(&self, base: Reg, offset: i16, size: Size) -> Result<u64, FaultKind> {
+        let (address, len) = (self.address(base, offset), size.bytes() as u64);
+        if let Some(offset) = self.regions.context_offset(address) {
+            return self.load_context(offset, size);
+        }
+        self.allow(self.get(base), offset, len, Access::Read)?;
+        // SAFETY: just allowed.
+        Ok(unsafe { memory::load(address, size) })
+    }
+
+    fn store(&self, base: Reg, offset: i16, size: Size, value: u64) -> Result<(), FaultKind> {
+        let (address, len) = (self.address(base, offset), size.bytes() as u64);
+        if let Some(offset) = self.regions.context_offset(address) {
+            return self.store_context(offset, size, value);
+        }
+        self.allow(self.get(base), offset, len, Access::Write)?;
+        // SAFETY: just allowed.
+        unsafe { memory::store(address, size, value) };
+        Ok(())
+    }
+
+    /// Checks the access of an instruction whose base register is `pointer`, and says what it is to, without doing it. A store
+    /// of `value` to the context is done.
+    pub fn place_through(&mut self, insn: Insn, pointer: u64, value: u64) -> Result<Place, FaultKind> {
+        let (size, base, offset, accesses): (_, _, _, &[Access]) = match insn {
+            Insn::Load { size, base, offset, .. } | Insn::LoadAcquire { size, base, offset, .. } => {
+                (size, base, offset, &[Access::Read])
+            }
+            Insn::Store { size, base, offset, .. } | Insn::StoreRelease { size, base, offset, .. } => {
+                (size, base, offset, &[Access::Write])
+            }
+            Insn::Atomic { width, base, offset, .. } => {
+                let size = if width == Width::W32 { Size::W } else { Size::Dw };
+                (size, base, offset, &[Access::Read, Access::Write])
+            }
+            _ => return Err(FaultKind::LeftProgram),
+        };
+        self.set(base, pointer);
+        if !matches!(insn, Insn::Load { .. } | Insn::Store { .. }) {
+            self.align(base, offset, size)?;
+        }
+        let address = self.address(base, offset);
+        match (self.regions.context_offset(address), insn) {
+            (Some(at), Insn::Load { signed, .. }) => {
+                let value = self.load_context(at, size)?;
+                Ok(Place::Value(if signed { eval::sign_extend(size, value) } else { value }))
+            }
+            (Some(at), Insn::LoadAcquire { .. }) => self.load_context(at, size).map(Place::Value),
+            (Some(at), Insn::Store { .. } | Insn::StoreRelease { .. }) => {
+                self.store_context(at, size, value).map(|()| Place::Value(value))
+            }
+            _ => {
+                for &access in accesses {
+                    self.allow(self.get(base), offset, size.bytes() as u64, access)?;
+                }
+                Ok(Place::Memory(address))
+            }
+        }
+    }
+
+    fn align(&self, base: Reg, offset: i16, size: Size) -> Result<(), FaultKind> {
+        let len = size.bytes() as u64;
+        if self.address(base, offset).is_multiple_of(len) {
+            Ok(())
+        } else {
+            Err(FaultKind::Misaligned { len })
+        }
+    }
+
+    fn atomic(
+        &mut self,
+        width: Width,
+        op: AtomicOp,
+        base: Reg,
+        offset: i16,
+        src: Reg,
+    ) -> Result<u64, FaultKind> {
+        let size = if width == Width::W32 { Size::W } else { Size::Dw };
+        self.align(base, offset, size)?;
+        for access in [Access::Read, Access::Write] {
+            self.allow(self.get(base), offset, size.bytes() as u64, access)?;
+        }
+        let address = self.address(base, offset);
+        // SAFETY: just allowed for reading and writing, and aligned.
+        Ok(unsafe { memory::atomic(address, width, op, self.get(src), self.get(Reg::R0)) })
+    }
+
+    fn imm64(&self, value: Imm64) -> Result<u64, FaultKind> {
+        let maps = &self.image.maps;
+        let map = |index: i32| usize::try_from(index).ok().and_then(|i| maps.get(i));
+        match value {
+            Imm64::Value(value) => Some(value),
+            Imm64::MapIndex(index) => map(index).map(|map| Arc::as_ptr(map) as u64),
+            Imm64::MapValueIndex { index, offset } => map(index)
+                .and_then(|map| map.for_programs().direct_value(offset).ok())
+                .map(|value| value.as_ptr() as u64),
+            // Functions are known by their slot; only calls that take a callback can use it.
+            Imm64::Code { .. } => Insn::LoadImm64 { dst: Reg::R0, value }
+                .subprogram_target(self.slot)
+                .map(|target| target as u64),
+            Imm64::MapFd(_) | Imm64::MapValueFd { .. } | Imm64::Variable { .. } => None,
+        }
+        .ok_or(FaultKind::LeftProgram)
+    }
+}

@@ -1,0 +1,33 @@
+//! Timer callbacks on the plain interpreter.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use paceline_maps::DueTimer;
+use paceline_runtime::callback::TimerCallback;
+use paceline_runtime::fault::Fault;
+use paceline_runtime::host::Host;
+
+use crate::image::Image;
+
+/// A function that timers call, on the plain interpreter.
+pub(super) struct CheckedCallback {
+    pub(super) image: Arc<Image>,
+    pub(super) slot: usize,
+}
+
+impl TimerCallback for CheckedCallback {
+    fn call(
+        &self,
+        due: &DueTimer,
+        arguments: [u64; 5],
+        key: Range<u64>,
+        host: &mut Host,
+    ) -> Result<(), Box<Fault>> {
+        let Self { image, slot } = self;
+        if image.admits(host) {
+            return super::run_function(image, *slot, arguments, key, Arc::clone(&due.map), host);
+        }
+        host.fault.take().map_or(Ok(()), Err)
+    }
+}

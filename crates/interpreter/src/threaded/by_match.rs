@@ -1,0 +1,80 @@
+//! The same operations dispatched by a `match` over their codes: what an interpreter in Rust usually is, to measure what
+//! jumping from handler to handler brings.
+
+use paceline_runtime::host::Host;
+
+use super::handlers::{Loop, each_code, operation};
+use super::op::{Head, Op, Packet};
+use super::{Operations, in_fresh_machine};
+use crate::entry::{Interpreter, burst_entry, entry, tail_entry};
+use crate::image::Image;
+
+/// The image with this kind of dispatch; `None` if it is not one for the threaded interpreter.
+#[must_use]
+pub fn by_match(image: &Image) -> Option<Image> {
+    let operations = image.operations.as_ref()?;
+    let mut ops = operations.ops.to_vec();
+    for (op, note) in ops.iter_mut().zip(&*operations.notes) {
+        // Second parts keep their word.
+        if let Some(code) = note.code() {
+            op.head = Head { word: u64::from(code) };
+        }
+    }
+    let operations = Some(Operations::new(&ops, operations.start() as u64, operations.notes.clone()));
+    // The heads hold codes, which the machine of the threaded interpreter does not execute.
+    Some(Image {
+        entry: entry::<ByMatch>,
+        tail_entry: tail_entry::<ByMatch>,
+        burst_entry: burst_entry::<ByMatch>,
+        operations,
+        shares_machine: false,
+        ..image.clone()
+    })
+}
+
+/// The interpreter with this kind of dispatch.
+struct ByMatch;
+
+impl Interpreter for ByMatch {
+    type Code<'a> = *const Op;
+
+    fn code(image: &Image) -> Option<*const Op> {
+        image.operations.as_ref().map(Operations::start)
+    }
+
+    #[inline(never)]
+    unsafe fn run(mut ip: *const Op, context: u64, host: &mut Host) -> u64 {
+        host.machine.registers[1] = context;
+        host.machine.keeps = true;
+        // SAFETY: the operations are those of a verified program, and their heads hold their codes.
+        unsafe {
+            while !ip.is_null() {
+                ip = step((*ip).head.word, ip, host) as *const Op;
+            }
+        }
+        host.machine.keeps = false;
+        host.machine.registers[0]
+    }
+
+    unsafe fn run_called(start: *const Op, context: u64, host: &mut Host) -> u64 {
+        // SAFETY: the caller vouches for it.
+        in_fresh_machine(host, |host| unsafe { Self::run(start, context, host) })
+    }
+}
+
+macro_rules! step {
+    ($($code:literal)*) => {
+        /// # Safety
+        /// As of [`operation`] of this code.
+        #[inline(always)]
+        unsafe fn step(code: u64, ip: *const Op, host: *mut Host) -> u64 {
+            match code {
+                // SAFETY: the caller vouches for it.
+                $($code => unsafe { operation::<Loop, $code>(ip, host, Packet::of(host)) },)*
+                _ => 0,
+            }
+        }
+    };
+}
+
+each_code!(step);

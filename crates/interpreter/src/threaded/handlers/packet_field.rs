@@ -1,0 +1,252 @@
+//! Operations on parts of the packet and on its length, alone and several in one go.
+//!
+//! Operations that are executed together stay where they are, so that operands have one form: the handler of the first reads
+//! those of the others behind it.
+
+use paceline_isa::{AluOp, Size, SwapOrder, Width, eval};
+use paceline_runtime::host::Host;
+use paceline_runtime::memory::load_unshared;
+
+use super::{Dispatch, get, second, set};
+use crate::threaded::kind::{Direction, Fused};
+use crate::threaded::op::{Op, Packet};
+use crate::threaded::packet_field::Anchor;
+
+/// Operations that a test is: it has a second part.
+const TEST: usize = 2;
+
+/// Executes the operations from `ip` on that are fused.
+///
+/// # Safety
+/// As of [`operation`](super::operation); `fuse` has seen that the operations are these.
+#[inline(always)]
+pub(super) unsafe fn run<D: Dispatch>(fused: Fused, ip: *const Op, host: *mut Host, packet: Packet) -> u64 {
+    // SAFETY: as the caller's.
+    unsafe {
+        match fused {
+            Fused::MaskJump(condition) => {
+                let op = &*ip;
+                let value = eval::alu(Width::W32, AluOp::And, get(host, op.dst), op.imm as u64);
+                set(host, op.dst, value);
+                let holds = eval::compare(Width::W32, condition, value, (*ip.add(1)).imm as u64);
+                jump::<D>(holds, ip.add(1), host, packet)
+            }
+            Fused::LenTest { size, masked, equal } => {
+                if is_shorter(&*ip, packet) {
+                    return leave::<D>(ip, host, packet);
+                }
+                test::<D>(size, Anchor::Start, masked, equal, ip.add(1), host, packet)
+            }
+            Fused::Switch { size, anchor, masked, three, last_equal } => {
+                switch::<D>(size, anchor, masked, three, last_equal, ip, host, packet)
+            }
+            Fused::LenSwitch { size, masked, last_equal } => {
+                if is_shorter(&*ip, packet) {
+                    return leave::<D>(ip, host, packet);
+                }
+                switch::<D>(size, Anchor::Start, masked, false, last_equal, ip.add(1), host, packet)
+            }
+            Fused::Tests { sizes, anchor, masked, equal } => {
+                let value = tested(ip, sizes.0, anchor, masked, host, packet);
+                if (value == (*ip).imm as u32) == equal.0 {
+                    return leave_test::<D>(ip, host, packet);
+                }
+                test::<D>(sizes.1, anchor, masked, equal.1, ip.add(TEST), host, packet)
+            }
+            Fused::EndTest { size, masked, equal } => {
+                if ends_before(get(host, (*ip).src), &*ip, packet) {
+                    return leave::<D>(ip, host, packet);
+                }
+                test::<D>(size, Anchor::Register, masked, equal, ip.add(1), host, packet)
+            }
+            Fused::AddressEnd { anchor, shift } => address_end::<D>(anchor, shift, ip, host, packet),
+            Fused::AddressesEnd { anchor, shift } => {
+                set(host, (*ip).dst, packet.start.wrapping_add((*ip).imm as u64));
+                address_end::<D>(anchor, shift, ip.add(1), host, packet)
+            }
+        }
+    }
+}
+
+/// Whether the packet is shorter than the operation asks.
+#[inline(always)]
+pub(super) fn is_shorter(op: &Op, packet: Packet) -> bool {
+    (packet.len as i64) < i64::from(op.imm)
+}
+
+/// Whether the packet ends before so many bytes behind an address as the operation says.
+#[inline(always)]
+pub(super) fn ends_before(address: u64, op: &Op, packet: Packet) -> bool {
+    address.wrapping_add(op.imm as u64) > packet.start.wrapping_add(packet.len)
+}
+
+/// The bytes of a part, as this machine loads them.
+///
+/// # Safety
+/// Of all functions here: as of [`operation`](super::operation).
+#[inline(always)]
+unsafe fn bytes(op: &Op, size: Size, anchor: Anchor, host: *mut Host, packet: Packet) -> u64 {
+    // SAFETY: the verifier has shown that a load from there is within the packet, and that no store is in between
+    // was seen in `known`.
+    unsafe {
+        let anchor = match anchor {
+            Anchor::Start => packet.start,
+            Anchor::Register => get(host, op.src),
+        };
+        load_unshared(anchor.wrapping_add(op.offset as u64), size)
+    }
+}
+
+#[inline(always)]
+fn shifted(value: u64, direction: Direction, by: i32) -> u64 {
+    match direction {
+        Direction::Left => value << (by & 31),
+        Direction::Right => value >> (by & 31),
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn load(
+    ip: *const Op,
+    size: Size,
+    anchor: Anchor,
+    reversed: bool,
+    shift: Option<Direction>,
+    host: *mut Host,
+    packet: Packet,
+) -> u64 {
+    // SAFETY: as the caller's.
+    unsafe {
+        let mut value = bytes(&*ip, size, anchor, host, packet);
+        if reversed {
+            value = eval::swap(SwapOrder::Always, size, value);
+        }
+        if let Some(direction) = shift {
+            value = shifted(value, direction, second(ip).imm);
+        }
+        value & u64::from((*ip).imm as u32)
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn address(
+    ip: *const Op,
+    anchor: Anchor,
+    shift: Direction,
+    host: *mut Host,
+    packet: Packet,
+) -> u64 {
+    // SAFETY: as the caller's.
+    unsafe {
+        let (op, second) = (&*ip, second(ip));
+        let byte = shifted(bytes(op, Size::B, anchor, host, packet), shift, second.imm);
+        packet.start.wrapping_add(op.imm as u64).wrapping_add(byte & second.head.word)
+    }
+}
+
+/// The end of a header, and whether the packet ends before something behind it.
+#[inline(always)]
+unsafe fn address_end<D: Dispatch>(
+    anchor: Anchor,
+    shift: Direction,
+    ip: *const Op,
+    host: *mut Host,
+    packet: Packet,
+) -> u64 {
+    // SAFETY: as the caller's.
+    unsafe {
+        let address = address(ip, anchor, shift, host, packet);
+        set(host, (*ip).dst, address);
+        let check = ip.add(2);
+        jump::<D>(ends_before(address, &*check, packet), check, host, packet)
+    }
+}
+
+/// What a test compares.
+#[inline(always)]
+unsafe fn tested(
+    ip: *const Op,
+    size: Size,
+    anchor: Anchor,
+    masked: bool,
+    host: *mut Host,
+    packet: Packet,
+) -> u32 {
+    // SAFETY: as the caller's.
+    unsafe {
+        let value = bytes(&*ip, size, anchor, host, packet) as u32;
+        if masked { value & second(ip).imm as u32 } else { value }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn test<D: Dispatch>(
+    size: Size,
+    anchor: Anchor,
+    masked: bool,
+    equal: bool,
+    ip: *const Op,
+    host: *mut Host,
+    packet: Packet,
+) -> u64 {
+    // SAFETY: as the caller's.
+    unsafe {
+        let value = tested(ip, size, anchor, masked, host, packet);
+        if (value == (*ip).imm as u32) == equal {
+            return leave_test::<D>(ip, host, packet);
+        }
+        D::go(ip.add(TEST), host, packet)
+    }
+}
+
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "most of them are constants")]
+unsafe fn switch<D: Dispatch>(
+    size: Size,
+    anchor: Anchor,
+    masked: bool,
+    three: bool,
+    last_equal: bool,
+    mut ip: *const Op,
+    host: *mut Host,
+    packet: Packet,
+) -> u64 {
+    // SAFETY: as the caller's.
+    unsafe {
+        let value = tested(ip, size, anchor, masked, host, packet);
+        if value == (*ip).imm as u32 {
+            return leave_test::<D>(ip, host, packet);
+        }
+        ip = ip.add(TEST);
+        if three {
+            if value == (*ip).imm as u32 {
+                return leave_test::<D>(ip, host, packet);
+            }
+            ip = ip.add(TEST);
+        }
+        if (value == (*ip).imm as u32) == last_equal {
+            return leave_test::<D>(ip, host, packet);
+        }
+        D::go(ip.add(TEST), host, packet)
+    }
+}
+
+/// Goes to where a test leads.
+#[inline(always)]
+unsafe fn leave_test<D: Dispatch>(ip: *const Op, host: *mut Host, packet: Packet) -> u64 {
+    // SAFETY: as the caller's.
+    unsafe { D::go(second(ip).head.word as *const Op, host, packet) }
+}
+
+/// Goes to where a jump leads.
+#[inline(always)]
+pub(super) unsafe fn leave<D: Dispatch>(ip: *const Op, host: *mut Host, packet: Packet) -> u64 {
+    // SAFETY: as the caller's.
+    unsafe { D::go(ip.offset((*ip).offset as isize), host, packet) }
+}
+
+#[inline(always)]
+pub(super) unsafe fn jump<D: Dispatch>(holds: bool, ip: *const Op, host: *mut Host, packet: Packet) -> u64 {
+    // SAFETY: as the caller's.
+    unsafe { if holds { leave::<D>(ip, host, packet) } else { D::go(ip.add(1), host, packet) } }
+}

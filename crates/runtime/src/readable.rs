@@ -1,0 +1,84 @@
+//! What helpers may read that are given addresses nobody checked, on engines that know no regions.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use paceline_maps::Map;
+
+/// What a program has beside its packet. Generated code fills it in, word by word.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Readable {
+    maps: *const Arc<Map>,
+    count: usize,
+    stack_end: u64,
+    stack_len: u64,
+}
+
+impl Default for Readable {
+    fn default() -> Self {
+        Self { maps: std::ptr::null(), count: 0, stack_end: 0, stack_len: 0 }
+    }
+}
+
+impl Readable {
+    /// The maps of the program that runs from now on, which has no stack yet.
+    #[inline]
+    pub fn of(maps: &[Arc<Map>]) -> Self {
+        Self { maps: maps.as_ptr(), count: maps.len(), ..Self::default() }
+    }
+
+    /// Whether the maps are those of another program.
+    #[inline]
+    pub fn is_of_another(&self, other: &Self) -> bool {
+        self.maps != other.maps
+    }
+
+    /// The stack of the function that runs: so many bytes up to an address.
+    pub fn set_stack(&mut self, end: u64, len: usize) {
+        (self.stack_end, self.stack_len) = (end, len as u64);
+    }
+
+    /// How many of so many bytes at an address may be read.
+    ///
+    /// # Safety
+    /// The maps must live, and the stack be one.
+    pub unsafe fn at(&self, address: u64, most: usize) -> usize {
+        let maps = if self.maps.is_null() {
+            &[]
+        } else {
+            // SAFETY: the caller vouches for the maps, which were given as a slice.
+            unsafe { std::slice::from_raw_parts(self.maps, self.count) }
+        };
+        readable_at(address, most, maps, self.stack_end - self.stack_len..self.stack_end)
+    }
+}
+
+/// How many of so many bytes at an address lie in one value of a map or on a stack.
+pub fn readable_at(address: u64, most: usize, maps: &[Arc<Map>], stack: Range<u64>) -> usize {
+    if stack.contains(&address) {
+        return most.min((stack.end - address) as usize);
+    }
+    let start = address as usize;
+    let may_read =
+        |map: &&Arc<Map>| map.for_programs().access().read && map.for_programs().contains(start, 1);
+    let Some(map) = maps.iter().find(may_read) else { return 0 };
+    let is_there = |len: usize| {
+        map.for_programs().contains(start, len) && !map.for_programs().touches_special(start, len)
+    };
+    longest(most, is_there)
+}
+
+/// The greatest length up to `most` that is allowed, where all shorter ones are as well.
+pub fn longest(most: usize, allowed: impl Fn(usize) -> bool) -> usize {
+    let (mut allowed_len, mut beyond) = (0, most + 1);
+    while allowed_len + 1 < beyond {
+        let len = usize::midpoint(allowed_len, beyond);
+        if allowed(len) {
+            allowed_len = len;
+        } else {
+            beyond = len;
+        }
+    }
+    allowed_len
+}

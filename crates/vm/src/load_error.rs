@@ -1,0 +1,39 @@
+//! Errors of loading a verified program.
+
+use crate::engine::Engine;
+use crate::form::ProgramError;
+
+/// Why a verified program cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// It is malformed, or needs what no engine has.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// A map is not of the specification that the program was verified with.
+    #[error("map {name} is not the one that the program was verified with: {what} differs")]
+    Map {
+        /// Name of the map.
+        name: String,
+        /// What differs.
+        what: &'static str,
+    },
+    /// There are not as many maps as the program was verified with.
+    #[error("program was verified with {expected} maps and is loaded with {found}")]
+    MapCount {
+        /// Maps it was verified with.
+        expected: usize,
+        /// Maps given.
+        found: usize,
+    },
+    /// There is no native code for it.
+    #[cfg(feature = "jit")]
+    #[error(transparent)]
+    Compile(#[from] paceline_jit::CompileError),
+    /// There is no executable memory for its native code.
+    #[error("{0}")]
+    Memory(String),
+    /// The engine is not in this build, or not for this machine.
+    #[error("engine {0} is not available: native code needs x86-64 and a build with the feature `jit`")]
+    Unavailable(Engine),
+}
