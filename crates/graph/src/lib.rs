@@ -10,6 +10,9 @@ use paceline_frame::Verdict;
 /// exceed it is aborted.
 pub const MAX_RUNS: u32 = 32;
 
+/// Counters of each node of a chain: one for each verdict, and a last one for values that are no verdict.
+pub const COUNTS: usize = Verdict::ALL.len() + 1;
+
 /// Index of a program in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(usize);

@@ -14,15 +14,15 @@ use paceline_maps::{EntryProgram, Map};
 use paceline_runtime::callback::CallbackCode;
 use paceline_runtime::host::Host;
 use paceline_runtime::run_rules::RunRules;
-use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_spec::helper::Helper;
+use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 
 use crate::threaded::Operations;
 
 /// An argument register that nothing was put into.
 pub type Unset = MaybeUninit<u64>;
 
-/// How programs are called: with the context in the first argument (the packet's [`Frame`](paceline_frame::Frame),
+/// How programs are called: with the context in the first argument (the packet's [`Frame`],
 /// whatever the program's type) and the address of the [`Image`] in the second. The registers are those of a call to
 /// a helper: `r1` to `r5`, and the host.
 pub type Entry = unsafe extern "C" fn(u64, u64, Unset, Unset, Unset, &mut Host) -> u64;

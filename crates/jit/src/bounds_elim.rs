@@ -10,10 +10,10 @@ use paceline_spec::context::FieldKind;
 use paceline_spec::helper::Helper;
 use paceline_verifier::FunctionFact;
 
-use crate::chain_exits::COUNTS;
 use crate::context;
 use crate::plan::accesses_context;
 use crate::source::{Source, is_tail_call};
+use paceline_graph::COUNTS;
 
 /// Abstract contents of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Exits of a program in a loop: the edge to another program, or the verdict.
 
 use paceline_frame::{Frame, Verdict};
+use paceline_graph::COUNTS;
 use paceline_graph::{Next, Node};
 use paceline_isa::{Insn, Reg, RegSet};
 use paceline_spec::Actions;
@@ -10,9 +11,6 @@ use crate::defer::Value;
 use crate::emitter::{Emitter, Leave};
 use crate::plan::{FRAME, Needs};
 use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Width};
-
-/// Counters of each node of a chain: one for each verdict, and a last one for values that are no verdict.
-pub const COUNTS: usize = Verdict::ALL.len() + 1;
 
 /// The class of all values that are no verdict.
 const NONE: u32 = Verdict::ALL.len() as u32;

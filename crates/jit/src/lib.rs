@@ -58,7 +58,6 @@ mod stack;
 mod tail_call;
 pub mod x64;
 
-pub use chain_exits::COUNTS;
 pub use dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
 pub use error::CompileError;
 pub use links::{

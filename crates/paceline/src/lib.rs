@@ -62,6 +62,7 @@
 //! | feature | gives |
 //! |---|---|
 //! | `captures` | [`capture`], [`replay()`], [`filter::select()`] |
+//! | `jit` | native code on x86-64 ([`Engine::Jit`]), [`NativeCode`], [`JitSymbols`]; without it programs run on the interpreters |
 //! | `json` | [`mod@json`], [`Collection::json_map`], networks from text and of this machine: [`network::parse`], [`network::of_host`] |
 //! | `libpcap` | tcpdump's expressions: [`filter::Libpcap`] |
 //!
@@ -117,10 +118,13 @@ pub use paceline_spec::{
 };
 pub use paceline_vm::{
     Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice,
-    CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback, Fault, FaultAddress,
-    FaultKind, Host, InstallError, JitSymbols, JitSymbolsError, KeyedSite, LoadError as EngineError,
-    NAMES_VARIABLE, NativeCode, NativeFunction, NoSuchEngine, Program, ProgramError, Site, SiteStatistics,
-    Target, TimeSource, UpdateError,
+    DEFAULT_BUDGET, Engine, Event, EventSink, Exit, Fallback, Fault, FaultAddress, FaultKind, Host,
+    InstallError, KeyedSite, LoadError as EngineError, NoSuchEngine, Program, ProgramError, Site,
+    SiteStatistics, Target, TimeSource, UpdateError,
+};
+#[cfg(feature = "jit")]
+pub use paceline_vm::{
+    CodeMap, DispatcherCode, JitSymbols, JitSymbolsError, NAMES_VARIABLE, NativeCode, NativeFunction,
 };
 
 pub use collection::{Collection, LoadOptions, MissingMap};

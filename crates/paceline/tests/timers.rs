@@ -73,7 +73,7 @@ fn a_worker_fires_them_between_bursts() {
 
 #[test]
 fn they_fire_in_order_at_the_time_of_packets() {
-    for engine in [Engine::Plain, Engine::Threaded, Engine::best(), Engine::CheckedJit] {
+    for engine in Engine::ALL.into_iter().filter(|engine| engine.is_available()) {
         let collection = load(engine);
         let program = collection.program(None).unwrap().into_program();
         let mut host = Host::new(0);
@@ -94,7 +94,7 @@ fn they_fire_in_order_at_the_time_of_packets() {
 
 #[test]
 fn programs_stay_as_long_as_their_timers_and_no_longer() {
-    for engine in [Engine::Plain, Engine::Threaded, Engine::best(), Engine::CheckedJit] {
+    for engine in Engine::ALL.into_iter().filter(|engine| engine.is_available()) {
         let mut host = Host::new(0);
         host.set_time(TimeSource::Packets);
         let collection = load(engine);

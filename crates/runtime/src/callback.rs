@@ -128,7 +128,7 @@ impl Host {
     /// Calls the functions of all timers that are due which programs started on this host (`bpf_timer_start`); to be called
     /// between bursts. Those that they start are left to the next call. Says how many were called.
     ///
-    /// With [time from packets](crate::TimeSource::Packets) the time is that of the last packet that the host was
+    /// With [time from packets](crate::time::TimeSource::Packets) the time is that of the last packet that the host was
     /// [told of](Self::arrive).
     ///
     /// # Errors

@@ -78,7 +78,7 @@ pub struct Host {
     pub held_lock: u64,
     /// What keeps the programs and elements of maps that a run comes to.
     pub reader: Reader,
-    /// The counts of the chain that is being run, see [`ChainCounts`](crate::ChainCounts); null to count nothing.
+    /// The counters of the running chain, by node and verdict; null if nothing is counted.
     pub chain_counts: *mut u64,
     /// Calls that a dispatcher had no direct jump for.
     pub misses: u64,

@@ -6,11 +6,9 @@ use std::sync::Arc;
 use paceline_frame::Burst;
 use paceline_network::Network;
 use paceline_runtime::fault::Fault;
-use paceline_runtime::host;
+use paceline_runtime::host::{self, EventSink};
 use paceline_runtime::time::TimeSource;
 use paceline_spec::context::SkBuff;
-
-use crate::EventSink;
 
 /// The surroundings of one worker: all that its programs observe besides packets and maps. Programs that run on different threads
 /// have different hosts.

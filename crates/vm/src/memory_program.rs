@@ -15,6 +15,8 @@ use crate::engine::Engine;
 use crate::form::{Form, ProgramError};
 use crate::host::Host;
 #[cfg(all(feature = "jit", feature = "testing"))]
+use crate::load_error::LoadError;
+#[cfg(all(feature = "jit", feature = "testing"))]
 use crate::native;
 use crate::program::Program;
 
@@ -61,8 +63,8 @@ impl MemoryProgram {
     /// The program as native code that checks every access.
     ///
     /// # Errors
-    /// [`LoadError`](crate::LoadError): it is malformed, or there is no native code on this machine.
-    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, crate::LoadError> {
+    /// [`LoadError`](LoadError): it is malformed, or there is no native code on this machine.
+    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
         // SAFETY: the code is checked.
         unsafe { native::load_unverified(spec, maps, Engine::CheckedJit, Form::Memory) }.map(Self)
     }
@@ -70,11 +72,11 @@ impl MemoryProgram {
     /// The program as native code that checks nothing.
     ///
     /// # Errors
-    /// [`LoadError`](crate::LoadError): it is malformed, or there is no native code for it.
+    /// [`LoadError`](LoadError): it is malformed, or there is no native code for it.
     ///
     /// # Safety
     /// When it runs it must end, and touch no memory but its stack, what it is given, and its maps.
-    pub unsafe fn jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, crate::LoadError> {
+    pub unsafe fn jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
         // SAFETY: the caller vouches for the program.
         unsafe { native::load_unverified(spec, maps, Engine::Jit, Form::Memory) }.map(Self)
     }

@@ -179,7 +179,7 @@ macro_rules! entry {
             unsafe { $crate::helpers::function::Function::call(&$function, &[r1, r2, r3, r4, r5], host) }
         }
 
-        entry as $crate::helpers::HelperFn
+        entry as $crate::helpers::function::HelperFn
     }};
 }
 
@@ -187,7 +187,7 @@ macro_rules! entry {
 macro_rules! helper_table {
     ($(#[$doc:meta])* $visibility:vis fn $name:ident; $($id:ident => $function:expr,)*) => {
         $(#[$doc])*
-        $visibility const fn $name(id: paceline_spec::helper::HelperId) -> Option<$crate::helpers::HelperFn> {
+        $visibility const fn $name(id: paceline_spec::helper::HelperId) -> Option<$crate::helpers::function::HelperFn> {
             use paceline_spec::helper::HelperId;
             Some(match id {
                 $(HelperId::$id => $crate::helpers::function::entry!($function, fits_helper, HelperId::$id),)*
@@ -201,7 +201,7 @@ macro_rules! helper_table {
 macro_rules! kfunc_table {
     ($(#[$doc:meta])* $visibility:vis fn $name:ident; $($kfunc:literal => $function:expr,)*) => {
         $(#[$doc])*
-        $visibility fn $name(name: &str) -> Option<$crate::helpers::HelperFn> {
+        $visibility fn $name(name: &str) -> Option<$crate::helpers::function::HelperFn> {
             Some(match name {
                 $($kfunc => $crate::helpers::function::entry!($function, fits_kfunc, $kfunc),)*
                 _ => return None,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use paceline_maps::Map;
 use paceline_spec::Errno;
 
-use super::HelperFn;
 use super::argument::{Code, Passed};
+use super::function::HelperFn;
 use crate::host::Host;
 use crate::rounds::Rounds;
 

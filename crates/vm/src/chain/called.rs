@@ -1,12 +1,11 @@
 //! Chains whose programs are called one by one.
 
 use paceline_frame::{Frame, Verdict};
-use paceline_graph::{MAX_RUNS, Next, Node};
+use paceline_graph::{COUNTS, MAX_RUNS, Next, Node};
 use paceline_interpreter::image::Unset;
-use paceline_jit::COUNTS;
 use paceline_runtime::host::Host;
 
-use super::Shared;
+use super::shared::Shared;
 use crate::program::Program;
 
 /// Runs the packets of a burst one by one.

@@ -1,8 +1,7 @@
 //! Counts of what the programs of a chain return.
 
 use paceline_frame::Verdict;
-use paceline_graph::Node;
-use paceline_jit::COUNTS;
+use paceline_graph::{COUNTS, Node};
 
 /// How often each program of a chain returned which verdict, on one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use paceline_maps::{Map, MapUser};
 use paceline_runtime::callback::CallbackCode;
 use paceline_verifier::Verified;
 
-use super::{Chain, ChainError, Shared};
+use super::error::ChainError;
 use crate::engine::Engine;
 use crate::form::{Form, check_code};
 use crate::load::check_load;
@@ -42,8 +42,19 @@ impl Fused {
     }
 }
 
+/// A compiled chain.
+pub(super) struct Compiled {
+    pub(super) fused: Fused,
+    /// Entry of bursts.
+    pub(super) entry: BurstEntry,
+    /// Entry of bursts whose return values are counted.
+    pub(super) counted_entry: BurstEntry,
+    /// Whether runs are pinned.
+    pub(super) pins: bool,
+}
+
 /// Compiles the programs of a chain to one function.
-pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result<Chain, ChainError> {
+pub(super) fn compile(parts: &[(&Verified, Vec<Arc<Map>>)], graph: &Graph) -> Result<Compiled, ChainError> {
     let (mut users, mut all_maps, mut pins) = (Vec::new(), Vec::new(), false);
     for (node, (verified, maps)) in graph.iter().map(|(node, _)| node).zip(parts) {
         let failed = |error: LoadError| ChainError::Program { node, error };
@@ -60,7 +71,7 @@ pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result
     let kept: Box<[Kept<'_>]> =
         parts.iter().map(|(verified, maps)| (*verified, maps.as_slice().into())).collect();
     let (block, entries) =
-        native::chain(&kept, &graph).map_err(|(node, error)| ChainError::Program { node, error })?;
+        native::chain(&kept, graph).map_err(|(node, error)| ChainError::Program { node, error })?;
     let block = Arc::new(block);
     let parts_kept = kept.into_iter().map(|(_, maps)| maps).collect();
     let callbacks = parts.iter().any(|(verified, _)| sets_callbacks(verified.code())).then(|| {
@@ -72,19 +83,6 @@ pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result
         unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) }
     };
     let (entry, counted_entry) = (entry(entries[0]), entry(entries[1]));
-    let shared = Shared {
-        graph,
-        entry,
-        counted_entry,
-        pins,
-        programs: Box::default(),
-        fused: Some(Fused {
-            block,
-            _callbacks: callbacks,
-            maps: all_maps,
-            _parts: parts_kept,
-            _tables: users,
-        }),
-    };
-    Ok(Chain { shared: Arc::new(shared) })
+    let fused = Fused { block, _callbacks: callbacks, maps: all_maps, _parts: parts_kept, _tables: users };
+    Ok(Compiled { fused, entry, counted_entry, pins })
 }

@@ -2,7 +2,10 @@
 
 mod called;
 mod counts;
+mod error;
+#[cfg(feature = "jit")]
 mod fused;
+mod shared;
 
 use std::sync::Arc;
 
@@ -16,14 +19,15 @@ use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::host::Host;
-use crate::load_error::LoadError;
 #[cfg(feature = "jit")]
 use crate::native::NativeCode;
 use crate::program::Program;
 use crate::run::{BurstFault, burst_result, enter_frames, run_frames};
-use crate::target::{Named, Target};
+use crate::target::Target;
+use shared::Shared;
 
 pub use counts::ChainCounts;
+pub use error::ChainError;
 
 /// Programs and the graph that says which runs after which. It runs like a program, over a packet or a burst.
 ///
@@ -33,44 +37,6 @@ pub use counts::ChainCounts;
 #[derive(Clone)]
 pub struct Chain {
     shared: Arc<Shared>,
-}
-
-/// What all who have the chain share. Its address is the token.
-struct Shared {
-    graph: Graph,
-    /// Where bursts enter.
-    entry: BurstEntry,
-    /// The same where what programs return is counted.
-    counted_entry: BurstEntry,
-    /// Whether a program can come to others, or to elements of maps, that may be taken away meanwhile.
-    pins: bool,
-    /// The programs, by node, where they are called; empty in native code that has all of them in it.
-    programs: Box<[Program]>,
-    /// That code.
-    fused: Option<fused::Fused>,
-}
-
-/// Why programs and a graph are no chain.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ChainError {
-    /// The graph has another number of nodes than there are programs.
-    #[error("the graph has {nodes} nodes, and there are {programs} programs")]
-    NodeCount {
-        /// Nodes of the graph.
-        nodes: usize,
-        /// Programs given.
-        programs: usize,
-    },
-    /// A program cannot be run.
-    #[error("program {node} of the chain: {error}")]
-    Program {
-        /// Its node.
-        node: Node,
-        /// Why.
-        #[source]
-        error: LoadError,
-    },
 }
 
 impl Chain {
@@ -95,8 +61,12 @@ impl Chain {
         engine: Engine,
     ) -> Result<Self, ChainError> {
         check_nodes(&graph, parts.len())?;
+        #[cfg(feature = "jit")]
         if engine == Engine::Jit {
-            return fused::load(parts, graph);
+            let fused::Compiled { fused, entry, counted_entry, pins } = fused::compile(parts, &graph)?;
+            let programs = Box::default();
+            let shared = Shared { graph, entry, counted_entry, pins, programs, fused: Some(fused) };
+            return Ok(Self { shared: Arc::new(shared) });
         }
         let load = |(node, (verified, maps)): (Node, &(&Verified, Vec<Arc<Map>>))| {
             Program::load(verified, maps.clone(), engine).map_err(|error| ChainError::Program { node, error })
@@ -107,12 +77,20 @@ impl Chain {
 
     fn calling(programs: Vec<Program>, graph: Graph, entry: BurstEntry) -> Self {
         let pins = programs.iter().any(|program| program.pins);
-        let shared =
-            Shared { graph, entry, counted_entry: entry, pins, programs: programs.into(), fused: None };
+        let shared = Shared {
+            graph,
+            entry,
+            counted_entry: entry,
+            pins,
+            programs: programs.into(),
+            #[cfg(feature = "jit")]
+            fused: None,
+        };
         Self { shared: Arc::new(shared) }
     }
 
     /// The native code of all programs, if they were compiled to one function.
+    #[cfg(feature = "jit")]
     #[must_use]
     pub fn native_code(&self) -> Option<NativeCode<'_>> {
         self.shared.fused.as_ref().map(fused::Fused::code)
@@ -220,17 +198,6 @@ unsafe extern "C" fn run_packet(
     unsafe { entry(frame, frame + size_of::<Frame>() as u64, chain, r4, r5, host) };
     // SAFETY: as above; the run has ended. Whoever has a fault does not ask for the verdict.
     u64::from(unsafe { &*(frame as *const Frame) }.code())
-}
-
-impl Named for Shared {
-    fn name(&self) -> &str {
-        "chain"
-    }
-
-    fn maps(&self) -> Vec<Arc<Map>> {
-        let fused = self.fused.iter().flat_map(fused::Fused::maps);
-        self.programs.iter().flat_map(Program::maps).chain(fused).cloned().collect()
-    }
 }
 
 impl From<&Chain> for Target {

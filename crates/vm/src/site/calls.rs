@@ -10,9 +10,10 @@ use paceline_interpreter::image::{BurstEntry, Entry, Unset};
 use paceline_runtime::fault::Fault;
 use paceline_runtime::host as runtime;
 
+use super::call_site::Site;
 use super::choice::{ByKey, Choice};
 use super::image::Image;
-use super::{Counts, Site};
+use super::statistics::Counts;
 use crate::host::Host;
 use crate::run::{BurstFault, burst_result, fault};
 use crate::target::Target;
@@ -21,6 +22,14 @@ use crate::target::Target;
 pub struct Caller<C: Choice> {
     pub(super) site: Site<C>,
     pub(super) counts: Arc<Counts>,
+}
+
+impl<C: Choice> Site<C> {
+    /// Registers a worker.
+    #[must_use]
+    pub fn caller(&self) -> Caller<C> {
+        Caller { site: self.clone(), counts: self.shared.register.add() }
+    }
 }
 
 impl<C: Choice> Caller<C> {
@@ -54,7 +63,7 @@ impl<C: Choice> Caller<C> {
 
 impl<C: Choice> Drop for Caller<C> {
     fn drop(&mut self) {
-        self.site.shared.forget(&self.counts);
+        self.site.shared.register.remove(&self.counts);
     }
 }
 

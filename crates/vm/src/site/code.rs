@@ -1,8 +1,12 @@
 //! A dispatcher to look at.
 
+use paceline_epoch::Domain;
 use paceline_exec::Function;
 
+use super::call_site::Site;
+use super::choice::Choice;
 use super::image::Image;
+use crate::target::Target;
 
 /// The code of a dispatcher as it was when it was asked for.
 #[derive(Clone, Debug)]
@@ -16,7 +20,7 @@ pub struct DispatcherCode {
 impl DispatcherCode {
     pub(super) fn of(image: &Image) -> Option<Self> {
         let block = image.block.as_ref()?;
-        let names = |(_, target): &(u64, crate::Target)| {
+        let names = |(_, target): &(u64, Target)| {
             let name = target.name();
             let burst = target.burst_entry as usize as u64;
             [(target.address(), name.to_owned()), (burst, format!("{name}.burst"))]
@@ -51,5 +55,15 @@ impl DispatcherCode {
     #[must_use]
     pub fn symbol(&self, address: u64) -> Option<String> {
         self.targets.iter().find(|(target, _)| *target == address).map(|(_, name)| name.clone())
+    }
+}
+
+impl<C: Choice> Site<C> {
+    /// The dispatcher's code as it is now; `None` where it is a search in Rust, or has no slot.
+    #[must_use]
+    pub fn code(&self) -> Option<DispatcherCode> {
+        let mut reader = Domain::global().reader();
+        let pin = reader.pin();
+        DispatcherCode::of(self.shared.slots.image(&pin))
     }
 }

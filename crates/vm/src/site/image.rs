@@ -1,84 +1,45 @@
 //! A site's image: the dispatcher for single packets and that for bursts, as generated code or as a search in Rust.
 
-use std::mem::{offset_of, transmute};
+use std::mem::transmute;
 
-use paceline_exec::{Arena, Code, CodeBlock, CodeMap, Function, Relocation};
 use paceline_frame::{Frame, Verdict};
 use paceline_interpreter::image::{BurstEntry, Entry, Unset};
-use paceline_jit::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
 use paceline_runtime::host::Host;
 
-use super::{Fallback, UpdateError};
-use crate::engine::Engine;
 use crate::target::Target;
+
+/// A program of a dispatcher.
+#[derive(Clone, Copy)]
+pub(super) struct Case {
+    /// The key that callers pass.
+    pub(super) key: u64,
+    /// Address of the entry.
+    pub(super) target: u64,
+    /// The token that the entry takes, if callers do not pass it.
+    pub(super) token: Option<u64>,
+}
 
 /// What workers find. Its address is the fifth argument of its entries, the key the fourth.
 pub(super) struct Image {
     pub(super) packet: Entry,
     pub(super) burst: BurstEntry,
     /// By ascending key.
-    packets: Box<[Case]>,
-    bursts: Box<[Case]>,
-    /// The generated code, where there is some.
-    pub(super) block: Option<CodeBlock>,
+    pub(super) packets: Box<[Case]>,
+    pub(super) bursts: Box<[Case]>,
+    /// The generated code, if any.
+    #[cfg(feature = "jit")]
+    pub(super) block: Option<paceline_exec::CodeBlock>,
     /// By ascending slot. They keep what the code jumps to.
     pub(super) targets: Vec<(u64, Target)>,
 }
 
 impl Image {
-    /// What has the slot.
-    pub(super) fn target(&self, slot: u64) -> Option<&Target> {
-        let index = self.targets.binary_search_by_key(&slot, |&(slot, _)| slot).ok()?;
-        self.targets.get(index).map(|(_, target)| target)
-    }
-}
-
-/// How images are made.
-#[derive(Clone, Copy)]
-pub(super) struct Maker {
-    /// Whether there is generated code.
-    native: bool,
-    /// For addresses as keys; keys are numbers otherwise.
-    fallback: Option<Fallback>,
-}
-
-const PASS_PACKET: Entry = pass_packet;
-const PASS_BURST: BurstEntry = pass_burst;
-
-impl Maker {
-    pub(super) fn by_program(fallback: Fallback) -> Self {
-        Self { native: Self::is_native(), fallback: Some(fallback) }
-    }
-
-    pub(super) fn by_key() -> Self {
-        Self { native: Self::is_native(), fallback: None }
-    }
-
-    #[cfg(feature = "variants")]
-    pub(super) fn without_code(self) -> Self {
-        Self { native: false, ..self }
-    }
-
-    /// Whether this process can have generated code: where it cannot, there are no programs of it either.
-    fn is_native() -> bool {
-        Engine::Jit.is_available() && Arena::global().is_ok()
-    }
-
-    /// An image without slots.
-    pub(super) fn empty(self) -> Image {
-        self.searching(Vec::new())
-    }
-
-    pub(super) fn make(self, targets: Vec<(u64, Target)>) -> Result<Image, UpdateError> {
-        let image = self.searching(targets);
-        if self.native && !image.targets.is_empty() { self.compile(image) } else { Ok(image) }
-    }
-
-    fn searching(self, targets: Vec<(u64, Target)>) -> Image {
+    /// An image that searches in Rust, by the addresses of entries or by the numbers of slots.
+    pub(super) fn searching(targets: Vec<(u64, Target)>, keys_are_addresses: bool) -> Self {
         let cases = |address: fn(&Target) -> u64| {
-            let case = |(key, target): &(u64, Target)| match self.fallback {
-                Some(_) => Case { key: address(target), target: address(target), token: None },
-                None => Case { key: *key, target: address(target), token: Some(target.token) },
+            let case = |(key, target): &(u64, Target)| match keys_are_addresses {
+                true => Case { key: address(target), target: address(target), token: None },
+                false => Case { key: *key, target: address(target), token: Some(target.token) },
             };
             let mut cases: Vec<Case> = targets.iter().map(case).collect();
             cases.sort_by_key(|case| case.key);
@@ -88,76 +49,32 @@ impl Maker {
         };
         let packets = cases(Target::address);
         let bursts = cases(|target| target.burst_entry as usize as u64);
-        let (packet, burst): (Entry, BurstEntry) = match self.fallback {
-            Some(_) => (search_packet::<true>, search_burst::<true>),
-            None => (search_packet::<false>, search_burst::<false>),
+        let (packet, burst): (Entry, BurstEntry) = match keys_are_addresses {
+            true => (search_packet::<true>, search_burst::<true>),
+            false => (search_packet::<false>, search_burst::<false>),
         };
-        Image { packet, burst, packets, bursts, block: None, targets }
-    }
-
-    /// The same with generated code, unless it cannot reach what it jumps to.
-    fn compile(self, image: Image) -> Result<Image, UpdateError> {
-        let memory = |error: &dyn std::error::Error| UpdateError::Memory(error.to_string());
-        let arena = Arena::global().map_err(|error| memory(&error))?;
-        let near = |case: &Case| arena.is_near(case.target as usize);
-        if !image.packets.iter().chain(&image.bursts).all(near) || !arena.is_near(PASS_PACKET as usize) {
-            return Ok(image);
+        Self {
+            packet,
+            burst,
+            packets,
+            bursts,
+            #[cfg(feature = "jit")]
+            block: None,
+            targets,
         }
-        let otherwise = |pass: u64| match self.fallback {
-            Some(fallback) => Otherwise::Indirect {
-                retpoline: fallback == Fallback::Retpoline,
-                count: offset_of!(Host, misses) as i32,
-            },
-            None => Otherwise::Target(pass),
-        };
-        let (code, starts) = dispatchers(&[
-            Dispatcher {
-                cases: &image.packets,
-                otherwise: otherwise(PASS_PACKET as usize as u64),
-                token: TokenArgument::Second,
-                run: RUN,
-            },
-            Dispatcher {
-                cases: &image.bursts,
-                otherwise: otherwise(PASS_BURST as usize as u64),
-                token: TokenArgument::Third,
-                run: RUN,
-            },
-        ])
-        .map_err(|error| memory(&error))?;
-        let relocations: Vec<Relocation> = code
-            .relocations
-            .iter()
-            .map(|relocation| Relocation {
-                offset: relocation.offset as usize,
-                target: relocation.target as usize,
-            })
-            .collect();
-        let functions = functions(&starts, code.bytes.len() as u32);
-        let code = Code::new(&code.bytes).relocations(&relocations).functions(functions);
-        let block = arena.install(&code).map_err(|error| memory(&error))?;
-        let address = |index: usize| block.address() + starts.get(index).map_or(0, |&start| start as usize);
-        // SAFETY: the code there takes what programs take, and a key in the fourth argument.
-        let (packet, burst) =
-            unsafe { (transmute::<usize, Entry>(address(0)), transmute::<usize, BurstEntry>(address(1))) };
-        Ok(Image { packet, burst, block: Some(block), ..image })
+    }
+
+    /// What has the slot.
+    pub(super) fn target(&self, slot: u64) -> Option<&Target> {
+        let index = self.targets.binary_search_by_key(&slot, |&(slot, _)| slot).ok()?;
+        self.targets.get(index).map(|(_, target)| target)
     }
 }
 
-/// What profilers and debuggers call the code.
-fn functions(starts: &[u32], len: u32) -> Vec<Function> {
-    let ends = starts.iter().skip(1).copied().chain([len]);
-    let named = ["dispatcher", "dispatcher.burst"].into_iter().zip(starts).zip(ends);
-    named
-        .map(|((name, &start), end)| Function {
-            name: name.to_owned(),
-            start,
-            len: end - start,
-            map: CodeMap::new(Vec::new()),
-            lines: [].into(),
-        })
-        .collect()
-}
+#[cfg(feature = "jit")]
+pub(super) const PASS_PACKET: Entry = pass_packet;
+#[cfg(feature = "jit")]
+pub(super) const PASS_BURST: BurstEntry = pass_burst;
 
 fn find(cases: &[Case], key: u64) -> Option<&Case> {
     cases.binary_search_by_key(&key, |case| case.key).ok().and_then(|index| cases.get(index))
@@ -217,6 +134,7 @@ unsafe extern "C" fn search_burst<const ADDRESSES: bool>(
 ///
 /// # Safety
 /// None is needed; the type asks for it.
+#[cfg(feature = "jit")]
 unsafe extern "C" fn pass_packet(_: u64, _: u64, _: Unset, _: Unset, _: Unset, host: &mut Host) -> u64 {
     host.misses += 1;
     Verdict::Pass as u64

@@ -2,7 +2,7 @@
 
 use paceline_spec::Errno;
 
-use super::Skb;
+use super::packet::Skb;
 use crate::helpers::mem::{ReadMem, WriteMem};
 use crate::host::Host;
 

@@ -2,7 +2,7 @@
 
 use paceline_spec::Errno;
 
-use super::Skb;
+use super::packet::Skb;
 use crate::host::Host;
 
 /// `BPF_F_HDR_FIELD_MASK`: bytes of what changed, 0 for a difference that is given.

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use paceline_spec::Errno;
 use siphasher::sip::SipHasher24;
 
-use super::{IPV4, IPV4_LEN, IPV6, IPV6_LEN, Packet, Skb};
+use super::packet::{IPV4, IPV4_LEN, IPV6, IPV6_LEN, Packet, Skb};
 use crate::host::Host;
 
 /// Protocols with ports.

@@ -1,31 +1,15 @@
-//! Helpers of TC classifiers on their packet (`net/core/filter.c`). What the kernel has in its `sk_buff` besides the bytes is in
-//! the packet's own area in the host ([`SkBuff`]).
+//! Helpers of TC classifiers on their packet (`net/core/filter.c`). Facts of the kernel's `sk_buff` besides the bytes are in
+//! the packet's own area in the host ([`SkBuff`](paceline_spec::context::SkBuff)).
 
 mod bytes;
 mod checksum;
 mod facts;
+mod packet;
 mod redirect;
 mod room;
 mod vlan;
 
-use paceline_frame::Frame;
-use paceline_spec::Errno;
-use paceline_spec::context::SkBuff;
-
-use super::argument::{Argument, Registers};
-use super::class::Class;
 use super::function::helper_table;
-use crate::context::ETHERNET_LEN;
-use crate::host::Host;
-
-/// Greatest length of a packet (`BPF_SKB_MAX_LEN` with pages of 4 KiB).
-const MAX_LEN: usize = 16064;
-
-/// `ETH_P_IP` and `ETH_P_IPV6`, and the lengths of their headers without options.
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
-const IPV4_LEN: usize = 20;
-const IPV6_LEN: usize = 40;
 
 helper_table! {
     /// The function of a helper where TC classifiers have one of their own.
@@ -54,84 +38,4 @@ helper_table! {
     RedirectPeer => redirect::redirect_peer,
     CheckMtu => redirect::check_mtu,
     SkbSetTstamp => facts::set_time,
-}
-
-/// The context of a TC classifier.
-pub(super) struct Skb<'a>(&'a mut Frame);
-
-// SAFETY: as of `&mut Frame`.
-unsafe impl<'a> Argument<'a> for Skb<'a> {
-    const REGISTERS: &'static [&'static [Class]] = <&mut Frame>::REGISTERS;
-
-    #[inline(always)]
-    unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
-        // SAFETY: the caller vouches for the registers.
-        Self(unsafe { <&mut Frame>::from_registers(registers, index) })
-    }
-}
-
-impl Skb<'_> {
-    /// Length of the packet.
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Runs `work` on the packet, and stores its facts in the host afterwards.
-    fn with<R>(&mut self, host: &mut Host, work: impl FnOnce(&mut Packet<'_>) -> R) -> R {
-        let mut packet = Packet { frame: self.0, facts: host.sk_buff() };
-        let result = work(&mut packet);
-        let facts = packet.facts;
-        host.set_sk_buff(facts);
-        result
-    }
-}
-
-/// A packet and its facts in the kernel's `sk_buff`, while a helper works on them.
-struct Packet<'a> {
-    frame: &'a mut Frame,
-    facts: SkBuff,
-}
-
-impl Packet<'_> {
-    /// Bytes before the network's header.
-    fn network(&self) -> usize {
-        ETHERNET_LEN + usize::from(self.facts.network_moved)
-    }
-
-    /// The protocol, in host order.
-    fn protocol(&self) -> u16 {
-        u16::from_be(self.facts.protocol)
-    }
-
-    fn clear_hash(&mut self) {
-        (self.facts.hash, self.facts.has_hash) = (0, 0);
-    }
-
-    /// The `len` bytes at `offset`, or `EFAULT` (`bpf_try_make_writable`).
-    fn span(&mut self, offset: u32, len: usize) -> Result<&mut [u8], Errno> {
-        let offset = offset as usize;
-        let end = offset.checked_add(len).filter(|end| *end <= i32::MAX as usize);
-        end.and_then(|end| self.frame.packet_mut().get_mut(offset..end)).ok_or(Errno::EFAULT)
-    }
-
-    /// Inserts zeros at an offset by moving the bytes before it (`bpf_skb_generic_push`). `ENOMEM` if the headroom is too short.
-    fn insert(&mut self, offset: usize, len: usize) -> Result<(), Errno> {
-        let delta = i32::try_from(len).map_err(|_| Errno::ENOMEM)?;
-        self.frame.adjust_head(-delta).map_err(|_| Errno::ENOMEM)?;
-        let packet = self.frame.packet_mut();
-        packet.copy_within(len..(len + offset).min(packet.len()), 0);
-        packet.iter_mut().skip(offset).take(len).for_each(|byte| *byte = 0);
-        Ok(())
-    }
-
-    /// Removes bytes at an offset by moving those before it (`bpf_skb_generic_pop`). `ENOMEM` if there are not as many.
-    fn remove(&mut self, offset: usize, len: usize) -> Result<(), Errno> {
-        let delta = i32::try_from(len).map_err(|_| Errno::ENOMEM)?;
-        let packet = self.frame.packet_mut();
-        if packet.len() < offset + len {
-            return Err(Errno::ENOMEM);
-        }
-        packet.copy_within(..offset, len);
-        self.frame.adjust_head(delta).map_err(|_| Errno::ENOMEM)
-    }
 }

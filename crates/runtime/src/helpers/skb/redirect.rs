@@ -3,7 +3,7 @@
 use paceline_frame::{Redirect, RedirectTarget};
 use paceline_spec::Errno;
 
-use super::Skb;
+use super::packet::Skb;
 use crate::helpers::mem::{ReadWriteMem, ReadWriteU32};
 use crate::helpers::{fib, redirect};
 use crate::host::Host;

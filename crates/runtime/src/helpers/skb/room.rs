@@ -2,7 +2,7 @@
 
 use paceline_spec::Errno;
 
-use super::{IPV4, IPV4_LEN, IPV6, IPV6_LEN, MAX_LEN, Packet, Skb};
+use super::packet::{IPV4, IPV4_LEN, IPV6, IPV6_LEN, MAX_LEN, Packet, Skb};
 use crate::context::ETHERNET_LEN;
 use crate::host::Host;
 

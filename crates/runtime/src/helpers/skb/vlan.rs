@@ -4,7 +4,7 @@
 use paceline_spec::Errno;
 use paceline_spec::context::SkBuff;
 
-use super::{Packet, Skb};
+use super::packet::{Packet, Skb};
 use crate::context::ETHERNET_LEN;
 use crate::host::Host;
 
