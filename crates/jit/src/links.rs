@@ -114,7 +114,7 @@ pub struct HostOffsets {
     /// Readable regions for helpers with unverified addresses, 64 bits each: the two of [`Links::readable`], the end address of the
     /// running function's stack, and its size in bytes.
     pub readable: i32,
-    /// Address of a chain's 64-bit counters: [`COUNTS`](crate::COUNTS) for each node, then one for packets that exceeded the
+    /// Address of a chain's 64-bit counters: [`COUNTS`](paceline_graph::COUNTS) for each node, then one for packets that exceeded the
     /// allowed number of program runs.
     pub counts: i32,
 }
