@@ -1,4 +1,4 @@
-//! How programs are entered whose engine is a function of ours.
+//! Entries of programs that a Rust function runs.
 
 use std::ops::Range;
 
@@ -9,15 +9,15 @@ use paceline_runtime::run_rules::RunRules;
 
 use crate::image::{Image, Unset};
 
-/// An engine that runs programs by a function of ours.
+/// An engine that runs programs by a Rust function.
 pub trait Interpreter {
-    /// What the engine needs of an image: the same for all packets.
+    /// The part of an image that the engine needs, the same for all packets.
     type Code<'a>: Copy;
 
-    /// Gets it; `None` if the image is of another engine.
+    /// That part; `None` if the image is of another engine.
     fn code(image: &Image) -> Option<Self::Code<'_>>;
 
-    /// The same for a host. `None` if the program cannot run on it; then it has the fault.
+    /// Prepares a host for the program, and returns that part. `None` if the program cannot run on the host, which has the fault then.
     #[inline]
     fn prepare<'a>(image: &'a Image, host: &mut Host) -> Option<Self::Code<'a>> {
         host.readable = Readable::of(&image.maps);
@@ -30,7 +30,7 @@ pub trait Interpreter {
     /// `context` must be the address of the frame that the host runs.
     unsafe fn run(code: Self::Code<'_>, context: u64, host: &mut Host) -> u64;
 
-    /// Runs a program in place of one that may be one of this engine's, and of functions that it called.
+    /// Runs a tail called program, which may replace one of this engine, while functions of that one are active.
     ///
     /// # Safety
     /// As for [`run`](Self::run).
@@ -40,7 +40,7 @@ pub trait Interpreter {
     }
 }
 
-/// Where packets enter.
+/// Entry of packets.
 ///
 /// # Safety
 /// The first argument must be the address of a frame that nothing else uses during the call, the second that of an image
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn entry<I: Interpreter>(
     unsafe { I::run(code, context, host) }
 }
 
-/// Where tail calls enter.
+/// Entry of tail calls.
 ///
 /// # Safety
 /// As for [`entry`], and the host must run this frame.
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn tail_entry<I: Interpreter>(
     r0
 }
 
-/// Where bursts enter.
+/// Entry of bursts.
 ///
 /// # Safety
 /// The frames must be those of a burst that nothing else uses during the call, and `image` the address of an image of this
@@ -110,8 +110,8 @@ pub unsafe extern "C" fn burst_entry<I: Interpreter>(
     }
 }
 
-/// Runs frames; gives the one at which a run failed, and otherwise the end. Inlined where it is known that nothing belongs to the
-/// program's type.
+/// Runs frames; returns the frame at which a run failed, otherwise the end. Inlined, so that the loop for program types without
+/// rules has none of their code.
 ///
 /// # Safety
 /// The frames must be those of a burst that nothing else uses during the call.
@@ -131,7 +131,7 @@ unsafe fn run_frames<I: Interpreter>(
         if host.fault.is_some() {
             break;
         }
-        // A tail call leaves the maps of the program that it came to.
+        // A tail call leaves the maps of its target.
         if host.readable.is_of_another(&readable) {
             host.readable = readable;
         }

@@ -1,7 +1,7 @@
 //! A program as an engine runs it.
 //!
-//! There is one way to call a program, whatever engine it was made for: as the function that its image names. So
-//! programs of different engines can follow each other in tail calls, and whoever runs one does not ask which it is.
+//! Programs of all engines are called in the same way: by the function pointer in the image. So
+//! programs of different engines can tail call each other, and callers do not distinguish engines.
 
 use std::any::Any;
 use std::mem::MaybeUninit;
@@ -19,17 +19,17 @@ use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 
 use crate::threaded::Operations;
 
-/// An argument register that nothing was put into.
+/// An uninitialized argument register.
 pub type Unset = MaybeUninit<u64>;
 
-/// How programs are called: with the context in the first argument (the packet's [`Frame`],
+/// Signature of programs: the context in the first argument (the packet's [`Frame`],
 /// whatever the program's type) and the address of the [`Image`] in the second. The registers are those of a call to
 /// a helper: `r1` to `r5`, and the host.
 pub type Entry = unsafe extern "C" fn(u64, u64, Unset, Unset, Unset, &mut Host) -> u64;
 
-/// How bursts of one frame or more are run: with the address of the first frame, the address past the last one, and the
+/// Signature of bursts of one frame or more: the address of the first frame, the address past the last one, and the
 /// address of the image.
-/// Each frame gets what the program returned for it. It gives the address of the frame at which a run failed, with the
+/// Each frame gets the program's return value. The result is the address of the frame at which a run failed, with the
 /// fault in the host, and otherwise the address past the last frame.
 pub type BurstEntry = unsafe extern "C" fn(u64, u64, u64, Unset, Unset, &mut Host) -> u64;
 
@@ -46,17 +46,17 @@ pub struct Exit {
     pub instructions: u64,
 }
 
-/// Programs made so far in this process.
+/// Number of the last program of this process.
 static LAST_ID: AtomicU32 = AtomicU32::new(0);
 
 /// A program made ready for an engine. Its address is the token in program arrays.
 #[derive(Clone)]
 pub struct Image {
-    /// Where a packet enters: what belongs to a packet's run is set up, then as [`tail_entry`](Self::tail_entry).
+    /// Entry of packets: begins the run, then as [`tail_entry`](Self::tail_entry).
     pub entry: Entry,
-    /// Where tail calls enter.
+    /// Entry of tail calls.
     pub tail_entry: Entry,
-    /// Where a burst enters.
+    /// Entry of bursts.
     pub burst_entry: BurstEntry,
     /// Number of the program, unique in the process and never 0.
     pub id: u32,
@@ -70,16 +70,16 @@ pub struct Image {
     pub shares_machine: bool,
     /// The maps, in the order of the program's indices.
     pub maps: Arc<[Arc<Map>]>,
-    /// The program runs for CPUs below this one only: proofs take the values of its per-CPU arrays to be there. Native
-    /// code looks itself; what nobody verified finds no value where there is none.
+    /// The program runs on CPUs below this one only: proofs assume the values of its per-CPU arrays. Native
+    /// code checks itself; look-ups of unverified programs return null.
     pub cpus: usize,
     /// Rules of the program's type beyond the frame with its verdict.
     pub rules: Option<RunRules>,
-    /// Instructions that an engine that counts runs for one packet.
+    /// Maximum number of instructions per packet, on engines that count.
     pub budget: u64,
     /// The functions that timers may call, in compiled code.
     pub callbacks: Option<Arc<CallbackCode>>,
-    /// The program's native code, where it has some.
+    /// The program's native code, if any.
     pub native: Option<Native>,
 }
 
@@ -95,12 +95,12 @@ pub struct Native {
 /// CPUs that a per-CPU array has values for; `None` for other maps.
 pub fn cpus_of(map: &Map) -> Option<usize> {
     let is_array = map.for_programs().array_layout().is_some() && map.spec().kind.is_per_cpu();
-    // User space sees the values of all CPUs side by side.
+    // User space reads the values of all CPUs at once.
     is_array.then(|| map.user_value_size() / map.value_stride())
 }
 
-/// CPUs that all per-CPU arrays which a program names have values for: compiled code indexes these by the CPU without a
-/// check, so that each way into it asks once.
+/// Number of CPUs for which all per-CPU arrays of a program have values: compiled code indexes these by the CPU without a
+/// check, so each entry checks once.
 pub fn least_cpus(code: &Code, maps: &[Arc<Map>]) -> usize {
     let named = code.iter().filter_map(|(_, insn)| match insn {
         Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => maps.get(usize::try_from(*index).ok()?),
@@ -118,7 +118,7 @@ pub fn sets_callbacks(code: &Code) -> bool {
 }
 
 impl Image {
-    /// Whether the program can run on a host, which has the fault otherwise.
+    /// Whether the program can run on a host; the host has the fault otherwise.
     #[inline]
     pub fn admits(&self, host: &mut Host) -> bool {
         let admits = host.cpu() < self.cpus;
@@ -134,7 +134,7 @@ impl Image {
         LAST_ID.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
     }
 
-    /// Where packets enter whose frames get what it gives: a verdict, where the program's type has other actions.
+    /// Entry of packets that returns a verdict, also for program types whose return values are other numbers.
     pub fn verdict_entry(&self) -> Entry {
         if self.rules.is_some_and(|rules| rules.meaning.translated().is_some()) {
             verdict_of
@@ -143,7 +143,7 @@ impl Image {
         }
     }
 
-    /// What program arrays tell their users apart by: programs of one array must take the same context.
+    /// Key of the program type in program arrays: programs of one array must take the same context.
     pub fn kind(&self) -> u64 {
         u64::from(self.spec.kind.rules().number)
     }
@@ -166,7 +166,7 @@ impl EntryProgram for Image {
     }
 }
 
-/// Runs a packet and gives the verdict.
+/// Runs a packet and returns the verdict.
 ///
 /// # Safety
 /// As for the entry of the image whose address is the second argument.

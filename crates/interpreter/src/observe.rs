@@ -1,4 +1,4 @@
-//! What can be seen of a run from outside, instruction by instruction.
+//! The state of a run before each instruction, for tests and traces.
 
 use paceline_runtime::host::Host;
 use paceline_runtime::region::Regions;
@@ -19,7 +19,7 @@ pub struct Observed<'a> {
 }
 
 impl Observed<'_> {
-    /// How many functions wait for the running one to return.
+    /// Number of active functions besides the running one.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.callers.len()
@@ -36,7 +36,7 @@ impl Observed<'_> {
         self.regions.context.start
     }
 
-    /// Addresses of the metadata, the packet and its end, as the context gives them now.
+    /// Addresses of the metadata, the packet and its end, as the context returns them now.
     #[must_use]
     pub fn packet(&self) -> Option<[u64; 3]> {
         let frame = self.regions.frame()?;

@@ -4,7 +4,7 @@ use paceline_frame::Frame;
 use paceline_isa::{Size, eval};
 use paceline_spec::context::Rule;
 
-/// Length of an Ethernet header, and where its type is.
+/// Length of an Ethernet header, and offset of its type.
 pub const ETHERNET_LEN: usize = 14;
 const ETHERNET_TYPE: usize = 12;
 
@@ -31,7 +31,7 @@ pub fn part(number: u32, offset: u64, size: Size) -> u64 {
     eval::zero_extend(size, u64::from(number) >> (shift * 8))
 }
 
-/// Whom the packet is for, by its destination address; one host's address is taken to be ours.
+/// `skb->pkt_type`, by the destination address; a unicast address is taken for the host's.
 pub fn packet_type(packet: &[u8]) -> u32 {
     const HOST: u32 = 0;
     const BROADCAST: u32 = 1;

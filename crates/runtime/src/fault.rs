@@ -1,4 +1,4 @@
-//! How a run can go wrong under an engine that checks.
+//! Faults of runs on engines that check.
 
 use std::sync::Arc;
 
@@ -6,38 +6,38 @@ use paceline_spec::ProgramSpec;
 
 use crate::region::{Access, FaultAddress};
 
-/// A program did what it may not, or did not end. The packet has no verdict then.
+/// An invalid operation of a program, or a program that did not end. The packet has no verdict then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("instruction {slot}{}: {kind}", .tail_called.as_ref().map(|spec| format!(" of program {}", spec.name)).unwrap_or_default())]
 pub struct Fault {
     /// Slot of the guilty instruction.
     pub slot: usize,
-    /// What it did.
+    /// The invalid operation.
     pub kind: FaultKind,
-    /// The program it belongs to, if that is not the one that was run but one that it came to by a tail call.
+    /// The program of the instruction, if it was tail called.
     pub tail_called: Option<Arc<ProgramSpec>>,
 }
 
-/// What a faulty instruction did.
+/// Invalid operation of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// It read or wrote memory that is not the program's.
+    /// Access to memory that is not the program's.
     #[error("{access} of {len} bytes {near}")]
     OutOfBounds {
-        /// Whether it read or wrote.
+        /// Kind of the access.
         access: Access,
         /// The address.
         address: u64,
         /// Bytes.
         len: u64,
-        /// What the address is close to.
+        /// Region of the address, or the nearest one.
         near: FaultAddress,
     },
-    /// It accessed the context in a way its layout does not have.
+    /// Access to the context that its layout does not allow.
     #[error("{access} of {len} bytes at offset {offset} of {context}, which has no such field")]
     Context {
-        /// Whether it read or wrote.
+        /// Kind of the access.
         access: Access,
         /// Name of the context's structure.
         context: &'static str,
@@ -46,46 +46,46 @@ pub enum FaultKind {
         /// Bytes.
         len: u64,
     },
-    /// It used an atomic operation on an address that is not a multiple of the operand's size.
+    /// Atomic operation at an address that is not a multiple of the operand's size.
     #[error("atomic operation of {len} bytes at an address that is not aligned to them")]
     Misaligned {
         /// Bytes.
         len: u64,
     },
-    /// It gave a helper an argument that the helper does not take.
+    /// Argument that does not fit the helper's prototype.
     #[error("r{register} of the call to {helper} is no {expected}{}", near.as_ref().map(|n| format!(": it points {n}")).unwrap_or_default())]
     Argument {
         /// Name of the helper.
         helper: &'static str,
         /// Register, 1 to 5.
         register: u8,
-        /// What the helper wants there.
+        /// Expected argument.
         expected: &'static str,
-        /// What the register points to, for pointers.
+        /// Region that the register points to, for pointers.
         near: Option<FaultAddress>,
     },
-    /// It called a helper while it had a spin lock, which that helper or another worker might wait for.
+    /// Call of a helper by a program that holds a spin lock.
     #[error("call to {0} while it has a lock")]
     CallWithLock(&'static str),
-    /// It called a helper by a number that no helper has, most often a CO-RE relocation that found no target.
+    /// Call of a helper by an unknown number, usually of a CO-RE relocation without a target.
     #[error("call to helper number {0}, which does not exist")]
     NoSuchHelper(i32),
-    /// It called a kernel function that is not there, by its index in the program's list.
+    /// Call of an unresolved kernel function, by its index in the program's list.
     #[error("call to a kernel function that is not there")]
     NoSuchKfunc(i32),
-    /// It called deeper than eight functions.
+    /// More than eight active functions.
     #[error("more than {0} nested calls")]
     CallDepth(usize),
-    /// It ran for longer than it may.
+    /// More instructions than the budget.
     #[error("still running after {0} instructions")]
     Budget(u64),
-    /// It was run for a CPU that its per-CPU arrays have no values for.
+    /// Run on a CPU that the program's per-CPU arrays have no values for.
     #[error("there is no CPU {0} in the program's per-CPU arrays")]
     NoCpu(usize),
-    /// What the embedder gave to the host for events or traces panicked: the panic goes on when the run has ended.
+    /// Panic of an embedder's callback for events or traces, which is resumed when the run has ended.
     #[error("what receives events or traces panicked")]
     Panicked,
-    /// It jumped or fell to where no instruction starts.
+    /// Control flow to a slot at which no instruction starts.
     #[error("execution left the program")]
     LeftProgram,
 }

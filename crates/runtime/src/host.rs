@@ -1,4 +1,4 @@
-//! What helpers reach beyond the program's own memory: the time, random numbers, where traces and events go.
+//! The surroundings of a run beyond the program's own memory: time, random numbers, network, traces, events, stack.
 
 use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
@@ -29,82 +29,80 @@ use crate::timers::Timers;
 /// Most tail calls of one run (`MAX_TAIL_CALL_CNT`).
 pub const MAX_TAIL_CALLS: u32 = 33;
 
-/// Frames of the interpreters' stack: each program that a run comes to by a tail call may have its own calls.
+/// Frames of the interpreters' stack: each tail called program may make calls of its own.
 const STACK_FRAMES: usize = MAX_FRAMES * (MAX_TAIL_CALLS as usize + 1);
 
-/// What a program sends to a perf event array.
+/// An event that a program sends to a perf event array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
     /// Name of the map.
     pub map: &'a str,
-    /// Which of its buffers the program chose, mostly that of its CPU.
+    /// Index of the buffer, usually that of the program's CPU.
     pub cpu: u32,
-    /// Number of the packet that was run, from 1, if the host was told of it ([`Host::arrive`]).
+    /// Number of the packet, from 1, if the host was told of it ([`Host::arrive`]).
     pub packet: Option<u64>,
     /// Nanoseconds of the clock that programs see.
     pub time_ns: u64,
     /// The program's data.
     pub data: &'a [u8],
-    /// As much of the packet as the program asked for.
+    /// Bytes of the packet, as many as the program asked for.
     pub captured: &'a [u8],
 }
 
-/// Receives what programs send to perf event arrays.
+/// Receiver of the events that programs send to perf event arrays.
 pub type EventSink = Box<dyn FnMut(&Event<'_>) + Send>;
 
 /// The surroundings of one worker. Programs that run on different threads have different hosts.
 pub struct Host {
-    /// What the threaded interpreter runs programs in.
+    /// State of the threaded interpreter.
     pub machine: Machine,
-    /// The packet that is being run; null without one. Native code that calls nothing leaves it as it was.
+    /// Frame of the running packet; null without one. Native code without calls leaves the previous one.
     pub frame: *mut Frame,
     /// Tail calls of this run.
     pub tail_calls: u32,
-    /// Frames of the interpreters' stack that are in use below the running program.
+    /// Frames of the interpreters' stack in use by the callers of the running program.
     pub depth: usize,
-    /// The packet's own area ([`SkBuff`]), as far as the context of the program has fields there.
+    /// The packet's own area ([`SkBuff`]); words are valid if the program's context has fields in them.
     pub area: [AtomicU64; SkBuff::WORDS],
-    /// Why the run that just ended has no result.
+    /// Fault that ended the last run.
     pub fault: Option<Box<Fault>>,
-    /// A panic of what the embedder gave, which waits for native code to return: that cannot be unwound. There is a fault as
-    /// long as it waits.
+    /// A panic of an embedder's callback, kept until native code, which cannot be unwound, has returned. `fault` is set meanwhile.
     panic: Option<Box<dyn Any + Send>>,
-    /// The memory of the running program, for helpers that are given addresses that nobody checked; unset on engines
-    /// that know no regions.
+    /// Memory of the running program, for helpers with unchecked addresses; only the plain interpreter sets it.
     pub regions: Option<Regions>,
-    /// What there is of it on these.
+    /// Memory that such helpers may read on the other engines.
     pub readable: Readable,
-    /// Address of the spin lock that the running program has; 0 for none.
+    /// Address of the spin lock that the running program holds; 0 for none.
     pub held_lock: u64,
-    /// What keeps the programs and elements of maps that a run comes to.
+    /// Pins the programs and elements of maps that a run uses.
     pub reader: Reader,
     /// The counters of the running chain, by node and verdict; null if nothing is counted.
     pub chain_counts: *mut u64,
-    /// Calls that a dispatcher had no direct jump for.
+    /// Calls for which a dispatcher had no direct jump.
     pub misses: u64,
     /// The timers that programs started on this host.
     pub timers: Timers,
     cpu: usize,
     random: u64,
-    /// What hosts use that sign something for each other, such as cookies.
+    /// Key of signatures that hosts exchange, such as cookies.
     secret: u64,
     network: Arc<Network>,
-    /// The connections that the running program has.
+    /// Connections that the running program holds.
     connections: Vec<Arc<Connection>>,
-    /// The packet as the kernel's structures say it, from the first time on that a program asked.
+    /// The packet as kernel structures, from the first request of a program on.
     kernel_context: Option<Box<KernelContext>>,
     time: TimeSource,
     arrivals: Arrivals,
     trace: Box<dyn Write + Send>,
     events: Option<EventSink>,
-    /// The stack of all functions, reused from run to run. Programs reach it by address, hence the atomics.
+    /// The stack of all functions, reused from run to run. Atomics, because programs access it by address.
     stack: Box<[AtomicU64]>,
 }
 
 // SAFETY: the pointers to the frame and to maps are used during a run only, which borrows host and frame and keeps the maps.
 unsafe impl Send for Host {}
 
-/// A secret that is not to be guessed, the same for all that this process runs.
+/// A random secret of this process.
 fn common_secret() -> u64 {
     static SECRET: OnceLock<u64> = OnceLock::new();
     *SECRET.get_or_init(|| RandomState::new().hash_one(()))
@@ -173,18 +171,18 @@ impl Host {
         self.cpu = cpu;
     }
 
-    /// Sets the seed of all that is left to chance: of `bpf_get_prandom_u32`, whose numbers differ between workers, and of the
+    /// Sets the seed of all random numbers: of `bpf_get_prandom_u32`, whose numbers differ between workers, and of the
     /// secret in TCP's cookies, which is the same for all hosts of one seed. Without a seed all hosts of a process have one.
     pub fn seed(&mut self, seed: u64) {
         (self.random, self.secret) = (seed.wrapping_add(self.cpu as u64), seed);
     }
 
-    /// The secret of what hosts sign for each other.
+    /// Key of signatures that hosts exchange.
     pub fn secret(&self) -> u64 {
         self.secret
     }
 
-    /// What programs see of the network, an empty namespace if nothing is set: a loopback interface that forwards nothing.
+    /// Sets the network. The default is an empty namespace: a loopback interface that forwards nothing.
     pub fn set_network(&mut self, network: Arc<Network>) {
         self.network = network;
     }
@@ -195,19 +193,19 @@ impl Host {
         &self.network
     }
 
-    /// Keeps a connection for the program that gets it; gives the address of its record.
+    /// Keeps a connection for the running program, and returns the address of its record.
     pub fn keep_connection(&mut self, connection: Arc<Connection>) -> u64 {
         let address = connection.record().expose_provenance() as u64;
         self.connections.push(connection);
         address
     }
 
-    /// The connection of a record that the program has.
+    /// The connection of a record, if the program holds it.
     pub fn connection(&self, record: u64) -> Option<&Arc<Connection>> {
         self.connections.iter().find(|connection| connection.record().addr() as u64 == record)
     }
 
-    /// The program no longer has a connection, or has it once less.
+    /// Drops one reference of the program to a connection.
     pub fn drop_connection(&mut self, record: u64) {
         let found = self.connections.iter().position(|known| known.record().addr() as u64 == record);
         if let Some(index) = found {
@@ -220,20 +218,20 @@ impl Host {
         self.kernel_context.get_or_insert_with(KernelContext::new).describe(frame)
     }
 
-    /// The packet's ends were moved.
+    /// Updates the kernel structures after the packet's ends moved.
     pub fn packet_moved(&self, frame: &Frame) {
         if let Some(context) = &self.kernel_context {
             context.follow(frame);
         }
     }
 
-    /// Says where the time comes from that programs see; from the system's clocks if nothing is said.
+    /// Sets the source of the time that programs see. The default is the system's clocks.
     pub fn set_time(&mut self, source: TimeSource) {
         self.time = source;
     }
 
-    /// Tells of the packets that are run next, for their times and numbers. Without it the time from packets stands still,
-    /// and events have no packet's number.
+    /// Notes the packets that are run next, for their times and numbers. Without it the time from packets stands still,
+    /// and events have no packet number.
     pub fn arrive(&mut self, burst: &Burst) {
         self.arrivals.arrive(burst, self.time);
     }
@@ -242,8 +240,8 @@ impl Host {
     #[inline]
     pub fn pinned<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let reader: *mut Reader = &mut self.reader;
-        // SAFETY: the host is borrowed until this returns, and what runs has no way back to here with the same host: nothing
-        // else uses its reader while it is pinned.
+        // SAFETY: the host is borrowed until this returns, and runs do not pin again on the same host: nothing
+        // else uses the reader while it is pinned.
         let _pin = unsafe { &mut *reader }.pin();
         run(self)
     }
@@ -259,24 +257,24 @@ impl Host {
         self.events = Some(events);
     }
 
-    /// Address past the stack that programs on this host run on.
+    /// Address past the end of the stack.
     pub fn stack_top(&self) -> u64 {
         self.stack.as_ptr_range().end as u64
     }
 
-    /// Sets up what belongs to a packet's run: `context` is the address of its frame.
+    /// Begins the run of a packet; `context` is the address of its frame.
     #[inline]
     pub fn begin(&mut self, context: u64, rules: Option<&RunRules>) {
         self.frame = context as *mut Frame;
         self.tail_calls = 0;
         let Some(rules) = rules else { return };
-        // SAFETY: the frame is the run's, which nothing else looks at yet.
+        // SAFETY: the frame is the run's, and no other reference to it is in use yet.
         if let Some(frame) = unsafe { self.frame.as_ref() } {
             self.enter(frame, rules.layout);
         }
     }
 
-    /// Sets up the packet's own area for programs with a context of this layout.
+    /// Initializes the packet's own area for a context of this layout.
     pub fn enter(&mut self, frame: &Frame, layout: &Layout) {
         let words = usize::from(layout.area.start)..usize::from(layout.area.end);
         let words = self.area.get(words).unwrap_or_default();
@@ -308,7 +306,7 @@ impl Host {
         self.area.as_ptr() as u64
     }
 
-    /// What the last program left of its packet's `sk_buff`, if the program's type has one that programs write.
+    /// The `sk_buff` of the last program's packet, if programs of its type write one.
     #[must_use]
     pub fn sk_buff(&self) -> SkBuff {
         let words = self.area.each_ref().map(|word| word.load(Ordering::Relaxed));
@@ -348,7 +346,7 @@ impl Host {
         }
     }
 
-    /// The next random number: splitmix64, whose every seed is a good one.
+    /// The next random number: splitmix64, which accepts any seed.
     pub fn random(&mut self) -> u32 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
@@ -357,19 +355,18 @@ impl Host {
         (z >> 32) as u32
     }
 
-    /// Copies bytes from an address that a program gave without anybody checking it; tells how many can be read. The packet, the
-    /// connections that the program has, values of its maps and the stack of the running function are its to read, on every
-    /// engine.
+    /// Copies bytes from an unchecked address, and returns the number of readable bytes. On every engine a program may read the
+    /// packet, its connections, values of its maps and the stack of the running function.
     pub fn read_unchecked(&self, address: u64, bytes: &mut [u8]) -> usize {
         let own = match &self.regions {
             Some(regions) => {
                 let (maps, end) = (&*regions.maps, regions.frame_pointer);
                 readable_at(address, bytes.len(), maps, end - STACK_FRAME as u64..end)
             }
-            // SAFETY: whoever runs a program that prints has said what it may read.
+            // SAFETY: engines set the readable memory before they run a program that formats text.
             None => unsafe { self.readable.at(address, bytes.len()) },
         };
-        // SAFETY: these bytes are the program's to read.
+        // SAFETY: the program may read these bytes.
         unsafe { memory::copy_from(&mut bytes[..own], address) };
         if own != 0 {
             return own;
@@ -379,8 +376,8 @@ impl Host {
         len
     }
 
-    /// Copies bytes of what a kernel would have in its memory and every engine knows to be the program's to read: the packet, its
-    /// context, and the connections that it has. False if they are not in one of these.
+    /// Copies bytes of kernel memory that a program may read on every engine: the packet, its context, and the program's
+    /// connections. False if the bytes are not all in one of these.
     pub fn copy_kernel_memory(&self, address: u64, bytes: &mut [u8]) -> bool {
         let offset_in = |start: u64| usize::try_from(address.checked_sub(start)?).ok();
         let copied = self.connections.iter().any(|connection| {
@@ -389,7 +386,7 @@ impl Host {
         });
         let copied =
             copied || self.kernel_context.as_ref().is_some_and(|context| context.copy(address, bytes));
-        // SAFETY: the frame is null or the run's, which nothing else looks at while a helper does.
+        // SAFETY: the frame is null or the run's, and only the helper uses it during the call.
         let Some(frame) = (unsafe { self.frame.as_ref() }).filter(|_| !copied) else { return copied };
         [(frame.data(), frame.packet()), (frame.data_meta(), frame.metadata())].into_iter().any(
             |(start, there)| {
@@ -400,7 +397,7 @@ impl Host {
         )
     }
 
-    /// Ends a run without a result.
+    /// Ends a run with a fault; returns the value of `r0`.
     #[cold]
     pub fn fail(&mut self, fault: Box<Fault>) -> u64 {
         self.fault = Some(fault);
@@ -414,14 +411,14 @@ impl Host {
         self.fail(Box::new(Fault { slot: 0, kind, tail_called: None }))
     }
 
-    /// Takes the fault of a run that has ended; a panic goes on here, and nothing of the run is left in the host.
+    /// Takes the fault of a run that has ended, and resumes a panic. Afterwards the host has no state of the run.
     #[cold]
     pub fn take_fault(&mut self) -> Option<Box<Fault>> {
         let fault = self.fault.take();
         self.panic.take().map_or(fault, |panic| resume_unwind(panic))
     }
 
-    /// Lets a panic go on, after a run that gave its fault itself.
+    /// Resumes a panic, after a run that returned its fault itself.
     #[inline]
     pub fn resume_panic(&mut self) {
         if self.panic.is_some() {
@@ -429,7 +426,7 @@ impl Host {
         }
     }
 
-    /// Calls what the embedder gave, unless it has panicked in this run. Whether it returned.
+    /// Calls an embedder's callback, unless one has panicked in this run. Returns whether the callback returned.
     fn call_out(&mut self, call: impl FnOnce(&mut Self)) -> bool {
         if self.panic.is_some() {
             return false;
@@ -445,18 +442,18 @@ impl Host {
         self.fault.get_or_insert_with(fault);
     }
 
-    /// Writes one trace. That the trace cannot be written is no matter of the program's.
+    /// Writes one trace. Errors are ignored: programs do not depend on the receiver.
     pub fn trace(&mut self, text: &[u8]) {
         self.call_out(|host| drop(host.trace.write_all(text)));
     }
 
-    /// What an event of the program that runs comes from.
+    /// The origin of an event of the running program.
     pub fn origin(&mut self) -> Origin {
         let (packet, time_ns) = (self.arrivals.number(self.frame), self.now(Clock::Monotonic));
         Origin { packet, cpu: self.cpu() as u32, time_ns }
     }
 
-    /// Sends an event, or tells that nobody listens.
+    /// Sends an event; false if there is no receiver.
     pub fn event(&mut self, map: &str, cpu: u32, data: &[u8], captured: &[u8]) -> bool {
         let Origin { packet, time_ns, .. } = self.origin();
         let event = Event { map, cpu, packet, time_ns, data, captured };

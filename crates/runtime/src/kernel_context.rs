@@ -1,5 +1,5 @@
-//! The packet as the kernel's structures say it (`struct xdp_buff` and `struct xdp_rxq_info` in `include/net/xdp.h`), which
-//! `bpf_cast_to_kern_ctx` gives to a program: the fields of [`ObjectKind::XdpBuff`] and of what it points to.
+//! The packet as kernel structures (`struct xdp_buff` and `struct xdp_rxq_info` in `include/net/xdp.h`), which
+//! `bpf_cast_to_kern_ctx` returns: the fields of [`ObjectKind::XdpBuff`] and of the objects that it points to.
 //!
 //! [`ObjectKind::XdpBuff`]: paceline_spec::ObjectKind::XdpBuff
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use paceline_frame::Frame;
 
-/// The word of `struct net_device` in which `ifindex` is.
+/// The word of `struct net_device` that contains `ifindex`.
 const IFINDEX: usize = 28;
 
 /// The structures, one after the other, as far as their last fields that programs read. Programs reach them by address, hence
@@ -31,7 +31,7 @@ impl KernelContext {
         new
     }
 
-    /// Says what a packet is like; gives the address of its `struct xdp_buff`.
+    /// Stores the fields of a packet, and returns the address of its `struct xdp_buff`.
     pub(crate) fn describe(&self, frame: &Frame) -> u64 {
         self.follow(frame);
         // No packet has fragments, which the flags would tell.
@@ -41,7 +41,7 @@ impl KernelContext {
         address(&self.buff)
     }
 
-    /// The same for what changes as a program moves the packet's ends.
+    /// Stores the fields that change when a program moves the packet's ends.
     pub(crate) fn follow(&self, frame: &Frame) {
         let ends = [frame.data(), frame.data_end(), frame.data_meta(), frame.hard_start()];
         self.buff.iter().zip(ends).for_each(|(word, end)| set(word, end as u64));
@@ -69,7 +69,7 @@ fn address(words: &[AtomicU64]) -> u64 {
     words.as_ptr().expose_provenance() as u64
 }
 
-/// Two words of four bytes, as they lie in memory.
+/// Two words of four bytes in memory order.
 fn words(first: u32, second: u32) -> u64 {
     let [first, second] = [first, second].map(u64::from);
     if cfg!(target_endian = "big") { first << 32 | second } else { second << 32 | first }

@@ -10,18 +10,18 @@ use crate::stack::{MAX_FRAMES, STACK_FRAME};
 /// Address of an operation, which only the interpreter knows.
 pub type Continuation = *const ();
 
-/// A register that programs do not have: it keeps the base of a load that overwrites it, until the next one or where ways
-/// meet.
+/// A register that programs do not have: it keeps the base of a load that overwrites its base, until the next such load or
+/// a join of control flow.
 pub const SHADOW: u8 = 11;
 
-/// Where a called function goes back to, and the registers it keeps for its caller.
+/// Return address of a called function, and its caller's callee-saved registers.
 #[derive(Clone, Copy)]
 struct Caller {
     next: Continuation,
     callee_saved: [u64; 4],
 }
 
-/// A call of a helper that is going on while the function runs which it calls.
+/// An active call of a helper that calls a function of the program.
 pub struct CallingBack {
     /// First operation of the function.
     pub function: Continuation,
@@ -29,24 +29,24 @@ pub struct CallingBack {
     pub rounds: Rounds,
 }
 
-/// What the handlers share, beside the rest of the host. Between runs no function is active; registers and what else no
-/// program reads before it writes it are left as they were.
+/// State that the handlers share. Between runs no function is active; registers and other state that programs write before
+/// they read it keep their values.
 pub struct Machine {
     /// `r0` to `r10`, and [`SHADOW`].
     pub registers: [u64; 12],
-    /// Functions that wait for the running one to return.
+    /// Active functions besides the running one.
     depth: usize,
-    /// Whether programs that are tail called run in a machine of their own although they could take over this one.
+    /// Whether tail called programs run in a machine of their own, also if they could continue in this one.
     pub keeps: bool,
     callers: [MaybeUninit<Caller>; MAX_FRAMES - 1],
-    /// How often `may_goto` of each active function still go on, where it has any.
+    /// Remaining iterations of the `may_goto` of each active function.
     rounds_left: [u32; MAX_FRAMES],
-    /// The last one is going on in the running function's caller, if a helper called it.
+    /// Active calls of helpers that call back; the last one called the running function, if a helper did.
     pub calling_back: Vec<CallingBack>,
 }
 
 impl Machine {
-    /// A machine in which nothing runs, for programs whose stack ends at an address.
+    /// An idle machine, for programs whose stack ends at an address.
     pub fn new(stack_top: u64) -> Self {
         let mut registers = [0; 12];
         registers[10] = stack_top;
@@ -65,15 +65,15 @@ impl Machine {
         self.registers[10]
     }
 
-    /// Functions that wait for the running one to return.
+    /// Active functions besides the running one.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Enters a function that will go back to `next`.
+    /// Enters a function that returns to `next`.
     ///
     /// # Safety
-    /// Fewer than eight functions may be active, as the verifier makes sure.
+    /// Fewer than eight functions may be active, which the verifier proves.
     #[inline]
     pub unsafe fn enter(&mut self, next: Continuation) {
         debug_assert!(self.depth < self.callers.len());
@@ -85,13 +85,13 @@ impl Machine {
         self.registers[10] -= STACK_FRAME as u64;
     }
 
-    /// Lets the running function's `may_goto` go on as often as they may.
+    /// Sets the iterations of the running function's `may_goto` to the maximum.
     #[inline]
     pub fn allow_rounds(&mut self) {
         *self.rounds_left() = MAX_LOOPS;
     }
 
-    /// Whether a `may_goto` of the running function goes on, as it then does once less.
+    /// Whether a `may_goto` of the running function continues; uses up one iteration.
     #[inline]
     pub fn may_go_on(&mut self) -> bool {
         let left = self.rounds_left();
@@ -110,7 +110,7 @@ impl Machine {
     pub fn leave(&mut self) -> Option<Continuation> {
         let depth = self.depth.checked_sub(1)?;
         self.depth = depth;
-        // SAFETY: `enter` wrote it when it counted the depth up.
+        // SAFETY: `enter` wrote it when it incremented the depth.
         let Caller { next, callee_saved } = unsafe { self.callers.get_unchecked(depth).assume_init_read() };
         self.registers[6..10].copy_from_slice(&callee_saved);
         self.registers[10] += STACK_FRAME as u64;

@@ -1,12 +1,11 @@
 //! Loads and stores of programs, the only place where the engine in Rust touches memory by address.
 //!
-//! Map values are shared between workers, and programs may race on them as in the kernel. So that such a race is
-//! no undefined behavior, every access here is atomic and relaxed: whole where the address is aligned, byte by byte
-//! where it is not. On x86-64 an aligned access compiles to a plain move.
+//! Map values are shared between workers, and programs may race on them as in the kernel. Every access here is atomic and
+//! relaxed, so that such a race is not undefined behavior: whole if the address is aligned, byte by byte
+//! otherwise. On x86-64 an aligned access compiles to a plain move.
 //!
-//! Engines that have a proof know more: where an access is aligned, and needs no test, and where it is to the packet.
-//! A packet's buffer is its frame's alone, so no other thread is there to race with, and a plain access at any
-//! address will do.
+//! Engines with a proof know which accesses are aligned, and need no test, and which are to the packet.
+//! A packet's buffer belongs to one frame and thus to one thread: plain accesses at any address suffice.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -35,7 +34,7 @@ macro_rules! access {
     }};
 }
 
-/// Loads an integer byte by byte. Out of line, for it is rare and would keep the callers from staying small.
+/// Loads an integer byte by byte. Out of line, because it is rare and would enlarge the callers.
 #[cold]
 #[inline(never)]
 unsafe fn load_bytes<const SIZE: usize>(address: u64) -> u64 {

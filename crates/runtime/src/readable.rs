@@ -1,11 +1,11 @@
-//! What helpers may read that are given addresses nobody checked, on engines that know no regions.
+//! Memory that helpers with unchecked addresses may read, on engines without regions.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use paceline_maps::Map;
 
-/// What a program has beside its packet. Generated code fills it in, word by word.
+/// Memory of a program besides its packet. Generated code stores it word by word.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Readable {
@@ -22,7 +22,7 @@ impl Default for Readable {
 }
 
 impl Readable {
-    /// The maps of the program that runs from now on, which has no stack yet.
+    /// The maps of a program that begins to run, without a stack.
     #[inline]
     pub fn of(maps: &[Arc<Map>]) -> Self {
         Self { maps: maps.as_ptr(), count: maps.len(), ..Self::default() }
@@ -34,15 +34,15 @@ impl Readable {
         self.maps != other.maps
     }
 
-    /// The stack of the function that runs: so many bytes up to an address.
+    /// Sets the stack of the running function: `len` bytes that end at an address.
     pub fn set_stack(&mut self, end: u64, len: usize) {
         (self.stack_end, self.stack_len) = (end, len as u64);
     }
 
-    /// How many of so many bytes at an address may be read.
+    /// Number of readable bytes at an address, at most `most`.
     ///
     /// # Safety
-    /// The maps must live, and the stack be one.
+    /// The maps and the stack must exist.
     pub unsafe fn at(&self, address: u64, most: usize) -> usize {
         let maps = if self.maps.is_null() {
             &[]
@@ -54,7 +54,7 @@ impl Readable {
     }
 }
 
-/// How many of so many bytes at an address lie in one value of a map or on a stack.
+/// Number of bytes at an address that lie in one value of a map or on a stack, at most `most`.
 pub fn readable_at(address: u64, most: usize, maps: &[Arc<Map>], stack: Range<u64>) -> usize {
     if stack.contains(&address) {
         return most.min((stack.end - address) as usize);
@@ -69,7 +69,7 @@ pub fn readable_at(address: u64, most: usize, maps: &[Arc<Map>], stack: Range<u6
     longest(most, is_there)
 }
 
-/// The greatest length up to `most` that is allowed, where all shorter ones are as well.
+/// Greatest allowed length up to `most`; `allowed` must be monotonic.
 pub fn longest(most: usize, allowed: impl Fn(usize) -> bool) -> usize {
     let (mut allowed_len, mut beyond) = (0, most + 1);
     while allowed_len + 1 < beyond {

@@ -1,4 +1,4 @@
-//! The memory that a run may touch, and what is said of an address outside it.
+//! The memory that a run may access, and descriptions of addresses outside of it.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use paceline_spec::ObjectKind;
 
 use crate::memory;
 
-/// Whether memory is read or written.
+/// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// Read.
@@ -29,10 +29,10 @@ impl fmt::Display for Access {
     }
 }
 
-/// The region that a bad address lies in or close to, as far as one can tell.
+/// The region that an invalid address lies in or close to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultAddress {
-    /// The null page: most likely a look-up that found nothing and was not checked.
+    /// The null page: usually the unchecked result of a look-up that found nothing.
     Null,
     /// The packet.
     Packet {
@@ -51,17 +51,17 @@ pub enum FaultAddress {
         /// Offset in the context structure.
         offset: i64,
     },
-    /// A map itself, whose values are reached through look-ups only.
+    /// A map itself, whose values are accessed through look-ups only.
     Map {
         /// Name of the map.
         name: String,
     },
-    /// Values of a map that programs may not access so, or past the end of one.
+    /// A map's value: past its end, or against the map's flags.
     MapValue {
         /// Name of the map.
         name: String,
     },
-    /// Nothing the program knows.
+    /// None of the program's regions.
     Nothing,
 }
 
@@ -81,47 +81,47 @@ impl fmt::Display for FaultAddress {
     }
 }
 
-/// How far from a region an address may be and still be told as belonging to it.
+/// Largest distance in bytes at which an address is described by a region.
 const NEAR: u64 = 1 << 16;
 
 /// The memory of one run. Addresses are real ones; ranges are half-open.
 #[derive(Clone)]
 pub struct Regions {
-    /// The stack frames of all functions that are being executed.
+    /// The stack frames of all active functions.
     pub stack: Range<u64>,
     /// The frame pointer of the running function.
     pub frame_pointer: u64,
     /// The packet's frame; null when there is no packet.
     pub frame: *mut Frame,
-    /// Where the program's context seems to be: from the frame on as long as the context's structure, none of which is
-    /// memory that the program reaches otherwise. Empty when there is no packet.
+    /// Addresses of the context: from the frame's address on, with the size of the context's structure. The program reaches this
+    /// memory as the context only. Empty without a packet.
     pub context: Range<u64>,
     /// Memory that the caller gave a program without packet.
     pub memory: Range<u64>,
-    /// The keys that callbacks were given which are being executed, to read.
+    /// Keys that active callbacks may read.
     pub keys: Vec<Range<u64>>,
-    /// The objects of the kernel that the program has, by address.
+    /// Kernel objects that the program holds, by address.
     pub objects: Vec<(ObjectKind, u64)>,
     /// The program's maps.
     pub maps: Arc<[Arc<Map>]>,
-    /// Those that the run found in them.
+    /// Inner maps that the run found in them.
     pub inner_maps: Vec<Arc<Map>>,
 }
 
 impl Regions {
-    /// The frame, which helpers that take a context rely on.
+    /// The packet's frame.
     pub fn frame(&self) -> Option<&Frame> {
         // SAFETY: `frame` is null or points to the frame this run has borrowed mutably; nothing else holds a
         // reference to it while a helper or an access check looks at it.
         unsafe { self.frame.as_ref() }
     }
 
-    /// The maps that the run has come to.
+    /// The maps that the run may use.
     pub fn maps(&self) -> impl Iterator<Item = &Arc<Map>> {
         self.maps.iter().chain(&self.inner_maps)
     }
 
-    /// Notes what a look-up found, if that is a map.
+    /// Adds the result of a look-up to the maps of the run, if the result is a map.
     ///
     /// # Safety
     /// `found` must be what a look-up in the map of the handle has just found, if that is one of the run's, on a pinned host.
@@ -131,7 +131,7 @@ impl Regions {
             return;
         }
         let map = found as *const Map;
-        // SAFETY: what such a map holds is the address of a map in an `Arc`, which lives as long as the host is pinned; the
+        // SAFETY: a value of such a map is the address of a map in an `Arc`, which lives as long as the host is pinned; the
         // count now has one more for the result.
         self.inner_maps.push(unsafe {
             Arc::increment_strong_count(map);
@@ -159,7 +159,7 @@ impl Regions {
             })
     }
 
-    /// Whether an access is one to a field of a map or of an object that the program has.
+    /// Whether the bytes are a field of a map or of an object that the program holds.
     fn has_field(&self, address: u64, len: u64, access: Access) -> bool {
         let maps = self.maps().map(|map| (ObjectKind::Map, Arc::as_ptr(map) as u64));
         self.objects.iter().copied().chain(maps).any(|(kind, object)| {
@@ -168,7 +168,7 @@ impl Regions {
         })
     }
 
-    /// Notes an object that the program has from here on, and what it points to.
+    /// Adds an object, and the objects that it points to, to those that the program holds.
     ///
     /// # Safety
     /// There must be an object of the kind at the address.
@@ -185,23 +185,23 @@ impl Regions {
         }
     }
 
-    /// Where an object of a wanted kind is among those that the program has.
+    /// Index of an object of a wanted kind among those that the program holds.
     pub fn object(&self, address: u64, is_wanted: impl Fn(ObjectKind) -> bool) -> Option<usize> {
         self.objects.iter().position(|&(kind, object)| object == address && is_wanted(kind))
     }
 
-    /// Whether the address lies in the context, and at which offset.
+    /// Offset of an address in the context, if it lies there.
     pub fn context_offset(&self, address: u64) -> Option<u64> {
         self.context.contains(&address).then(|| address - self.context.start)
     }
 
-    /// The map whose handle a register holds.
+    /// The map of a handle.
     pub fn map(&self, handle: u64) -> Option<&Arc<Map>> {
         self.maps().find(|map| Arc::as_ptr(map) as u64 == handle)
     }
 
-    /// What a bad address belongs to, going by the pointer it was made from: where that points into a region, the
-    /// access left that region; else the nearest one is named.
+    /// The region of an invalid address. If the pointer that it was computed from lies in a region, the access left that region;
+    /// otherwise it is the nearest one.
     pub fn near(&self, address: u64, pointer: u64) -> FaultAddress {
         let map_of = |address: u64| self.maps().find(|map| map.for_programs().contains(address as usize, 1));
         let packet = self.frame().map(|f| (f, f.data_meta() as u64..f.data_end() as u64));
@@ -236,7 +236,7 @@ impl Regions {
     }
 }
 
-/// How many bytes an address lies outside of a range.
+/// Distance of an address from a range in bytes, 0 inside of it.
 fn distance(range: &Range<u64>, address: u64) -> u64 {
     range.start.saturating_sub(address).max(address.saturating_sub(range.end))
 }

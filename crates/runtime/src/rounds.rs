@@ -7,24 +7,24 @@ use paceline_maps::{KeyCursor, Map};
 use paceline_spec::helper::{Callback, Helper};
 use paceline_spec::{Errno, MAX_LOOPS};
 
-/// The calls that one call of a helper makes.
+/// The calls of a function that one call of a helper makes.
 pub struct Rounds {
     /// Calls so far.
     calls: u64,
-    /// What the program gives to the function through the helper.
+    /// The program's argument to the function (`callback_ctx`).
     given: u64,
     rest: Rest,
 }
 
-/// What it still calls the function for.
+/// The remaining calls.
 enum Rest {
-    /// Numbers below this one.
+    /// For numbers below this one.
     Count(u32),
-    /// Elements of a map from a key on; the key that the function looks at lies in whole words, for its address.
+    /// For elements of a map. The function's key lies in whole words, which have an address of their own.
     Elements { map: Arc<Map>, keys: KeyCursor, key: Box<[u64]> },
 }
 
-/// The helper of a number, if it calls back.
+/// The helper of a number, if it calls functions of the program.
 pub fn calls_back(id: i32) -> Option<(&'static Helper, Callback)> {
     let helper = Helper::from_imm(id)?;
     Some((helper, helper.callback()?))
@@ -71,7 +71,7 @@ impl Rounds {
         Ok(Self { calls: 0, given, rest: Rest::Elements { map, keys: KeyCursor::default(), key } })
     }
 
-    /// Calls so far, which is what the helper returns.
+    /// Calls so far: the helper's result.
     pub fn calls(&self) -> u64 {
         self.calls
     }
@@ -98,7 +98,7 @@ impl Rounds {
         Some(arguments)
     }
 
-    /// Where the key lies that the last call was made for, if it was for one.
+    /// Addresses of the last call's key, for elements of a map.
     pub fn key(&self) -> Option<Range<u64>> {
         let Rest::Elements { map, key, .. } = &self.rest else { return None };
         let start = key.as_ptr().addr() as u64;
@@ -106,7 +106,7 @@ impl Rounds {
     }
 }
 
-/// Bytes in words, as they lie in memory.
+/// Bytes in whole words, in memory order.
 pub fn words(bytes: &[u8]) -> Box<[u64]> {
     let mut words = vec![0; bytes.len().div_ceil(8)].into_boxed_slice();
     fill(&mut words, bytes);

@@ -3,7 +3,7 @@
 use paceline_frame::{Burst, Frame};
 use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic};
 
-/// Which of the kernel's clocks a helper reads.
+/// A clock of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clock {
     /// `CLOCK_MONOTONIC`, for `bpf_ktime_get_ns`.
@@ -34,7 +34,7 @@ impl Clock {
     }
 }
 
-/// Where a host's time comes from.
+/// Source of a host's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeSource {
@@ -45,12 +45,12 @@ pub enum TimeSource {
     Packets,
 }
 
-/// The packets that a host was told of last, by the places of their frames.
+/// The packets that a host was told of last, by the addresses of their frames.
 #[derive(Clone, Debug, Default)]
 pub struct Arrivals {
-    /// Address of the first one's frame.
+    /// Address of the first packet's frame.
     first: usize,
-    /// Times of all of them; empty unless the time comes from packets.
+    /// Times of all packets; empty unless the time comes from packets.
     stamps: Vec<u64>,
     len: usize,
     /// Packets before.
@@ -71,7 +71,7 @@ impl Arrivals {
         let first: *const Frame = &raw const *burst.frame(0);
         self.first = first.addr();
         if source == TimeSource::Packets {
-            // The kernel's clocks never go back, stamps of captures may.
+            // The kernel's clocks never go back; stamps of captures may.
             self.stamps.extend(burst.iter().map(|frame| {
                 self.now = self.now.max(frame.meta().timestamp_ns);
                 self.now
@@ -89,7 +89,7 @@ impl Arrivals {
         self.index(frame).and_then(|index| self.stamps.get(index)).copied().unwrap_or(self.now)
     }
 
-    /// The number of a packet among all that were told of, from 1.
+    /// Number of a packet among all that the host was told of, from 1.
     pub fn number(&self, frame: *const Frame) -> Option<u64> {
         Some(self.before + self.index(frame)? as u64 + 1)
     }

@@ -1,9 +1,9 @@
-//! Which engine runs a program.
+//! Engines.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What runs programs. All engines come to the same results; the plain interpreter also runs what was not verified.
+/// An engine. All engines return the same results; the plain interpreter also runs unverified programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Engine {
     /// Native code.
@@ -16,13 +16,13 @@ pub enum Engine {
     Plain,
 }
 
-/// A name that no engine has.
+/// No engine has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no engine {0}; there is: jit, checked-jit, threaded, plain")]
 pub struct NoSuchEngine(pub String);
 
 impl Engine {
-    /// All of them, the fastest first.
+    /// All engines, the fastest first.
     pub const ALL: [Self; 4] = [Self::Jit, Self::CheckedJit, Self::Threaded, Self::Plain];
 
     /// The fastest on this machine for verified programs.

@@ -1,4 +1,4 @@
-//! Programs of device and CPU maps' entries, which those name by number.
+//! Programs of entries of device and CPU maps, which name them by number.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::target::{Named, Target};
 use crate::uses::Uses;
 
 impl Program {
-    /// Lets entries of maps name it, if it was made for some.
+    /// Registers the program for entries of maps, if it was made for them.
     pub(crate) fn announce(&self) {
         if self.image.attach_of_entries().is_some() {
             let image: Arc<dyn EntryProgram> = self.image.clone();
@@ -20,7 +20,7 @@ impl Program {
     }
 }
 
-/// A program that an entry keeps, as a user of the maps that it names.
+/// A program of an entry, as a user of the maps that it names.
 struct OfEntry {
     image: Arc<Image>,
     _users: Vec<MapUser>,
@@ -37,8 +37,8 @@ impl Named for OfEntry {
 }
 
 impl Target {
-    /// The program that an entry of a device or CPU map names by this [number](Program::id), as long as the entry or somebody else
-    /// has it.
+    /// The program that an entry of a device or CPU map names by this [number](Program::id), if the entry or another owner still
+    /// keeps it.
     #[must_use]
     pub fn of_entry(number: u32) -> Option<Self> {
         let program: Arc<dyn Any + Send + Sync> = entry_program(number)?;
@@ -47,7 +47,7 @@ impl Target {
         let (entry, burst_entry, token) =
             (image.verdict_entry(), image.burst_entry, Arc::as_ptr(&image) as u64);
         let owner = Arc::new(OfEntry { image, _users: tables });
-        // SAFETY: the owner keeps the image, which is what the token points to.
+        // SAFETY: the owner keeps the image, which the token points to.
         Some(unsafe { Self::new(entry, burst_entry, token, owner, pins) })
     }
 }

@@ -1,4 +1,4 @@
-//! The form of programs: what is checked of every instruction before an engine gets it.
+//! The form of programs: checks of each instruction before an engine gets it.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use paceline_spec::helper::Helper;
 use paceline_spec::kfunc;
 use paceline_verifier::Verified;
 
-/// Most slots of a program (`BPF_COMPLEXITY_LIMIT_INSNS` in the kernel).
+/// Maximum number of slots of a program (`BPF_COMPLEXITY_LIMIT_INSNS` in the kernel).
 const MAX_SLOTS: usize = 1_000_000;
 
-/// Why instructions are no program that an engine could run; slots count from 0.
+/// Malformed or unsupported instructions; slots count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// There are no instructions.
+    /// No instructions.
     #[error("program has no instructions")]
     Empty,
-    /// There are more than a million.
+    /// More than a million slots.
     #[error("program of {0} instructions is longer than {MAX_SLOTS}")]
     TooLong(usize),
     /// A slot holds no instruction.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// A jump or call leads to where no instruction starts.
+    /// A jump or call to a slot at which no instruction starts.
     #[error("instruction {slot} jumps to {target}, where no instruction starts")]
     JumpTarget {
         /// Slot of the jump.
@@ -46,7 +46,7 @@ pub enum ProgramError {
         /// Slot.
         slot: usize,
     },
-    /// A helper is called that the kernel has and Paceline does not.
+    /// A call of a helper that Paceline does not support.
     #[error("instruction {slot} calls {name}, which is not supported: needs {}", helper_needs(.name))]
     UnsupportedHelper {
         /// Slot.
@@ -54,7 +54,7 @@ pub enum ProgramError {
         /// Name of the helper.
         name: &'static str,
     },
-    /// A kernel function is called.
+    /// A call of a kernel function that Paceline does not support.
     #[error("instruction {slot} calls the kernel function {name}, which is not supported: needs {}", kfunc::needs(.name))]
     UnsupportedKfunc {
         /// Slot.
@@ -62,7 +62,7 @@ pub enum ProgramError {
         /// Name of the function, or its BTF id.
         name: String,
     },
-    /// An instruction that no engine has, or that the program's type does not allow.
+    /// An instruction that no engine supports, or that the program's type does not allow.
     #[error("instruction {slot} ({insn}) is not supported in a program of this type")]
     UnsupportedInsn {
         /// Slot.
@@ -70,7 +70,7 @@ pub enum ProgramError {
         /// The instruction.
         insn: Insn,
     },
-    /// A map is named by an index that the program has no map for.
+    /// An index of a map that the program does not have.
     #[error("instruction {slot} names map {index}, and the program has {maps}")]
     NoSuchMap {
         /// Slot.
@@ -86,7 +86,7 @@ pub enum ProgramError {
         /// Name of the map.
         map: String,
     },
-    /// The address of a map's value is taken where the map has no single value, or past its end.
+    /// The address of the value of a map without a single value, or past its end.
     #[error("instruction {slot} takes the address of byte {offset} in map {map}, which has no such byte")]
     NoDirectValue {
         /// Slot.
@@ -103,14 +103,14 @@ fn helper_needs(name: &str) -> &'static str {
     Helper::from_name(name).and_then(Helper::needs).unwrap_or("an implementation for this program type")
 }
 
-/// Of what the form is checked.
+/// The instructions whose form is checked.
 #[derive(Clone, Copy)]
 pub(crate) enum Form<'a> {
     /// All instructions of a program that runs over packets.
     Packet,
-    /// All instructions of one that runs over plain memory, and may use the legacy packet loads over it.
+    /// All instructions of a program over plain memory, which may use the legacy packet loads.
     Memory,
-    /// Instructions that some path reaches, by a proof: no engine executes the others.
+    /// Instructions that a verified path reaches: no engine executes the others.
     Proven(&'a Verified),
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn check(spec: &ProgramSpec, maps: &[Arc<Map>], form: Form<'_>) -> Re
     Ok(code)
 }
 
-/// The same for a program that is decoded.
+/// Checks the form of a decoded program.
 pub(crate) fn check_code(
     spec: &ProgramSpec,
     code: &Code,
@@ -172,14 +172,14 @@ fn check_insn(
             Some(Helper { name, id, .. }) if !can_call(*id, spec.kind) => {
                 Err(ProgramError::UnsupportedHelper { slot, name })
             }
-            // A number that no helper has is what a CO-RE relocation leaves where it found no target: harmless
+            // A CO-RE relocation without a target leaves a number that no helper has, which is harmless
             // unless it is reached.
             _ => Ok(()),
         },
         Insn::Call(Callee::Kfunc { btf_id, .. }) => {
             let kfunc = usize::try_from(btf_id).ok().and_then(|index| spec.kfuncs.get(index));
             match kfunc {
-                // Of weak ones the program tests whether they are there before it calls.
+                // Programs test whether a weak function exists before they call it.
                 Some(kfunc) if kfunc.weak || kfunc.kfunc().is_some_and(|k| kfunc_fn(k.name).is_some()) => {
                     Ok(())
                 }

@@ -20,7 +20,7 @@ impl Program {
     /// Makes a verified program ready to run on an engine, with its maps in the order of its object.
     ///
     /// # Errors
-    /// [`LoadError`]. What an engine refuses is never given to another one instead.
+    /// [`LoadError`]. Paceline never falls back to another engine silently.
     pub fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Self, LoadError> {
         check_load(verified, &maps, engine)?;
         match engine {
@@ -67,7 +67,7 @@ impl Program {
     }
 }
 
-/// Whether the engine can run the program, with these maps.
+/// Checks that the engine can run the program with these maps.
 pub(crate) fn check_load(verified: &Verified, maps: &[Arc<Map>], engine: Engine) -> Result<(), LoadError> {
     if !engine.is_available() {
         return Err(LoadError::Unavailable(engine));

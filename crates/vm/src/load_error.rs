@@ -3,14 +3,14 @@
 use crate::engine::Engine;
 use crate::form::ProgramError;
 
-/// Why a verified program cannot be run.
+/// A verified program cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// It is malformed, or needs what no engine has.
+    /// Malformed, or unsupported by all engines.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A map is not of the specification that the program was verified with.
+    /// A map differs from the specification that the program was verified with.
     #[error("map {name} is not the one that the program was verified with: {what} differs")]
     Map {
         /// Name of the map.
@@ -18,7 +18,7 @@ pub enum LoadError {
         /// What differs.
         what: &'static str,
     },
-    /// There are not as many maps as the program was verified with.
+    /// Another number of maps than the program was verified with.
     #[error("program was verified with {expected} maps and is loaded with {found}")]
     MapCount {
         /// Maps it was verified with.
@@ -26,11 +26,11 @@ pub enum LoadError {
         /// Maps given.
         found: usize,
     },
-    /// There is no native code for it.
+    /// The compiler refuses the program.
     #[cfg(feature = "jit")]
     #[error(transparent)]
     Compile(#[from] paceline_jit::CompileError),
-    /// There is no executable memory for its native code.
+    /// No executable memory for the native code.
     #[error("{0}")]
     Memory(String),
     /// The engine is not in this build, or not for this machine.

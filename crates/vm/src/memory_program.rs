@@ -38,7 +38,7 @@ impl MemoryProgram {
     /// Runs the program over memory. Native code does not count its instructions: the number is 0.
     ///
     /// # Errors
-    /// The program did what it may not.
+    /// The program made an invalid access.
     pub fn run(&self, memory: &mut [u8], host: &mut Host) -> Result<Exit, Box<Fault>> {
         let range = memory.as_mut_ptr_range();
         let (start, end) = (range.start as u64, range.end as u64);
@@ -75,7 +75,7 @@ impl MemoryProgram {
     /// [`LoadError`](LoadError): it is malformed, or there is no native code for it.
     ///
     /// # Safety
-    /// When it runs it must end, and touch no memory but its stack, what it is given, and its maps.
+    /// Runs of the program must end, and access only its stack, its arguments, and its maps.
     pub unsafe fn jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
         // SAFETY: the caller vouches for the program.
         unsafe { native::load_unverified(spec, maps, Engine::Jit, Form::Memory) }.map(Self)

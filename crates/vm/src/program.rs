@@ -26,21 +26,21 @@ use crate::uses::Uses;
 /// A program bound to its maps, ready to run.
 #[derive(Clone)]
 pub struct Program {
-    /// Where a single packet enters: that of the image, one load nearer, unless it must be pinned first.
+    /// Entry of single packets: a copy of the image's, which saves a load, or one that pins the run first.
     pub(crate) entry: Entry,
     /// Address of the image.
     pub(crate) token: u64,
     pub(crate) image: Arc<Image>,
-    /// Those of the image.
+    /// Rules of the image.
     rules: Option<RunRules>,
     engine: Engine,
-    /// Whether it can come to programs or elements of maps that others may take away meanwhile.
+    /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pub(crate) pins: bool,
-    /// Keeps the programs in the maps that it uses.
+    /// Keeps the programs in the maps that the program uses.
     _tables: Arc<[MapUser]>,
 }
 
-/// An image in a program array. Who read its token before it went may still run it.
+/// An image in a program array. A worker that read its token before the removal may still run it.
 struct Installed(Option<Arc<Image>>);
 
 impl Drop for Installed {
@@ -51,7 +51,7 @@ impl Drop for Installed {
     }
 }
 
-/// A program cannot be put into a map.
+/// A program cannot be stored in a map.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstallError {
@@ -81,7 +81,7 @@ impl Program {
     /// Binds a program to its maps, which its instructions name by index, for the plain interpreter.
     ///
     /// Only the form is checked: that every slot decodes, every jump leads to an instruction, every helper and map
-    /// is there. What the program does at run time is checked as it runs.
+    /// exists. Everything else is checked at run time.
     ///
     /// # Errors
     /// [`ProgramError`] names the first instruction at fault.
@@ -89,7 +89,7 @@ impl Program {
         Self::checked(spec, maps, Form::Packet, usize::MAX)
     }
 
-    /// A program for the plain interpreter, which runs for CPUs below a number.
+    /// A program for the plain interpreter, which runs on CPUs below a number.
     pub(crate) fn checked(
         spec: Arc<ProgramSpec>,
         maps: Vec<Arc<Map>>,
@@ -132,7 +132,7 @@ impl Program {
     /// Changes how many instructions the program may run for one packet, on engines that count.
     #[must_use]
     pub fn with_budget(mut self, instructions: u64) -> Self {
-        // Nobody else has it yet, or else they keep theirs.
+        // Other owners of the image keep their budget.
         match Arc::get_mut(&mut self.image) {
             Some(image) => image.budget = instructions,
             None => self.image = Arc::new(Image { budget: instructions, ..(*self.image).clone() }),
@@ -142,7 +142,7 @@ impl Program {
         self
     }
 
-    /// What the program was made from.
+    /// The specification that the program was made from.
     #[must_use]
     pub fn spec(&self) -> &Arc<ProgramSpec> {
         &self.image.spec
@@ -154,21 +154,21 @@ impl Program {
         &self.image.maps
     }
 
-    /// The engine that runs it.
+    /// The engine that runs the program.
     #[must_use]
     pub fn engine(&self) -> Engine {
         self.engine
     }
 
-    /// Number of the program, unique in the process and never 0: what a program array that holds it shows, and what entries of
-    /// device and CPU maps name it by.
+    /// Number of the program, unique in the process and never 0. User space reads it from a program array, and entries of
+    /// device and CPU maps name the program by it.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.image.id
     }
 
-    /// Puts the program into a program array, from where it can be tail called. The array keeps it, until it is
-    /// replaced or the last program and user of the array has gone.
+    /// Stores the program in a program array, for tail calls. The array keeps it until it is
+    /// replaced, or until the last program and user of the array is dropped.
     ///
     /// # Errors
     /// [`InstallError`].
@@ -191,7 +191,7 @@ impl Program {
     /// Runs the program over the packets of a burst, in order; each frame gets its verdict.
     ///
     /// # Errors
-    /// A packet made the program do what it may not.
+    /// A run over a packet ended with a fault.
     #[inline]
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         let host = &mut host.runtime;
@@ -208,20 +208,20 @@ impl Program {
         self.pinned(host, |host| unsafe { run_frames(self.image.burst_entry, self.token, frames, host) })
     }
 
-    /// Lets the program run so that what it comes to stays until it is done.
+    /// Runs something pinned, if the program needs it.
     #[inline]
     pub(crate) fn pinned<T>(&self, host: &mut runtime::Host, run: impl FnOnce(&mut runtime::Host) -> T) -> T {
         if self.pins { host.pinned(run) } else { run(host) }
     }
 
-    /// Runs the program over one packet and gives what it returned. The frame gets the verdict, by the table of the program's
-    /// type ([`Meaning`](paceline_spec::Meaning)). [`Frame::code`] tells it as it is: for socket filters the number of bytes to
+    /// Runs the program over one packet and returns its value. The frame gets the verdict, by the table of the program's
+    /// type ([`Meaning`](paceline_spec::Meaning)). [`Frame::code`] is the stored number: for socket filters the number of bytes to
     /// keep, 0 to drop the packet.
     ///
     /// A socket filter sees the packet from its Ethernet header on, as on a packet socket.
     ///
     /// # Errors
-    /// The packet made the program do what it may not, which verified programs never do.
+    /// The run ended with a fault, which those of verified programs never do.
     #[inline]
     pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
         let host = &mut host.runtime;
@@ -233,7 +233,7 @@ impl Program {
         Ok(r0)
     }
 
-    /// Ends the run of one packet whose frame has what the program returned: stores the verdict, where that is another number.
+    /// Ends the run of one packet whose frame has the return value: stores the verdict, if that is another number.
     #[inline]
     fn end(&self, frame: &mut Frame, r0: u64, host: &mut runtime::Host) {
         if self.rules.is_some() {
@@ -242,10 +242,10 @@ impl Program {
     }
 
     /// Runs the program over one packet as [`run`](Self::run) does, and counts its instructions. Those of programs that
-    /// it comes to by tail calls do not count. `None` on engines that run native code, which does not count.
+    /// it tail calls do not count. `None` for native code, which does not count.
     ///
     /// # Errors
-    /// The packet made the program do what it may not.
+    /// The run ended with a fault.
     pub fn run_counted(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Option<Result<Exit, Box<Fault>>> {
         match &self.image.operations {
             None if self.engine == Engine::Plain => Some(self.run_observed(frame, host, |_| {})),
@@ -274,11 +274,11 @@ impl Program {
     }
 
     /// Runs the program over one packet on the plain interpreter, whatever its engine, and `observe` looks at the machine
-    /// before each instruction: for tests and traces. Programs that it comes to by tail calls are not observed. If `observe`
-    /// panics, it is not called again, and the panic goes on when the run has ended: a lock that the program has is given back.
+    /// before each instruction: for tests and traces. Tail called programs are not observed. If `observe`
+    /// panics, it is not called again, and the panic is resumed when the run has ended, which releases a lock that the program holds.
     ///
     /// # Errors
-    /// The packet made the program do what it may not.
+    /// The run ended with a fault.
     pub fn run_observed(
         &self,
         frame: &mut FrameMut<'_>,
@@ -311,7 +311,7 @@ impl Program {
     }
 }
 
-/// Where single packets enter programs that can come to what others may take away, and that must stay until the run is done.
+/// Entry of single packets that pins the run.
 ///
 /// # Safety
 /// As for the entry of the image whose address is the second argument.
@@ -327,8 +327,8 @@ unsafe extern "C" fn pinned_entry(
     host.pinned(|host| unsafe { ((*(image as *const Image)).entry)(context, image, r3, r4, r5, host) })
 }
 
-/// A program of the threaded interpreter with operations that a `match` dispatches; `None` if it is not one: to measure what
-/// jumping from handler to handler brings.
+/// A program of the threaded interpreter with dispatch by a `match`; `None` if it is not one. For measurements
+/// of handlers that jump to each other.
 #[cfg(feature = "variants")]
 #[must_use]
 pub fn by_match(program: &Program) -> Option<Program> {

@@ -7,26 +7,26 @@ use paceline_interpreter::image::{BurstEntry, Entry, Unset};
 use paceline_runtime::fault::Fault;
 use paceline_runtime::host::Host;
 
-/// A fault in the middle of a burst. The packets before have their verdicts, the others were not looked at.
+/// A fault in the middle of a burst. The packets before have their verdicts, those after were not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("packet {index} of the burst: {fault}")]
 pub struct BurstFault {
     /// Index of the packet in the burst.
     pub index: usize,
-    /// What happened.
+    /// The fault.
     #[source]
     pub fault: Box<Fault>,
 }
 
 impl BurstFault {
-    /// That of the first packet.
+    /// A fault of the first packet.
     #[cold]
     pub(crate) fn of_first(fault: Box<Fault>) -> Self {
         Self { index: 0, fault }
     }
 }
 
-/// Runs a packet, and stores in its frame what was returned.
+/// Runs a packet, and stores the return value in its frame.
 ///
 /// # Safety
 /// `token` must be what the entry takes.
@@ -48,7 +48,7 @@ pub(crate) unsafe fn run_packet(
     Ok(r0)
 }
 
-/// Runs the only packet of a burst, for which a loop would be set up in vain.
+/// Runs the only packet of a burst, without the set-up of a loop.
 ///
 /// # Safety
 /// As for [`run_packet`].
@@ -81,7 +81,7 @@ pub(crate) unsafe fn run_frames(
     burst_result(frames.start as u64, reached, host)
 }
 
-/// Lets a burst's frames through an entry; says which was reached, or where the run has failed, with the fault in the host.
+/// Runs a burst's frames by an entry. Returns the end, or the frame at which a run failed, with the fault in the host.
 ///
 /// # Safety
 /// `token` must be what the entry takes, and the frames those of a burst that nothing else uses during the call.
@@ -102,7 +102,7 @@ pub(crate) unsafe fn enter_frames(
     unsafe { entry(first, end, token, unset, unset, host) }
 }
 
-/// What became of a burst that began at a frame and came to another.
+/// The result of a burst from a frame to the one that was reached.
 #[inline]
 pub(crate) fn burst_result(first: u64, reached: u64, host: &mut Host) -> Result<(), BurstFault> {
     if host.fault.is_some() {

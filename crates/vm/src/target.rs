@@ -1,4 +1,4 @@
-//! What packets are given to.
+//! Targets of packets: programs and chains.
 
 use std::any::Any;
 use std::fmt;
@@ -12,23 +12,23 @@ use crate::host::Host;
 use crate::program::Program;
 use crate::run::{BurstFault, run_alone, run_frames};
 
-/// Something that takes packets: a program or a chain, whatever the engine.
+/// A program or a chain, on any engine.
 #[derive(Clone)]
 pub struct Target {
-    /// Where single packets enter; who calls it has pinned what it may come to.
+    /// Entry of single packets; callers pin the run first.
     pub(crate) entry: Entry,
     pub(crate) burst_entry: BurstEntry,
-    /// Different for each program and chain that there is.
+    /// Unique among living programs and chains.
     pub(crate) token: u64,
-    /// Whether it can come to programs or elements of maps that others may take away meanwhile.
+    /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pinned: bool,
     owner: Arc<dyn Named>,
     data: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// What keeps a program or a chain.
+/// Owner of a program or a chain.
 pub(crate) trait Named: Send + Sync {
-    /// What it is called.
+    /// Name of the program, or `chain`.
     fn name(&self) -> &str;
 
     /// The maps of the program, or of all programs.
@@ -48,14 +48,14 @@ impl Target {
         Self { entry, burst_entry, token, pinned, owner, data: None }
     }
 
-    /// The same target with something that belongs to it: who finds the target at a call site finds that too.
+    /// The target with data of the caller, which look-ups at call sites return with it.
     #[must_use]
     pub fn with_data(mut self, data: impl Any + Send + Sync) -> Self {
         self.data = Some(Arc::new(data));
         self
     }
 
-    /// What belongs to it, if it is of this type.
+    /// The caller's data, if it is of this type.
     #[must_use]
     pub fn data<T: Any>(&self) -> Option<&T> {
         self.data.as_deref()?.downcast_ref()
@@ -67,14 +67,14 @@ impl Target {
         self.owner.name()
     }
 
-    /// The maps of the program, or of all programs of the chain. Those of programs that it comes to by tail calls are not among
-    /// them.
+    /// The maps of the program, or of all programs of the chain, without those of tail called
+    /// programs.
     #[must_use]
     pub fn maps(&self) -> Vec<Arc<Map>> {
         self.owner.maps()
     }
 
-    /// Where single packets enter: what call sites find programs by. Programs of engines that are no compilers share one.
+    /// Address of the entry of single packets, the key of call sites. Programs of an interpreter share one.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.entry as usize as u64
@@ -83,7 +83,7 @@ impl Target {
     /// Runs the packets of a burst, in order; each frame gets its verdict.
     ///
     /// # Errors
-    /// A packet made a program do what it may not.
+    /// A run over a packet ended with a fault.
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };
@@ -111,7 +111,7 @@ impl Named for Program {
 impl From<&Program> for Target {
     fn from(program: &Program) -> Self {
         let (owner, image) = (Arc::new(program.clone()), &program.image);
-        // SAFETY: the program keeps its image, which is what its token points to.
+        // SAFETY: the program keeps its image, which its token points to.
         unsafe { Self::new(image.verdict_entry(), image.burst_entry, program.token, owner, program.pins) }
     }
 }

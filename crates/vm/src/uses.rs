@@ -17,9 +17,9 @@ pub(crate) struct Uses {
 }
 
 impl Uses {
-    /// Of a program with a context of this type.
+    /// The uses of a program with a context of this type.
     pub(crate) fn of(code: &Code, maps: &[Arc<Map>], kind: u64) -> Result<Self, ProgramError> {
-        // Those that it names: an object's programs of other types may use its other maps.
+        // Only the maps that it names: an object's programs of other types may use the other maps.
         let named = code.iter().filter_map(|(_, insn)| match insn {
             Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => maps.get(usize::try_from(*index).ok()?),
             _ => None,

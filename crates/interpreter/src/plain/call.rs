@@ -20,7 +20,7 @@ use super::{Caller, Machine, Next};
 use crate::image::{Image, Unset};
 
 impl Machine<'_> {
-    /// Takes a new stack frame, zeroed, below the caller's.
+    /// Allocates a zeroed stack frame below the caller's.
     pub(super) fn enter_frame(&mut self) {
         let frame_pointer = self.stack_top - (self.callers.len() * STACK_FRAME) as u64;
         let start = frame_pointer - STACK_FRAME as u64;
@@ -42,7 +42,7 @@ impl Machine<'_> {
         self.jump(insn.subprogram_target(self.slot))
     }
 
-    /// Enters a function that will go back to a slot, or to the helper that calls it.
+    /// Enters a function that returns to a slot, or to the helper that calls it.
     pub(super) fn enter(&mut self, slot: usize, calling_back: Option<CallingBack>) {
         let [.., r6, r7, r8, r9, _] = self.registers;
         let rounds_left = std::mem::replace(&mut self.rounds_left, MAX_LOOPS);
@@ -50,7 +50,7 @@ impl Machine<'_> {
         self.enter_frame();
     }
 
-    /// The result of a call; the registers that calls do not keep are zero, not the host's, nor the arguments, which no other
+    /// Stores the result of a call; the other caller-saved registers are zero: neither the host's values nor the arguments, which no other
     /// engine keeps.
     pub(super) fn return_from_call(&mut self, r0: u64) {
         self.registers[..6].copy_from_slice(&[r0, 0, 0, 0, 0, 0]);
@@ -107,7 +107,7 @@ impl Machine<'_> {
         Ok(r0)
     }
 
-    /// Notes what a helper has given to the program or taken from it.
+    /// Updates the objects that the program holds after a helper's call.
     fn note_result(&mut self, prototype: &Prototype, r1: u64, r0: u64) {
         match prototype.returns {
             Return::MapValueOrNull
@@ -133,20 +133,20 @@ impl Machine<'_> {
         }
     }
 
-    /// The program no longer has a record.
+    /// Removes a record from those that the program holds.
     fn forget_record(&mut self, address: u64) {
         if let Some(index) = self.record(address) {
             self.records.swap_remove(index);
         }
     }
 
-    /// Where the record of an address is among those that the program has.
+    /// Index of the record at an address among those that the program holds.
     fn record(&self, address: u64) -> Option<usize> {
         self.records.iter().position(|record| record.addr().get() as u64 == address)
     }
 
     /// `bpf_tail_call(ctx, map, index)`: another program runs in place of this function, and its result is the
-    /// function's. Where there is none, or after too many, execution goes on.
+    /// function's. Execution continues if there is no program, or after too many calls.
     pub(super) fn tail_call(&mut self) -> Result<Next, FaultKind> {
         let helper = HelperId::TailCall.row();
         if let Some(prototype) = &helper.prototype {
@@ -286,22 +286,22 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Looks for the end of a text among what the program may read.
+    /// Checks that the program may read a text up to its zero byte.
     fn check_text(&self, start: u64) -> Result<(), FaultKind> {
         let mut byte = [1];
         let mut address = start;
         while byte != [0] {
             self.allow(address, 0, 1, Access::Read)?;
-            // SAFETY: the byte is the program's to read.
+            // SAFETY: the program may read the byte.
             unsafe { memory::copy_from(&mut byte, address) };
             address += 1;
         }
         Ok(())
     }
 
-    /// The image, kept.
+    /// A new reference to the image.
     fn shared_image(&self) -> Arc<Image> {
-        // Of the whole `Arc`, whose address each program exposes as its token; the reference is to the image alone.
+        // The pointer has the provenance of the whole `Arc`, whose address each program exposes as its token.
         let image: *const Image = std::ptr::with_exposed_provenance(std::ptr::from_ref(self.image).addr());
         // SAFETY: images that run are in an `Arc`, which a program keeps; its count now has one more for the result.
         unsafe {

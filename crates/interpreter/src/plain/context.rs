@@ -1,4 +1,4 @@
-//! The context and the legacy packet loads: what a program sees of its packet.
+//! Accesses to the context, and legacy packet loads.
 
 use paceline_isa::{Size, SwapOrder, eval};
 use paceline_runtime::context;
@@ -10,7 +10,7 @@ use paceline_spec::context::{Field, Permission, Place};
 use super::Machine;
 
 impl Machine<'_> {
-    /// The field that is accessed, if programs of this type may do that.
+    /// The accessed field, if programs of this type may access it so.
     pub(super) fn context_field(
         &self,
         offset: u64,
@@ -22,7 +22,7 @@ impl Machine<'_> {
         kind.context_field(offset, len, access == Access::Write).ok_or(refused)
     }
 
-    /// A field of the context, made from the frame when it is read; pointers come whole into the register.
+    /// Loads a field of the context, computed from the frame; pointers are 64 bits wide.
     pub(super) fn load_context(&self, offset: u64, size: Size) -> Result<u64, FaultKind> {
         let len = size.bytes() as u64;
         let field = self.context_field(offset, len, Access::Read)?;
@@ -45,7 +45,7 @@ impl Machine<'_> {
         Ok(part.map_or(0, |part| unsafe { memory::load(start + u64::from(there + at), part) }))
     }
 
-    /// Stores to a field that programs may write, which are those in the host.
+    /// Stores to a field that programs may write; all of these are in the host.
     pub(super) fn store_context(&self, offset: u64, size: Size, value: u64) -> Result<(), FaultKind> {
         let len = size.bytes() as u64;
         let field = self.context_field(offset, len, Access::Write)?;
@@ -63,7 +63,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A legacy packet load, big-endian, from the packet or the memory the program was given.
+    /// A legacy packet load, big-endian, from the packet or the caller's memory.
     ///
     /// Negative offsets, from which Linux reaches the headers and other facts (`SKF_NET_OFF`, `SKF_AD_OFF`), are
     /// outside of the packet.

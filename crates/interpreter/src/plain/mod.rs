@@ -1,7 +1,7 @@
 //! The plain interpreter: one `match`, every access checked against the memory the program may touch, and a budget.
 //!
 //! It is the oracle of the other engines and the safe engine for programs that no verifier has seen, so it is
-//! written to be read. Results that the kernel leaves to chance are defined: a stack frame is zero when its function
+//! written to be read. Results that are unspecified in the kernel are defined: a stack frame is zero when its function
 //! is entered.
 
 mod call;
@@ -32,7 +32,7 @@ use crate::image::Image;
 use crate::observe::Observed;
 use rounds::CallingBack;
 
-/// Where a called function goes back to, and the registers it keeps for its caller.
+/// Return address of a called function, and its caller's callee-saved registers.
 pub struct Caller {
     pub(crate) slot: usize,
     callee_saved: [u64; 4],
@@ -50,34 +50,34 @@ pub struct Machine<'a> {
     /// Slot of the instruction that is executed.
     pub slot: usize,
     callers: Vec<Caller>,
-    /// How often `may_goto` of the running function go on.
+    /// Remaining iterations of the running function's `may_goto`.
     rounds_left: u32,
     stack_top: u64,
     regions: Regions,
-    /// Addresses of the records of ring buffers that the program has. It gives them back or, where it fails to, the machine
-    /// does: a ring's reader waits for each.
+    /// Addresses of the ring buffer records that the program holds. The machine discards those that the program does not
+    /// commit: a ring's reader waits for each.
     records: Vec<NonNull<u8>>,
     /// The host of the run.
     pub host: &'a mut Host,
 }
 
-/// What a memory access that is allowed accesses.
+/// Target of an allowed memory access.
 pub enum Place {
     /// Memory at an address.
     Memory(u64),
-    /// A field of the context, which has this value, or was given it.
+    /// A field of the context, with the value that is loaded or was stored.
     Value(u64),
 }
 
-/// What comes after an instruction.
+/// Successor of an instruction.
 pub enum Next {
-    /// The instruction that follows.
+    /// The next instruction.
     Follow,
-    /// The one at a slot.
+    /// The instruction at a slot.
     Jump(usize),
-    /// The one at a slot, where a function starts that a helper calls.
+    /// The first instruction of a function that a helper calls.
     CallBack(usize),
-    /// The program's end.
+    /// The end of the program, with `r0`.
     Exit(u64),
 }
 
@@ -130,7 +130,7 @@ pub fn run_function(
     machine.slot = slot;
     machine.registers[1..6].copy_from_slice(&arguments);
     machine.regions.keys.push(key);
-    // It need not be one of the program's: a map of maps may have had it.
+    // The map may be an inner map.
     machine.regions.inner_maps.push(map);
     run(machine, |_| {}).map(drop)
 }
@@ -157,7 +157,7 @@ fn run(mut machine: Machine<'_>, mut observe: impl FnMut(&Observed<'_>)) -> Resu
             Ok(Next::Follow) => machine.slot = slot + insn.slots(),
             Ok(Next::Jump(target) | Next::CallBack(target)) => machine.slot = target,
             Ok(Next::Exit(r0)) => return Ok(Exit { r0, instructions }),
-            // A program that was tail called has told already.
+            // A tail called program has stored its fault already.
             Err(kind) => return Err(machine.host.fault.take().unwrap_or_else(|| fault(kind))),
         }
     }
@@ -180,8 +180,8 @@ impl Drop for Machine<'_> {
 }
 
 impl<'a> Machine<'a> {
-    /// A machine at the start of a program, with the first two arguments, the memory that is its context, and the memory
-    /// that the caller gave it.
+    /// A machine at the start of a program, with the first two arguments, the addresses of the context, and the memory
+    /// of the caller.
     pub fn new(
         image: &'a Image,
         arguments: [u64; 2],
@@ -268,7 +268,7 @@ impl Machine<'_> {
                 let index = index.map_or(0, |reg| self.get(reg) as u32);
                 match self.load_packet(i64::from(index as i32) + i64::from(offset), size) {
                     Some(value) => self.set(Reg::R0, value),
-                    // It returns from the function, as the kernel's code for it does.
+                    // A failed load returns from the function, as in the kernel.
                     None => {
                         self.set(Reg::R0, 0);
                         return Ok(self.exit());
@@ -312,7 +312,7 @@ impl Machine<'_> {
         self.get(base).wrapping_add(offset as u64)
     }
 
-    /// Lets an access pass that the program may do through a pointer.
+    /// Checks an access through a pointer.
     fn allow(&self, pointer: u64, offset: i16, len: u64, access: Access) -> Result<(), FaultKind> {
         let address = pointer.wrapping_add(offset as u64);
         if self.regions.allows(address, len, access) {
@@ -343,8 +343,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Checks the access of an instruction whose base register is `pointer`, and says what it is to, without doing it. A store
-    /// of `value` to the context is done.
+    /// Checks the access of an instruction whose base register is `pointer`, and returns its target. A store
+    /// of `value` to the context is performed.
     pub fn place_through(&mut self, insn: Insn, pointer: u64, value: u64) -> Result<Place, FaultKind> {
         let (size, base, offset, accesses): (_, _, _, &[Access]) = match insn {
             Insn::Load { size, base, offset, .. } | Insn::LoadAcquire { size, base, offset, .. } => {
@@ -418,7 +418,7 @@ impl Machine<'_> {
             Imm64::MapValueIndex { index, offset } => map(index)
                 .and_then(|map| map.for_programs().direct_value(offset).ok())
                 .map(|value| value.as_ptr() as u64),
-            // Functions are known by their slot; only calls that take a callback can use it.
+            // The address of a function is its slot, which only helpers that call back use.
             Imm64::Code { .. } => Insn::LoadImm64 { dst: Reg::R0, value }
                 .subprogram_target(self.slot)
                 .map(|target| target as u64),

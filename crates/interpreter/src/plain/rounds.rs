@@ -1,4 +1,4 @@
-//! What repeats code: helpers that call functions of the program, and kernel functions of iterators.
+//! Helpers that call functions of the program, and kernel functions.
 
 use paceline_isa::{Imm64, Insn, Reg};
 use paceline_runtime::fault::FaultKind;
@@ -11,14 +11,14 @@ use paceline_spec::kfunc::{DYNPTR_BYTES, KfuncArg, KfuncReturn, NUM_ITERATOR_BYT
 
 use super::{Machine, Next};
 
-/// A call of a helper that is going on while the function runs which it calls.
+/// An active call of a helper that calls a function of the program.
 pub(crate) struct CallingBack {
     function: usize,
     rounds: Rounds,
 }
 
 impl Machine<'_> {
-    /// The slot of a function whose address the program takes: its address is its slot.
+    /// The slot of a function from its address, which is the slot.
     pub(super) fn function(&self, address: u64) -> Option<usize> {
         let target = i64::try_from(address).ok()?;
         let takes = |(slot, insn): (usize, &Insn)| {
@@ -64,7 +64,7 @@ impl Machine<'_> {
         Next::CallBack(function)
     }
 
-    /// The function has returned to the helper, which was called before `slot`.
+    /// Continues a helper after its function returned; `slot` follows the call of the helper.
     pub(super) fn called_back(&mut self, slot: usize, calling_back: CallingBack) -> Next {
         if calling_back.rounds.key().is_some() {
             self.regions.keys.pop();

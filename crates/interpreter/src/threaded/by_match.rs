@@ -1,5 +1,5 @@
-//! The same operations dispatched by a `match` over their codes: what an interpreter in Rust usually is, to measure what
-//! jumping from handler to handler brings.
+//! The same operations dispatched by a `match` over their codes, as usual for interpreters in Rust: the baseline of
+//! measurements of handlers that jump to each other.
 
 use paceline_runtime::host::Host;
 
@@ -15,7 +15,7 @@ pub fn by_match(image: &Image) -> Option<Image> {
     let operations = image.operations.as_ref()?;
     let mut ops = operations.ops.to_vec();
     for (op, note) in ops.iter_mut().zip(&*operations.notes) {
-        // Second parts keep their word.
+        // Second parts keep their words.
         if let Some(code) = note.code() {
             op.head = Head { word: u64::from(code) };
         }

@@ -1,4 +1,4 @@
-//! Operations while their places are not yet known.
+//! Operations before layout.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::kind::{Fused, Kind};
 use super::op::{Note, Op};
 use super::{known, live};
 
-/// Where a jump leads.
+/// Target of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// To the operation of a slot.
@@ -22,7 +22,7 @@ pub(super) enum Target {
     Draft(usize),
 }
 
-/// An operation whose place is not yet known.
+/// An operation before layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draft {
     pub(super) kind: Kind,
@@ -34,13 +34,13 @@ pub(super) struct Draft {
     pub(super) word: Option<u64>,
     /// The immediate of the second part.
     pub(super) second: i32,
-    /// For jumps, and functions.
+    /// Target of jumps and of function addresses.
     pub(super) target: Option<Target>,
-    /// Instructions that it stands for.
+    /// Number of instructions that the operation stands for.
     pub(super) weight: u32,
-    /// Whether it can be come to from elsewhere than the one before.
+    /// Whether the operation has predecessors other than the previous one.
     pub(super) leads: bool,
-    /// What it does beside its own, together with those that follow.
+    /// The fused operation that starts here, if any.
     pub(super) fused: Option<Fused>,
 }
 
@@ -92,7 +92,7 @@ impl Draft {
         1 + usize::from(self.word.is_some())
     }
 
-    /// Whether execution may go on elsewhere than at the operation that follows.
+    /// Whether the operation may have a successor other than the next one.
     pub(super) fn ends_block(&self) -> bool {
         self.target.is_some()
             || !self.falls_through()
@@ -102,12 +102,12 @@ impl Draft {
             )
     }
 
-    /// Whether execution may go on at the operation that follows.
+    /// Whether the next operation may be a successor.
     pub(super) fn falls_through(&self) -> bool {
         !matches!(self.kind, Kind::Goto | Kind::Exit | Kind::End | Kind::Return(_))
     }
 
-    /// Whether it goes to its target, and not only names it.
+    /// Whether the target is a successor, and not only an operand.
     pub(super) fn jumps(&self) -> bool {
         self.target.is_some() && !matches!(self.kind, Kind::CallSubprogram | Kind::LoadFunction)
     }
@@ -116,15 +116,15 @@ impl Draft {
 /// The operations of a program, in order.
 pub(super) struct Drafts {
     pub(super) drafts: Vec<Draft>,
-    /// The draft that each slot's code starts with.
+    /// Index of the first draft of each slot.
     of_slot: Vec<usize>,
-    /// The same for functions, by their first slot; what sets up their stack is before the slot's code.
+    /// Index of the first draft of each function, by its first slot: the set-up of the stack comes before the slot's draft.
     of_function: Vec<(usize, usize)>,
-    /// Slots that jumps lead to.
+    /// Slots that are targets of jumps.
     leaders: Vec<bool>,
-    /// Whether the next draft can be come to from elsewhere than the last.
+    /// Whether the next draft has predecessors other than the last one.
     leads: bool,
-    /// Instructions that were left out since.
+    /// Instructions that were left out since the last draft.
     skipped: u32,
 }
 
@@ -140,7 +140,7 @@ impl Drafts {
         }
     }
 
-    /// Says that a jump leads to a slot.
+    /// Marks a slot as a target.
     pub(super) fn lead(&mut self, slot: usize) {
         if let Some(leads) = self.leaders.get_mut(slot) {
             *leads = true;
@@ -162,7 +162,7 @@ impl Drafts {
         }
     }
 
-    /// The index that the next draft will have.
+    /// Index of the next draft.
     pub(super) fn next(&self) -> usize {
         self.drafts.len()
     }
@@ -173,7 +173,7 @@ impl Drafts {
         self.drafts.push(draft);
     }
 
-    /// Leaves out an instruction that does nothing. It still counts.
+    /// Leaves out an instruction without effect, which still counts.
     pub(super) fn skip(&mut self) {
         match self.drafts.last_mut() {
             Some(last) if !self.leads && !last.ends_block() => last.weight += 1,
@@ -188,7 +188,7 @@ impl Drafts {
         }
     }
 
-    /// The index of the draft that a target is; none where there is no code.
+    /// Index of a target's draft; `None` if there is no code.
     pub(super) fn index(&self, target: Target) -> Option<usize> {
         let index = match target {
             Target::Slot(slot) => *self.of_slot.get(slot)?,
@@ -202,7 +202,7 @@ impl Drafts {
     fn resolve(&mut self) {
         for index in 0..self.drafts.len() {
             let Some(target) = self.drafts[index].target else { continue };
-            // Nothing goes where there is no code.
+            // Unreachable targets have no code.
             let target = self.index(target).unwrap_or(self.drafts.len());
             self.drafts[index].target = Some(Target::Draft(target));
             if let Some(draft) = self.drafts.get_mut(target) {
@@ -211,7 +211,7 @@ impl Drafts {
         }
     }
 
-    /// Gives the operations that are executed in one go to the first of them.
+    /// Fuses operations: the first one gets the handler of all.
     fn fuse(&mut self) {
         let mut rest = self.drafts.as_mut_slice();
         while let [first, ..] = rest {
@@ -243,13 +243,13 @@ impl Drafts {
             };
             emit(draft, target, &mut ops, &mut notes);
         }
-        // Nothing comes here, but what if.
+        // Unreachable, and defined nevertheless.
         emit(&Draft::new(Kind::End), 0, &mut ops, &mut notes);
         Operations::new(&ops, 0, Arc::from(notes))
     }
 }
 
-/// Writes an operation and the index of its target, as its kind wants it.
+/// Encodes an operation with the distance to its target, as its kind requires.
 fn emit(draft: &Draft, target: usize, ops: &mut Vec<Op>, notes: &mut Vec<Note>) {
     let (alone, fused) = (draft.kind.code(), draft.fused.map_or(draft.kind, Kind::Fused).code());
     let mut op = Op {

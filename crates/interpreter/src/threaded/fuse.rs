@@ -1,14 +1,14 @@
-//! Which operations are executed in one go.
+//! Fusion of operations.
 //!
-//! They stay where they are, and the first one gets a handler that executes all. So operands need no other form, and what
-//! is fused is a matter of a few patterns, all of parsing packets:
+//! Fused operations keep their places and operands; the first one gets a handler that executes all. The
+//! patterns are those of parsing packets:
 //!
-//! - the length of the packet and a test of a field, or of one for two numbers: what a parser does at each header;
-//! - tests of one field for several numbers, which is what becomes of a `switch`: the field is loaded once;
-//! - tests of two fields, which is what becomes of `a && b` and `a || b`;
-//! - the end of a header that tells its length, and whether the packet goes on behind it, alone or after another address, such
-//!   as that of the field that tells what follows;
-//! - whether the packet goes on behind an address, and a test of a field there;
+//! - a test of the packet's length and a test of a field, or of one field for two numbers: a parser's code for each header;
+//! - tests of one field for several numbers, as in a `switch`: the field is loaded once;
+//! - tests of two fields, as in `a && b` and `a || b`;
+//! - the end of a header with a length field, and a test of the packet's length there, alone or after another address, such
+//!   as that of the next-protocol field;
+//! - a test of the packet's length at an address, and a test of a field there;
 //! - a mask and a comparison.
 
 use paceline_isa::{AluOp, Condition, Size, Width};
@@ -18,25 +18,25 @@ use super::kind::{Fused, Kind, Source};
 use super::live::effect;
 use super::packet_field::Anchor;
 
-/// Most operations that are executed in one go.
+/// Maximum number of fused operations.
 const MOST: usize = 3;
 
-/// Puts operations that others are between next to each other, where that makes no difference.
+/// Reorders independent operations so that fusible ones are adjacent.
 pub(super) fn reorder(drafts: &mut [Draft]) {
     for index in 0..drafts.len().saturating_sub(2) {
         let [first, between, last] = [drafts[index], drafts[index + 1], drafts[index + 2]];
         let apart = !between.leads && !last.leads && pair(&[first, between]).is_none();
         if apart && pair(&[first, last]).is_some() && effect(&first).commutes(effect(&between)) {
-            // Jumps lead to the place.
+            // A target of jumps keeps its place.
             drafts[index] = Draft { leads: first.leads, ..between };
             drafts[index + 1] = Draft { leads: false, ..first };
         }
     }
 }
 
-/// What the first of these operations fuse to, and how many of them.
+/// The fusion that matches at the start of these operations, and its length.
 pub(super) fn fuse(drafts: &[Draft]) -> Option<(Fused, usize)> {
-    // Others are come to only from the one before.
+    // Only the first one may be a target of jumps.
     let rest = drafts.get(1..)?;
     let len = 1 + rest.iter().take_while(|draft| !draft.leads).take(MOST - 1).count();
     let drafts = &drafts[..len];
@@ -72,7 +72,7 @@ fn switch(drafts: &[Draft]) -> Option<(Fused, usize)> {
     }
 }
 
-/// Whether an operation tests the same part as another one does; then, whether for equality.
+/// Whether an operation tests the same field as another one; if so, whether for equality.
 fn alike(first: &Draft, other: &Draft) -> Option<bool> {
     let (
         Kind::Test { size, anchor, masked, .. },
@@ -86,7 +86,7 @@ fn alike(first: &Draft, other: &Draft) -> Option<bool> {
     (same_kind && same_place).then_some(equal)
 }
 
-/// Whether a register of 32 bits is or is not `imm`; a negative number is none of 64 bits that it could be.
+/// Tests of a 32-bit register for `imm`. Negative numbers are sign-extended to 64 bits and never equal.
 fn equality(draft: &Draft) -> Option<Condition> {
     match draft.kind {
         Kind::JumpIf { width, condition: condition @ (Condition::Eq | Condition::Ne), src: Source::Imm } => {

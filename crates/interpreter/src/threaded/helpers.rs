@@ -1,4 +1,4 @@
-//! Helpers that format text: the threaded interpreter tells them the stack that they may read.
+//! Entries of helpers that format text, which set the stack that the helpers may read.
 
 use paceline_runtime::helpers::{HelperFn, common_fn};
 use paceline_runtime::host::Host;

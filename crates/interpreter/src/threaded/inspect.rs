@@ -1,9 +1,9 @@
-//! The handlers, for a test that reads their code.
+//! Addresses of the handlers, for a test of their machine code.
 
 use super::handlers::HANDLERS;
 use super::kind::{COUNT, KINDS, Kind};
 
-/// Whether handlers jump to each other in this build, or else return to a loop.
+/// Whether handlers jump to each other in this build; otherwise they return to a loop.
 #[must_use]
 pub fn jumps() -> bool {
     cfg!(all(tail_jumps, not(debug_assertions)))
@@ -11,13 +11,13 @@ pub fn jumps() -> bool {
 
 /// The code of one kind of operation.
 pub struct Handler {
-    /// What the operation is.
+    /// Kind of the operation.
     pub kind: String,
     /// Address of its first instruction.
     pub address: usize,
-    /// Whether it calls a function by its address, which is then a helper.
+    /// Whether the handler calls helpers.
     pub calls_helper: bool,
-    /// Whether it ends the run, and so returns.
+    /// Whether the handler ends the run.
     pub ends: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The kinds of operations, each of which has a handler of its own.
+//! Kinds of operations, each with a handler.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,19 +8,19 @@ use paceline_spec::helper::Callback;
 
 use super::packet_field::Anchor;
 
-/// Where the second operand comes from.
+/// Source of the second operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     Reg,
     Imm,
 }
 
-/// What is known of the memory that is accessed.
+/// Facts about the accessed memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Reach {
-    /// The packet: at any address, and nobody else's.
+    /// The packet: unaligned, and not shared with other workers.
     Packet,
-    /// Aligned to the size of the access, and other workers may access it too.
+    /// Aligned to the size of the access, and shared with other workers.
     Aligned,
     /// Nothing.
     Any,
@@ -29,7 +29,7 @@ pub(super) enum Reach {
 /// A kind of operation. Register numbers, offsets and immediates are operands of the [`Op`](super::op::Op).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
-    /// Nothing; counts for instructions that were left out.
+    /// No effect; counts for instructions that were left out.
     Nop,
     Alu {
         width: Width,
@@ -45,7 +45,7 @@ pub(super) enum Kind {
     Reverse(Size),
     /// `dst` = the 64 bits in the second part.
     LoadImm64,
-    /// `dst` = the address of the function `imm` operations on.
+    /// `dst` = the address of the function at a distance of `imm` operations.
     LoadFunction,
     Load {
         size: Size,
@@ -63,11 +63,11 @@ pub(super) enum Kind {
         width: Width,
         op: AtomicOp,
     },
-    /// `dst` = what the packet's frame has at byte `imm`.
+    /// `dst` = the member of the packet's frame at byte `imm`.
     LoadFrame(Size),
-    /// `dst` = a number that is made from the packet: the field in the second part, from byte `imm` on.
+    /// `dst` = a computed field of the context: the field in the second part, from byte `imm` on.
     LoadContext(Size),
-    /// `dst` = what the packet's own area in the host has at byte `offset`.
+    /// `dst` = the member of the packet's own area in the host at byte `offset`.
     LoadHost(Size),
     StoreHost {
         size: Size,
@@ -75,22 +75,22 @@ pub(super) enum Kind {
         /// Whether only numbers below the greatest of the size are stored.
         below_max: bool,
     },
-    /// The legacy loads, at `imm` bytes, or as many more as `src` holds.
+    /// Legacy packet loads, at `imm` bytes, plus `src` if set.
     LoadPacket {
         size: Size,
         indexed: bool,
     },
-    /// Goes `imm` operations on.
+    /// Jumps by `imm` operations.
     Goto,
-    /// Goes `offset` operations on if it holds.
+    /// Jumps by `offset` operations if the condition holds.
     JumpIf {
         width: Width,
         condition: Condition,
         src: Source,
     },
-    /// Lets the `may_goto` of a function go on as often as they may, when it is entered.
+    /// At the entry of a function, sets the iterations of its `may_goto` to the maximum.
     AllowRounds,
-    /// Goes `offset` operations on if the function's `may_goto` have gone on as often as they may.
+    /// Jumps by `offset` operations if the function's `may_goto` have used up their iterations.
     MayGoto,
     /// Zeroes the words of the stack frame whose bits are set in the second part.
     Zero,
@@ -98,12 +98,12 @@ pub(super) enum Kind {
     CallHelper,
     /// `bpf_map_lookup_elem` in an array of `imm` elements; the second part has the first one and the stride.
     LookupArray,
-    /// Calls the function `imm` operations on.
+    /// Calls the function at a distance of `imm` operations.
     CallSubprogram,
-    /// A helper that calls a function of the program calls it for the first time, if at all. The function returns to
+    /// Call of a helper that calls back: the first call of the function, if any. The function returns to
     /// the [`CalledBack`](Self::CalledBack) that follows; the helper to the operation after that.
     CallBack(Callback),
-    /// The helper calls the function once more, or returns.
+    /// The next call of the function, or the helper's return.
     CalledBack,
     TailCall,
     /// Returns from a subprogram.
@@ -112,32 +112,32 @@ pub(super) enum Kind {
     End,
     /// `dst = src + imm`
     Sum,
-    /// `dst` = `imm` bytes from where the packet starts.
+    /// `dst` = the packet's start plus `imm` bytes.
     Address,
     /// `dst` = a [`PacketField`](super::packet_field::PacketField) of the packet: its offset is `offset`, its register `src`, its mask `imm`; what it
-    /// is shifted by is the second part's immediate.
+    /// shift is the second part's immediate.
     LoadPart {
         size: Size,
         anchor: Anchor,
         reversed: bool,
         shift: Option<Direction>,
     },
-    /// `dst` = `imm` bytes from where the packet starts, and as many more as a byte says that is shifted and masked: the end
-    /// of a header that tells its length. The second part has the mask and, as its immediate, what to shift by.
+    /// `dst` = the packet's start plus `imm` bytes plus a shifted and masked byte of the packet: the end
+    /// of a header with a length field. The second part has the mask and, as its immediate, the shift.
     AddressPart {
         anchor: Anchor,
         shift: Direction,
     },
-    /// Goes `offset` operations on if the packet is shorter than `imm` bytes, or if it is not.
+    /// Jumps by `offset` operations if the packet is shorter than `imm` bytes, or if it is not.
     JumpLen {
         shorter: bool,
     },
-    /// Goes `offset` operations on if the packet ends before `src + imm`, or if it does not.
+    /// Jumps by `offset` operations if the packet ends before `src + imm`, or if it does not.
     JumpEnd {
         before: bool,
     },
-    /// Goes on elsewhere if a part of the packet, from `offset` and `src` on, is or is not `imm`; the second part has the address
-    /// of the operation there and, as its immediate, the mask.
+    /// Jumps if a field of the packet, at `offset` and `src`, is or is not `imm`; the second part has the address
+    /// of the target and, as its immediate, the mask.
     Test {
         size: Size,
         anchor: Anchor,
@@ -146,45 +146,45 @@ pub(super) enum Kind {
     },
     /// Ends the program with `imm`.
     Return(Width),
-    /// Several operations in one go, which stay where they are (`fuse`).
+    /// Fused operations, which keep their places (`fuse`).
     Fused(Fused),
 }
 
-/// Where to shift.
+/// Direction of a shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Direction {
     Left,
     Right,
 }
 
-/// Operations that follow each other often enough to have a handler together.
+/// Sequences of operations with a handler for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fused {
-    /// `dst &= imm`, and whether it is `imm`.
+    /// `dst &= imm`, and a test for `imm`.
     MaskJump(Condition),
-    /// Whether the packet is long enough, and a test of a part of it.
+    /// A test of the packet's length, and a test of a field.
     LenTest { size: Size, masked: bool, equal: bool },
-    /// Tests of one part of the packet for several numbers: all lead away but the last, which may be for another number.
+    /// Tests of one field for several numbers: all jump if equal but the last, which may jump if not.
     Switch { size: Size, anchor: Anchor, masked: bool, three: bool, last_equal: bool },
-    /// Whether the packet is long enough, and two such tests.
+    /// A test of the packet's length, and two tests of fields.
     LenSwitch { size: Size, masked: bool, last_equal: bool },
-    /// Tests of two parts: what a parser that looks for one thing does, again and again.
+    /// Tests of two fields.
     Tests { sizes: (Size, Size), anchor: Anchor, masked: bool, equal: (bool, bool) },
-    /// Whether the packet ends before something behind an address, and a test of a part from there on.
+    /// A test of the packet's length at an address, and a test of a field from there on.
     EndTest { size: Size, masked: bool, equal: bool },
-    /// The end of a header, and whether the packet ends before something behind it.
+    /// The end of a header, and a test of the packet's length there.
     AddressEnd { anchor: Anchor, shift: Direction },
-    /// The same after another address, such as that of a field that tells what follows the header.
+    /// The same after another address, such as that of the next-protocol field.
     AddressesEnd { anchor: Anchor, shift: Direction },
 }
 
-/// Room for kinds, and how many numbers [`each_code`](super::handlers) counts out.
+/// Capacity of the handler tables, and number of codes that [`each_code`](super::handlers) expands.
 pub(super) const MAX_KINDS: usize = 512;
 
-/// The kinds, each at its code; no operations from [`COUNT`] on.
+/// The kinds by code; entries from [`COUNT`] on are unused.
 pub(super) const KINDS: [Kind; MAX_KINDS] = all().0;
 
-/// How many kinds there are.
+/// Number of kinds.
 pub(super) const COUNT: usize = all().1;
 
 static CODES: LazyLock<HashMap<Kind, u16>> =
@@ -202,7 +202,7 @@ const SOURCES: [Source; 2] = [Source::Reg, Source::Imm];
 const SIZES: [Size; 4] = [Size::B, Size::H, Size::W, Size::Dw];
 const ANCHORS: [Anchor; 2] = [Anchor::Start, Anchor::Register];
 const PART_SIZES: [Size; 3] = [Size::B, Size::H, Size::W];
-/// Of parts that are tested in pairs.
+/// Kinds of tests of two fields.
 const SMALL_SIZES: [Size; 2] = [Size::B, Size::H];
 const REACHES: [Reach; 3] = [Reach::Packet, Reach::Aligned, Reach::Any];
 
@@ -250,7 +250,7 @@ const ATOMIC_OPS: [AtomicOp; 10] = [
     AtomicOp::CmpXchg,
 ];
 
-/// The list, and how long it is.
+/// The list and its length.
 const fn all() -> ([Kind; MAX_KINDS], usize) {
     let mut kinds = [Kind::Nop; MAX_KINDS];
     let mut count = 0;
@@ -260,7 +260,7 @@ const fn all() -> ([Kind; MAX_KINDS], usize) {
             count += 1;
         }};
     }
-    // Iterators are not for constants.
+    // Iterators cannot be used in constants.
     macro_rules! each {
         ($name:ident in $list:expr, $body:expr) => {{
             let mut i = 0;

@@ -1,9 +1,9 @@
-//! What registers are known to hold, and operations made shorter by it.
+//! Known values of registers, and operations simplified by them.
 //!
-//! One pass goes forward over all operations and knows, where ways meet, what all of them say. Where a loop comes back to,
-//! it knows nothing. What an operation reads is replaced by what that is known to be: a pointer into the packet by its
+//! One forward pass over all operations, which intersects facts at joins of control flow. At loop heads it
+//! knows nothing. Operands are replaced by their known values: a pointer into the packet by its
 //! distance from the start, a comparison with the packet's end by one of lengths, a test of a number made of the packet's
-//! bytes by one of the bytes. What made those values is still there; `live` removes what nobody reads any more.
+//! bytes by one of the bytes. The definitions of these values remain; `live` removes dead ones.
 
 use paceline_frame::Frame;
 use paceline_isa::{AluOp, Condition, Size, Width, eval};
@@ -13,22 +13,22 @@ use super::draft::{Draft, Target};
 use super::kind::{Direction, Kind, Reach, Source};
 use super::packet_field::{Anchor, PacketField, all};
 
-/// What a register holds.
+/// Known value of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Nothing,
     Constant(u64),
-    /// So many bytes from where the packet starts.
+    /// The packet's start plus so many bytes.
     Start(i32),
-    /// Where the packet ends.
+    /// The packet's end.
     End,
-    /// So many more than another register.
+    /// Another register plus a number.
     Sum(u8, i32),
     PacketField(PacketField),
 }
 
 impl Known {
-    /// What is left of it when a register gets another value, which the shadow may still have.
+    /// The value after a register is overwritten, of which the shadow may keep the old value.
     fn overwrite(&mut self, register: u8, in_shadow: bool) {
         match self {
             Self::Sum(base, _) if *base == register => *self = Self::Nothing,
@@ -48,7 +48,7 @@ impl Known {
     }
 }
 
-/// What all registers hold, [`SHADOW`] too.
+/// Known values of all registers and of [`SHADOW`].
 #[derive(Clone, Copy, Debug)]
 struct State([Known; 12]);
 
@@ -59,7 +59,7 @@ impl State {
         self.0.get(usize::from(register)).copied().unwrap_or(Known::Nothing)
     }
 
-    /// The register in terms of another: at least it is itself.
+    /// The register in terms of another one, or of itself.
     fn sum(&self, register: u8) -> Known {
         match self.get(register) {
             Known::Nothing => Known::Sum(register, 0),
@@ -67,7 +67,7 @@ impl State {
         }
     }
 
-    /// The register gets a value, which `known` tells in terms of what registers held before.
+    /// Overwrites a register with a value in terms of the previous values of registers.
     fn set(&mut self, register: u8, mut known: Known) {
         let in_shadow = self.get(SHADOW) == Known::Sum(register, 0);
         known.overwrite(register, in_shadow);
@@ -93,7 +93,7 @@ impl State {
         }
     }
 
-    /// After a call: the packet may be elsewhere, and `r0` to `r5` hold anything, as does the shadow.
+    /// Forgets facts after a call: the packet may have moved, and `r0` to `r5` and the shadow are unknown.
     fn call(&mut self) {
         (0..6).chain([SHADOW]).for_each(|register| self.set(register, Known::Nothing));
         self.forget(|known| matches!(known, Known::Start(_) | Known::End | Known::PacketField(_)));
@@ -104,7 +104,7 @@ impl State {
 const PARTS: usize = 2;
 const REACH: usize = i16::MAX as usize;
 
-/// Replaces operations by shorter ones. Targets are indices of drafts.
+/// Replaces operations by simpler ones. Targets are indices of drafts.
 pub(super) fn rewrite(drafts: &mut Vec<Draft>) {
     let mut pass = Pass { states: vec![None; drafts.len()], returns: Vec::new() };
     for (index, draft) in drafts.iter().enumerate() {
@@ -112,7 +112,7 @@ pub(super) fn rewrite(drafts: &mut Vec<Draft>) {
             && (target <= index || !draft.jumps())
             && let Some(state) = pass.states.get_mut(target)
         {
-            // Functions are called from anywhere, and a loop's end is not known at its head.
+            // Functions have many callers, and the back edges of a loop come later.
             *state = Some(Box::new(State::NOTHING));
         }
     }
@@ -133,7 +133,7 @@ pub(super) fn rewrite(drafts: &mut Vec<Draft>) {
     lead(drafts);
 }
 
-/// Says anew which drafts are come to from elsewhere than the one before.
+/// Recomputes the drafts with predecessors other than the previous one.
 fn lead(drafts: &mut [Draft]) {
     drafts.iter_mut().skip(1).for_each(|draft| draft.leads = false);
     for index in 0..drafts.len() {
@@ -146,14 +146,14 @@ fn lead(drafts: &mut [Draft]) {
 }
 
 struct Pass {
-    /// What is known where jumps lead, as far as they were seen.
+    /// Facts at targets of the jumps so far.
     states: Vec<Option<Box<State>>>,
-    /// Ends of the program for jumps to an end with a number that is known.
+    /// Ends of the program with constants, for jumps to ends with a known `r0`.
     returns: Vec<Draft>,
 }
 
 impl Pass {
-    /// What is known where jumps lead, given what the operation before knows.
+    /// Facts before an operation, from its jumps and the previous operation.
     fn arrive(&mut self, index: usize, before: Option<State>) -> Option<State> {
         let jumped = self.states.get_mut(index)?.take().map(|state| *state);
         match (jumped, before) {
@@ -165,7 +165,7 @@ impl Pass {
         }
     }
 
-    /// Tells the target of a jump what is known, or gives the jump another one.
+    /// Propagates facts to the target of a jump, or redirects the jump.
     fn leave(&mut self, index: usize, state: &State, drafts: &mut [Draft]) {
         let jump = drafts[index];
         let Some(Target::Draft(target)) = jump.target.filter(|_| jump.jumps()) else { return };
@@ -191,7 +191,7 @@ impl Pass {
     }
 }
 
-/// An end of the program with a number, in place of one with what `r0` holds.
+/// An end of the program with a constant, instead of one with `r0`.
 fn returning(r0: u64, end: Draft) -> Option<Draft> {
     let width = |width| {
         let holds = eval::truncate(width, r0 as i32 as u64) == r0;
@@ -201,7 +201,7 @@ fn returning(r0: u64, end: Draft) -> Option<Draft> {
 }
 
 impl State {
-    /// What the operation is with what is known, and what is known after it.
+    /// The simplified operation, and the facts after it.
     fn step(&mut self, draft: Draft) -> Draft {
         let (dst, src) = (draft.dst, draft.src);
         match draft.kind {
@@ -274,7 +274,7 @@ impl State {
                 }
                 _ => Known::Nothing,
             },
-            // What a mask leaves of 32 bits is the same in 64.
+            // The masked value is the same with 32 and 64 bits.
             (AluOp::And, Known::PacketField(number)) => part(number.masked(imm as u32)),
             (AluOp::Rsh, Known::PacketField(number)) => part(number.shifted_right(imm as u32 & 63)),
             (AluOp::Lsh, Known::PacketField(number)) => part(number.shifted_left(imm as u32 & 63)),
@@ -296,7 +296,7 @@ impl State {
         }
     }
 
-    /// The packet's bytes at an address, as a number.
+    /// The field of the packet at an address.
     fn place(&self, base: u8, offset: i16, size: Size) -> Option<PacketField> {
         let at = |more: i32| i16::try_from(i32::from(offset).checked_add(more)?).ok();
         match self.sum(base) {
@@ -306,7 +306,7 @@ impl State {
         }
     }
 
-    /// The end of a header: a known place in the packet, and as many bytes more as a byte says.
+    /// The end of a header: a known offset in the packet plus a length field.
     fn address(&self, draft: Draft) -> Option<Draft> {
         let (start, part) = match (self.get(draft.dst), self.get(draft.src)) {
             (Known::Start(start), Known::PacketField(part))
@@ -332,7 +332,7 @@ impl State {
             (Known::End, pointer) => (pointer, mirrored(condition)?),
             _ => return None,
         };
-        // Whether the end is before the pointer and so many bytes more.
+        // Tests whether the end is before the pointer plus a constant.
         let (before, more) = match condition {
             Condition::Gt => (true, 0),
             Condition::Ge => (true, 1),
@@ -346,7 +346,7 @@ impl State {
                 let imm = offset.checked_add(more)?;
                 Some(Draft { kind: Kind::JumpLen { shorter: before }, dst: 0, src: 0, imm, ..draft })
             }
-            // One more than a number that is no pointer could be 0.
+            // A number that is no pointer could wrap to 0.
             Known::Sum(src, imm) if more == 0 => {
                 Some(Draft { kind: Kind::JumpEnd { before }, dst: 0, src, imm, ..draft })
             }
@@ -354,7 +354,7 @@ impl State {
         }
     }
 
-    /// A comparison of a part of the packet with a number.
+    /// A comparison of a field of the packet with a number.
     fn jump_imm(&self, width: Width, condition: Condition, draft: Draft) -> Option<Draft> {
         let Known::PacketField(part) = self.get(draft.dst) else { return None };
         let number = draft.imm as u32;
@@ -380,7 +380,7 @@ impl State {
         })
     }
 
-    /// Forgets what an operation of another kind changes.
+    /// Forgets the registers that an operation of another kind changes.
     fn other(&mut self, draft: Draft) {
         match draft.kind {
             Kind::CallHelper
@@ -421,7 +421,7 @@ fn direction(part: PacketField) -> Option<Direction> {
     }
 }
 
-/// An operation that sets the register to what it is known to hold, without what it was made from.
+/// An operation that computes the register's known value without its operands.
 fn materialized(known: Known, draft: Draft) -> Option<Draft> {
     match known {
         Known::Start(imm) => Some(Draft { kind: Kind::Address, src: 0, imm, ..draft }),

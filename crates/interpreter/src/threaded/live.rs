@@ -1,6 +1,6 @@
-//! Which operations give what nobody reads.
+//! Elimination of dead operations.
 //!
-//! One pass goes backward over all operations. Where a loop goes back to, everything is taken to be read.
+//! One backward pass over all operations. At loop heads all registers are live.
 
 use paceline_runtime::machine::SHADOW;
 
@@ -12,23 +12,23 @@ use super::packet_field::Anchor;
 type Registers = u16;
 
 const ALL: Registers = 0x7ff;
-/// What calls change.
+/// Registers that calls clobber.
 const CALLER_SAVED: Registers = 0x3f;
-/// What calls are given.
+/// Registers that calls read.
 const ARGUMENTS: Registers = 0x3e;
 
-/// What an operation does to registers.
+/// Effects of an operation on registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effect {
     reads: Registers,
     pub(super) writes: Registers,
-    /// Whether it does something else.
+    /// Whether the operation has other effects.
     acts: bool,
 }
 
 impl Effect {
-    /// Whether the order of two operations makes no difference: neither does more than give values, and neither gives what
-    /// the other one reads or gives.
+    /// Whether two operations commute: neither has other effects, and neither writes what
+    /// the other one reads or writes.
     pub(super) fn commutes(self, other: Self) -> bool {
         let apart = |a: Self, b: Self| a.writes & (b.reads | b.writes) == 0;
         !self.acts && !other.acts && apart(self, other) && apart(other, self)
@@ -48,7 +48,7 @@ pub(super) fn effect(draft: &Draft) -> Effect {
         Kind::Alu { src, .. } => gives(dst | operand(src)),
         Kind::Neg(_) | Kind::Reverse(_) => gives(dst),
         Kind::MovSx { .. } | Kind::Sum | Kind::Load { .. } => gives(src),
-        // It orders other accesses.
+        // A fence orders other accesses.
         Kind::LoadAcquire(_) => Effect { acts: true, ..gives(src) },
         Kind::LoadImm64
         | Kind::LoadFunction
@@ -60,7 +60,7 @@ pub(super) fn effect(draft: &Draft) -> Effect {
         Kind::Store { src, .. } => acts(dst | operand(src)),
         Kind::StoreHost { src, .. } => acts(operand(src)),
         Kind::StoreRelease(_) => acts(dst | src),
-        // What is fetched goes to one of these; the other is written with what it had.
+        // The fetched value goes to one of these; the other keeps its value.
         Kind::Atomic { .. } => acts(dst | src | 1),
         Kind::LoadPacket { indexed, .. } => {
             Effect { reads: if indexed { src } else { 0 }, writes: 1, acts: true }
@@ -82,17 +82,17 @@ pub(super) fn effect(draft: &Draft) -> Effect {
     }
 }
 
-/// Removes operations that give what nobody reads, and counts for them elsewhere. Targets are indices of drafts.
+/// Removes dead operations, and adds their instruction counts to others. Targets are indices of drafts.
 pub(super) fn remove_dead(drafts: &mut Vec<Draft>) {
     let mut dead = dead(drafts);
     free_shadow(drafts, &mut dead);
     let mut places = Vec::with_capacity(drafts.len() + 1);
     let mut kept: Vec<Draft> = Vec::with_capacity(drafts.len());
-    // Instructions of removed operations that are not counted yet, and whether jumps led to one of these.
+    // Instructions of removed operations that are not counted yet, and whether one of these was a target of jumps.
     let (mut weight, mut leads) = (0, false);
     for (draft, dead) in drafts.iter().zip(dead) {
         if draft.leads && weight > 0 {
-            // They belong to what comes before, if that always goes on here, but not to this one.
+            // The counts go to the previous operation if this one is its only successor.
             match kept.last_mut().filter(|last| !leads && !last.ends_block()) {
                 Some(last) => last.weight += weight,
                 None => kept.push(Draft { weight, leads, ..Draft::new(Kind::Nop) }),
@@ -118,7 +118,7 @@ pub(super) fn remove_dead(drafts: &mut Vec<Draft>) {
     *drafts = kept;
 }
 
-/// Lets operations read the register itself instead of its shadow where nothing overwrites it after all.
+/// Lets operations read a register instead of its shadow if the overwriting load was removed.
 fn free_shadow(drafts: &mut [Draft], dead: &mut [bool]) {
     for index in 0..drafts.len() {
         let Draft { dst: SHADOW, src, .. } = drafts[index] else { continue };
@@ -145,15 +145,15 @@ fn free_shadow(drafts: &mut [Draft], dead: &mut [bool]) {
     }
 }
 
-/// How many drafts were kept.
+/// Number of drafts that were kept.
 fn kept_len(places: &[usize]) -> usize {
     places.last().copied().unwrap_or(0)
 }
 
-/// Which operations give what nobody reads.
+/// Dead operations.
 fn dead(drafts: &[Draft]) -> Vec<bool> {
     let mut dead = vec![false; drafts.len()];
-    // What is read from each operation on.
+    // Live registers at each operation.
     let mut live = vec![0; drafts.len() + 1];
     for (index, draft) in drafts.iter().enumerate().rev() {
         let mut after = if draft.falls_through() { live[index + 1] } else { 0 };

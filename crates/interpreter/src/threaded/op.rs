@@ -1,14 +1,14 @@
-//! One operation as it lies in memory.
+//! Operations in memory.
 
 use paceline_runtime::host::Host;
 
 use super::kind::{KINDS, Kind, MAX_KINDS};
 
-/// Code that executes an operation: takes its address, the host whose machine it runs on, and the packet. Gives what its
-/// [`Dispatch`](super::handlers::Dispatch) goes on with.
+/// Code that executes an operation: takes its address, the host of the machine, and the packet. The result is for its
+/// [`Dispatch`](super::handlers::Dispatch).
 pub(super) type Handler = unsafe extern "C" fn(*const Op, *mut Host, Packet) -> u64;
 
-/// Where the packet is that the host's frame describes: two arguments, so that handlers have it in registers.
+/// The packet of the host's frame: two arguments, which handlers have in registers.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Packet {
@@ -39,7 +39,7 @@ pub(crate) struct Op {
     pub(super) dst: u8,
     /// A register's number.
     pub(super) src: u8,
-    /// Added to an address, in bytes; of jumps, operations from this one.
+    /// Offset of an address in bytes; distance of a jump in operations.
     pub(super) offset: i16,
     pub(super) imm: i32,
 }
@@ -64,15 +64,15 @@ impl Op {
     }
 }
 
-/// What an operation is, beside it: for counting, and for dispatch by number.
+/// Kind and weight of an operation, for counting and for dispatch by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The code of its [`Kind`](super::kind::Kind), or of what it does with those that follow; [`MAX_KINDS`] for the second
+    /// The code of its [`Kind`](super::kind::Kind), of the fusion if it starts one; [`MAX_KINDS`] for the second
     /// part of an operation.
     code: u16,
-    /// The code of what it does alone.
+    /// The code of the operation alone.
     alone: u16,
-    /// Instructions that it stands for, alone.
+    /// Number of instructions that the operation stands for, alone.
     pub(super) weight: u32,
 }
 
@@ -81,7 +81,7 @@ impl Note {
         Self { code, alone, weight }
     }
 
-    /// Of the second part of an operation, which is never executed.
+    /// The note of the second part of an operation, which is never executed.
     pub(super) fn second() -> Self {
         Self::new(MAX_KINDS as u16, MAX_KINDS as u16, 0)
     }
@@ -92,12 +92,12 @@ impl Note {
         Some(self.code).filter(|code| usize::from(*code) < MAX_KINDS)
     }
 
-    /// What it does alone; `None` for the second part of an operation.
+    /// The kind of the operation alone; `None` for the second part of an operation.
     pub(super) fn kind(self) -> Option<Kind> {
         KINDS.get(usize::from(self.alone()?)).copied()
     }
 
-    /// The same for what it does alone.
+    /// The code of the operation alone; `None` for the second part of an operation.
     pub(super) fn alone(self) -> Option<u16> {
         Some(self.alone).filter(|code| usize::from(*code) < MAX_KINDS)
     }

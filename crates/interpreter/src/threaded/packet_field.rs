@@ -1,16 +1,16 @@
-//! Numbers that are part of the packet: what compilers make of header fields, as one expression.
+//! Fields of the packet, as one expression.
 //!
-//! A field is loaded byte by byte or whole, swapped, shifted and masked. All of that is one load, one swap, one shift and
-//! one mask, and where it is only compared with a constant, the constant is swapped and shifted instead.
+//! Compilers load a field byte by byte or whole, swap, shift and mask it. All of that is one load, one swap, one shift and
+//! one mask; if the field is only compared with a constant, the constant is swapped and shifted instead.
 
 use paceline_isa::{Size, SwapOrder, eval};
 
-/// What an offset counts from.
+/// Base of an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Anchor {
-    /// Where the packet starts.
+    /// The packet's start.
     Start,
-    /// What a register holds.
+    /// Known value of a register.
     Register,
 }
 
@@ -20,19 +20,19 @@ pub(super) struct PacketField {
     pub(super) anchor: Anchor,
     /// The register, or 0.
     pub(super) register: u8,
-    /// Where the bytes are, from the anchor.
+    /// Offset of the bytes from the anchor.
     pub(super) offset: i16,
     /// One, two or four bytes.
     pub(super) size: Size,
-    /// Whether they are in the other order than this machine's.
+    /// Whether the byte order is not this machine's.
     pub(super) reversed: bool,
-    /// To the left, or if negative to the right.
+    /// Shift to the left, or if negative to the right.
     pub(super) shift: i8,
-    /// Bits that are left then. Those that can be 1 at all, and no others.
+    /// Mask after the shift: exactly the bits that can be 1.
     pub(super) mask: u32,
 }
 
-/// How a part equals a number: of the bytes as this machine loads them, these bits have this value.
+/// Equality of a field with a number: these bits of the loaded bytes have this value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Equality {
     pub(super) mask: u32,
@@ -45,7 +45,7 @@ pub(super) fn all(size: Size) -> u32 {
 }
 
 impl PacketField {
-    /// What a load gives; `None` for eight bytes, which no shape here needs.
+    /// The field of a load; `None` for eight bytes, which no pattern needs.
     pub(super) fn loaded(anchor: Anchor, register: u8, offset: i16, size: Size) -> Option<Self> {
         let part = Self { anchor, register, offset, size, reversed: false, shift: 0, mask: all(size) };
         (size != Size::Dw).then_some(part)
@@ -56,7 +56,7 @@ impl PacketField {
         (-31..32).contains(&shift).then_some(Self { shift: shift as i8, mask, ..self })
     }
 
-    /// `None` where bits would be lost or none is left.
+    /// `None` if bits would be lost or none remains.
     pub(super) fn shifted_left(self, by: u32) -> Option<Self> {
         let mask = u64::from(self.mask).checked_shl(by).filter(|_| by < 32)?;
         self.with(i32::from(self.shift) + by as i32, mask)
@@ -71,13 +71,13 @@ impl PacketField {
         self.with(i32::from(self.shift), u64::from(self.mask & bits))
     }
 
-    /// The low bytes reversed, if they are all there is.
+    /// The field with reversed bytes, if it has no others.
     pub(super) fn swapped(self, size: Size) -> Option<Self> {
         let whole = self.size == size && self.shift == 0 && self.mask == all(size);
         whole.then_some(Self { reversed: !self.reversed, ..self })
     }
 
-    /// The two put together, if they lie side by side in the packet and in the number.
+    /// Two fields combined, if they are adjacent in the packet and in the number.
     pub(super) fn joined(self, other: Self) -> Option<Self> {
         let (first, second) = if self.offset < other.offset { (self, other) } else { (other, self) };
         let size = match first.size {
@@ -89,7 +89,7 @@ impl PacketField {
         let adjacent = (first.anchor, first.register, first.size)
             == (second.anchor, second.register, second.size)
             && first.offset.checked_add(bytes) == Some(second.offset);
-        // Of one byte there is no order.
+        // One byte has no order.
         let big = |part: Self| part.size == Size::B || part.reversed == cfg!(target_endian = "little");
         let little = |part: Self| part.size == Size::B || part.reversed == cfg!(target_endian = "big");
         let (shift, is_big) = if big(first) && big(second) && first.shift == second.shift + bits {
@@ -103,7 +103,7 @@ impl PacketField {
         adjacent.then_some(Self { size, reversed, shift, mask: first.mask | second.mask, ..first })
     }
 
-    /// How it equals a number; `None` if it never does.
+    /// The test for a number; `None` if the field never equals it.
     pub(super) fn equals(self, number: u32) -> Option<Equality> {
         let raw = |bits: u32| {
             let by = u32::from(self.shift.unsigned_abs());
@@ -122,7 +122,7 @@ mod tests {
         PacketField::loaded(Anchor::Start, 0, offset, Size::B)
     }
 
-    /// What the part is of some bytes, by its definition.
+    /// The value of the field in some bytes, by its definition.
     fn value(part: PacketField, bytes: [u8; 8]) -> u64 {
         let at = part.offset as usize;
         let big = (part.reversed == cfg!(target_endian = "little")) && part.size != Size::B;

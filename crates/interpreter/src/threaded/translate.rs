@@ -16,8 +16,8 @@ use super::draft::{Draft, Drafts, Target};
 use super::helpers;
 use super::kind::{Kind, Reach, Source};
 
-/// A jump over this many slots may be one over more operations than the offset of a conditional jump can count: a slot
-/// gives at most five.
+/// A jump over this many slots may exceed the offset of a conditional jump in operations: a slot
+/// has at most five.
 const FAR: i64 = (i16::MAX / 5) as i64;
 
 struct Translator<'a> {
@@ -27,7 +27,7 @@ struct Translator<'a> {
     slot: usize,
 }
 
-/// Makes the operations of a verified program, with its maps in their order. The operations hold addresses of the maps.
+/// Translates a verified program to operations, which contain addresses of its maps.
 pub(super) fn translate(verified: &Verified, maps: &[Arc<Map>]) -> Operations {
     let mut drafts = Drafts::new(verified.code().len());
     for (slot, insn) in verified.code().iter() {
@@ -131,7 +131,7 @@ impl Translator<'_> {
                 self.call(kfunc.and_then(|kfunc| kfunc_fn(kfunc.name)));
             }
             Insn::MayGoto { .. } => self.jump_if(insn, Draft::new(Kind::MayGoto)),
-            // What no engine has was refused before, and what the verifier refuses is not reached.
+            // Unsupported instructions were refused before, and instructions that the verifier refuses are not reached.
             Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => self.push(Draft::new(Kind::End)),
         }
     }
@@ -188,7 +188,7 @@ impl Translator<'_> {
             _ => {
                 let reach = self.reach(size);
                 if reach == Reach::Packet && dst == base {
-                    // Unless somebody needs it, it goes again.
+                    // Removed again if dead.
                     let kind = Kind::Alu { width: Width::W64, op: AluOp::Mov, src: Source::Reg };
                     self.push(Draft { dst: SHADOW, weight: 0, ..Draft::new(kind).src(base) });
                 }
@@ -238,7 +238,7 @@ impl Translator<'_> {
         self.push(draft.operand(src));
     }
 
-    /// A store to a field in the host; `None` if no byte of it is kept.
+    /// A store to a field in the host; `None` if no byte is stored.
     fn store_context(&self, offset: u64, size: Size, src: Operand) -> Option<Draft> {
         let kind = self.verified.program().kind;
         let field = kind.context_field(offset, size.bytes() as u64, true)?;
@@ -270,7 +270,7 @@ impl Translator<'_> {
                 .map(|value| value.as_ptr() as u64),
             Imm64::Code { .. } | Imm64::MapFd(_) | Imm64::MapValueFd { .. } | Imm64::Variable { .. } => None,
         };
-        // What is not there was refused before.
+        // Unsupported functions were refused before.
         word.unwrap_or(0)
     }
 
@@ -322,7 +322,7 @@ impl Translator<'_> {
         }
     }
 
-    /// A look-up in an array that is known; `false` if it is none.
+    /// Translates a look-up in a known array; `false` if the map is another one.
     fn lookup(&mut self) -> bool {
         let fact = self.verified.fact(self.slot);
         let Some(MapFact::Always(map)) = fact.map else { return false };

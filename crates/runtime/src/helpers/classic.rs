@@ -1,4 +1,4 @@
-//! What classic filters ask the kernel for by ancillary words (`net/core/filter.c`): functions that only the converter's
+//! Ancillary words of classic filters that need a loop over the packet (`net/core/filter.c`): functions that only the converter's
 //! programs call, with the context, the accumulator and the index register.
 
 use paceline_frame::Frame;

@@ -1,4 +1,4 @@
-//! Where the payload of a packet starts, as the kernel's flow dissector tells it when it is asked for nothing else
+//! The offset of a packet's payload, as the kernel's flow dissector returns it
 //! (`skb_get_poff` in `net/core/flow_dissector.c`): behind tags, tunnels and extension headers.
 
 use crate::context::{ETHERNET_LEN, protocol};
@@ -66,7 +66,7 @@ mod gre {
     pub(super) const VERSION: u16 = 0x0007;
 }
 
-/// What comes behind a header.
+/// The header after another one.
 #[derive(Clone, Copy)]
 enum Next {
     /// One by `Dissector::protocol`.
@@ -96,7 +96,7 @@ pub(super) fn payload_offset(packet: &[u8]) -> u32 {
 }
 
 impl Dissector<'_> {
-    /// Goes behind all headers; `None` where the kernel gives up.
+    /// Skips all headers; `None` where the kernel gives up.
     fn run(&mut self) -> Option<()> {
         let mut next = Next::Protocol;
         for _ in 0..=MAX_HEADERS {
@@ -147,7 +147,7 @@ impl Dissector<'_> {
             ethernet::BATMAN => self.batman(),
             ethernet::FCOE => self.skip(38).map(|()| Next::Payload),
             ethernet::PTP => self.skip(34).map(|()| Next::Payload),
-            // Nothing of it is looked at, not even whether it is there.
+            // The kernel does not read this header, and does not check its length.
             ethernet::MPLS | ethernet::MPLS_MULTICAST => {
                 self.at += 4;
                 Some(Next::Payload)

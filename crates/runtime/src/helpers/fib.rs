@@ -20,7 +20,7 @@ const MARK: u32 = 1 << 5;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-/// What the lookup returns (`BPF_FIB_LKUP_RET_*`).
+/// Result of the look-up (`BPF_FIB_LKUP_RET_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 enum Outcome {
@@ -147,7 +147,7 @@ impl Params {
         }))
     }
 
-    /// Writes what was found; gives what is in the way of success.
+    /// Writes the result of the look-up to the parameters. `None` for success.
     fn take(&mut self, network: &Network, found: &Found<'_>, flags: u32) -> Option<Outcome> {
         let is_v4 = self.0[Self::FAMILY] == AF_INET;
         let destination = self.address(Self::DESTINATION);

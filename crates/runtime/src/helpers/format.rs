@@ -75,7 +75,7 @@ fn trace(fmt: &[u8], arguments: &[u64], host: &mut Host) -> Result<u64, Errno> {
     Ok(int(len))
 }
 
-/// A text of which so much is kept as there is room for, and which counts the rest.
+/// A text that is cut to its room and counts all bytes.
 struct Text {
     bytes: Vec<u8>,
     room: usize,

@@ -18,7 +18,7 @@ struct Parsed {
     overflows: bool,
 }
 
-/// Reads a number, behind spaces and a minus sign; `None` where there is none (`__bpf_strtoull`).
+/// Parses a number after spaces and a minus sign; `None` if there is none (`__bpf_strtoull`).
 fn parse(text: &[u8], flags: u64) -> Option<Parsed> {
     let base = u32::try_from(flags).ok().filter(|base| [0, 8, 10, 16].contains(base))?;
     let is_space = |byte: u8| matches!(byte, b' ' | b'\t'..=b'\r' | 0xa0);

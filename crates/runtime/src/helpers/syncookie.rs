@@ -24,7 +24,7 @@ const MASK: u32 = (1 << BITS) - 1;
 /// Minutes in which a cookie gets too old (`MAX_SYNCOOKIE_AGE`).
 const MAX_AGE: u32 = 2;
 
-/// What a cookie is for: addresses and ports.
+/// The connection of a cookie: addresses and ports.
 struct Connection<'a> {
     addresses: &'a [u8],
     tcp: &'a [u8],
@@ -46,7 +46,7 @@ impl Connection<'_> {
         self.hash(0, 0).wrapping_add(sequence).wrapping_add(minute << BITS).wrapping_add(low)
     }
 
-    /// What was put into a cookie, unless it is too old; nonsense if it was not made for this connection
+    /// The data in a cookie, unless it is too old; any number if it was made for another connection
     /// (`check_tcp_syn_cookie`).
     fn data(&self, cookie: u32, sequence: u32, minute: u32) -> Option<u32> {
         let cookie = cookie.wrapping_sub(self.hash(0, 0).wrapping_add(sequence));

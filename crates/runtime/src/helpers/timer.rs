@@ -78,7 +78,7 @@ fn due(host: &Host, clock: u64, time: u64, flags: u64) -> u64 {
         CLOCK_BOOTTIME => host.now(Clock::Boot),
         _ => now,
     };
-    // What would lie before the clock's beginning never comes, as with delays that are too long (`ktime_add_safe`).
+    // Times before the clock's start never come, as with delays that are too long (`ktime_add_safe`).
     if time > NEVER {
         return NEVER;
     }

@@ -34,7 +34,7 @@ pub(super) unsafe extern "C" fn run(
     end
 }
 
-/// Stores the verdict of a packet. A target stays with redirected ones alone.
+/// Stores the verdict of a packet. Only redirected packets keep a target.
 ///
 /// # Safety
 /// `frame` must be the address of a frame that nothing else uses during the call.
@@ -72,7 +72,7 @@ unsafe fn run_packet(chain: &Shared, frame: u64, host: &mut Host) -> Option<Verd
     Some(Verdict::Aborted)
 }
 
-/// Counts what a program returned.
+/// Counts a return value.
 pub(super) fn count_result(host: &Host, node: Node, code: u32) {
     count(host, node.index() * COUNTS + (code as usize).min(COUNTS - 1));
 }

@@ -1,12 +1,12 @@
-//! Counts of what the programs of a chain return.
+//! Counts of return values of a chain's programs.
 
 use paceline_frame::Verdict;
 use paceline_graph::{COUNTS, Node};
 
-/// How often each program of a chain returned which verdict, on one worker.
+/// Counts of the verdicts that each program of a chain returned, on one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainCounts {
-    /// [`COUNTS`] for each node, and then the packets that were aborted after [`MAX_RUNS`](paceline_graph::MAX_RUNS) programs.
+    /// [`COUNTS`] counters for each node, and then one for packets that were aborted after [`MAX_RUNS`](paceline_graph::MAX_RUNS) programs.
     pub(super) counts: Box<[u64]>,
 }
 
@@ -16,7 +16,7 @@ impl ChainCounts {
         Self { counts: vec![0; nodes * COUNTS + 1].into() }
     }
 
-    /// How often a program returned a verdict; `None` for values that are none.
+    /// Count of a verdict of a program; `None` for values that are no verdict.
     ///
     /// # Panics
     /// If the chain has no such node.

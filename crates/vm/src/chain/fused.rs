@@ -20,15 +20,15 @@ use crate::uses::Uses;
 /// A program of a chain, and its maps.
 type Kept<'a> = (&'a Verified, Arc<[Arc<Map>]>);
 
-/// The code of a chain, and what it refers to.
+/// The code of a chain, and everything that the code refers to.
 pub(super) struct Fused {
     block: Arc<CodeBlock>,
     /// The functions that timers may call.
     _callbacks: Option<Arc<CallbackCode>>,
     maps: Vec<Arc<Map>>,
-    /// Those of each program, which stay where they are.
+    /// Maps of each program, at fixed addresses.
     _parts: Box<[Arc<[Arc<Map>]>]>,
-    /// Keeps the programs in the maps that it uses.
+    /// Keeps the programs in the maps that the program uses.
     _tables: Vec<MapUser>,
 }
 

@@ -29,11 +29,11 @@ use shared::Shared;
 pub use counts::ChainCounts;
 pub use error::ChainError;
 
-/// Programs and the graph that says which runs after which. It runs like a program, over a packet or a burst.
+/// Programs and a graph of their order. A chain runs like a program, over a packet or a burst.
 ///
 /// Each program runs as if alone: a tail call inside one counts for that program only, and its verdict, or that of the
-/// last one it came to, is what the graph goes by. Of several redirects the last one counts; none is left when the
-/// final verdict is another.
+/// last program that it tail called, selects the edge. The last redirect counts; a packet with another
+/// final verdict keeps none.
 #[derive(Clone)]
 pub struct Chain {
     shared: Arc<Shared>,
@@ -96,7 +96,7 @@ impl Chain {
         self.shared.fused.as_ref().map(fused::Fused::code)
     }
 
-    /// What runs after what.
+    /// The order of the programs.
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.shared.graph
@@ -111,7 +111,7 @@ impl Chain {
     /// Runs the chain over one packet; the frame gets the verdict.
     ///
     /// # Errors
-    /// The packet made a program do what it may not.
+    /// A run ended with a fault.
     pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<Verdict, Box<Fault>> {
         // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
         let frame = unsafe { frame.descriptor_mut() };
@@ -123,7 +123,7 @@ impl Chain {
     /// Runs the chain over the packets of a burst, in order; each frame gets its verdict.
     ///
     /// # Errors
-    /// A packet made a program do what it may not.
+    /// A run over a packet ended with a fault.
     #[inline]
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
@@ -134,7 +134,7 @@ impl Chain {
     /// The same, and counts what each program returned.
     ///
     /// # Errors
-    /// A packet made a program do what it may not.
+    /// A run over a packet ended with a fault.
     ///
     /// # Panics
     /// If the counts are those of a chain of another length.
@@ -196,14 +196,14 @@ unsafe extern "C" fn run_packet(
     let entry = unsafe { &*(chain as *const Shared) }.entry;
     // SAFETY: the caller vouches for the frame.
     unsafe { entry(frame, frame + size_of::<Frame>() as u64, chain, r4, r5, host) };
-    // SAFETY: as above; the run has ended. Whoever has a fault does not ask for the verdict.
+    // SAFETY: as above; the run has ended. After a fault the verdict is not used.
     u64::from(unsafe { &*(frame as *const Frame) }.code())
 }
 
 impl From<&Chain> for Target {
     fn from(chain: &Chain) -> Self {
         let owner = Arc::clone(&chain.shared);
-        // SAFETY: the owner is what the token points to, and it keeps the programs or their code.
+        // SAFETY: the token points to the owner, which keeps the programs or their code.
         unsafe { Self::new(run_packet, chain.shared.entry, chain.token(), owner, chain.shared.pins) }
     }
 }

@@ -14,15 +14,15 @@ use crate::target::Named;
 /// State that all handles of a chain share. Its address is the token.
 pub(super) struct Shared {
     pub(super) graph: Graph,
-    /// Where bursts enter.
+    /// Entry of bursts.
     pub(super) entry: BurstEntry,
-    /// The same where what programs return is counted.
+    /// Entry of bursts that counts return values.
     pub(super) counted_entry: BurstEntry,
-    /// Whether a program can come to others, or to elements of maps, that may be taken away meanwhile.
+    /// Whether runs are pinned, because others may remove programs or elements of maps that a program uses.
     pub(super) pins: bool,
-    /// The programs, by node, where they are called; empty in native code that has all of them in it.
+    /// The programs by node, if they are called; empty if they are compiled to one function.
     pub(super) programs: Box<[Program]>,
-    /// That code.
+    /// The code of that function.
     #[cfg(feature = "jit")]
     pub(super) fused: Option<Fused>,
 }

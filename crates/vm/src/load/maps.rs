@@ -1,7 +1,7 @@
-//! Whether maps are those that a program was proven for.
+//! Comparison of maps with those that a program was verified with.
 //!
-//! All that binds a proof to maps comes through [`check`]. What the verifier relies on of a map, of the maps in it and of
-//! constants must be the same; what it does not know, such as a name, may differ.
+//! [`check`] is the only binding of a proof to maps. The properties of a map, of its inner maps and of
+//! constants that the verifier relies on must be the same; others, such as the name, may differ.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec};
 use crate::load_error::LoadError;
 
 /// # Errors
-/// The first map that the proof does not hold for.
+/// The first map for which the proof does not hold.
 pub(super) fn check(specs: &[MapSpec], maps: &[Arc<Map>]) -> Result<(), LoadError> {
     if specs.len() != maps.len() {
         return Err(LoadError::MapCount { expected: specs.len(), found: maps.len() });
@@ -23,9 +23,9 @@ pub(super) fn check(specs: &[MapSpec], maps: &[Arc<Map>]) -> Result<(), LoadErro
     specs.iter().zip(maps).find_map(differs).map_or(Ok(()), Err)
 }
 
-/// What a map that was made from `made` has other than what the proof knows of it.
+/// The first property of a map that differs from the verified specification.
 fn difference(proven: &MapSpec, made: &MapSpec) -> Option<&'static str> {
-    // Each field is named: one that is added must be decided on here.
+    // Each field is named, so that a new field does not compile without a decision here.
     let MapSpec {
         kind,
         key_size,
@@ -34,18 +34,18 @@ fn difference(proven: &MapSpec, made: &MapSpec) -> Option<&'static str> {
         flags,
         special,
         inner,
-        // A map is found by index. What kinds have besides is between a map and its helpers.
+        // Maps are named by index. Other properties of kinds concern only maps and helpers.
         name: _,
         pinning: _,
         extra: _,
-        // What a type says of a value is in `special`.
+        // The relevant part of a value's type is in `special`.
         key_type: _,
         value_type: _,
-        // Of the map and not of its specification, which has no contents.
+        // Contents are compared with the map, below.
         contents: _,
         frozen: _,
     } = proven;
-    // Programs index arrays without asking how long they are.
+    // Programs index arrays without a check of the length.
     let is_as_long = !kind.is_array() || *max_entries == made.max_entries;
     let fields = [
         (*kind == made.kind, "the kind"),
@@ -63,21 +63,21 @@ fn difference(proven: &MapSpec, made: &MapSpec) -> Option<&'static str> {
     })
 }
 
-/// The flags that proofs rely on: what programs may do with values, and whether arrays in a map may differ in length.
+/// The flags that proofs rely on: access by programs, and inner arrays of different lengths.
 fn known_flags(kind: MapKind, flags: MapFlags) -> MapFlags {
     let known = MapFlags::RDONLY_PROG | MapFlags::WRONLY_PROG | MapFlags::INNER_MAP;
-    // Creation adds it.
+    // Creation adds the flag.
     let added = if kind.is_read_only() { MapFlags::RDONLY_PROG } else { MapFlags::default() };
     MapFlags(flags.0 & known.0) | added
 }
 
-/// What differs of a map whose values the verifier took for constants: nobody may write to it, and it must hold what the proof
-/// says, and zeros elsewhere.
+/// The difference of a map whose values the verifier took for constants: it must be read-only, and hold the values of the
+/// proof, and zeros elsewhere.
 fn constant_difference(proven: &MapSpec, map: &Map) -> Option<&'static str> {
     if !proven.frozen || !proven.flags.contains(MapFlags::RDONLY_PROG) {
         return None;
     }
-    // First: what is looked at then stays.
+    // First, because the values of a frozen map do not change.
     if !map.is_frozen() {
         return Some("whether it is frozen");
     }

@@ -1,5 +1,5 @@
-//! The runtime of checked code: the plain interpreter's machine decides about every access and does what is no plain
-//! computation, and the code does the rest.
+//! The runtime of checked code: the plain interpreter's machine checks every access and executes all instructions but plain
+//! computations, which the code executes.
 
 use std::mem::offset_of;
 
@@ -13,7 +13,7 @@ use paceline_runtime::fault::{Fault, FaultKind};
 use paceline_runtime::host::Host;
 use paceline_runtime::rounds::calls_back;
 
-/// A run of checked code, which knows where the first fields are.
+/// A run of checked code, which accesses the first fields by offset.
 #[repr(C)]
 struct Run<'a> {
     stack_pointer: u64,
@@ -26,10 +26,10 @@ struct Run<'a> {
     fault: Option<Box<Fault>>,
 }
 
-/// How the code of a program is entered.
+/// Signature of the code of a program.
 type Code = unsafe extern "C" fn(u64, u64, *mut Run<'_>) -> u64;
 
-/// What code calls.
+/// Signature of the functions that code calls.
 type Function = for<'r, 'a> extern "C" fn(&'r mut Run<'a>, u64, u64) -> u64;
 
 /// Results of the functions that code calls.
@@ -115,7 +115,7 @@ fn run(machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
 }
 
 impl Run<'_> {
-    /// The code goes on with what the machine has come to.
+    /// Copies the machine's state to the fields that the code reads.
     fn go(&mut self, next: &Next) {
         self.registers.copy_from_slice(&self.machine.registers[..6]);
         self.frame_pointer = self.machine.registers[10];
@@ -128,11 +128,11 @@ impl Run<'_> {
         }
     }
 
-    /// Ends the run.
+    /// Ends the run with a fault.
     #[cold]
     fn fail(&mut self, slot: u64, kind: FaultKind) -> u64 {
         let fault = || Box::new(Fault { slot: slot as usize, kind, tail_called: None });
-        // A program that was tail called has told already.
+        // A tail called program has stored its fault already.
         self.fault = Some(self.machine.host.fault.take().unwrap_or_else(fault));
         END
     }

@@ -1,4 +1,4 @@
-//! Native code to look at.
+//! Access to native code, for listings.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use paceline_spec::kfunc::Kfunc;
 use super::links::runtime_functions;
 use crate::program::Program;
 
-/// The native code of a program, as it is executed.
+/// The native code of a program.
 #[derive(Clone, Copy)]
 pub struct NativeCode<'a> {
     block: &'a CodeBlock,
@@ -32,7 +32,7 @@ impl<'a> NativeCode<'a> {
         Self { block, maps }
     }
 
-    /// Where the first byte is.
+    /// Address of the first byte.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.block.address() as u64
@@ -44,13 +44,13 @@ impl<'a> NativeCode<'a> {
         self.block.bytes()
     }
 
-    /// The functions by rising offset, the main program first, each with the slots that its code was made from.
+    /// The functions by offset, the main program first, each with the slots that its code was made from.
     #[must_use]
     pub fn functions(&self) -> &'a [Function] {
         self.block.functions()
     }
 
-    /// What is at an address outside of the code: a helper, a kernel function, a function of the engine, a map or what is in it, as
+    /// Name of an address outside of the code: a helper, a kernel function, a function of the engine, a map or its memory, as
     /// `map[hits]`, `map_value[hits] + 8` and `map_entries[jump] + 16`.
     #[must_use]
     pub fn symbol(&self, address: u64) -> Option<String> {
@@ -83,7 +83,7 @@ fn in_map(map: &Arc<Map>, address: u64) -> Option<String> {
         return Some(format!("map_entries[{name}] + {offset}"));
     }
     let layout = map.for_programs().array_layout()?;
-    // The values of one CPU come after those of the one before.
+    // The values of each CPU are contiguous.
     let len = layout.stride as u64 * u64::from(layout.entries);
     let offset = within(layout.base.as_ptr() as u64, len)?;
     Some(format!("map_value[{name}] + {offset}"))

@@ -1,4 +1,4 @@
-//! What code is linked with.
+//! Addresses and offsets that code is linked with.
 
 use std::mem::offset_of;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
     ]
 }
 
-/// The maps must stay where they are as long as the code.
+/// Links of a program. The maps must keep their addresses as long as the code exists.
 pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Links {
     let functions = Helper::all().iter().map(|helper| helper_fn(helper.id, spec.kind));
     let link = |function: Option<HelperFn>| Some(HelperLink { address: function? as usize as u64 });
@@ -74,7 +74,7 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
         rules: [PACKET_LEN, PACKET_TYPE, PROTOCOL, RX_QUEUE].map(|rule| rule as usize as u64),
         enter: ENTER as usize as u64,
         end: END as usize as u64,
-        // The runtime is one stretch of text.
+        // The runtime is contiguous text.
         near: arena.is_near(links as fn(&ProgramSpec, &[Arc<Map>], &Arena) -> Links as usize),
         checked: Some(checked::links()),
     }

@@ -33,12 +33,12 @@ pub(crate) use checked::run_memory;
 pub use code::NativeCode;
 pub(crate) use paceline_jit::Settings;
 
-/// What is best on this machine.
+/// The best settings for this machine.
 pub(crate) fn settings() -> Settings {
     Settings { features: Features::detect(), ..Settings::default() }
 }
 
-/// Makes native code of a verified program.
+/// Compiles a verified program.
 pub(crate) fn load(
     verified: &Verified,
     maps: Vec<Arc<Map>>,
@@ -51,10 +51,10 @@ pub(crate) fn load(
     })
 }
 
-/// Makes native code of a program that nobody verified.
+/// Compiles an unverified program.
 ///
 /// # Safety
-/// Code that is not checked does what the program does.
+/// Unchecked code must be safe to run.
 #[cfg(feature = "testing")]
 pub(crate) unsafe fn load_unverified(
     spec: Arc<ProgramSpec>,
@@ -187,7 +187,7 @@ fn place(arena: &Arena, compiled: &Compiled, specs: &[&ProgramSpec]) -> Result<C
     arena.install(&code).map_err(|error| LoadError::Memory(error.to_string()))
 }
 
-/// What debuggers and profilers call the code.
+/// Names of the code for debuggers and profilers.
 fn functions(compiled: &Compiled, specs: &[&ProgramSpec]) -> Vec<Function> {
     let lines_of = |spec: &ProgramSpec| -> Arc<[SourceLine]> {
         let line = |line: &paceline_spec::LineInfo| SourceLine {

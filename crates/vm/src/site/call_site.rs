@@ -14,8 +14,8 @@ use super::maker::Maker;
 use super::statistics::{Register, SiteStatistics};
 use crate::target::Target;
 
-/// A call site that calls the program it is told. Whoever runs a program registers it, with [`update`](Self::update); what
-/// is not registered runs as well, after a search for nothing and by an indirect jump.
+/// A call site that calls the program that the caller passes. Users of a program register it with [`update`](Self::update);
+/// unregistered programs run as well, after a failed search and by an indirect jump.
 ///
 /// ```
 /// # use paceline_frame::{Burst, FrameMeta};
@@ -36,8 +36,8 @@ use crate::target::Target;
 /// ```
 pub type CallSite = Site<ByProgram>;
 
-/// A call site that chooses the program by a number that the caller has: a port, a queue, a tenant. Nobody needs a table of
-/// pointers. Packets of numbers that have no program pass, as on an interface without one.
+/// A call site that selects the program by a number of the caller: a port, a queue, a tenant. Callers need no table of
+/// pointers. Packets of numbers without a program pass, as on an interface without a program.
 pub type KeyedSite = Site<ByKey>;
 
 /// [`CallSite`] or [`KeyedSite`]. Clones are handles to the same site.
@@ -60,8 +60,8 @@ impl CallSite {
         Self::with_maker(Maker::by_program(fallback))
     }
 
-    /// One user less of a program, and one more of another. Each program has one slot, whoever uses it; it goes with the last
-    /// user. Workers call the program that they name all the same, before and after.
+    /// Removes a user of one program and adds one of another. Each program has one slot, which is removed with its last
+    /// user. Workers can call the program before and after.
     ///
     /// # Errors
     /// [`UpdateError`]; the site is as it was.
@@ -82,7 +82,7 @@ impl KeyedSite {
         Self::with_maker(Maker::by_key())
     }
 
-    /// Gives the packets of a number to a program, instead of the one before; or to none. Workers see it from their next
+    /// Sets or removes the program for the packets of a number. Workers use it from their next
     /// burst on.
     ///
     /// # Errors
@@ -111,14 +111,14 @@ impl<C: Choice> Site<C> {
         Self::with_maker(self.shared.maker.without_code())
     }
 
-    /// What was counted so far, of all callers.
+    /// Counts of all callers so far.
     #[must_use]
     pub fn statistics(&self) -> SiteStatistics {
         let updates = self.shared.updates.load(Ordering::Relaxed);
         SiteStatistics { updates, ..self.shared.register.sum() }
     }
 
-    /// How many programs or keys have a slot.
+    /// Number of programs or keys with a slot.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.shared.slots.len()
@@ -133,7 +133,7 @@ impl<C: Choice> Site<C> {
     }
 }
 
-/// Whether a program may be published. Each is removed once at most, so that removals need not ask.
+/// Whether a program may be published. Removals need no check: each program is removed at most once.
 fn admit(new: Option<&Target>) -> Result<(), Stalled> {
     new.map_or(Ok(()), |_| Domain::global().admit())
 }

@@ -1,4 +1,4 @@
-//! Calling: each worker has a caller, which enters the site for each burst.
+//! Callers: each worker has one, which enters the site for each burst.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::host::Host;
 use crate::run::{BurstFault, burst_result, fault};
 use crate::target::Target;
 
-/// A worker's registration at a site. What it counts is in the site's statistics at the end of each burst.
+/// A worker's registration at a site. Its counts are in the site's statistics at the end of each burst.
 pub struct Caller<C: Choice> {
     pub(super) site: Site<C>,
     pub(super) counts: Arc<Counts>,
@@ -33,7 +33,7 @@ impl<C: Choice> Site<C> {
 }
 
 impl<C: Choice> Caller<C> {
-    /// Begins a burst: what is called until the end of the [`Calls`] comes to the programs that there are now.
+    /// Begins a burst: calls until the end of the [`Calls`] use the current programs.
     #[inline]
     pub fn enter<'a>(&'a mut self, host: &'a mut Host) -> Calls<'a, C> {
         let host = &mut host.runtime;
@@ -50,7 +50,7 @@ impl<C: Choice> Caller<C> {
     /// Runs the packets of a burst, in order, in one call; each frame gets its verdict.
     ///
     /// # Errors
-    /// A packet made a program do what it may not.
+    /// A run over a packet ended with a fault.
     pub fn run_burst(
         &mut self,
         named: C::Named<'_>,
@@ -73,8 +73,8 @@ impl<C: Choice> fmt::Debug for Caller<C> {
     }
 }
 
-/// The calls of one burst. As long as this lives, no program that can be called goes, and updates of the site are not seen:
-/// it should not live longer than a burst takes.
+/// The calls of one burst. As long as this lives, callable programs are kept, and updates of the site have no effect:
+/// it should live no longer than a burst.
 pub struct Calls<'a, C: Choice> {
     packet: Entry,
     burst: BurstEntry,
@@ -88,10 +88,10 @@ pub struct Calls<'a, C: Choice> {
 }
 
 impl<C: Choice> Calls<'_, C> {
-    /// Runs a program over one packet and gives what it returned, as [`Program::run`](crate::Program::run) does.
+    /// Runs a program over one packet and returns its value, as [`Program::run`](crate::Program::run) does.
     ///
     /// # Errors
-    /// The packet made the program do what it may not.
+    /// The run ended with a fault.
     #[inline]
     pub fn run(&mut self, named: C::Named<'_>, frame: &mut FrameMut<'_>) -> Result<u64, Box<Fault>> {
         // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
@@ -118,7 +118,7 @@ impl<C: Choice> Calls<'_, C> {
     /// Runs a program over the packets of a burst, in order, in one call; each frame gets its verdict.
     ///
     /// # Errors
-    /// A packet made the program do what it may not.
+    /// A run over a packet ended with a fault.
     pub fn run_burst(&mut self, named: C::Named<'_>, burst: &mut Burst) -> Result<(), BurstFault> {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         self.run_frames(named, unsafe { burst.descriptors_mut() })
@@ -128,7 +128,7 @@ impl<C: Choice> Calls<'_, C> {
     /// go in one call.
     ///
     /// # Errors
-    /// A packet made a program do what it may not.
+    /// A run over a packet ended with a fault.
     pub fn run_mixed<'n>(
         &mut self,
         burst: &mut Burst,
@@ -151,7 +151,7 @@ impl<C: Choice> Calls<'_, C> {
     fn run_frames(&mut self, named: C::Named<'_>, frames: &mut [Frame]) -> Result<(), BurstFault> {
         match frames {
             [] => return Ok(()),
-            // A loop would be set up in vain.
+            // Without the set-up of a loop.
             [frame] => return self.run_frame(named, frame).map(drop).map_err(BurstFault::of_first),
             _ => {}
         }

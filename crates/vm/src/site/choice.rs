@@ -1,16 +1,16 @@
-//! What a site finds programs by.
+//! Keys of call sites.
 
 use crate::target::Target;
 
-/// What a site finds programs by: [`ByProgram`] or [`ByKey`].
+/// The key of a site: [`ByProgram`] or [`ByKey`].
 pub trait Choice: Sealed + 'static {}
 
 /// A dispatcher's key and the token.
 type Words = (u64, u64);
 
-/// What a choice is to the site.
+/// The keys of calls.
 pub trait Sealed {
-    /// What a call names.
+    /// The argument that selects the program of a call.
     type Named<'a>: Copy;
 
     /// For a single packet.

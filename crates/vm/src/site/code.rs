@@ -1,4 +1,4 @@
-//! A dispatcher to look at.
+//! Access to the code of a dispatcher, for listings.
 
 use paceline_epoch::Domain;
 use paceline_exec::Function;
@@ -8,7 +8,7 @@ use super::choice::Choice;
 use super::image::Image;
 use crate::target::Target;
 
-/// The code of a dispatcher as it was when it was asked for.
+/// A copy of the code of a dispatcher.
 #[derive(Clone, Debug)]
 pub struct DispatcherCode {
     address: u64,
@@ -33,7 +33,7 @@ impl DispatcherCode {
         })
     }
 
-    /// Where the first byte was.
+    /// Address of the first byte.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.address

@@ -11,7 +11,7 @@ use super::error::{Fallback, UpdateError};
 use super::image::{self, Image, PASS_BURST, PASS_PACKET};
 use crate::engine::Engine;
 
-/// Whether this process can have generated code: where it cannot, no program is native code either.
+/// Whether this process can generate code.
 pub(super) fn is_native() -> bool {
     Engine::Jit.is_available() && Arena::global().is_ok()
 }
@@ -69,7 +69,7 @@ pub(super) fn compile(image: Image, fallback: Option<Fallback>) -> Result<Image,
     Ok(Image { packet, burst, block: Some(block), ..image })
 }
 
-/// What profilers and debuggers call the code.
+/// Names of the code for debuggers and profilers.
 fn functions(starts: &[u32], len: u32) -> Vec<Function> {
     let ends = starts.iter().skip(1).copied().chain([len]);
     let named = ["dispatcher", "dispatcher.burst"].into_iter().zip(starts).zip(ends);

@@ -2,7 +2,7 @@
 
 use paceline_epoch::{NoSlot, Stalled};
 
-/// How programs are called that a site has no slot for.
+/// Calls of programs without a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fallback {
     /// By an indirect jump.
@@ -12,7 +12,7 @@ pub enum Fallback {
     Retpoline,
 }
 
-/// Why a site stays as it was.
+/// An update fails; the site is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpdateError {

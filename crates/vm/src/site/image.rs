@@ -19,7 +19,7 @@ pub(super) struct Case {
     pub(super) token: Option<u64>,
 }
 
-/// What workers find. Its address is the fifth argument of its entries, the key the fourth.
+/// The published state of a site. Its address is the fifth argument of its entries, the key the fourth.
 pub(super) struct Image {
     pub(super) packet: Entry,
     pub(super) burst: BurstEntry,
@@ -29,7 +29,7 @@ pub(super) struct Image {
     /// The generated code, if any.
     #[cfg(feature = "jit")]
     pub(super) block: Option<paceline_exec::CodeBlock>,
-    /// By ascending slot. They keep what the code jumps to.
+    /// Targets by ascending slot, which keep the code's jump targets.
     pub(super) targets: Vec<(u64, Target)>,
 }
 
@@ -43,7 +43,7 @@ impl Image {
             };
             let mut cases: Vec<Case> = targets.iter().map(case).collect();
             cases.sort_by_key(|case| case.key);
-            // Engines that are no compilers have one entry for all programs.
+            // Programs of an interpreter share one entry.
             cases.dedup_by_key(|case| case.key);
             cases.into_boxed_slice()
         };
@@ -64,7 +64,7 @@ impl Image {
         }
     }
 
-    /// What has the slot.
+    /// The target of a slot.
     pub(super) fn target(&self, slot: u64) -> Option<&Target> {
         let index = self.targets.binary_search_by_key(&slot, |&(slot, _)| slot).ok()?;
         self.targets.get(index).map(|(_, target)| target)
@@ -130,7 +130,7 @@ unsafe extern "C" fn search_burst<const ADDRESSES: bool>(
     unsafe { transmute::<usize, BurstEntry>(address as usize)(first, end, token, unset, unset, host) }
 }
 
-/// Where packets go whose key has no program.
+/// Entry of packets whose key has no program.
 ///
 /// # Safety
 /// None is needed; the type asks for it.
@@ -140,7 +140,7 @@ unsafe extern "C" fn pass_packet(_: u64, _: u64, _: Unset, _: Unset, _: Unset, h
     Verdict::Pass as u64
 }
 
-/// Where bursts go whose key has no program.
+/// Entry of bursts whose key has no program.
 ///
 /// # Safety
 /// The frames must be those of a burst that nothing else uses during the call.

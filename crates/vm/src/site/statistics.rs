@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a site counted.
+/// Counts of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteStatistics {
-    /// Calls that came to their program by a direct jump. That of a burst is one call.
+    /// Calls by a direct jump. A burst is one call.
     pub hits: u64,
     /// Calls that found no slot.
     pub fallbacks: u64,
@@ -14,7 +14,7 @@ pub struct SiteStatistics {
     pub updates: u64,
 }
 
-/// Where callers count.
+/// Counts of callers.
 #[derive(Default)]
 struct Registered {
     callers: Vec<Arc<Counts>>,
@@ -22,7 +22,7 @@ struct Registered {
     gone: SiteStatistics,
 }
 
-/// What one caller counted, written by it alone, in cache lines of its own.
+/// Counts of one caller, which alone writes them, in separate cache lines.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Counts {

@@ -21,7 +21,7 @@ use crate::threaded::op::Op;
 #[inline(always)]
 pub(super) unsafe fn helper(host: *mut Host, function: u64) {
     // SAFETY: the second part of the operation holds the address of a helper, and the verifier has shown that the
-    // arguments fit its prototype. The host outlives the run, and only one thing at a time uses it.
+    // arguments fit its prototype. The host outlives the run, and the run borrows it exclusively.
     unsafe {
         let function = transmute::<usize, HelperFn>(function as usize);
         let [_, r1, r2, r3, r4, r5, ..] = (*host).machine.registers;
@@ -41,7 +41,7 @@ pub(super) unsafe fn lookup_array(op: &Op, second: &Op, host: *mut Host) {
     }
 }
 
-/// A call of a helper that calls back. Gives where to go on.
+/// A call of a helper that calls back. Returns the next operation.
 #[inline(never)]
 pub(super) unsafe fn call_back(ip: *const Op, host: *mut Host, callback: Callback) -> *const Op {
     // SAFETY: the verifier has shown that the arguments fit the prototype, and what calls back is two operations.
@@ -61,7 +61,7 @@ pub(super) unsafe fn call_back(ip: *const Op, host: *mut Host, callback: Callbac
     }
 }
 
-/// The function has returned to the helper.
+/// Continues a helper after its function returned. Returns the next operation.
 #[inline(never)]
 pub(super) unsafe fn called_back(ip: *const Op, host: *mut Host) -> *const Op {
     // SAFETY: as of `call_back`, whose second operation this is.
@@ -93,7 +93,7 @@ unsafe fn return_calls(ip: *const Op, machine: &mut Machine) -> *const Op {
 }
 
 /// `bpf_tail_call(ctx, map, index)`: another program runs in place of this function, and its result is the function's.
-/// Where there is none, or after too many, execution goes on. Gives where.
+/// Execution continues if there is no program, or after too many calls. Returns the next operation.
 #[inline(never)]
 pub(super) unsafe fn tail_call(ip: *const Op, host: *mut Host) -> *const Op {
     // SAFETY: the verifier has shown that the arguments are the context, a program array and a number. Tokens are

@@ -26,7 +26,7 @@ pub(super) unsafe fn store_address(op: &Op, host: *mut Host) -> u64 {
     unsafe { get(host, op.dst) }.wrapping_add(op.offset as u64)
 }
 
-/// A load from where the program may read; aligned unless it is in the packet.
+/// A load from memory that the program may read; aligned unless it is in the packet.
 #[inline(always)]
 pub(super) unsafe fn load(address: u64, size: Size, reach: Reach) -> u64 {
     // SAFETY: the verifier has shown that the program may read there.
@@ -38,7 +38,7 @@ pub(super) unsafe fn load(address: u64, size: Size, reach: Reach) -> u64 {
     }
 }
 
-/// A store to where the program may write; aligned unless it is in the packet.
+/// A store to memory that the program may write; aligned unless it is in the packet.
 #[inline(always)]
 pub(super) unsafe fn store(address: u64, size: Size, reach: Reach, value: u64) {
     // SAFETY: the verifier has shown that the program may write there.
@@ -87,7 +87,7 @@ pub(super) unsafe fn atomic(op: &Op, host: *mut Host, width: Width, atomic: Atom
     }
 }
 
-/// Part of the packet's frame.
+/// A member of the packet's frame.
 #[inline(always)]
 pub(super) unsafe fn load_frame(op: &Op, host: *mut Host, size: Size) -> u64 {
     // SAFETY: `imm` is the offset of a field of this size, and nothing else uses the frame while handlers run.
@@ -104,7 +104,7 @@ pub(super) unsafe fn load_context(op: &Op, host: *mut Host, field: u64, size: Si
     }
 }
 
-/// The address of a place in the packet's own area, aligned to the access, as the rules for contexts ask.
+/// The address of a member of the packet's own area, aligned to the access, as the rules for contexts require.
 #[inline(always)]
 unsafe fn area(op: &Op, host: *mut Host) -> u64 {
     // SAFETY: the host outlives the run.
@@ -123,7 +123,7 @@ pub(super) unsafe fn store_host(op: &Op, host: *mut Host, size: Size, value: u64
     unsafe { memory::store_aligned(area(op, host), size, value) };
 }
 
-/// A legacy packet load; `None` outside of the packet, which negative offsets are too.
+/// A legacy packet load; `None` outside of the packet, as for negative offsets.
 #[inline(always)]
 pub(super) unsafe fn load_packet(op: &Op, host: *mut Host, size: Size, indexed: bool) -> Option<u64> {
     // SAFETY: the frame is the run's, and the bytes are seen to be in the packet.

@@ -1,7 +1,7 @@
-//! What operations do.
+//! Handlers of operations.
 //!
-//! There is one handler for each [`Kind`], made from [`operation`] with the kind as a constant. A handler ends by going
-//! on to the next operation as its [`Dispatch`] says.
+//! Each [`Kind`] has a handler, [`operation`] with the kind as a constant. A handler ends by continuing
+//! with the next operation as its [`Dispatch`] defines.
 
 mod call;
 mod codes;
@@ -17,9 +17,9 @@ use super::op::{Handler, Op, Packet};
 
 pub(super) use codes::each_code;
 
-/// How to go on to the next operation. What handlers return is for their [`run`](Self::run).
+/// Dispatch of the next operation. The results of handlers are for its [`run`](Self::run).
 pub(super) trait Dispatch {
-    /// Runs from an operation to the end; gives `r0`.
+    /// Runs from an operation to the end; returns `r0`.
     ///
     /// # Safety
     /// `ip` must be an operation of a verified program whose maps live, which came to it on this host's machine.
@@ -29,7 +29,7 @@ pub(super) trait Dispatch {
     /// `ip` must be an operation of a program that the machine runs, or [`end`]; the packet is the host's.
     unsafe fn go(ip: *const Op, host: *mut Host, packet: Packet) -> u64;
 
-    /// Ends the run with what `r0` holds.
+    /// Ends the run with `r0`.
     ///
     /// # Safety
     /// The machine must be this run's.
@@ -74,8 +74,8 @@ impl Dispatch for Loop {
     }
 }
 
-/// Jumps to the handler; the last one returns `r0`. It is a call as the last thing that a handler does, which the compiler
-/// makes a jump when it optimizes; `tests/tail_jumps.rs` looks whether it did.
+/// Jumps to the handler; the last one returns `r0`. The call in tail position becomes a jump in optimized
+/// builds, which `vm/tests/tail_jumps.rs` checks.
 #[cfg(all(tail_jumps, not(debug_assertions)))]
 pub(super) struct Jump;
 
@@ -119,7 +119,7 @@ macro_rules! steps {
 /// The handlers by the code of their kind.
 pub(super) static HANDLERS: [Handler; MAX_KINDS] = each_code!(jumps);
 
-/// The same, but each returns the next operation instead of going on to it.
+/// Handlers that return the next operation instead of jumping to it.
 pub(super) static STEPS: [Handler; MAX_KINDS] = each_code!(steps);
 
 static END: Op = Op::new(finish);
@@ -137,7 +137,7 @@ fn leave(machine: &mut Machine) -> *const Op {
 }
 
 unsafe extern "C" fn finish(_: *const Op, host: *mut Host, _: Packet) -> u64 {
-    // SAFETY: it is called for a run's machine, as an operation is.
+    // SAFETY: called for a run's machine, as handlers are.
     unsafe { Jump::end(host) }
 }
 
@@ -183,14 +183,14 @@ pub(super) unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
     unsafe { execute::<D>(const { KINDS[CODE] }, rare, ip, host, packet) }
 }
 
-/// The rare halves of an operation.
+/// Out-of-line parts of an operation.
 #[derive(Clone, Copy)]
 struct Rare {
     load: Handler,
     store: Handler,
 }
 
-/// What the operation of a kind does. Optimized builds have a copy in each handler, of which the constant kind leaves one arm. Others
+/// The body of all handlers. Optimized builds have a copy in each handler, of which the constant kind leaves one arm. Others
 /// would leave all arms in 512 copies, whose translation takes longer than that of the rest of the crate: there the handlers share one.
 ///
 /// # Safety
@@ -260,7 +260,7 @@ unsafe fn execute<D: Dispatch>(
             }
             Kind::LoadPacket { size, indexed } => match memory::load_packet(op, host, size, indexed) {
                 Some(value) => set(host, 0, value),
-                // It returns from the function, as the kernel's code for it does.
+                // A failed load returns from the function, as in the kernel.
                 None => {
                     set(host, 0, 0);
                     return D::go(leave(&mut (*host).machine), host, packet);
@@ -332,7 +332,7 @@ unsafe fn execute<D: Dispatch>(
     }
 }
 
-/// Goes on after what may have changed where the packet is.
+/// Continues after an operation that may have moved the packet.
 ///
 /// # Safety
 /// As of [`Dispatch::go`].
@@ -347,7 +347,7 @@ fn is_aligned(address: u64, size: Size) -> bool {
     address.is_multiple_of(size.bytes() as u64)
 }
 
-/// The rare half of a load. The handler goes on here instead of calling it, so that it has nothing to save.
+/// The out-of-line part of a load. The handler jumps here, so that it saves no registers.
 ///
 /// # Safety
 /// As of [`operation`].
@@ -368,7 +368,7 @@ unsafe extern "C" fn load_unaligned<D: Dispatch, const CODE: usize>(
     }
 }
 
-/// The rare half of a store.
+/// The out-of-line part of a store.
 ///
 /// # Safety
 /// As of [`operation`].

@@ -1,7 +1,7 @@
-//! Operations on parts of the packet and on its length, alone and several in one go.
+//! Operations on fields of the packet and on its length, alone and fused.
 //!
-//! Operations that are executed together stay where they are, so that operands have one form: the handler of the first reads
-//! those of the others behind it.
+//! Fused operations keep their places and operands: the handler of the first reads
+//! the operands of the others behind it.
 
 use paceline_isa::{AluOp, Size, SwapOrder, Width, eval};
 use paceline_runtime::host::Host;
@@ -12,10 +12,10 @@ use crate::threaded::kind::{Direction, Fused};
 use crate::threaded::op::{Op, Packet};
 use crate::threaded::packet_field::Anchor;
 
-/// Operations that a test is: it has a second part.
+/// Number of operations of a test, with its second part.
 const TEST: usize = 2;
 
-/// Executes the operations from `ip` on that are fused.
+/// Executes the fused operations from `ip` on.
 ///
 /// # Safety
 /// As of [`operation`](super::operation); `fuse` has seen that the operations are these.
@@ -68,19 +68,19 @@ pub(super) unsafe fn run<D: Dispatch>(fused: Fused, ip: *const Op, host: *mut Ho
     }
 }
 
-/// Whether the packet is shorter than the operation asks.
+/// Whether the packet is shorter than the operation's immediate.
 #[inline(always)]
 pub(super) fn is_shorter(op: &Op, packet: Packet) -> bool {
     (packet.len as i64) < i64::from(op.imm)
 }
 
-/// Whether the packet ends before so many bytes behind an address as the operation says.
+/// Whether the packet ends before an address plus the operation's immediate.
 #[inline(always)]
 pub(super) fn ends_before(address: u64, op: &Op, packet: Packet) -> bool {
     address.wrapping_add(op.imm as u64) > packet.start.wrapping_add(packet.len)
 }
 
-/// The bytes of a part, as this machine loads them.
+/// The bytes of a field, as this machine loads them.
 ///
 /// # Safety
 /// Of all functions here: as of [`operation`](super::operation).
@@ -144,7 +144,7 @@ pub(super) unsafe fn address(
     }
 }
 
-/// The end of a header, and whether the packet ends before something behind it.
+/// The end of a header, and a test of the packet's length there.
 #[inline(always)]
 unsafe fn address_end<D: Dispatch>(
     anchor: Anchor,
@@ -162,7 +162,7 @@ unsafe fn address_end<D: Dispatch>(
     }
 }
 
-/// What a test compares.
+/// The comparison of a test.
 #[inline(always)]
 unsafe fn tested(
     ip: *const Op,
@@ -231,14 +231,14 @@ unsafe fn switch<D: Dispatch>(
     }
 }
 
-/// Goes to where a test leads.
+/// The target of a test.
 #[inline(always)]
 unsafe fn leave_test<D: Dispatch>(ip: *const Op, host: *mut Host, packet: Packet) -> u64 {
     // SAFETY: as the caller's.
     unsafe { D::go(second(ip).head.word as *const Op, host, packet) }
 }
 
-/// Goes to where a jump leads.
+/// The target of a jump.
 #[inline(always)]
 pub(super) unsafe fn leave<D: Dispatch>(ip: *const Op, host: *mut Host, packet: Packet) -> u64 {
     // SAFETY: as the caller's.
