@@ -7,7 +7,7 @@ use paceline_runtime::host::Host;
 use paceline_runtime::readable::Readable;
 use paceline_runtime::run_rules::RunRules;
 
-use crate::image::{Image, Unset};
+use crate::image::{Entry, Image, Unset};
 
 /// An engine that runs programs by a Rust function.
 pub trait Interpreter {
@@ -40,12 +40,18 @@ pub trait Interpreter {
     }
 }
 
+/// Entry of packets, for programs of a type with rules for the begin of a run or without.
+#[must_use]
+pub fn entry_for<I: Interpreter>(rules: Option<&RunRules>) -> Entry {
+    if rules.is_some() { entry::<I, true> } else { entry::<I, false> }
+}
+
 /// Entry of packets.
 ///
 /// # Safety
 /// The first argument must be the address of a frame that nothing else uses during the call, the second that of an image
-/// of this engine.
-pub unsafe extern "C" fn entry<I: Interpreter>(
+/// of this engine, with rules if `RULES`.
+unsafe extern "C" fn entry<I: Interpreter, const RULES: bool>(
     context: u64,
     image: u64,
     _: Unset,
@@ -55,7 +61,7 @@ pub unsafe extern "C" fn entry<I: Interpreter>(
 ) -> u64 {
     // SAFETY: the caller vouches for the address.
     let image = unsafe { &*(image as *const Image) };
-    host.begin(context, image.rules.as_ref());
+    host.begin(context, if RULES { image.rules.as_ref() } else { None });
     let Some(code) = I::prepare(image, host) else { return 0 };
     // SAFETY: the host has begun with this frame.
     unsafe { I::run(code, context, host) }

@@ -16,6 +16,7 @@ const RAW_802_3: u16 = 1;
 const LLC: u16 = 4;
 
 /// The number that a rule computes.
+#[inline]
 pub fn number(frame: &Frame, rule: Rule) -> u32 {
     match rule {
         Rule::PacketLen => frame.len() as u32,
@@ -26,6 +27,7 @@ pub fn number(frame: &Frame, rule: Rule) -> u32 {
 }
 
 /// `size` bytes at `offset` of a number in memory.
+#[inline]
 pub fn part(number: u32, offset: u64, size: Size) -> u64 {
     let shift = if cfg!(target_endian = "big") { 4 - size.bytes() as u64 - offset } else { offset };
     eval::zero_extend(size, u64::from(number) >> (shift * 8))

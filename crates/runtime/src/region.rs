@@ -110,6 +110,7 @@ pub struct Regions {
 
 impl Regions {
     /// The packet's frame.
+    #[inline]
     pub fn frame(&self) -> Option<&Frame> {
         // SAFETY: `frame` is null or points to the frame this run has borrowed mutably; nothing else holds a
         // reference to it while a helper or an access check looks at it.
@@ -191,6 +192,7 @@ impl Regions {
     }
 
     /// Offset of an address in the context, if it lies there.
+    #[inline]
     pub fn context_offset(&self, address: u64) -> Option<u64> {
         self.context.contains(&address).then(|| address - self.context.start)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use paceline_epoch::{Domain, Stalled};
 use paceline_frame::{Burst, Frame, FrameMut};
-use paceline_interpreter::entry::{burst_entry, entry, tail_entry};
+use paceline_interpreter::entry::{burst_entry, entry_for, tail_entry};
 use paceline_interpreter::image::{DEFAULT_BUDGET, Entry, Exit, Image, Unset};
 use paceline_interpreter::observe::Observed;
 use paceline_interpreter::plain::{self, Plain};
@@ -97,12 +97,13 @@ impl Program {
         cpus: usize,
     ) -> Result<Self, ProgramError> {
         let code = check(&spec, &maps, form)?;
+        let rules = RunRules::of(spec.kind);
         let image = Image {
-            entry: entry::<Plain>,
+            entry: entry_for::<Plain>(rules.as_ref()),
             tail_entry: tail_entry::<Plain>,
             burst_entry: burst_entry::<Plain>,
             id: Image::next_id(),
-            rules: RunRules::of(spec.kind),
+            rules,
             spec,
             code,
             operations: None,
@@ -237,8 +238,13 @@ impl Program {
     #[inline]
     fn end(&self, frame: &mut Frame, r0: u64, host: &mut runtime::Host) {
         if self.rules.is_some() {
-            frame.set_code(host.end_run(self.rules.as_ref(), r0));
+            self.end_by_rules(frame, r0, host);
         }
+    }
+
+    #[inline(never)]
+    fn end_by_rules(&self, frame: &mut Frame, r0: u64, host: &mut runtime::Host) {
+        frame.set_code(host.end_run(self.rules.as_ref(), r0));
     }
 
     /// Runs the program over one packet as [`run`](Self::run) does, and counts its instructions. Those of programs that

@@ -6,7 +6,7 @@ use paceline_runtime::host::Host;
 use super::handlers::{Loop, each_code, operation};
 use super::op::{Head, Op, Packet};
 use super::{Operations, in_fresh_machine};
-use crate::entry::{Interpreter, burst_entry, entry, tail_entry};
+use crate::entry::{Interpreter, burst_entry, entry_for, tail_entry};
 use crate::image::Image;
 
 /// The image with this kind of dispatch; `None` if it is not one for the threaded interpreter.
@@ -23,7 +23,7 @@ pub fn by_match(image: &Image) -> Option<Image> {
     let operations = Some(Operations::new(&ops, operations.start() as u64, operations.notes.clone()));
     // The heads hold codes, which the machine of the threaded interpreter does not execute.
     Some(Image {
-        entry: entry::<ByMatch>,
+        entry: entry_for::<ByMatch>(image.rules.as_ref()),
         tail_entry: tail_entry::<ByMatch>,
         burst_entry: burst_entry::<ByMatch>,
         operations,

@@ -37,7 +37,7 @@ use paceline_runtime::stack::STACK_FRAME;
 use paceline_spec::ProgramSpec;
 use paceline_verifier::Verified;
 
-use crate::entry::{Interpreter, burst_entry, entry, tail_entry};
+use crate::entry::{Interpreter, burst_entry, entry_for, tail_entry};
 use crate::image::{DEFAULT_BUDGET, Exit, Image, least_cpus, sets_callbacks};
 use handlers::Dispatch;
 use kind::Kind;
@@ -81,12 +81,13 @@ pub fn image(verified: &Verified, spec: Arc<ProgramSpec>, code: Code, maps: Vec<
     let operations = translate::translate(verified, &maps);
     let cpus = least_cpus(verified.code(), &maps);
     let callbacks = sets_callbacks(&code).then(|| CallbackCode::new(operations.clone(), cpus, maps.clone()));
+    let rules = RunRules::of(spec.kind);
     Image {
-        entry: entry::<Threaded>,
+        entry: entry_for::<Threaded>(rules.as_ref()),
         tail_entry: tail_entry::<Threaded>,
         burst_entry: burst_entry::<Threaded>,
         id: Image::next_id(),
-        rules: RunRules::of(spec.kind),
+        rules,
         spec,
         code,
         operations: Some(operations),

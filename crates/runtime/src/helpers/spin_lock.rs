@@ -23,6 +23,7 @@ pub(super) fn unlock(host: &mut Host, lock: &AtomicU32) {
 ///
 /// # Safety
 /// The map of the lock must still live.
+#[inline]
 pub unsafe fn release_held(host: &mut Host) {
     if host.held_lock != 0 {
         // SAFETY: `lock` took it, locks lie in values at multiples of 4, and the caller vouches for the map.

@@ -86,8 +86,9 @@ fn install(
     let block = Arc::new(block);
     let address = |offset: u32| block.address() + offset as usize;
     let (entry, tail_entry) = (address(compiled.entry), address(compiled.tail_entry));
+    let rules = RunRules::of(spec.kind);
     let (image_entry, image_tail_entry): (Entry, Entry) = if settings.checked {
-        (entry::entry::<Checked>, entry::tail_entry::<Checked>)
+        (entry::entry_for::<Checked>(rules.as_ref()), entry::tail_entry::<Checked>)
     } else {
         // SAFETY: the code there is a program's, which is called like this.
         unsafe {
@@ -108,7 +109,7 @@ fn install(
         tail_entry: image_tail_entry,
         burst_entry,
         id: Image::next_id(),
-        rules: RunRules::of(spec.kind),
+        rules,
         spec,
         code,
         operations: None,
