@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     done.unwrap_or_else(|failure| failure.report(json))
 }
 
-/// Tells `perf` and `gdb` of native code, where the environment asks for it: before the first code is made.
+/// Announces native code to `perf` and `gdb` if the environment asks for it, before the first code is made.
 fn announce_names() -> Result<(), AnnounceError> {
     JitSymbols::from_env().map_err(AnnounceError::Env)?.announce().map_err(AnnounceError::Write)
 }

@@ -70,7 +70,7 @@ unsafe extern "C" fn entry<I: Interpreter, const RULES: bool>(
 /// Entry of tail calls.
 ///
 /// # Safety
-/// As for [`entry`], and the host must run this frame.
+/// As for `entry`, and the host must run this frame.
 pub unsafe extern "C" fn tail_entry<I: Interpreter>(
     context: u64,
     image: u64,

@@ -92,7 +92,7 @@ pub struct Collection {
 pub struct MissingMap {
     /// Name of the map.
     pub name: String,
-    /// Why.
+    /// Cause.
     pub error: Arc<SetupError>,
     /// The programs that name it: these cannot be had.
     pub programs: Vec<String>,
@@ -149,7 +149,7 @@ impl Object {
         self.program(name).map(|program| vec![program]).ok_or_else(|| self.no_program(name, names()))
     }
 
-    /// Why there is no program at all.
+    /// Causes why no program exists.
     fn without_programs(&self) -> NoProgram {
         match self.skipped() {
             [] => NoProgram::None,
@@ -157,7 +157,7 @@ impl Object {
         }
     }
 
-    /// Why there is no program of a name, where these are the names of those that there are.
+    /// The error for a missing name, given the names that exist.
     fn no_program(&self, name: &str, names: Vec<String>) -> NoProgram {
         match self.skipped().iter().find(|skipped| skipped.name == name) {
             Some(skipped) => NoProgram::Skipped(skipped.clone()),
@@ -207,7 +207,7 @@ impl Object {
 struct Made(Vec<Result<Arc<Map>, Arc<SetupError>>>);
 
 impl Made {
-    /// Gives a map what the object says.
+    /// Fills a map with the object's initial values.
     fn fill(&mut self, index: usize, spec: &MapSpec) {
         let Some(Ok(map)) = self.0.get(index) else { return };
         if let Err(error) = self.filled(map, spec)
@@ -298,8 +298,8 @@ impl Collection {
         Ok(program)
     }
 
-    /// The same without a proof: the plain interpreter checks all that the program does as it does it. So it is with the
-    /// programs that it may tail call.
+    /// A program without a proof: the plain interpreter checks every operation at run time, also of the
+    /// programs that it tail calls.
     ///
     /// # Errors
     /// [`NoProgram`] says which there are, or what no engine can run.

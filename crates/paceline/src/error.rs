@@ -1,4 +1,4 @@
-//! Why there is no collection, or no program of one.
+//! Errors of loading collections and of finding programs in them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use paceline_vm::{Engine, LoadError as EngineError, ProgramError};
 use crate::tables::EntryError;
 use crate::{Difference, Refused};
 
-/// Why an object cannot be loaded.
+/// An object cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
@@ -32,7 +32,7 @@ pub enum SetupError {
         map: String,
         /// Name of the other.
         inner: String,
-        /// Why.
+        /// Cause.
         source: Mismatch,
     },
     /// A map that no program names cannot be made.
@@ -51,7 +51,7 @@ pub enum SetupError {
     Pinned {
         /// Name of the map.
         map: String,
-        /// How it is another.
+        /// The difference.
         difference: Difference,
     },
     /// A map is to be shared, and is another than the program was made for.
@@ -59,7 +59,7 @@ pub enum SetupError {
     Differs {
         /// Name of the map.
         map: String,
-        /// How it is another.
+        /// The difference.
         difference: Difference,
     },
 }
@@ -101,7 +101,7 @@ pub enum NoProgram {
     Malformed {
         /// Name of the program.
         name: String,
-        /// Why.
+        /// Cause.
         source: ProgramError,
     },
     /// The engine cannot run the program.
@@ -111,7 +111,7 @@ pub enum NoProgram {
         name: String,
         /// The engine.
         engine: Engine,
-        /// Why.
+        /// Cause.
         source: EngineError,
     },
     /// The verifier does not accept the program.
@@ -124,7 +124,7 @@ pub enum NoProgram {
         map: String,
         /// Index in it.
         index: u32,
-        /// Why.
+        /// Cause.
         source: Box<EntryError>,
     },
 }
@@ -195,7 +195,7 @@ impl fmt::Display for SkippedList<'_> {
     }
 }
 
-/// Why a program that is there is not run.
+/// An existing program is not run.
 struct SkippedNamed<'a>(&'a SkippedProgram);
 
 impl fmt::Display for SkippedNamed<'_> {

@@ -14,20 +14,20 @@ const TYPES: &str = "/sys/kernel/btf/vmlinux";
 /// Maximum size of a configuration in bytes: a hundred times the size of real ones.
 const MAX_CONFIG: u64 = 32 << 20;
 
-/// Why a file is not what it should be.
+/// A file of a kernel cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It has no types.
+    /// The file has no types.
     #[error(transparent)]
     Types(#[from] paceline_load::LoadError),
-    /// It is no configuration.
+    /// Not a configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// It is longer than any configuration.
+    /// Longer than any configuration.
     #[error("a kernel configuration has at most {MAX_CONFIG} bytes")]
     TooLong,
 }

@@ -16,7 +16,7 @@ use paceline_load::{
 };
 use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 
-/// Why a file gives no object.
+/// A file is not an object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -28,17 +28,17 @@ pub enum OpenError {
     Parse(#[from] paceline_load::LoadError),
 }
 
-/// Why a text gives no classic filter.
+/// A text is not a classic filter.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilterTextError {
-    /// It is no classic program.
+    /// Not a classic program.
     #[error(transparent)]
     Text(#[from] text::TextError),
     /// The kernel would not take it.
     #[error(transparent)]
     Check(#[from] CheckError),
-    /// It cannot be converted.
+    /// The conversion fails.
     #[error(transparent)]
     Convert(#[from] ConvertError),
 }
@@ -133,8 +133,8 @@ impl Object {
         Self::of_classic(name, text::parse(text)?)
     }
 
-    /// The same of the filter's instructions, such as [`Libpcap::compile`](crate::filter::Libpcap::compile) gives. Its
-    /// rules are those of a filter that a socket has: the length is that of what there is.
+    /// A classic filter from its instructions, such as those of [`Libpcap::compile`](crate::filter::Libpcap::compile), with the
+    /// rules of socket filters: the length is the captured one.
     ///
     /// # Errors
     /// [`FilterTextError::Check`] and [`FilterTextError::Convert`].
@@ -174,7 +174,7 @@ impl Object {
         self.inner.btf.as_deref()
     }
 
-    /// The same to keep.
+    /// A shared reference to the same types.
     #[must_use]
     pub fn shared_btf(&self) -> Option<Arc<Btf>> {
         self.inner.btf.clone()

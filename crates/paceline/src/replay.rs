@@ -39,7 +39,7 @@ impl Tally {
     }
 }
 
-/// Where packets go.
+/// Outputs of packets.
 pub struct Outputs<W: Write> {
     /// Packets with verdict pass, tx or redirect.
     pub passed: Option<CaptureWriter<W>>,
@@ -107,7 +107,7 @@ impl ReplayOptions {
     }
 }
 
-/// Why a run ended early. What was counted and written until then is good.
+/// A run ended early. Counts and outputs until then are valid.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The capture cannot be read further.

@@ -23,7 +23,7 @@ pub enum Difference {
     /// The sizes of their values.
     #[error("sizes of values differ: {0} and {1} bytes")]
     ValueSize(u32, u32),
-    /// How much they hold.
+    /// Number of elements.
     #[error("numbers of entries differ: {0} and {1}")]
     Entries(u32, u32),
     /// Their flags, or what else their kinds have.
@@ -60,7 +60,7 @@ fn difference(wanted: &MapSpec, found: &MapSpec) -> Option<Difference> {
 /// The first difference between what two objects say of one map: what libbpf compares before it uses a pinned map
 /// (`map_is_reuse_compat` in `libbpf.c`), and what the verifier relies on besides.
 fn shape_difference(wanted: &MapSpec, found: &MapSpec) -> Option<Difference> {
-    // What creation adds by itself.
+    // Flags that creation adds.
     let added = if wanted.kind.is_read_only() { MapFlags::RDONLY_PROG.0 } else { 0 };
     let flags = |spec: &MapSpec| (spec.flags.0 | added, spec.extra);
     let counts_cpus = wanted.kind.holds_events() && wanted.max_entries == 0;
@@ -200,9 +200,8 @@ impl Instance {
         self.load_with(object, options, &BTreeMap::new(), None).map(|(collection, _)| collection)
     }
 
-    /// The same, with maps of others in the place of the object's own as in [`Object::load_sharing`], and with those that are
-    /// left of another collection, in whose place it is loaded, as in [`Object::load_after`]. Also gives the names of the maps that
-    /// were kept of that one.
+    /// Loads an object with maps of others instead of its own, as [`Object::load_sharing`] does, and with maps of another collection
+    /// that it replaces, as [`Object::load_after`] does. Also returns the names of the maps that were kept.
     ///
     /// # Errors
     /// [`SetupError`].

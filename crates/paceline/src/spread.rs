@@ -25,7 +25,7 @@ pub(crate) fn cpu_of(packet: &[u8], cpus: usize) -> usize {
 struct Flow<'a> {
     addresses: &'a [u8],
     protocol: u8,
-    /// Where there are any: fragments have none.
+    /// Ports, which fragments do not have.
     ports: Option<&'a [u8]>,
 }
 

@@ -15,7 +15,7 @@ pub struct Step {
     pub code: u32,
     /// Successor.
     pub next: Next,
-    /// How long it took, with the reading of a clock.
+    /// Duration, with the reading of a clock.
     pub time: Duration,
 }
 
@@ -90,7 +90,7 @@ pub struct TraceStep {
 }
 
 impl TraceStep {
-    /// How many bytes the packet's start moved, backwards if negative: then it grew at the front.
+    /// Bytes by which the packet's start moved; negative if the packet grew at the front.
     #[must_use]
     pub fn head_moved(&self) -> isize {
         self.after.address.cast_signed().wrapping_sub(self.before.address.cast_signed())

@@ -12,7 +12,7 @@ use paceline_vm::{InstallError, Program};
 
 use crate::{Collection, NoProgram};
 
-/// Why a program is not put into an entry of a program array.
+/// A program cannot be stored in an entry of a program array.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EntryError {

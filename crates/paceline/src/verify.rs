@@ -11,14 +11,14 @@ use paceline_vm::{BurstFault, Fault, Host, Program};
 
 use crate::Object;
 
-/// Why a program may not run, with the program that it is about: its instructions and source lines.
+/// Refusal of a program, with the program: its instructions and source lines.
 #[derive(Clone, Debug)]
 pub struct Refused {
     /// The program.
     pub program: Arc<ProgramSpec>,
     /// The guilty instruction, what is wrong with it, and how it was reached.
     pub refusal: Box<Refusal>,
-    /// How it was verified.
+    /// Options of the verification.
     pub options: Options,
 }
 
@@ -87,7 +87,7 @@ impl VerifiedProgram {
         Self { program, verified: Arc::new(verified), time }
     }
 
-    /// How long the proof took.
+    /// Duration of the proof.
     #[must_use]
     pub fn verification_time(&self) -> Duration {
         self.time

@@ -111,7 +111,7 @@ fn load_target(
     Ok((Part { name, collection }, member))
 }
 
-/// Gives programs of one name a number, from the second on.
+/// Appends a number to equal names, from the second one on.
 fn with_names(members: Vec<Member>) -> Vec<Member> {
     let mut named: Vec<Member> = Vec::new();
     for member in members {

@@ -53,7 +53,7 @@ impl Display for Failure {
 impl std::error::Error for Failure {}
 
 impl Failure {
-    /// The same where a report on standard output has it.
+    /// A failure that a report on standard output contains already.
     pub(crate) fn reported(self) -> Self {
         Self { is_reported: true, ..self }
     }
@@ -79,7 +79,7 @@ impl Failure {
         json
     }
 
-    /// Tells the failure on standard error, and the hint.
+    /// Prints the failure and the hint to standard error.
     pub(crate) fn tell(&self) {
         match self.error.render(console::stderr_has_color()) {
             Some(text) => console::drawn(&text),

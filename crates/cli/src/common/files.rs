@@ -133,7 +133,7 @@ impl Opened {
     fn emptied(&self) -> Result<File, FileError> {
         let failed = |source| FileError::Create { name: name(&self.path), source };
         let file = self.file.try_clone().map_err(failed)?;
-        // What the shell opened for us is the shell's to empty or not.
+        // A file that the shell opened is not truncated here.
         if !is_stdout(&self.path) && file.metadata().map_err(failed)?.is_file() {
             file.set_len(0).map_err(failed)?;
         }

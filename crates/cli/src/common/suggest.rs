@@ -7,7 +7,7 @@ pub(crate) fn closest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) ->
     paceline_suggest::nearest(wanted, names).map(|name| format!("did you mean `{name}`?"))
 }
 
-/// The same for a program that an object does not have.
+/// The closest name of a program that an object does not have.
 pub(crate) fn closest_program(error: &NoProgram) -> Option<String> {
     match error {
         NoProgram::Unknown { name, names } => closest(name, names.iter().map(String::as_str)),

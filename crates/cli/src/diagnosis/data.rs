@@ -96,7 +96,7 @@ impl Diagnosis {
         }
     }
 
-    /// The same for a program that is needed because an entry of a program array names it.
+    /// A refusal of a program that an entry of a program array names.
     pub(crate) fn of_entry(self, map: &str, index: u32) -> Self {
         let wanted = format!("map {} has it at index {index}, to be tail called", shown(map));
         Self { wanted: Some(wanted), ..self }

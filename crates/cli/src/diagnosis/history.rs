@@ -34,7 +34,7 @@ impl Observer for History {
         self.at = self.waiting.pop().flatten();
     }
 
-    /// How it came there was not kept.
+    /// The path was not kept.
     fn retry(&mut self, _slot: usize) {
         self.at = None;
     }
@@ -55,7 +55,7 @@ impl History {
     pub(super) fn origin(&self, spec: &ProgramSpec, mut reg: Reg) -> Option<usize> {
         let mut path = self.back();
         let mut after = path.next()?;
-        // How many calls that have returned since are being walked through.
+        // Depth of calls on the backward walk that have returned already.
         let mut inside = 0_u32;
         for slot in path {
             let insn = decode_at(&spec.insns, slot).ok()?;

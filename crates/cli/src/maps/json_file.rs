@@ -81,7 +81,7 @@ impl JsonFile {
 
     /// The offset of a part of the text.
     fn offset(&self, raw: &RawValue) -> usize {
-        // It borrows from the text.
+        // The value borrows from the text.
         raw.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr())
     }
 

@@ -86,7 +86,7 @@ impl SaveTo {
             Taken::check(&file.metadata().map_err(failed)?, OPTION, path, taken)?;
             return Ok(Self { path: path.to_owned(), beside: None, file: Some(file) });
         }
-        // What a link names is replaced, not the link.
+        // The target of a link is replaced, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let failed = |source| FileError::Create { name: name(&path), source };
         if let Ok(metadata) = fs::metadata(&path) {
@@ -130,7 +130,7 @@ impl SaveTo {
 
 impl Drop for SaveTo {
     fn drop(&mut self) {
-        // It is not there any more where it was renamed.
+        // A renamed file no longer exists here.
         let _ = self.beside.as_ref().map(fs::remove_file);
     }
 }

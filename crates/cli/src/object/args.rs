@@ -76,7 +76,7 @@ pub(super) struct MapArg {
 pub(super) enum MapValue {
     /// Its elements, or variables.
     File(PathBuf),
-    /// How many elements it may have.
+    /// Maximum number of elements.
     Entries(u32),
     /// The map of the object that its inner maps are like.
     Inner(String),

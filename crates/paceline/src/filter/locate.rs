@@ -1,4 +1,4 @@
-//! Where in an expression an error is: libpcap gives a message, and no place.
+//! Position of an error in an expression: libpcap returns a message without one.
 
 use std::ops::Range;
 

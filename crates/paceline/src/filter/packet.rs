@@ -10,11 +10,11 @@ use paceline_vm::{BurstFault, Engine, Host, LoadError, Program};
 
 use crate::{Refused, VerifiedProgram};
 
-/// Why a filter is no program.
+/// A filter cannot be made a program.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilterError {
-    /// It cannot be converted.
+    /// The conversion fails.
     #[error(transparent)]
     Convert(#[from] ConvertError),
     /// The converted program is refused by the verifier: a bug of the converter.
@@ -25,7 +25,7 @@ pub enum FilterError {
     Engine {
         /// The engine.
         engine: Engine,
-        /// Why.
+        /// Cause.
         source: LoadError,
     },
 }

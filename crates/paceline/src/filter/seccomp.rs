@@ -7,7 +7,7 @@ use paceline_vm::{Fault, Host, MemoryProgram};
 
 /// A seccomp program that computes the actions for system calls.
 ///
-/// It runs on the plain interpreter, which checks every access: verifiers know of no such programs.
+/// The filter runs on the plain interpreter, which checks every access: the verifier has no such program type.
 #[derive(Clone)]
 pub struct Seccomp {
     program: MemoryProgram,

@@ -25,11 +25,11 @@ impl Matched {
     }
 }
 
-/// A filter, and where the packets go that match it.
+/// A filter and the output of its matches.
 pub struct Selection<W: Write> {
     /// The filter.
     pub filter: PacketFilter,
-    /// Where they are written, as they were read: a filter's result is no length to cut them to, as with tcpdump.
+    /// Output of the packets as they were read: a filter's result does not truncate them, as in tcpdump.
     pub output: Option<CaptureWriter<W>>,
     /// Matches so far.
     pub matched: Matched,
@@ -43,14 +43,14 @@ impl<W: Write> Selection<W> {
     }
 }
 
-/// How packets are selected.
+/// Options of a selection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Select {
     /// Take so many packets at most for each filter, and stop when all have theirs.
     pub count: Option<u64>,
 }
 
-/// Why it ended early. What was counted and written until then is good.
+/// A selection ended early. Counts and output until then are valid.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
     /// The capture cannot be read further.
@@ -70,7 +70,7 @@ pub enum SelectError {
     Write {
         /// Index of the selection.
         selection: usize,
-        /// Why.
+        /// Cause.
         #[source]
         source: WriteError,
     },
@@ -79,7 +79,7 @@ pub enum SelectError {
 /// Runs the packets of a capture through filters, each of which takes those that match it. `observe` is called after
 /// every burst with what was read so far, and may end the run, which is no error.
 ///
-/// Gives what was read, up to the last packet that was needed.
+/// Returns what was read, up to the last needed packet.
 ///
 /// # Errors
 /// [`SelectError`]. The outputs are complete up to there, whatever the error is.

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use super::{JsonError, decode, encode, encode_key};
 use crate::Collection;
 
-/// Why an element cannot be read or written.
+/// An element cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElementError {
@@ -19,7 +19,7 @@ pub enum ElementError {
     Key {
         /// Name of the map.
         map: String,
-        /// Why.
+        /// Cause.
         source: JsonError,
     },
     /// The value does not fit.
@@ -27,7 +27,7 @@ pub enum ElementError {
     Value {
         /// Name of the map.
         map: String,
-        /// Why.
+        /// Cause.
         source: JsonError,
     },
     /// The map refuses it; the methods of [`Map`] document the error numbers.

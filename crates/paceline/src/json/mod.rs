@@ -10,14 +10,14 @@ use serde_json::Value as Json;
 
 pub use map::{ElementError, JsonMap};
 
-/// Why JSON is not a key or value.
+/// JSON is not a key or value of a type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonError {
     /// `null`, which no C type has.
     #[error("null is not a value")]
     Null,
-    /// It does not fit the type.
+    /// The JSON does not fit the type.
     #[error(transparent)]
     Value(ValueError),
     /// There is no type, and it is not the bytes.

@@ -39,7 +39,7 @@ pub struct Link {
     pub target: Target,
 }
 
-/// Where a link leads.
+/// Target of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// To a member, by its name.
@@ -56,7 +56,7 @@ pub enum Change {
     Add {
         /// The member.
         member: Member,
-        /// Where, if members are in a given order.
+        /// Position, if members are in a given order.
         place: Option<Place<String>>,
     },
     /// Removes a member. Links that lead to it must go before.
@@ -75,7 +75,7 @@ pub enum Change {
     Reorder {
         /// Its name.
         name: String,
-        /// Where to.
+        /// New position.
         place: Place<String>,
     },
     /// Changes a member's priority and actions.
@@ -110,7 +110,7 @@ pub enum Change {
     },
 }
 
-/// Why a change was not made.
+/// A change was not made.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError {

@@ -34,14 +34,14 @@ impl Member {
         Self { name: name.into(), program, verified: None, config: RunConfig::default() }
     }
 
-    /// The same member with another priority and other actions.
+    /// The member with another priority and other actions.
     #[must_use]
     pub fn with_config(mut self, config: RunConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// The same member under another name.
+    /// The member with another name.
     #[must_use]
     pub fn renamed(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -89,10 +89,10 @@ impl fmt::Debug for Member {
     }
 }
 
-/// Why an object gives no member of a chain.
+/// An object cannot be a member of a chain.
 #[derive(Debug, thiserror::Error)]
 pub enum NoMember {
-    /// It gives no program.
+    /// The object has no such program.
     #[error(transparent)]
     Program(#[from] NoProgram),
     /// Invalid `XDP_RUN_CONFIG`.
@@ -124,7 +124,7 @@ impl Collection {
         Ok(Member::new(name, &program).with_config(config))
     }
 
-    /// The same with a program that nobody verified.
+    /// A member with an unverified program.
     ///
     /// # Errors
     /// [`NoMember`].

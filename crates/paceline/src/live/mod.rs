@@ -35,7 +35,7 @@ pub struct Layout {
     pub configs: Vec<RunConfig>,
     /// Graph of the programs.
     pub graph: Graph,
-    /// Why each program is where it is, by node.
+    /// Reasons for the order of the programs, by node.
     pub reasons: Vec<Reason>,
     /// Surprising properties of the graph.
     pub warnings: Vec<Warning>,
@@ -45,7 +45,7 @@ pub struct Layout {
 struct Version {
     layout: Layout,
     chain: Chain,
-    /// The same programs, to be run one by one.
+    /// The programs for runs one by one.
     programs: Vec<Program>,
 }
 
@@ -86,7 +86,7 @@ struct Shared {
     state: Mutex<State>,
     /// The published version.
     current: Mutex<Arc<Version>>,
-    /// Where it is published, and under which interface.
+    /// Pipeline and interface of the chain.
     pipeline: Pipeline,
     ifindex: u32,
     /// Counts of all workers.
@@ -144,7 +144,7 @@ impl LiveChain {
         std::mem::swap(&mut *state, &mut next);
         let old = std::mem::replace(&mut *lock(&self.shared.current), version);
         drop(state);
-        // It may be the last handle, and code takes a while to free.
+        // This may be the last handle, and freeing code takes time.
         drop(old);
         Ok(layout)
     }

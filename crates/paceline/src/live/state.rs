@@ -49,7 +49,7 @@ impl State {
 
     /// The state after changes, each of which counts the revision up.
     pub(super) fn apply(mut self, changes: Vec<Change>) -> Result<Self, ChangeError> {
-        // What is there now has come before what comes.
+        // Existing members come before new ones.
         let before = self.sequence.revision();
         for seat in self.seats.values_mut() {
             seat.attached.get_or_insert(before);

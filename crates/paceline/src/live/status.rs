@@ -12,24 +12,24 @@ use super::Layout;
 /// Counts of a program of a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramStatus {
-    /// How often it returned each verdict, in the order of [`Verdict::ALL`].
+    /// Count of each returned verdict, in the order of [`Verdict::ALL`].
     pub verdicts: [u64; Verdict::ALL.len()],
-    /// How often it returned a value that is none.
+    /// Count of returned values that are no verdict.
     pub others: u64,
-    /// How long the runs took that were timed.
+    /// Total time of the timed runs.
     pub time: Duration,
-    /// How many were.
+    /// Number of timed runs.
     pub timed: u64,
 }
 
 impl ProgramStatus {
-    /// How often it ran.
+    /// Number of runs.
     #[must_use]
     pub fn runs(&self) -> u64 {
         self.verdicts.iter().sum::<u64>() + self.others
     }
 
-    /// How long a run takes on average, if any were timed.
+    /// Mean time of a run, if any were timed.
     #[must_use]
     pub fn mean_time(&self) -> Option<Duration> {
         let nanos = self.time.as_nanos().checked_div(self.timed.into())?;

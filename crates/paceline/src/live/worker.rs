@@ -70,7 +70,7 @@ impl ChainWorker {
         let current = current(&calls, &self.shared);
         let other = current.filter(|current| !Arc::ptr_eq(current, &self.version)).map(Arc::clone);
         if current.is_none() || matches!(self.mode, Mode::Plain) {
-            // What took the chain's place on its interface runs, too.
+            // A program that replaced the chain on its interface runs as well.
             other.into_iter().for_each(|version| self.version = version);
             return calls.run_burst(u64::from(self.shared.ifindex), burst);
         }

@@ -58,7 +58,7 @@ impl Act<'_> {
     }
 }
 
-/// Why not all was sent.
+/// Not all packets were sent.
 pub(super) enum SendError {
     Port(PortError),
     /// An invalid access of the program of a map's entry; the packet by its index in the burst.
@@ -133,12 +133,12 @@ impl CpuTx {
     }
 }
 
-/// Where a worker's packets go. The order of packets that go to one place is that of the burst, whatever sends them there.
+/// Output queues of a worker. The packets of a queue are in the burst's order, whatever sends them there.
 #[derive(Default)]
 pub(super) struct TxPorts {
     /// Interfaces. Of several queues of one the first sends.
     pub(super) ports: Vec<TxPort>,
-    /// Where packets go that pass.
+    /// Port of passed packets.
     pub(super) passed: Option<TxPort>,
     /// Sockets, by the numbers that socket maps hold.
     pub(super) sockets: Vec<TxPort>,

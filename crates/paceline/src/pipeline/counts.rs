@@ -117,9 +117,9 @@ impl Totals {
     pub(super) fn register(&self) -> Arc<Counts> {
         let counts = Arc::<Counts>::default();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those of workers that are gone become one.
+        // The counts of dropped workers are combined.
         let (live, gone): (Vec<_>, Vec<_>) = all.drain(..).partition(|counts| Arc::strong_count(counts) > 1);
-        // What a worker counted last comes before it goes; the number of handles alone says nothing of that.
+        // The fence orders a worker's last counts before its drop; the number of handles alone does not.
         fence(Ordering::Acquire);
         let rest = Arc::<Counts>::default();
         rest.commit(sum(&gone));

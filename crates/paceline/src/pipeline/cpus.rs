@@ -32,7 +32,7 @@ impl Waiting {
     fn push_to(&self, burst: &mut Burst) {
         let (metadata, packet) = self.bytes.split_at(self.metadata);
         let index = burst.len();
-        // It was in a frame before: one holds it, and its metadata.
+        // The packet and its metadata come from a frame and fit into another.
         if burst.push(packet, self.meta).is_ok() {
             let mut frame = burst.frame_mut(index);
             let _ = frame.set_metadata(metadata);

@@ -37,7 +37,7 @@ impl Egress {
         copies.clear();
         for frame in Group::new(act.burst, indices).iter() {
             let index = copies.len();
-            // What one frame holds another does, with the room in front of it that this one has.
+            // A packet of one frame fits into another with the same headroom.
             if copies.push(frame.packet(), *frame.meta()).is_ok() {
                 let mut copy = copies.frame_mut(index);
                 let _ = copy.set_metadata(frame.metadata());

@@ -84,11 +84,11 @@ impl Pipeline {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Gives an interface a program, instead of the one before; or none, and its packets pass. Workers see it from their next
+    /// Sets or removes the program of an interface; packets pass without one. Workers use the new program from their next
     /// burst on.
     ///
     /// # Errors
-    /// [`UpdateError`]; the pipeline is as it was.
+    /// [`UpdateError`]; the pipeline is unchanged.
     pub fn set_program(&self, ifindex: u32, program: Option<&Target>) -> Result<(), UpdateError> {
         // The maps first: the program's packets may come any moment after.
         self.add_maps(&program.map_or_else(Vec::new, Target::maps));

@@ -1,6 +1,6 @@
 //! Packets that wait for one target.
 
-/// How packets go to an entry of a map.
+/// Path of packets to an entry of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Through {
     /// Number of the entry's program; 0 for none.

@@ -13,7 +13,7 @@ use super::counts::{Counts, PipelineCounts};
 use super::cpus::CpuQueue;
 use super::known::Seen;
 
-/// Why a worker did not finish a burst.
+/// A worker did not finish a burst.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
@@ -22,22 +22,22 @@ pub enum WorkerError {
     Receive {
         /// The interface.
         ifindex: u32,
-        /// Why.
+        /// Cause.
         source: PortError,
     },
     /// A port that packets go to does not work any more.
     #[error("sending packets of interface {ifindex}: {source}")]
     Send {
-        /// Where the packets came in.
+        /// Input interface of the packets.
         ifindex: u32,
-        /// Why.
+        /// Cause.
         source: PortError,
     },
     /// A packet made a program do what it may not: that of the interface, or of an entry of a map. The packets before were acted
     /// on; it and those behind it that go the same way are lost.
     #[error("interface {ifindex}, packet {index} of the burst: {fault}")]
     Fault {
-        /// Where the packet came in.
+        /// Input interface of the packet.
         ifindex: u32,
         /// Its index in the burst.
         index: usize,
@@ -122,7 +122,7 @@ impl Worker {
     }
 
     /// One burst of each port, and one of what other CPUs handed over: receives, runs, acts; before that, timers that are due fire.
-    /// Says how many packets that were; 0 means that nothing has arrived.
+    /// Returns the number of packets; 0 means that none has arrived.
     ///
     /// A fault of a timer, or of one port or its packets, keeps no other port from its turn; [`Pipeline::errors`] counts all.
     ///

@@ -42,7 +42,7 @@ pub(crate) struct DumpArgs {
     pub(crate) json: bool,
 }
 
-/// How a call site calls programs that it has no slot for.
+/// Calls of programs without a slot at a call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum FallbackArg {
     /// By an indirect jump.

@@ -113,7 +113,7 @@ fn decode(code: &Code<'_>, function: &NativeFunction) -> Function {
     while decoder.can_decode() {
         let start = decoder.position();
         decoder.decode_out(&mut insn);
-        // What is before aligned targets and is never reached.
+        // Padding before aligned targets, never reached.
         if insn.mnemonic() == Mnemonic::Int3 {
             continue;
         }

@@ -106,7 +106,7 @@ pub(crate) struct RunArgs {
     /// Count the verdicts of each program of the chain.
     #[arg(long)]
     pub(super) stats: bool,
-    /// The same, and measure the time of each program; packets of a chain then run one by one.
+    /// As `--stats`, and measure the time of each program; packets of a chain then run one by one.
     #[arg(long)]
     pub(super) time: bool,
     /// Show the effect of each program on these packets, such as `1,5-7`, counted from 1.
@@ -124,12 +124,12 @@ pub(crate) struct RunArgs {
 const TRACED: u64 = 10;
 
 impl RunArgs {
-    /// The same with `--stats`, as `chain status` runs.
+    /// These arguments with `--stats`, as `chain status` runs.
     pub(crate) fn counted(self) -> Self {
         Self { stats: true, ..self }
     }
 
-    /// The same with `--trace`, as `chain trace` runs.
+    /// These arguments with `--trace`, as `chain trace` runs.
     pub(crate) fn traced(self) -> Self {
         Self { trace: Some(self.trace.unwrap_or_else(|| Packets::first(TRACED))), ..self }
     }
@@ -160,7 +160,7 @@ impl RunArgs {
     }
 }
 
-/// Where the time comes from.
+/// Source of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum ClockArg {
     /// The system's clocks.

@@ -164,7 +164,7 @@ impl Log {
 
     fn try_write(&mut self, event: &Event<'_>) -> io::Result<()> {
         let ty = self.types.get(event.map);
-        // What follows the type in a record is the packet.
+        // The packet follows the type in a record.
         let (data, rest) = match ty {
             Some((_, _, size)) => event.data.split_at_checked(*size).unwrap_or((event.data, &[])),
             None => (event.data, &[][..]),

@@ -13,7 +13,7 @@ use crate::common::failure::Failure;
 use crate::common::files::{FileError, Taken};
 use crate::maps::SaveTo;
 
-/// Tells the defaults in use, where the user names no program or no capture.
+/// Prints the defaults in use, if the user names no program or no capture.
 pub(super) fn announce(args: &RunArgs, subject: &str, capture: &Capture) {
     let is_named = args.source.chain_file().is_some() || !args.source.targets.is_empty();
     match (is_named, &args.input) {

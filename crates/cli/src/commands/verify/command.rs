@@ -75,7 +75,7 @@ enum Verdict {
         diagnosis: Box<Diagnosis>,
         time: Duration,
     },
-    /// It cannot be loaded for another reason.
+    /// Loading fails for another cause.
     NotLoaded {
         program: String,
         unsupported: bool,
