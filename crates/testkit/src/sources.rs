@@ -1,8 +1,12 @@
 //! The XDP programs among the kernel's samples and self-tests, compiled from Debian's `linux-source` package.
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 /// Where Debian puts kernel sources and its headers.
 const SOURCES: &str = "/usr/src";
@@ -126,13 +130,8 @@ fn compile_all(root: &Path) -> Result<Vec<(String, String)>, String> {
     if samples.is_empty() || tests.is_empty() {
         return Err("no XDP programs among the kernel's sources".to_owned());
     }
-    let mut failed = Vec::new();
-    for source in samples.iter().chain(&tests) {
-        let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if let Err(error) = compile(root, source, &name) {
-            failed.push((name, error));
-        }
-    }
+    let sources = [samples, tests].concat();
+    let mut failed = compile_in_parallel(root, &sources);
     let objects = root.join("objects");
     let object = |name: &str| objects.join(format!("{name}.o"));
     let is_linked = |path: &&PathBuf| path.file_stem().is_some_and(|s| s.to_string_lossy().ends_with(LINKED));
@@ -150,6 +149,28 @@ fn compile_all(root: &Path) -> Result<Vec<(String, String)>, String> {
     }
     let _ = fs::remove_file(object(SHARED));
     Ok(failed)
+}
+
+/// Compiles sources on all CPUs, and returns those that fail, in order.
+fn compile_in_parallel(root: &Path, sources: &[PathBuf]) -> Vec<(String, String)> {
+    let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                    if let Err(error) = compile(root, source, &name) {
+                        failures.lock().unwrap_or_else(PoisonError::into_inner).push((name, error));
+                    }
+                }
+            });
+        }
+    });
+    let mut failed = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.sort();
+    failed
 }
 
 fn sources(directory: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
