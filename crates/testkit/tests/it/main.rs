@@ -3,3 +3,4 @@
 mod availability;
 mod campaigns;
 mod causes;
+mod sections;
