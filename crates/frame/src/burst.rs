@@ -1,15 +1,11 @@
 //! Bursts: up to 64 frames with their packet memory.
 
-use std::alloc::{self, Layout};
 use std::ops::Deref;
-use std::ptr::NonNull;
-
-#[cfg(feature = "guard")]
-use paceline_guard::{alloc_zeroed, dealloc};
-#[cfg(not(feature = "guard"))]
-use std::alloc::{alloc_zeroed, dealloc};
+use std::sync::Arc;
 
 use crate::frame::Frame;
+use crate::memory::{Buffer, STRIDE};
+use crate::pool::{Chunk, FramePool, PoolCache, Span};
 use crate::{BUFFER_LEN, HEADROOM, MAX_BURST, MAX_PACKET, TAILROOM, Verdict};
 
 /// Metadata of a port about a packet.
@@ -34,35 +30,6 @@ pub enum PushError {
     TooLong(usize),
 }
 
-/// A zero-initialized heap buffer.
-struct Buffer {
-    start: NonNull<u8>,
-    layout: Layout,
-}
-
-impl Buffer {
-    fn zeroed(len: usize) -> Self {
-        let layout =
-            Layout::from_size_align(len.max(1), 64).expect("a buffer is far smaller than isize::MAX");
-        // SAFETY: the layout's size is nonzero.
-        let start = unsafe { alloc_zeroed(layout) };
-        let Some(start) = NonNull::new(start) else { alloc::handle_alloc_error(layout) };
-        Self { start, layout }
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `zeroed` with this layout.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
-    }
-}
-
-/// Distance between ordinary buffers in bytes. An odd number of cache lines, so that the headers of a burst's packets are
-/// distributed over the sets of the first-level cache.
-const STRIDE: usize = BUFFER_LEN + 64;
-const _: () = assert!((STRIDE / 64) % 2 == 1);
-
 /// Whether each buffer is surrounded by guard pages.
 fn is_guarded() -> bool {
     #[cfg(feature = "guard")]
@@ -71,17 +38,57 @@ fn is_guarded() -> bool {
     false
 }
 
-/// Up to [`MAX_BURST`] packets, each in a frame with its own buffer.
+/// A place for a packet in a burst.
+struct Slot {
+    /// Buffer for packets that are copied in.
+    home: Home,
+    /// Chunk of the packet, if it was placed here with its memory.
+    placed: Option<Chunk>,
+}
+
+struct Home {
+    start: *mut u8,
+    len: u32,
+    /// Chunk of the buffer, if it is a pool's.
+    chunk: Option<Chunk>,
+}
+
+impl Home {
+    fn frame(&self) -> Frame {
+        // SAFETY: a home is `len` initialized bytes that the burst owns while it exists; at most one frame of it is in use.
+        unsafe { Frame::new(self.start, self.len) }
+    }
+}
+
+/// Packet that was taken out of a burst with its memory.
+#[derive(Debug)]
+#[must_use = "a dropped chunk is lost to its pool"]
+pub struct Taken {
+    /// Memory of the packet.
+    pub chunk: Chunk,
+    /// Position of the packet in it.
+    pub span: Span,
+}
+
+/// Up to [`MAX_BURST`] packets, each in a frame.
+///
+/// A packet is copied into a buffer of the burst ([`push`](Self::push)), or placed with the memory that a port received it in
+/// ([`place`](Self::place)). Memory that is left when the burst is cleared goes back to its pool.
 ///
 /// Access to frames is through [`FrameRef`] and [`FrameMut`] only: a plain `&mut Frame` could be swapped with a frame of another
 /// burst and outlive its memory.
 pub struct Burst {
     frames: Box<[Frame]>,
     metas: Box<[FrameMeta]>,
+    slots: Box<[Slot]>,
     len: usize,
+    /// Whether a packet was placed since the burst was empty.
+    any_placed: bool,
+    /// Caches of the pools whose memory is or was here.
+    caches: Vec<PoolCache>,
     /// Buffers of slots that had to hold a packet too long for an ordinary buffer, or that are guarded.
     large: Vec<Buffer>,
-    _memory: Buffer,
+    _memory: Option<Buffer>,
 }
 
 // SAFETY: the frames' pointers refer to buffers that the burst owns exclusively.
@@ -96,26 +103,58 @@ impl Default for Burst {
 }
 
 impl Burst {
-    /// An empty burst for up to `capacity` packets.
+    /// An empty burst for up to `capacity` packets, with buffers of its own.
     ///
     /// # Panics
     /// If `capacity` is 0 or more than [`MAX_BURST`].
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        assert!((1..=MAX_BURST).contains(&capacity), "a burst holds 1 to {MAX_BURST} frames");
         let memory = Buffer::zeroed(capacity * STRIDE);
-        let frames = (0..capacity)
-            .map(|i| {
-                // SAFETY: slot i has STRIDE >= BUFFER_LEN zeroed bytes of `memory`, which lives as long as the burst.
-                unsafe { Frame::new(memory.start.as_ptr().add(i * STRIDE), BUFFER_LEN as u32) }
-            })
-            .collect();
-        let metas = vec![FrameMeta::default(); capacity].into();
-        let mut burst = Self { frames, metas, len: 0, large: Vec::new(), _memory: memory };
+        // SAFETY: slot i has STRIDE >= BUFFER_LEN zeroed bytes of `memory`, which lives as long as the burst.
+        let start = |i: usize| unsafe { memory.start().as_ptr().add(i * STRIDE) };
+        let homes = (0..capacity).map(|i| Home { start: start(i), len: BUFFER_LEN as u32, chunk: None });
+        let mut burst = Self::with_homes(homes.collect());
+        burst._memory = Some(memory);
         if is_guarded() {
             (0..capacity).for_each(|slot| burst.give_buffer(slot, BUFFER_LEN));
         }
         burst
+    }
+
+    /// An empty burst for up to `capacity` packets whose buffers are frames of a pool, so that packets which are copied in can be taken
+    /// out without another copy. `None` if the pool has not enough free frames.
+    ///
+    /// # Panics
+    /// If `capacity` is 0 or more than [`MAX_BURST`].
+    #[must_use]
+    pub fn in_pool(capacity: usize, pool: &Arc<FramePool>) -> Option<Self> {
+        let mut cache = PoolCache::new(pool);
+        let mut homes = Vec::with_capacity(capacity);
+        while homes.len() < capacity {
+            let Some(chunk) = cache.alloc() else {
+                homes.into_iter().filter_map(|home: Home| home.chunk).for_each(|chunk| cache.free(chunk));
+                return None;
+            };
+            let (start, len) = pool.buffer(&chunk);
+            homes.push(Home { start, len, chunk: Some(chunk) });
+        }
+        let mut burst = Self::with_homes(homes);
+        burst.caches.push(cache);
+        Some(burst)
+    }
+
+    fn with_homes(homes: Vec<Home>) -> Self {
+        assert!((1..=MAX_BURST).contains(&homes.len()), "a burst holds 1 to {MAX_BURST} frames");
+        Self {
+            frames: homes.iter().map(Home::frame).collect(),
+            metas: vec![FrameMeta::default(); homes.len()].into(),
+            slots: homes.into_iter().map(|home| Slot { home, placed: None }).collect(),
+            len: 0,
+            any_placed: false,
+            caches: Vec::new(),
+            large: Vec::new(),
+            _memory: None,
+        }
     }
 
     /// Number of packets in the burst.
@@ -137,16 +176,45 @@ impl Burst {
     }
 
     /// Removes all packets.
+    #[inline]
     pub fn clear(&mut self) {
-        self.len = 0;
+        self.truncate(0);
     }
 
     /// Removes the packets from index `len` on, if any.
+    #[inline]
     pub fn truncate(&mut self, len: usize) {
+        if self.any_placed {
+            self.release(len);
+        }
         self.len = self.len.min(len);
     }
 
-    /// Adds a packet.
+    /// Gives the memory of the placed packets from index `from` on back to its pools.
+    fn release(&mut self, from: usize) {
+        for index in from..self.len {
+            if let Some(chunk) = self.slots[index].placed.take() {
+                self.frames[index] = self.slots[index].home.frame();
+                self.give_back(chunk);
+            }
+        }
+        self.any_placed = from > 0;
+    }
+
+    /// Gives a chunk back to its pool. Every chunk in a burst came through a cache of the burst.
+    fn give_back(&mut self, chunk: Chunk) {
+        if let Some(cache) = self.cache_of(chunk.pool()) {
+            cache.free(chunk);
+        }
+    }
+
+    /// The cache of a pool whose memory is or was in this burst.
+    #[inline]
+    fn cache_of(&mut self, pool: u32) -> Option<&mut PoolCache> {
+        self.caches.iter_mut().find(|cache| cache.pool().id() == pool)
+    }
+
+    /// Adds a packet, which is copied.
     ///
     /// # Errors
     /// [`PushError`]; the burst is unchanged.
@@ -165,6 +233,64 @@ impl Burst {
         Ok(())
     }
 
+    /// Adds a packet with its memory, a chunk of `pool`, which is not copied.
+    ///
+    /// # Errors
+    /// The chunk, if the burst is full or the span is no packet in a frame: the packet must begin after the headroom's reserved area and
+    /// metadata of at most 252 bytes, a multiple of 4, and end before the tailroom.
+    ///
+    /// # Panics
+    /// If the chunk is of another pool.
+    #[inline]
+    pub fn place(
+        &mut self,
+        pool: &Arc<FramePool>,
+        chunk: Chunk,
+        span: Span,
+        meta: FrameMeta,
+    ) -> Result<(), Chunk> {
+        let (start, len) = pool.buffer(&chunk);
+        // SAFETY: the buffer belongs to the chunk, which the burst keeps as long as the frame is in use.
+        let frame = if self.is_full() { None } else { unsafe { Frame::over(start, len, span) } };
+        let Some(frame) = frame else { return Err(chunk) };
+        if self.cache_of(pool.id()).is_none() {
+            self.caches.push(PoolCache::new(pool));
+        }
+        self.frames[self.len] = frame;
+        self.slots[self.len].placed = Some(chunk);
+        self.metas[self.len] = meta;
+        self.any_placed = true;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Takes a packet out with its memory, if that is a chunk of `pool`; the burst's frame is empty afterwards. `None` if the memory is
+    /// not the pool's, or the pool has no free frame to replace a buffer of the burst.
+    ///
+    /// # Panics
+    /// If `index` is not less than [`len`](Self::len).
+    #[inline]
+    #[must_use]
+    pub fn take(&mut self, index: usize, pool: &FramePool) -> Option<Taken> {
+        let span = self.frames[..self.len][index].span();
+        let slot = &mut self.slots[index];
+        let chunk = match slot.placed.take_if(|chunk| chunk.pool() == pool.id()) {
+            Some(chunk) => chunk,
+            None if slot.placed.is_none() => self.take_home(index, pool)?,
+            None => return None,
+        };
+        self.frames[index] = self.slots[index].home.frame();
+        Some(Taken { chunk, span })
+    }
+
+    /// Takes the chunk of a slot's own buffer, and replaces it.
+    fn take_home(&mut self, index: usize, pool: &FramePool) -> Option<Chunk> {
+        self.slots[index].home.chunk.as_ref().filter(|chunk| chunk.pool() == pool.id())?;
+        let chunk = self.cache_of(pool.id())?.alloc()?;
+        let (start, len) = pool.buffer(&chunk);
+        std::mem::replace(&mut self.slots[index].home, Home { start, len, chunk: Some(chunk) }).chunk
+    }
+
     /// Gives a slot a buffer for packets of maximum length, which it keeps for the burst's lifetime.
     #[cold]
     fn enlarge(&mut self, slot: usize, packet_len: usize) -> Result<(), PushError> {
@@ -178,9 +304,12 @@ impl Burst {
     /// Gives a slot its own buffer.
     fn give_buffer(&mut self, slot: usize, len: usize) {
         let buffer = Buffer::zeroed(len);
-        // SAFETY: the buffer has `len` zeroed bytes and is kept in `large` as long as the burst lives.
-        self.frames[slot] = unsafe { Frame::new(buffer.start.as_ptr(), len as u32) };
+        let home = Home { start: buffer.start().as_ptr(), len: len as u32, chunk: None };
+        self.frames[slot] = home.frame();
         self.large.push(buffer);
+        if let Some(chunk) = std::mem::replace(&mut self.slots[slot].home, home).chunk {
+            self.give_back(chunk);
+        }
     }
 
     /// The frame of a packet.
@@ -218,6 +347,7 @@ impl Burst {
     pub fn swap(&mut self, a: usize, b: usize) {
         self.frames[..self.len].swap(a, b);
         self.metas.swap(a, b);
+        self.slots.swap(a, b);
     }
 
     /// The descriptors of all packets, contiguous in memory, for engines.
@@ -228,6 +358,16 @@ impl Burst {
     #[inline]
     pub unsafe fn descriptors_mut(&mut self) -> &mut [Frame] {
         &mut self.frames[..self.len]
+    }
+}
+
+impl Drop for Burst {
+    fn drop(&mut self) {
+        self.clear();
+        let homes = self.slots.iter_mut().filter_map(|slot| slot.home.chunk.take());
+        for chunk in homes.collect::<Vec<_>>() {
+            self.give_back(chunk);
+        }
     }
 }
 

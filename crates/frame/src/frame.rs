@@ -2,6 +2,7 @@
 
 use std::mem::offset_of;
 
+use crate::pool::Span;
 use crate::{FRAME_KEPT, HEADROOM, MIN_PACKET, TAILROOM, Verdict};
 
 /// Descriptor of one packet: location of its bytes, origin, verdict.
@@ -11,7 +12,9 @@ use crate::{FRAME_KEPT, HEADROOM, MIN_PACKET, TAILROOM, Verdict};
 /// uses the `OFFSET_` constants.
 ///
 /// Invariant: `hard_start <= data_meta <= data <= data_end <= hard_start + buffer_len - TAILROOM`, and all `buffer_len` bytes at
-/// `hard_start` are initialized memory that the frame owns exclusively.
+/// `hard_start` are initialized memory that the frame owns exclusively. `exposed` is the offset of the first byte of the headroom that
+/// was part of the packet or its metadata since the frame was filled: bytes before it may be those of earlier packets, and are zeroed
+/// when a program moves the start there.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Frame {
@@ -23,7 +26,7 @@ pub struct Frame {
     verdict: u32,
     ingress_ifindex: u32,
     rx_queue: u16,
-    flags: u16,
+    exposed: u16,
     redirect_via: u32,
     redirect_key: u32,
     redirect_flags: u32,
@@ -31,9 +34,6 @@ pub struct Frame {
 }
 
 const _: () = assert!(size_of::<Frame>() == 64 && align_of::<Frame>() == 64);
-
-/// Bytes of the headroom were exposed to a program and may be nonzero.
-const HEADROOM_USED: u16 = 1;
 
 /// `redirect_via` of a frame without target; generated code relies on the value.
 const VIA_NOTHING: u32 = 0;
@@ -119,11 +119,43 @@ impl Frame {
             verdict: Verdict::Aborted as u32,
             ingress_ifindex: 0,
             rx_queue: 0,
-            flags: 0,
+            exposed: HEADROOM as u16,
             redirect_via: VIA_NOTHING,
             redirect_key: 0,
             redirect_flags: 0,
             egress_ifindex: 0,
+        }
+    }
+
+    /// A frame over a buffer that already holds a packet. `None` if the span does not keep the reserved areas, or its metadata is not a
+    /// multiple of 4 up to 252.
+    ///
+    /// # Safety
+    /// As [`new`](Self::new).
+    #[inline]
+    pub(crate) unsafe fn over(hard_start: *mut u8, buffer_len: u32, span: Span) -> Option<Self> {
+        let end = u64::from(span.offset) + u64::from(span.len);
+        let has_room = u64::from(span.offset) >= FRAME_KEPT as u64 + u64::from(span.metadata)
+            && end + TAILROOM as u64 <= u64::from(buffer_len);
+        if !has_room || span.metadata > 252 || !span.metadata.is_multiple_of(4) {
+            return None;
+        }
+        let exposed = u16::try_from(span.offset - span.metadata).ok()?;
+        // SAFETY: the caller vouches for the buffer, and the span is inside of it.
+        unsafe {
+            let data = hard_start.add(span.offset as usize);
+            let (data_end, data_meta) = (data.add(span.len as usize), data.sub(span.metadata as usize));
+            Some(Self { data, data_end, data_meta, exposed, ..Self::new(hard_start, buffer_len) })
+        }
+    }
+
+    /// Position of the packet in its buffer.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        Span {
+            offset: self.offset_of_data() as u32,
+            len: self.len() as u32,
+            metadata: self.metadata_len() as u32,
         }
     }
 
@@ -142,11 +174,6 @@ impl Frame {
         if packet.len() > self.capacity() {
             return Err(AdjustError::NoRoom);
         }
-        if self.flags & HEADROOM_USED != 0 {
-            // Data that one packet left in the headroom must not be visible to the next.
-            // SAFETY: the first HEADROOM bytes of the buffer belong to the frame.
-            unsafe { self.hard_start.write_bytes(0, HEADROOM) };
-        }
         // SAFETY: headroom plus a packet of at most `capacity` bytes ends inside of the buffer, and `packet` cannot overlap a
         // buffer that the frame owns exclusively.
         unsafe {
@@ -158,7 +185,7 @@ impl Frame {
         self.verdict = Verdict::Aborted as u32;
         self.ingress_ifindex = 0;
         self.rx_queue = 0;
-        self.flags = 0;
+        self.exposed = HEADROOM as u16;
         self.redirect_via = VIA_NOTHING;
         self.egress_ifindex = 0;
         Ok(())
@@ -252,6 +279,7 @@ impl Frame {
             return Err(AdjustError::TooShort);
         }
         let old_meta = self.data_meta;
+        self.expose(start - meta);
         // SAFETY: start - meta and start are between hard_start and data_end, as just checked.
         unsafe {
             self.data = self.hard_start.offset(start as isize);
@@ -260,7 +288,6 @@ impl Frame {
                 self.data_meta.copy_from(old_meta, meta as usize);
             }
         }
-        self.flags |= HEADROOM_USED;
         Ok(())
     }
 
@@ -278,10 +305,20 @@ impl Frame {
         if len % 4 != 0 || len > 255 {
             return Err(AdjustError::BadMetadata);
         }
+        self.expose(start);
         // SAFETY: start is between hard_start and data.
         self.data_meta = unsafe { self.hard_start.offset(start as isize) };
-        self.flags |= HEADROOM_USED;
         Ok(())
+    }
+
+    /// Zeroes the bytes of the headroom from `start` on that no program of this packet has seen: they may be those of an earlier packet.
+    fn expose(&mut self, start: i64) {
+        let unseen = i64::from(self.exposed) - start;
+        if unseen > 0 {
+            // SAFETY: the callers pass an offset from FRAME_KEPT to that of the data, and `exposed` is not after the data's.
+            unsafe { self.hard_start.offset(start as isize).write_bytes(0, unseen as usize) };
+            self.exposed = start as u16;
+        }
     }
 
     /// Sets the metadata before the packet, as a driver or an earlier program would.

@@ -13,10 +13,14 @@
 
 mod burst;
 mod frame;
+mod memory;
+mod pool;
 mod verdict;
 
-pub use burst::{Burst, FrameMeta, FrameMut, FrameRef, PushError};
+pub use burst::{Burst, FrameMeta, FrameMut, FrameRef, PushError, Taken};
 pub use frame::{AdjustError, Frame, Redirect, RedirectTarget};
+pub use memory::{ChunkLayout, FrameMemory, HeapMemory};
+pub use pool::{Chunk, FramePool, PoolCache, Span};
 pub use verdict::Verdict;
 
 /// Size of the headroom in bytes when a frame is filled (`XDP_PACKET_HEADROOM`).

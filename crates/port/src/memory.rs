@@ -1,70 +1,157 @@
 //! Ports in memory: for tests, benchmarks, and communication between threads of a process.
 
+use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use paceline_frame::{Burst, FrameMeta};
+use paceline_frame::{Burst, Chunk, FrameMeta, FramePool, MAX_BURST, PoolCache, Span};
 
 use crate::port::{Group, Port, PortError};
 
-/// A ring buffer of packets with fixed capacity. Packet buffers are reused.
-#[derive(Debug)]
+/// A packet on its way.
+enum Waiting {
+    /// In a frame of the link's pool.
+    Frame(Chunk, Span),
+    /// Elsewhere: longer than a frame, or sent while the pool had no free frame.
+    Bytes(Vec<u8>),
+}
+
+/// A queue of packets with fixed capacity.
 struct Ring {
-    slots: Box<[(Vec<u8>, FrameMeta)]>,
-    first: usize,
-    len: usize,
+    packets: VecDeque<(Waiting, FrameMeta)>,
+    capacity: usize,
+    cache: PoolCache,
+    copied: u64,
 }
 
 impl Ring {
-    fn new(capacity: usize) -> Arc<Mutex<Self>> {
-        let slots = vec![(Vec::new(), FrameMeta::default()); capacity.max(1)].into();
-        Arc::new(Mutex::new(Self { slots, first: 0, len: 0 }))
+    fn new(capacity: usize, pool: &Arc<FramePool>) -> Arc<Mutex<Self>> {
+        let cache = PoolCache::new(pool);
+        let capacity = capacity.max(1);
+        Arc::new(Mutex::new(Self { packets: VecDeque::with_capacity(capacity), capacity, cache, copied: 0 }))
     }
 
+    fn is_full(&self) -> bool {
+        self.packets.len() == self.capacity
+    }
+
+    fn pool(&self) -> &Arc<FramePool> {
+        self.cache.pool()
+    }
+
+    /// Adds a copy of a packet.
     fn push(&mut self, packet: &[u8], meta: FrameMeta) -> bool {
-        if self.len == self.slots.len() {
+        if self.is_full() {
             return false;
         }
-        let place = (self.first + self.len) % self.slots.len();
-        let (bytes, slot_meta) = &mut self.slots[place];
-        bytes.clear();
-        bytes.extend_from_slice(packet);
-        *slot_meta = meta;
-        self.len += 1;
+        let waiting = match self.fill(packet) {
+            Some((chunk, span)) => Waiting::Frame(chunk, span),
+            None => Waiting::Bytes(packet.to_vec()),
+        };
+        self.packets.push_back((waiting, meta));
         true
     }
 
-    /// The oldest packet.
-    fn first(&self) -> Option<&(Vec<u8>, FrameMeta)> {
-        (self.len > 0).then(|| &self.slots[self.first])
+    fn fill(&mut self, packet: &[u8]) -> Option<(Chunk, Span)> {
+        let mut chunk = self.cache.alloc()?;
+        match self.cache.pool().fill(&mut chunk, &[], packet) {
+            Some(span) => Some((chunk, span)),
+            None => {
+                self.cache.free(chunk);
+                None
+            }
+        }
     }
 
-    fn advance(&mut self) {
-        self.first = (self.first + 1) % self.slots.len();
-        self.len -= 1;
+    /// Adds a packet of a group, without a copy if its frame is of the pool. Metadata does not leave a port.
+    fn send(&mut self, group: &mut Group<'_>, position: usize) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        let meta = *group.packet(position).meta();
+        match group.take(position, self.cache.pool()) {
+            Some(taken) => {
+                let span = Span { metadata: 0, ..taken.span };
+                self.packets.push_back((Waiting::Frame(taken.chunk, span), meta));
+            }
+            None => {
+                self.copied += 1;
+                let _ = self.push(group.packet(position).packet(), meta);
+            }
+        }
+        true
+    }
+
+    /// Moves the oldest packet into a burst that is not full; false if there is none.
+    fn deliver(&mut self, burst: &mut Burst) -> bool {
+        let Some((waiting, meta)) = self.packets.pop_front() else { return false };
+        match waiting {
+            Waiting::Frame(chunk, span) => {
+                if let Err(chunk) = burst.place(self.cache.pool(), chunk, span, meta) {
+                    self.cache.free(chunk);
+                }
+            }
+            // Packets that are too long for any frame are dropped, as a network card would do.
+            Waiting::Bytes(bytes) => drop(burst.push(&bytes, meta)),
+        }
+        true
+    }
+
+    fn pop(&mut self) -> Option<(Vec<u8>, FrameMeta)> {
+        let (waiting, meta) = self.packets.pop_front()?;
+        let bytes = match waiting {
+            Waiting::Bytes(bytes) => bytes,
+            Waiting::Frame(chunk, span) => {
+                let bytes = self.pool().packet(&chunk, span).unwrap_or_default().to_vec();
+                self.cache.free(chunk);
+                bytes
+            }
+        };
+        Some((bytes, meta))
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        while let Some((waiting, _)) = self.packets.pop_front() {
+            if let Waiting::Frame(chunk, _) = waiting {
+                self.cache.free(chunk);
+            }
+        }
     }
 }
 
 /// One end of a link in memory. Clones are handles to the same end: queues of one port.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MemoryPort {
     incoming: Arc<Mutex<Ring>>,
     outgoing: Arc<Mutex<Ring>>,
+    pool: Arc<FramePool>,
 }
 
 impl MemoryPort {
     /// A link with two ends: packets sent to one are received from the other. At most `capacity` packets wait in each direction.
     #[must_use]
     pub fn link(capacity: usize) -> (Self, Self) {
-        let (left, right) = (Ring::new(capacity), Ring::new(capacity));
-        let other = Self { incoming: Arc::clone(&right), outgoing: Arc::clone(&left) };
-        (Self { incoming: left, outgoing: right }, other)
+        Self::link_in(&pool_for(2 * capacity), capacity)
+    }
+
+    /// The same, with frames of a pool: packets go without a copy between ports of one pool.
+    #[must_use]
+    pub fn link_in(pool: &Arc<FramePool>, capacity: usize) -> (Self, Self) {
+        let (left, right) = (Ring::new(capacity, pool), Ring::new(capacity, pool));
+        let pool = Arc::clone(pool);
+        let other =
+            Self { incoming: Arc::clone(&right), outgoing: Arc::clone(&left), pool: Arc::clone(&pool) };
+        (Self { incoming: left, outgoing: right, pool }, other)
     }
 
     /// An end that receives the packets it sends.
     #[must_use]
     pub fn loopback(capacity: usize) -> Self {
-        let ring = Ring::new(capacity);
-        Self { incoming: Arc::clone(&ring), outgoing: ring }
+        let pool = pool_for(capacity);
+        let ring = Ring::new(capacity, &pool);
+        Self { incoming: Arc::clone(&ring), outgoing: ring, pool }
     }
 
     /// Sends one packet; returns false if there is no room for it.
@@ -75,31 +162,39 @@ impl MemoryPort {
     /// Receives the oldest packet.
     #[must_use]
     pub fn pop(&self) -> Option<(Vec<u8>, FrameMeta)> {
-        let mut ring = lock(&self.incoming);
-        let packet = ring.first().cloned();
-        if packet.is_some() {
-            ring.advance();
-        }
-        packet
+        lock(&self.incoming).pop()
     }
+}
+
+/// A pool for this many waiting packets, and some in bursts and caches.
+fn pool_for(packets: usize) -> Arc<FramePool> {
+    FramePool::on_heap(u32::try_from(packets.saturating_add(4 * MAX_BURST)).unwrap_or(1 << 20))
 }
 
 impl Port for MemoryPort {
     fn receive(&mut self, burst: &mut Burst) -> Result<usize, PortError> {
         let (mut ring, before) = (lock(&self.incoming), burst.len());
-        while !burst.is_full()
-            && let Some((packet, meta)) = ring.first()
-        {
-            // Packets that are too long for a frame are dropped, as a network card would do.
-            let _ = burst.push(packet, *meta);
-            ring.advance();
-        }
+        while !burst.is_full() && ring.deliver(burst) {}
         Ok(burst.len() - before)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, mut group: Group<'_>) -> Result<usize, PortError> {
         let mut ring = lock(&self.outgoing);
-        Ok(group.iter().take_while(|frame| ring.push(frame.packet(), *frame.meta())).count())
+        Ok((0..group.len()).take_while(|&position| ring.send(&mut group, position)).count())
+    }
+
+    fn pool(&self) -> Option<&Arc<FramePool>> {
+        Some(&self.pool)
+    }
+
+    fn copied(&self) -> u64 {
+        lock(&self.outgoing).copied
+    }
+}
+
+impl fmt::Debug for MemoryPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryPort").field("pool", &self.pool).finish_non_exhaustive()
     }
 }
 
@@ -162,14 +257,48 @@ mod tests {
     #[test]
     fn groups_go_over_a_link_in_order() {
         let (mut left, mut right) = MemoryPort::link(3);
-        let burst = burst_of(&[&[1], &[2], &[3], &[4], &[5]]);
+        let mut burst = burst_of(&[&[1], &[2], &[3], &[4], &[5]]);
         let group = [4, 0, 0, 2, 1];
-        assert_eq!(left.send(Group::new(&burst, &group)).unwrap(), 3, "there is room for three");
+        assert_eq!(left.send(Group::new(&mut burst, &group, 1)).unwrap(), 3, "there is room for three");
         assert_eq!(received(&mut right), [[5], [1], [1]]);
         assert!(received(&mut right).is_empty() && received(&mut left).is_empty());
         assert!(right.push(&[9], FrameMeta::default()));
         assert_eq!(left.pop().map(|(packet, _)| packet), Some(vec![9]));
         assert_eq!(left.pop(), None);
+    }
+
+    #[test]
+    fn packets_between_ports_of_a_pool_are_not_copied() {
+        let pool = FramePool::on_heap(300);
+        let (mut left, wire) = MemoryPort::link_in(&pool, 10);
+        let (mut right, end) = MemoryPort::link_in(&pool, 10);
+        (1..4).for_each(|byte| assert!(wire.push(&[byte; 60], FrameMeta::default())));
+        assert!(wire.push(&[4; 9000], FrameMeta::default()), "longer than a frame");
+        let mut burst = Burst::default();
+        assert_eq!(left.receive(&mut burst).unwrap(), 4);
+        let addresses: Vec<_> = burst.iter().map(|frame| frame.hard_start()).collect();
+        // The third is needed for another port, so its frame stays.
+        assert_eq!(right.send(Group::new(&mut burst, &[2, 1, 2, 0, 3], 1 << 2)).unwrap(), 5);
+        assert_eq!((right.copied(), burst.frame(2).packet()[0]), (3, 3));
+        burst.clear();
+        let mut other = end.clone();
+        assert_eq!(other.receive(&mut burst).unwrap(), 5);
+        let received: Vec<_> =
+            burst.iter().map(|frame| (frame.packet()[0], frame.len(), frame.hard_start())).collect();
+        let lengths: Vec<_> = received.iter().map(|&(byte, len, _)| (byte, len)).collect();
+        assert_eq!(lengths, [(3, 60), (2, 60), (3, 60), (1, 60), (4, 9000)]);
+        assert_eq!((received[1].2, received[3].2), (addresses[1], addresses[0]));
+        drop((burst, left, right, wire, end, other));
+        assert_eq!(pool.free(), 300, "no frame is lost");
+    }
+
+    #[test]
+    fn a_link_holds_its_capacity_when_the_pool_is_empty() {
+        let pool = FramePool::on_heap(2);
+        let (mut left, right) = MemoryPort::link_in(&pool, 5);
+        (0..5).for_each(|byte| assert!(right.push(&[byte], FrameMeta::default())));
+        assert!(!right.push(&[5], FrameMeta::default()));
+        assert_eq!(received(&mut left), [[0], [1], [2], [3], [4]]);
     }
 
     #[test]
@@ -203,8 +332,8 @@ mod tests {
         let mut gathered = Gathered(Slow(slow));
         (0..70).for_each(|number| assert!(other.push(&[number], FrameMeta::default())));
         assert_eq!([received(&mut gathered).len(), received(&mut gathered).len()], [64, 6]);
-        let burst = burst_of(&[&[1], &[2]]);
-        assert_eq!(gathered.send(Group::new(&burst, &[1, 0])).unwrap(), 2);
+        let mut burst = burst_of(&[&[1], &[2]]);
+        assert_eq!(gathered.send(Group::new(&mut burst, &[1, 0], 0)).unwrap(), 2);
         assert_eq!(received(&mut other), [[2], [1]]);
     }
 }

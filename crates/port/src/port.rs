@@ -1,47 +1,52 @@
 //! The port interface: bursts of packets in, groups of packets out.
 
 use std::io;
+use std::sync::Arc;
 
-use paceline_frame::{Burst, FrameRef};
+use paceline_frame::{Burst, FramePool, FrameRef, Taken};
 
 /// Source and destination of packets. A port belongs to one worker; its device or queue may be shared.
 pub trait Port: Send {
     /// Adds packets that have arrived to a burst, until it is full or no more are available, and returns their number. It never
-    /// waits: a short burst is processed at once.
+    /// waits: a short burst is processed at once. A port with a pool places its frames in the burst ([`Burst::place`]); others have
+    /// their packets copied ([`Burst::push`]).
     ///
     /// # Errors
     /// [`PortError`]. Packets added before remain in the burst.
     fn receive(&mut self, burst: &mut Burst) -> Result<usize, PortError>;
 
     /// Sends a group in order and returns the number of packets sent: packets without room are the last ones, and are lost. All
-    /// sent packets are on their way when this returns.
+    /// sent packets are on their way when this returns. Frames of the port's pool are taken out of the group ([`Group::take`]), and
+    /// other packets are copied.
     ///
     /// # Errors
     /// [`PortError`].
     fn send(&mut self, group: Group<'_>) -> Result<usize, PortError>;
-}
 
-/// A permanent failure of a port.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PortError {
-    /// An I/O error of the system.
-    #[error(transparent)]
-    Io(#[from] io::Error),
+    /// The pool whose frames the port sends without a copy, if it has one.
+    fn pool(&self) -> Option<&Arc<FramePool>> {
+        None
+    }
+
+    /// Number of sent packets that were copied since the port was made. Ports without a pool copy every packet, and count none.
+    fn copied(&self) -> u64 {
+        0
+    }
 }
 
 /// Packets of a burst with the same destination.
-#[derive(Clone, Copy)]
 pub struct Group<'a> {
-    burst: &'a Burst,
+    burst: &'a mut Burst,
     indices: &'a [u8],
+    keep: u64,
 }
 
 impl<'a> Group<'a> {
-    /// The packets of a burst with these indices, in this order. An index may occur twice.
+    /// The packets of a burst with these indices, in this order. An index may occur twice. `keep` has a bit for each packet of the burst
+    /// that is needed afterwards, by index: such a packet is copied, and so must one be whose index occurs twice.
     #[must_use]
-    pub fn new(burst: &'a Burst, indices: &'a [u8]) -> Self {
-        Self { burst, indices }
+    pub fn new(burst: &'a mut Burst, indices: &'a [u8], keep: u64) -> Self {
+        Self { burst, indices, keep }
     }
 
     /// Number of packets.
@@ -60,8 +65,36 @@ impl<'a> Group<'a> {
     ///
     /// # Panics
     /// If an index is out of the burst's bounds.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = FrameRef<'a>> + use<'a> {
-        let burst = self.burst;
-        self.indices.iter().map(move |&index| burst.frame(usize::from(index)))
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = FrameRef<'_>> {
+        self.indices.iter().map(|&index| self.burst.frame(usize::from(index)))
     }
+
+    /// A packet, by its position in the group.
+    ///
+    /// # Panics
+    /// If the position or its index is out of bounds.
+    #[must_use]
+    pub fn packet(&self, position: usize) -> FrameRef<'_> {
+        self.burst.frame(usize::from(self.indices[position]))
+    }
+
+    /// Takes a packet out of the burst with its memory, if that is of `pool` and the packet is not needed afterwards ([`Burst::take`]).
+    ///
+    /// # Panics
+    /// If the position or its index is out of bounds.
+    #[must_use]
+    pub fn take(&mut self, position: usize, pool: &FramePool) -> Option<Taken> {
+        let index = self.indices[position];
+        let is_kept = self.keep & (1 << index) != 0;
+        if is_kept { None } else { self.burst.take(usize::from(index), pool) }
+    }
+}
+
+/// A permanent failure of a port.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PortError {
+    /// An I/O error of the system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use paceline::port::{Generator, MemoryPort};
+use paceline::port::{FramePool, Generator, MemoryPort, Port};
 use paceline::{Engine, FrameMeta, Pipeline, PipelineCounts, Program, Target, Verdict};
 use paceline_spec::{Errno, MapKind, MapSpec, XdpAttach};
 use paceline_testkit::redirects::{Out, Rig, goes_to_cpu, packets, sorted};
@@ -160,6 +160,43 @@ fn entries_keep_their_programs() {
     assert_eq!(send(), (true, 0), "nobody else has the program");
     set(&load("r0 = 1\nexit", XdpAttach::DevMap)).unwrap();
     assert_eq!(send(), (false, 1), "another is in its place");
+}
+
+/// Sends to interface 2 without a copy, or to all devices of the map, by the packet's first byte.
+#[test]
+fn frames_move_between_ports_of_a_pool() {
+    const PACKETS: u8 = 40;
+    let devices = text::map(&MapSpec::new("devices", MapKind::DevMap, 4, 4, 2), 1).unwrap();
+    let source = "r6 = *(u32 *)(r1 + 0)\nr2 = *(u32 *)(r1 + 4)\nr3 = r6\nr3 += 14\nif r3 > r2 goto drop\n\
+        r2 = 0\nr3 = 0\nr4 = *(u8 *)(r6 + 0)\nif r4 == 0 goto call\nr3 = 8\n\
+        call:\nr1 = map[devices] ll\ncall bpf_redirect_map\nexit\ndrop:\nr0 = 1\nexit";
+    let program = text::verified(source, XdpAttach::Interface, std::slice::from_ref(&devices)).unwrap();
+    let program = Program::load(&program, vec![devices.clone()], Engine::best()).unwrap();
+    (0..2_u32).for_each(|key| devices.update(&key.to_ne_bytes(), &(key + 2).to_ne_bytes(), 0).unwrap());
+    let pipeline = Pipeline::new();
+    pipeline.set_program(1, Some(&Target::from(&program))).unwrap();
+    let pool = FramePool::on_heap(512);
+    let links: Vec<_> = (0..3).map(|_| MemoryPort::link_in(&pool, 64)).collect();
+    let mut worker = pipeline.worker(0);
+    let ports: Vec<MemoryPort> = links.iter().map(|(port, _)| port.clone()).collect();
+    (1..).zip(ports.iter().cloned()).for_each(|(ifindex, port)| worker.attach(ifindex, 0, port));
+    for round in 0..100_u8 {
+        for number in 0..PACKETS {
+            let mut packet = [round ^ number; 60];
+            packet[0] = u8::from(number % 4 == 3);
+            assert!(links[0].1.push(&packet, FrameMeta::default()));
+        }
+        assert_eq!(worker.poll().unwrap(), usize::from(PACKETS));
+        let numbers = |port: &MemoryPort| -> Vec<u8> {
+            std::iter::from_fn(|| port.pop()).map(|(packet, _)| packet[59] ^ round).collect()
+        };
+        assert_eq!(numbers(&links[1].1), Vec::from_iter(0..PACKETS));
+        assert_eq!(numbers(&links[2].1), Vec::from_iter((0..PACKETS).filter(|number| number % 4 == 3)));
+    }
+    let copied: Vec<u64> = ports.iter().map(Port::copied).collect();
+    assert_eq!(copied, [0, 1000, 1000], "only packets that go to both are copied");
+    drop((worker, ports, links));
+    assert_eq!(pool.free(), 512, "no frame is lost");
 }
 
 #[test]

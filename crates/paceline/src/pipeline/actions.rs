@@ -21,7 +21,9 @@ const EXCLUDE_INGRESS: u32 = 1 << 4;
 
 /// A burst that is acted on.
 pub(super) struct Act<'a> {
-    pub(super) burst: &'a Burst,
+    pub(super) burst: &'a mut Burst,
+    /// Packets that go to more than one place, as a bit each by index: their frames stay until all are sent.
+    pub(super) keep: u64,
     /// Index of the port that it came from; `None` if another CPU handed it over.
     pub(super) from: Option<usize>,
     pub(super) shared: &'a Shared,
@@ -30,23 +32,31 @@ pub(super) struct Act<'a> {
 }
 
 impl Act<'_> {
-    /// Sends packets of a burst, this one or another.
-    pub(super) fn send(
+    /// Sends packets of the burst.
+    fn send(&mut self, port: &mut dyn Port, indices: &[u8]) -> Result<(), PortError> {
+        let sent = send(port, Group::new(self.burst, indices, self.keep));
+        self.count_sent(sent, indices.len())
+    }
+
+    /// Sends packets of another burst.
+    pub(super) fn send_copies(
         &mut self,
         port: &mut dyn Port,
-        burst: &Burst,
+        copies: &mut Burst,
         indices: &[u8],
     ) -> Result<(), PortError> {
-        if indices.is_empty() {
-            return Ok(());
-        }
-        match port.send(Group::new(burst, indices)) {
+        let sent = send(port, Group::new(copies, indices, 0));
+        self.count_sent(sent, indices.len())
+    }
+
+    fn count_sent(&mut self, sent: Result<usize, PortError>, of: usize) -> Result<(), PortError> {
+        match sent {
             Ok(sent) => {
-                self.count(sent, indices.len());
+                self.count(sent, of);
                 Ok(())
             }
             Err(error) => {
-                self.counts.lost += indices.len() as u64;
+                self.counts.lost += of as u64;
                 Err(error)
             }
         }
@@ -56,6 +66,10 @@ impl Act<'_> {
         self.counts.sent += sent as u64;
         self.counts.refused += (of - sent) as u64;
     }
+}
+
+fn send(port: &mut dyn Port, group: Group<'_>) -> Result<usize, PortError> {
+    if group.is_empty() { Ok(0) } else { port.send(group) }
 }
 
 /// Not all packets were sent.
@@ -89,7 +103,7 @@ impl TxPort {
 
     fn send(&mut self, act: &mut Act<'_>, egress: &mut Egress) -> Result<(), SendError> {
         let result = match self.queue.plain() {
-            Some(indices) => act.send(&mut *self.port, act.burst, indices).map_err(SendError::Port),
+            Some(indices) => act.send(&mut *self.port, indices).map_err(SendError::Port),
             None => self.send_through(act, egress),
         };
         self.queue.clear();
@@ -101,7 +115,7 @@ impl TxPort {
         let mut result = Ok(());
         for (through, indices) in self.queue.runs() {
             let sent = match through.program {
-                0 => act.send(&mut *self.port, act.burst, indices).map_err(SendError::Port),
+                0 => act.send(&mut *self.port, indices).map_err(SendError::Port),
                 program => egress.send(&mut *self.port, self.number, program, indices, act),
             };
             result = result.and(sent);
@@ -124,9 +138,8 @@ impl CpuTx {
         }
         let cpu_queue = self.cpu_queue.upgrade();
         for (through, indices) in self.queue.runs() {
-            let sent = cpu_queue
-                .as_ref()
-                .map_or(0, |cpu_queue| cpu_queue.send(Group::new(act.burst, indices), through));
+            let group = Group::new(act.burst, indices, act.keep);
+            let sent = cpu_queue.as_ref().map_or(0, |cpu_queue| cpu_queue.send(&group, through));
             act.count(sent, indices.len());
         }
         self.queue.clear();
@@ -176,33 +189,34 @@ impl TxPorts {
                     push(tx_port, index, Through::default());
                 }
                 Verdict::Redirect => {
-                    let found = self.redirect(frame, index, act.shared);
-                    act.counts.no_target += u64::from(!found);
+                    let places = self.redirect(frame, index, act.shared);
+                    act.counts.no_target += u64::from(places == 0);
+                    act.keep |= u64::from(places > 1) << index;
                 }
             }
         }
         self.send(act)
     }
 
-    /// Puts a packet before all places that it is redirected to, if there is any.
-    fn redirect(&mut self, frame: FrameRef<'_>, index: usize, shared: &Shared) -> bool {
+    /// Queues a packet for all places that it is redirected to, and returns their number.
+    fn redirect(&mut self, frame: FrameRef<'_>, index: usize, shared: &Shared) -> usize {
         match frame.redirect() {
-            None => false,
+            None => 0,
             Some(Redirect { target: RedirectTarget::Interface { ifindex }, .. }) => {
-                self.redirect_to(Element::Device { ifindex, program: 0 }, index, shared)
+                usize::from(self.redirect_to(Element::Device { ifindex, program: 0 }, index, shared))
             }
             Some(Redirect { target: RedirectTarget::Map { map, key }, flags }) => {
                 let map = self.maps.get(map, &shared.maps);
                 if flags & BROADCAST == 0 {
                     let element = map.and_then(|map| map.redirect_target(key));
-                    return element.is_some_and(|element| self.redirect_to(element, index, shared));
+                    return element.map_or(0, |element| self.redirect_to(element, index, shared).into());
                 }
                 let excluded = (flags & EXCLUDE_INGRESS != 0).then(|| frame.ingress_ifindex());
                 let all = map.map(|map| elements(map)).unwrap_or_default();
                 let others = all.into_iter().filter(
                     |element| !matches!(element, Element::Device { ifindex, .. } if Some(*ifindex) == excluded),
                 );
-                others.filter(|&element| self.redirect_to(element, index, shared)).count() > 0
+                others.filter(|&element| self.redirect_to(element, index, shared)).count()
             }
         }
     }

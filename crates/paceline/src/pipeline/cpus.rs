@@ -63,7 +63,7 @@ impl CpuQueue {
     }
 
     /// Hands a group over; returns the number of packets that fit.
-    pub(super) fn send(&self, group: Group<'_>, through: Through) -> usize {
+    pub(super) fn send(&self, group: &Group<'_>, through: Through) -> usize {
         let mut packets = self.lock();
         let room = (through.room as usize).saturating_sub(packets.waiting.len());
         for frame in group.iter().take(room) {

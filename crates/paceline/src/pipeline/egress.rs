@@ -35,7 +35,7 @@ impl Egress {
         };
         let copies = self.copies.get_or_insert_default();
         copies.clear();
-        for frame in Group::new(act.burst, indices).iter() {
+        for frame in Group::new(act.burst, indices, act.keep).iter() {
             let index = copies.len();
             // A packet of one frame fits into another with the same headroom.
             if copies.push(frame.packet(), *frame.meta()).is_ok() {
@@ -54,7 +54,7 @@ impl Egress {
         let passes = |&index: &usize| copies.frame(index).verdict() == Verdict::Pass;
         self.passed.extend((0..copies.len()).filter(passes).map(|index| index as u8));
         act.counts.stopped += (copies.len() - self.passed.len()) as u64;
-        act.send(port, copies, &self.passed)?;
+        act.send_copies(port, copies, &self.passed)?;
         ran.map_err(|fault| SendError::Fault {
             index: indices.get(fault.index).map_or(0, |&index| usize::from(index)),
             fault: fault.fault,

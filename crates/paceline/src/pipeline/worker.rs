@@ -206,8 +206,11 @@ impl Worker {
             self.burst.truncate(index);
             WorkerError::Fault { ifindex, index, fault }
         });
+        // Afterwards its frame may have gone to a port.
+        let first = self.burst.iter().next().map_or(0, |frame| frame.ingress_ifindex());
         let acted = self.tx_ports.act(&mut Act {
-            burst: &self.burst,
+            burst: &mut self.burst,
+            keep: 0,
             from,
             shared: &self.shared,
             host: &mut self.host,
@@ -216,7 +219,7 @@ impl Worker {
         self.counts.commit(counts);
         ran?;
         acted.map_err(|error| match error {
-            SendError::Port(source) => WorkerError::Send { ifindex: ingress(&self.burst, 0), source },
+            SendError::Port(source) => WorkerError::Send { ifindex: first, source },
             SendError::Fault { index, fault } => {
                 WorkerError::Fault { ifindex: ingress(&self.burst, index), index, fault }
             }
