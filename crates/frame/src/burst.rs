@@ -58,7 +58,17 @@ impl Home {
         // SAFETY: a home is `len` initialized bytes that the burst owns while it exists; at most one frame of it is in use.
         unsafe { Frame::new(self.start, self.len) }
     }
+
+    /// Makes a frame one of this buffer, without a packet.
+    #[inline]
+    fn give_to(&self, frame: &mut Frame) {
+        // SAFETY: as above, and a buffer is longer than HEADROOM and TAILROOM.
+        unsafe { frame.set_buffer(self.start, self.len, EMPTY) };
+    }
 }
+
+/// No packet, after the headroom.
+const EMPTY: Span = Span { offset: HEADROOM as u32, len: 0, metadata: 0 };
 
 /// Packet that was taken out of a burst with its memory.
 #[derive(Debug)]
@@ -194,7 +204,7 @@ impl Burst {
     fn release(&mut self, from: usize) {
         for index in from..self.len {
             if let Some(chunk) = self.slots[index].placed.take() {
-                self.frames[index] = self.slots[index].home.frame();
+                self.slots[index].home.give_to(&mut self.frames[index]);
                 self.give_back(chunk);
             }
         }
@@ -211,7 +221,7 @@ impl Burst {
     /// The cache of a pool whose memory is or was in this burst.
     #[inline]
     fn cache_of(&mut self, pool: u32) -> Option<&mut PoolCache> {
-        self.caches.iter_mut().find(|cache| cache.pool().id() == pool)
+        self.caches.iter_mut().find(|cache| cache.id() == pool)
     }
 
     /// Adds a packet, which is copied.
@@ -250,13 +260,14 @@ impl Burst {
         meta: FrameMeta,
     ) -> Result<(), Chunk> {
         let (start, len) = pool.buffer(&chunk);
-        // SAFETY: the buffer belongs to the chunk, which the burst keeps as long as the frame is in use.
-        let frame = if self.is_full() { None } else { unsafe { Frame::over(start, len, span) } };
-        let Some(frame) = frame else { return Err(chunk) };
+        if self.is_full() || !Frame::fits(len, span) {
+            return Err(chunk);
+        }
         if self.cache_of(pool.id()).is_none() {
             self.caches.push(PoolCache::new(pool));
         }
-        self.frames[self.len] = frame;
+        // SAFETY: the span fits, and the buffer belongs to the chunk, which the burst keeps as long as the frame is in use.
+        unsafe { self.frames[self.len].set_buffer(start, len, span) };
         self.slots[self.len].placed = Some(chunk);
         self.metas[self.len] = meta;
         self.any_placed = true;
@@ -279,7 +290,7 @@ impl Burst {
             None if slot.placed.is_none() => self.take_home(index, pool)?,
             None => return None,
         };
-        self.frames[index] = self.slots[index].home.frame();
+        self.slots[index].home.give_to(&mut self.frames[index]);
         Some(Taken { chunk, span })
     }
 

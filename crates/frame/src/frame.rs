@@ -127,26 +127,43 @@ impl Frame {
         }
     }
 
-    /// A frame over a buffer that already holds a packet. `None` if the span does not keep the reserved areas, or its metadata is not a
-    /// multiple of 4 up to 252.
+    /// Whether a buffer can hold a packet at a span: the reserved areas are kept, and metadata is a multiple of 4 up to 252.
+    #[inline]
+    pub(crate) fn fits(buffer_len: u32, span: Span) -> bool {
+        let end = u64::from(span.offset) + u64::from(span.len);
+        u64::from(span.offset) >= FRAME_KEPT as u64 + u64::from(span.metadata)
+            && span.offset <= u32::from(u16::MAX)
+            && end + TAILROOM as u64 <= u64::from(buffer_len)
+            && span.metadata <= 252
+            && span.metadata.is_multiple_of(4)
+    }
+
+    /// Gives the frame another buffer, which holds a packet at a span that fits, and resets all state of the previous one. Fields are
+    /// stored one by one: a whole frame that is copied right after its parts were stored is not forwarded from the store buffer.
     ///
     /// # Safety
-    /// As [`new`](Self::new).
+    /// As [`new`](Self::new), and [`fits`](Self::fits).
     #[inline]
-    pub(crate) unsafe fn over(hard_start: *mut u8, buffer_len: u32, span: Span) -> Option<Self> {
-        let end = u64::from(span.offset) + u64::from(span.len);
-        let has_room = u64::from(span.offset) >= FRAME_KEPT as u64 + u64::from(span.metadata)
-            && end + TAILROOM as u64 <= u64::from(buffer_len);
-        if !has_room || span.metadata > 252 || !span.metadata.is_multiple_of(4) {
-            return None;
-        }
-        let exposed = u16::try_from(span.offset - span.metadata).ok()?;
+    pub(crate) unsafe fn set_buffer(&mut self, hard_start: *mut u8, buffer_len: u32, span: Span) {
         // SAFETY: the caller vouches for the buffer, and the span is inside of it.
         unsafe {
-            let data = hard_start.add(span.offset as usize);
-            let (data_end, data_meta) = (data.add(span.len as usize), data.sub(span.metadata as usize));
-            Some(Self { data, data_end, data_meta, exposed, ..Self::new(hard_start, buffer_len) })
+            self.data = hard_start.add(span.offset as usize);
+            self.data_end = self.data.add(span.len as usize);
+            self.data_meta = self.data.sub(span.metadata as usize);
         }
+        self.hard_start = hard_start;
+        self.buffer_len = buffer_len;
+        self.exposed = (span.offset - span.metadata) as u16;
+        self.reset();
+    }
+
+    #[inline]
+    fn reset(&mut self) {
+        self.verdict = Verdict::Aborted as u32;
+        self.ingress_ifindex = 0;
+        self.rx_queue = 0;
+        self.redirect_via = VIA_NOTHING;
+        self.egress_ifindex = 0;
     }
 
     /// Position of the packet in its buffer.
@@ -182,12 +199,8 @@ impl Frame {
             self.data_end = self.data.add(packet.len());
         }
         self.data_meta = self.data;
-        self.verdict = Verdict::Aborted as u32;
-        self.ingress_ifindex = 0;
-        self.rx_queue = 0;
         self.exposed = HEADROOM as u16;
-        self.redirect_via = VIA_NOTHING;
-        self.egress_ifindex = 0;
+        self.reset();
         Ok(())
     }
 

@@ -22,12 +22,14 @@ pub struct Chunk {
 
 impl Chunk {
     /// Index in the pool, from 0.
+    #[inline]
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index
     }
 
     /// Number of the pool ([`FramePool::id`]).
+    #[inline]
     #[must_use]
     pub fn pool(&self) -> u32 {
         self.pool
@@ -87,6 +89,7 @@ impl FramePool {
     }
 
     /// Number of the pool, unique in the process.
+    #[inline]
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
@@ -105,6 +108,7 @@ impl FramePool {
     }
 
     /// Maximum size of a packet to fill a frame with, in bytes.
+    #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.layout.buffer_len as usize - HEADROOM - TAILROOM
@@ -114,6 +118,7 @@ impl FramePool {
     ///
     /// # Panics
     /// If the chunk is of another pool.
+    #[inline]
     #[must_use]
     pub fn buffer(&self, chunk: &Chunk) -> (*mut u8, u32) {
         assert_eq!(chunk.pool, self.id, "a chunk of another pool");
@@ -126,6 +131,7 @@ impl FramePool {
     ///
     /// # Panics
     /// If the chunk is of another pool.
+    #[inline]
     #[must_use]
     pub fn fill(&self, chunk: &mut Chunk, metadata: &[u8], packet: &[u8]) -> Option<Span> {
         let (start, _) = self.buffer(chunk);
@@ -145,6 +151,7 @@ impl FramePool {
     ///
     /// # Panics
     /// If the chunk is of another pool.
+    #[inline]
     #[must_use]
     pub fn packet<'a>(&self, chunk: &'a Chunk, span: Span) -> Option<&'a [u8]> {
         let (start, len) = self.buffer(chunk);
@@ -182,6 +189,7 @@ impl fmt::Debug for FramePool {
 /// Free chunks of a pool for one thread: the pool's lock is taken once in up to 64 frames.
 #[derive(Debug)]
 pub struct PoolCache {
+    id: u32,
     pool: Arc<FramePool>,
     free: Vec<u32>,
     /// Chunks that are taken from the pool at once; twice as many may be in the cache.
@@ -193,10 +201,18 @@ impl PoolCache {
     #[must_use]
     pub fn new(pool: &Arc<FramePool>) -> Self {
         let batch = (pool.frames() as usize / 64).clamp(1, BATCH);
-        Self { pool: Arc::clone(pool), free: Vec::with_capacity(2 * batch), batch }
+        Self { id: pool.id, pool: Arc::clone(pool), free: Vec::with_capacity(2 * batch), batch }
+    }
+
+    /// Number of the pool.
+    #[inline]
+    #[must_use]
+    pub(crate) fn id(&self) -> u32 {
+        self.id
     }
 
     /// The pool.
+    #[inline]
     #[must_use]
     pub fn pool(&self) -> &Arc<FramePool> {
         &self.pool
@@ -208,7 +224,7 @@ impl PoolCache {
         if self.free.is_empty() {
             self.refill();
         }
-        self.free.pop().map(|index| Chunk { pool: self.pool.id, index })
+        self.free.pop().map(|index| Chunk { pool: self.id, index })
     }
 
     #[cold]
@@ -224,7 +240,7 @@ impl PoolCache {
     /// If the chunk is of another pool.
     #[inline]
     pub fn free(&mut self, chunk: Chunk) {
-        assert_eq!(chunk.pool, self.pool.id, "a chunk of another pool");
+        assert_eq!(chunk.pool, self.id, "a chunk of another pool");
         if self.free.len() >= 2 * self.batch {
             self.flush(self.batch);
         }
