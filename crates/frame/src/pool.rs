@@ -28,6 +28,13 @@ impl Chunk {
         self.index
     }
 
+    /// Gives the chunk to a device, which knows it by its index; [`FramePool::chunk`] makes a chunk of the index again.
+    #[inline]
+    #[must_use]
+    pub fn into_index(self) -> u32 {
+        self.index
+    }
+
     /// Number of the pool ([`FramePool::id`]).
     #[inline]
     #[must_use]
@@ -127,6 +134,19 @@ impl FramePool {
         (unsafe { self.layout.start.as_ptr().add(at) }, self.layout.buffer_len)
     }
 
+    /// The buffer of a chunk. The packet belongs after [`HEADROOM`](crate::HEADROOM) bytes, and before the last
+    /// [`TAILROOM`](crate::TAILROOM) bytes.
+    ///
+    /// # Panics
+    /// If the chunk is of another pool.
+    #[inline]
+    #[must_use]
+    pub fn buffer_mut<'a>(&'a self, chunk: &'a mut Chunk) -> &'a mut [u8] {
+        let (start, len) = self.buffer(chunk);
+        // SAFETY: the buffer is initialized memory of the borrowed pool, which only the owner of `chunk` uses.
+        unsafe { std::slice::from_raw_parts_mut(start, len as usize) }
+    }
+
     /// Copies a packet into a chunk, behind its metadata and the headroom. `None` if one of them is too long; the chunk is unchanged.
     ///
     /// # Panics
@@ -153,7 +173,7 @@ impl FramePool {
     /// If the chunk is of another pool.
     #[inline]
     #[must_use]
-    pub fn packet<'a>(&self, chunk: &'a Chunk, span: Span) -> Option<&'a [u8]> {
+    pub fn packet<'a>(&'a self, chunk: &'a Chunk, span: Span) -> Option<&'a [u8]> {
         let (start, len) = self.buffer(chunk);
         let end = u64::from(span.offset) + u64::from(span.len);
         // SAFETY: the span is inside of the buffer, which nobody changes while the chunk is borrowed.
@@ -165,7 +185,8 @@ impl FramePool {
     /// A chunk by its index, for ports whose devices know chunks by address.
     ///
     /// # Safety
-    /// The chunk must have come from [`Chunk::index`] of a value that was forgotten since, once.
+    /// The index must be that of a chunk of this pool that was given away by [`Chunk::into_index`], and the device does not use the
+    /// chunk any more. Each index makes one chunk.
     #[must_use]
     pub unsafe fn chunk(&self, index: u32) -> Option<Chunk> {
         (index < self.layout.chunks).then_some(Chunk { pool: self.id, index })

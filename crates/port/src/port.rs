@@ -1,6 +1,7 @@
 //! The port interface: bursts of packets in, groups of packets out.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use paceline_frame::{Burst, FramePool, FrameRef, Taken};
@@ -15,8 +16,8 @@ pub trait Port: Send {
     /// [`PortError`]. Packets added before remain in the burst.
     fn receive(&mut self, burst: &mut Burst) -> Result<usize, PortError>;
 
-    /// Sends a group in order and returns the number of packets sent: packets without room are the last ones, and are lost. All
-    /// sent packets are on their way when this returns. Frames of the port's pool are taken out of the group ([`Group::take`]), and
+    /// Sends a group in order and returns the number of packets sent; those without room, and those that the device refuses, are
+    /// lost. All sent packets are on their way when this returns. Frames of the port's pool are taken out of the group ([`Group::take`]), and
     /// other packets are copied.
     ///
     /// # Errors
@@ -30,6 +31,17 @@ pub trait Port: Send {
 
     /// Number of sent packets that were copied since the port was made. Ports without a pool copy every packet, and count none.
     fn copied(&self) -> u64 {
+        0
+    }
+
+    /// A descriptor that becomes readable when packets have arrived, for threads that wait. `None` if the port has to be polled.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Number of packets that arrived at the device since the port was made, and were dropped before [`receive`](Self::receive) could
+    /// return them.
+    fn dropped(&mut self) -> u64 {
         0
     }
 }
@@ -97,4 +109,10 @@ pub enum PortError {
     /// An I/O error of the system.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The interface does not exist any more.
+    #[error("interface `{name}` has gone")]
+    Gone {
+        /// Its name.
+        name: String,
+    },
 }

@@ -18,6 +18,7 @@ pub mod embed;
 pub mod engine;
 pub mod generate;
 pub mod kernel;
+pub mod namespace;
 pub mod object_runs;
 pub mod outcome;
 pub mod random;

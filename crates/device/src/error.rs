@@ -1,0 +1,143 @@
+//! Errors of opening a device.
+
+use std::fmt;
+use std::io;
+
+use rustix::io::Errno;
+
+/// A device cannot be opened as a port.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The network namespace has no such interface.
+    #[error("there is no interface `{name}`")]
+    NoInterface {
+        /// The name.
+        name: String,
+    },
+    /// The interface has no such receive queue.
+    #[error("interface `{name}` has no queue {queue}, only 0 to {}", queues.saturating_sub(1))]
+    NoQueue {
+        /// Name of the interface.
+        name: String,
+        /// The queue.
+        queue: u32,
+        /// Number of queues of the interface.
+        queues: u32,
+    },
+    /// The process lacks a privilege.
+    #[error("no permission to {step}: it takes {needs}")]
+    NotPermitted {
+        /// The refused step.
+        step: Step,
+        /// The capability that permits it.
+        needs: &'static str,
+    },
+    /// Another socket or program uses the device.
+    #[error("cannot {step}: `{name}` is in use by another program")]
+    Busy {
+        /// The refused step.
+        step: Step,
+        /// Name of the interface, with the queue.
+        name: String,
+    },
+    /// The kernel or the device's driver does not support the requested mode.
+    #[error("cannot {step}: `{name}` does not support {mode}")]
+    NotSupported {
+        /// The refused step.
+        step: Step,
+        /// Name of the interface.
+        name: String,
+        /// The requested mode.
+        mode: &'static str,
+    },
+    /// The pool has too few free frames.
+    #[error("the pool has too few free frames: {free}, {wanted} wanted")]
+    NoFrames {
+        /// Number of free frames.
+        free: usize,
+        /// Number of frames that the port keeps.
+        wanted: usize,
+    },
+    /// The memory of the pool cannot be registered with the kernel.
+    #[error("the pool's memory is not that of a UMEM")]
+    ForeignPool,
+    /// Another error of the system.
+    #[error("cannot {step}: {source}")]
+    System {
+        /// The failed step.
+        step: Step,
+        /// Cause.
+        source: io::Error,
+    },
+}
+
+/// Steps of opening a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// Creating a socket.
+    CreateSocket,
+    /// Opening `/dev/net/tun`.
+    OpenTun,
+    /// Attaching to, or creating, a TAP interface.
+    AttachTap,
+    /// Setting an option of a socket.
+    SetOption,
+    /// Mapping rings or packet memory.
+    MapMemory,
+    /// Registering packet memory with the kernel.
+    RegisterMemory,
+    /// Binding a socket to an interface.
+    Bind,
+    /// Creating the map of sockets.
+    CreateMap,
+    /// Loading the program that redirects packets to the socket.
+    LoadProgram,
+    /// Attaching this program.
+    AttachProgram,
+    /// Adding a socket to the map.
+    UpdateMap,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CreateSocket => "create a socket",
+            Self::OpenTun => "open /dev/net/tun",
+            Self::AttachTap => "attach to the TAP interface",
+            Self::SetOption => "set an option of the socket",
+            Self::MapMemory => "map memory",
+            Self::RegisterMemory => "register packet memory",
+            Self::Bind => "bind the socket to the interface",
+            Self::CreateMap => "create the map of sockets",
+            Self::LoadProgram => "load the redirecting program",
+            Self::AttachProgram => "attach the redirecting program",
+            Self::UpdateMap => "add the socket to the map",
+        })
+    }
+}
+
+impl Step {
+    /// The privilege that permits the step.
+    fn needs(self) -> &'static str {
+        match self {
+            Self::CreateSocket | Self::Bind => "CAP_NET_RAW",
+            Self::OpenTun => "write access to /dev/net/tun",
+            Self::AttachTap | Self::SetOption => "CAP_NET_ADMIN, or a TAP interface that belongs to the user",
+            Self::RegisterMemory | Self::MapMemory => "a higher limit of locked memory (`ulimit -l`)",
+            Self::CreateMap | Self::LoadProgram | Self::UpdateMap => "CAP_BPF and CAP_NET_ADMIN",
+            Self::AttachProgram => "CAP_NET_ADMIN",
+        }
+    }
+
+    /// The error of this step on an interface.
+    pub(crate) fn failed(self, name: &str, errno: Errno) -> OpenError {
+        match errno {
+            Errno::PERM | Errno::ACCESS => OpenError::NotPermitted { step: self, needs: self.needs() },
+            Errno::BUSY | Errno::EXIST => OpenError::Busy { step: self, name: name.to_owned() },
+            Errno::NODEV | Errno::NXIO => OpenError::NoInterface { name: name.to_owned() },
+            errno => OpenError::System { step: self, source: errno.into() },
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Properties of devices, by `ioctl(SIOCETHTOOL)` (`linux/ethtool.h`).
+#![allow(unsafe_code)]
+
+use std::mem;
+use std::os::fd::AsRawFd;
+
+use crate::interface::any_socket;
+
+/// `ETHTOOL_GCHANNELS`
+const GET_CHANNELS: u32 = 0x3c;
+
+/// `struct ethtool_channels`
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    cmd: u32,
+    max_rx: u32,
+    max_tx: u32,
+    max_other: u32,
+    max_combined: u32,
+    rx: u32,
+    tx: u32,
+    other: u32,
+    combined: u32,
+}
+
+/// Number of receive queues of an interface; 1 if its driver does not tell.
+pub(crate) fn receive_queues(name: &str) -> u32 {
+    let mut channels = Channels { cmd: GET_CHANNELS, ..Channels::default() };
+    // SAFETY: an `ifreq` of zeros is valid.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    let Ok(socket) = any_socket() else { return 1 };
+    if name.len() >= request.ifr_name.len() {
+        return 1;
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from.cast_signed();
+    }
+    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
+    // SAFETY: the kernel writes at most the structure of the command, and both structures live for the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
+    if result < 0 { 1 } else { (channels.rx + channels.combined).max(1) }
+}

@@ -1,0 +1,51 @@
+//! Interfaces of the network namespace.
+
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+
+use crate::error::{OpenError, Step};
+
+/// An interface, by name and index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    name: String,
+    index: u32,
+}
+
+impl Interface {
+    /// Finds an interface by name.
+    ///
+    /// # Errors
+    /// [`OpenError::NoInterface`]
+    pub fn by_name(name: &str) -> Result<Self, OpenError> {
+        let unknown = |_| OpenError::NoInterface { name: name.to_owned() };
+        let index = netdevice::name_to_index(
+            any_socket().map_err(|errno| Step::CreateSocket.failed(name, errno))?,
+            name,
+        );
+        Ok(Self { name: name.to_owned(), index: index.map_err(unknown)? })
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The index (`ifindex`).
+    #[must_use]
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Whether an interface has this index still.
+    pub(crate) fn exists(index: u32) -> bool {
+        any_socket().is_ok_and(|socket| netdevice::index_to_name(socket, index).is_ok())
+    }
+}
+
+/// A socket for requests about interfaces; it needs no privilege.
+pub(crate) fn any_socket() -> Result<OwnedFd, Errno> {
+    socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+}

@@ -1,0 +1,25 @@
+//! Linux network devices as ports.
+//!
+//! - [`XdpPort`]: a queue of an interface by AF_XDP. The interface's packets go to the process rather than to the host, in frames that
+//!   are shared with the kernel.
+//! - [`SocketPort`]: a packet socket. The host receives the interface's packets too.
+//! - [`TapPort`]: a TAP interface. The host's network stack is on the other side.
+//!
+//! All work on the network namespace of the thread that opens them.
+
+mod bpf;
+mod error;
+mod ethtool;
+mod interface;
+mod mapping;
+mod options;
+mod packet;
+mod tap;
+mod tun;
+mod xdp;
+
+pub use error::{OpenError, Step};
+pub use interface::Interface;
+pub use packet::SocketPort;
+pub use tap::TapPort;
+pub use xdp::{AttachMode, Umem, XdpDevice, XdpOptions, XdpPort};

@@ -1,0 +1,139 @@
+//! Packet sockets: copies of what an interface receives, beside the host's network stack.
+
+mod ring;
+mod socket;
+
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use paceline_frame::{Burst, FrameMeta};
+use paceline_port::{Group, Port, PortError};
+use rustix::io::Errno;
+
+use crate::error::{OpenError, Step};
+use crate::interface::Interface;
+use ring::{ReceiveRing, Received};
+use socket::Socket;
+
+/// Length of both MAC addresses, which a VLAN tag follows.
+const ADDRESSES: usize = 12;
+
+/// A packet socket (`AF_PACKET`) as a port. The host's network stack receives each packet too.
+///
+/// Packets arrive in a ring that is shared with the kernel (`TPACKET_V3`), and are copied into the burst; a VLAN tag that the device
+/// removed is inserted again. Packets are sent beside the interface's queueing discipline.
+pub struct SocketPort {
+    ring: ReceiveRing,
+    socket: Socket,
+    interface: Interface,
+    dropped: u64,
+    /// A packet whose VLAN tag is inserted.
+    tagged: Vec<u8>,
+}
+
+impl SocketPort {
+    /// Opens a socket on an interface. Several sockets of one `group` share the interface's packets by flow.
+    ///
+    /// # Errors
+    /// [`OpenError`]
+    pub fn open(name: &str, group: Option<u16>) -> Result<Self, OpenError> {
+        let interface = Interface::by_name(name)?;
+        let failed = |step: Step| move |errno: Errno| step.failed(name, errno);
+        let socket = Socket::new().map_err(failed(Step::CreateSocket))?;
+        socket.configure().map_err(failed(Step::SetOption))?;
+        let ring = ReceiveRing::map(&socket).map_err(failed(Step::MapMemory))?;
+        socket.bind(interface.index()).map_err(failed(Step::Bind))?;
+        if let Some(group) = group {
+            socket.join(group).map_err(failed(Step::SetOption))?;
+        }
+        Ok(Self { ring, socket, interface, dropped: 0, tagged: Vec::new() })
+    }
+
+    /// The interface.
+    #[must_use]
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    /// Reports that the interface has gone, or is down.
+    fn check(&self) -> Result<(), PortError> {
+        match self.socket.take_error() {
+            Ok(()) => Ok(()),
+            // An interface that is down may come up again.
+            Err(Errno::NETDOWN) if Interface::exists(self.interface.index()) => Ok(()),
+            Err(_) => Err(PortError::Gone { name: self.interface.name().to_owned() }),
+        }
+    }
+}
+
+/// Inserts the VLAN tag of a packet into a copy.
+fn insert_tag<'a>(tagged: &'a mut Vec<u8>, packet: &[u8], (protocol, tag): (u16, u16)) -> &'a [u8] {
+    let (addresses, rest) = packet.split_at(ADDRESSES.min(packet.len()));
+    tagged.clear();
+    for part in [addresses, &protocol.to_be_bytes(), &tag.to_be_bytes(), rest] {
+        tagged.extend_from_slice(part);
+    }
+    tagged
+}
+
+impl Port for SocketPort {
+    fn receive(&mut self, burst: &mut Burst) -> Result<usize, PortError> {
+        let before = burst.len();
+        while !burst.is_full() {
+            let Some(Received { packet, wire_len, timestamp_ns, vlan }) = self.ring.next()? else { break };
+            let packet = match vlan {
+                Some(vlan) => insert_tag(&mut self.tagged, packet, vlan),
+                None => packet,
+            };
+            let original_len = wire_len.max(packet.len() as u32);
+            if burst.push(packet, FrameMeta { timestamp_ns, original_len, interface: 0 }).is_err() {
+                self.dropped += 1;
+            }
+        }
+        if burst.len() == before {
+            self.check()?;
+        }
+        Ok(burst.len() - before)
+    }
+
+    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+        let mut sent = 0;
+        for frame in group.iter() {
+            match self.socket.send(frame.packet()) {
+                Ok(()) => sent += 1,
+                Err(Errno::NXIO | Errno::NODEV) => self.check()?,
+                Err(_) => {}
+            }
+        }
+        Ok(sent)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn dropped(&mut self) -> u64 {
+        self.dropped += self.socket.take_drops();
+        self.dropped
+    }
+}
+
+impl fmt::Debug for SocketPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SocketPort").field("interface", &self.interface).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_follows_the_addresses() {
+        let mut tagged = Vec::new();
+        let packet: Vec<u8> = (0..16).collect();
+        let expected = [&packet[..12], &[0x81, 0, 0x20, 5], &packet[12..]].concat();
+        assert_eq!(insert_tag(&mut tagged, &packet, (0x8100, 0x2005)), expected);
+        assert_eq!(insert_tag(&mut tagged, &[1], (0x8100, 1)), [1, 0x81, 0, 0, 1]);
+    }
+}

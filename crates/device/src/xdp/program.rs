@@ -1,0 +1,144 @@
+//! The kernel's side: a program that redirects packets to sockets by queue.
+
+use std::fmt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use paceline_isa::assemble;
+use rustix::io::Errno;
+
+use super::umem::Umem;
+use crate::error::{OpenError, Step};
+use crate::interface::Interface;
+use crate::{bpf, ethtool};
+
+/// `XDP_FLAGS_*` of `linux/if_link.h`.
+const SKB_MODE: u32 = 1 << 1;
+const DRV_MODE: u32 = 1 << 2;
+
+/// Place where the kernel takes packets from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AttachMode {
+    /// Native if the driver supports it, otherwise generic.
+    #[default]
+    Best,
+    /// In the driver, before the kernel allocates an `sk_buff`.
+    Native,
+    /// In the network stack, from `sk_buff`s: any interface.
+    Generic,
+}
+
+/// Options of an AF_XDP device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct XdpOptions {
+    /// Where the program is attached.
+    pub mode: AttachMode,
+    /// Whether the device must place packets in the frames itself (`Some(true)`), must not (`Some(false)`), or may.
+    pub zero_copy: Option<bool>,
+    /// Whether packets may consist of several frames (Linux 6.6).
+    pub multi_buffer: bool,
+    /// Microseconds for which a system call polls the device's queue; 0 for no busy polling (Linux 5.11).
+    pub busy_poll_us: u32,
+}
+
+/// An interface whose packets go to AF_XDP sockets. The program that redirects them is attached by a link, which the kernel removes when
+/// the process ends, and passes packets of queues that have no socket to the host's network stack.
+pub struct XdpDevice {
+    pub(super) interface: Interface,
+    pub(super) umem: Arc<Umem>,
+    pub(super) options: XdpOptions,
+    native: bool,
+    queues: u32,
+    sockets: OwnedFd,
+    _link: OwnedFd,
+}
+
+impl XdpDevice {
+    /// Attaches the program to an interface.
+    ///
+    /// # Errors
+    /// [`OpenError`]
+    pub fn attach(name: &str, umem: &Arc<Umem>, options: XdpOptions) -> Result<Arc<Self>, OpenError> {
+        let interface = Interface::by_name(name)?;
+        let failed = |step: Step| move |errno| step.failed(name, errno);
+        let queues = ethtool::receive_queues(name).max(1);
+        let sockets = bpf::create_socket_map(queues).map_err(failed(Step::CreateMap))?;
+        let program = load(sockets.as_fd(), options.multi_buffer).map_err(failed(Step::LoadProgram))?;
+        let (link, native) = attach(program.as_fd(), &interface, options.mode)?;
+        let umem = Arc::clone(umem);
+        Ok(Arc::new(Self { interface, umem, options, native, queues, sockets, _link: link }))
+    }
+
+    /// The interface.
+    #[must_use]
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    /// Whether the program is in the driver.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.native
+    }
+
+    /// Number of receive queues.
+    #[must_use]
+    pub fn queues(&self) -> u32 {
+        self.queues
+    }
+
+    /// Redirects a queue's packets to a socket.
+    pub(super) fn redirect(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Errno> {
+        bpf::set_socket(self.sockets.as_fd(), queue, socket)
+    }
+}
+
+impl fmt::Debug for XdpDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("XdpDevice")
+            .field("interface", &self.interface)
+            .field("options", &self.options)
+            .field("native", &self.native)
+            .field("queues", &self.queues)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Redirects to the socket of the packet's queue, by `bpf_redirect_map`; without one, the flags say that the packet passes.
+fn load(sockets: BorrowedFd<'_>, frags: bool) -> Result<OwnedFd, Errno> {
+    let text = format!(
+        "r2 = *(u32 *)(r1 + 16)
+         r1 = map_fd[{}] ll
+         r3 = 2
+         call 51
+         exit",
+        sockets.as_raw_fd()
+    );
+    let insns = assemble(&text, &()).ok().and_then(|code| code.encode().ok()).ok_or(Errno::INVAL)?;
+    bpf::load_xdp(&insns, frags)
+}
+
+fn attach(
+    program: BorrowedFd<'_>,
+    interface: &Interface,
+    mode: AttachMode,
+) -> Result<(OwnedFd, bool), OpenError> {
+    let attach = |flags| bpf::attach_xdp(program, interface.index(), flags);
+    let result = match mode {
+        AttachMode::Native => attach(DRV_MODE).map(|link| (link, true)),
+        AttachMode::Generic => attach(SKB_MODE).map(|link| (link, false)),
+        AttachMode::Best => match attach(DRV_MODE) {
+            Err(Errno::OPNOTSUPP | Errno::INVAL) => attach(SKB_MODE).map(|link| (link, false)),
+            result => result.map(|link| (link, true)),
+        },
+    };
+    result.map_err(|errno| match errno {
+        Errno::OPNOTSUPP => OpenError::NotSupported {
+            step: Step::AttachProgram,
+            name: interface.name().to_owned(),
+            mode: "native XDP",
+        },
+        errno => Step::AttachProgram.failed(interface.name(), errno),
+    })
+}

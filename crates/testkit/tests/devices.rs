@@ -1,0 +1,286 @@
+//! Ports of Linux devices, in network namespaces that the tests make: packets come and go unchanged, frames come back, nothing stays
+//! attached.
+
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use paceline_device::{
+    AttachMode, Interface, OpenError, SocketPort, TapPort, Umem, XdpDevice, XdpOptions, XdpPort,
+};
+use paceline_frame::{Burst, FramePool};
+use paceline_port::{Group, Port, PortError};
+use paceline_testkit::namespace::{ip, namespace, veth};
+use paceline_testkit::wire::Wire;
+
+/// Time within which packets must arrive.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PACKETS: usize = 1000;
+
+/// A packet of this length with a number in it. The EtherType is one that no host answers.
+fn packet(number: usize, len: usize) -> Vec<u8> {
+    let mut packet: Vec<u8> = (0..len).map(|at| (at + number) as u8).collect();
+    packet[..6].fill(0xff);
+    packet[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+    packet[12..14].copy_from_slice(&[0x88, 0xb5]);
+    packet
+}
+
+/// Lengths of packets, by number: the shortest, the longest of an ordinary interface, and others.
+fn numbered(number: usize) -> Vec<u8> {
+    packet(number, [60, 64, 61, 1514, 590, 1000][number % 6])
+}
+
+/// Repeats until the result is `Some`.
+fn within<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(result) = attempt() {
+            return result;
+        }
+        assert!(Instant::now() < end, "{what}: nothing within {PATIENCE:?}");
+        thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// Whether a packet is one of [`packet`], and none of the host's.
+fn is_ours(packet: &[u8]) -> bool {
+    packet.get(12..14) == Some(&[0x88, 0xb5])
+}
+
+/// Sends packets to the port's interface over its peer, receives them from the port, sends them back, and receives them at the peer.
+fn exchange(port: &mut dyn Port, wire: &Wire, packets: &[Vec<u8>]) {
+    let mut burst = Burst::default();
+    for sent in packets.chunks(32) {
+        sent.iter().for_each(|packet| wire.send(packet).expect("the wire takes a packet"));
+        let mut back = 0;
+        while back < sent.len() {
+            burst.clear();
+            within("receive", || (port.receive(&mut burst).expect("the port works") > 0).then_some(()));
+            for frame in burst.iter() {
+                assert_eq!(frame.packet(), &sent[back], "packet {back}");
+                assert_eq!(frame.meta().original_len as usize, frame.len());
+                back += 1;
+            }
+            let all: Vec<u8> = (0..burst.len() as u8).collect();
+            assert_eq!(port.send(Group::new(&mut burst, &all, 0)).expect("the port works"), all.len());
+        }
+        for packet in sent {
+            let received = within("the wire", || wire.receive().filter(|packet| is_ours(packet)));
+            assert_eq!(&received, packet);
+        }
+    }
+    assert_eq!(port.dropped(), 0);
+}
+
+fn all() -> Vec<Vec<u8>> {
+    (0..PACKETS).map(numbered).collect()
+}
+
+/// The interface has no XDP program.
+fn is_free(name: &str) -> bool {
+    let shown = Command::new("ip").args(["link", "show", "dev", name]).output().expect("`ip` runs");
+    !String::from_utf8_lossy(&shown.stdout).contains("xdp")
+}
+
+fn peer(name: &str) -> Wire {
+    Wire::open(Interface::by_name(name).expect("the peer").index()).expect("a packet socket")
+}
+
+fn options(mode: AttachMode) -> XdpOptions {
+    let mut options = XdpOptions::default();
+    options.mode = mode;
+    options
+}
+
+#[test]
+fn af_xdp_receives_and_sends_in_both_modes() {
+    let Some(()) = namespace("af_xdp_receives_and_sends_in_both_modes", &veth("va", "vb")) else { return };
+    for mode in [AttachMode::Native, AttachMode::Generic, AttachMode::Best] {
+        let umem = Umem::new(512).expect("memory");
+        let device = XdpDevice::attach("va", &umem, options(mode)).expect("it attaches");
+        assert_eq!(device.is_native(), mode != AttachMode::Generic, "{mode:?}");
+        let mut port = XdpPort::open(&device, 0).expect("queue 0");
+        assert!(!port.is_zero_copy(), "veth has none");
+        exchange(&mut port, &peer("vb"), &all());
+        assert_eq!(port.copied(), 0, "frames of the pool are sent as they are");
+        assert!(!is_free("va"));
+        drop((port, device));
+        assert!(is_free("va"), "{mode:?}: the program is attached still");
+        assert_eq!(umem.pool().free(), 512, "{mode:?}: frames are lost");
+    }
+}
+
+#[test]
+fn af_xdp_ports_share_memory() {
+    let script = veth("va", "vb") + &veth("vc", "vd");
+    let Some(()) = namespace("af_xdp_ports_share_memory", &script) else { return };
+    let umem = Umem::new(1024).expect("memory");
+    let attach = |name| XdpDevice::attach(name, &umem, XdpOptions::default()).expect("it attaches");
+    let open = |name| XdpPort::open(&attach(name), 0).expect("queue 0");
+    let (mut left, mut right) = (open("va"), open("vc"));
+    let (near, far) = (peer("vb"), peer("vd"));
+    let mut burst = Burst::default();
+    for number in 0..PACKETS {
+        near.send(&numbered(number)).expect("the wire takes a packet");
+        burst.clear();
+        within("receive", || (left.receive(&mut burst).expect("the port works") > 0).then_some(()));
+        assert_eq!(right.send(Group::new(&mut burst, &[0], 0)).expect("the port works"), 1);
+        assert_eq!(within("the wire", || far.receive().filter(|packet| is_ours(packet))), numbered(number));
+    }
+    assert_eq!(right.copied(), 0, "frames go from one interface to the other");
+    // The first socket registered the memory; the other one works without it, and another can join.
+    drop(left);
+    exchange(&mut right, &far, &all());
+    let mut left = open("va");
+    exchange(&mut left, &near, &all());
+    drop((left, right, burst));
+    assert_eq!(umem.pool().free(), 1024, "frames are lost");
+}
+
+#[test]
+fn af_xdp_queues_are_ports() {
+    let script = "link add va numrxqueues 2 numtxqueues 2 type veth peer name vb numrxqueues 2 numtxqueues 2
+                  link set va up
+                  link set vb up";
+    let Some(()) = namespace("af_xdp_queues_are_ports", script) else { return };
+    let umem = Umem::new(1024).expect("memory");
+    let device = XdpDevice::attach("va", &umem, XdpOptions::default()).expect("it attaches");
+    assert_eq!(device.queues(), 2);
+    let mut ports = [0, 1].map(|queue| XdpPort::open(&device, queue).expect("a queue"));
+    let refused = XdpPort::open(&device, 2).expect_err("there are two");
+    assert_eq!(refused.to_string(), "interface `va` has no queue 2, only 0 to 1");
+    let busy = XdpPort::open(&device, 1).expect_err("it is in use");
+    assert!(matches!(busy, OpenError::Busy { .. }), "{busy}");
+    let wire = peer("vb");
+    (0..64).for_each(|number| wire.send(&packet(number, 60)).expect("the wire takes a packet"));
+    let mut burst = Burst::default();
+    let mut received = 0;
+    within("receive", || {
+        for port in &mut ports {
+            burst.clear();
+            received += port.receive(&mut burst).expect("the port works");
+        }
+        (received == 64).then_some(())
+    });
+}
+
+#[test]
+fn long_packets_consist_of_several_frames() {
+    let script = veth("va", "vb") + "link set va mtu 9000\nlink set vb mtu 9000";
+    let Some(()) = namespace("long_packets_consist_of_several_frames", &script) else { return };
+    let mut multi = XdpOptions::default();
+    multi.multi_buffer = true;
+    let umem = Umem::new(512).expect("memory");
+    let device = XdpDevice::attach("va", &umem, multi).expect("it attaches");
+    let mut port = XdpPort::open(&device, 0).expect("queue 0");
+    let lengths = [60, 9014, 3456, 3457, 3839, 3840, 3841, 7000, 1514];
+    let packets: Vec<_> = (0..90).map(|number| packet(number, lengths[number % lengths.len()])).collect();
+    exchange(&mut port, &peer("vb"), &packets);
+    assert!(port.copied() > 0, "long packets are copied");
+    drop((port, device));
+    assert_eq!(umem.pool().free(), 512, "frames are lost");
+}
+
+#[test]
+fn an_overloaded_queue_drops_and_counts() {
+    let Some(()) = namespace("an_overloaded_queue_drops_and_counts", &veth("va", "vb")) else { return };
+    let umem = Umem::new(64).expect("memory");
+    let device = XdpDevice::attach("va", &umem, XdpOptions::default()).expect("it attaches");
+    let mut port = XdpPort::open(&device, 0).expect("queue 0");
+    let wire = peer("vb");
+    (0..PACKETS).for_each(|number| wire.send(&packet(number, 60)).expect("the wire takes a packet"));
+    let mut burst = Burst::default();
+    let mut received = 0;
+    within("all packets", || {
+        burst.clear();
+        received += port.receive(&mut burst).expect("the port works") as u64;
+        (received + port.dropped() == PACKETS as u64).then_some(())
+    });
+    assert!(received > 0 && port.dropped() > 0, "{received} received");
+}
+
+#[test]
+fn an_interface_comes_and_goes() {
+    let Some(()) = namespace("an_interface_comes_and_goes", &veth("va", "vb")) else { return };
+    let umem = Umem::new(512).expect("memory");
+    let device = XdpDevice::attach("va", &umem, XdpOptions::default()).expect("it attaches");
+    let pool = FramePool::on_heap(512);
+    let mut ports: Vec<Box<dyn Port>> = vec![
+        Box::new(XdpPort::open(&device, 0).expect("queue 0")),
+        Box::new(SocketPort::open("vb", None).expect("a packet socket")),
+    ];
+    let mut tap = TapPort::open("tap7", &pool, false).expect("a TAP interface");
+    let mut burst = Burst::default();
+    for state in ["down", "up"] {
+        ["va", "vb"].iter().for_each(|name| ip(&format!("link set {name} {state}")).expect("it is set"));
+        for port in &mut ports {
+            burst.clear();
+            for _ in 0..200 {
+                port.receive(&mut burst).expect("the port works");
+            }
+            let group = [burst.push(&packet(1, 60), Default::default()).map(|()| 0).expect("room")];
+            port.send(Group::new(&mut burst, &group, 0)).expect("the port works");
+        }
+    }
+    ip("link del va").expect("it is deleted");
+    ip("link del tap7").expect("it is deleted");
+    ports.push(Box::new(std::mem::replace(&mut tap, TapPort::open("tap8", &pool, false).expect("another"))));
+    for port in &mut ports {
+        let gone = within("an error", || {
+            burst.clear();
+            port.receive(&mut burst).err()
+        });
+        assert!(matches!(gone, PortError::Gone { .. }), "{gone}");
+    }
+}
+
+#[test]
+fn a_packet_socket_receives_and_sends() {
+    let Some(()) = namespace("a_packet_socket_receives_and_sends", &veth("va", "vb")) else { return };
+    let mut port = SocketPort::open("va", None).expect("a packet socket");
+    exchange(&mut port, &peer("vb"), &all());
+    // The kernel takes VLAN tags out of the packet, and the port inserts them again.
+    let mut burst = Burst::default();
+    for protocol in [0x8100_u16, 0x88a8] {
+        let plain = packet(7, 200);
+        let tagged = [&plain[..12], &protocol.to_be_bytes(), &[0x20, 5], &plain[12..]].concat();
+        peer("vb").send(&tagged).expect("the wire takes a packet");
+        burst.clear();
+        within("receive", || (port.receive(&mut burst).expect("the port works") > 0).then_some(()));
+        assert_eq!(burst.frame(0).packet(), tagged);
+    }
+}
+
+#[test]
+fn a_tap_interface_receives_and_sends() {
+    let Some(()) = namespace("a_tap_interface_receives_and_sends", "") else { return };
+    let pool = FramePool::on_heap(512);
+    let mut port = TapPort::open("tap%d", &pool, false).expect("a TAP interface");
+    assert_eq!(port.interface().name(), "tap0");
+    ip("link set tap0 mtu 9000 up").expect("it is up");
+    let mut packets = all();
+    packets.extend([packet(3, 9014), packet(4, 2017), packet(5, 2000)]);
+    exchange(&mut port, &peer("tap0"), &packets);
+    let busy = TapPort::open("tap0", &pool, false).expect_err("it is in use");
+    assert!(matches!(busy, OpenError::Busy { .. }), "{busy}");
+    drop(port);
+    assert_eq!(pool.free(), 512, "frames are lost");
+    assert!(Interface::by_name("tap0").is_err(), "the interface ends with its port");
+}
+
+#[test]
+fn what_cannot_be_opened_is_named() {
+    let Some(()) = namespace("what_cannot_be_opened_is_named", &veth("va", "vb")) else { return };
+    let umem = Umem::new(64).expect("memory");
+    let none = XdpDevice::attach("nosuch", &umem, XdpOptions::default()).expect_err("no interface");
+    assert_eq!(none.to_string(), "there is no interface `nosuch`");
+    let _first = XdpDevice::attach("va", &umem, XdpOptions::default()).expect("it attaches");
+    let busy = XdpDevice::attach("va", &umem, XdpOptions::default()).expect_err("it has a program");
+    assert!(matches!(busy, OpenError::Busy { .. }), "{busy}");
+    let mut zero_copy = XdpOptions::default();
+    zero_copy.zero_copy = Some(true);
+    let device = XdpDevice::attach("vb", &umem, zero_copy).expect("it attaches");
+    let refused = XdpPort::open(&device, 0).expect_err("veth has no zero copy");
+    assert!(matches!(refused, OpenError::NotSupported { .. }), "{refused}");
+}
