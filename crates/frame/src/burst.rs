@@ -59,11 +59,11 @@ impl Home {
         unsafe { Frame::new(self.start, self.len) }
     }
 
-    /// Makes a frame one of this buffer, without a packet.
+    /// Makes a frame one of this buffer, without a packet; verdict and origin stay.
     #[inline]
     fn give_to(&self, frame: &mut Frame) {
         // SAFETY: as above, and a buffer is longer than HEADROOM and TAILROOM.
-        unsafe { frame.set_buffer(self.start, self.len, EMPTY) };
+        unsafe { frame.replace_buffer(self.start, self.len, EMPTY) };
     }
 }
 
@@ -90,6 +90,7 @@ pub struct Taken {
 pub struct Burst {
     frames: Box<[Frame]>,
     metas: Box<[FrameMeta]>,
+    /// Empty until a packet is placed, if the buffers are the burst's own: then those of the frames are the slots' homes.
     slots: Box<[Slot]>,
     len: usize,
     /// Whether a packet was placed since the burst was empty.
@@ -122,8 +123,9 @@ impl Burst {
         let memory = Buffer::zeroed(capacity * STRIDE);
         // SAFETY: slot i has STRIDE >= BUFFER_LEN zeroed bytes of `memory`, which lives as long as the burst.
         let start = |i: usize| unsafe { memory.start().as_ptr().add(i * STRIDE) };
-        let homes = (0..capacity).map(|i| Home { start: start(i), len: BUFFER_LEN as u32, chunk: None });
-        let mut burst = Self::with_homes(homes.collect());
+        // SAFETY: as above; at most one frame of a buffer is in use.
+        let frames = (0..capacity).map(|i| unsafe { Frame::new(start(i), BUFFER_LEN as u32) });
+        let mut burst = Self::with_frames(frames.collect());
         burst._memory = Some(memory);
         if is_guarded() {
             (0..capacity).for_each(|slot| burst.give_buffer(slot, BUFFER_LEN));
@@ -148,17 +150,18 @@ impl Burst {
             let (start, len) = pool.buffer(&chunk);
             homes.push(Home { start, len, chunk: Some(chunk) });
         }
-        let mut burst = Self::with_homes(homes);
+        let mut burst = Self::with_frames(homes.iter().map(Home::frame).collect());
+        burst.slots = homes.into_iter().map(|home| Slot { home, placed: None }).collect();
         burst.caches.push(cache);
         Some(burst)
     }
 
-    fn with_homes(homes: Vec<Home>) -> Self {
-        assert!((1..=MAX_BURST).contains(&homes.len()), "a burst holds 1 to {MAX_BURST} frames");
+    fn with_frames(frames: Box<[Frame]>) -> Self {
+        assert!((1..=MAX_BURST).contains(&frames.len()), "a burst holds 1 to {MAX_BURST} frames");
         Self {
-            frames: homes.iter().map(Home::frame).collect(),
-            metas: vec![FrameMeta::default(); homes.len()].into(),
-            slots: homes.into_iter().map(|home| Slot { home, placed: None }).collect(),
+            metas: vec![FrameMeta::default(); frames.len()].into(),
+            frames,
+            slots: Box::default(),
             len: 0,
             any_placed: false,
             caches: Vec::new(),
@@ -264,7 +267,7 @@ impl Burst {
             return Err(chunk);
         }
         if self.cache_of(pool.id()).is_none() {
-            self.caches.push(PoolCache::new(pool));
+            self.know(pool);
         }
         // SAFETY: the span fits, and the buffer belongs to the chunk, which the burst keeps as long as the frame is in use.
         unsafe { self.frames[self.len].set_buffer(start, len, span) };
@@ -273,6 +276,17 @@ impl Burst {
         self.any_placed = true;
         self.len += 1;
         Ok(())
+    }
+
+    /// Makes the burst one that frames of a pool can be placed in.
+    #[cold]
+    fn know(&mut self, pool: &Arc<FramePool>) {
+        self.caches.push(PoolCache::new(pool));
+        if self.slots.is_empty() {
+            let home =
+                |frame: &Frame| Home { start: frame.hard_start(), len: frame.buffer_len(), chunk: None };
+            self.slots = self.frames.iter().map(|frame| Slot { home: home(frame), placed: None }).collect();
+        }
     }
 
     /// Takes a packet out with its memory, if that is a chunk of `pool`; the burst's frame is empty afterwards. `None` if the memory is
@@ -284,7 +298,7 @@ impl Burst {
     #[must_use]
     pub fn take(&mut self, index: usize, pool: &FramePool) -> Option<Taken> {
         let span = self.frames[..self.len][index].span();
-        let slot = &mut self.slots[index];
+        let slot = self.slots.get_mut(index)?;
         let chunk = match slot.placed.take_if(|chunk| chunk.pool() == pool.id()) {
             Some(chunk) => chunk,
             None if slot.placed.is_none() => self.take_home(index, pool)?,
@@ -318,7 +332,8 @@ impl Burst {
         let home = Home { start: buffer.start().as_ptr(), len: len as u32, chunk: None };
         self.frames[slot] = home.frame();
         self.large.push(buffer);
-        if let Some(chunk) = std::mem::replace(&mut self.slots[slot].home, home).chunk {
+        let Some(slot) = self.slots.get_mut(slot) else { return };
+        if let Some(chunk) = std::mem::replace(&mut slot.home, home).chunk {
             self.give_back(chunk);
         }
     }
@@ -327,6 +342,7 @@ impl Burst {
     ///
     /// # Panics
     /// If `index` is not less than [`len`](Self::len).
+    #[inline]
     #[must_use]
     pub fn frame(&self, index: usize) -> FrameRef<'_> {
         FrameRef { frame: &self.frames[..self.len][index], meta: &self.metas[index] }
@@ -358,7 +374,9 @@ impl Burst {
     pub fn swap(&mut self, a: usize, b: usize) {
         self.frames[..self.len].swap(a, b);
         self.metas.swap(a, b);
-        self.slots.swap(a, b);
+        if !self.slots.is_empty() {
+            self.slots.swap(a, b);
+        }
     }
 
     /// The descriptors of all packets, contiguous in memory, for engines.
@@ -391,6 +409,7 @@ pub struct FrameRef<'a> {
 
 impl FrameRef<'_> {
     /// The port's metadata of the packet.
+    #[inline]
     #[must_use]
     pub fn meta(&self) -> &FrameMeta {
         self.meta

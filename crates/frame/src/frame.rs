@@ -145,6 +145,17 @@ impl Frame {
     /// As [`new`](Self::new), and [`fits`](Self::fits).
     #[inline]
     pub(crate) unsafe fn set_buffer(&mut self, hard_start: *mut u8, buffer_len: u32, span: Span) {
+        // SAFETY: the caller vouches for the buffer and the span.
+        unsafe { self.replace_buffer(hard_start, buffer_len, span) };
+        self.reset();
+    }
+
+    /// As [`set_buffer`](Self::set_buffer), and keeps verdict and origin.
+    ///
+    /// # Safety
+    /// As [`set_buffer`](Self::set_buffer).
+    #[inline]
+    pub(crate) unsafe fn replace_buffer(&mut self, hard_start: *mut u8, buffer_len: u32, span: Span) {
         // SAFETY: the caller vouches for the buffer, and the span is inside of it.
         unsafe {
             self.data = hard_start.add(span.offset as usize);
@@ -154,7 +165,6 @@ impl Frame {
         self.hard_start = hard_start;
         self.buffer_len = buffer_len;
         self.exposed = (span.offset - span.metadata) as u16;
-        self.reset();
     }
 
     #[inline]

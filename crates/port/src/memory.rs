@@ -1,46 +1,79 @@
 //! Ports in memory: for tests, benchmarks, and communication between threads of a process.
 
-use std::collections::VecDeque;
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use paceline_frame::{Burst, Chunk, FrameMeta, FramePool, MAX_BURST, PoolCache, Span};
+use paceline_frame::{Burst, Chunk, FrameMeta, FramePool, MAX_BURST, PoolCache, Span, Taken};
 
 use crate::port::{Group, Port, PortError};
 
 /// A packet on its way.
+#[derive(Default)]
 enum Waiting {
+    /// No packet.
+    #[default]
+    None,
     /// In a frame of the link's pool.
     Frame(Chunk, Span),
     /// Elsewhere: longer than a frame, or sent while the pool had no free frame.
     Bytes(Vec<u8>),
 }
 
+/// A place of a queue. Its parts are stored one by one: a place that is built first and then moved is loaded as a whole right after
+/// parts of it were stored, without store forwarding.
+#[derive(Default)]
+struct Place {
+    waiting: Waiting,
+    meta: FrameMeta,
+}
+
 /// A queue of packets with fixed capacity.
 struct Ring {
-    packets: VecDeque<(Waiting, FrameMeta)>,
-    capacity: usize,
+    places: Box<[Place]>,
+    /// Index of the oldest packet.
+    first: usize,
+    len: usize,
     cache: PoolCache,
     copied: u64,
 }
 
 impl Ring {
     fn new(capacity: usize, pool: &Arc<FramePool>) -> Arc<Mutex<Self>> {
-        let cache = PoolCache::new(pool);
-        let capacity = capacity.max(1);
-        Arc::new(Mutex::new(Self { packets: VecDeque::with_capacity(capacity), capacity, cache, copied: 0 }))
-    }
-
-    fn is_full(&self) -> bool {
-        self.packets.len() == self.capacity
+        let places = (0..capacity.max(1)).map(|_| Place::default()).collect();
+        Arc::new(Mutex::new(Self { places, first: 0, len: 0, cache: PoolCache::new(pool), copied: 0 }))
     }
 
     fn pool(&self) -> &Arc<FramePool> {
         self.cache.pool()
     }
 
+    fn is_full(&self) -> bool {
+        self.len == self.places.len()
+    }
+
+    /// The index that follows another by a number of places, at most all.
+    fn index(&self, after: usize) -> usize {
+        let index = self.first + after;
+        if index < self.places.len() { index } else { index - self.places.len() }
+    }
+
+    /// The next free place of a ring that is not full.
+    fn next(&mut self) -> &mut Place {
+        let index = self.index(self.len);
+        self.len += 1;
+        &mut self.places[index]
+    }
+
+    /// Removes the oldest packet of a ring that is not empty, and returns its place.
+    fn first(&mut self) -> &mut Place {
+        let index = self.first;
+        (self.first, self.len) = (self.index(1), self.len - 1);
+        &mut self.places[index]
+    }
+
     /// Adds a copy of a packet.
-    fn push(&mut self, packet: &[u8], meta: FrameMeta) -> bool {
+    fn push(&mut self, packet: &[u8], meta: &FrameMeta) -> bool {
         if self.is_full() {
             return false;
         }
@@ -48,7 +81,8 @@ impl Ring {
             Some((chunk, span)) => Waiting::Frame(chunk, span),
             None => Waiting::Bytes(packet.to_vec()),
         };
-        self.packets.push_back((waiting, meta));
+        let place = self.next();
+        (place.waiting, place.meta) = (waiting, *meta);
         true
     }
 
@@ -68,23 +102,24 @@ impl Ring {
         if self.is_full() {
             return false;
         }
-        let meta = *group.packet(position).meta();
-        match group.take(position, self.cache.pool()) {
-            Some(taken) => {
-                let span = Span { metadata: 0, ..taken.span };
-                self.packets.push_back((Waiting::Frame(taken.chunk, span), meta));
-            }
-            None => {
-                self.copied += 1;
-                let _ = self.push(group.packet(position).packet(), meta);
-            }
-        }
+        let Some(Taken { chunk, span }) = group.take(position, self.cache.pool()) else {
+            self.copied += 1;
+            let frame = group.packet(position);
+            return self.push(frame.packet(), frame.meta());
+        };
+        let place = self.next();
+        place.waiting = Waiting::Frame(chunk, Span { metadata: 0, ..span });
+        place.meta = *group.packet(position).meta();
         true
     }
 
     /// Moves the oldest packet into a burst that is not full; false if there is none.
     fn deliver(&mut self, burst: &mut Burst) -> bool {
-        let Some((waiting, meta)) = self.packets.pop_front() else { return false };
+        if self.len == 0 {
+            return false;
+        }
+        let place = self.first();
+        let (waiting, meta) = (mem::take(&mut place.waiting), place.meta);
         match waiting {
             Waiting::Frame(chunk, span) => {
                 if let Err(chunk) = burst.place(self.cache.pool(), chunk, span, meta) {
@@ -93,12 +128,17 @@ impl Ring {
             }
             // Packets that are too long for any frame are dropped, as a network card would do.
             Waiting::Bytes(bytes) => drop(burst.push(&bytes, meta)),
+            Waiting::None => {}
         }
         true
     }
 
     fn pop(&mut self) -> Option<(Vec<u8>, FrameMeta)> {
-        let (waiting, meta) = self.packets.pop_front()?;
+        if self.len == 0 {
+            return None;
+        }
+        let place = self.first();
+        let (waiting, meta) = (mem::take(&mut place.waiting), place.meta);
         let bytes = match waiting {
             Waiting::Bytes(bytes) => bytes,
             Waiting::Frame(chunk, span) => {
@@ -106,6 +146,7 @@ impl Ring {
                 self.cache.free(chunk);
                 bytes
             }
+            Waiting::None => Vec::new(),
         };
         Some((bytes, meta))
     }
@@ -113,11 +154,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        while let Some((waiting, _)) = self.packets.pop_front() {
-            if let Waiting::Frame(chunk, _) = waiting {
-                self.cache.free(chunk);
-            }
-        }
+        while self.pop().is_some() {}
     }
 }
 
@@ -136,7 +173,7 @@ impl MemoryPort {
         Self::link_in(&pool_for(2 * capacity), capacity)
     }
 
-    /// The same, with frames of a pool: packets go without a copy between ports of one pool.
+    /// A link with frames of a pool: packets go without a copy between ports of one pool.
     #[must_use]
     pub fn link_in(pool: &Arc<FramePool>, capacity: usize) -> (Self, Self) {
         let (left, right) = (Ring::new(capacity, pool), Ring::new(capacity, pool));
@@ -149,14 +186,19 @@ impl MemoryPort {
     /// An end that receives the packets it sends.
     #[must_use]
     pub fn loopback(capacity: usize) -> Self {
-        let pool = pool_for(capacity);
-        let ring = Ring::new(capacity, &pool);
-        Self { incoming: Arc::clone(&ring), outgoing: ring, pool }
+        Self::loopback_in(&pool_for(capacity), capacity)
+    }
+
+    /// An end that receives the packets it sends, with frames of a pool.
+    #[must_use]
+    pub fn loopback_in(pool: &Arc<FramePool>, capacity: usize) -> Self {
+        let ring = Ring::new(capacity, pool);
+        Self { incoming: Arc::clone(&ring), outgoing: ring, pool: Arc::clone(pool) }
     }
 
     /// Sends one packet; returns false if there is no room for it.
     pub fn push(&self, packet: &[u8], meta: FrameMeta) -> bool {
-        lock(&self.outgoing).push(packet, meta)
+        lock(&self.outgoing).push(packet, &meta)
     }
 
     /// Receives the oldest packet.

@@ -85,6 +85,7 @@ impl<'a> Group<'a> {
     ///
     /// # Panics
     /// If the position or its index is out of bounds.
+    #[inline]
     #[must_use]
     pub fn packet(&self, position: usize) -> FrameRef<'_> {
         self.burst.frame(usize::from(self.indices[position]))
@@ -94,6 +95,7 @@ impl<'a> Group<'a> {
     ///
     /// # Panics
     /// If the position or its index is out of bounds.
+    #[inline]
     #[must_use]
     pub fn take(&mut self, position: usize, pool: &FramePool) -> Option<Taken> {
         let index = self.indices[position];

@@ -114,11 +114,11 @@ fn send_takes_a_group_in_order_until_there_is_no_room() {
     for Subject { name, mut port, room, other, .. } in subjects() {
         let mut sent = Vec::new();
         for _ in 0..4 {
-            let count = port.send(Group::new(&burst, &group)).expect("no failure");
+            let count = port.send(Group::new(&mut burst, &group, 0)).expect("no failure");
             assert_eq!(count, group.len().min(room - sent.len()), "{name}");
             sent.extend_from_slice(&group[..count]);
         }
-        assert_eq!(port.send(Group::new(&burst, &[])).expect("no failure"), 0, "{name}");
+        assert_eq!(port.send(Group::new(&mut burst, &[], 0)).expect("no failure"), 0, "{name}");
         let Some(other) = other else { continue };
         let arrived: Vec<u8> = std::iter::from_fn(|| other.pop()).map(|(packet, _)| packet[0]).collect();
         assert_eq!(arrived, sent, "{name}: the last ones are lost, the others are in order");

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use paceline::port::{Generator, MemoryPort};
+use paceline::port::{FramePool, Generator, MemoryPort};
 use paceline::{
     Engine, FrameMeta, MAX_BURST, Map, MapKind, MapSpec, Pipeline, Program, Target, Worker, XdpAttach,
 };
@@ -102,8 +102,8 @@ impl Way {
 }
 
 /// Circulating packets: a worker receives the packets that it sent.
-fn loopback(worker: &mut Worker, ifindex: u32) {
-    let port = MemoryPort::loopback(4 * MAX_BURST);
+fn loopback(worker: &mut Worker, ifindex: u32, pool: &Arc<FramePool>) {
+    let port = MemoryPort::loopback_in(pool, 4 * MAX_BURST);
     for _ in 0..2 * MAX_BURST {
         assert!(port.push(&[7; 64], FrameMeta::default()), "the ring has room");
     }
@@ -112,13 +112,19 @@ fn loopback(worker: &mut Worker, ifindex: u32) {
 
 type Attach = fn(&mut Worker);
 
+/// Frames for two ports and the burst.
+fn pool() -> Arc<FramePool> {
+    FramePool::on_heap(12 * MAX_BURST as u32)
+}
+
 fn transmitting(worker: &mut Worker) {
-    loopback(worker, 1);
+    loopback(worker, 1, &pool());
 }
 
 fn redirecting(worker: &mut Worker) {
-    loopback(worker, 1);
-    loopback(worker, 2);
+    let pool = pool();
+    loopback(worker, 1, &pool);
+    loopback(worker, 2, &pool);
 }
 
 /// An endless sequence of packets with all verdicts in random order; sent packets are discarded.
