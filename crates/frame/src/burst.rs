@@ -93,6 +93,8 @@ pub struct Burst {
     /// Empty until a packet is placed, if the buffers are the burst's own: then those of the frames are the slots' homes.
     slots: Box<[Slot]>,
     len: usize,
+    /// Maximum number of packets: that of the frames, unless it is limited for a while.
+    limit: usize,
     /// Whether a packet was placed since the burst was empty.
     any_placed: bool,
     /// Caches of the pools whose memory is or was here.
@@ -160,6 +162,7 @@ impl Burst {
         assert!((1..=MAX_BURST).contains(&frames.len()), "a burst holds 1 to {MAX_BURST} frames");
         Self {
             metas: vec![FrameMeta::default(); frames.len()].into(),
+            limit: frames.len(),
             frames,
             slots: Box::default(),
             len: 0,
@@ -185,7 +188,22 @@ impl Burst {
     /// Whether the burst is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.len == self.frames.len()
+        self.len >= self.limit
+    }
+
+    /// Number of packets that the burst has room for.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.limit.saturating_sub(self.len)
+    }
+
+    /// Lets a function add at most `packets` packets.
+    pub fn limited<R>(&mut self, packets: usize, add: impl FnOnce(&mut Self) -> R) -> R {
+        let before = self.limit;
+        self.limit = before.min(self.len.saturating_add(packets));
+        let result = add(self);
+        self.limit = before;
+        result
     }
 
     /// Removes all packets.

@@ -27,6 +27,7 @@
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
 //! | move packets from ports through programs to ports | [`Pipeline`], [`port::Port`] |
+//! | take packets from network devices, and send them there | [`device`] |
 //! | filter packets with tcpdump's expressions, or classic BPF | [`filter`] |
 //! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
 //! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
@@ -62,6 +63,7 @@
 //! | feature | gives |
 //! |---|---|
 //! | `captures` | [`capture`], [`replay()`], [`filter::select()`] |
+//! | `devices` | network devices of Linux as ports: [`device`] |
 //! | `jit` | native code on x86-64 ([`Engine::Jit`]), [`NativeCode`], [`JitSymbols`]; without it programs run on the interpreters |
 //! | `json` | [`mod@json`], [`Collection::json_map`], networks from text and of this machine: [`network::parse`], [`network::of_host`] |
 //! | `libpcap` | tcpdump's expressions: [`filter::Libpcap`] |
@@ -76,6 +78,8 @@ pub mod capture;
 pub mod chain;
 mod collection;
 pub mod context;
+#[cfg(feature = "devices")]
+pub mod device;
 pub mod epoch;
 mod error;
 pub mod filter;
@@ -134,7 +138,7 @@ pub use live::{
     Status, Target as LinkTarget,
 };
 pub use object::{FilterTextError, Object, OpenError};
-pub use pipeline::{Pipeline, PipelineCounts, PortErrors, Worker, WorkerError};
+pub use pipeline::{Idle, Pipeline, PipelineCounts, PortCounts, PortErrors, Worker, WorkerError};
 #[cfg(feature = "captures")]
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 pub use share::{Difference, Instance};

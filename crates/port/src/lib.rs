@@ -1,13 +1,16 @@
 //! Ports: sources of bursts of packets and destinations of groups of packets.
 //!
 //! A [`Port`] fills a burst with the packets that have arrived, without waiting, and sends groups of packets. [`MemoryPort`] and
-//! [`Generator`] have their packets in memory; [`Gathered`] makes a port from a [`PacketPort`], which handles single packets only.
+//! [`Generator`] have their packets in memory; [`Gathered`] makes a port from a [`PacketPort`], which handles single packets only, and
+//! [`RateLimited`] limits the rate at which a port receives.
 #![forbid(unsafe_code)]
 
 mod gather;
 mod memory;
 mod port;
+mod rate;
 
 pub use gather::{Gathered, PacketPort};
 pub use memory::{Generator, MemoryPort};
 pub use port::{Group, Port, PortError};
+pub use rate::RateLimited;

@@ -272,6 +272,10 @@ impl Port for Generator {
     fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
         Ok(group.len())
     }
+
+    fn is_done(&self) -> bool {
+        self.given == self.most
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

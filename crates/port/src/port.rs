@@ -39,6 +39,11 @@ pub trait Port: Send {
         None
     }
 
+    /// Whether no more packets will arrive: a capture is at its end.
+    fn is_done(&self) -> bool {
+        false
+    }
+
     /// Number of packets that arrived at the device since the port was made, and were dropped before [`receive`](Self::receive) could
     /// return them.
     fn dropped(&mut self) -> u64 {

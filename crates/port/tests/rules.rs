@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use paceline_frame::{Burst, FrameMeta, FrameRef};
-use paceline_port::{Gathered, Generator, Group, MemoryPort, PacketPort, Port, PortError};
+use paceline_port::{Gathered, Generator, Group, MemoryPort, PacketPort, Port, PortError, RateLimited};
 
 /// A port, and what is known of it.
 struct Subject {
@@ -45,6 +45,7 @@ fn subjects() -> Vec<Subject> {
     vec![
         linked("MemoryPort", |port| Box::new(port)),
         linked("Gathered", |port| Box::new(Gathered(Single(port)))),
+        linked("RateLimited", |port| Box::new(RateLimited::new(port, 1_000_000_000_000))),
         Subject { name: "Generator", port: generator, packets, room: usize::MAX, other: None },
     ]
 }

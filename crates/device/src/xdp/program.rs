@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_isa::assemble;
 use rustix::io::Errno;
@@ -51,7 +51,8 @@ pub struct XdpDevice {
     native: bool,
     queues: u32,
     sockets: OwnedFd,
-    _link: OwnedFd,
+    /// Keeps the program attached.
+    link: Mutex<Option<OwnedFd>>,
 }
 
 impl XdpDevice {
@@ -67,7 +68,7 @@ impl XdpDevice {
         let program = load(sockets.as_fd(), options.multi_buffer).map_err(failed(Step::LoadProgram))?;
         let (link, native) = attach(program.as_fd(), &interface, options.mode)?;
         let umem = Arc::clone(umem);
-        Ok(Arc::new(Self { interface, umem, options, native, queues, sockets, _link: link }))
+        Ok(Arc::new(Self { interface, umem, options, native, queues, sockets, link: Mutex::new(Some(link)) }))
     }
 
     /// The interface.
@@ -86,6 +87,11 @@ impl XdpDevice {
     #[must_use]
     pub fn queues(&self) -> u32 {
         self.queues
+    }
+
+    /// Detaches the program: no more packets arrive, and those that wait in the rings can be received still.
+    pub fn detach(&self) {
+        drop(self.link.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// Redirects a queue's packets to a socket.

@@ -86,9 +86,11 @@ struct Shared {
     state: Mutex<State>,
     /// The published version.
     current: Mutex<Arc<Version>>,
-    /// Pipeline and interface of the chain.
     pipeline: Pipeline,
+    /// The interface that the chain was made for, which its own workers run.
     ifindex: u32,
+    /// Interfaces whose packets run through the chain; changed only with the state locked.
+    ifindexes: Mutex<Vec<u32>>,
     /// Counts of all workers.
     totals: Mutex<Totals>,
 }
@@ -115,12 +117,25 @@ impl LiveChain {
     ) -> Result<Self, ChangeError> {
         let state = State::default().apply(vec![Change::All { members, order }])?;
         let version = Arc::new(state.build()?);
-        publish(pipeline, ifindex, &version)?;
+        publish(pipeline, &[ifindex], &version)?;
         let mut totals = Totals::default();
         totals.admit(&version.layout.ids);
         let (state, current, totals) = (Mutex::new(state), Mutex::new(version), Mutex::new(totals));
-        let shared = Shared { state, current, pipeline: pipeline.clone(), ifindex, totals };
-        Ok(Self { shared: Arc::new(shared) })
+        let (pipeline, ifindexes) = (pipeline.clone(), Mutex::new(vec![ifindex]));
+        Ok(Self { shared: Arc::new(Shared { state, current, pipeline, ifindex, ifindexes, totals }) })
+    }
+
+    /// Lets the packets of one more interface of the pipeline run through the chain. A change reaches the interfaces one after the
+    /// other.
+    ///
+    /// # Errors
+    /// [`ChangeError`]; the pipeline is as it was.
+    pub fn attach(&self, ifindex: u32) -> Result<(), ChangeError> {
+        let _state = lock(&self.shared.state);
+        let version = Arc::clone(&lock(&self.shared.current));
+        publish(&self.shared.pipeline, &[ifindex], &version)?;
+        lock(&self.shared.ifindexes).push(ifindex);
+        Ok(())
     }
 
     /// Makes changes, all of them or none, and gives what is there then. `expected` is the revision that they are meant
@@ -137,7 +152,7 @@ impl LiveChain {
         let version = Arc::new(version);
         let layout = version.layout.clone();
         lock(&self.shared.totals).admit(&layout.ids);
-        let published = publish(&self.shared.pipeline, self.shared.ifindex, &version);
+        let published = publish(&self.shared.pipeline, &lock(&self.shared.ifindexes), &version);
         let stays = if published.is_ok() { layout.ids.clone() } else { self.layout().ids };
         lock(&self.shared.totals).keep(&stays);
         published?;
@@ -197,10 +212,10 @@ impl fmt::Debug for LiveChain {
     }
 }
 
-/// Lets an interface's packets run through a version. It goes along, so that workers know what they run.
-fn publish(pipeline: &Pipeline, ifindex: u32, version: &Arc<Version>) -> Result<(), ChangeError> {
+/// Lets the packets of interfaces run through a version. It goes along, so that workers know what they run.
+fn publish(pipeline: &Pipeline, ifindexes: &[u32], version: &Arc<Version>) -> Result<(), ChangeError> {
     let target = SiteTarget::from(&version.chain).with_data(Arc::clone(version));
-    Ok(pipeline.set_program(ifindex, Some(&target))?)
+    ifindexes.iter().try_for_each(|&ifindex| Ok(pipeline.set_program(ifindex, Some(&target))?))
 }
 
 fn prepare(

@@ -8,6 +8,7 @@ use paceline_port::{Group, Port, PortError};
 use paceline_vm::{Fault, Host};
 
 use super::Shared;
+use super::counted::CountedPort;
 use super::counts::PipelineCounts;
 use super::cpus::CpuQueue;
 use super::egress::Egress;
@@ -33,19 +34,19 @@ pub(super) struct Act<'a> {
 
 impl Act<'_> {
     /// Sends packets of the burst.
-    fn send(&mut self, port: &mut dyn Port, indices: &[u8]) -> Result<(), PortError> {
-        let sent = send(port, Group::new(self.burst, indices, self.keep));
+    fn send(&mut self, port: &mut CountedPort, indices: &[u8]) -> Result<(), PortError> {
+        let sent = port.send(Group::new(self.burst, indices, self.keep));
         self.count_sent(sent, indices.len())
     }
 
     /// Sends packets of another burst.
     pub(super) fn send_copies(
         &mut self,
-        port: &mut dyn Port,
+        port: &mut CountedPort,
         copies: &mut Burst,
         indices: &[u8],
     ) -> Result<(), PortError> {
-        let sent = send(port, Group::new(copies, indices, 0));
+        let sent = port.send(Group::new(copies, indices, 0));
         self.count_sent(sent, indices.len())
     }
 
@@ -68,10 +69,6 @@ impl Act<'_> {
     }
 }
 
-fn send(port: &mut dyn Port, group: Group<'_>) -> Result<usize, PortError> {
-    if group.is_empty() { Ok(0) } else { port.send(group) }
-}
-
 /// Not all packets were sent.
 pub(super) enum SendError {
     Port(PortError),
@@ -92,18 +89,19 @@ impl From<PortError> for SendError {
 pub(super) struct TxPort {
     /// The number of the interface or socket that it is.
     pub(super) number: u32,
-    pub(super) port: Box<dyn Port>,
+    pub(super) port: CountedPort,
     queue: Queue,
 }
 
 impl TxPort {
-    pub(super) fn new(number: u32, port: impl Port + 'static) -> Self {
-        Self { number, port: Box::new(port), queue: Queue::default() }
+    pub(super) fn new(number: u32, port: impl Port + 'static, shared: &Shared) -> Self {
+        let port = CountedPort::new(port, shared.ports.register(number));
+        Self { number, port, queue: Queue::default() }
     }
 
     fn send(&mut self, act: &mut Act<'_>, egress: &mut Egress) -> Result<(), SendError> {
         let result = match self.queue.plain() {
-            Some(indices) => act.send(&mut *self.port, indices).map_err(SendError::Port),
+            Some(indices) => act.send(&mut self.port, indices).map_err(SendError::Port),
             None => self.send_through(act, egress),
         };
         self.queue.clear();
@@ -115,8 +113,8 @@ impl TxPort {
         let mut result = Ok(());
         for (through, indices) in self.queue.runs() {
             let sent = match through.program {
-                0 => act.send(&mut *self.port, indices).map_err(SendError::Port),
-                program => egress.send(&mut *self.port, self.number, program, indices, act),
+                0 => act.send(&mut self.port, indices).map_err(SendError::Port),
+                program => egress.send(&mut self.port, self.number, program, indices, act),
             };
             result = result.and(sent);
         }

@@ -86,6 +86,86 @@ impl Counts {
     }
 }
 
+/// Counts of a port of a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PortCounts {
+    /// The number that it was attached with: an interface, a socket, or 0 for the port of passed packets.
+    pub number: u32,
+    /// Packets received.
+    pub received: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets that were to be sent, and had no room or were refused by the device.
+    pub refused: u64,
+    /// Sent packets that were copied to another pool's frames.
+    pub copied: u64,
+    /// Packets that arrived at the device and were dropped before they could be received
+    /// ([`Port::dropped`](crate::port::Port::dropped)).
+    pub dropped: u64,
+}
+
+/// Counts of one port, written by its worker alone.
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct PortCounter {
+    number: u32,
+    received: AtomicU64,
+    sent: AtomicU64,
+    refused: AtomicU64,
+    copied: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl PortCounter {
+    pub(super) fn receive(&self, packets: usize) {
+        add(&self.received, packets as u64);
+    }
+
+    pub(super) fn send(&self, sent: usize, of: usize) {
+        add(&self.sent, sent as u64);
+        add(&self.refused, (of - sent) as u64);
+    }
+
+    /// Stores what the port itself counts.
+    pub(super) fn device(&self, copied: u64, dropped: u64) {
+        self.copied.store(copied, Ordering::Relaxed);
+        self.dropped.store(dropped, Ordering::Relaxed);
+    }
+
+    fn counts(&self) -> PortCounts {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        PortCounts {
+            number: self.number,
+            received: read(&self.received),
+            sent: read(&self.sent),
+            refused: read(&self.refused),
+            copied: read(&self.copied),
+            dropped: read(&self.dropped),
+        }
+    }
+}
+
+fn add(count: &AtomicU64, more: u64) {
+    count.store(count.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+}
+
+/// The counts of all ports, in the order in which they were attached. They stay when a worker goes.
+#[derive(Default)]
+pub(super) struct PortTotals(Mutex<Vec<Arc<PortCounter>>>);
+
+impl PortTotals {
+    pub(super) fn register(&self, number: u32) -> Arc<PortCounter> {
+        let counter = Arc::new(PortCounter { number, ..PortCounter::default() });
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counter));
+        counter
+    }
+
+    pub(super) fn all(&self) -> Vec<PortCounts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|port| port.counts()).collect()
+    }
+}
+
 /// The errors of all workers, by interface. Seldom written, hence the lock.
 #[derive(Default)]
 pub(super) struct Errors(Mutex<BTreeMap<u32, PortErrors>>);

@@ -1,10 +1,11 @@
 //! Programs of device maps' entries, which run on the way out (`dev_map_bpf_prog_run` in `kernel/bpf/devmap.c`).
 
 use paceline_frame::{Burst, Verdict};
-use paceline_port::{Group, Port};
+use paceline_port::Group;
 use paceline_vm::Target;
 
 use super::actions::{Act, SendError};
+use super::counted::CountedPort;
 use super::known::Seen;
 
 /// State for running these programs, and reused buffers.
@@ -23,7 +24,7 @@ impl Egress {
     /// The port does not work any more, or a packet made the program do what it may not: those before it are sent.
     pub(super) fn send(
         &mut self,
-        port: &mut dyn Port,
+        port: &mut CountedPort,
         ifindex: u32,
         program: u32,
         indices: &[u8],

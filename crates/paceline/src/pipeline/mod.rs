@@ -1,11 +1,13 @@
 //! Pipelines: packets from ports, through programs, to ports.
 
 mod actions;
+mod counted;
 mod counts;
 mod cpus;
 mod egress;
 mod known;
 mod queue;
+mod run;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -15,10 +17,11 @@ use std::sync::Arc;
 use paceline_maps::Map;
 use paceline_vm::{KeyedSite, Target, UpdateError};
 
-pub use counts::{PipelineCounts, PortErrors};
+pub use counts::{PipelineCounts, PortCounts, PortErrors};
+pub use run::Idle;
 pub use worker::{Worker, WorkerError};
 
-use counts::{Errors, Totals};
+use counts::{Errors, PortTotals, Totals};
 use cpus::CpuQueues;
 use known::KnownMaps;
 
@@ -67,6 +70,7 @@ struct Shared {
     maps: KnownMaps,
     cpu_queues: CpuQueues,
     totals: Totals,
+    ports: PortTotals,
     errors: Errors,
 }
 
@@ -79,6 +83,7 @@ impl Pipeline {
             maps: KnownMaps::default(),
             cpu_queues: CpuQueues::default(),
             totals: Totals::default(),
+            ports: PortTotals::default(),
             errors: Errors::default(),
         };
         Self { shared: Arc::new(shared) }
@@ -114,6 +119,13 @@ impl Pipeline {
         let mut counts = self.shared.totals.sum();
         counts.lost += self.shared.cpu_queues.lost();
         counts
+    }
+
+    /// Counts of the ports of all workers, in the order in which they were attached. What ports themselves count is as of the last
+    /// [`Worker::update_counts`].
+    #[must_use]
+    pub fn ports(&self) -> Vec<PortCounts> {
+        self.shared.ports.all()
     }
 
     /// Errors of all workers, by the interface of arrival.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use paceline_frame::{Burst, MAX_BURST, Verdict};
-use paceline_port::{Port, PortError};
+use paceline_port::{Group, Port, PortError};
 use paceline_vm::{BurstFault, ByKey, Caller, Fault, Host, Target};
 
 use super::Shared;
@@ -63,6 +63,8 @@ pub struct Worker {
     tx_ports: TxPorts,
     /// Queues of the ports, by index; `None` for those that are sent to alone.
     queues: Vec<Option<u16>>,
+    /// Whether packets from the port of passed packets are sent.
+    has_stack: bool,
     /// Packets from other CPUs.
     cpu_queue: Arc<CpuQueue>,
     /// The programs that it goes through.
@@ -81,31 +83,58 @@ impl Worker {
             burst: Burst::new(MAX_BURST),
             tx_ports: TxPorts::default(),
             queues: Vec::new(),
+            has_stack: false,
             arrival: Seen::default(),
         }
     }
 
     /// Receives from a port, as a queue of an interface, and sends to it what goes to the interface.
     pub fn attach(&mut self, ifindex: u32, queue: u16, port: impl Port + 'static) {
-        self.tx_ports.ports.push(TxPort::new(ifindex, port));
+        self.tx_ports.ports.push(TxPort::new(ifindex, port, &self.shared));
         self.queues.push(Some(queue));
     }
 
     /// Sends to a port what goes to the interface, and leaves it to another worker to receive from it.
     pub fn attach_to_send(&mut self, ifindex: u32, port: impl Port + 'static) {
-        self.tx_ports.ports.push(TxPort::new(ifindex, port));
+        self.tx_ports.ports.push(TxPort::new(ifindex, port, &self.shared));
         self.queues.push(None);
+    }
+
+    /// Sends packets that pass to a port, as [`deliver_to`](Self::deliver_to), and packets that arrive from it to the first attached
+    /// port, through no program: such as those of the host's network stack behind a TAP interface.
+    pub fn connect_stack(&mut self, port: impl Port + 'static) {
+        self.deliver_to(port);
+        self.has_stack = true;
     }
 
     /// Sends packets that pass to a port. Without one they are counted and released.
     pub fn deliver_to(&mut self, port: impl Port + 'static) {
-        self.tx_ports.passed = Some(TxPort::new(0, port));
+        self.has_stack = false;
+        self.tx_ports.passed = Some(TxPort::new(0, port, &self.shared));
     }
 
     /// Sends to a port what programs redirect to the socket of this number: the one that was stored in a socket map. Where the
     /// kernel has sockets of an interface's queue, there are the ports of the worker that has the queue.
     pub fn attach_socket(&mut self, socket: u32, port: impl Port + 'static) {
-        self.tx_ports.sockets.push(TxPort::new(socket, port));
+        self.tx_ports.sockets.push(TxPort::new(socket, port, &self.shared));
+    }
+
+    /// The ports whose packets run through programs.
+    pub(super) fn attached(&self) -> impl Iterator<Item = &dyn Port> {
+        let ports = self.tx_ports.ports.iter().zip(&self.queues).filter(|(_, queue)| queue.is_some());
+        ports.map(|(tx_port, _)| tx_port.port.port())
+    }
+
+    /// The ports that packets are received from.
+    pub(super) fn receiving(&self) -> impl Iterator<Item = &dyn Port> {
+        let stack = self.tx_ports.passed.iter().filter(|_| self.has_stack);
+        self.attached().chain(stack.map(|stack| stack.port.port()))
+    }
+
+    /// Publishes what the ports themselves count ([`Pipeline::ports`](super::Pipeline::ports)), which may take system calls.
+    pub fn update_counts(&mut self) {
+        let TxPorts { ports, passed, sockets, .. } = &mut self.tx_ports;
+        ports.iter_mut().chain(passed).chain(sockets).for_each(|tx_port| tx_port.port.update_counts());
     }
 
     /// Takes no more packets at once than this.
@@ -137,7 +166,9 @@ impl Worker {
             let polled = self.poll_port(index);
             result = self.with(result, polled);
         }
-        let polled = self.poll_lane();
+        let polled = self.poll_stack();
+        result = self.with(result, polled);
+        let polled = self.poll_cpu_queue();
         self.with(result, polled)
     }
 
@@ -170,8 +201,28 @@ impl Worker {
         Ok(self.burst.len())
     }
 
+    /// Sends packets that come from the port of passed packets to the first port.
+    fn poll_stack(&mut self) -> Result<usize, WorkerError> {
+        let TxPorts { ports, passed, .. } = &mut self.tx_ports;
+        let stack = passed.as_mut().filter(|_| self.has_stack);
+        let (Some(passed), Some(first)) = (stack, ports.first_mut()) else { return Ok(0) };
+        self.burst.clear();
+        let received = passed.port.receive(&mut self.burst);
+        let of = self.burst.len();
+        let all: [u8; MAX_BURST] = std::array::from_fn(|index| index as u8);
+        let sent = first.port.send(Group::new(&mut self.burst, &all[..of], 0));
+        received.map_err(|source| WorkerError::Receive { ifindex: passed.number, source })?;
+        let mut counts = PipelineCounts::default();
+        match &sent {
+            Ok(sent) => (counts.sent, counts.refused) = (*sent as u64, (of - sent) as u64),
+            Err(_) => counts.lost = of as u64,
+        }
+        self.counts.commit(counts);
+        sent.map(|_| of).map_err(|source| WorkerError::Send { ifindex: passed.number, source })
+    }
+
     /// Packets from other CPUs run through the program of the CPU map's entry, or pass.
-    fn poll_lane(&mut self) -> Result<usize, WorkerError> {
+    fn poll_cpu_queue(&mut self) -> Result<usize, WorkerError> {
         self.burst.clear();
         let program = self.cpu_queue.receive(&mut self.burst);
         if self.burst.is_empty() {
