@@ -8,6 +8,7 @@ use crate::commands::completions::CompletionsArgs;
 use crate::commands::dump::DumpArgs;
 use crate::commands::filter::FilterArgs;
 use crate::commands::inspect::InspectArgs;
+use crate::commands::live::LiveArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::verify::VerifyArgs;
 use crate::common::args::STYLES;
@@ -16,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   paceline run                                        try it: a firewall over a small capture, both built in
   paceline run firewall.o --in traffic.pcap           what would this program do to these packets?
+  paceline live firewall.o --port xdp:eth0            run it on an interface
   paceline filter tcp port 22 --in traffic.pcap       how many packets would tcpdump take?
   paceline inspect firewall.o                         what is in the object, and what would it need?
   paceline verify firewall.o                          is it safe, and if not, why?
@@ -36,6 +38,9 @@ pub(crate) enum Command {
     /// Run a program over the packets of a capture.
     #[command(after_help = commands::run::EXAMPLES)]
     Run(Box<RunArgs>),
+    /// Run programs on network interfaces and other ports, until interrupted.
+    #[command(after_help = commands::live::EXAMPLES)]
+    Live(Box<LiveArgs>),
     /// Select the packets of a capture that match tcpdump's expressions, or a classic BPF program.
     #[command(after_help = commands::filter::EXAMPLES)]
     Filter(Box<FilterArgs>),
@@ -60,6 +65,7 @@ impl Command {
     pub(crate) fn prints_json(&self) -> bool {
         match self {
             Self::Run(args) => args.prints_json(),
+            Self::Live(args) => args.json,
             Self::Chain(args) => match &args.command {
                 ChainCommand::Show(args) => args.json,
                 ChainCommand::Explain(args) => args.json,

@@ -11,6 +11,7 @@ mod maps;
 #[cfg(test)]
 mod mutations;
 mod object;
+mod ports;
 
 use std::io;
 use std::process::ExitCode;
@@ -19,7 +20,7 @@ use clap::{CommandFactory, Parser};
 use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
-use commands::{completions, dump, filter, inspect, run, verify};
+use commands::{completions, dump, filter, inspect, live, run, verify};
 use common::failure::{CommandError, Failure};
 
 /// Names of native code cannot be announced.
@@ -48,6 +49,7 @@ fn announce_names() -> Result<(), AnnounceError> {
 fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Live(args) => live::live(&args),
         Command::Filter(args) => filter::filter(&args),
         Command::Chain(args) => execute_chain(args.command),
         Command::Inspect(args) => inspect::inspect(&args),

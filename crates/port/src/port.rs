@@ -51,6 +51,36 @@ pub trait Port: Send {
     }
 }
 
+impl<P: Port + ?Sized> Port for Box<P> {
+    fn receive(&mut self, burst: &mut Burst) -> Result<usize, PortError> {
+        (**self).receive(burst)
+    }
+
+    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+        (**self).send(group)
+    }
+
+    fn pool(&self) -> Option<&Arc<FramePool>> {
+        (**self).pool()
+    }
+
+    fn copied(&self) -> u64 {
+        (**self).copied()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        (**self).descriptor()
+    }
+
+    fn is_done(&self) -> bool {
+        (**self).is_done()
+    }
+
+    fn dropped(&mut self) -> u64 {
+        (**self).dropped()
+    }
+}
+
 /// Packets of a burst with the same destination.
 pub struct Group<'a> {
     burst: &'a mut Burst,

@@ -5,5 +5,6 @@ pub(crate) mod completions;
 pub(crate) mod dump;
 pub(crate) mod filter;
 pub(crate) mod inspect;
+pub(crate) mod live;
 pub(crate) mod run;
 pub(crate) mod verify;

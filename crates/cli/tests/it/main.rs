@@ -9,6 +9,7 @@ mod filter;
 mod filter_bad_input;
 mod help;
 mod limits;
+mod live;
 mod loading;
 mod maps;
 mod objects;

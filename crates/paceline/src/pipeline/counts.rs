@@ -1,6 +1,7 @@
 //! Counts of the workers, published once for each burst.
 
 use std::collections::BTreeMap;
+use std::ops::Add;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -105,6 +106,22 @@ pub struct PortCounts {
     pub dropped: u64,
 }
 
+impl Add for PortCounts {
+    type Output = Self;
+
+    /// Adds the counts of another queue of the port.
+    fn add(self, other: Self) -> Self {
+        Self {
+            number: self.number,
+            received: self.received + other.received,
+            sent: self.sent + other.sent,
+            refused: self.refused + other.refused,
+            copied: self.copied + other.copied,
+            dropped: self.dropped + other.dropped,
+        }
+    }
+}
+
 /// Counts of one port, written by its worker alone.
 #[derive(Default)]
 #[repr(align(128))]
@@ -119,12 +136,12 @@ pub(super) struct PortCounter {
 
 impl PortCounter {
     pub(super) fn receive(&self, packets: usize) {
-        add(&self.received, packets as u64);
+        more(&self.received, packets as u64);
     }
 
     pub(super) fn send(&self, sent: usize, of: usize) {
-        add(&self.sent, sent as u64);
-        add(&self.refused, (of - sent) as u64);
+        more(&self.sent, sent as u64);
+        more(&self.refused, (of - sent) as u64);
     }
 
     /// Stores what the port itself counts.
@@ -146,8 +163,8 @@ impl PortCounter {
     }
 }
 
-fn add(count: &AtomicU64, more: u64) {
-    count.store(count.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+fn more(count: &AtomicU64, packets: u64) {
+    count.store(count.load(Ordering::Relaxed).wrapping_add(packets), Ordering::Relaxed);
 }
 
 /// The counts of all ports, in the order in which they were attached. They stay when a worker goes.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use paceline_frame::{Burst, MAX_BURST, Verdict};
+use paceline_frame::{Burst, FramePool, MAX_BURST, Verdict};
 use paceline_port::{Group, Port, PortError};
 use paceline_vm::{BurstFault, ByKey, Caller, Fault, Host, Target};
 
@@ -143,6 +143,15 @@ impl Worker {
     /// If it is 0 or more than [`MAX_BURST`].
     pub fn set_burst(&mut self, most: usize) {
         self.burst = Burst::new(most);
+    }
+
+    /// Lets packets that a port copies into the burst be copied into frames of a pool, so that ports of the pool send them without
+    /// another copy. False, and without effect, if the pool has too few free frames.
+    pub fn use_pool(&mut self, pool: &Arc<FramePool>) -> bool {
+        let burst = Burst::in_pool(self.burst.room() + self.burst.len(), pool);
+        let has_room = burst.is_some();
+        self.burst = burst.unwrap_or_else(|| std::mem::take(&mut self.burst));
+        has_room
     }
 
     /// The host of the programs: CPU, time, random numbers, network, events.

@@ -1,0 +1,88 @@
+//! Arguments of `paceline live`.
+
+use std::time::Duration;
+
+use paceline::{Engine, Idle};
+
+use crate::chain::SourceArgs;
+use crate::common::args::engine_names;
+use crate::ports::PortSpec;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  paceline live firewall.o --port xdp:eth0                          drop what the firewall drops; the rest is counted
+  paceline live firewall.o --port xdp:eth0 --pass tap:pl0           and give the rest to the host, by the interface pl0
+  paceline live balancer.o --port xdp:eth0@0-1 --workers 2 --pin
+  paceline live --chain chain.toml --port packet:eth0 --every 1     SIGHUP reads the chain again
+  paceline live firewall.o --port gen:size=64-1514,flows=1000,count=10M
+
+Kinds of ports:
+  xdp:IFACE[@QUEUES][,OPTION...]   AF_XDP: the interface's packets come here instead of to the host
+                                   options: native, generic, zero-copy, copy, multi-buffer, busy-poll=MICROSECONDS
+  packet:IFACE                     a packet socket: the host gets the packets, too
+  tap:NAME                         a TAP interface, which is created if there is none: the host is on the other side
+  pcap:IN[,OUT]                    captures; sent packets are written to OUT
+  gen:[KEY=VALUE,...]              generated packets: size=N[-M], flows=N, proto=udp|tcp|udp+tcp, ip=4|6, rate=N, count=N
+  loop:                            receives what is sent to it
+  null:                            receives nothing, and counts what is sent to it
+
+SIGINT and SIGTERM end the run: interfaces are detached, packets that wait are processed, and counts are printed.";
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct LiveArgs {
+    #[command(flatten)]
+    pub(super) source: SourceArgs,
+    /// Port whose packets run through the programs; sent and redirected packets leave by ports. May be given several times.
+    #[arg(long = "port", value_name = "KIND:ARGUMENT", required = true)]
+    pub(super) ports: Vec<PortSpec>,
+    /// Port that passed packets are sent to. Packets that it receives, such as those of the host behind a TAP interface, are sent to
+    /// the first `--port`. Without it passed packets are counted and dropped.
+    #[arg(long, value_name = "KIND:ARGUMENT")]
+    pub(super) pass: Option<PortSpec>,
+    /// End after this many seconds.
+    #[arg(long, value_name = "N", value_parser = parse_seconds)]
+    pub(super) seconds: Option<Duration>,
+    /// Threads; the queues of each port are dealt out to them.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) workers: u16,
+    /// Bind each thread to a CPU.
+    #[arg(long)]
+    pub(super) pin: bool,
+    /// Look for packets without pause, for the least latency; otherwise threads sleep while nothing arrives.
+    #[arg(long)]
+    pub(super) spin: bool,
+    /// Frames of packet memory for each port and thread.
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(256..=1 << 20))]
+    pub(super) frames: u32,
+    /// Print the counts each N seconds.
+    #[arg(long, value_name = "N", value_parser = parse_seconds)]
+    pub(super) every: Option<Duration>,
+    /// Engine that runs the programs; the default is `jit` where it is supported, else `threaded`.
+    #[arg(long, value_name = "NAME", value_parser = engine_names())]
+    engine: Option<Engine>,
+    /// Print the counts as JSON objects, one in a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl LiveArgs {
+    pub(super) fn engine(&self) -> Engine {
+        self.engine.unwrap_or_else(Engine::best)
+    }
+
+    pub(super) fn idle(&self) -> Idle {
+        if self.spin { Idle::Spin } else { Idle::Sleep }
+    }
+
+    /// All ports, with that of passed packets at the end.
+    pub(super) fn specs(&self) -> Vec<&PortSpec> {
+        self.ports.iter().chain(&self.pass).collect()
+    }
+}
+
+/// Seconds, such as `0.5`.
+fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
+    let seconds: f64 = text.parse().map_err(|_| "it must be a number of seconds")?;
+    let time = Duration::try_from_secs_f64(seconds).map_err(|_| "it must be a number of seconds")?;
+    if time.is_zero() { Err("it must be more than 0") } else { Ok(time) }
+}

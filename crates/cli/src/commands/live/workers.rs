@@ -1,0 +1,138 @@
+//! The threads of a live run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread::ScopedJoinHandle;
+use std::{io, thread};
+
+use paceline::port::FramePool;
+use paceline::{Idle, Pipeline, Worker, WorkerError};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::common::failure::CommandError;
+use crate::ports::{OpenedPort, QueuePort};
+
+/// A live run ends.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LiveError {
+    /// A worker's error, with the name of the port.
+    #[error("{port}: {source}")]
+    Port { port: String, source: paceline::port::PortError },
+    #[error(transparent)]
+    Worker(WorkerError),
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    #[error("cannot bind a thread to a CPU: {0}")]
+    Pin(io::Error),
+    #[error("a worker ended without a result: this is a fault of Paceline")]
+    Panic,
+}
+
+impl CommandError for LiveError {}
+
+impl LiveError {
+    /// Names the port of a worker's error.
+    pub(super) fn new(error: WorkerError, ports: &[(u32, String)]) -> Self {
+        let name =
+            |number: u32| ports.iter().find(|(other, _)| *other == number).map(|(_, name)| name.clone());
+        match error {
+            WorkerError::Receive { ifindex, source } | WorkerError::Send { ifindex, source } => {
+                Self::Port { port: name(ifindex).unwrap_or_else(|| "the port of --pass".to_owned()), source }
+            }
+            error => Self::Worker(error),
+        }
+    }
+}
+
+/// What the workers have in common.
+pub(super) struct Common<'a> {
+    pub(super) pipeline: &'a Pipeline,
+    pub(super) pool: &'a Arc<FramePool>,
+    /// Set to end the run: by a signal, by the time, by the first worker that fails.
+    pub(super) stop: &'a AtomicBool,
+    pub(super) idle: Idle,
+}
+
+/// The ports of one worker.
+#[derive(Default)]
+pub(super) struct Share {
+    /// With their interface numbers.
+    ports: Vec<(u32, QueuePort)>,
+    pass: Option<QueuePort>,
+}
+
+/// Deals the ports out.
+pub(super) fn shares(ports: &mut [OpenedPort], pass: Option<&mut OpenedPort>, workers: usize) -> Vec<Share> {
+    let mut shares: Vec<Share> = (0..workers).map(|_| Share::default()).collect();
+    for port in ports {
+        for (share, queues) in shares.iter_mut().zip(port.workers.drain(..)) {
+            share.ports.extend(queues.into_iter().map(|queue| (port.ifindex, queue)));
+        }
+    }
+    if let Some(pass) = pass {
+        for (share, mut queues) in shares.iter_mut().zip(pass.workers.drain(..)) {
+            share.pass = queues.pop();
+        }
+    }
+    shares
+}
+
+/// CPUs that threads are bound to, by turns: those that the process may use.
+pub(super) fn cpus() -> Result<Vec<usize>, LiveError> {
+    let set = sched_getaffinity(None).map_err(|errno| LiveError::Pin(errno.into()))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// Starts a worker's thread; `cpu` binds it. `running` is dropped when it ends.
+pub(super) fn start<'scope, 'env>(
+    scope: &'scope thread::Scope<'scope, 'env>,
+    common: &'env Common<'_>,
+    number: usize,
+    cpu: Option<usize>,
+    share: Share,
+    running: Sender<()>,
+) -> Result<ScopedJoinHandle<'scope, Result<(), LiveOrWorker>>, LiveError> {
+    let work = move || {
+        let _running = running;
+        let result = run(common, number, cpu, share);
+        // The others end with the first one that fails.
+        if result.is_err() {
+            common.stop.store(true, Ordering::Relaxed);
+        }
+        result
+    };
+    thread::Builder::new()
+        .name(format!("worker {number}"))
+        .spawn_scoped(scope, work)
+        .map_err(LiveError::Thread)
+}
+
+/// An error of a thread.
+pub(super) enum LiveOrWorker {
+    Live(LiveError),
+    Worker(WorkerError),
+}
+
+fn run(common: &Common<'_>, number: usize, cpu: Option<usize>, share: Share) -> Result<(), LiveOrWorker> {
+    if let Some(cpu) = cpu {
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        sched_setaffinity(None, &set).map_err(|errno| LiveOrWorker::Live(LiveError::Pin(errno.into())))?;
+    }
+    let mut worker = worker(common, number, share);
+    worker.run(common.stop, common.idle, |_| {}).map_err(LiveOrWorker::Worker)
+}
+
+fn worker(common: &Common<'_>, number: usize, share: Share) -> Worker {
+    let mut worker = common.pipeline.worker(number);
+    // With too few free frames, received packets are copied once more when they are sent.
+    worker.use_pool(common.pool);
+    for (ifindex, (queue, port)) in share.ports {
+        worker.attach(ifindex, queue, port);
+    }
+    if let Some((_, port)) = share.pass {
+        worker.connect_stack(port);
+    }
+    worker
+}

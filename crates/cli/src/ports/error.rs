@@ -1,0 +1,45 @@
+//! Errors of ports.
+
+use paceline::capture::ReadError;
+use paceline::device::OpenError;
+
+use crate::common::failure::CommandError;
+
+/// A port cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PortError {
+    /// A device.
+    #[error("--port {port}: {source}")]
+    Open { port: String, source: OpenError },
+    /// A capture cannot be opened or created.
+    #[error("--port {port}: {name}: {source}")]
+    File { port: String, name: String, source: std::io::Error },
+    /// A capture is malformed.
+    #[error("--port {port}: {name}: {source}")]
+    Read { port: String, name: String, source: Box<ReadError> },
+    /// The output of a capture cannot be written.
+    #[error("--port {port}: {source}")]
+    Write { port: String, source: paceline::port::PortError },
+    /// Fewer queues than workers.
+    #[error("--port {port} has {queues} queue{}, too few for {workers} workers", if *.queues == 1 { "" } else { "s" })]
+    TooFewQueues { port: String, queues: usize, workers: usize },
+    /// Two ports are the same interface.
+    #[error("--port {port} and --port {other} are one interface")]
+    Twice { port: String, other: String },
+}
+
+impl CommandError for PortError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Open { source: OpenError::NotPermitted { .. }, .. } => Some(
+                "run it as root, or without any privilege in a network namespace of your own: `unshare -rn` (tap and packet)"
+                    .to_owned(),
+            ),
+            Self::Open { source: OpenError::Busy { .. }, .. } => {
+                Some("`ip link show` and `bpftool net` tell which program an interface has".to_owned())
+            }
+            Self::TooFewQueues { .. } => Some("--workers 1 takes all queues".to_owned()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Ports opened for a number of workers.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use paceline::capture::CaptureReader;
+use paceline::device::{OpenError, SocketPort, TapPort, Umem, XdpDevice, XdpOptions, XdpPort};
+use paceline::port::{CapturePort, FramePool, Generator, MemoryPort, Port, RateLimited};
+
+use super::error::PortError;
+use super::generate;
+use super::spec::{Kind, PortSpec, Traffic};
+use crate::common::failure::Failure;
+use crate::common::files::{Opened, Taken};
+
+/// Packets that wait in a loop.
+const LOOP: usize = 1024;
+
+/// A port of one worker: the number of its queue, and the port.
+pub(crate) type QueuePort = (u16, Box<dyn Port>);
+
+/// A port that is open.
+pub(crate) struct OpenedPort {
+    /// As the command line has it.
+    pub(crate) name: String,
+    /// Index of the interface; a number that no other port has for ports that are no interface.
+    pub(crate) ifindex: u32,
+    /// Properties for people, such as the mode.
+    pub(crate) details: String,
+    /// The queues of each worker.
+    pub(crate) workers: Vec<Vec<QueuePort>>,
+    /// What is detached at the end, before the queues are emptied.
+    pub(crate) device: Option<Arc<XdpDevice>>,
+}
+
+/// Opens ports whose frames are of one pool.
+pub(crate) struct Opening {
+    umem: Option<Arc<Umem>>,
+    pool: Arc<FramePool>,
+    workers: usize,
+    /// Interface numbers in use.
+    numbers: Vec<(u32, String)>,
+    /// Outputs of captures, opened and not emptied yet: they are emptied when all other ports are open.
+    outputs: Vec<(String, Opened)>,
+}
+
+impl Opening {
+    /// Prepares for these ports: memory for a number of frames for each port and worker, and outputs that are no file in use.
+    pub(crate) fn new(
+        specs: &[&PortSpec],
+        frames: u32,
+        workers: usize,
+        mut taken: Vec<Taken>,
+    ) -> Result<Self, Failure> {
+        for spec in specs {
+            if let Kind::Pcap { input: Some(input), .. } = &spec.kind {
+                taken.extend(Taken::of_path(input, &format!("the capture {}", input.display())));
+            }
+        }
+        let mut outputs = Vec::new();
+        for spec in specs {
+            if let Kind::Pcap { output: Some(output), .. } = &spec.kind {
+                outputs.push((spec.text.clone(), Opened::open(output, "--port", &mut taken)?));
+            }
+        }
+        let frames = frames.saturating_mul((specs.len() * workers) as u32);
+        let xdp = specs.iter().find(|spec| matches!(spec.kind, Kind::Xdp { .. }));
+        let umem =
+            xdp.map(|spec| Umem::new(frames).map_err(|source| open_error(spec, source))).transpose()?;
+        let pool = umem.as_ref().map_or_else(|| FramePool::on_heap(frames), |umem| Arc::clone(umem.pool()));
+        Ok(Self { umem, pool, workers, numbers: Vec::new(), outputs })
+    }
+
+    /// Opens ports, in the order in which they are given; those that write files are opened last.
+    pub(crate) fn open_all(&mut self, specs: &[&PortSpec]) -> Result<Vec<OpenedPort>, Failure> {
+        let writes = |spec: &PortSpec| matches!(&spec.kind, Kind::Pcap { output: Some(_), .. });
+        let mut opened = Vec::new();
+        for last in [false, true] {
+            for (index, spec) in specs.iter().enumerate().filter(|(_, spec)| writes(spec) == last) {
+                opened.push((index, self.open(spec)?));
+            }
+        }
+        opened.sort_by_key(|(index, _)| *index);
+        Ok(opened.into_iter().map(|(_, port)| port).collect())
+    }
+
+    /// The pool of all ports.
+    pub(crate) fn pool(&self) -> &Arc<FramePool> {
+        &self.pool
+    }
+
+    /// Opens a port.
+    fn open(&mut self, spec: &PortSpec) -> Result<OpenedPort, Failure> {
+        let (ifindex, details, queues, device) = match &spec.kind {
+            Kind::Xdp { interface, queues, options } => {
+                let device = self.attach(spec, interface, *options)?;
+                let queues = queues.clone().unwrap_or(0..=device.queues() - 1);
+                let ports = queues.map(|queue| XdpPort::open(&device, queue).map(|port| (queue, port)));
+                let ports: Vec<_> =
+                    ports.collect::<Result<_, _>>().map_err(|source| open_error(spec, source))?;
+                let copies = ports.iter().any(|(_, port)| !port.is_zero_copy());
+                let mode = if device.is_native() { "native" } else { "generic" };
+                let details = format!("{mode}, {}", if copies { "copy" } else { "zero copy" });
+                let boxed = |(queue, port)| (queue as u16, Box::new(port) as Box<dyn Port>);
+                let ports = ports.into_iter().map(boxed).collect();
+                (device.interface().index(), details, ports, Some(device))
+            }
+            Kind::Packet { interface } => {
+                let open = |_| SocketPort::open(interface, self.group());
+                let ports = self.for_each_worker(spec, open, |port| port.interface().index())?;
+                (ports.0, String::new(), ports.1, None)
+            }
+            Kind::Tap { name } => {
+                let open = |name: &str| TapPort::open(name, &self.pool, self.workers > 1);
+                let ports = self.for_each_worker(spec, |_| open(name), |port| port.interface().index())?;
+                (ports.0, String::new(), ports.1, None)
+            }
+            Kind::Pcap { input, .. } => {
+                let port = self.capture(spec, input.as_deref())?;
+                (self.free_number(), String::new(), vec![(0, Box::new(port) as _)], None)
+            }
+            Kind::Generate(traffic) => {
+                (self.free_number(), String::new(), vec![(0, generator(traffic))], None)
+            }
+            Kind::Loop => {
+                let port = MemoryPort::loopback_in(&self.pool, LOOP);
+                (self.free_number(), String::new(), vec![(0, Box::new(port) as _)], None)
+            }
+            Kind::Null => {
+                let queues = (0..self.workers)
+                    .map(|queue| (queue as u16, Box::new(Generator::new(Vec::new(), None)) as _));
+                (self.free_number(), String::new(), queues.collect(), None)
+            }
+        };
+        self.add_number(spec, ifindex)?;
+        let workers = self.spread(spec, queues)?;
+        Ok(OpenedPort { name: spec.text.clone(), ifindex, details, workers, device })
+    }
+
+    /// A port of captures; its output is emptied.
+    fn capture(&mut self, spec: &PortSpec, input: Option<&Path>) -> Result<CapturePort, Failure> {
+        let reader = input.map(|path| reader(spec, path)).transpose()?;
+        let output = self.outputs.iter().position(|(name, _)| *name == spec.text);
+        let writer = match output.map(|index| self.outputs.swap_remove(index).1.start_text()) {
+            Some(started) => Some(Box::new(started?.0) as Box<dyn Write + Send>),
+            None => None,
+        };
+        let error = |source| PortError::Write { port: spec.text.clone(), source };
+        Ok(CapturePort::new(reader, writer).map_err(error)?)
+    }
+
+    fn attach(
+        &self,
+        spec: &PortSpec,
+        interface: &str,
+        options: XdpOptions,
+    ) -> Result<Arc<XdpDevice>, PortError> {
+        let attached = match &self.umem {
+            Some(umem) => XdpDevice::attach(interface, umem, options),
+            None => Err(OpenError::ForeignPool),
+        };
+        attached.map_err(|source| open_error(spec, source))
+    }
+
+    /// Opens a queue for each worker.
+    fn for_each_worker<P: Port + 'static>(
+        &self,
+        spec: &PortSpec,
+        open: impl Fn(usize) -> Result<P, OpenError>,
+        ifindex: impl Fn(&P) -> u32,
+    ) -> Result<(u32, Vec<QueuePort>), PortError> {
+        let ports = (0..self.workers).map(open).collect::<Result<Vec<_>, _>>();
+        let ports = ports.map_err(|source| open_error(spec, source))?;
+        let number = ports.first().map_or(0, ifindex);
+        Ok((number, (0..).zip(ports).map(|(queue, port)| (queue, Box::new(port) as _)).collect()))
+    }
+
+    /// The group by which several packet sockets share an interface's packets.
+    fn group(&self) -> Option<u16> {
+        // The lower half of the process id; the kernel refuses a group of another process with other settings.
+        (self.workers > 1).then(|| std::process::id() as u16)
+    }
+
+    /// A number that no interface has so far.
+    fn free_number(&self) -> u32 {
+        (1..).find(|number| self.numbers.iter().all(|(used, _)| used != number)).unwrap_or(0)
+    }
+
+    fn add_number(&mut self, spec: &PortSpec, number: u32) -> Result<(), PortError> {
+        if let Some((_, other)) = self.numbers.iter().find(|(used, _)| *used == number) {
+            return Err(PortError::Twice { port: other.clone(), other: spec.text.clone() });
+        }
+        self.numbers.push((number, spec.text.clone()));
+        Ok(())
+    }
+
+    /// Deals queues out to the workers, each of which gets one at least.
+    fn spread(&self, spec: &PortSpec, queues: Vec<QueuePort>) -> Result<Vec<Vec<QueuePort>>, PortError> {
+        let (count, workers) = (queues.len(), self.workers);
+        if count < workers {
+            return Err(PortError::TooFewQueues { port: spec.text.clone(), queues: count, workers });
+        }
+        let mut spread: Vec<Vec<QueuePort>> = (0..workers).map(|_| Vec::new()).collect();
+        for (index, queue) in queues.into_iter().enumerate() {
+            spread[index % workers].push(queue);
+        }
+        Ok(spread)
+    }
+}
+
+fn open_error(spec: &PortSpec, source: OpenError) -> PortError {
+    PortError::Open { port: spec.text.clone(), source }
+}
+
+fn generator(traffic: &Traffic) -> Box<dyn Port> {
+    let generator = Generator::new(generate::packets(traffic), traffic.count);
+    match traffic.rate {
+        Some(rate) => Box::new(RateLimited::new(generator, rate)),
+        None => Box::new(generator),
+    }
+}
+
+fn reader(spec: &PortSpec, path: &Path) -> Result<CaptureReader<Box<dyn Read + Send>>, PortError> {
+    let (port, name) = (spec.text.clone(), path.display().to_string());
+    let source: Box<dyn Read + Send> = if path == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        match File::open(path) {
+            Ok(file) => Box::new(file),
+            Err(source) => return Err(PortError::File { port, name, source }),
+        }
+    };
+    CaptureReader::new(source).map_err(|source| PortError::Read { port, name, source: Box::new(source) })
+}

@@ -1,0 +1,362 @@
+//! `paceline live` on real interfaces, in network namespaces that the tests make.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use paceline_testkit::namespace::{ip, namespace, veth};
+use paceline_testkit::skip;
+use serde_json::Value as Json;
+
+use crate::common::{command, example};
+
+/// Time within which what is waited for must happen.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A running command, which ends with the value.
+struct Live(Option<Child>);
+
+impl Live {
+    /// Starts the command and waits until a condition holds.
+    fn start(arguments: &[&str], is_ready: impl Fn() -> bool) -> Self {
+        let mut command = command();
+        command.arg("live").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut live = Self(Some(command.spawn().expect("it starts")));
+        let end = Instant::now() + PATIENCE;
+        while !is_ready() {
+            let child = live.0.as_mut().expect("it runs");
+            if child.try_wait().expect("its state").is_some() || Instant::now() > end {
+                let output = live.end("-KILL");
+                panic!("{arguments:?} does not run: {}", String::from_utf8_lossy(&output.stderr));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        live
+    }
+
+    /// Sends a signal, if it runs still, and waits for the end.
+    fn end(&mut self, signal: &str) -> Output {
+        let child = self.0.take().expect("it runs");
+        let _ = Command::new("kill").args([signal, &child.id().to_string()]).output();
+        child.wait_with_output().expect("it ends")
+    }
+
+    /// Waits for the end.
+    fn wait(&mut self) -> Output {
+        self.0.take().expect("it runs").wait_with_output().expect("it ends")
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Whether an interface has an XDP program.
+fn has_program(interface: &str) -> bool {
+    let shown = Command::new("ip").args(["link", "show", "dev", interface]).output().expect("`ip` runs");
+    String::from_utf8_lossy(&shown.stdout).contains("xdp")
+}
+
+/// Waits for a condition.
+fn within(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn json(output: &Output) -> Json {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}{}", stderr(output)))
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Every received packet has a verdict, and every packet with a verdict is sent or counted elsewhere.
+fn check_sums(report: &Json, has_pass: bool) {
+    let number = |value: &Json| value.as_u64().unwrap_or_else(|| panic!("{report:#}"));
+    let verdict = |name: &str| number(&report["verdicts"][name]);
+    let ports = report["ports"].as_array().expect("ports");
+    let received: u64 = ports.iter().map(|port| number(&port["received"])).sum();
+    let from_stack = if has_pass { number(&ports[ports.len() - 1]["received"]) } else { 0 };
+    assert_eq!(received - from_stack, number(&report["packets"]), "{report:#}");
+    let sent: u64 = ports.iter().map(|port| number(&port["sent"])).sum();
+    let wanted =
+        verdict("tx") + verdict("redirect") + if has_pass { verdict("pass") } else { 0 } + from_stack;
+    assert_eq!(sent + number(&report["refused"]) + number(&report["no_target"]), wanted, "{report:#}");
+}
+
+/// The other end of a wire: a thread with a namespace of its own, and an interface in it. It ends with the value.
+struct Host {
+    work: Option<Sender<Box<dyn FnOnce() + Send>>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Host {
+    /// Makes a thread and gives it an interface with the address 10.9.0.2. `None` if a test cannot run.
+    fn new(test: &'static str, interface: &str) -> Option<Self> {
+        // Packets between virtual interfaces have no checksum otherwise.
+        let arguments = ["-K", interface, "tx", "off", "gso", "off", "tso", "off", "gro", "off"];
+        let set = Command::new("ethtool").args(arguments).output();
+        if !set.is_ok_and(|output| output.status.success()) {
+            skip(test, &"ethtool is not installed");
+            return None;
+        }
+        let (work, jobs) = channel::<Box<dyn FnOnce() + Send>>();
+        let (ready, thread_id) = channel();
+        let thread = thread::spawn(move || {
+            let made = namespace(test, "");
+            let id = std::fs::read_link("/proc/thread-self").expect("this thread");
+            let id = id.file_name().expect("an id").to_string_lossy().into_owned();
+            ready.send(made.map(|()| id)).expect("a test");
+            jobs.into_iter().for_each(|job| job());
+        });
+        let host = Self { work: Some(work), thread: Some(thread) };
+        let id = thread_id.recv().expect("the thread")?;
+        ip(&format!("link set {interface} netns {id}")).expect("it is moved");
+        let interface = interface.to_owned();
+        host.run(move || {
+            ip(&format!("link set {interface} up")).expect("it is up");
+            ip(&format!("addr add 10.9.0.2/24 dev {interface}")).expect("an address");
+        });
+        Some(host)
+    }
+
+    /// Runs a function in the namespace.
+    fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, result) = channel();
+        let job = Box::new(move || drop(done.send(job())));
+        self.work.as_ref().expect("the thread").send(job).expect("the thread");
+        result.recv().expect("the function ends without panic")
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        drop(self.work.take());
+        // A panic in it was reported.
+        let _ = self.thread.take().map(thread::JoinHandle::join);
+    }
+}
+
+/// Sends datagrams to the echo port (RFC 862), from different ports, and receives the answers.
+fn echoes(count: u32) {
+    for number in 0..count {
+        let socket = UdpSocket::bind("10.9.0.2:0").expect("a socket");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a time");
+        socket.send_to(&number.to_be_bytes(), "10.9.0.1:7").expect("it is sent");
+        let mut answer = [0; 16];
+        let len = socket.recv(&mut answer).expect("an answer");
+        assert_eq!(answer[..len], number.to_be_bytes());
+    }
+}
+
+#[test]
+fn the_reflector_answers_on_an_interface() {
+    const TEST: &str = "the_reflector_answers_on_an_interface";
+    for (kind, mode) in [("xdp:va,native", "native"), ("xdp:va,generic", "generic")] {
+        let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
+        let reflector = example("reflector.o");
+        let mut live = Live::start(&[&reflector, "--port", kind, "--json"], || has_program("va"));
+        let Some(host) = Host::new(TEST, "vb") else { return };
+        host.run(|| echoes(200));
+        let output = live.end("-TERM");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stderr(&output).contains(mode), "{}", stderr(&output));
+        let report = json(&output);
+        assert!(report["verdicts"]["tx"].as_u64() >= Some(201), "an ARP reply and 200 answers: {report:#}");
+        assert_eq!(report["ports"][0]["copied"], 0, "{report:#}");
+        check_sums(&report, false);
+        within("detached", || !has_program("va"));
+    }
+}
+
+#[test]
+fn a_connection_goes_through_to_the_host() {
+    const TEST: &str = "a_connection_goes_through_to_the_host";
+    const BYTES: usize = 20_000_000;
+    for kind in ["xdp:va", "packet:va"] {
+        let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
+        let Some(host) = Host::new(TEST, "vb") else { return };
+        let counter = example("counter.o");
+        let arguments = [&*counter, "--port", kind, "--pass", "tap:pl0", "--json"];
+        let mut live = Live::start(&arguments, || ip("link show dev pl0").is_ok());
+        ip("addr add 10.9.0.1/24 dev pl0").expect("an address");
+        ip("link set pl0 up").expect("it is up");
+        let listener = TcpListener::bind("10.9.0.1:8000").expect("the host's address");
+        let server = thread::spawn(move || {
+            let (mut connection, _) = listener.accept().expect("a connection");
+            let mut received = Vec::new();
+            connection.read_to_end(&mut received).expect("the bytes");
+            connection.write_all(&received[..1000]).expect("an answer");
+            received.len()
+        });
+        let answered = host.run(|| {
+            let mut connection = TcpStream::connect("10.9.0.1:8000").expect("a connection");
+            connection.write_all(&vec![7; BYTES]).expect("the bytes");
+            connection.shutdown(std::net::Shutdown::Write).expect("the end");
+            let mut answer = Vec::new();
+            connection.read_to_end(&mut answer).expect("an answer");
+            answer.len()
+        });
+        assert_eq!((answered, server.join().expect("the server")), (1000, BYTES), "{kind}");
+        let output = live.end("-INT");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        check_sums(&json(&output), true);
+    }
+}
+
+#[test]
+fn nothing_stays_attached_after_a_kill() {
+    let Some(()) = namespace("nothing_stays_attached_after_a_kill", &veth("va", "vb")) else { return };
+    for _ in 0..5 {
+        let mut live = Live::start(&["--port", "xdp:va"], || has_program("va"));
+        live.end("-KILL");
+        within("detached", || !has_program("va"));
+    }
+    let mut live = Live::start(&["--port", "xdp:va", "--seconds", "0.2"], || has_program("va"));
+    let output = live.wait();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
+fn a_port_that_goes_ends_the_run() {
+    let Some(()) = namespace("a_port_that_goes_ends_the_run", &veth("va", "vb")) else { return };
+    for port in ["xdp:va", "packet:va", "tap:pl0"] {
+        let name = port.split_once(':').expect("a kind").1;
+        let ready = || {
+            ip(&format!("link show dev {name}")).is_ok()
+                && (name != "va" || port != "xdp:va" || has_program("va"))
+        };
+        let mut live = Live::start(&["--port", port, "--port", "null:", "--json"], ready);
+        thread::sleep(Duration::from_millis(100));
+        ip(&format!("link del {name}")).expect("it is deleted");
+        let output = live.wait();
+        assert_eq!(output.status.code(), Some(1), "{port}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains(&format!("error: {port}: interface `{name}` has gone")),
+            "{}",
+            stderr(&output)
+        );
+        check_sums(&json(&output), false);
+        if name == "va" {
+            veth("va", "vb").lines().try_for_each(ip).expect("another pair");
+        }
+    }
+}
+
+#[test]
+fn a_chain_file_is_read_again() {
+    let Some(()) = namespace("a_chain_file_is_read_again", &veth("va", "vb")) else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("chain.toml");
+    let chain = |programs: &[(&str, &str)]| {
+        let object = |(name, file): &(&str, &str)| format!("objects.{name}.file = \"{}\"\n", example(file));
+        let program =
+            |(name, _): &(&str, &str)| format!("[[program]]\nname = \"{name}\"\nactions = [\"pass\"]\n");
+        let text: String = programs.iter().map(object).chain(programs.iter().map(program)).collect();
+        std::fs::write(&path, text).expect("the chain");
+    };
+    chain(&[("count", "counter.o")]);
+    let file = path.display().to_string();
+    let mut live = Live::start(&["--chain", &file, "--port", "xdp:va", "--every", "0.1", "--json"], || {
+        has_program("va")
+    });
+    chain(&[("count", "counter.o"), ("reflect", "reflector.o")]);
+    let id = live.0.as_ref().expect("it runs").id().to_string();
+    assert!(Command::new("kill").args(["-HUP", &id]).status().expect("`kill` runs").success());
+    thread::sleep(Duration::from_millis(300));
+    let output = live.end("-INT");
+    assert!(stderr(&output).contains(": count, reflect"), "{}", stderr(&output));
+    assert!(output.stdout.iter().filter(|&&byte| byte == b'\n').count() >= 3, "a line each 0.1 s");
+    check_sums(&json(&output), false);
+}
+
+#[test]
+fn two_workers_share_the_queues() {
+    let script = "link add va numrxqueues 2 numtxqueues 2 type veth peer name vb numrxqueues 2 numtxqueues 2
+                  link set va up
+                  link set vb up";
+    let Some(()) = namespace("two_workers_share_the_queues", script) else { return };
+    let Some(host) = Host::new("two_workers_share_the_queues", "vb") else { return };
+    let reflector = example("reflector.o");
+    let arguments = ["--port", "xdp:va", "--workers", "2", "--pin", "--json"];
+    let mut live = Live::start(&[&[&*reflector][..], &arguments].concat(), || has_program("va"));
+    host.run(|| echoes(200));
+    check_sums(&json(&live.end("-TERM")), false);
+    let refused = command().args(["live", "--port", "xdp:va@0", "--workers", "2"]).output().expect("it runs");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused).contains("--port xdp:va@0 has 1 queue, too few for 2 workers"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn captures_and_generators_need_no_privilege() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let passed = directory.path().join("passed.pcap");
+    let (firewall, traffic) = (example("firewall.o"), example("traffic.pcap"));
+    let pass = format!("pcap:,{}", passed.display());
+    let output = command()
+        .args(["live", &firewall, "--port", &format!("pcap:{traffic}"), "--pass", &pass, "--json"])
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = json(&output);
+    check_sums(&report, true);
+    let run = command().args(["run", &firewall, "--in", &traffic, "--json"]).output().expect("it runs");
+    assert_eq!(report["verdicts"], json(&run)["verdicts"]);
+    let output = command()
+        .args([
+            "live",
+            &firewall,
+            "--port",
+            "gen:size=64-1514,flows=100,proto=udp+tcp,count=100K,rate=2M",
+            "--json",
+        ])
+        .output()
+        .expect("it runs");
+    let report = json(&output);
+    check_sums(&report, false);
+    assert_eq!(report["packets"], 100_000);
+    assert!(report["seconds"].as_f64() >= Some(0.03), "{report:#}");
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (traffic, object) = (example("traffic.pcap"), example("firewall.o"));
+    let copy = directory.path().join("copy.pcap");
+    std::fs::copy(&traffic, &copy).expect("a copy");
+    let copy = copy.display().to_string();
+    for (arguments, status, message) in [
+        (vec!["--port", "eth0"], 2, "it must be one of xdp:IFACE"),
+        (vec!["--port", "xdp:nosuch"], 1, "--port xdp:nosuch: "),
+        (vec!["--port", &format!("pcap:{copy},{copy}")], 1, "is the same file as"),
+        (vec![&object, "--port", &format!("pcap:,{object}")], 1, "is the same file as"),
+        (vec!["--port", &format!("pcap:{object}")], 1, "an ELF object"),
+        (vec!["--port", "pcap:/nosuch/a.pcap"], 1, "/nosuch/a.pcap: No such file"),
+        (vec!["--port", "null:", "--seconds", "0"], 2, "it must be more than 0"),
+        (vec!["--port", "pcap:/dev/null", "--workers", "0"], 2, "0 is not in 1..=256"),
+    ] {
+        let output = command().arg("live").args(&arguments).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{arguments:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+    assert_eq!(std::fs::read(&copy).expect("it is there"), std::fs::read(&traffic).expect("it is there"));
+}
