@@ -276,6 +276,10 @@ impl Port for Generator {
     fn is_done(&self) -> bool {
         self.given == self.most
     }
+
+    fn stop(&mut self) {
+        self.most = self.given;
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -44,6 +44,9 @@ pub trait Port: Send {
         false
     }
 
+    /// Accepts no more packets from the source, where it can. Those that have arrived can be received still, and packets can be sent.
+    fn stop(&mut self) {}
+
     /// Number of packets that arrived at the device since the port was made, and were dropped before [`receive`](Self::receive) could
     /// return them.
     fn dropped(&mut self) -> u64 {
@@ -74,6 +77,10 @@ impl<P: Port + ?Sized> Port for Box<P> {
 
     fn is_done(&self) -> bool {
         (**self).is_done()
+    }
+
+    fn stop(&mut self) {
+        (**self).stop();
     }
 
     fn dropped(&mut self) -> u64 {

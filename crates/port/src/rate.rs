@@ -72,6 +72,10 @@ impl<P: Port> Port for RateLimited<P> {
         self.port.is_done()
     }
 
+    fn stop(&mut self) {
+        self.port.stop();
+    }
+
     fn dropped(&mut self) -> u64 {
         self.port.dropped()
     }

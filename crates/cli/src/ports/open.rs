@@ -31,8 +31,6 @@ pub(crate) struct OpenedPort {
     pub(crate) details: String,
     /// The queues of each worker.
     pub(crate) workers: Vec<Vec<QueuePort>>,
-    /// What is detached at the end, before the queues are emptied.
-    pub(crate) device: Option<Arc<XdpDevice>>,
 }
 
 /// Opens ports whose frames are of one pool.
@@ -93,7 +91,7 @@ impl Opening {
 
     /// Opens a port.
     fn open(&mut self, spec: &PortSpec) -> Result<OpenedPort, Failure> {
-        let (ifindex, details, queues, device) = match &spec.kind {
+        let (ifindex, details, queues) = match &spec.kind {
             Kind::Xdp { interface, queues, options } => {
                 let device = self.attach(spec, interface, *options)?;
                 let queues = queues.clone().unwrap_or(0..=device.queues() - 1);
@@ -105,38 +103,36 @@ impl Opening {
                 let details = format!("{mode}, {}", if copies { "copy" } else { "zero copy" });
                 let boxed = |(queue, port)| (queue as u16, Box::new(port) as Box<dyn Port>);
                 let ports = ports.into_iter().map(boxed).collect();
-                (device.interface().index(), details, ports, Some(device))
+                (device.interface().index(), details, ports)
             }
             Kind::Packet { interface } => {
                 let open = |_| SocketPort::open(interface, self.group());
                 let ports = self.for_each_worker(spec, open, |port| port.interface().index())?;
-                (ports.0, String::new(), ports.1, None)
+                (ports.0, String::new(), ports.1)
             }
             Kind::Tap { name } => {
                 let open = |name: &str| TapPort::open(name, &self.pool, self.workers > 1);
                 let ports = self.for_each_worker(spec, |_| open(name), |port| port.interface().index())?;
-                (ports.0, String::new(), ports.1, None)
+                (ports.0, String::new(), ports.1)
             }
             Kind::Pcap { input, .. } => {
                 let port = self.capture(spec, input.as_deref())?;
-                (self.free_number(), String::new(), vec![(0, Box::new(port) as _)], None)
+                (self.free_number(), String::new(), vec![(0, Box::new(port) as _)])
             }
-            Kind::Generate(traffic) => {
-                (self.free_number(), String::new(), vec![(0, generator(traffic))], None)
-            }
+            Kind::Generate(traffic) => (self.free_number(), String::new(), vec![(0, generator(traffic))]),
             Kind::Loop => {
                 let port = MemoryPort::loopback_in(&self.pool, LOOP);
-                (self.free_number(), String::new(), vec![(0, Box::new(port) as _)], None)
+                (self.free_number(), String::new(), vec![(0, Box::new(port) as _)])
             }
             Kind::Null => {
                 let queues = (0..self.workers)
                     .map(|queue| (queue as u16, Box::new(Generator::new(Vec::new(), None)) as _));
-                (self.free_number(), String::new(), queues.collect(), None)
+                (self.free_number(), String::new(), queues.collect())
             }
         };
         self.add_number(spec, ifindex)?;
         let workers = self.spread(spec, queues)?;
-        Ok(OpenedPort { name: spec.text.clone(), ifindex, details, workers, device })
+        Ok(OpenedPort { name: spec.text.clone(), ifindex, details, workers })
     }
 
     /// A port of captures; its output is emptied.

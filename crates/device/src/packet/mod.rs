@@ -112,6 +112,11 @@ impl Port for SocketPort {
         Some(self.socket.as_fd())
     }
 
+    fn stop(&mut self) {
+        // An interface that has gone sends no packets either.
+        let _ = self.socket.unbind(self.interface.index());
+    }
+
     fn dropped(&mut self) -> u64 {
         self.dropped += self.socket.take_drops();
         self.dropped

@@ -36,11 +36,21 @@ impl Socket {
         self.set(libc::PACKET_RX_RING, request)
     }
 
+    /// Receives all packets of an interface.
     pub(super) fn bind(&self, ifindex: u32) -> Result<(), Errno> {
+        self.bind_protocol(ifindex, ALL)
+    }
+
+    /// Receives no more packets; they can be sent still.
+    pub(super) fn unbind(&self, ifindex: u32) -> Result<(), Errno> {
+        self.bind_protocol(ifindex, 0)
+    }
+
+    fn bind_protocol(&self, ifindex: u32, protocol: u16) -> Result<(), Errno> {
         // SAFETY: an address of zeros is valid.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = ALL;
+        address.sll_protocol = protocol;
         address.sll_ifindex = ifindex.cast_signed();
         let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         // SAFETY: the address lives for the call and has this length.

@@ -270,6 +270,11 @@ impl Port for XdpPort {
         Some(self.socket.as_fd())
     }
 
+    /// Detaches the program from the interface, for all queues.
+    fn stop(&mut self) {
+        self.device.detach();
+    }
+
     fn dropped(&mut self) -> u64 {
         self.dropped + self.socket.dropped()
     }

@@ -40,6 +40,10 @@ impl CountedPort {
         &*self.port
     }
 
+    pub(super) fn stop(&mut self) {
+        self.port.stop();
+    }
+
     /// Publishes what the port itself counts.
     pub(super) fn update_counts(&mut self) {
         self.counter.device(self.port.copied(), self.port.dropped());

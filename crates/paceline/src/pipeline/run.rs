@@ -34,8 +34,9 @@ const UPDATE: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Worker {
-    /// Polls until `stop` is set or all ports are done ([`Port::is_done`](crate::port::Port::is_done)), and then until nothing
-    /// arrives any more, but not longer than a second. `between` runs about ten times a second.
+    /// Polls until `stop` is set or all ports are done ([`Port::is_done`](crate::port::Port::is_done)). Then the ports accept no more
+    /// packets ([`Port::stop`](crate::port::Port::stop)), and those that have arrived are processed, for a second at most. `between`
+    /// runs about ten times a second.
     ///
     /// # Errors
     /// The first [`WorkerError`].
@@ -62,8 +63,9 @@ impl Worker {
         self.drain()
     }
 
-    /// Polls until nothing arrives any more.
+    /// Processes what has arrived.
     fn drain(&mut self) -> Result<(), WorkerError> {
+        self.stop_ports();
         let end = Instant::now() + PATIENCE;
         while self.poll()? > 0 && Instant::now() < end {}
         self.update_counts();

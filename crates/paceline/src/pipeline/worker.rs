@@ -131,6 +131,11 @@ impl Worker {
         self.attached().chain(stack.map(|stack| stack.port.port()))
     }
 
+    /// Lets the ports accept no more packets. That of the host's network stack goes on: its answers are sent.
+    pub(super) fn stop_ports(&mut self) {
+        self.tx_ports.ports.iter_mut().for_each(|tx_port| tx_port.port.stop());
+    }
+
     /// Publishes what the ports themselves count ([`Pipeline::ports`](super::Pipeline::ports)), which may take system calls.
     pub fn update_counts(&mut self) {
         let TxPorts { ports, passed, sockets, .. } = &mut self.tx_ports;

@@ -63,6 +63,10 @@ impl Port for CapturePort {
     fn is_done(&self) -> bool {
         self.is_done
     }
+
+    fn stop(&mut self) {
+        self.is_done = true;
+    }
 }
 
 /// Adds packets to a burst that has some: a reader clears the burst that it fills.

@@ -48,7 +48,6 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     attach(&loaded.live, &ports)?;
     announce(&ports, pass.as_ref());
     let names: Vec<_> = ports.iter().chain(&pass).map(|port| (port.ifindex, port.name.clone())).collect();
-    let devices: Vec<_> = ports.iter().chain(&pass).filter_map(|port| port.device.clone()).collect();
     let shares = workers::shares(&mut ports, pass.as_mut(), workers);
     let pipeline = loaded.live.pipeline().clone();
     let common = Common { pipeline: &pipeline, pool: opening.pool(), stop: &signals.stop, idle: args.idle() };
@@ -85,8 +84,6 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
                 counts(None).print(args.json, false)?;
             }
         }
-        // No more packets arrive; the workers process those that wait.
-        devices.iter().for_each(|device| device.detach());
         signals.stop.store(true, Ordering::Relaxed);
         join(threads, &names)
     });
