@@ -45,6 +45,7 @@ fn subjects() -> Vec<Subject> {
     vec![
         linked("MemoryPort", |port| Box::new(port)),
         linked("Gathered", |port| Box::new(Gathered(Single(port)))),
+        linked("Box", |port| Box::new(Box::new(port) as Box<dyn Port>)),
         linked("RateLimited", |port| Box::new(RateLimited::new(port, 1_000_000_000_000))),
         Subject { name: "Generator", port: generator, packets, room: usize::MAX, other: None },
     ]

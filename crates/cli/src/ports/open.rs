@@ -119,7 +119,10 @@ impl Opening {
                 let port = self.capture(spec, input.as_deref())?;
                 (self.free_number(), String::new(), vec![(0, Box::new(port) as _)])
             }
-            Kind::Generate(traffic) => (self.free_number(), String::new(), vec![(0, generator(traffic))]),
+            Kind::Generate(traffic) => {
+                let queues = (0..).zip(generators(traffic, self.workers)).collect();
+                (self.free_number(), String::new(), queues)
+            }
             Kind::Loop => {
                 let port = MemoryPort::loopback_in(&self.pool, LOOP);
                 (self.free_number(), String::new(), vec![(0, Box::new(port) as _)])
@@ -210,12 +213,25 @@ fn open_error(spec: &PortSpec, source: OpenError) -> PortError {
     PortError::Open { port: spec.text.clone(), source }
 }
 
-fn generator(traffic: &Traffic) -> Box<dyn Port> {
-    let generator = Generator::new(generate::packets(traffic), traffic.count);
-    match traffic.rate {
-        Some(rate) => Box::new(RateLimited::new(generator, rate)),
-        None => Box::new(generator),
-    }
+/// A generator for each worker: flows, number of packets and rate are divided among them.
+fn generators(traffic: &Traffic, workers: usize) -> impl Iterator<Item = Box<dyn Port>> {
+    let packets = generate::packets(traffic);
+    let (count, rate) = (traffic.count, traffic.rate);
+    let share = move |amount: u64, worker: usize| {
+        amount / workers as u64 + u64::from((worker as u64) < amount % workers as u64)
+    };
+    (0..workers).map(move |worker| {
+        let mut own: Vec<_> = packets.iter().skip(worker).step_by(workers).cloned().collect();
+        if own.is_empty() {
+            own.clone_from(&packets);
+        }
+        let generator = Generator::new(own, count.map(|count| share(count, worker)));
+        let port: Box<dyn Port> = match rate {
+            Some(rate) => Box::new(RateLimited::new(generator, share(rate, worker).max(1))),
+            None => Box::new(generator),
+        };
+        port
+    })
 }
 
 fn reader(spec: &PortSpec, path: &Path) -> Result<CaptureReader<Box<dyn Read + Send>>, PortError> {

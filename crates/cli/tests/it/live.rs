@@ -334,6 +334,12 @@ fn captures_and_generators_need_no_privilege() {
     check_sums(&report, false);
     assert_eq!(report["packets"], 100_000);
     assert!(report["seconds"].as_f64() >= Some(0.03), "{report:#}");
+    // Each worker has a part of the flows and of the packets.
+    let output = command()
+        .args(["live", &firewall, "--port", "gen:flows=5,count=1001", "--workers", "3", "--json"])
+        .output()
+        .expect("it runs");
+    assert_eq!(json(&output)["packets"], 1001, "{}", stderr(&output));
 }
 
 #[test]
