@@ -4,9 +4,9 @@ use paceline_frame::Frame;
 use paceline_isa::{Insn, Operand, Reg, Size};
 use paceline_spec::context::{Field, Permission, Place, Rule};
 
-use crate::alu::op_size;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
+use crate::materialized::alu::op_size;
 use crate::plan::{SCRATCH, SCRATCH_2};
 use crate::source::Source;
 use crate::x64::{Alu, Cond, Gpr, Mem, Shift, Width};

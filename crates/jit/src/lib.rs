@@ -25,10 +25,8 @@
 //! bytes of stack needs no stack adjustment.
 #![forbid(unsafe_code)]
 
-mod alu;
 mod atomic;
 mod bounds_elim;
-mod branch;
 mod burst;
 mod call;
 mod chain_exits;
@@ -45,7 +43,7 @@ mod inline;
 mod links;
 mod liveness;
 mod look_up;
-mod memory;
+mod materialized;
 mod packet;
 mod packet_start;
 mod plan;

@@ -3,8 +3,8 @@
 use paceline_frame::Frame;
 use paceline_isa::{Reg, Size};
 
-use crate::alu::op_size;
 use crate::emitter::Emitter;
+use crate::materialized::alu::op_size;
 use crate::plan::{SCRATCH, SCRATCH_2};
 use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Scale, Shift, Width};
 

@@ -4,10 +4,10 @@ use paceline_isa::{Condition, Insn, Operand, Reg, Size, SwapOrder, Width, eval};
 
 use super::Value;
 use super::value::Shape;
-use crate::alu::op_size;
-use crate::branch::cond;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
+use crate::materialized::alu::op_size;
+use crate::materialized::branch::cond;
 use crate::plan::{SCRATCH, native};
 use crate::x64::{Alu, Gpr, Mem, OpSize, Width as NativeWidth};
 

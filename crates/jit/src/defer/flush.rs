@@ -3,8 +3,8 @@
 use paceline_isa::{Reg, RegSet, Size, Width};
 
 use super::{Base, Bytes, Value};
-use crate::alu::op_size;
 use crate::emitter::Emitter;
+use crate::materialized::alu::op_size;
 use crate::plan::{SCRATCH, SCRATCH_2, native};
 use crate::x64::{Alu, Gpr, Held, Mem, OpSize, Shift, Width as NativeWidth};
 

@@ -4,10 +4,10 @@ use paceline_isa::{Insn, Reg, RegSet, Size};
 use paceline_spec::context::FieldKind;
 
 use super::{Base, Bytes, Value};
-use crate::alu::op_size;
 use crate::context;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
+use crate::materialized::alu::op_size;
 use crate::plan::accesses_context;
 use crate::x64::{Mem, Width as NativeWidth};
 

@@ -5,9 +5,9 @@ use paceline_isa::{Insn, Operand, Reg, RegSet, Size, eval};
 use paceline_verifier::Base as Memory;
 
 use super::{Base, StackStore, StackStores, Value};
-use crate::alu::op_size;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
+use crate::materialized::alu::op_size;
 use crate::plan::{SCRATCH_2, accesses_context};
 use crate::stack::{Cells, stored};
 use crate::x64::{Alu, Held, OpSize};

@@ -5,6 +5,7 @@
 
 mod call;
 mod codes;
+mod fused;
 mod memory;
 mod packet_field;
 
@@ -326,7 +327,7 @@ unsafe fn execute<D: Dispatch>(
                 return packet_field::test::<D>(size, anchor, masked, equal, ip, host, packet);
             }
             Kind::Return(width) => return D::end_with(host, eval::truncate(width, op.imm as u64)),
-            Kind::Fused(fused) => return packet_field::run::<D>(fused, ip, host, packet),
+            Kind::Fused(fused) => return fused::run::<D>(fused, ip, host, packet),
         }
         D::go(ip.add(1), host, packet)
     }

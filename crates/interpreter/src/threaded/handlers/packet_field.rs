@@ -1,72 +1,16 @@
-//! Operations on fields of the packet and on its length, alone and fused.
-//!
-//! Fused operations keep their places and operands: the handler of the first reads
-//! the operands of the others behind it.
+//! Operations on fields of the packet and on its length.
 
-use paceline_isa::{AluOp, Size, SwapOrder, Width, eval};
+use paceline_isa::{Size, SwapOrder, eval};
 use paceline_runtime::host::Host;
 use paceline_runtime::memory::load_unshared;
 
 use super::{Dispatch, get, second, set};
-use crate::threaded::kind::{Direction, Fused};
+use crate::threaded::kind::Direction;
 use crate::threaded::op::{Op, Packet};
 use crate::threaded::packet_field::Anchor;
 
 /// Number of operations of a test, with its second part.
-const TEST: usize = 2;
-
-/// Executes the fused operations from `ip` on.
-///
-/// # Safety
-/// As of [`operation`](super::operation); `fuse` has seen that the operations are these.
-#[inline(always)]
-pub(super) unsafe fn run<D: Dispatch>(fused: Fused, ip: *const Op, host: *mut Host, packet: Packet) -> u64 {
-    // SAFETY: as the caller's.
-    unsafe {
-        match fused {
-            Fused::MaskJump(condition) => {
-                let op = &*ip;
-                let value = eval::alu(Width::W32, AluOp::And, get(host, op.dst), op.imm as u64);
-                set(host, op.dst, value);
-                let holds = eval::compare(Width::W32, condition, value, (*ip.add(1)).imm as u64);
-                jump::<D>(holds, ip.add(1), host, packet)
-            }
-            Fused::LenTest { size, masked, equal } => {
-                if is_shorter(&*ip, packet) {
-                    return leave::<D>(ip, host, packet);
-                }
-                test::<D>(size, Anchor::Start, masked, equal, ip.add(1), host, packet)
-            }
-            Fused::Switch { size, anchor, masked, three, last_equal } => {
-                switch::<D>(size, anchor, masked, three, last_equal, ip, host, packet)
-            }
-            Fused::LenSwitch { size, masked, last_equal } => {
-                if is_shorter(&*ip, packet) {
-                    return leave::<D>(ip, host, packet);
-                }
-                switch::<D>(size, Anchor::Start, masked, false, last_equal, ip.add(1), host, packet)
-            }
-            Fused::Tests { sizes, anchor, masked, equal } => {
-                let value = tested(ip, sizes.0, anchor, masked, host, packet);
-                if (value == (*ip).imm as u32) == equal.0 {
-                    return leave_test::<D>(ip, host, packet);
-                }
-                test::<D>(sizes.1, anchor, masked, equal.1, ip.add(TEST), host, packet)
-            }
-            Fused::EndTest { size, masked, equal } => {
-                if ends_before(get(host, (*ip).src), &*ip, packet) {
-                    return leave::<D>(ip, host, packet);
-                }
-                test::<D>(size, Anchor::Register, masked, equal, ip.add(1), host, packet)
-            }
-            Fused::AddressEnd { anchor, shift } => address_end::<D>(anchor, shift, ip, host, packet),
-            Fused::AddressesEnd { anchor, shift } => {
-                set(host, (*ip).dst, packet.start.wrapping_add((*ip).imm as u64));
-                address_end::<D>(anchor, shift, ip.add(1), host, packet)
-            }
-        }
-    }
-}
+pub(super) const TEST: usize = 2;
 
 /// Whether the packet is shorter than the operation's immediate.
 #[inline(always)]
@@ -146,7 +90,7 @@ pub(super) unsafe fn address(
 
 /// The end of a header, and a test of the packet's length there.
 #[inline(always)]
-unsafe fn address_end<D: Dispatch>(
+pub(super) unsafe fn address_end<D: Dispatch>(
     anchor: Anchor,
     shift: Direction,
     ip: *const Op,
@@ -164,7 +108,7 @@ unsafe fn address_end<D: Dispatch>(
 
 /// The comparison of a test.
 #[inline(always)]
-unsafe fn tested(
+pub(super) unsafe fn tested(
     ip: *const Op,
     size: Size,
     anchor: Anchor,
@@ -201,7 +145,7 @@ pub(super) unsafe fn test<D: Dispatch>(
 
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "most of them are constants")]
-unsafe fn switch<D: Dispatch>(
+pub(super) unsafe fn switch<D: Dispatch>(
     size: Size,
     anchor: Anchor,
     masked: bool,
@@ -233,7 +177,7 @@ unsafe fn switch<D: Dispatch>(
 
 /// The target of a test.
 #[inline(always)]
-unsafe fn leave_test<D: Dispatch>(ip: *const Op, host: *mut Host, packet: Packet) -> u64 {
+pub(super) unsafe fn leave_test<D: Dispatch>(ip: *const Op, host: *mut Host, packet: Packet) -> u64 {
     // SAFETY: as the caller's.
     unsafe { D::go(second(ip).head.word as *const Op, host, packet) }
 }

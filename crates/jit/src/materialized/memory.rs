@@ -2,9 +2,9 @@
 
 use paceline_isa::{Insn, Operand, Reg, Size};
 
-use crate::alu::op_size;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
+use crate::materialized::alu::op_size;
 use crate::plan::{SCRATCH_2, accesses_context};
 use crate::x64::{Gpr, Mem, Width};
 
