@@ -4,7 +4,7 @@
 use std::mem;
 use std::os::fd::AsRawFd;
 
-use crate::interface::any_socket;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 /// `ETHTOOL_GCHANNELS`
 const GET_CHANNELS: u32 = 0x3c;
@@ -29,7 +29,8 @@ pub(crate) fn receive_queues(name: &str) -> u32 {
     let mut channels = Channels { cmd: GET_CHANNELS, ..Channels::default() };
     // SAFETY: an `ifreq` of zeros is valid.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
-    let Ok(socket) = any_socket() else { return 1 };
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    let Ok(socket) = socket else { return 1 };
     if name.len() >= request.ifr_name.len() {
         return 1;
     }

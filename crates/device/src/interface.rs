@@ -5,6 +5,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
 use crate::error::{OpenError, Step};
+use crate::ethtool;
 
 /// An interface, by name and index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,12 @@ impl Interface {
         self.index
     }
 
+    /// Number of receive queues; 1 if the driver does not tell.
+    #[must_use]
+    pub fn receive_queues(&self) -> u32 {
+        ethtool::receive_queues(&self.name)
+    }
+
     /// Whether an interface has this index still.
     pub(crate) fn exists(index: u32) -> bool {
         any_socket().is_ok_and(|socket| netdevice::index_to_name(socket, index).is_ok())
@@ -46,6 +53,6 @@ impl Interface {
 }
 
 /// A socket for requests about interfaces; it needs no privilege.
-pub(crate) fn any_socket() -> Result<OwnedFd, Errno> {
+fn any_socket() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
 }

@@ -8,13 +8,14 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let program = Object::open("firewall.o")?.load(&LoadOptions::default())?.program(None)?;
-//! let device = XdpDevice::attach("eth0", &Umem::new(4096)?, XdpOptions::default())?;
+//! let device = XdpDevice::open("eth0", &Umem::new(4096)?, XdpOptions::default())?;
 //! let ifindex = device.interface().index();
 //!
 //! let pipeline = Pipeline::new();
 //! pipeline.set_program(ifindex, Some(&Target::from(program.program())))?;
 //! let mut worker = pipeline.worker(0);
 //! worker.attach(ifindex, 0, XdpPort::open(&device, 0)?);
+//! device.attach()?;
 //! worker.run(&AtomicBool::new(false), Idle::Sleep, |_| {})?;
 //! # Ok(())
 //! # }

@@ -2,6 +2,7 @@
 //! attached.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -93,14 +94,23 @@ fn options(mode: AttachMode) -> XdpOptions {
     options
 }
 
+/// Queue 0 of an interface, which receives packets.
+fn attached(name: &str, umem: &Arc<Umem>, options: XdpOptions) -> XdpPort {
+    let device = XdpDevice::open(name, umem, options).expect("it loads");
+    let port = XdpPort::open(&device, 0).expect("queue 0");
+    device.attach().expect("it attaches");
+    port
+}
+
 #[test]
 fn af_xdp_receives_and_sends_in_both_modes() {
     let Some(()) = namespace("af_xdp_receives_and_sends_in_both_modes", &veth("va", "vb")) else { return };
     for mode in [AttachMode::Native, AttachMode::Generic, AttachMode::Best] {
         let umem = Umem::new(512).expect("memory");
-        let device = XdpDevice::attach("va", &umem, options(mode)).expect("it attaches");
-        assert_eq!(device.is_native(), mode != AttachMode::Generic, "{mode:?}");
+        let device = XdpDevice::open("va", &umem, options(mode)).expect("it loads");
         let mut port = XdpPort::open(&device, 0).expect("queue 0");
+        assert!(is_free("va"), "nothing is attached before it is said");
+        assert_eq!(device.attach().expect("it attaches"), mode != AttachMode::Generic, "{mode:?}");
         assert!(!port.is_zero_copy(), "veth has none");
         exchange(&mut port, &peer("vb"), &all());
         assert_eq!(port.copied(), 0, "frames of the pool are sent as they are");
@@ -116,8 +126,7 @@ fn af_xdp_ports_share_memory() {
     let script = veth("va", "vb") + &veth("vc", "vd");
     let Some(()) = namespace("af_xdp_ports_share_memory", &script) else { return };
     let umem = Umem::new(1024).expect("memory");
-    let attach = |name| XdpDevice::attach(name, &umem, XdpOptions::default()).expect("it attaches");
-    let open = |name| XdpPort::open(&attach(name), 0).expect("queue 0");
+    let open = |name| attached(name, &umem, XdpOptions::default());
     let (mut left, mut right) = (open("va"), open("vc"));
     let (near, far) = (peer("vb"), peer("vd"));
     let mut burst = Burst::default();
@@ -145,9 +154,10 @@ fn af_xdp_queues_are_ports() {
                   link set vb up";
     let Some(()) = namespace("af_xdp_queues_are_ports", script) else { return };
     let umem = Umem::new(1024).expect("memory");
-    let device = XdpDevice::attach("va", &umem, XdpOptions::default()).expect("it attaches");
+    let device = XdpDevice::open("va", &umem, XdpOptions::default()).expect("it loads");
     assert_eq!(device.queues(), 2);
     let mut ports = [0, 1].map(|queue| XdpPort::open(&device, queue).expect("a queue"));
+    device.attach().expect("it attaches");
     let refused = XdpPort::open(&device, 2).expect_err("there are two");
     assert_eq!(refused.to_string(), "interface `va` has no queue 2, only 0 to 1");
     let busy = XdpPort::open(&device, 1).expect_err("it is in use");
@@ -172,13 +182,12 @@ fn long_packets_consist_of_several_frames() {
     let mut multi = XdpOptions::default();
     multi.multi_buffer = true;
     let umem = Umem::new(512).expect("memory");
-    let device = XdpDevice::attach("va", &umem, multi).expect("it attaches");
-    let mut port = XdpPort::open(&device, 0).expect("queue 0");
+    let mut port = attached("va", &umem, multi);
     let lengths = [60, 9014, 3456, 3457, 3839, 3840, 3841, 7000, 1514];
     let packets: Vec<_> = (0..90).map(|number| packet(number, lengths[number % lengths.len()])).collect();
     exchange(&mut port, &peer("vb"), &packets);
     assert!(port.copied() > 0, "long packets are copied");
-    drop((port, device));
+    drop(port);
     assert_eq!(umem.pool().free(), 512, "frames are lost");
 }
 
@@ -186,8 +195,7 @@ fn long_packets_consist_of_several_frames() {
 fn an_overloaded_queue_drops_and_counts() {
     let Some(()) = namespace("an_overloaded_queue_drops_and_counts", &veth("va", "vb")) else { return };
     let umem = Umem::new(64).expect("memory");
-    let device = XdpDevice::attach("va", &umem, XdpOptions::default()).expect("it attaches");
-    let mut port = XdpPort::open(&device, 0).expect("queue 0");
+    let mut port = attached("va", &umem, XdpOptions::default());
     let wire = peer("vb");
     (0..PACKETS).for_each(|number| wire.send(&packet(number, 60)).expect("the wire takes a packet"));
     let mut burst = Burst::default();
@@ -204,10 +212,9 @@ fn an_overloaded_queue_drops_and_counts() {
 fn an_interface_comes_and_goes() {
     let Some(()) = namespace("an_interface_comes_and_goes", &veth("va", "vb")) else { return };
     let umem = Umem::new(512).expect("memory");
-    let device = XdpDevice::attach("va", &umem, XdpOptions::default()).expect("it attaches");
     let pool = FramePool::on_heap(512);
     let mut ports: Vec<Box<dyn Port>> = vec![
-        Box::new(XdpPort::open(&device, 0).expect("queue 0")),
+        Box::new(attached("va", &umem, XdpOptions::default())),
         Box::new(SocketPort::open("vb", None).expect("a packet socket")),
     ];
     let mut tap = TapPort::open("tap7", &pool, false).expect("a TAP interface");
@@ -273,14 +280,16 @@ fn a_tap_interface_receives_and_sends() {
 fn what_cannot_be_opened_is_named() {
     let Some(()) = namespace("what_cannot_be_opened_is_named", &veth("va", "vb")) else { return };
     let umem = Umem::new(64).expect("memory");
-    let none = XdpDevice::attach("nosuch", &umem, XdpOptions::default()).expect_err("no interface");
+    let open = |name, options| XdpDevice::open(name, &umem, options);
+    let none = open("nosuch", XdpOptions::default()).expect_err("no interface");
     assert_eq!(none.to_string(), "there is no interface `nosuch`");
-    let _first = XdpDevice::attach("va", &umem, XdpOptions::default()).expect("it attaches");
-    let busy = XdpDevice::attach("va", &umem, XdpOptions::default()).expect_err("it has a program");
+    let devices = [0, 1].map(|_| open("va", XdpOptions::default()).expect("it loads"));
+    devices[0].attach().expect("it attaches");
+    let busy = devices[1].attach().expect_err("it has a program");
     assert!(matches!(busy, OpenError::Busy { .. }), "{busy}");
     let mut zero_copy = XdpOptions::default();
     zero_copy.zero_copy = Some(true);
-    let device = XdpDevice::attach("vb", &umem, zero_copy).expect("it attaches");
-    let refused = XdpPort::open(&device, 0).expect_err("veth has no zero copy");
+    let refused =
+        XdpPort::open(&open("vb", zero_copy).expect("it loads"), 0).expect_err("veth has no zero copy");
     assert!(matches!(refused, OpenError::NotSupported { .. }), "{refused}");
 }

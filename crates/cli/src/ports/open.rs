@@ -1,12 +1,13 @@
 //! Ports opened for a number of workers.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use paceline::capture::CaptureReader;
-use paceline::device::{OpenError, SocketPort, TapPort, Umem, XdpDevice, XdpOptions, XdpPort};
+use paceline::device::{Interface, OpenError, SocketPort, TapPort, Umem, XdpDevice, XdpOptions, XdpPort};
 use paceline::port::{CapturePort, FramePool, Generator, MemoryPort, Port, RateLimited};
 
 use super::error::PortError;
@@ -45,7 +46,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Prepares for these ports: memory for a number of frames for each port and worker, and outputs that are no file in use.
+    /// Prepares for these ports: memory for a number of frames for each queue, and outputs that are no file in use.
     pub(crate) fn new(
         specs: &[&PortSpec],
         frames: u32,
@@ -63,7 +64,8 @@ impl Opening {
                 outputs.push((spec.text.clone(), Opened::open(output, "--port", &mut taken)?));
             }
         }
-        let frames = frames.saturating_mul((specs.len() * workers) as u32);
+        let queues = specs.iter().map(|spec| queues(spec).max(workers as u32)).fold(0, u32::saturating_add);
+        let frames = frames.saturating_mul(queues);
         let xdp = specs.iter().find(|spec| matches!(spec.kind, Kind::Xdp { .. }));
         let umem =
             xdp.map(|spec| Umem::new(frames).map_err(|source| open_error(spec, source))).transpose()?;
@@ -93,13 +95,15 @@ impl Opening {
     fn open(&mut self, spec: &PortSpec) -> Result<OpenedPort, Failure> {
         let (ifindex, details, queues) = match &spec.kind {
             Kind::Xdp { interface, queues, options } => {
-                let device = self.attach(spec, interface, *options)?;
+                let device = self.open_device(spec, interface, *options)?;
                 let queues = queues.clone().unwrap_or(0..=device.queues() - 1);
                 let ports = queues.map(|queue| XdpPort::open(&device, queue).map(|port| (queue, port)));
                 let ports: Vec<_> =
                     ports.collect::<Result<_, _>>().map_err(|source| open_error(spec, source))?;
                 let copies = ports.iter().any(|(_, port)| !port.is_zero_copy());
-                let mode = if device.is_native() { "native" } else { "generic" };
+                // The ports are open: from here on nothing that arrives is lost.
+                let native = device.attach().map_err(|source| open_error(spec, source))?;
+                let mode = if native { "native" } else { "generic" };
                 let details = format!("{mode}, {}", if copies { "copy" } else { "zero copy" });
                 let boxed = |(queue, port)| (queue as u16, Box::new(port) as Box<dyn Port>);
                 let ports = ports.into_iter().map(boxed).collect();
@@ -111,8 +115,14 @@ impl Opening {
                 (ports.0, String::new(), ports.1)
             }
             Kind::Tap { name } => {
-                let open = |name: &str| TapPort::open(name, &self.pool, self.workers > 1);
-                let ports = self.for_each_worker(spec, |_| open(name), |port| port.interface().index())?;
+                // The kernel may complete the name (`tap%d`), and further queues are of the same interface.
+                let complete = RefCell::new(name.clone());
+                let open = |_| {
+                    let port = TapPort::open(&complete.borrow(), &self.pool, self.workers > 1)?;
+                    complete.replace(port.interface().name().to_owned());
+                    Ok(port)
+                };
+                let ports = self.for_each_worker(spec, open, |port| port.interface().index())?;
                 (ports.0, String::new(), ports.1)
             }
             Kind::Pcap { input, .. } => {
@@ -150,17 +160,17 @@ impl Opening {
         Ok(CapturePort::new(reader, writer).map_err(error)?)
     }
 
-    fn attach(
+    fn open_device(
         &self,
         spec: &PortSpec,
         interface: &str,
         options: XdpOptions,
     ) -> Result<Arc<XdpDevice>, PortError> {
-        let attached = match &self.umem {
-            Some(umem) => XdpDevice::attach(interface, umem, options),
+        let opened = match &self.umem {
+            Some(umem) => XdpDevice::open(interface, umem, options),
             None => Err(OpenError::ForeignPool),
         };
-        attached.map_err(|source| open_error(spec, source))
+        opened.map_err(|source| open_error(spec, source))
     }
 
     /// Opens a queue for each worker.
@@ -206,6 +216,18 @@ impl Opening {
             spread[index % workers].push(queue);
         }
         Ok(spread)
+    }
+}
+
+/// Number of queues of a port, if it does not depend on the workers.
+fn queues(spec: &PortSpec) -> u32 {
+    match &spec.kind {
+        Kind::Xdp { queues: Some(queues), .. } => queues.end() - queues.start() + 1,
+        // Without the interface, opening fails.
+        Kind::Xdp { interface, .. } => {
+            Interface::by_name(interface).map_or(1, |found| found.receive_queues())
+        }
+        _ => 1,
     }
 }
 

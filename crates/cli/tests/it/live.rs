@@ -7,11 +7,16 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use paceline::Object;
+use paceline::device::Interface;
+use paceline::isa::{RawInsn, assemble};
+use paceline_testkit::kernel::{KernelObject, LoadOptions, Program, Request, available_for};
 use paceline_testkit::namespace::{ip, namespace, veth};
 use paceline_testkit::skip;
+use paceline_testkit::wire::Wire;
 use serde_json::Value as Json;
 
-use crate::common::{command, example};
+use crate::common::{command, example, packets};
 
 /// Time within which what is waited for must happen.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -306,6 +311,16 @@ fn two_workers_share_the_queues() {
 }
 
 #[test]
+fn workers_open_queues_of_one_tap_interface() {
+    let Some(()) = namespace("workers_open_queues_of_one_tap_interface", "") else { return };
+    let arguments = ["--port", "tap:pt%d", "--workers", "2", "--json"];
+    let mut live = Live::start(&arguments, || ip("link show dev pt0").is_ok());
+    assert!(ip("link show dev pt1").is_err(), "the second queue is of the same interface");
+    let output = live.end("-TERM");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
 fn captures_and_generators_need_no_privilege() {
     let directory = tempfile::tempdir().expect("a directory");
     let passed = directory.path().join("passed.pcap");
@@ -365,4 +380,133 @@ fn what_is_wrong_is_said() {
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
     assert_eq!(std::fs::read(&copy).expect("it is there"), std::fs::read(&traffic).expect("it is there"));
+}
+
+/// Packets of the shipped capture.
+fn traffic() -> Vec<Vec<u8>> {
+    packets(example("traffic.pcap"))
+}
+
+/// Sends packets over a wire one after the other, and returns those that come back.
+fn answers(wire: &Wire, packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    const PAUSE: Duration = Duration::from_millis(200);
+    while wire.receive().is_some() {}
+    let mut answers = Vec::new();
+    for packet in packets {
+        // The interface refuses a packet that is longer than its MTU.
+        let _ = wire.send(packet);
+    }
+    let mut last = Instant::now();
+    while last.elapsed() < PAUSE {
+        match wire.receive() {
+            Some(packet) => {
+                last = Instant::now();
+                answers.push(packet);
+            }
+            None => thread::sleep(Duration::from_micros(100)),
+        }
+    }
+    answers
+}
+
+#[test]
+fn the_kernel_sends_the_same_packets() {
+    const TEST: &str = "the_kernel_sends_the_same_packets";
+    if !available_for(TEST) {
+        return;
+    }
+    let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
+    let path = example("reflector.o");
+    let object = Object::open(&path).expect("the reflector");
+    let ifindex = |name: &str| Interface::by_name(name).expect("it is there").index();
+    let wire = Wire::open(ifindex("vb")).expect("a packet socket");
+    let loaded =
+        KernelObject::load(object.maps(), object.programs(), LoadOptions::default()).expect("it loads");
+    // An interface whose peer has no program does not receive what the program sends back.
+    let pass = Program::load(&Request::xdp(&pass())).expect("it loads");
+    let _peer = pass.attach(ifindex("vb")).expect("it attaches");
+    let link = loaded.programs[0].attach(ifindex("va")).expect("it attaches");
+    let expected = answers(&wire, &traffic());
+    drop(link);
+    for mode in ["native", "generic"] {
+        let port = format!("xdp:va,{mode}");
+        let mut live = Live::start(&[&path, "--port", &port, "--json"], || has_program("va"));
+        let found = answers(&wire, &traffic());
+        let report = json(&live.end("-TERM"));
+        check_sums(&report, false);
+        assert_eq!(report["verdicts"]["tx"].as_u64(), Some(expected.len() as u64), "{report:#}");
+        assert!(found == expected, "{mode}: {} packets, the kernel sends {}", found.len(), expected.len());
+        within("detached", || !has_program("va"));
+    }
+    assert!(expected.len() > 20, "{} packets come back", expected.len());
+}
+
+/// `return XDP_PASS`
+fn pass() -> Vec<RawInsn> {
+    assemble("r0 = 2\nexit", &()).expect("a program").encode().expect("instructions")
+}
+
+/// Seconds of the test below; CONTRIBUTING has a longer run.
+fn seconds() -> f64 {
+    std::env::var("PACELINE_LIVE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2.0)
+}
+
+/// Kilobytes of memory that a process occupies.
+fn resident(id: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
+}
+
+#[test]
+fn no_packet_is_lost_uncounted_while_the_chain_changes() {
+    const TEST: &str = "no_packet_is_lost_uncounted_while_the_chain_changes";
+    let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("chain.toml");
+    let write = |programs: &[&str]| {
+        let text: String = ["counter", "vlan"]
+            .iter()
+            .map(|name| format!("objects.{name}.file = \"{}\"\n", example(&format!("{name}.o"))))
+            .chain(programs.iter().map(|name| match *name {
+                "vlan" => {
+                    "[[program]]\nname = \"vlan\"\nfunction = \"vlan_pop\"\nactions = [\"pass\"]\n".to_owned()
+                }
+                name => format!("[[program]]\nname = \"{name}\"\nactions = [\"pass\"]\n"),
+            }))
+            .collect();
+        std::fs::write(&path, text).expect("the chain");
+    };
+    write(&["counter"]);
+    let file = path.display().to_string();
+    let mut live = Live::start(&["--chain", &file, "--port", "xdp:va", "--pass", "null:", "--json"], || {
+        has_program("va")
+    });
+    let id = live.0.as_ref().expect("it runs").id();
+    let wire = Wire::open(Interface::by_name("vb").expect("it is there").index()).expect("a packet socket");
+    let packets = traffic();
+    let (start, mut sent, mut changes, mut memory) = (Instant::now(), 0_u64, 0_u32, 0);
+    while start.elapsed().as_secs_f64() < seconds() {
+        for packet in &packets {
+            sent += u64::from(wire.send(packet).is_ok());
+        }
+        changes += 1;
+        write(if changes.is_multiple_of(2) { &["counter"] } else { &["counter", "vlan"] });
+        let _ = Command::new("kill").args(["-HUP", &id.to_string()]).status();
+        if changes == 10 {
+            memory = resident(id);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let grown = resident(id).saturating_sub(memory);
+    thread::sleep(Duration::from_millis(100));
+    let output = live.end("-INT");
+    let report = json(&output);
+    check_sums(&report, true);
+    let number = |value: &Json| value.as_u64().expect("a number");
+    let counted = number(&report["ports"][0]["received"]) + number(&report["ports"][0]["dropped"]);
+    assert_eq!(counted, sent, "after {changes} changes: {report:#}");
+    let reloads = stderr(&output).matches("revision").count();
+    assert!(changes < 20 || reloads * 2 > changes as usize / 2, "{reloads} of {changes}");
+    assert!(memory == 0 || grown < 4096, "{grown} KiB more after {changes} changes");
 }

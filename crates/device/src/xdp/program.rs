@@ -2,15 +2,15 @@
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_isa::assemble;
 use rustix::io::Errno;
 
 use super::umem::Umem;
+use crate::bpf;
 use crate::error::{OpenError, Step};
 use crate::interface::Interface;
-use crate::{bpf, ethtool};
 
 /// `XDP_FLAGS_*` of `linux/if_link.h`.
 const SKB_MODE: u32 = 1 << 1;
@@ -42,33 +42,54 @@ pub struct XdpOptions {
     pub busy_poll_us: u32,
 }
 
-/// An interface whose packets go to AF_XDP sockets. The program that redirects them is attached by a link, which the kernel removes when
-/// the process ends, and passes packets of queues that have no socket to the host's network stack.
+/// An interface whose packets go to AF_XDP sockets: those of its ports, which are opened first, from [`attach`](Self::attach) on.
+///
+/// The program that redirects the packets is attached by a link, which the kernel removes when the process ends, and passes packets of
+/// queues that have no socket to the host's network stack.
 pub struct XdpDevice {
     pub(super) interface: Interface,
     pub(super) umem: Arc<Umem>,
     pub(super) options: XdpOptions,
-    native: bool,
     queues: u32,
     sockets: OwnedFd,
+    program: OwnedFd,
     /// Keeps the program attached.
     link: Mutex<Option<OwnedFd>>,
 }
 
 impl XdpDevice {
-    /// Attaches the program to an interface.
+    /// Loads the program for an interface.
     ///
     /// # Errors
     /// [`OpenError`]
-    pub fn attach(name: &str, umem: &Arc<Umem>, options: XdpOptions) -> Result<Arc<Self>, OpenError> {
+    pub fn open(name: &str, umem: &Arc<Umem>, options: XdpOptions) -> Result<Arc<Self>, OpenError> {
         let interface = Interface::by_name(name)?;
         let failed = |step: Step| move |errno| step.failed(name, errno);
-        let queues = ethtool::receive_queues(name).max(1);
+        let queues = interface.receive_queues();
         let sockets = bpf::create_socket_map(queues).map_err(failed(Step::CreateMap))?;
         let program = load(sockets.as_fd(), options.multi_buffer).map_err(failed(Step::LoadProgram))?;
-        let (link, native) = attach(program.as_fd(), &interface, options.mode)?;
-        let umem = Arc::clone(umem);
-        Ok(Arc::new(Self { interface, umem, options, native, queues, sockets, link: Mutex::new(Some(link)) }))
+        let (umem, link) = (Arc::clone(umem), Mutex::new(None));
+        Ok(Arc::new(Self { interface, umem, options, queues, sockets, program, link }))
+    }
+
+    /// Attaches the program: from here on packets arrive at the ports that are open. Returns whether the program is in the driver
+    /// (native).
+    ///
+    /// # Errors
+    /// [`OpenError::Busy`] if the interface has a program, and others.
+    pub fn attach(&self) -> Result<bool, OpenError> {
+        let (link, native) = attach(self.program.as_fd(), &self.interface, self.options.mode)?;
+        *self.lock() = Some(link);
+        Ok(native)
+    }
+
+    /// Detaches the program: no more packets arrive, and those that wait in the rings can be received still.
+    pub fn detach(&self) {
+        drop(self.lock().take());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<OwnedFd>> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The interface.
@@ -77,21 +98,10 @@ impl XdpDevice {
         &self.interface
     }
 
-    /// Whether the program is in the driver.
-    #[must_use]
-    pub fn is_native(&self) -> bool {
-        self.native
-    }
-
     /// Number of receive queues.
     #[must_use]
     pub fn queues(&self) -> u32 {
         self.queues
-    }
-
-    /// Detaches the program: no more packets arrive, and those that wait in the rings can be received still.
-    pub fn detach(&self) {
-        drop(self.link.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// Redirects a queue's packets to a socket.
@@ -105,7 +115,6 @@ impl fmt::Debug for XdpDevice {
         f.debug_struct("XdpDevice")
             .field("interface", &self.interface)
             .field("options", &self.options)
-            .field("native", &self.native)
             .field("queues", &self.queues)
             .finish_non_exhaustive()
     }

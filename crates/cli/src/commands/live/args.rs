@@ -51,7 +51,7 @@ pub(crate) struct LiveArgs {
     /// Look for packets without pause, for the least latency; otherwise threads sleep while nothing arrives.
     #[arg(long)]
     pub(super) spin: bool,
-    /// Frames of packet memory for each port and thread.
+    /// Frames of packet memory for each queue of a port.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(256..=1 << 20))]
     pub(super) frames: u32,
     /// Print the counts each N seconds.
