@@ -9,6 +9,7 @@ use crate::commands::dump::DumpArgs;
 use crate::commands::filter::FilterArgs;
 use crate::commands::inspect::InspectArgs;
 use crate::commands::live::LiveArgs;
+use crate::commands::remote::{MapArgs, StatusArgs, StopArgs};
 use crate::commands::run::RunArgs;
 use crate::commands::verify::VerifyArgs;
 use crate::common::args::STYLES;
@@ -41,6 +42,14 @@ pub(crate) enum Command {
     /// Run programs on network interfaces and other ports, until interrupted.
     #[command(after_help = commands::live::EXAMPLES)]
     Live(Box<LiveArgs>),
+    /// Print the counts of a live run.
+    #[command(after_help = commands::remote::STATUS_EXAMPLES)]
+    Status(StatusArgs),
+    /// Read and change the maps of a live run.
+    #[command(after_help = commands::remote::MAP_EXAMPLES)]
+    Map(MapArgs),
+    /// End a live run.
+    Stop(StopArgs),
     /// Select the packets of a capture that match tcpdump's expressions, or a classic BPF program.
     #[command(after_help = commands::filter::EXAMPLES)]
     Filter(Box<FilterArgs>),
@@ -66,6 +75,8 @@ impl Command {
         match self {
             Self::Run(args) => args.prints_json(),
             Self::Live(args) => args.json,
+            Self::Status(args) => args.json,
+            Self::Map(args) => args.prints_json(),
             Self::Chain(args) => match &args.command {
                 ChainCommand::Show(args) => args.json,
                 ChainCommand::Explain(args) => args.json,
@@ -75,7 +86,7 @@ impl Command {
             Self::Inspect(args) => args.json,
             Self::Verify(args) => args.json,
             Self::Dump(args) => args.json,
-            Self::Filter(_) | Self::Completions(_) => false,
+            Self::Stop(_) | Self::Filter(_) | Self::Completions(_) => false,
         }
     }
 }

@@ -5,6 +5,7 @@ mod args;
 mod chain;
 mod commands;
 mod common;
+mod control;
 mod diagnosis;
 mod expression;
 mod maps;
@@ -20,7 +21,7 @@ use clap::{CommandFactory, Parser};
 use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
-use commands::{completions, dump, filter, inspect, live, run, verify};
+use commands::{completions, dump, filter, inspect, live, remote, run, verify};
 use common::failure::{CommandError, Failure};
 
 /// Names of native code cannot be announced.
@@ -50,6 +51,9 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Live(args) => live::live(&args),
+        Command::Status(args) => remote::status(&args),
+        Command::Map(args) => remote::map(&args),
+        Command::Stop(args) => remote::stop(&args),
         Command::Filter(args) => filter::filter(&args),
         Command::Chain(args) => execute_chain(args.command),
         Command::Inspect(args) => inspect::inspect(&args),

@@ -6,5 +6,6 @@ pub(crate) mod dump;
 pub(crate) mod filter;
 pub(crate) mod inspect;
 pub(crate) mod live;
+pub(crate) mod remote;
 pub(crate) mod run;
 pub(crate) mod verify;

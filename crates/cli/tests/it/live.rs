@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -509,4 +511,147 @@ fn no_packet_is_lost_uncounted_while_the_chain_changes() {
     let reloads = stderr(&output).matches("revision").count();
     assert!(changes < 20 || reloads * 2 > changes as usize / 2, "{reloads} of {changes}");
     assert!(memory == 0 || grown < 4096, "{grown} KiB more after {changes} changes");
+}
+
+/// A run that a control socket reaches, without any privilege.
+fn controlled(folder: &tempfile::TempDir, object: &str) -> (Live, String) {
+    let path = folder.path().join("control");
+    let name = path.display().to_string();
+    let object = example(object);
+    let arguments = [&*object, "--port", "gen:rate=10K,flows=10", "--control", &name, "--json"];
+    let is_there = move || path.exists();
+    (Live::start(&arguments, is_there), name)
+}
+
+fn ask(control: &str, arguments: &[&str]) -> Output {
+    command().args(arguments).args(["--control", control]).output().expect("it runs")
+}
+
+fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{}", stderr(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_running_instance_answers() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (mut live, control) = controlled(&folder, "firewall.o");
+    within("packets", || json(&ask(&control, &["status", "--json"]))["packets"].as_u64() > Some(100));
+    let text = printed(&ask(&control, &["status"]));
+    assert!(text.contains("firewall") && text.contains("gen:rate=10K,flows=10"), "{text}");
+    assert!(printed(&ask(&control, &["map", "list"])).contains("rules (hash), key 4 bytes"));
+    // The traffic is UDP to port 80: it passes until a rule drops it.
+    let key = r#"{"port": 80, "protocol": 17}"#;
+    assert!(!ask(&control, &["map", "get", "rules", key]).status.success());
+    printed(&ask(&control, &["map", "set", "rules", key, r#"{"action": 1}"#]));
+    let rule = printed(&ask(&control, &["map", "get", "rules", key]));
+    assert!(rule.contains("\"action\""), "{rule}");
+    within("dropped packets", || {
+        json(&ask(&control, &["status", "--json"]))["verdicts"]["drop"].as_u64() > Some(100)
+    });
+    let dump = printed(&ask(&control, &["map", "dump", "rules"]));
+    assert_eq!(dump.lines().count(), 1, "{dump}");
+    printed(&ask(&control, &["map", "delete", "rules", key]));
+    assert_eq!(printed(&ask(&control, &["map", "dump", "rules"])), "");
+    for (arguments, message) in [
+        (vec!["map", "get", "nosuch", "1"], "there is no map nosuch, only counters, rules"),
+        (vec!["map", "get", "rules", "\"x\""], "map rules, key: "),
+        (vec!["map", "delete", "rules", key], "there is no element of this key"),
+    ] {
+        let output = ask(&control, &arguments);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains(message), "{}", stderr(&output));
+    }
+    let second =
+        command().args(["live", "--port", "null:", "--control", &control]).output().expect("it runs");
+    assert!(stderr(&second).contains("a running instance has it"), "{}", stderr(&second));
+    printed(&ask(&control, &["stop"]));
+    let output = live.wait();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    check_sums(&json(&output), false);
+    let gone = ask(&control, &["status"]);
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(stderr(&gone).contains("no instance runs there"), "{}", stderr(&gone));
+}
+
+#[test]
+fn a_socket_that_is_left_behind_is_replaced() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (mut live, control) = controlled(&folder, "counter.o");
+    let mode = std::fs::metadata(&control).expect("the socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "its owner alone may use it");
+    live.end("-KILL");
+    assert!(std::fs::metadata(&control).is_ok(), "the socket is left behind");
+    let mut second = {
+        let object = example("counter.o");
+        let control_2 = control.clone();
+        let ready = move || {
+            command().args(["status", "--control", &control_2]).output().is_ok_and(|o| o.status.success())
+        };
+        Live::start(&[&object, "--port", "gen:rate=1K", "--control", &control], ready)
+    };
+    assert_eq!(second.end("-INT").status.code(), Some(0));
+    assert!(std::fs::metadata(&control).is_err(), "it is removed");
+    std::fs::write(&control, "a file").expect("a file");
+    let refused =
+        command().args(["live", "--port", "null:", "--control", &control]).output().expect("it runs");
+    assert!(stderr(&refused).contains("this is a file, and no socket"), "{}", stderr(&refused));
+    assert_eq!(std::fs::read(&control).expect("it is there"), b"a file");
+}
+
+/// Requests that a hostile client sends: changes of good ones, and none at all.
+#[test]
+fn hostile_clients_stop_no_traffic() {
+    let count: u64 =
+        std::env::var("PACELINE_REQUESTS").ok().and_then(|text| text.parse().ok()).unwrap_or(500);
+    let folder = tempfile::tempdir().expect("a directory");
+    let (mut live, control) = controlled(&folder, "firewall.o");
+    let good = [
+        r#"{"version":1,"command":"status"}"#,
+        r#"{"version":1,"command":"map get","map":"rules","key":{"port":80,"protocol":17}}"#,
+        r#"{"version":1,"command":"map set","map":"rules","key":{"port":80,"protocol":17},"value":{"action":1}}"#,
+        r#"{"version":1,"command":"map dump","map":"rules"}"#,
+        r#"{"version":1,"command":"chain"}"#,
+    ];
+    let mut rng = fastrand::Rng::with_seed(1);
+    // Silent clients, which take all connections for a while.
+    let mut silent: Vec<UnixStream> = (0..20).filter_map(|_| UnixStream::connect(&control).ok()).collect();
+    for number in 0..count {
+        if number == count / 4 {
+            silent.clear();
+        }
+        let Ok(mut stream) = UnixStream::connect(&control) else { continue };
+        let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
+        let mut request = good[rng.usize(..good.len())].as_bytes().to_vec();
+        for _ in 0..rng.usize(..4) {
+            let at = rng.usize(..request.len());
+            match rng.u8(..3) {
+                0 => request[at] = rng.u8(..),
+                1 => drop(request.drain(at..)),
+                _ => request
+                    .splice(at..at, std::iter::repeat_n(rng.u8(..), rng.usize(..100_000)))
+                    .for_each(drop),
+            }
+            if request.is_empty() {
+                request.push(b'{');
+            }
+        }
+        // A change may have made `stop` of nothing: no request has it.
+        if rng.bool() {
+            request.push(b'\n');
+        }
+        let _ = stream.write_all(&request);
+        let mut answer = [0; 4096];
+        if request.ends_with(b"\n") && silent.is_empty() {
+            let _ = stream.read(&mut answer);
+        }
+    }
+    drop(silent);
+    let before = json(&ask(&control, &["status", "--json"]))["packets"].as_u64();
+    within("traffic", || json(&ask(&control, &["status", "--json"]))["packets"].as_u64() > before);
+    let output = live.end("-INT");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let seconds = json(&output)["seconds"].as_f64().expect("a time");
+    let packets = json(&output)["packets"].as_u64().expect("a number") as f64;
+    assert!(packets > seconds * 10_000.0 * 0.8, "{packets} packets in {seconds} s at 10,000 a second");
 }

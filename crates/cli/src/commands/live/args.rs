@@ -1,7 +1,9 @@
 //! Arguments of `paceline live`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueHint;
 use paceline::{Engine, Idle};
 
 use crate::chain::SourceArgs;
@@ -54,6 +56,9 @@ pub(crate) struct LiveArgs {
     /// Frames of packet memory for each queue of a port.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(256..=1 << 20))]
     pub(super) frames: u32,
+    /// Make a control socket there, for `paceline status`, `stop` and `map`; only the user who runs this may use it.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(super) control: Option<PathBuf>,
     /// Print the counts each N seconds.
     #[arg(long, value_name = "N", value_parser = parse_seconds)]
     pub(super) every: Option<Duration>,

@@ -4,22 +4,24 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paceline::LiveChain;
+use paceline::{LiveChain, Pipeline};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use super::answer::answer;
 use super::args::LiveArgs;
 use super::report::Counts;
 use super::workers::{self, Common, LiveError, LiveOrWorker};
-use crate::chain::{ChainError, LoadHow, load, reload, write_warnings};
+use crate::chain::{ChainError, LoadHow, Loaded, load, reload, write_warnings};
 use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::report::Report as _;
 use crate::common::watch::SignalError;
+use crate::control::{Question, Server};
 use crate::object::Opener;
 use crate::ports::{OpenedPort, Opening};
 
@@ -39,7 +41,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
         opener: Rc::new(Opener::new(&args.source.object)),
         cpus: workers,
     };
-    let mut loaded = load(&args.source, &how)?;
+    let loaded = load(&args.source, &how)?;
     console::warnings(|out| write_warnings(out, &loaded.live.layout()));
     let specs = args.specs();
     let mut opening = Opening::new(&specs, args.frames, workers, loaded.taken.clone())?;
@@ -52,43 +54,106 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     let pipeline = loaded.live.pipeline().clone();
     let common = Common { pipeline: &pipeline, pool: opening.pool(), stop: &signals.stop, idle: args.idle() };
     let cpus = if args.pin { workers::cpus()? } else { Vec::new() };
-    let start = Instant::now();
-    let counts = |failure: Option<&Failure>| Counts {
-        pipeline: &pipeline,
-        ports: &names,
-        has_pass: args.pass.is_some(),
-        time: start.elapsed(),
-        error: failure.map(Failure::to_string),
-    };
+    let server = args.control.as_deref().map(Server::bind).transpose()?;
+    let mut run = Run { args, how, loaded, pipeline: &pipeline, ports: &names, start: Instant::now() };
     let ended = thread::scope(|scope| {
-        // Disconnected when the last worker ends.
-        let (running, ended) = channel();
+        let (sender, events) = channel();
         let mut threads = Vec::new();
+        let mut started = Ok(());
         for (number, share) in shares.into_iter().enumerate() {
             let cpu = cpus.get(number % cpus.len().max(1)).copied();
-            threads.push(workers::start(scope, &common, number, cpu, share, Sender::clone(&running))?);
-        }
-        drop(running);
-        let mut shown = start;
-        while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout)
-            && !signals.stop.load(Ordering::Relaxed)
-        {
-            if signals.reload.swap(false, Ordering::Relaxed) {
-                reload(&args.source, &how, &mut loaded, pipeline.counts().packets());
-            }
-            if args.seconds.is_some_and(|seconds| start.elapsed() >= seconds) {
-                break;
-            }
-            if args.every.is_some_and(|every| shown.elapsed() >= every) {
-                shown = Instant::now();
-                counts(None).print(args.json, false)?;
+            match workers::start(scope, &common, number, cpu, share, Ended(Sender::clone(&sender))) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => started = started.and(Err(error.into())),
             }
         }
+        if let Some(server) = &server {
+            server.start(scope, &sender, &signals.stop);
+        }
+        let watched = started.and_then(|()| run.watch(&events, threads.len(), &signals));
+        // Whatever ended the run: the threads end, too.
         signals.stop.store(true, Ordering::Relaxed);
-        join(threads, &names)
+        join(threads, &names).and(watched)
     });
-    let printed = counts(ended.as_ref().err()).print(args.json, false);
+    let printed = run.counts(ended.as_ref().err()).print(args.json, false);
     ended.map_err(Failure::reported).and(printed).map(|()| ExitCode::SUCCESS)
+}
+
+/// What the thread of the command waits for.
+pub(super) enum Event {
+    /// A worker has ended.
+    Ended,
+    /// A request on the control socket.
+    Question(Question),
+}
+
+impl From<Question> for Event {
+    fn from(question: Question) -> Self {
+        Self::Question(question)
+    }
+}
+
+/// Sends [`Event::Ended`] when the worker that has it ends.
+pub(super) struct Ended(Sender<Event>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // Without a receiver, nobody waits.
+        let _ = self.0.send(Event::Ended);
+    }
+}
+
+/// A live run, as the thread of the command sees it.
+struct Run<'a> {
+    args: &'a LiveArgs,
+    how: LoadHow,
+    loaded: Loaded,
+    pipeline: &'a Pipeline,
+    /// Interface numbers and names.
+    ports: &'a [(u32, String)],
+    start: Instant,
+}
+
+impl Run<'_> {
+    /// Follows signals, the time and requests until the run is to end.
+    fn watch(&mut self, events: &Receiver<Event>, workers: usize, signals: &Signals) -> Result<(), Failure> {
+        let (mut running, mut shown) = (workers, self.start);
+        while running > 0 && !signals.stop.load(Ordering::Relaxed) {
+            match events.recv_timeout(LOOK) {
+                Ok(Event::Ended) => running -= 1,
+                Ok(Event::Question(question)) => self.answer(&question, signals),
+                Err(_) => {}
+            }
+            if signals.reload.swap(false, Ordering::Relaxed) {
+                reload(&self.args.source, &self.how, &mut self.loaded, self.pipeline.counts().packets());
+            }
+            if self.args.seconds.is_some_and(|seconds| self.start.elapsed() >= seconds) {
+                return Ok(());
+            }
+            if self.args.every.is_some_and(|every| shown.elapsed() >= every) {
+                shown = Instant::now();
+                self.counts(None).print(self.args.json, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self, question: &Question, signals: &Signals) {
+        let stop = || signals.stop.store(true, Ordering::Relaxed);
+        let answer = answer(&question.request, &self.loaded, &self.counts(None), stop);
+        // The client may have gone.
+        let _ = question.answer.send(answer);
+    }
+
+    fn counts(&self, failure: Option<&Failure>) -> Counts<'_> {
+        Counts {
+            pipeline: self.pipeline,
+            ports: self.ports,
+            has_pass: self.args.pass.is_some(),
+            time: self.start.elapsed(),
+            error: failure.map(Failure::to_string),
+        }
+    }
 }
 
 /// Lets the packets of all ports run through the chain.

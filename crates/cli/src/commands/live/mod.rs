@@ -1,5 +1,6 @@
 //! `paceline live`
 
+mod answer;
 mod args;
 mod command;
 mod report;

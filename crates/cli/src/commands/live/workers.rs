@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
 use std::thread::ScopedJoinHandle;
 use std::{io, thread};
 
@@ -84,17 +83,17 @@ pub(super) fn cpus() -> Result<Vec<usize>, LiveError> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Starts a worker's thread; `cpu` binds it. `running` is dropped when it ends.
+/// Starts a worker's thread; `cpu` binds it. `ended` is dropped when it ends.
 pub(super) fn start<'scope, 'env>(
     scope: &'scope thread::Scope<'scope, 'env>,
     common: &'env Common<'_>,
     number: usize,
     cpu: Option<usize>,
     share: Share,
-    running: Sender<()>,
+    ended: impl Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, Result<(), LiveOrWorker>>, LiveError> {
     let work = move || {
-        let _running = running;
+        let _ended = ended;
         let result = run(common, number, cpu, share);
         // The others end with the first one that fails.
         if result.is_err() {

@@ -1,0 +1,115 @@
+//! Answers to requests on the control socket.
+
+use paceline::json::JsonMap;
+use serde_json::{Value as Json, json};
+
+use super::report::Counts;
+use crate::chain::{LayoutAsJson, Loaded};
+
+/// Answers a request; `stop` is called by the request of this name.
+pub(super) fn answer(
+    request: &Json,
+    loaded: &Loaded,
+    counts: &Counts<'_>,
+    stop: impl FnOnce(),
+) -> Result<Json, String> {
+    match text(request, "command")? {
+        "status" => Ok(status(loaded, counts)),
+        "stop" => {
+            stop();
+            Ok(Json::Null)
+        }
+        "chain" => as_json(&LayoutAsJson(&loaded.layout())),
+        "map list" => Ok(list(loaded)),
+        "map dump" => dump(&map(request, loaded)?),
+        "map get" => found(map(request, loaded)?.lookup(value(request, "key")?)),
+        "map set" => {
+            let changed = map(request, loaded)?.update(value(request, "key")?, value(request, "value")?, 0);
+            changed.map(|()| Json::Null).map_err(|error| error.to_string())
+        }
+        "map delete" => match map(request, loaded)?.delete(value(request, "key")?) {
+            Ok(true) => Ok(Json::Null),
+            Ok(false) => Err("there is no element of this key".to_owned()),
+            Err(error) => Err(error.to_string()),
+        },
+        other => Err(format!(
+            "`{other}` is no command; it must be status, stop, chain, map list, map dump, map get, map set or map delete"
+        )),
+    }
+}
+
+fn text<'a>(request: &'a Json, name: &str) -> Result<&'a str, String> {
+    value(request, name)?.as_str().ok_or_else(|| format!("`{name}` is no text"))
+}
+
+fn value<'a>(request: &'a Json, name: &str) -> Result<&'a Json, String> {
+    request.get(name).ok_or_else(|| format!("`{name}` is missing"))
+}
+
+fn as_json(value: &impl serde::Serialize) -> Result<Json, String> {
+    serde_json::to_value(value).map_err(|error| error.to_string())
+}
+
+fn status(loaded: &Loaded, counts: &Counts<'_>) -> Json {
+    let layout = loaded.live.layout();
+    let mut status = counts.to_json();
+    status["pid"] = std::process::id().into();
+    status["revision"] = layout.revision.into();
+    status["programs"] = layout.names.into();
+    status
+}
+
+fn list(loaded: &Loaded) -> Json {
+    let maps = loaded.parts.iter().flat_map(|part| {
+        part.collection.maps().iter().map(|map| {
+            let spec = map.spec();
+            json!({
+                "object": part.name,
+                "name": spec.name,
+                "type": spec.kind.name(),
+                "key_size": spec.key_size,
+                "value_size": spec.value_size,
+                "max_entries": spec.max_entries,
+            })
+        })
+    });
+    maps.collect()
+}
+
+/// The map that a request names: `MAP`, or `OBJECT:MAP` where several objects have one of the name.
+fn map(request: &Json, loaded: &Loaded) -> Result<JsonMap, String> {
+    let name = text(request, "map")?;
+    let found: Vec<_> = loaded.parts.iter().filter_map(|part| part.collection.json_map(name)).collect();
+    match found.as_slice() {
+        [map] => return Ok(map.clone()),
+        [] => {}
+        [first, others @ ..] => {
+            if others.iter().all(|other| std::sync::Arc::ptr_eq(other.map(), first.map())) {
+                return Ok(first.clone());
+            }
+            return Err(format!("several objects have a map {name}; say OBJECT:{name}"));
+        }
+    }
+    let of_object = name.rsplit_once(':').and_then(|(object, map)| {
+        let part = loaded.parts.iter().find(|part| part.name == object)?;
+        part.collection.json_map(map)
+    });
+    of_object.ok_or_else(|| {
+        let names =
+            loaded.parts.iter().flat_map(|part| part.collection.maps()).map(|map| map.spec().name.clone());
+        format!("there is no map {name}, only {}", names.collect::<Vec<_>>().join(", "))
+    })
+}
+
+fn dump(map: &JsonMap) -> Result<Json, String> {
+    let elements = map.iter().map_err(|error| error.to_string())?;
+    Ok(elements.map(|(key, value)| json!({ "key": key, "value": value })).collect())
+}
+
+fn found(value: Result<Option<Json>, paceline::json::ElementError>) -> Result<Json, String> {
+    match value {
+        Ok(Some(value)) => Ok(value),
+        Ok(None) => Err("there is no element of this key".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,80 @@
+//! Arguments of requests to a live run.
+
+use crate::control::ControlArgs;
+
+pub(crate) const STATUS_EXAMPLES: &str = "\
+The socket is that of `paceline live --control PATH`; PACELINE_CONTROL names it where --control does not.";
+
+pub(crate) const MAP_EXAMPLES: &str = "\
+Keys and values are JSON by the types of the object, as `paceline run --map` reads them: 22, '{\"port\": 22, \"protocol\": 6}',
+10.0.0.0/8. What is no JSON is text. A map is named MAP, or OBJECT:MAP where several objects have one of the name.";
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(super) control: ControlArgs,
+    /// Print the answer as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct StopArgs {
+    #[command(flatten)]
+    pub(super) control: ControlArgs,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct MapArgs {
+    #[command(subcommand)]
+    pub(super) command: MapCommand,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+pub(super) enum MapCommand {
+    /// List the maps.
+    List(StatusArgs),
+    /// Print all elements, one in a line.
+    Dump {
+        #[command(flatten)]
+        control: ControlArgs,
+        /// Name of the map.
+        map: String,
+    },
+    /// Print the value of a key.
+    Get {
+        #[command(flatten)]
+        control: ControlArgs,
+        /// Name of the map.
+        map: String,
+        /// The key.
+        key: String,
+    },
+    /// Set the value of a key.
+    Set {
+        #[command(flatten)]
+        control: ControlArgs,
+        /// Name of the map.
+        map: String,
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+    },
+    /// Remove the element of a key.
+    Delete {
+        #[command(flatten)]
+        control: ControlArgs,
+        /// Name of the map.
+        map: String,
+        /// The key.
+        key: String,
+    },
+}
+
+impl MapArgs {
+    /// Whether standard output is to be JSON: it is that of elements anyway.
+    pub(crate) fn prints_json(&self) -> bool {
+        matches!(&self.command, MapCommand::List(StatusArgs { json: true, .. }))
+    }
+}

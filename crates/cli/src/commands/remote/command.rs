@@ -1,0 +1,82 @@
+//! Sends requests and prints their answers.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use serde_json::{Value as Json, json};
+
+use super::args::{MapArgs, MapCommand, StatusArgs, StopArgs};
+use crate::common::console::shown;
+use crate::common::failure::Failure;
+use crate::common::report;
+use crate::control::{request, write_counts};
+
+/// Prints what a live run counts and runs.
+pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
+    let status = request(&args.control, json!({ "command": "status" }))?;
+    report::print(|out| if args.json { writeln!(out, "{status}") } else { write_status(out, &status) })
+}
+
+fn write_status(out: &mut dyn Write, status: &Json) -> io::Result<()> {
+    let programs = status["programs"].as_array().map_or(&[][..], Vec::as_slice);
+    let programs: Vec<String> =
+        programs.iter().map(|name| shown(name.as_str().unwrap_or_default())).collect();
+    writeln!(out, "process {}, revision {}: {}", status["pid"], status["revision"], programs.join(", "))?;
+    write_counts(out, status)
+}
+
+/// Ends a live run.
+pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
+    request(&args.control, json!({ "command": "stop" }))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads or changes maps of a live run.
+pub(crate) fn map(args: &MapArgs) -> Result<ExitCode, Failure> {
+    match &args.command {
+        MapCommand::List(args) => {
+            let maps = request(&args.control, json!({ "command": "map list" }))?;
+            report::print(|out| if args.json { writeln!(out, "{maps}") } else { write_list(out, &maps) })
+        }
+        MapCommand::Dump { control, map } => {
+            let elements = request(control, json!({ "command": "map dump", "map": map }))?;
+            let elements = elements.as_array().map_or(&[][..], Vec::as_slice);
+            report::print(|out| elements.iter().try_for_each(|element| writeln!(out, "{element}")))
+        }
+        MapCommand::Get { control, map, key } => {
+            let value = request(control, json!({ "command": "map get", "map": map, "key": parsed(key) }))?;
+            report::print(|out| writeln!(out, "{value}"))
+        }
+        MapCommand::Set { control, map, key, value } => {
+            let set = json!({ "command": "map set", "map": map, "key": parsed(key), "value": parsed(value) });
+            request(control, set)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        MapCommand::Delete { control, map, key } => {
+            request(control, json!({ "command": "map delete", "map": map, "key": parsed(key) }))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// JSON, or text where it is none.
+fn parsed(text: &str) -> Json {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
+}
+
+fn write_list(out: &mut dyn Write, maps: &Json) -> io::Result<()> {
+    for map in maps.as_array().map_or(&[][..], Vec::as_slice) {
+        let text = |name: &str| shown(map[name].as_str().unwrap_or_default());
+        writeln!(
+            out,
+            "{}: {} ({}), key {} bytes, value {} bytes, at most {} entries",
+            text("object"),
+            text("name"),
+            text("type"),
+            map["key_size"],
+            map["value_size"],
+            map["max_entries"]
+        )?;
+    }
+    Ok(())
+}

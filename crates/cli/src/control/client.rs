@@ -1,0 +1,44 @@
+//! Requests to a live run.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use clap::ValueHint;
+use serde_json::Value as Json;
+
+use super::VERSION;
+use super::error::ControlError;
+
+/// The option that names a live run.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ControlArgs {
+    /// Control socket of the live run.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, env = "PACELINE_CONTROL")]
+    control: PathBuf,
+}
+
+/// Sends a request, whose version is added, and returns the answer.
+///
+/// # Errors
+/// [`ControlError`]; a refusal has the words of the live run.
+pub(crate) fn request(args: &ControlArgs, mut request: Json) -> Result<Json, ControlError> {
+    let path = || args.control.display().to_string();
+    let failed = |source| ControlError::Socket { path: path(), source };
+    request["version"] = VERSION.into();
+    let mut stream = UnixStream::connect(&args.control).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            ControlError::NotRunning { path: path() }
+        }
+        _ => failed(source),
+    })?;
+    writeln!(stream, "{request}").map_err(failed)?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).map_err(failed)?;
+    let mut answer: Json =
+        serde_json::from_str(&line).map_err(|source| ControlError::Answer { path: path(), source })?;
+    match answer.get("error").and_then(Json::as_str) {
+        Some(error) => Err(ControlError::Refused(error.to_owned())),
+        None => Ok(answer["ok"].take()),
+    }
+}

@@ -1,0 +1,31 @@
+//! Errors of the control socket.
+
+use std::io;
+
+use crate::common::failure::CommandError;
+
+/// The control socket cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ControlError {
+    #[error("control socket {path}: {source}")]
+    Socket { path: String, source: io::Error },
+    #[error("control socket {path}: a running instance has it")]
+    InUse { path: String },
+    #[error("control socket {path}: this is a file, and no socket")]
+    NoSocket { path: String },
+    #[error("control socket {path}: no instance runs there")]
+    NotRunning { path: String },
+    #[error("control socket {path}: the answer is no JSON object: {source}")]
+    Answer { path: String, source: serde_json::Error },
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl CommandError for ControlError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotRunning { .. } => Some("`paceline live --control PATH` makes it".to_owned()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The control socket of a live run: a Unix socket on which each line is a JSON object, a request or its answer
+//! (`docs/LIVE.md` describes them).
+
+mod client;
+mod error;
+mod server;
+mod text;
+
+pub(crate) use client::{ControlArgs, request};
+pub(crate) use server::{Question, Server};
+pub(crate) use text::write_counts;
+
+/// Version of the protocol, which each request names.
+pub(crate) const VERSION: u64 = 1;
+/// Maximum length of a request in bytes.
+const MAX_REQUEST: u64 = 1 << 16;

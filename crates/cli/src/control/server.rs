@@ -1,0 +1,174 @@
+//! The side of the live run: a thread that accepts connections, and one for each connection.
+//!
+//! Requests are answered by the thread that runs the command, which passes packets to nobody, so that a client costs the workers
+//! nothing. Connections, the length of requests and the time for them are bounded.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use rustix::fs::Mode;
+use rustix::process::umask;
+use serde_json::{Value as Json, json};
+
+use super::error::ControlError;
+use super::{MAX_REQUEST, VERSION};
+
+/// Connections at a time; one more is refused.
+const MOST: usize = 8;
+/// Time within which a request must arrive and its answer be taken.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Time between two looks whether the run has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A request, and where its answer goes: a value, or the reason for a refusal.
+pub(crate) struct Question {
+    pub(crate) request: Json,
+    pub(crate) answer: Sender<Result<Json, String>>,
+}
+
+/// A control socket, which is removed with the value.
+pub(crate) struct Server {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Device and inode: another instance may have replaced the socket.
+    identity: Option<(u64, u64)>,
+}
+
+impl Server {
+    /// Makes the socket, which its owner alone may use. One that no instance uses any more is replaced.
+    pub(crate) fn bind(path: &Path) -> Result<Self, ControlError> {
+        let name = || path.display().to_string();
+        let failed = |source| ControlError::Socket { path: name(), source };
+        if let Ok(metadata) = fs::symlink_metadata(path) {
+            if !metadata.file_type().is_socket() {
+                return Err(ControlError::NoSocket { path: name() });
+            }
+            match UnixStream::connect(path) {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    fs::remove_file(path).map_err(failed)?;
+                }
+                _ => return Err(ControlError::InUse { path: name() }),
+            }
+        }
+        let before = umask(Mode::RWXG | Mode::RWXO);
+        let listener = UnixListener::bind(path);
+        umask(before);
+        let listener = listener.map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(Self { listener, path: path.to_owned(), identity: identity(path) })
+    }
+
+    /// Accepts connections until `stop` is set; requests go to `questions`.
+    pub(crate) fn start<'scope, 'env, Q: From<Question> + Send + 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        questions: &Sender<Q>,
+        stop: &'env AtomicBool,
+    ) {
+        let (questions, connections) = (questions.clone(), Arc::new(AtomicUsize::new(0)));
+        scope.spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                let Ok((stream, _)) = self.listener.accept() else {
+                    thread::sleep(LOOK);
+                    continue;
+                };
+                let (questions, place) = (questions.clone(), Place::take(&connections));
+                scope.spawn(move || serve(stream, place, &questions, stop));
+            }
+        });
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// One of the connections.
+struct Place(Arc<AtomicUsize>, usize);
+
+impl Place {
+    fn take(connections: &Arc<AtomicUsize>) -> Self {
+        let before = connections.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(connections), before)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Answers the requests of a connection until it ends, is silent for too long, or a request is none.
+fn serve<Q: From<Question>>(stream: UnixStream, place: Place, questions: &Sender<Q>, stop: &AtomicBool) {
+    // On Linux an accepted connection is not nonblocking; it is said for other systems.
+    let limited = stream
+        .set_nonblocking(false)
+        .and_then(|()| stream.set_read_timeout(Some(LOOK)))
+        .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+    let Ok(mut writer) = limited.and_then(|()| stream.try_clone()) else { return };
+    if place.1 >= MOST {
+        let _ = writeln!(writer, "{}", json!({ "error": "too many connections" }));
+        return;
+    }
+    let mut reader = BufReader::new(stream);
+    while let Some(line) = next_line(&mut reader, stop) {
+        let answer = answer(&line, questions);
+        let is_refused = answer.is_err();
+        let answer = answer.map_or_else(|error| json!({ "error": error }), |ok| json!({ "ok": ok }));
+        if writeln!(writer, "{answer}").is_err() || (is_refused && !line.ends_with('\n')) {
+            return;
+        }
+    }
+}
+
+/// The next line, or a part of one that is too long; `None` at the end of the connection or of patience, or when the run ends.
+fn next_line(reader: &mut BufReader<UnixStream>, stop: &AtomicBool) -> Option<String> {
+    let (start, mut line) = (Instant::now(), Vec::new());
+    while !stop.load(Ordering::Relaxed) && start.elapsed() < PATIENCE {
+        let room = MAX_REQUEST - line.len() as u64;
+        match reader.take(room).read_until(b'\n', &mut line) {
+            Ok(0) => return None,
+            Ok(_) if line.ends_with(b"\n") || line.len() as u64 == MAX_REQUEST => {
+                return String::from_utf8(line).ok();
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+fn answer<Q: From<Question>>(line: &str, questions: &Sender<Q>) -> Result<Json, String> {
+    if !line.ends_with('\n') {
+        return Err(format!("a request is a line of at most {MAX_REQUEST} bytes"));
+    }
+    let request: Json =
+        serde_json::from_str(line).map_err(|error| format!("the request is no JSON: {error}"))?;
+    match request.get("version").and_then(Json::as_u64) {
+        Some(VERSION) => {}
+        Some(other) => return Err(format!("version {other} of the protocol is not known, only {VERSION}")),
+        None => return Err("`version` is missing".to_owned()),
+    }
+    let (sender, receiver) = channel();
+    let ended = |_| "the run has ended".to_owned();
+    questions.send(Question { request, answer: sender }.into()).map_err(|_| ended(()))?;
+    receiver.recv().map_err(|_| ended(()))?
+}
