@@ -49,6 +49,7 @@ pub(crate) enum Command {
     #[command(after_help = commands::remote::MAP_EXAMPLES)]
     Map(MapArgs),
     /// End a live run.
+    #[command(after_help = commands::remote::STOP_EXAMPLES)]
     Stop(StopArgs),
     /// Select the packets of a capture that match tcpdump's expressions, or a classic BPF program.
     #[command(after_help = commands::filter::EXAMPLES)]

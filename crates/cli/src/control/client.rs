@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::ValueHint;
 use serde_json::Value as Json;
 
-use super::VERSION;
 use super::error::ControlError;
+use super::protocol::VERSION;
 
 /// The option that names a live run.
 #[derive(Clone, Debug, clap::Args)]

@@ -3,14 +3,10 @@
 
 mod client;
 mod error;
+mod protocol;
 mod server;
 mod text;
 
 pub(crate) use client::{ControlArgs, request};
 pub(crate) use server::{Question, Server};
 pub(crate) use text::write_counts;
-
-/// Version of the protocol, which each request names.
-pub(crate) const VERSION: u64 = 1;
-/// Maximum length of a request in bytes.
-const MAX_REQUEST: u64 = 1 << 16;

@@ -19,7 +19,7 @@ use rustix::process::umask;
 use serde_json::{Value as Json, json};
 
 use super::error::ControlError;
-use super::{MAX_REQUEST, VERSION};
+use super::protocol::{MAX_REQUEST, VERSION};
 
 /// Connections at a time; one more is refused.
 const MOST: usize = 8;

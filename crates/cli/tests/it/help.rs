@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use paceline_testkit::namespace::namespace;
 
@@ -82,6 +84,16 @@ fn prepared() -> Folder {
     folder
 }
 
+/// A command that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 const TEST: &str = "the_examples_of_the_help_are_commands_that_succeed";
 
 #[test]
@@ -102,14 +114,24 @@ fn the_examples_of_the_help_are_commands_that_succeed() {
         script if script.contains("paceline live") => has_interface,
         _ => true,
     };
+    // For requests to a live run.
+    let mut live = command();
+    live.args(["live", "firewall.o", "--port", "gen:rate=1K", "--control", "pl.sock"]);
+    let live = live.current_dir(folder.path("")).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut live = Running(live.spawn().expect("it starts"));
+    while !folder.path("pl.sock").exists() {
+        assert!(live.0.try_wait().expect("its state").is_none(), "it runs");
+        thread::sleep(Duration::from_millis(5));
+    }
     let mut tested = 0;
     for words in commands(&[]) {
         let help = paceline(words.iter().chain([&"--help".to_owned()])).ok();
         let examples = examples(&help);
         assert!(!examples.is_empty() || words.len() > 1, "{words:?} has no examples");
         for script in examples.iter().filter(|script| can_run(script)) {
-            // Until an interrupt: a short time here.
-            let script = &script.replace("paceline live", "timeout --preserve-status -s INT 2 paceline live");
+            // Until an interrupt: a short time here. In the foreground `timeout` interrupts once, and not its group as well.
+            let script = &script
+                .replace("paceline live", "timeout --foreground --preserve-status -s INT 2 paceline live");
             let mut shell = Command::new("bash");
             shell
                 .args(["-o", "pipefail", "-e", "-c", script])
@@ -121,4 +143,5 @@ fn the_examples_of_the_help_are_commands_that_succeed() {
         }
     }
     assert!(tested >= 20, "only {tested} examples were found");
+    assert!(live.0.wait().expect("it ends").success(), "`paceline stop` is an example");
 }

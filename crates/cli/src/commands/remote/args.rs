@@ -3,9 +3,23 @@
 use crate::control::ControlArgs;
 
 pub(crate) const STATUS_EXAMPLES: &str = "\
+Examples:
+  paceline status --control pl.sock
+  paceline status --control pl.sock --json | jq .verdicts
+
 The socket is that of `paceline live --control PATH`; PACELINE_CONTROL names it where --control does not.";
 
+pub(crate) const STOP_EXAMPLES: &str = "\
+Examples:
+  paceline stop --control pl.sock";
+
 pub(crate) const MAP_EXAMPLES: &str = "\
+Examples:
+  paceline map list --control pl.sock
+  paceline map set rules '{\"port\": 80, \"protocol\": 17}' '{\"action\": 1}' --control pl.sock
+  paceline map dump rules --control pl.sock
+  paceline map delete rules '{\"port\": 80, \"protocol\": 17}' --control pl.sock
+
 Keys and values are JSON by the types of the object, as `paceline run --map` reads them: 22, '{\"port\": 22, \"protocol\": 6}',
 10.0.0.0/8. What is no JSON is text. A map is named MAP, or OBJECT:MAP where several objects have one of the name.";
 

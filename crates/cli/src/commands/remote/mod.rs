@@ -3,5 +3,5 @@
 mod args;
 mod command;
 
-pub(crate) use args::{MAP_EXAMPLES, MapArgs, STATUS_EXAMPLES, StatusArgs, StopArgs};
+pub(crate) use args::{MAP_EXAMPLES, MapArgs, STATUS_EXAMPLES, STOP_EXAMPLES, StatusArgs, StopArgs};
 pub(crate) use command::{map, status, stop};
