@@ -51,6 +51,12 @@ pub enum OpenError {
         /// The requested mode.
         mode: &'static str,
     },
+    /// Another port of the same memory has other options.
+    #[error("interface `{name}`: ports that share memory must agree on zero copy and several buffers")]
+    Mixed {
+        /// Name of the interface.
+        name: String,
+    },
     /// The pool has too few free frames.
     #[error("the pool has too few free frames: {free}, {wanted} wanted")]
     NoFrames {

@@ -248,10 +248,23 @@ impl PoolCache {
         self.free.pop().map(|index| Chunk { pool: self.id, index })
     }
 
+    /// Whether this many chunks can be had by [`alloc`](Self::alloc): they are taken from the pool now.
+    pub fn reserve(&mut self, chunks: usize) -> bool {
+        if self.free.len() < chunks {
+            self.take(chunks - self.free.len());
+        }
+        self.free.len() >= chunks
+    }
+
     #[cold]
     fn refill(&mut self) {
+        self.take(self.batch);
+    }
+
+    /// Takes chunks from the pool, as far as it has them.
+    fn take(&mut self, chunks: usize) {
         let mut pool = self.pool.lock();
-        let start = pool.len().saturating_sub(self.batch);
+        let start = pool.len().saturating_sub(chunks);
         self.free.extend(pool.drain(start..));
     }
 

@@ -287,6 +287,12 @@ fn what_cannot_be_opened_is_named() {
     devices[0].attach().expect("it attaches");
     let busy = devices[1].attach().expect_err("it has a program");
     assert!(matches!(busy, OpenError::Busy { .. }), "{busy}");
+    let mut multi = XdpOptions::default();
+    multi.multi_buffer = true;
+    let first = XdpPort::open(&devices[0], 0).expect("queue 0");
+    let mixed = XdpPort::open(&open("vb", multi).expect("it loads"), 0).expect_err("other options");
+    assert!(matches!(mixed, OpenError::Mixed { .. }), "{mixed}");
+    drop(first);
     let mut zero_copy = XdpOptions::default();
     zero_copy.zero_copy = Some(true);
     let refused =

@@ -430,6 +430,7 @@ fn the_kernel_sends_the_same_packets() {
     let link = loaded.programs[0].attach(ifindex("va")).expect("it attaches");
     let expected = answers(&wire, &traffic());
     drop(link);
+    within("detached", || !has_program("va"));
     for mode in ["native", "generic"] {
         let port = format!("xdp:va,{mode}");
         let mut live = Live::start(&[&path, "--port", &port, "--json"], || has_program("va"));

@@ -28,6 +28,11 @@ impl Lent {
         self.cache.alloc()
     }
 
+    /// Whether this many chunks can be had.
+    pub(super) fn reserve(&mut self, chunks: usize) -> bool {
+        self.cache.reserve(chunks)
+    }
+
     /// Gives a chunk back to the pool.
     pub(super) fn free(&mut self, chunk: Chunk) {
         self.cache.free(chunk);

@@ -131,6 +131,7 @@ impl XdpPort {
 
     /// Puts a packet into the transmit ring; false if the packet cannot be sent, or the ring remains full.
     fn enqueue(&mut self, group: &mut Group<'_>, position: usize) -> Result<bool, PortError> {
+        // A packet has 14 bytes at least.
         let parts = group.packet(position).len().div_ceil(self.lent.pool().capacity()).max(1);
         if parts > self.max_parts() || !self.make_room(parts)? {
             return Ok(false);
@@ -139,18 +140,28 @@ impl XdpPort {
             self.push(chunk, span, true);
             return Ok(true);
         }
-        let Some(chunks) = self.alloc(parts)? else { return Ok(false) };
-        let packet = group.packet(position);
-        let mut rest = packet.packet();
-        for (number, mut chunk) in (1..).zip(chunks) {
-            let (part, after) = rest.split_at(rest.len().min(self.lent.pool().capacity()));
+        let is_copied = self.copy(group.packet(position).packet(), parts)?;
+        self.copied += u64::from(is_copied);
+        Ok(is_copied)
+    }
+
+    /// Puts a copy of a packet into the transmit ring; false if too few frames are free.
+    fn copy(&mut self, packet: &[u8], parts: usize) -> Result<bool, PortError> {
+        if !self.lent.reserve(parts) {
+            // They may be in the transmit ring.
+            self.transmit()?;
+            if !self.lent.reserve(parts) {
+                return Ok(false);
+            }
+        }
+        let capacity = self.lent.pool().capacity();
+        for (number, part) in (1..).zip(packet.chunks(capacity)) {
+            let Some(mut chunk) = self.lent.alloc() else { break };
             match self.lent.pool().fill(&mut chunk, &[], part) {
                 Some(span) => self.push(chunk, span, number == parts),
                 None => self.lent.free(chunk),
             }
-            rest = after;
         }
-        self.copied += 1;
         Ok(true)
     }
 
@@ -172,22 +183,6 @@ impl XdpPort {
             self.transmit()?;
         }
         Ok(self.socket.rings.tx.has_room(parts as u32))
-    }
-
-    /// Free frames, all or none.
-    fn alloc(&mut self, parts: usize) -> Result<Option<Vec<Chunk>>, PortError> {
-        for attempt in 0..2 {
-            let chunks: Vec<Chunk> = (0..parts).map_while(|_| self.lent.alloc()).collect();
-            if chunks.len() == parts {
-                return Ok(Some(chunks));
-            }
-            chunks.into_iter().for_each(|chunk| self.lent.free(chunk));
-            // All may be in the transmit ring.
-            if attempt == 0 {
-                self.transmit()?;
-            }
-        }
-        Ok(None)
     }
 
     /// Makes the kernel send what is in the transmit ring. A call sends up to 32 packets, so it is repeated as long as it helps.

@@ -66,11 +66,10 @@ impl Socket {
         flags.set(SocketAddrXdpFlags::XDP_ZEROCOPY, device.options.zero_copy == Some(true));
         flags.set(SocketAddrXdpFlags::XDP_COPY, device.options.zero_copy == Some(false));
         let rings = Rings::map(&fd).map_err(failed(Step::MapMemory))?;
-        let bound = device.umem.bind(&fd, |other| {
+        let bound = device.umem.bind(&fd, flags, |other| {
             let (index, shared) = (device.interface.index(), SocketAddrXdpFlags::XDP_SHARED_UMEM);
             retry(|| match other {
                 None => bind(&*fd, &SocketAddrXdp::new(flags, index, queue)),
-                // The flags of the first socket hold for all of a UMEM.
                 Some(other) => bind(
                     &*fd,
                     &SocketAddrXdpWithSharedUmem {
@@ -80,6 +79,7 @@ impl Socket {
                 ),
             })
         });
+        let bound = bound.ok_or_else(|| OpenError::Mixed { name: name.to_owned() })?;
         bound.map_err(|errno| match errno {
             Errno::OPNOTSUPP => OpenError::NotSupported {
                 step: Step::Bind,

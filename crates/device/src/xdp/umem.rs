@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use paceline_frame::{ChunkLayout, FrameMemory, FramePool};
 use rustix::io::Errno;
 use rustix::net::sockopt;
-use rustix::net::xdp::{XdpUmemReg, XdpUmemRegFlags};
+use rustix::net::xdp::{SocketAddrXdpFlags, XdpUmemReg, XdpUmemRegFlags};
 
 use crate::error::{OpenError, Step};
 use crate::mapping::Mapping;
@@ -35,8 +35,13 @@ unsafe impl FrameMemory for Memory {
 pub struct Umem {
     pool: Arc<FramePool>,
     registration: XdpUmemReg,
-    /// Bound sockets. The first one registers the memory; others share the registration of any that is open.
-    sockets: Mutex<Vec<Weak<OwnedFd>>>,
+    sockets: Mutex<Sockets>,
+}
+
+/// Bound sockets. The first one registers the memory; others share the registration of any that is open, and its flags.
+struct Sockets {
+    open: Vec<Weak<OwnedFd>>,
+    flags: SocketAddrXdpFlags,
 }
 
 impl Umem {
@@ -60,7 +65,8 @@ impl Umem {
             tx_metadata_len: 0,
         };
         let pool = FramePool::new(Memory { mapping, chunks: frames });
-        Ok(Arc::new(Self { pool, registration, sockets: Mutex::new(Vec::new()) }))
+        let sockets = Mutex::new(Sockets { open: Vec::new(), flags: SocketAddrXdpFlags::empty() });
+        Ok(Arc::new(Self { pool, registration, sockets }))
     }
 
     /// The pool of its frames.
@@ -70,28 +76,34 @@ impl Umem {
     }
 
     /// Binds a socket by `bind`, which gets a socket to share the registration with, or `None` after the memory was registered with
-    /// this socket.
+    /// this socket. `None` as result if the other sockets have other flags.
     pub(super) fn bind(
         &self,
         socket: &Arc<OwnedFd>,
+        flags: SocketAddrXdpFlags,
         bind: impl FnOnce(Option<&OwnedFd>) -> Result<(), Errno>,
-    ) -> Result<(), Errno> {
+    ) -> Option<Result<(), Errno>> {
         let mut sockets = self.lock();
-        let open = sockets.iter().find_map(Weak::upgrade);
-        if open.is_none() {
-            sockopt::set_xdp_umem_reg(socket.as_fd(), self.registration)?;
+        let open = sockets.open.iter().find_map(Weak::upgrade);
+        let registered = match &open {
+            Some(_) if sockets.flags != flags => return None,
+            Some(_) => Ok(()),
+            None => sockopt::set_xdp_umem_reg(socket.as_fd(), self.registration),
+        };
+        let bound = registered.and_then(|()| bind(open.as_deref()));
+        if bound.is_ok() {
+            sockets.flags = flags;
+            sockets.open.push(Arc::downgrade(socket));
         }
-        bind(open.as_deref())?;
-        sockets.push(Arc::downgrade(socket));
-        Ok(())
+        Some(bound)
     }
 
     /// Removes a socket that is about to be closed. Afterwards no other reference to it exists: one is made under the lock only.
     pub(super) fn forget(&self, socket: &Arc<OwnedFd>) {
-        self.lock().retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(socket)));
+        self.lock().open.retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(socket)));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<OwnedFd>>> {
+    fn lock(&self) -> MutexGuard<'_, Sockets> {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
