@@ -243,12 +243,12 @@ fn a_port_that_goes_ends_the_run() {
     let Some(()) = namespace("a_port_that_goes_ends_the_run", &veth("va", "vb")) else { return };
     for port in ["xdp:va", "packet:va", "tap:pl0"] {
         let name = port.split_once(':').expect("a kind").1;
-        let ready = || {
-            ip(&format!("link show dev {name}")).is_ok()
-                && (name != "va" || port != "xdp:va" || has_program("va"))
-        };
-        let mut live = Live::start(&["--port", port, "--port", "null:", "--json"], ready);
-        thread::sleep(Duration::from_millis(100));
+        let folder = tempfile::tempdir().expect("a directory");
+        let control = folder.path().join("control");
+        let path = control.display().to_string();
+        let arguments = ["--port", port, "--port", "null:", "--json", "--control", &path];
+        // The socket is made when all ports are open.
+        let mut live = Live::start(&arguments, || control.exists());
         ip(&format!("link del {name}")).expect("it is deleted");
         let output = live.wait();
         assert_eq!(output.status.code(), Some(1), "{port}: {}", stderr(&output));
