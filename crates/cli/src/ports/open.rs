@@ -73,14 +73,19 @@ impl Opening {
         Ok(Self { umem, pool, workers, numbers: Vec::new(), outputs })
     }
 
-    /// Opens ports, in the order in which they are given; those that write files are opened last.
+    /// Opens ports: interfaces, then ports that get the numbers which these leave, then those that write files. The result is in the
+    /// order in which they are given.
     pub(crate) fn open_all(&mut self, specs: &[&PortSpec]) -> Result<Vec<OpenedPort>, Failure> {
-        let writes = |spec: &PortSpec| matches!(&spec.kind, Kind::Pcap { output: Some(_), .. });
+        let rank = |spec: &PortSpec| match &spec.kind {
+            Kind::Xdp { .. } | Kind::Packet { .. } | Kind::Tap { .. } => 0,
+            Kind::Pcap { output: Some(_), .. } => 2,
+            Kind::Pcap { .. } | Kind::Generate(_) | Kind::Loop | Kind::Null => 1,
+        };
+        let mut order: Vec<_> = specs.iter().enumerate().collect();
+        order.sort_by_key(|(_, spec)| rank(spec));
         let mut opened = Vec::new();
-        for last in [false, true] {
-            for (index, spec) in specs.iter().enumerate().filter(|(_, spec)| writes(spec) == last) {
-                opened.push((index, self.open(spec)?));
-            }
+        for (index, spec) in order {
+            opened.push((index, self.open(spec)?));
         }
         opened.sort_by_key(|(index, _)| *index);
         Ok(opened.into_iter().map(|(_, port)| port).collect())

@@ -173,7 +173,11 @@ fn echoes(count: u32) {
 #[test]
 fn the_reflector_answers_on_an_interface() {
     const TEST: &str = "the_reflector_answers_on_an_interface";
-    for (kind, mode) in [("xdp:va,native", "native"), ("xdp:va,generic", "generic")] {
+    for (kind, mode) in [
+        ("xdp:va,native", "native"),
+        ("xdp:va,generic", "generic"),
+        ("xdp:va@0,copy,multi-buffer,busy-poll=20", "native"),
+    ] {
         let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
         let reflector = example("reflector.o");
         let mut live = Live::start(&[&reflector, "--port", kind, "--json"], || has_program("va"));
