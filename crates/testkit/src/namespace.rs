@@ -12,6 +12,7 @@ pub fn namespace(test: &str, script: &str) -> Option<()> {
     let made = own_network().map_err(|error| error.to_string()).and_then(|()| {
         // IPv6 sends packets of its own.
         let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+        ip("-V")?;
         script.lines().map(str::trim).filter(|line| !line.is_empty()).try_for_each(ip)
     });
     made.map_err(|error| skip(test, &error)).ok()

@@ -16,6 +16,7 @@ use paceline_testkit::kernel::{KernelObject, LoadOptions, Program, Request, avai
 use paceline_testkit::namespace::{ip, namespace, veth};
 use paceline_testkit::skip;
 use paceline_testkit::wire::Wire;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
 use crate::common::{command, example, packets};
@@ -36,7 +37,7 @@ impl Live {
         while !is_ready() {
             let child = live.0.as_mut().expect("it runs");
             if child.try_wait().expect("its state").is_some() || Instant::now() > end {
-                let output = live.end("-KILL");
+                let output = live.end(Signal::KILL);
                 panic!("{arguments:?} does not run: {}", String::from_utf8_lossy(&output.stderr));
             }
             thread::sleep(Duration::from_millis(5));
@@ -45,10 +46,16 @@ impl Live {
     }
 
     /// Sends a signal, if it runs still, and waits for the end.
-    fn end(&mut self, signal: &str) -> Output {
+    fn end(&mut self, signal: Signal) -> Output {
+        self.signal(signal);
         let child = self.0.take().expect("it runs");
-        let _ = Command::new("kill").args([signal, &child.id().to_string()]).output();
         child.wait_with_output().expect("it ends")
+    }
+
+    /// Sends a signal; one that has ended gets none.
+    fn signal(&self, signal: Signal) {
+        let child = self.0.as_ref().expect("it runs");
+        let _ = kill_process(Pid::from_child(child), signal);
     }
 
     /// Waits for the end.
@@ -183,7 +190,7 @@ fn the_reflector_answers_on_an_interface() {
         let mut live = Live::start(&[&reflector, "--port", kind, "--json"], || has_program("va"));
         let Some(host) = Host::new(TEST, "vb") else { return };
         host.run(|| echoes(200));
-        let output = live.end("-TERM");
+        let output = live.end(Signal::TERM);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert!(stderr(&output).contains(mode), "{}", stderr(&output));
         let report = json(&output);
@@ -223,7 +230,7 @@ fn a_connection_goes_through_to_the_host() {
             answer.len()
         });
         assert_eq!((answered, server.join().expect("the server")), (1000, BYTES), "{kind}");
-        let output = live.end("-INT");
+        let output = live.end(Signal::INT);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         check_sums(&json(&output), true);
     }
@@ -234,7 +241,7 @@ fn nothing_stays_attached_after_a_kill() {
     let Some(()) = namespace("nothing_stays_attached_after_a_kill", &veth("va", "vb")) else { return };
     for _ in 0..5 {
         let mut live = Live::start(&["--port", "xdp:va"], || has_program("va"));
-        live.end("-KILL");
+        live.end(Signal::KILL);
         within("detached", || !has_program("va"));
     }
     let mut live = Live::start(&["--port", "xdp:va", "--seconds", "0.2"], || has_program("va"));
@@ -286,10 +293,9 @@ fn a_chain_file_is_read_again() {
         has_program("va")
     });
     chain(&[("count", "counter.o"), ("reflect", "reflector.o")]);
-    let id = live.0.as_ref().expect("it runs").id().to_string();
-    assert!(Command::new("kill").args(["-HUP", &id]).status().expect("`kill` runs").success());
+    live.signal(Signal::HUP);
     thread::sleep(Duration::from_millis(300));
-    let output = live.end("-INT");
+    let output = live.end(Signal::INT);
     assert!(stderr(&output).contains(": count, reflect"), "{}", stderr(&output));
     assert!(output.stdout.iter().filter(|&&byte| byte == b'\n').count() >= 3, "a line each 0.1 s");
     check_sums(&json(&output), false);
@@ -306,7 +312,7 @@ fn two_workers_share_the_queues() {
     let arguments = ["--port", "xdp:va", "--workers", "2", "--pin", "--json"];
     let mut live = Live::start(&[&[&*reflector][..], &arguments].concat(), || has_program("va"));
     host.run(|| echoes(200));
-    check_sums(&json(&live.end("-TERM")), false);
+    check_sums(&json(&live.end(Signal::TERM)), false);
     let refused = command().args(["live", "--port", "xdp:va@0", "--workers", "2"]).output().expect("it runs");
     assert_eq!(refused.status.code(), Some(1));
     assert!(
@@ -322,7 +328,7 @@ fn workers_open_queues_of_one_tap_interface() {
     let arguments = ["--port", "tap:pt%d", "--workers", "2", "--json"];
     let mut live = Live::start(&arguments, || ip("link show dev pt0").is_ok());
     assert!(ip("link show dev pt1").is_err(), "the second queue is of the same interface");
-    let output = live.end("-TERM");
+    let output = live.end(Signal::TERM);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
@@ -366,7 +372,9 @@ fn captures_and_generators_need_no_privilege() {
 #[test]
 fn what_is_wrong_is_said() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (traffic, object) = (example("traffic.pcap"), example("firewall.o"));
+    let (traffic, object) = (example("traffic.pcap"), directory.path().join("firewall.o"));
+    std::fs::copy(example("firewall.o"), &object).expect("a copy");
+    let object = object.display().to_string();
     let copy = directory.path().join("copy.pcap");
     std::fs::copy(&traffic, &copy).expect("a copy");
     let copy = copy.display().to_string();
@@ -439,7 +447,7 @@ fn the_kernel_sends_the_same_packets() {
         let port = format!("xdp:va,{mode}");
         let mut live = Live::start(&[&path, "--port", &port, "--json"], || has_program("va"));
         let found = answers(&wire, &traffic());
-        let report = json(&live.end("-TERM"));
+        let report = json(&live.end(Signal::TERM));
         check_sums(&report, false);
         assert_eq!(report["verdicts"]["tx"].as_u64(), Some(expected.len() as u64), "{report:#}");
         assert!(found == expected, "{mode}: {} packets, the kernel sends {}", found.len(), expected.len());
@@ -499,7 +507,7 @@ fn no_packet_is_lost_uncounted_while_the_chain_changes() {
         }
         changes += 1;
         write(if changes.is_multiple_of(2) { &["counter"] } else { &["counter", "vlan"] });
-        let _ = Command::new("kill").args(["-HUP", &id.to_string()]).status();
+        live.signal(Signal::HUP);
         if changes == 10 {
             memory = resident(id);
         }
@@ -507,7 +515,7 @@ fn no_packet_is_lost_uncounted_while_the_chain_changes() {
     }
     let grown = resident(id).saturating_sub(memory);
     thread::sleep(Duration::from_millis(100));
-    let output = live.end("-INT");
+    let output = live.end(Signal::INT);
     let report = json(&output);
     check_sums(&report, true);
     let number = |value: &Json| value.as_u64().expect("a number");
@@ -585,7 +593,7 @@ fn a_socket_that_is_left_behind_is_replaced() {
     let (mut live, control) = controlled(&folder, "counter.o");
     let mode = std::fs::metadata(&control).expect("the socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "its owner alone may use it");
-    live.end("-KILL");
+    live.end(Signal::KILL);
     assert!(std::fs::metadata(&control).is_ok(), "the socket is left behind");
     let mut second = {
         let object = example("counter.o");
@@ -595,7 +603,7 @@ fn a_socket_that_is_left_behind_is_replaced() {
         };
         Live::start(&[&object, "--port", "gen:rate=1K", "--control", &control], ready)
     };
-    assert_eq!(second.end("-INT").status.code(), Some(0));
+    assert_eq!(second.end(Signal::INT).status.code(), Some(0));
     assert!(std::fs::metadata(&control).is_err(), "it is removed");
     std::fs::write(&control, "a file").expect("a file");
     let refused =
@@ -654,7 +662,7 @@ fn hostile_clients_stop_no_traffic() {
     drop(silent);
     let before = json(&ask(&control, &["status", "--json"]))["packets"].as_u64();
     within("traffic", || json(&ask(&control, &["status", "--json"]))["packets"].as_u64() > before);
-    let output = live.end("-INT");
+    let output = live.end(Signal::INT);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let seconds = json(&output)["seconds"].as_f64().expect("a time");
     let packets = json(&output)["packets"].as_u64().expect("a number") as f64;
