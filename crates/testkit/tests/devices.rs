@@ -247,6 +247,15 @@ fn a_packet_socket_receives_and_sends() {
     let Some(()) = namespace("a_packet_socket_receives_and_sends", &veth("va", "vb")) else { return };
     let mut port = SocketPort::open("va", None).expect("a packet socket");
     exchange(&mut port, &peer("vb"), &all());
+    // A packet that is longer than the MTU is refused, and not those behind it.
+    let (mut burst, wire) = (Burst::default(), peer("vb"));
+    for (number, len) in (0..).zip([60, 1600, 61, 1600, 62]) {
+        burst.push(&packet(number, len), Default::default()).expect("room");
+    }
+    assert_eq!(port.send(Group::new(&mut burst, &[0, 1, 2, 3, 4], 0)).expect("the port works"), 3);
+    for len in [60, 61, 62] {
+        assert_eq!(within("the wire", || wire.receive().filter(|packet| is_ours(packet))).len(), len);
+    }
     // The kernel takes VLAN tags out of the packet, and the port inserts them again.
     let mut burst = Burst::default();
     for protocol in [0x8100_u16, 0x88a8] {

@@ -4,6 +4,7 @@ mod ring;
 mod socket;
 
 use std::fmt;
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use paceline_frame::{Burst, FrameMeta};
@@ -97,12 +98,23 @@ impl Port for SocketPort {
     }
 
     fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
-        let mut sent = 0;
-        for frame in group.iter() {
-            match self.socket.send(frame.packet()) {
-                Ok(()) => sent += 1,
-                Err(Errno::NXIO | Errno::NODEV) => self.check()?,
-                Err(_) => {}
+        let frames: Vec<_> = group.iter().collect();
+        let packets: Vec<_> = frames.iter().map(|frame| [IoSlice::new(frame.packet())]).collect();
+        let (mut rest, mut sent) = (&packets[..], 0);
+        while !rest.is_empty() {
+            match self.socket.send(rest) {
+                Ok(first) => {
+                    sent += first;
+                    rest = rest.get(first.max(1)..).unwrap_or_default();
+                }
+                // No room: the others have none either.
+                Err(Errno::AGAIN | Errno::NOBUFS) => break,
+                Err(Errno::NXIO | Errno::NODEV | Errno::NETDOWN) => {
+                    self.check()?;
+                    break;
+                }
+                // The first one is longer than the MTU, or shorter than its header.
+                Err(_) => rest = &rest[1..],
             }
         }
         Ok(sent)

@@ -2,11 +2,12 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
+use std::io::IoSlice;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::{SendFlags, send, sockopt};
+use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg, sockopt};
 
 /// All protocols, in network byte order.
 const ALL: u16 = (libc::ETH_P_ALL as u16).to_be();
@@ -63,9 +64,13 @@ impl Socket {
         self.set(libc::PACKET_FANOUT, &(u32::from(group) | kind << 16))
     }
 
-    /// Sends a packet, without waiting for room.
-    pub(super) fn send(&self, packet: &[u8]) -> Result<(), Errno> {
-        send(&self.0, packet, SendFlags::DONTWAIT).map(drop)
+    /// Sends packets, without waiting for room; returns how many, from the first on. An error is that of the first one.
+    pub(super) fn send(&self, packets: &[[IoSlice<'_>; 1]]) -> Result<usize, Errno> {
+        let mut none: Vec<_> = packets.iter().map(|_| SendAncillaryBuffer::default()).collect();
+        let message = |(packet, none)| MMsgHdr::new(packet, none);
+        let mut messages: Vec<_> =
+            packets.iter().map(|packet| &packet[..]).zip(&mut none).map(message).collect();
+        sendmmsg(&self.0, &mut messages, SendFlags::DONTWAIT)
     }
 
     /// The error that occurred since the last call.
