@@ -136,11 +136,12 @@ impl Image {
 
     /// Entry of packets that returns a verdict, also for program types whose return values are other numbers.
     pub fn verdict_entry(&self) -> Entry {
-        if self.rules.is_some_and(|rules| rules.meaning.translated().is_some()) {
-            verdict_of
-        } else {
-            self.entry
-        }
+        if self.translates() { verdict_of } else { self.entry }
+    }
+
+    /// Whether return values of the program's type are other numbers than verdicts.
+    pub fn translates(&self) -> bool {
+        self.rules.is_some_and(|rules| rules.meaning.translated().is_some())
     }
 
     /// Key of the program type in program arrays: programs of one array must take the same context.

@@ -97,8 +97,6 @@ pub mod port;
 #[cfg(feature = "captures")]
 mod replay;
 mod share;
-#[cfg(feature = "captures")]
-mod spread;
 mod step;
 mod tables;
 pub mod verifier;

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use paceline_capture::{CaptureReader, CaptureWriter, ReadError, WriteError};
 use paceline_frame::{Burst, MAX_BURST, Verdict};
+use paceline_port::queue_of;
 use paceline_vm::{BurstFault, Chain, Fault, Host, Program, Target};
 
 use crate::ChainWorker;
-use crate::spread::cpu_of;
 
 /// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -217,7 +217,7 @@ fn step<R: Read, W: Write>(
     for index in 0..burst.len() {
         let interface = burst.frame(index).meta().interface;
         let ingress = options.ingress.unwrap_or(interface.saturating_add(1));
-        let cpu = cpu_of(burst.frame(index).packet(), options.cpus);
+        let cpu = queue_of(burst.frame(index).packet(), options.cpus);
         let queue = if options.cpus > 1 { cpu as u16 } else { options.queue };
         burst.frame_mut(index).set_ingress(ingress, queue);
         if options.cpus > 1 {

@@ -2,15 +2,20 @@
 //!
 //! A [`Port`] fills a burst with the packets that have arrived, without waiting, and sends groups of packets. [`MemoryPort`] and
 //! [`Generator`] have their packets in memory; [`Gathered`] makes a port from a [`PacketPort`], which handles single packets only, and
-//! [`RateLimited`] limits the rate at which a port receives.
+//! [`RateLimited`] limits the rate at which a port receives. [`SpreadPort`] divides a port among workers.
 #![forbid(unsafe_code)]
 
+mod flow;
 mod gather;
 mod memory;
 mod port;
 mod rate;
+mod spread;
+mod waiting;
 
+pub use flow::queue_of;
 pub use gather::{Gathered, PacketPort};
 pub use memory::{Generator, MemoryPort};
 pub use port::{Group, Port, PortError};
 pub use rate::RateLimited;
+pub use spread::{Overflow, SpreadPort};

@@ -4,21 +4,10 @@ use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use paceline_frame::{Burst, Chunk, FrameMeta, FramePool, MAX_BURST, PoolCache, Span, Taken};
+use paceline_frame::{Burst, FrameMeta, FramePool, MAX_BURST, PoolCache};
 
 use crate::port::{Group, Port, PortError};
-
-/// A packet on its way.
-#[derive(Default)]
-enum Waiting {
-    /// No packet.
-    #[default]
-    None,
-    /// In a frame of the link's pool.
-    Frame(Chunk, Span),
-    /// Elsewhere: longer than a frame, or sent while the pool had no free frame.
-    Bytes(Vec<u8>),
-}
+use crate::waiting::Waiting;
 
 /// A place of a queue. Its parts are stored one by one: a place that is built first and then moved is loaded as a whole right after
 /// parts of it were stored, without store forwarding.
@@ -42,10 +31,6 @@ impl Ring {
     fn new(capacity: usize, pool: &Arc<FramePool>) -> Arc<Mutex<Self>> {
         let places = (0..capacity.max(1)).map(|_| Place::default()).collect();
         Arc::new(Mutex::new(Self { places, first: 0, len: 0, cache: PoolCache::new(pool), copied: 0 }))
-    }
-
-    fn pool(&self) -> &Arc<FramePool> {
-        self.cache.pool()
     }
 
     fn is_full(&self) -> bool {
@@ -77,38 +62,24 @@ impl Ring {
         if self.is_full() {
             return false;
         }
-        let waiting = match self.fill(packet) {
-            Some((chunk, span)) => Waiting::Frame(chunk, span),
-            None => Waiting::Bytes(packet.to_vec()),
-        };
+        let waiting = Waiting::copy(packet, &mut self.cache);
         let place = self.next();
         (place.waiting, place.meta) = (waiting, *meta);
         true
     }
 
-    fn fill(&mut self, packet: &[u8]) -> Option<(Chunk, Span)> {
-        let mut chunk = self.cache.alloc()?;
-        match self.cache.pool().fill(&mut chunk, &[], packet) {
-            Some(span) => Some((chunk, span)),
-            None => {
-                self.cache.free(chunk);
-                None
-            }
-        }
-    }
-
-    /// Adds a packet of a group, without a copy if its frame is of the pool. Metadata does not leave a port.
+    /// Adds a packet of a group, without a copy if its frame is of the pool.
     fn send(&mut self, group: &mut Group<'_>, position: usize) -> bool {
         if self.is_full() {
             return false;
         }
-        let Some(Taken { chunk, span }) = group.take(position, self.cache.pool()) else {
+        let Some(taken) = group.take(position, self.cache.pool()) else {
             self.copied += 1;
             let frame = group.packet(position);
             return self.push(frame.packet(), frame.meta());
         };
         let place = self.next();
-        place.waiting = Waiting::Frame(chunk, Span { metadata: 0, ..span });
+        place.waiting = Waiting::taken(taken);
         place.meta = *group.packet(position).meta();
         true
     }
@@ -120,16 +91,7 @@ impl Ring {
         }
         let place = self.first();
         let (waiting, meta) = (mem::take(&mut place.waiting), place.meta);
-        match waiting {
-            Waiting::Frame(chunk, span) => {
-                if let Err(chunk) = burst.place(self.cache.pool(), chunk, span, meta) {
-                    self.cache.free(chunk);
-                }
-            }
-            // Packets that are too long for any frame are dropped, as a network card would do.
-            Waiting::Bytes(bytes) => drop(burst.push(&bytes, meta)),
-            Waiting::None => {}
-        }
+        waiting.deliver(meta, burst, &mut self.cache);
         true
     }
 
@@ -139,16 +101,7 @@ impl Ring {
         }
         let place = self.first();
         let (waiting, meta) = (mem::take(&mut place.waiting), place.meta);
-        let bytes = match waiting {
-            Waiting::Bytes(bytes) => bytes,
-            Waiting::Frame(chunk, span) => {
-                let bytes = self.pool().packet(&chunk, span).unwrap_or_default().to_vec();
-                self.cache.free(chunk);
-                bytes
-            }
-            Waiting::None => Vec::new(),
-        };
-        Some((bytes, meta))
+        Some((waiting.into_bytes(&mut self.cache), meta))
     }
 }
 

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use paceline_frame::{Burst, FrameMeta, FrameRef};
-use paceline_port::{Gathered, Generator, Group, MemoryPort, PacketPort, Port, PortError, RateLimited};
+use paceline_frame::{Burst, FrameMeta, FramePool, FrameRef};
+use paceline_port::{
+    Gathered, Generator, Group, MemoryPort, Overflow, PacketPort, Port, PortError, RateLimited, SpreadPort,
+};
 
 /// A port, and what is known of it.
 struct Subject {
@@ -47,6 +49,10 @@ fn subjects() -> Vec<Subject> {
         linked("Gathered", |port| Box::new(Gathered(Single(port)))),
         linked("Box", |port| Box::new(Box::new(port) as Box<dyn Port>)),
         linked("RateLimited", |port| Box::new(RateLimited::new(port, 1_000_000_000_000))),
+        linked("SpreadPort", |port| {
+            let pool = FramePool::on_heap(256);
+            Box::new(SpreadPort::spread(port, &pool, 1, Overflow::Drop).remove(0))
+        }),
         Subject { name: "Generator", port: generator, packets, room: usize::MAX, other: None },
     ]
 }

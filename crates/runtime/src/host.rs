@@ -66,6 +66,8 @@ pub struct Host {
     pub area: [AtomicU64; SkBuff::WORDS],
     /// Fault that ended the last run.
     pub fault: Option<Box<Fault>>,
+    /// Whether the last run ended with a fault, or its return value is to be translated to a verdict: one branch for both.
+    pub ends_specially: bool,
     /// A panic of an embedder's callback, kept until native code, which cannot be unwound, has returned. `fault` is set meanwhile.
     panic: Option<Box<dyn Any + Send>>,
     /// Memory of the running program, for helpers with unchecked addresses; only the plain interpreter sets it.
@@ -133,6 +135,7 @@ impl Host {
             depth: 0,
             area: [const { AtomicU64::new(0) }; _],
             fault: None,
+            ends_specially: false,
             panic: None,
             regions: None,
             readable: Readable::default(),
@@ -401,6 +404,7 @@ impl Host {
     #[cold]
     pub fn fail(&mut self, fault: Box<Fault>) -> u64 {
         self.fault = Some(fault);
+        self.ends_specially = true;
         0
     }
 
@@ -415,6 +419,7 @@ impl Host {
     #[cold]
     pub fn take_fault(&mut self) -> Option<Box<Fault>> {
         let fault = self.fault.take();
+        self.ends_specially = false;
         self.panic.take().map_or(fault, |panic| resume_unwind(panic))
     }
 

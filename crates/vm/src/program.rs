@@ -20,19 +20,17 @@ use paceline_spec::{Errno, ProgramSpec};
 use crate::engine::Engine;
 use crate::form::{Form, ProgramError, check};
 use crate::host::Host;
-use crate::run::{BurstFault, run_frames, run_packet};
+use crate::run::{BurstFault, run_frames};
 use crate::uses::Uses;
 
 /// A program bound to its maps, ready to run.
 #[derive(Clone)]
 pub struct Program {
-    /// Entry of single packets: a copy of the image's, which saves a load, or one that pins the run first.
+    /// Entry of single packets: a copy of the image's, which saves a load, or one that pins the run first, or has its value translated.
     pub(crate) entry: Entry,
     /// Address of the image.
     pub(crate) token: u64,
     pub(crate) image: Arc<Image>,
-    /// Rules of the image.
-    rules: Option<RunRules>,
     engine: Engine,
     /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pub(crate) pins: bool,
@@ -120,12 +118,14 @@ impl Program {
     /// A program of an image, as a user of its program arrays.
     pub(crate) fn with_image(image: Image, engine: Engine) -> Result<Self, ProgramError> {
         let uses = Uses::of(&image.code, &image.maps, image.kind())?;
-        let entry = if uses.pins { pinned_entry } else { image.entry };
+        let entry = match (uses.pins, image.translates()) {
+            (true, _) => pinned_entry,
+            (false, true) => translated_entry,
+            (false, false) => image.entry,
+        };
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
-        let rules = image.rules;
-        let program =
-            Self { entry, token, image, rules, engine, pins: uses.pins, _tables: uses.tables.into() };
+        let program = Self { entry, token, image, engine, pins: uses.pins, _tables: uses.tables.into() };
         program.announce();
         Ok(program)
     }
@@ -199,11 +199,7 @@ impl Program {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };
         if let [frame] = frames {
-            // SAFETY: the image is the entry's own.
-            let r0 =
-                unsafe { run_packet(self.entry, self.token, frame, host) }.map_err(BurstFault::of_first)?;
-            self.end(frame, r0, host);
-            return Ok(());
+            return self.run_frame(frame, host).map(drop).map_err(BurstFault::of_first);
         }
         // SAFETY: the image is the entry's own.
         self.pinned(host, |host| unsafe { run_frames(self.image.burst_entry, self.token, frames, host) })
@@ -227,24 +223,34 @@ impl Program {
     pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
         let host = &mut host.runtime;
         // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
-        let frame = unsafe { frame.descriptor_mut() };
-        // SAFETY: the image is the program's.
-        let r0 = unsafe { run_packet(self.entry, self.token, frame, host) }?;
-        self.end(frame, r0, host);
+        self.run_frame(unsafe { frame.descriptor_mut() }, host)
+    }
+
+    #[inline]
+    fn run_frame(&self, frame: &mut Frame, host: &mut runtime::Host) -> Result<u64, Box<Fault>> {
+        let frame: *mut Frame = frame;
+        let unset = Unset::uninit();
+        // SAFETY: the frame is borrowed for the run and the host runs it; the image is the program's.
+        let r0 = unsafe { (self.entry)(frame as u64, self.token, unset, unset, unset, host) };
+        // SAFETY: the pointer comes from a reference that is still borrowed.
+        let frame = unsafe { &mut *frame };
+        if host.ends_specially {
+            self.end_specially(frame, r0, host)?;
+        } else {
+            frame.set_code(r0 as u32);
+        }
         Ok(r0)
     }
 
-    /// Ends the run of one packet whose frame has the return value: stores the verdict, if that is another number.
-    #[inline]
-    fn end(&self, frame: &mut Frame, r0: u64, host: &mut runtime::Host) {
-        if self.rules.is_some() {
-            self.end_by_rules(frame, r0, host);
-        }
-    }
-
+    /// Ends a run with a fault, or with a return value that is no verdict.
+    #[cold]
     #[inline(never)]
-    fn end_by_rules(&self, frame: &mut Frame, r0: u64, host: &mut runtime::Host) {
-        frame.set_code(host.end_run(self.rules.as_ref(), r0));
+    fn end_specially(&self, frame: &mut Frame, r0: u64, host: &mut runtime::Host) -> Result<(), Box<Fault>> {
+        if let Some(fault) = host.take_fault() {
+            return Err(fault);
+        }
+        frame.set_code(host.end_run(self.image.rules.as_ref(), r0));
+        Ok(())
     }
 
     /// Runs the program over one packet as [`run`](Self::run) does, and counts its instructions. Those of programs that
@@ -330,7 +336,27 @@ unsafe extern "C" fn pinned_entry(
     host: &mut runtime::Host,
 ) -> u64 {
     // SAFETY: the caller vouches for it.
-    host.pinned(|host| unsafe { ((*(image as *const Image)).entry)(context, image, r3, r4, r5, host) })
+    host.pinned(|host| unsafe { translated_entry(context, image, r3, r4, r5, host) })
+}
+
+/// Entry of single packets whose return value may have to be translated.
+///
+/// # Safety
+/// As for the entry of the image whose address is the second argument.
+unsafe extern "C" fn translated_entry(
+    context: u64,
+    image: u64,
+    r3: Unset,
+    r4: Unset,
+    r5: Unset,
+    host: &mut runtime::Host,
+) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    let translated = unsafe { &*(image as *const Image) };
+    // SAFETY: the caller vouches for the frame.
+    let r0 = unsafe { (translated.entry)(context, image, r3, r4, r5, host) };
+    host.ends_specially |= translated.translates();
+    r0
 }
 
 /// A program of the threaded interpreter with dispatch by a `match`; `None` if it is not one. For measurements

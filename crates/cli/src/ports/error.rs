@@ -20,9 +20,6 @@ pub(crate) enum PortError {
     /// The output of a capture cannot be written.
     #[error("--port {port}: {source}")]
     Write { port: String, source: paceline::port::PortError },
-    /// Fewer queues than workers.
-    #[error("--port {port} has {queues} queue{}, too few for {workers} workers", if *.queues == 1 { "" } else { "s" })]
-    TooFewQueues { port: String, queues: usize, workers: usize },
     /// Two ports are the same interface.
     #[error("--port {port} and --port {other} are one interface")]
     Twice { port: String, other: String },
@@ -38,7 +35,6 @@ impl CommandError for PortError {
             Self::Open { source: OpenError::Busy { .. }, .. } => {
                 Some("`ip link show` and `bpftool net` tell which program an interface has".to_owned())
             }
-            Self::TooFewQueues { .. } => Some("--workers 1 takes all queues".to_owned()),
             _ => None,
         }
     }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use paceline::capture::CaptureReader;
 use paceline::device::{Interface, OpenError, SocketPort, TapPort, Umem, XdpDevice, XdpOptions, XdpPort};
-use paceline::port::{CapturePort, FramePool, Generator, MemoryPort, Port, RateLimited};
+use paceline::port::{
+    CapturePort, FramePool, Generator, MemoryPort, Overflow, Port, RateLimited, SpreadPort,
+};
 
 use super::error::PortError;
 use super::generate;
@@ -149,7 +151,7 @@ impl Opening {
             }
         };
         self.add_number(spec, ifindex)?;
-        let workers = self.spread(spec, queues)?;
+        let workers = self.spread(spec, queues);
         Ok(OpenedPort { name: spec.text.clone(), ifindex, details, workers })
     }
 
@@ -210,17 +212,32 @@ impl Opening {
         Ok(())
     }
 
-    /// Deals queues out to the workers, each of which gets one at least.
-    fn spread(&self, spec: &PortSpec, queues: Vec<QueuePort>) -> Result<Vec<Vec<QueuePort>>, PortError> {
-        let (count, workers) = (queues.len(), self.workers);
-        if count < workers {
-            return Err(PortError::TooFewQueues { port: spec.text.clone(), queues: count, workers });
+    /// Deals queues out to the workers. If there are more workers than queues, workers share a queue's packets by flow.
+    fn spread(&self, spec: &PortSpec, queues: Vec<QueuePort>) -> Vec<Vec<QueuePort>> {
+        let mut spread: Vec<Vec<QueuePort>> = (0..self.workers).map(|_| Vec::new()).collect();
+        let count = queues.len();
+        for (index, (number, port)) in queues.into_iter().enumerate() {
+            let sharers = (index % self.workers..self.workers).step_by(count);
+            if sharers.len() == 1 {
+                spread[index % self.workers].push((number, port));
+                continue;
+            }
+            let shares = SpreadPort::spread(port, &self.pool, sharers.len(), overflow(spec));
+            for (worker, share) in sharers.zip(shares) {
+                spread[worker].push((number, Box::new(share)));
+            }
         }
-        let mut spread: Vec<Vec<QueuePort>> = (0..workers).map(|_| Vec::new()).collect();
-        for (index, queue) in queues.into_iter().enumerate() {
-            spread[index % workers].push(queue);
+        spread
+    }
+}
+
+/// Devices do not wait for a slow worker.
+fn overflow(spec: &PortSpec) -> Overflow {
+    match spec.kind {
+        Kind::Pcap { .. } | Kind::Loop => Overflow::Wait,
+        Kind::Xdp { .. } | Kind::Packet { .. } | Kind::Tap { .. } | Kind::Generate(_) | Kind::Null => {
+            Overflow::Drop
         }
-        Ok(spread)
     }
 }
 

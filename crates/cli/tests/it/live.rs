@@ -313,13 +313,17 @@ fn two_workers_share_the_queues() {
     let mut live = Live::start(&[&[&*reflector][..], &arguments].concat(), || has_program("va"));
     host.run(|| echoes(200));
     check_sums(&json(&live.end(Signal::TERM)), false);
-    let refused = command().args(["live", "--port", "xdp:va@0", "--workers", "2"]).output().expect("it runs");
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        stderr(&refused).contains("--port xdp:va@0 has 1 queue, too few for 2 workers"),
-        "{}",
-        stderr(&refused)
-    );
+}
+
+#[test]
+fn two_workers_share_one_queue_by_flow() {
+    let Some(()) = namespace("two_workers_share_one_queue_by_flow", &veth("va", "vb")) else { return };
+    let Some(host) = Host::new("two_workers_share_one_queue_by_flow", "vb") else { return };
+    let reflector = example("reflector.o");
+    let arguments = ["--port", "xdp:va", "--workers", "2", "--json"];
+    let mut live = Live::start(&[&[&*reflector][..], &arguments].concat(), || has_program("va"));
+    host.run(|| echoes(200));
+    check_sums(&json(&live.end(Signal::TERM)), false);
 }
 
 #[test]
@@ -347,6 +351,19 @@ fn captures_and_generators_need_no_privilege() {
     check_sums(&report, true);
     let run = command().args(["run", &firewall, "--in", &traffic, "--json"]).output().expect("it runs");
     assert_eq!(report["verdicts"], json(&run)["verdicts"]);
+    // Workers share a capture by flow, and lose nothing.
+    let many = directory.path().join("many.pcap");
+    let generate =
+        ["live", "--port", "gen:flows=300,count=50K", "--pass", &format!("pcap:,{}", many.display())];
+    assert!(command().args(generate).output().expect("it runs").status.success());
+    let shared = command()
+        .args(["live", &firewall, "--port", &format!("pcap:{}", many.display()), "--workers", "3", "--json"])
+        .output()
+        .expect("it runs");
+    let (one, shared) =
+        (command().args(["run", &firewall, "--in"]).arg(&many).arg("--json").output(), json(&shared));
+    assert_eq!(shared["packets"], 50_000, "{shared:#}");
+    assert_eq!(shared["verdicts"], json(&one.expect("it runs"))["verdicts"]);
     let output = command()
         .args([
             "live",

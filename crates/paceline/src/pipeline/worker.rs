@@ -9,6 +9,7 @@ use paceline_vm::{BurstFault, ByKey, Caller, Fault, Host, Target};
 
 use super::Shared;
 use super::actions::{Act, SendError, TxPort, TxPorts};
+use super::counted::CountedPort;
 use super::counts::{Counts, PipelineCounts};
 use super::cpus::CpuQueue;
 use super::known::Seen;
@@ -65,6 +66,8 @@ pub struct Worker {
     queues: Vec<Option<u16>>,
     /// Whether packets from the port of passed packets are sent.
     has_stack: bool,
+    /// Further queues of that port, which are received from only.
+    stack_queues: Vec<CountedPort>,
     /// Packets from other CPUs.
     cpu_queue: Arc<CpuQueue>,
     /// The programs that it goes through.
@@ -84,6 +87,7 @@ impl Worker {
             tx_ports: TxPorts::default(),
             queues: Vec::new(),
             has_stack: false,
+            stack_queues: Vec::new(),
             arrival: Seen::default(),
         }
     }
@@ -107,6 +111,11 @@ impl Worker {
         self.has_stack = true;
     }
 
+    /// Receives from a further queue of the port that [`connect_stack`](Self::connect_stack) connected.
+    pub fn connect_stack_queue(&mut self, port: impl Port + 'static) {
+        self.stack_queues.push(CountedPort::new(port, self.shared.ports.register(0)));
+    }
+
     /// Sends packets that pass to a port. Without one they are counted and released.
     pub fn deliver_to(&mut self, port: impl Port + 'static) {
         self.has_stack = false;
@@ -128,7 +137,8 @@ impl Worker {
     /// The ports that packets are received from.
     pub(super) fn receiving(&self) -> impl Iterator<Item = &dyn Port> {
         let stack = self.tx_ports.passed.iter().filter(|_| self.has_stack);
-        self.attached().chain(stack.map(|stack| stack.port.port()))
+        let stack = stack.map(|stack| &stack.port).chain(&self.stack_queues);
+        self.attached().chain(stack.map(CountedPort::port))
     }
 
     /// Lets the ports accept no more packets. That of the host's network stack goes on: its answers are sent.
@@ -139,7 +149,8 @@ impl Worker {
     /// Publishes what the ports themselves count ([`Pipeline::ports`](super::Pipeline::ports)), which may take system calls.
     pub fn update_counts(&mut self) {
         let TxPorts { ports, passed, sockets, .. } = &mut self.tx_ports;
-        ports.iter_mut().chain(passed).chain(sockets).for_each(|tx_port| tx_port.port.update_counts());
+        let ports = ports.iter_mut().chain(passed).chain(sockets).map(|tx_port| &mut tx_port.port);
+        ports.chain(&mut self.stack_queues).for_each(CountedPort::update_counts);
     }
 
     /// Takes no more packets at once than this.
@@ -180,8 +191,10 @@ impl Worker {
             let polled = self.poll_port(index);
             result = self.with(result, polled);
         }
-        let polled = self.poll_stack();
-        result = self.with(result, polled);
+        for queue in 0..=self.stack_queues.len() {
+            let polled = self.poll_stack(queue);
+            result = self.with(result, polled);
+        }
         let polled = self.poll_cpu_queue();
         self.with(result, polled)
     }
@@ -215,24 +228,27 @@ impl Worker {
         Ok(self.burst.len())
     }
 
-    /// Sends packets that come from the port of passed packets to the first port.
-    fn poll_stack(&mut self) -> Result<usize, WorkerError> {
+    /// Sends packets that come from a queue of the port of passed packets to the first port.
+    fn poll_stack(&mut self, queue: usize) -> Result<usize, WorkerError> {
         let TxPorts { ports, passed, .. } = &mut self.tx_ports;
-        let stack = passed.as_mut().filter(|_| self.has_stack);
-        let (Some(passed), Some(first)) = (stack, ports.first_mut()) else { return Ok(0) };
+        let stack = match queue.checked_sub(1) {
+            None => passed.as_mut().filter(|_| self.has_stack).map(|passed| &mut passed.port),
+            Some(further) => self.stack_queues.get_mut(further),
+        };
+        let (Some(stack), Some(first)) = (stack, ports.first_mut()) else { return Ok(0) };
         self.burst.clear();
-        let received = passed.port.receive(&mut self.burst);
+        let received = stack.receive(&mut self.burst);
         let of = self.burst.len();
         let all: [u8; MAX_BURST] = std::array::from_fn(|index| index as u8);
         let sent = first.port.send(Group::new(&mut self.burst, &all[..of], 0));
-        received.map_err(|source| WorkerError::Receive { ifindex: passed.number, source })?;
+        received.map_err(|source| WorkerError::Receive { ifindex: 0, source })?;
         let mut counts = PipelineCounts::default();
         match &sent {
             Ok(sent) => (counts.sent, counts.refused) = (*sent as u64, (of - sent) as u64),
             Err(_) => counts.lost = of as u64,
         }
         self.counts.commit(counts);
-        sent.map(|_| of).map_err(|source| WorkerError::Send { ifindex: passed.number, source })
+        sent.map(|_| of).map_err(|source| WorkerError::Send { ifindex: 0, source })
     }
 
     /// Packets from other CPUs run through the program of the CPU map's entry, or pass.

@@ -13,4 +13,6 @@ mod capture;
 #[cfg(feature = "captures")]
 pub use capture::CapturePort;
 pub use paceline_frame::{Chunk, ChunkLayout, FrameMemory, FramePool, HeapMemory, PoolCache, Span, Taken};
-pub use paceline_port::{Gathered, Generator, Group, MemoryPort, PacketPort, Port, PortError, RateLimited};
+pub use paceline_port::{
+    Gathered, Generator, Group, MemoryPort, Overflow, PacketPort, Port, PortError, RateLimited, SpreadPort,
+};

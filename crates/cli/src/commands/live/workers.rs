@@ -58,7 +58,8 @@ pub(super) struct Common<'a> {
 pub(super) struct Share {
     /// With their interface numbers.
     ports: Vec<(u32, QueuePort)>,
-    pass: Option<QueuePort>,
+    /// The queues of the port of passed packets, which are sent to the first.
+    pass: Vec<QueuePort>,
 }
 
 /// Deals the ports out.
@@ -70,8 +71,8 @@ pub(super) fn shares(ports: &mut [OpenedPort], pass: Option<&mut OpenedPort>, wo
         }
     }
     if let Some(pass) = pass {
-        for (share, mut queues) in shares.iter_mut().zip(pass.workers.drain(..)) {
-            share.pass = queues.pop();
+        for (share, queues) in shares.iter_mut().zip(pass.workers.drain(..)) {
+            share.pass = queues;
         }
     }
     shares
@@ -130,8 +131,10 @@ fn worker(common: &Common<'_>, number: usize, share: Share) -> Worker {
     for (ifindex, (queue, port)) in share.ports {
         worker.attach(ifindex, queue, port);
     }
-    if let Some((_, port)) = share.pass {
+    let mut pass = share.pass.into_iter().map(|(_, port)| port);
+    if let Some(port) = pass.next() {
         worker.connect_stack(port);
     }
+    pass.for_each(|port| worker.connect_stack_queue(port));
     worker
 }
