@@ -52,7 +52,7 @@ impl Interface {
     }
 }
 
-/// A socket for requests about interfaces; it needs no privilege.
+/// A socket for requests about interfaces; it needs no privilege. One that reaches no network, so that a filter of system calls may allow it.
 fn any_socket() -> Result<OwnedFd, Errno> {
-    socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+    socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
 }

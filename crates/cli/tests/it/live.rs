@@ -237,6 +237,34 @@ fn a_connection_goes_through_to_the_host() {
 }
 
 #[test]
+fn privileges_are_dropped_when_the_ports_are_open() {
+    const TEST: &str = "privileges_are_dropped_when_the_ports_are_open";
+    let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
+    let states = |arguments: &[&str]| {
+        let live = Live::start(arguments, || has_program("va"));
+        let id = live.0.as_ref().expect("it runs").id();
+        let tasks = || std::fs::read_dir(format!("/proc/{id}/task")).expect("threads");
+        within("the workers", || tasks().count() > 2);
+        let states: Vec<String> = tasks()
+            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok())
+            .map(|status| {
+                let of =
+                    |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+                format!("{} {} {}", of("CapPrm:").trim(), of("NoNewPrivs:").trim(), of("Seccomp:").trim())
+            })
+            .collect();
+        states
+    };
+    let arguments = ["--port", "xdp:va", "--workers", "2", "--keep-privileges"];
+    for state in states(&arguments[..4]) {
+        assert_eq!(state, "0000000000000000 1 2");
+    }
+    for state in states(&arguments) {
+        assert!(!state.starts_with("0000000000000000") && state.ends_with(" 0 0"), "{state}");
+    }
+}
+
+#[test]
 fn nothing_stays_attached_after_a_kill() {
     let Some(()) = namespace("nothing_stays_attached_after_a_kill", &veth("va", "vb")) else { return };
     for _ in 0..5 {

@@ -59,6 +59,9 @@ pub(crate) struct LiveArgs {
     /// Make a control socket there, for `paceline status`, `stop` and `map`; only the user who runs this may use it.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) control: Option<PathBuf>,
+    /// Keep capabilities, and allow all system calls, after the ports are open.
+    #[arg(long)]
+    pub(super) keep_privileges: bool,
     /// Print the counts each N seconds.
     #[arg(long, value_name = "N", value_parser = parse_seconds)]
     pub(super) every: Option<Duration>,

@@ -15,6 +15,7 @@ use signal_hook::flag;
 use super::answer::answer;
 use super::args::LiveArgs;
 use super::report::Counts;
+use super::sandbox;
 use super::workers::{self, Common, LiveError, LiveOrWorker};
 use crate::chain::{ChainError, LoadHow, Loaded, load, reload, write_warnings};
 use crate::common::console;
@@ -55,6 +56,9 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     let common = Common { pipeline: &pipeline, pool: opening.pool(), stop: &signals.stop, idle: args.idle() };
     let cpus = if args.pin { workers::cpus()? } else { Vec::new() };
     let server = args.control.as_deref().map(Server::bind).transpose()?;
+    if !args.keep_privileges {
+        sandbox::enter()?;
+    }
     let mut run = Run { args, how, loaded, pipeline: &pipeline, ports: &names, start: Instant::now() };
     let ended = thread::scope(|scope| {
         let (sender, events) = channel();

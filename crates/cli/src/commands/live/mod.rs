@@ -4,6 +4,7 @@ mod answer;
 mod args;
 mod command;
 mod report;
+mod sandbox;
 mod workers;
 
 pub(crate) use args::{EXAMPLES, LiveArgs};
