@@ -65,6 +65,12 @@ pub enum OpenError {
         /// Number of frames that the port keeps.
         wanted: usize,
     },
+    /// The user may not lock as much memory as the packet memory takes.
+    #[error("packet memory of {} MiB exceeds the limit of locked memory; it takes CAP_IPC_LOCK or a higher limit", bytes >> 20)]
+    LockedMemory {
+        /// Size of the packet memory in bytes.
+        bytes: u64,
+    },
     /// The memory of the pool cannot be registered with the kernel.
     #[error("the pool's memory is not that of a UMEM")]
     ForeignPool,

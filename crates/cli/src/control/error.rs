@@ -1,6 +1,7 @@
 //! Errors of the control socket.
 
 use std::io;
+use std::net::SocketAddr;
 
 use crate::common::failure::CommandError;
 
@@ -17,6 +18,8 @@ pub(crate) enum ControlError {
     NotRunning { path: String },
     #[error("control socket {path}: the answer is no JSON object: {source}")]
     Answer { path: String, source: serde_json::Error },
+    #[error("--metrics {address}: {source}")]
+    Metrics { address: SocketAddr, source: io::Error },
     #[error("{0}")]
     Refused(String),
 }

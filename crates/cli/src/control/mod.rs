@@ -1,12 +1,17 @@
 //! The control socket of a live run: a Unix socket on which each line is a JSON object, a request or its answer
-//! (`docs/LIVE.md` describes them).
+//! (`docs/LIVE.md` describes them). Its counts are also metrics for Prometheus.
 
 mod client;
+mod connection;
 mod error;
+mod metrics;
 mod protocol;
+mod question;
 mod server;
 mod text;
 
 pub(crate) use client::{ControlArgs, request};
-pub(crate) use server::{Question, Server};
+pub(crate) use metrics::{MetricsAddress, MetricsServer};
+pub(crate) use question::Question;
+pub(crate) use server::Server;
 pub(crate) use text::write_counts;

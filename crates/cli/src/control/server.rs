@@ -8,31 +8,19 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, Scope};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread::Scope;
+use std::time::Instant;
 
 use rustix::fs::Mode;
 use rustix::process::umask;
 use serde_json::{Value as Json, json};
 
+use super::connection::{LOOK, PATIENCE, Place, accept};
 use super::error::ControlError;
 use super::protocol::{MAX_REQUEST, VERSION};
-
-/// Connections at a time; one more is refused.
-const MOST: usize = 8;
-/// Time within which a request must arrive and its answer be taken.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Time between two looks whether the run has ended.
-const LOOK: Duration = Duration::from_millis(20);
-
-/// A request, and where its answer goes: a value, or the reason for a refusal.
-pub(crate) struct Question {
-    pub(crate) request: Json,
-    pub(crate) answer: Sender<Result<Json, String>>,
-}
+use super::question::{Question, ask};
 
 /// A control socket, which is removed with the value.
 pub(crate) struct Server {
@@ -73,17 +61,9 @@ impl Server {
         questions: &Sender<Q>,
         stop: &'env AtomicBool,
     ) {
-        let (questions, connections) = (questions.clone(), Arc::new(AtomicUsize::new(0)));
-        scope.spawn(move || {
-            while !stop.load(Ordering::Relaxed) {
-                let Ok((stream, _)) = self.listener.accept() else {
-                    thread::sleep(LOOK);
-                    continue;
-                };
-                let (questions, place) = (questions.clone(), Place::take(&connections));
-                scope.spawn(move || serve(stream, place, &questions, stop));
-            }
-        });
+        let questions = questions.clone();
+        let serve = move |stream, place| serve(stream, place, &questions, stop);
+        accept(scope, stop, || Ok(self.listener.accept()?.0), serve);
     }
 }
 
@@ -99,22 +79,6 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// One of the connections.
-struct Place(Arc<AtomicUsize>, usize);
-
-impl Place {
-    fn take(connections: &Arc<AtomicUsize>) -> Self {
-        let before = connections.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(connections), before)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Answers the requests of a connection until it ends, is silent for too long, or a request is none.
 fn serve<Q: From<Question>>(stream: UnixStream, place: Place, questions: &Sender<Q>, stop: &AtomicBool) {
     // On Linux an accepted connection is not nonblocking; it is said for other systems.
@@ -123,7 +87,7 @@ fn serve<Q: From<Question>>(stream: UnixStream, place: Place, questions: &Sender
         .and_then(|()| stream.set_read_timeout(Some(LOOK)))
         .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
     let Ok(mut writer) = limited.and_then(|()| stream.try_clone()) else { return };
-    if place.1 >= MOST {
+    if place.is_over() {
         let _ = writeln!(writer, "{}", json!({ "error": "too many connections" }));
         return;
     }
@@ -167,8 +131,5 @@ fn answer<Q: From<Question>>(line: &str, questions: &Sender<Q>) -> Result<Json, 
         Some(other) => return Err(format!("version {other} of the protocol is not known, only {VERSION}")),
         None => return Err("`version` is missing".to_owned()),
     }
-    let (sender, receiver) = channel();
-    let ended = |_| "the run has ended".to_owned();
-    questions.send(Question { request, answer: sender }.into()).map_err(|_| ended(()))?;
-    receiver.recv().map_err(|_| ended(()))?
+    ask(request, questions)
 }

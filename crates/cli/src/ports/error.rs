@@ -32,6 +32,9 @@ impl CommandError for PortError {
                 "run it as root, or without any privilege in a network namespace of your own: `unshare -rn` (tap and packet)"
                     .to_owned(),
             ),
+            Self::Open { source: OpenError::LockedMemory { .. }, .. } => {
+                Some("`ulimit -l` shows the limit; fewer --frames take less".to_owned())
+            }
             Self::Open { source: OpenError::Busy { .. }, .. } => {
                 Some("`ip link show` and `bpftool net` tell which program an interface has".to_owned())
             }

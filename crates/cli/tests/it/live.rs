@@ -1,7 +1,8 @@
 //! `paceline live` on real interfaces, in network namespaces that the tests make.
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Output, Stdio};
@@ -658,6 +659,115 @@ fn a_socket_that_is_left_behind_is_replaced() {
 }
 
 /// Requests that a hostile client sends: changes of good ones, and none at all.
+/// What a web server answers to a request.
+fn http(address: SocketAddr, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+    stream.write_all(request).expect("it is sent");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8(answer).expect("text")
+}
+
+#[test]
+fn missing_privileges_are_named() {
+    const TEST: &str = "missing_privileges_are_named";
+    let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
+    let directory =
+        tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().expect("a directory");
+    // Another user may not enter the folder of the build.
+    let binary = directory.path().join("paceline");
+    std::fs::copy(env!("CARGO_BIN_EXE_paceline"), &binary).expect("a copy");
+    let run = |capabilities: &str, arguments: &[&str]| {
+        let set: Vec<String> = capabilities.split(',').map(|name| format!("+{name}")).collect();
+        let set = set.join(",");
+        let user = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
+        let sets = ["--inh-caps", &set, "--ambient-caps", &set, "--bounding-set", &set];
+        let live = ["live", "--seconds", "0.1", "--port"];
+        // The limit of Debian, in kilobytes.
+        let limited = ["-c", "ulimit -l 8192 && exec setpriv \"$@\"", "sh"];
+        Command::new("sh")
+            .args(limited)
+            .args(user)
+            .args(sets)
+            .arg(&binary)
+            .args(live)
+            .args(arguments)
+            .output()
+    };
+    if !Command::new("setpriv").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return skip(TEST, &"there is no setpriv");
+    }
+    for (capabilities, arguments, refusal) in [
+        ("net_raw,net_admin,bpf,ipc_lock", &["xdp:va"][..], None),
+        ("net_raw,net_admin,bpf", &["xdp:va", "--frames", "256"], None),
+        (
+            "net_raw,net_admin,bpf",
+            &["xdp:va", "--frames", "1048576"],
+            Some("4096 MiB exceeds the limit of locked memory"),
+        ),
+        ("net_raw,net_admin", &["xdp:va"], Some("it takes CAP_BPF and CAP_NET_ADMIN")),
+        ("net_admin,bpf", &["xdp:va"], Some("it takes CAP_NET_RAW")),
+        ("net_raw", &["packet:va"], None),
+        ("net_admin", &["packet:va"], Some("it takes CAP_NET_RAW")),
+        ("net_admin", &["tap:pt0"], None),
+        ("net_raw", &["tap:pt0"], Some("it takes CAP_NET_ADMIN")),
+    ] {
+        let output = run(capabilities, arguments).expect("it runs");
+        let status = if refusal.is_some() { 1 } else { 0 };
+        assert_eq!(output.status.code(), Some(status), "{capabilities} {arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(refusal.unwrap_or_default()), "{capabilities}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn metrics_are_served() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let control = folder.path().join("control").display().to_string();
+    // Another process may take the port in between, which this run then reports.
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let address = free.expect("a free port");
+    let port = address.port().to_string();
+    let arguments = ["--port", "gen:rate=1M", "--port", "null:", "--metrics", &port, "--json"];
+    let arguments = [&arguments[..], &["--control", &control]].concat();
+    let mut live = Live::start(&arguments, || std::fs::exists(&control).is_ok_and(|exists| exists));
+    let scrape = || http(address, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let value = |answer: &str, name: &str| -> f64 {
+        let line = answer.lines().find_map(|line| line.strip_prefix(name)).expect("a sample");
+        line.trim().parse().expect("a number")
+    };
+    let first = scrape();
+    assert!(
+        first.starts_with("HTTP/1.1 200 OK\r\n") && first.contains("text/plain; version=0.0.4"),
+        "{first}"
+    );
+    const RECEIVED: &str = "paceline_port_received_total{port=\"gen:rate=1M\"}";
+    within("packets", || value(&scrape(), RECEIVED) > value(&first, RECEIVED));
+    assert_eq!(value(&first, "paceline_port_sent_total{port=\"null:\"}"), 0.0);
+    for (request, status) in [
+        (&b"GET / HTTP/1.1\r\n\r\n"[..], "404"),
+        (b"POST /metrics HTTP/1.1\r\n\r\n", "405"),
+        (b"\x16\x03\x01 hello\r\n\r\n", "400"),
+        (&[&b"GET / HTTP/1.1\r\nx: "[..], &[b'y'; 10_000]].concat(), "431"),
+    ] {
+        let answer = http(address, request);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) || answer.is_empty(), "{answer}");
+    }
+    let output = live.end(Signal::TERM);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // A port that is in use.
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("its address").to_string();
+    let output =
+        command().args(["live", "--port", "null:", "--metrics", &address]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains(&format!("--metrics {address}: Address already in use")),
+        "{}",
+        stderr(&output)
+    );
+}
+
 #[test]
 fn hostile_clients_stop_no_traffic() {
     let count: u64 =

@@ -80,13 +80,15 @@ impl Socket {
             })
         });
         let bound = bound.ok_or_else(|| OpenError::Mixed { name: name.to_owned() })?;
-        bound.map_err(|errno| match errno {
-            Errno::OPNOTSUPP => OpenError::NotSupported {
-                step: Step::Bind,
+        bound.map_err(|(step, errno)| match (step, errno) {
+            (Step::Bind, Errno::OPNOTSUPP) => OpenError::NotSupported {
+                step,
                 name: name.to_owned(),
                 mode: "the requested mode of AF_XDP (zero copy, several buffers)",
             },
-            errno => Step::Bind.failed(&format!("{name} queue {queue}"), errno),
+            // The memory exceeds the limit of the user (`xdp_umem_account_pages` in `net/xdp/xdp_umem.c`).
+            (Step::RegisterMemory, Errno::NOBUFS) => OpenError::LockedMemory { bytes: device.umem.len() },
+            (step, errno) => step.failed(&format!("{name} queue {queue}"), errno),
         })?;
         let used = sockopt::xdp_options(&*fd).map_err(failed(Step::SetOption))?;
         device.redirect(queue, fd.as_fd()).map_err(failed(Step::UpdateMap))?;

@@ -69,6 +69,11 @@ impl Umem {
         Ok(Arc::new(Self { pool, registration, sockets }))
     }
 
+    /// Size of the memory in bytes.
+    pub(super) fn len(&self) -> u64 {
+        self.registration.len
+    }
+
     /// The pool of its frames.
     #[must_use]
     pub fn pool(&self) -> &Arc<FramePool> {
@@ -76,13 +81,13 @@ impl Umem {
     }
 
     /// Binds a socket by `bind`, which gets a socket to share the registration with, or `None` after the memory was registered with
-    /// this socket. `None` as result if the other sockets have other flags.
+    /// this socket. `None` as result if the other sockets have other flags; an error is that of registering or of binding.
     pub(super) fn bind(
         &self,
         socket: &Arc<OwnedFd>,
         flags: SocketAddrXdpFlags,
         bind: impl FnOnce(Option<&OwnedFd>) -> Result<(), Errno>,
-    ) -> Option<Result<(), Errno>> {
+    ) -> Option<Result<(), (Step, Errno)>> {
         let mut sockets = self.lock();
         let open = sockets.open.iter().find_map(Weak::upgrade);
         let registered = match &open {
@@ -90,7 +95,8 @@ impl Umem {
             Some(_) => Ok(()),
             None => sockopt::set_xdp_umem_reg(socket.as_fd(), self.registration),
         };
-        let bound = registered.and_then(|()| bind(open.as_deref()));
+        let bind = || bind(open.as_deref()).map_err(|errno| (Step::Bind, errno));
+        let bound = registered.map_err(|errno| (Step::RegisterMemory, errno)).and_then(|()| bind());
         if bound.is_ok() {
             sockets.flags = flags;
             sockets.open.push(Arc::downgrade(socket));

@@ -8,6 +8,7 @@ use paceline::{Engine, Idle};
 
 use crate::chain::SourceArgs;
 use crate::common::args::engine_names;
+use crate::control::MetricsAddress;
 use crate::ports::PortSpec;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -59,6 +60,9 @@ pub(crate) struct LiveArgs {
     /// Make a control socket there, for `paceline status`, `stop` and `map`; only the user who runs this may use it.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) control: Option<PathBuf>,
+    /// Serve metrics for Prometheus at /metrics of this port, on the loopback interface unless an address is given.
+    #[arg(long, value_name = "[ADDRESS:]PORT")]
+    pub(super) metrics: Option<MetricsAddress>,
     /// Keep capabilities, and allow all system calls, after the ports are open.
     #[arg(long)]
     pub(super) keep_privileges: bool,

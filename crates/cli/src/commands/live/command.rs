@@ -22,7 +22,7 @@ use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::report::Report as _;
 use crate::common::watch::SignalError;
-use crate::control::{Question, Server};
+use crate::control::{MetricsServer, Question, Server};
 use crate::object::Opener;
 use crate::ports::{OpenedPort, Opening};
 
@@ -56,6 +56,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     let common = Common { pipeline: &pipeline, pool: opening.pool(), stop: &signals.stop, idle: args.idle() };
     let cpus = if args.pin { workers::cpus()? } else { Vec::new() };
     let server = args.control.as_deref().map(Server::bind).transpose()?;
+    let metrics = args.metrics.map(MetricsServer::bind).transpose()?;
     if !args.keep_privileges {
         sandbox::enter()?;
     }
@@ -73,6 +74,9 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
         }
         if let Some(server) = &server {
             server.start(scope, &sender, &signals.stop);
+        }
+        if let Some(metrics) = &metrics {
+            metrics.start(scope, &sender, &signals.stop);
         }
         let watched = started.and_then(|()| run.watch(&events, threads.len(), &signals));
         // Whatever ended the run: the threads end, too.

@@ -70,6 +70,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_sendmmsg,
     libc::SYS_getsockopt,
     libc::SYS_setsockopt,
+    libc::SYS_bind, // Packet sockets stop so.
     libc::SYS_accept4,
     libc::SYS_shutdown,
     libc::SYS_ppoll,
@@ -93,6 +94,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_madvise,
     libc::SYS_memfd_create,
     libc::SYS_ftruncate,
+    libc::SYS_sendfile,
     libc::SYS_membarrier,
     // Threads, time, signals.
     libc::SYS_clone3,

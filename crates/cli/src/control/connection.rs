@@ -1,0 +1,55 @@
+//! Connections of clients, each with a thread; their number and their time are bounded.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, Scope};
+use std::time::Duration;
+
+/// Connections at a time; one more is refused.
+const MOST: usize = 8;
+/// Time within which a request must arrive and its answer be taken.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+/// Time between two looks whether the run has ended.
+pub(super) const LOOK: Duration = Duration::from_millis(20);
+
+/// Accepts connections by `next`, which does not wait, until `stop` is set; `serve` runs on a thread for each.
+pub(super) fn accept<'scope, 'env, S: Send + 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    stop: &'env AtomicBool,
+    mut next: impl FnMut() -> io::Result<S> + Send + 'env,
+    serve: impl Fn(S, Place) + Send + Sync + 'env,
+) {
+    let (serve, connections) = (Arc::new(serve), Arc::new(AtomicUsize::new(0)));
+    scope.spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            let Ok(stream) = next() else {
+                thread::sleep(LOOK);
+                continue;
+            };
+            let (serve, place) = (Arc::clone(&serve), Place::take(&connections));
+            scope.spawn(move || serve(stream, place));
+        }
+    });
+}
+
+/// One of the connections.
+pub(super) struct Place(Arc<AtomicUsize>, usize);
+
+impl Place {
+    fn take(connections: &Arc<AtomicUsize>) -> Self {
+        let before = connections.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(connections), before)
+    }
+
+    /// Whether there are too many connections for this one.
+    pub(super) fn is_over(&self) -> bool {
+        self.1 >= MOST
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
