@@ -1,7 +1,7 @@
 //! `paceline live` on real interfaces, in network namespaces that the tests make.
 
-use std::fs::Permissions;
-use std::io::{Read, Write};
+use std::fs::{File, Permissions};
+use std::io::{Read, Seek, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -26,48 +26,61 @@ use crate::common::{command, example, packets};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A running command, which ends with the value.
-struct Live(Option<Child>);
+struct Live {
+    child: Option<Child>,
+    /// Its messages: a pipe that nobody reads would block it.
+    messages: File,
+}
 
 impl Live {
     /// Starts the command and waits until a condition holds.
     fn start(arguments: &[&str], is_ready: impl Fn() -> bool) -> Self {
+        let messages = tempfile::tempfile().expect("a file");
         let mut command = command();
-        command.arg("live").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut live = Self(Some(command.spawn().expect("it starts")));
+        command.arg("live").args(arguments).stdout(Stdio::piped());
+        command.stderr(messages.try_clone().expect("a descriptor"));
+        let mut live = Self { child: Some(command.spawn().expect("it starts")), messages };
         let end = Instant::now() + PATIENCE;
         while !is_ready() {
-            let child = live.0.as_mut().expect("it runs");
+            let child = live.child.as_mut().expect("it runs");
             if child.try_wait().expect("its state").is_some() || Instant::now() > end {
                 let output = live.end(Signal::KILL);
-                panic!("{arguments:?} does not run: {}", String::from_utf8_lossy(&output.stderr));
+                panic!("{arguments:?} does not run: {}", stderr(&output));
             }
             thread::sleep(Duration::from_millis(5));
         }
         live
     }
 
+    /// Number of the process.
+    fn id(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
     /// Sends a signal, if it runs still, and waits for the end.
     fn end(&mut self, signal: Signal) -> Output {
         self.signal(signal);
-        let child = self.0.take().expect("it runs");
-        child.wait_with_output().expect("it ends")
+        self.wait()
     }
 
     /// Sends a signal; one that has ended gets none.
     fn signal(&self, signal: Signal) {
-        let child = self.0.as_ref().expect("it runs");
+        let child = self.child.as_ref().expect("it runs");
         let _ = kill_process(Pid::from_child(child), signal);
     }
 
     /// Waits for the end.
     fn wait(&mut self) -> Output {
-        self.0.take().expect("it runs").wait_with_output().expect("it ends")
+        let mut output = self.child.take().expect("it runs").wait_with_output().expect("it ends");
+        self.messages.rewind().expect("a file");
+        self.messages.read_to_end(&mut output.stderr).expect("messages");
+        output
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
+        if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -243,7 +256,7 @@ fn privileges_are_dropped_when_the_ports_are_open() {
     let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
     let states = |arguments: &[&str]| {
         let live = Live::start(arguments, || has_program("va"));
-        let id = live.0.as_ref().expect("it runs").id();
+        let id = live.id();
         let tasks = || std::fs::read_dir(format!("/proc/{id}/task")).expect("threads");
         within("the workers", || tasks().count() > 2);
         let states: Vec<String> = tasks()
@@ -536,14 +549,16 @@ fn no_packet_is_lost_uncounted_while_the_chain_changes() {
                 name => format!("[[program]]\nname = \"{name}\"\nactions = [\"pass\"]\n"),
             }))
             .collect();
-        std::fs::write(&path, text).expect("the chain");
+        // Replaced as a whole: a signal finds one or the other.
+        let new = path.with_extension("new");
+        std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path)).expect("the chain");
     };
     write(&["counter"]);
     let file = path.display().to_string();
     let mut live = Live::start(&["--chain", &file, "--port", "xdp:va", "--pass", "null:", "--json"], || {
         has_program("va")
     });
-    let id = live.0.as_ref().expect("it runs").id();
+    let id = live.id();
     let wire = Wire::open(Interface::by_name("vb").expect("it is there").index()).expect("a packet socket");
     let packets = traffic();
     let (start, mut sent, mut changes, mut memory) = (Instant::now(), 0_u64, 0_u32, 0);
