@@ -15,6 +15,7 @@ mod code;
 mod compare;
 mod dispatcher;
 mod engines;
+mod live;
 mod machine;
 mod maps;
 mod measure;
@@ -54,6 +55,7 @@ const TABLES: &[(&str, Make)] = &[
     ("code", code::table),
     ("dispatcher", dispatcher::table),
     ("engines", engines::table),
+    ("live", live::table),
     ("maps", maps::table),
     ("verification", verification::table),
 ];

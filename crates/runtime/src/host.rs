@@ -64,7 +64,7 @@ pub struct Host {
     pub depth: usize,
     /// The packet's own area ([`SkBuff`]); words are valid if the program's context has fields in them.
     pub area: [AtomicU64; SkBuff::WORDS],
-    /// Fault that ended the last run.
+    /// Fault that ended the last run; only [`fail`](Self::fail) sets it.
     pub fault: Option<Box<Fault>>,
     /// Whether the last run ended with a fault, or its return value is to be translated to a verdict: one branch for both.
     pub ends_specially: bool,
@@ -443,8 +443,9 @@ impl Host {
     #[cold]
     fn wait_with(&mut self, panic: Box<dyn Any + Send>) {
         self.panic = Some(panic);
-        let fault = || Box::new(Fault { slot: 0, kind: FaultKind::Panicked, tail_called: None });
-        self.fault.get_or_insert_with(fault);
+        if self.fault.is_none() {
+            self.fail(Box::new(Fault { slot: 0, kind: FaultKind::Panicked, tail_called: None }));
+        }
     }
 
     /// Writes one trace. Errors are ignored: programs do not depend on the receiver.

@@ -1,0 +1,223 @@
+//! Live ports (`live`): what a pipeline adds to receiving, and what a second worker gains.
+
+use std::error::Error;
+use std::io::{Cursor, Read};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use paceline::capture::CaptureReader;
+use paceline::device::{Interface, Umem, XdpDevice, XdpOptions, XdpPort};
+use paceline::port::{CapturePort, FramePool, Generator, Group, Overflow, Port, PortError, SpreadPort};
+use paceline::{Burst, Engine, LoadOptions, Object, Pipeline, Program, Target, Worker, XdpAttach};
+use paceline_testkit::namespace::{namespace, veth};
+use paceline_testkit::text;
+use paceline_testkit::wire::Wire;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::measure::{Work, interleaved, prepared};
+use crate::report::{Bar, Figure, Report, Row};
+use crate::{Rows, Settings, Table};
+
+/// Packets that wait in the ring of a socket before a round: fewer than it has places.
+const WAITING: usize = 960;
+/// Rounds of them.
+const ROUNDS: usize = 200;
+/// Packets of a round of two workers.
+const PACKETS: usize = 1 << 21;
+/// Flows of the packets that workers share.
+const FLOWS: u16 = 1000;
+
+pub(crate) fn table(settings: Settings) -> Table {
+    let mut report = Report::default();
+    report.rows.extend(device_rows(settings)?);
+    report.rows.extend(worker_rows(settings)?);
+    Ok(report)
+}
+
+/// A port that two contenders use in turn.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<XdpPort>>);
+
+impl Port for Shared {
+    fn receive(&mut self, burst: &mut Burst) -> Result<usize, PortError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).receive(burst)
+    }
+
+    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).send(group)
+    }
+}
+
+/// Packets that wait in the ring of an AF_XDP socket are received and dropped. None where there are no network namespaces.
+fn device_rows(settings: Settings) -> Rows {
+    // A thread, because a namespace is left only by ending.
+    let rows = thread::scope(|scope| {
+        let rows = scope.spawn(|| {
+            let Some(()) = namespace("bench live", &veth("va", "vb")) else { return Ok(Vec::new()) };
+            dropping(settings).map_err(|error| error.to_string())
+        });
+        rows.join().unwrap_or_else(|_| Err("the thread panicked".to_owned()))
+    });
+    Ok(rows?)
+}
+
+fn dropping(settings: Settings) -> Rows {
+    let device = XdpDevice::open("va", &Umem::new(4096)?, XdpOptions::default())?;
+    let port = Shared(Arc::new(Mutex::new(XdpPort::open(&device, 0)?)));
+    device.attach()?;
+    let wire = Wire::open(Interface::by_name("vb")?.index())?;
+    let mut bare = (port.clone(), Burst::default());
+    let pipeline = Pipeline::new();
+    let verified = text::verified("r0 = 1\nexit", XdpAttach::Interface, &[])?;
+    pipeline.set_program(1, Some(&Target::from(&Program::load(&verified, Vec::new(), Engine::best())?)))?;
+    let mut worker = pipeline.worker(0);
+    worker.attach(1, 0, port);
+    let mut works: Vec<Work<'_>> = vec![
+        Box::new(move || {
+            let mut done = 0;
+            while done < WAITING {
+                bare.1.clear();
+                done += bare.0.receive(&mut bare.1)?;
+            }
+            Ok(done as u64)
+        }),
+        Box::new(|| polled(&mut worker, WAITING)),
+    ];
+    // The packets cross the virtual wire before `send` returns, or soon after.
+    let prepare = || (0..WAITING).for_each(|_| drop(wire.send(&[2; 64])));
+    let times = prepared(if settings.smoke { 0 } else { ROUNDS }, &mut works, prepare)?;
+    let figure = Figure::Time { ours: times[1], against: Some(times[0]) };
+    let row = Row::new("AF_XDP on veth, drop", "receiving from the same socket alone", figure);
+    Ok(vec![Row { reach: Some(Bar::Ratio(1.0)), ..row.with_bar(Some(Bar::Ratio(0.95))) }])
+}
+
+/// Polls until so many packets were processed.
+fn polled(worker: &mut Worker, packets: usize) -> Result<u64, Box<dyn Error>> {
+    let mut done = 0;
+    while done < packets {
+        done += worker.poll()?;
+    }
+    Ok(done as u64)
+}
+
+/// UDP packets of many flows.
+fn flows() -> Vec<Vec<u8>> {
+    let packet = |flow: u16| {
+        let mut packet = vec![0; 64];
+        (packet[12], packet[14], packet[17], packet[22], packet[23]) = (8, 0x45, 50, 64, 17);
+        packet[34..36].copy_from_slice(&flow.to_be_bytes());
+        packet
+    };
+    (0..FLOWS).map(packet).collect()
+}
+
+/// A capture of these packets: pcap, in microseconds, Ethernet.
+fn capture(packets: usize) -> Vec<u8> {
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let mut bytes = words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 65535, 1]);
+    for packet in flows().iter().cycle().take(packets) {
+        let len = packet.len() as u32;
+        bytes.extend(words(&[0, 0, len, len]));
+        bytes.extend(packet);
+    }
+    bytes
+}
+
+/// Ports of a number of workers that receive so many packets together.
+type Ports<'a> = Box<dyn Fn(usize, usize) -> Result<Vec<Box<dyn Port>>, Box<dyn Error>> + 'a>;
+
+/// Two workers on two CPUs against one, through the example firewall.
+fn worker_rows(settings: Settings) -> Rows {
+    let Some(others) = other_cpus()? else { return Ok(Vec::new()) };
+    let packets = if settings.smoke { 6400 } else { PACKETS };
+    let bytes: Arc<[u8]> = capture(packets).into();
+    let sources: [(&str, Ports<'_>); 2] = [
+        (
+            "a memory port for each worker, firewall",
+            Box::new(|workers, packets| {
+                let port =
+                    |_| Box::new(Generator::new(flows(), Some((packets / workers) as u64))) as Box<dyn Port>;
+                Ok((0..workers).map(port).collect())
+            }),
+        ),
+        (
+            "a capture shared by flow, firewall",
+            Box::new(|workers, _| {
+                let source: Box<dyn Read + Send> = Box::new(Cursor::new(Arc::clone(&bytes)));
+                let port = CapturePort::new(Some(CaptureReader::new(source)?), None)?;
+                if workers == 1 {
+                    return Ok(vec![Box::new(port) as Box<dyn Port>]);
+                }
+                let shares = SpreadPort::spread(port, &FramePool::on_heap(4096), workers, Overflow::Wait);
+                Ok(shares.into_iter().map(|share| Box::new(share) as Box<dyn Port>).collect())
+            }),
+        ),
+    ];
+    let mut rows = Vec::new();
+    for (name, ports) in sources {
+        let mut works: Vec<Work<'_>> = Vec::new();
+        for workers in [1, 2] {
+            let (pipeline, ports, others) = (firewall(workers)?, &ports, &others);
+            works.push(Box::new(move || together(&pipeline, ports(workers, packets)?, others)));
+        }
+        let times = interleaved(settings.smoke, &mut works)?;
+        let figure = Figure::Time { ours: times[1], against: Some(times[0]) };
+        let row = Row::new(format!("two workers: {name}"), "one worker", figure);
+        rows.push(Row { reach: Some(Bar::Ratio(1.95)), ..row.with_bar(Some(Bar::Ratio(1.8))) });
+    }
+    Ok(rows)
+}
+
+/// CPUs beside that of this thread; `None` if the process may use no other.
+fn other_cpus() -> Result<Option<CpuSet>, Box<dyn Error>> {
+    let own = sched_getaffinity(None)?;
+    let mut others = CpuSet::new();
+    (0..CpuSet::MAX_CPU).filter(|&cpu| !own.is_set(cpu)).for_each(|cpu| others.set(cpu));
+    let usable = thread::scope(|scope| scope.spawn(|| sched_setaffinity(None, &others).is_ok()).join());
+    Ok(usable.unwrap_or(false).then_some(others))
+}
+
+/// The example firewall on interface 1.
+fn firewall(workers: usize) -> Result<Pipeline, Box<dyn Error>> {
+    let object = Object::parse(include_bytes!("../../../examples/firewall.o"))?;
+    let collection = object.load(&LoadOptions::default().cpus(workers))?;
+    let pipeline = Pipeline::new();
+    pipeline.set_program(1, Some(&Target::from(collection.program(None)?.program())))?;
+    Ok(pipeline)
+}
+
+/// Runs a worker for each port: the first one on this thread, which waits spinning, so that its time is the time of all.
+fn together(pipeline: &Pipeline, ports: Vec<Box<dyn Port>>, others: &CpuSet) -> Result<u64, Box<dyn Error>> {
+    let before = pipeline.counts().packets();
+    let running = AtomicUsize::new(ports.len());
+    let work = |number: usize, port: Box<dyn Port>| -> Result<(), String> {
+        let mut worker = pipeline.worker(number);
+        worker.attach(1, 0, port);
+        let ran = worker.run(&Default::default(), paceline::Idle::Spin, |_| {});
+        running.fetch_sub(1, Ordering::Release);
+        ran.map_err(|error| error.to_string())
+    };
+    thread::scope(|scope| {
+        let mut ports = ports.into_iter().enumerate();
+        let first = ports.next();
+        let threads: Vec<_> = ports
+            .map(|(number, port)| {
+                let work = &work;
+                scope.spawn(move || {
+                    sched_setaffinity(None, others).map_err(|error| error.to_string())?;
+                    work(number, port)
+                })
+            })
+            .collect();
+        let mut result = first.map_or(Ok(()), |(number, port)| work(number, port));
+        while running.load(Ordering::Acquire) > 0 && threads.iter().any(|thread| !thread.is_finished()) {
+            std::hint::spin_loop();
+        }
+        for thread in threads {
+            result = result.and(thread.join().unwrap_or_else(|_| Err("a worker panicked".to_owned())));
+        }
+        result
+    })?;
+    Ok(pipeline.counts().packets() - before)
+}
