@@ -59,8 +59,8 @@ struct Dealer {
 }
 
 impl Dealer {
-    /// Receives a burst and deals it out.
-    fn deal(&mut self) -> Result<(), PortError> {
+    /// Receives a burst and deals it out; returns its length.
+    fn deal(&mut self) -> Result<usize, PortError> {
         let room = match self.overflow {
             Overflow::Drop => MAX_BURST,
             Overflow::Wait => self.queues.iter().map(Producer::slots).min().unwrap_or(0),
@@ -87,7 +87,7 @@ impl Dealer {
             }
             group.clear();
         }
-        received.map(drop)
+        received
     }
 }
 
@@ -132,15 +132,15 @@ impl SpreadPort {
         }
     }
 
-    /// Deals out a burst, unless another worker does. A worker that ends waits for those that deal out to it.
-    fn deal(&self) -> Result<(), PortError> {
+    /// Deals out a burst, unless another worker does, and returns its length. A worker that ends waits for those that deal out to it.
+    fn deal(&self) -> Result<usize, PortError> {
         let mut dealer = if self.is_stopped {
             self.source.lock()
         } else {
             match self.source.dealer.try_lock() {
                 Ok(dealer) => dealer,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return Ok(()),
+                Err(TryLockError::WouldBlock) => return Ok(0),
             }
         };
         let dealt = dealer.deal();
@@ -163,8 +163,9 @@ impl Port for SpreadPort {
             let dealt = self.deal();
             let had = burst.len();
             self.take(burst);
-            dealt?;
-            if burst.len() == had {
+            let dealt = dealt?;
+            // A worker that ends empties the port: another one that goes on would deal out to it later.
+            if burst.len() == had && (dealt == 0 || !self.is_stopped) {
                 break;
             }
         }
@@ -301,6 +302,19 @@ mod tests {
         assert!(dropped > 0);
         assert_eq!(received + dropped + waiting, 40_000);
         assert_eq!(shares[1].dropped(), 0, "drops are reported once");
+    }
+
+    #[test]
+    fn a_worker_that_ends_leaves_nothing_in_the_port() {
+        let (port, wire) = MemoryPort::link(256);
+        let pool = FramePool::on_heap(4096);
+        let mut shares = SpreadPort::spread(port, &pool, 2, Overflow::Drop);
+        let of_second = (0..100).find(|&flow| queue_of(&packet(flow, 0), 2) == 1).expect("a flow");
+        (0..256).for_each(|number| assert!(wire.push(&packet(of_second, number), FrameMeta::default())));
+        shares[0].stop();
+        let mut burst = Burst::default();
+        assert_eq!(shares[0].receive(&mut burst).expect("no failure"), 0);
+        assert_eq!(shares[1].queue.slots(), 256);
     }
 
     #[test]
