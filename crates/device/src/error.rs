@@ -74,6 +74,18 @@ pub enum OpenError {
     /// The memory of the pool cannot be registered with the kernel.
     #[error("the pool's memory is not that of a UMEM")]
     ForeignPool,
+    /// The library of DPDK's ports cannot be loaded.
+    #[error("DPDK is not available: {cause}")]
+    NoDpdk {
+        /// The dynamic linker's error, or the difference in versions.
+        cause: String,
+    },
+    /// DPDK cannot be initialized, or a device not be opened.
+    #[error("{message}")]
+    Dpdk {
+        /// The failed step and its error, as DPDK reports it.
+        message: String,
+    },
     /// Another error of the system.
     #[error("cannot {step}: {source}")]
     System {

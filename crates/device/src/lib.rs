@@ -4,13 +4,16 @@
 //!   are shared with the kernel.
 //! - [`SocketPort`]: a packet socket. The host receives the interface's packets too.
 //! - [`TapPort`]: a TAP interface. The host's network stack is on the other side.
+//! - [`DpdkPort`]: a queue of a device of DPDK's, through a library that is loaded at run time.
 //!
 //! All work on the network namespace of the thread that opens them.
 
 mod bpf;
+mod dpdk;
 mod error;
 mod ethtool;
 mod interface;
+mod lent;
 mod mapping;
 mod options;
 mod packet;
@@ -18,6 +21,7 @@ mod tap;
 mod tun;
 mod xdp;
 
+pub use dpdk::DpdkPort;
 pub use error::{OpenError, Step};
 pub use interface::Interface;
 pub use packet::SocketPort;

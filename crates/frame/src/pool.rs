@@ -121,6 +121,22 @@ impl FramePool {
         self.layout.buffer_len as usize - HEADROOM - TAILROOM
     }
 
+    /// Start and size in bytes of the memory that the chunks are parts of.
+    #[must_use]
+    pub fn memory(&self) -> (*mut u8, usize) {
+        (self.layout.start.as_ptr(), self.layout.stride * self.layout.chunks as usize)
+    }
+
+    /// Index of the chunk whose buffer begins at an address; `None` if there is none.
+    #[inline]
+    #[must_use]
+    pub fn index_at(&self, buffer: *const u8) -> Option<u32> {
+        let offset =
+            (buffer as usize).checked_sub(self.layout.start.as_ptr() as usize + self.layout.offset)?;
+        let index = u32::try_from(offset / self.layout.stride).ok()?;
+        (index < self.layout.chunks && offset.is_multiple_of(self.layout.stride)).then_some(index)
+    }
+
     /// Start and size of a chunk's buffer.
     ///
     /// # Panics

@@ -177,3 +177,21 @@ fn threads_pass_frames_on_and_none_is_lost() {
     drop(burst);
     all_are_back(&pool);
 }
+
+#[test]
+fn a_chunk_is_found_by_its_address() {
+    let pool = FramePool::on_heap(5);
+    let (start, len) = pool.memory();
+    let mut cache = PoolCache::new(&pool);
+    let chunks: Vec<_> = (0..5).map(|_| cache.alloc().expect("a frame")).collect();
+    for chunk in &chunks {
+        let (buffer, _) = pool.buffer(chunk);
+        assert_eq!(pool.index_at(buffer), Some(chunk.index()));
+        assert_eq!(pool.index_at(buffer.wrapping_add(64)), None);
+        assert!((start as usize..start as usize + len).contains(&(buffer as usize)));
+    }
+    for outside in [start.wrapping_sub(1), start.wrapping_add(len), std::ptr::null_mut()] {
+        assert_eq!(pool.index_at(outside), None);
+    }
+    chunks.into_iter().for_each(|chunk| cache.free(chunk));
+}

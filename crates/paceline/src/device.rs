@@ -22,5 +22,6 @@
 //! ```
 
 pub use paceline_device::{
-    AttachMode, Interface, OpenError, SocketPort, Step, TapPort, Umem, XdpDevice, XdpOptions, XdpPort,
+    AttachMode, DpdkPort, Interface, OpenError, SocketPort, Step, TapPort, Umem, XdpDevice, XdpOptions,
+    XdpPort,
 };

@@ -1,5 +1,6 @@
 //! The surroundings of a run beyond the program's own memory: time, random numbers, network, traces, events, stack.
 
+use std::alloc::{self, handle_alloc_error};
 use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
@@ -13,6 +14,7 @@ use paceline_isa::Size;
 use paceline_maps::Origin;
 use paceline_network::{Connection, Network};
 use paceline_spec::context::{Layout, SkBuff};
+use zerocopy::FromZeros;
 
 use crate::context;
 use crate::fault::{Fault, FaultKind};
@@ -121,13 +123,19 @@ impl Default for Host {
     }
 }
 
+/// Zeroed pages of the system, which are committed when they are used.
+fn zeroed_stack() -> Box<[AtomicU64]> {
+    const WORDS: usize = STACK_FRAMES * STACK_FRAME / 8;
+    let stack = <[AtomicU64]>::new_box_zeroed_with_elems(WORDS);
+    stack.unwrap_or_else(|_| handle_alloc_error(alloc::Layout::new::<[AtomicU64; WORDS]>()))
+}
+
 impl Host {
     /// A host for the worker of a number, which `bpf_get_smp_processor_id` returns and per-CPU maps go by.
     /// Traces go to standard error, events nowhere; random numbers are seeded by the time.
     #[must_use]
     pub fn new(cpu: usize) -> Self {
-        let stack: Box<[AtomicU64]> =
-            (0..STACK_FRAMES * STACK_FRAME / 8).map(|_| AtomicU64::new(0)).collect();
+        let stack = zeroed_stack();
         let mut host = Self {
             machine: Machine::new(stack.as_ptr_range().end as u64),
             frame: std::ptr::null_mut(),

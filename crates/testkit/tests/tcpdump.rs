@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stdout, reason = "says how much was compared")]
 
+use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -22,9 +23,11 @@ use tempfile::TempDir;
 /// Link types are below this number; libpcap 1.10 supports no later ones.
 const LINK_TYPES: u32 = 300;
 
-/// This number of expressions is for every link type; each link type gets a third of the others, or all with
-/// `PACELINE_EXPRESSIONS=all`.
+/// This number of expressions is for every link type; each link type gets one in [`SHARE`] of the others.
 const ALWAYS: usize = 8;
+
+/// One in so many expressions is tried with a link type; `PACELINE_EXPRESSIONS` sets another number.
+const SHARE: usize = 12;
 
 /// Expressions for all link types, then those for most of them, then those for few.
 const EXPRESSIONS: [&str; 48] = [
@@ -216,7 +219,7 @@ struct Tally {
 }
 
 /// Compares both on packets of a link type, steered through libpcap's programs for all expressions.
-fn compare_link_type(libpcap: &Libpcap, link_type: u32, big_endian: bool, all: bool, tally: &Tally) {
+fn compare_link_type(libpcap: &Libpcap, link_type: u32, big_endian: bool, share: usize, tally: &Tally) {
     const SNAPLEN: u32 = 160;
     let what = format!("link type {link_type}, {}-endian", if big_endian { "big" } else { "little" });
     if Given::new(capture(big_endian, 4, SNAPLEN, link_type, &[])).compare(libpcap, "", &what).is_none() {
@@ -230,9 +233,9 @@ fn compare_link_type(libpcap: &Libpcap, link_type: u32, big_endian: bool, all: b
     let given = Given::new(capture(big_endian, 4, SNAPLEN, link_type, &packets(&mut rng, &programs)));
     // If `ip` is refused for a link type, so are most other expressions.
     let knows_ip = compile(&"ip").is_some();
-    let turn = rng.usize(..3);
+    let turn = rng.usize(..share);
     for (index, expression) in EXPRESSIONS.iter().enumerate() {
-        if index >= ALWAYS && !(knows_ip && (all || index % 3 == turn)) {
+        if index >= ALWAYS && !(knows_ip && index % share == turn) {
             continue;
         }
         let bytes = given.compare(libpcap, expression, &what).unwrap_or_default();
@@ -245,7 +248,7 @@ fn compare_link_type(libpcap: &Libpcap, link_type: u32, big_endian: bool, all: b
 #[test]
 fn filters_take_what_tcpdump_takes_in_every_link_type() {
     let Some(libpcap) = oracle("filters_take_what_tcpdump_takes_in_every_link_type") else { return };
-    let all = std::env::var("PACELINE_EXPRESSIONS").is_ok_and(|value| value == "all");
+    let share = env::var("PACELINE_EXPRESSIONS").map_or(SHARE, |share| share.parse().expect("a number"));
     let (next, tally) = (AtomicU32::new(0), Tally::default());
     let work = || {
         loop {
@@ -253,7 +256,7 @@ fn filters_take_what_tcpdump_takes_in_every_link_type() {
             if number / 2 >= LINK_TYPES {
                 break;
             }
-            compare_link_type(&libpcap, number / 2, number % 2 == 1, all, &tally);
+            compare_link_type(&libpcap, number / 2, number % 2 == 1, share, &tally);
         }
     };
     // Most of the time is the start of tcpdump.

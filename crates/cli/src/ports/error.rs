@@ -20,6 +20,11 @@ pub(crate) enum PortError {
     /// The output of a capture cannot be written.
     #[error("--port {port}: {source}")]
     Write { port: String, source: paceline::port::PortError },
+    /// A driver of DPDK's detaches its program at the end only with privileges.
+    #[error(
+        "--port {port}: this driver of DPDK's attaches a program, which it can detach with --keep-privileges only"
+    )]
+    StaysAttached { port: String },
     /// Two ports are the same interface.
     #[error("--port {port} and --port {other} are one interface")]
     Twice { port: String, other: String },
@@ -37,6 +42,12 @@ impl CommandError for PortError {
             }
             Self::Open { source: OpenError::Busy { .. }, .. } => {
                 Some("`ip link show` and `bpftool net` tell which program an interface has".to_owned())
+            }
+            Self::Open { source: OpenError::NoDpdk { .. }, .. } => {
+                Some("`make -C dpdk install` builds and installs it; PACELINE_DPDK names another file".to_owned())
+            }
+            Self::StaysAttached { .. } => {
+                Some("`xdp:IFACE` needs neither, and its program ends with the process".to_owned())
             }
             _ => None,
         }

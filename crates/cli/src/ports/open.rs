@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use paceline::capture::CaptureReader;
-use paceline::device::{Interface, OpenError, SocketPort, TapPort, Umem, XdpDevice, XdpOptions, XdpPort};
+use paceline::device::{
+    DpdkPort, Interface, OpenError, SocketPort, TapPort, Umem, XdpDevice, XdpOptions, XdpPort,
+};
 use paceline::port::{
     CapturePort, FramePool, Generator, MemoryPort, Overflow, Port, RateLimited, SpreadPort,
 };
@@ -20,6 +22,9 @@ use crate::common::files::{Opened, Taken};
 
 /// Packets that wait in a loop.
 const LOOP: usize = 1024;
+
+/// The driver of DPDK's that attaches a program to an interface, and detaches it when it is closed.
+const ATTACHES: &str = "net_af_xdp";
 
 /// A port of one worker: the number of its queue, and the port.
 pub(crate) type QueuePort = (u16, Box<dyn Port>);
@@ -40,7 +45,11 @@ pub(crate) struct OpenedPort {
 pub(crate) struct Opening {
     umem: Option<Arc<Umem>>,
     pool: Arc<FramePool>,
+    /// Frames for each queue.
+    frames: u32,
     workers: usize,
+    /// Whether the process can undo at the end what takes privileges.
+    keep_privileges: bool,
     /// Interface numbers in use.
     numbers: Vec<(u32, String)>,
     /// Outputs of captures, opened and not emptied yet: they are emptied when all other ports are open.
@@ -53,6 +62,7 @@ impl Opening {
         specs: &[&PortSpec],
         frames: u32,
         workers: usize,
+        keep_privileges: bool,
         mut taken: Vec<Taken>,
     ) -> Result<Self, Failure> {
         for spec in specs {
@@ -67,19 +77,19 @@ impl Opening {
             }
         }
         let queues = specs.iter().map(|spec| queues(spec).max(workers as u32)).fold(0, u32::saturating_add);
-        let frames = frames.saturating_mul(queues);
-        let xdp = specs.iter().find(|spec| matches!(spec.kind, Kind::Xdp { .. }));
+        let (frames_each, frames) = (frames, frames.saturating_mul(queues));
+        let device = specs.iter().find(|spec| matches!(spec.kind, Kind::Xdp { .. } | Kind::Dpdk { .. }));
         let umem =
-            xdp.map(|spec| Umem::new(frames).map_err(|source| open_error(spec, source))).transpose()?;
+            device.map(|spec| Umem::new(frames).map_err(|source| open_error(spec, source))).transpose()?;
         let pool = umem.as_ref().map_or_else(|| FramePool::on_heap(frames), |umem| Arc::clone(umem.pool()));
-        Ok(Self { umem, pool, workers, numbers: Vec::new(), outputs })
+        Ok(Self { umem, pool, frames: frames_each, workers, keep_privileges, numbers: Vec::new(), outputs })
     }
 
     /// Opens ports: interfaces, then ports that get the numbers which these leave, then those that write files. The result is in the
     /// order in which they are given.
     pub(crate) fn open_all(&mut self, specs: &[&PortSpec]) -> Result<Vec<OpenedPort>, Failure> {
         let rank = |spec: &PortSpec| match &spec.kind {
-            Kind::Xdp { .. } | Kind::Packet { .. } | Kind::Tap { .. } => 0,
+            Kind::Xdp { .. } | Kind::Packet { .. } | Kind::Tap { .. } | Kind::Dpdk { .. } => 0,
             Kind::Pcap { output: Some(_), .. } => 2,
             Kind::Pcap { .. } | Kind::Generate(_) | Kind::Loop | Kind::Null => 1,
         };
@@ -100,7 +110,7 @@ impl Opening {
 
     /// Opens a port.
     fn open(&mut self, spec: &PortSpec) -> Result<OpenedPort, Failure> {
-        let (ifindex, details, queues) = match &spec.kind {
+        let (ifindex, details, queues): (_, _, Vec<QueuePort>) = match &spec.kind {
             Kind::Xdp { interface, queues, options } => {
                 let device = self.open_device(spec, interface, *options)?;
                 let queues = queues.clone().unwrap_or(0..=device.queues() - 1);
@@ -132,6 +142,7 @@ impl Opening {
                 let ports = self.for_each_worker(spec, open, |port| port.interface().index())?;
                 (ports.0, String::new(), ports.1)
             }
+            Kind::Dpdk { devargs } => self.dpdk(spec, devargs)?,
             Kind::Pcap { input, .. } => {
                 let port = self.capture(spec, input.as_deref())?;
                 (self.free_number(), String::new(), vec![(0, Box::new(port) as _)])
@@ -153,6 +164,22 @@ impl Opening {
         self.add_number(spec, ifindex)?;
         let workers = self.spread(spec, queues);
         Ok(OpenedPort { name: spec.text.clone(), ifindex, details, workers })
+    }
+
+    /// The queues of a DPDK device: its number, its properties, and a port for each.
+    fn dpdk(&self, spec: &PortSpec, devargs: &str) -> Result<(u32, String, Vec<QueuePort>), PortError> {
+        let ports = DpdkPort::open(devargs, &self.pool, self.workers, self.frames)
+            .map_err(|source| open_error(spec, source))?;
+        let is_attached = ports.iter().any(|port| port.driver() == ATTACHES);
+        if is_attached && !self.keep_privileges {
+            return Err(PortError::StaysAttached { port: spec.text.clone() });
+        }
+        let number = ports.first().map_or(0, DpdkPort::ifindex);
+        let number = if number == 0 { self.free_number() } else { number };
+        let details = ports.first().map_or_else(String::new, |port| {
+            format!("{}, {}", port.driver(), if port.is_in_place() { "in place" } else { "copy" })
+        });
+        Ok((number, details, (0..).zip(ports).map(|(queue, port)| (queue, Box::new(port) as _)).collect()))
     }
 
     /// A port of captures; its output is emptied.
@@ -235,9 +262,12 @@ impl Opening {
 fn overflow(spec: &PortSpec) -> Overflow {
     match spec.kind {
         Kind::Pcap { .. } | Kind::Loop => Overflow::Wait,
-        Kind::Xdp { .. } | Kind::Packet { .. } | Kind::Tap { .. } | Kind::Generate(_) | Kind::Null => {
-            Overflow::Drop
-        }
+        Kind::Xdp { .. }
+        | Kind::Packet { .. }
+        | Kind::Tap { .. }
+        | Kind::Dpdk { .. }
+        | Kind::Generate(_)
+        | Kind::Null => Overflow::Drop,
     }
 }
 

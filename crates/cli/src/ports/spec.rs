@@ -8,7 +8,7 @@ use std::str::FromStr;
 use paceline::device::{AttachMode, XdpOptions};
 
 /// Names of the kinds, with the form of their arguments.
-pub(crate) const FORMS: &str = "xdp:IFACE[@QUEUES][,OPTION...], packet:IFACE, tap:NAME, pcap:IN[,OUT], \
+pub(crate) const FORMS: &str = "xdp:IFACE[@QUEUES][,OPTION...], packet:IFACE, tap:NAME, dpdk:DEVARGS, pcap:IN[,OUT], \
     gen:[KEY=VALUE,...], loop:, null:";
 
 /// A port, as the command line names it.
@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Packet { interface: String },
     /// A TAP interface.
     Tap { name: String },
+    /// A device of DPDK's, by its name and arguments.
+    Dpdk { devargs: String },
     /// A capture that is read, and one that is written.
     Pcap { input: Option<PathBuf>, output: Option<PathBuf> },
     /// Generated packets.
@@ -71,6 +73,13 @@ pub(crate) enum Protocol {
     Tcp,
 }
 
+impl PortSpec {
+    /// Whether DPDK's drivers and threads run in the process.
+    pub(crate) fn is_dpdk(&self) -> bool {
+        matches!(self.kind, Kind::Dpdk { .. })
+    }
+}
+
 impl fmt::Display for PortSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -86,6 +95,7 @@ impl FromStr for PortSpec {
             "xdp" => xdp(argument)?,
             "packet" => Kind::Packet { interface: named("the interface", argument)? },
             "tap" => Kind::Tap { name: named("the interface", argument)? },
+            "dpdk" => Kind::Dpdk { devargs: named("the device", argument)? },
             "pcap" => pcap(argument)?,
             "gen" => Kind::Generate(traffic(argument)?),
             "loop" => without_argument(kind, argument, Kind::Loop)?,
@@ -257,6 +267,7 @@ mod tests {
         for (text, part) in [
             ("eth0", "it must be one of xdp:IFACE"),
             ("dpkd:x", "`dpkd` is no kind of port"),
+            ("dpdk:", "the name of the device is missing"),
             ("xdp:", "the name of the interface is missing"),
             ("xdp:eth0@x", "queues: `x` is no number"),
             ("xdp:eth0@3-1", "queues: 3 is after 1"),

@@ -1,12 +1,11 @@
 //! `paceline live` on real interfaces, in network namespaces that the tests make.
 
-use std::fs::{File, Permissions};
-use std::io::{Read, Seek, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::fs::Permissions;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Sender, channel};
+use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,179 +16,12 @@ use paceline_testkit::kernel::{KernelObject, LoadOptions, Program, Request, avai
 use paceline_testkit::namespace::{ip, namespace, veth};
 use paceline_testkit::skip;
 use paceline_testkit::wire::Wire;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value as Json;
 
+use crate::common::host::{Host, echoes};
+use crate::common::live::{Live, PATIENCE, check_sums, has_program, json, stderr, within};
 use crate::common::{command, example, packets};
-
-/// Time within which what is waited for must happen.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// A running command, which ends with the value.
-struct Live {
-    child: Option<Child>,
-    /// Its messages: a pipe that nobody reads would block it.
-    messages: File,
-}
-
-impl Live {
-    /// Starts the command and waits until a condition holds.
-    fn start(arguments: &[&str], is_ready: impl Fn() -> bool) -> Self {
-        let messages = tempfile::tempfile().expect("a file");
-        let mut command = command();
-        command.arg("live").args(arguments).stdout(Stdio::piped());
-        command.stderr(messages.try_clone().expect("a descriptor"));
-        let mut live = Self { child: Some(command.spawn().expect("it starts")), messages };
-        let end = Instant::now() + PATIENCE;
-        while !is_ready() {
-            let child = live.child.as_mut().expect("it runs");
-            if child.try_wait().expect("its state").is_some() || Instant::now() > end {
-                let output = live.end(Signal::KILL);
-                panic!("{arguments:?} does not run: {}", stderr(&output));
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        live
-    }
-
-    /// Number of the process.
-    fn id(&self) -> u32 {
-        self.child.as_ref().expect("it runs").id()
-    }
-
-    /// Sends a signal, if it runs still, and waits for the end.
-    fn end(&mut self, signal: Signal) -> Output {
-        self.signal(signal);
-        self.wait()
-    }
-
-    /// Sends a signal; one that has ended gets none.
-    fn signal(&self, signal: Signal) {
-        let child = self.child.as_ref().expect("it runs");
-        let _ = kill_process(Pid::from_child(child), signal);
-    }
-
-    /// Waits for the end.
-    fn wait(&mut self) -> Output {
-        let mut output = self.child.take().expect("it runs").wait_with_output().expect("it ends");
-        self.messages.rewind().expect("a file");
-        self.messages.read_to_end(&mut output.stderr).expect("messages");
-        output
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// Whether an interface has an XDP program.
-fn has_program(interface: &str) -> bool {
-    let shown = Command::new("ip").args(["link", "show", "dev", interface]).output().expect("`ip` runs");
-    String::from_utf8_lossy(&shown.stdout).contains("xdp")
-}
-
-/// Waits for a condition.
-fn within(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn json(output: &Output) -> Json {
-    let text = String::from_utf8_lossy(&output.stdout);
-    let last = text.lines().last().unwrap_or_default();
-    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}{}", stderr(output)))
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Every received packet has a verdict, and every packet with a verdict is sent or counted elsewhere.
-fn check_sums(report: &Json, has_pass: bool) {
-    let number = |value: &Json| value.as_u64().unwrap_or_else(|| panic!("{report:#}"));
-    let verdict = |name: &str| number(&report["verdicts"][name]);
-    let ports = report["ports"].as_array().expect("ports");
-    let received: u64 = ports.iter().map(|port| number(&port["received"])).sum();
-    let from_stack = if has_pass { number(&ports[ports.len() - 1]["received"]) } else { 0 };
-    assert_eq!(received - from_stack, number(&report["packets"]), "{report:#}");
-    let sent: u64 = ports.iter().map(|port| number(&port["sent"])).sum();
-    let wanted =
-        verdict("tx") + verdict("redirect") + if has_pass { verdict("pass") } else { 0 } + from_stack;
-    assert_eq!(sent + number(&report["refused"]) + number(&report["no_target"]), wanted, "{report:#}");
-}
-
-/// The other end of a wire: a thread with a namespace of its own, and an interface in it. It ends with the value.
-struct Host {
-    work: Option<Sender<Box<dyn FnOnce() + Send>>>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl Host {
-    /// Makes a thread and gives it an interface with the address 10.9.0.2. `None` if a test cannot run.
-    fn new(test: &'static str, interface: &str) -> Option<Self> {
-        // Packets between virtual interfaces have no checksum otherwise.
-        let arguments = ["-K", interface, "tx", "off", "gso", "off", "tso", "off", "gro", "off"];
-        let set = Command::new("ethtool").args(arguments).output();
-        if !set.is_ok_and(|output| output.status.success()) {
-            skip(test, &"ethtool is not installed");
-            return None;
-        }
-        let (work, jobs) = channel::<Box<dyn FnOnce() + Send>>();
-        let (ready, thread_id) = channel();
-        let thread = thread::spawn(move || {
-            let made = namespace(test, "");
-            let id = std::fs::read_link("/proc/thread-self").expect("this thread");
-            let id = id.file_name().expect("an id").to_string_lossy().into_owned();
-            ready.send(made.map(|()| id)).expect("a test");
-            jobs.into_iter().for_each(|job| job());
-        });
-        let host = Self { work: Some(work), thread: Some(thread) };
-        let id = thread_id.recv().expect("the thread")?;
-        ip(&format!("link set {interface} netns {id}")).expect("it is moved");
-        let interface = interface.to_owned();
-        host.run(move || {
-            ip(&format!("link set {interface} up")).expect("it is up");
-            ip(&format!("addr add 10.9.0.2/24 dev {interface}")).expect("an address");
-        });
-        Some(host)
-    }
-
-    /// Runs a function in the namespace.
-    fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
-        let (done, result) = channel();
-        let job = Box::new(move || drop(done.send(job())));
-        self.work.as_ref().expect("the thread").send(job).expect("the thread");
-        result.recv().expect("the function ends without panic")
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        drop(self.work.take());
-        // A panic in it was reported.
-        let _ = self.thread.take().map(thread::JoinHandle::join);
-    }
-}
-
-/// Sends datagrams to the echo port (RFC 862), from different ports, and receives the answers.
-fn echoes(count: u32) {
-    for number in 0..count {
-        let socket = UdpSocket::bind("10.9.0.2:0").expect("a socket");
-        socket.set_read_timeout(Some(PATIENCE)).expect("a time");
-        socket.send_to(&number.to_be_bytes(), "10.9.0.1:7").expect("it is sent");
-        let mut answer = [0; 16];
-        let len = socket.recv(&mut answer).expect("an answer");
-        assert_eq!(answer[..len], number.to_be_bytes());
-    }
-}
 
 #[test]
 fn the_reflector_answers_on_an_interface() {

@@ -1,6 +1,5 @@
 //! AF_XDP: packets from drivers, in frames that are shared with the kernel.
 
-mod lent;
 mod port;
 mod program;
 mod ring;

@@ -10,12 +10,12 @@ use paceline_port::{Group, Port, PortError};
 use rustix::io::Errno;
 use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 
-use super::lent::Lent;
 use super::program::XdpDevice;
 use super::socket::{ENTRIES, Socket};
 use super::umem::CHUNK;
 use crate::error::OpenError;
 use crate::interface::Interface;
+use crate::lent::Lent;
 
 /// Buffers that a packet may consist of (`MAX_SKB_FRAGS` and the first one).
 const MAX_PARTS: usize = 18;
@@ -85,7 +85,7 @@ impl XdpPort {
         let fill = &mut self.socket.rings.fill;
         while self.filled < self.fill_target && fill.has_room(1) {
             let Some(chunk) = self.lent.alloc() else { break };
-            let _ = fill.push(self.lent.lend(chunk));
+            let _ = fill.push(address(self.lent.lend(chunk)));
             self.filled += 1;
         }
         fill.submit();
@@ -95,7 +95,7 @@ impl XdpPort {
     fn reap(&mut self) -> Result<(), PortError> {
         let completion = &mut self.socket.rings.completion;
         while let Some(address) = completion.pop() {
-            let chunk = self.lent.take(address).ok_or_else(unknown_frame)?;
+            let chunk = take(&mut self.lent, address)?;
             self.lent.free(chunk);
         }
         completion.release();
@@ -104,7 +104,7 @@ impl XdpPort {
 
     /// Puts a received buffer into the burst: a packet, or a part of one.
     fn accept(&mut self, desc: XdpDesc, burst: &mut Burst) -> Result<(), PortError> {
-        let chunk = self.lent.take(desc.addr).ok_or_else(unknown_frame)?;
+        let chunk = take(&mut self.lent, desc.addr)?;
         self.filled = self.filled.saturating_sub(1);
         let span = Span { offset: (desc.addr % u64::from(CHUNK)) as u32, len: desc.len, metadata: 0 };
         let is_last = !desc.options.contains(XdpDescOptions::XDP_PKT_CONTD);
@@ -173,7 +173,7 @@ impl XdpPort {
     /// Puts a buffer into the transmit ring, which has room for it.
     fn push(&mut self, chunk: Chunk, span: Span, is_last: bool) {
         let options = if is_last { XdpDescOptions::empty() } else { XdpDescOptions::XDP_PKT_CONTD };
-        let addr = self.lent.lend(chunk) + u64::from(span.offset);
+        let addr = address(self.lent.lend(chunk)) + u64::from(span.offset);
         let _ = self.socket.rings.tx.push(XdpDesc { addr, len: span.len, options });
     }
 
@@ -279,6 +279,17 @@ impl fmt::Debug for XdpPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("XdpPort").field("device", &self.device).finish_non_exhaustive()
     }
+}
+
+/// Address of a chunk in the packet memory.
+fn address(index: u32) -> u64 {
+    u64::from(index) * u64::from(CHUNK)
+}
+
+/// The lent chunk that an address in the packet memory is in.
+fn take(lent: &mut Lent, address: u64) -> Result<Chunk, PortError> {
+    let index = u32::try_from(address / u64::from(CHUNK)).ok();
+    index.and_then(|index| lent.take(index)).ok_or_else(unknown_frame)
 }
 
 /// The kernel returned an address that no frame lent to it has.

@@ -24,6 +24,7 @@ Kinds of ports:
                                    options: native, generic, zero-copy, copy, multi-buffer, busy-poll=MICROSECONDS
   packet:IFACE                     a packet socket: the host gets the packets, too
   tap:NAME                         a TAP interface, which is created if there is none: the host is on the other side
+  dpdk:DEVARGS                     a device of DPDK's, as its option --vdev takes it: `make -C dpdk` builds what it needs
   pcap:IN[,OUT]                    captures; sent packets are written to OUT
   gen:[KEY=VALUE,...]              generated packets: size=N[-M], flows=N, proto=udp|tcp|udp+tcp, ip=4|6, rate=N, count=N
   loop:                            receives what is sent to it

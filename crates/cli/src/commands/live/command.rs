@@ -45,7 +45,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     let loaded = load(&args.source, &how)?;
     console::warnings(|out| write_warnings(out, &loaded.live.layout()));
     let specs = args.specs();
-    let mut opening = Opening::new(&specs, args.frames, workers, loaded.taken.clone())?;
+    let mut opening = Opening::new(&specs, args.frames, workers, args.keep_privileges, loaded.taken.clone())?;
     let mut ports = opening.open_all(&specs)?;
     let mut pass = args.pass.as_ref().and_then(|_| ports.pop());
     attach(&loaded.live, &ports)?;
@@ -58,7 +58,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     let server = args.control.as_deref().map(Server::bind).transpose()?;
     let metrics = args.metrics.map(MetricsServer::bind).transpose()?;
     if !args.keep_privileges {
-        sandbox::enter()?;
+        sandbox::enter(specs.iter().any(|spec| spec.is_dpdk()))?;
     }
     let mut run = Run { args, how, loaded, pipeline: &pipeline, ports: &names, start: Instant::now() };
     let ended = thread::scope(|scope| {

@@ -27,7 +27,8 @@ impl CommandError for SandboxError {
 }
 
 /// Drops all capabilities, and makes system calls fail that the run does not need. Threads that are started afterwards inherit both.
-pub(super) fn enter() -> Result<(), SandboxError> {
+/// `has_dpdk` allows those of DPDK's drivers and threads as well.
+pub(super) fn enter(has_dpdk: bool) -> Result<(), SandboxError> {
     let none = CapabilitySet::empty();
     set_no_new_privs(true)
         .and_then(|()| {
@@ -35,7 +36,7 @@ pub(super) fn enter() -> Result<(), SandboxError> {
         })
         .map_err(|errno| SandboxError::Capabilities(errno.into()))?;
     let Some(arch) = ARCH else { return Ok(()) };
-    let filter = filter(arch, getpid().as_raw_nonzero().get().cast_unsigned())?;
+    let filter = filter(arch, getpid().as_raw_nonzero().get().cast_unsigned(), has_dpdk)?;
     let raw = filter.insns().iter().map(|insn| sock_filter {
         code: insn.code,
         jt: insn.jt,
@@ -130,6 +131,26 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_time,
 ];
 
+/// System calls of DPDK's interrupt thread, alarms and connections (memif, vhost).
+const OF_DPDK: &[libc::c_long] = &[
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_timerfd_create,
+    libc::SYS_timerfd_settime,
+    libc::SYS_eventfd2,
+    libc::SYS_pipe2,
+    libc::SYS_connect,
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_getsockname,
+    libc::SYS_mlock,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_create,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+];
+
 /// Requests of `ioctl` about terminals, sockets and the names of interfaces.
 const REQUESTS: [u32; 4] = [
     libc::TCGETS as u32,
@@ -158,14 +179,15 @@ const fn argument(number: usize) -> usize {
 }
 
 /// The filter: calls that are not allowed fail with `ENOSYS`, so that libraries use others, and arguments with `EPERM`.
-fn filter(arch: u32, pid: u32) -> Result<Filter, SandboxError> {
+fn filter(arch: u32, pid: u32, has_dpdk: bool) -> Result<Filter, SandboxError> {
     let malformed = |error: CheckError| SandboxError::Malformed(error.to_string());
-    let insns =
-        text::parse(&listing(arch, pid)).map_err(|error| SandboxError::Malformed(error.to_string()))?;
+    let insns = text::parse(&listing(arch, pid, has_dpdk))
+        .map_err(|error| SandboxError::Malformed(error.to_string()))?;
     Filter::new(insns, Purpose::Seccomp).map_err(malformed)
 }
 
-fn listing(arch: u32, pid: u32) -> String {
+fn listing(arch: u32, pid: u32, has_dpdk: bool) -> String {
+    let of_dpdk = if has_dpdk { OF_DPDK } else { &[] };
     let one_of = |at: usize, values: &[u32]| {
         let each = values.iter().map(|value| format!("jeq #{value}, allow\n"));
         format!("ld [{at}]\n{}ja deny\n", each.collect::<String>())
@@ -183,7 +205,7 @@ fn listing(arch: u32, pid: u32) -> String {
     for (number, label, _) in &limited {
         text += &format!("jeq #{number}, {label}\n");
     }
-    for number in ALLOWED {
+    for number in ALLOWED.iter().chain(of_dpdk) {
         text += &format!("jeq #{number}, allow\n");
     }
     // Classic programs jump forward only: the ends are last.
@@ -207,13 +229,21 @@ mod tests {
     #[test]
     fn the_filter_allows_what_a_run_does() {
         let (Some(arch), pid) = (ARCH, 77) else { return };
-        let filter = Seccomp::new(&filter(arch, pid).expect("a filter")).expect("for system calls");
-        let action = |arch, number: libc::c_long, arguments: &[u64]| {
+        let filter = |has_dpdk| {
+            Seccomp::new(&filter(arch, pid, has_dpdk).expect("a filter")).expect("for system calls")
+        };
+        let (plain, of_dpdk) = (filter(false), filter(true));
+        let ask = |filter: &Seccomp, arch, number: libc::c_long, arguments: &[u64]| {
             let mut call = SystemCall { number: number as i32, arch, ..SystemCall::default() };
             call.arguments[..arguments.len()].copy_from_slice(arguments);
             filter.action(&call, &mut Host::default()).expect("it ends")
         };
+        let action = |arch, number, arguments: &[u64]| ask(&plain, arch, number, arguments);
         let errno = |errno: i32| Action::Errno(errno as u16);
+        for number in OF_DPDK {
+            assert_eq!(action(arch, *number, &[]), errno(libc::ENOSYS), "{number}");
+            assert_eq!(ask(&of_dpdk, arch, *number, &[]), Action::Allow, "{number}");
+        }
         for number in ALLOWED {
             assert_eq!(action(arch, *number, &[]), Action::Allow, "{number}");
         }

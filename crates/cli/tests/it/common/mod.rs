@@ -1,6 +1,9 @@
 //! Running the command, and captures to run it on.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+pub(crate) mod host;
+pub(crate) mod live;
+
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs;

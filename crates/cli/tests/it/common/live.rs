@@ -1,0 +1,125 @@
+//! Live runs of the command.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value as Json;
+
+use super::command;
+
+/// Time within which what is waited for must happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A running command, which ends with the value.
+pub(crate) struct Live {
+    child: Option<Child>,
+    /// Its messages: a pipe that nobody reads would block it.
+    messages: File,
+}
+
+impl Live {
+    /// Starts the command and waits until a condition holds.
+    pub(crate) fn start(arguments: &[&str], is_ready: impl Fn() -> bool) -> Self {
+        Self::start_with(&[], arguments, is_ready)
+    }
+
+    /// The same with environment variables.
+    pub(crate) fn start_with(
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+        is_ready: impl Fn() -> bool,
+    ) -> Self {
+        let messages = tempfile::tempfile().expect("a file");
+        let mut command = command();
+        command.envs(environment.iter().copied()).arg("live").args(arguments).stdout(Stdio::piped());
+        command.stderr(messages.try_clone().expect("a descriptor"));
+        let mut live = Self { child: Some(command.spawn().expect("it starts")), messages };
+        let end = Instant::now() + PATIENCE;
+        while !is_ready() {
+            let child = live.child.as_mut().expect("it runs");
+            if child.try_wait().expect("its state").is_some() || Instant::now() > end {
+                let output = live.end(Signal::KILL);
+                panic!("{arguments:?} does not run: {}", stderr(&output));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        live
+    }
+
+    /// Number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
+    /// Sends a signal, if it runs still, and waits for the end.
+    pub(crate) fn end(&mut self, signal: Signal) -> Output {
+        self.signal(signal);
+        self.wait()
+    }
+
+    /// Sends a signal; one that has ended gets none.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let child = self.child.as_ref().expect("it runs");
+        let _ = kill_process(Pid::from_child(child), signal);
+    }
+
+    /// Waits for the end.
+    pub(crate) fn wait(&mut self) -> Output {
+        let mut output = self.child.take().expect("it runs").wait_with_output().expect("it ends");
+        self.messages.rewind().expect("a file");
+        self.messages.read_to_end(&mut output.stderr).expect("messages");
+        output
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Whether an interface has an XDP program.
+pub(crate) fn has_program(interface: &str) -> bool {
+    let shown = Command::new("ip").args(["link", "show", "dev", interface]).output().expect("`ip` runs");
+    String::from_utf8_lossy(&shown.stdout).contains("xdp")
+}
+
+/// Waits for a condition.
+pub(crate) fn within(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(crate) fn json(output: &Output) -> Json {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}{}", stderr(output)))
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Every received packet has a verdict, and every packet with a verdict is sent or counted elsewhere.
+pub(crate) fn check_sums(report: &Json, has_pass: bool) {
+    let number = |value: &Json| value.as_u64().unwrap_or_else(|| panic!("{report:#}"));
+    let verdict = |name: &str| number(&report["verdicts"][name]);
+    let ports = report["ports"].as_array().expect("ports");
+    let received: u64 = ports.iter().map(|port| number(&port["received"])).sum();
+    let from_stack = if has_pass { number(&ports[ports.len() - 1]["received"]) } else { 0 };
+    assert_eq!(received - from_stack, number(&report["packets"]), "{report:#}");
+    let sent: u64 = ports.iter().map(|port| number(&port["sent"])).sum();
+    let wanted =
+        verdict("tx") + verdict("redirect") + if has_pass { verdict("pass") } else { 0 } + from_stack;
+    assert_eq!(sent + number(&report["refused"]) + number(&report["no_target"]), wanted, "{report:#}");
+}

@@ -1,0 +1,213 @@
+//! `--port dpdk:`: DPDK's software drivers, and its testpmd on the other side.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
+use std::thread;
+use std::time::Duration;
+
+use paceline_testkit::namespace::{namespace, veth};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::host::{Host, echoes};
+use crate::common::live::{Live, check_sums, json, stderr, within};
+use crate::common::{Folder, command, example, paceline, packets, skip};
+
+/// The library, built from its source; the reason if it cannot be.
+static LIBRARY: LazyLock<Result<String, String>> = LazyLock::new(|| {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dpdk");
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let found = Command::new("pkg-config").args(["--exists", "libdpdk"]).status();
+    if !found.is_ok_and(|status| status.success()) {
+        return Err("DPDK's headers are missing (libdpdk-dev, pkg-config)".to_owned());
+    }
+    let made = Command::new("make").arg("-C").arg(source).arg(format!("BUILD={}", built.display())).output();
+    let made = made.map_err(|error| format!("make: {error}"))?;
+    // With headers and tools present, a failure is one of the source.
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    Ok(built.join("libpaceline-dpdk.so").display().to_string())
+});
+
+/// The path of the library; `None` if a test cannot run.
+fn library(test: &str) -> Option<&'static str> {
+    LIBRARY.as_ref().map_err(|reason| skip(test, reason)).ok().map(String::as_str)
+}
+
+/// Runs the command with arguments until its end.
+fn live(library: &str, arguments: &[&str]) -> Output {
+    command().env("PACELINE_DPDK", library).arg("live").args(arguments).output().expect("the command starts")
+}
+
+#[test]
+fn a_capture_through_dpdk_is_a_capture() {
+    let Some(library) = library("a_capture_through_dpdk_is_a_capture") else { return };
+    let folder = Folder::new();
+    let (reflector, traffic, sent) =
+        (example("reflector.o"), example("traffic.pcap"), folder.text("sent.pcap"));
+    let device = format!("dpdk:net_pcap0,rx_pcap={traffic},tx_pcap={sent}");
+    let (out, pass) =
+        (folder.text("passed.pcap"), format!("dpdk:net_pcap1,tx_pcap={}", folder.text("passed.pcap")));
+    let output =
+        live(library, &[&*reflector, "--port", &device, "--pass", &pass, "--seconds", "0.5", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("net_pcap, in place"), "{}", stderr(&output));
+    // The same by our own reader and writer of captures.
+    let (wanted_sent, wanted_passed) = (folder.text("sent"), folder.text("passed"));
+    let port = format!("pcap:{traffic},{wanted_sent}");
+    let wanted = paceline([
+        "live",
+        &reflector,
+        "--port",
+        &port,
+        "--pass",
+        &format!("pcap:,{wanted_passed}"),
+        "--json",
+    ]);
+    let (report, wanted) = (json(&output), wanted.json());
+    assert_eq!(report["verdicts"], wanted["verdicts"], "{report:#}");
+    assert!(report["ports"].as_array().expect("ports").iter().all(|port| port["copied"] == 0), "{report:#}");
+    assert!(!packets(&sent).is_empty());
+    assert_eq!(packets(&sent), packets(&wanted_sent));
+    assert_eq!(packets(&out), packets(&wanted_passed));
+}
+
+#[test]
+fn long_packets_are_copied_in_parts() {
+    let Some(library) = library("long_packets_are_copied_in_parts") else { return };
+    let folder = Folder::new();
+    let long: Vec<Vec<u8>> = [60, 3520, 3521, 9000, 1514].iter().map(|&len| vec![len as u8; len]).collect();
+    let long: Vec<&[u8]> = long.iter().map(Vec::as_slice).collect();
+    let (given, out) = (folder.capture("in.pcap", &long), folder.text("out.pcap"));
+    // Out to the ring, which returns the same mbufs, and back.
+    let arguments = ["--pass", "dpdk:net_ring0", "--seconds", "0.3", "--json"];
+    let output = live(library, &[&["--port", &format!("pcap:{given},{out}")], &arguments[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = json(&output);
+    check_sums(&report, true);
+    assert_eq!(packets(&out), long, "{report:#}");
+    // A driver that does not send packets of several parts gets none: they are counted.
+    let port = format!("dpdk:net_pcap0,rx_pcap={given}");
+    let pass = format!("dpdk:net_pcap1,tx_pcap={out}");
+    let output = live(library, &["--port", &port, "--pass", &pass, "--seconds", "0.3", "--json"]);
+    let report = json(&output);
+    check_sums(&report, true);
+    assert_eq!((&report["packets"], &report["refused"]), (&5.into(), &2.into()), "{report:#}");
+    assert_eq!(packets(&out), [long[0], long[1], long[4]]);
+}
+
+#[test]
+fn workers_have_queues_of_a_device() {
+    let Some(library) = library("workers_have_queues_of_a_device") else { return };
+    let port = ["--port", "dpdk:net_null0,size=64", "--workers", "2", "--seconds", "0.3", "--json"];
+    for arguments in [
+        &port[..],
+        &[&port[..], &["--pass", "dpdk:net_null1"]].concat(),
+        &[&port[..], &["--pass", "loop:"]].concat(),
+    ] {
+        let output = live(library, arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let report = json(&output);
+        check_sums(&report, arguments.len() > port.len());
+        assert!(report["packets"].as_u64() > Some(10_000), "{report:#}");
+    }
+    // A device that hands its own mbufs back.
+    let ring = ["--port", "gen:count=100K,rate=1M", "--pass", "dpdk:net_ring0", "--seconds", "0.3", "--json"];
+    let output = live(library, &ring);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    check_sums(&json(&output), true);
+}
+
+#[test]
+fn the_reflector_answers_through_a_packet_socket_of_dpdk() {
+    const TEST: &str = "the_reflector_answers_through_a_packet_socket_of_dpdk";
+    let Some(library) = library(TEST) else { return };
+    let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
+    let reflector = example("reflector.o");
+    let folder = Folder::new();
+    let control = folder.text("control");
+    let arguments = [&*reflector, "--port", "dpdk:net_af_packet0,iface=va", "--control", &control, "--json"];
+    let mut live =
+        Live::start_with(&[("PACELINE_DPDK", library)], &arguments, || Path::new(&control).exists());
+    let Some(host) = Host::new(TEST, "vb") else { return };
+    host.run(|| echoes(200));
+    let output = live.end(Signal::TERM);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = json(&output);
+    assert!(report["verdicts"]["tx"].as_u64() >= Some(201), "an ARP reply and 200 answers: {report:#}");
+    assert_eq!(report["ports"][0]["copied"], 0, "{report:#}");
+    check_sums(&report, false);
+}
+
+#[test]
+fn packets_go_round_between_testpmd_and_us() {
+    const TEST: &str = "packets_go_round_between_testpmd_and_us";
+    let Some(library) = library(TEST) else { return };
+    if Command::new("dpdk-testpmd").arg("--version").output().is_err() {
+        return skip(TEST, &"dpdk-testpmd is missing (dpdk-dev)");
+    }
+    let folder = Folder::new();
+    let socket = folder.text("memif");
+    let device = format!("net_memif0,role=server,socket={socket},socket-abstract=no");
+    let eal = [
+        "-l",
+        "0,1",
+        "--no-huge",
+        "--no-shconf",
+        "--no-pci",
+        "-m",
+        "256",
+        "--no-telemetry",
+        "--vdev",
+        &device,
+    ];
+    let application = ["--forward-mode=io", "--port-topology=loop", "--total-num-mbufs=4096"];
+    let mut testpmd = Command::new("dpdk-testpmd")
+        .args(eal)
+        .arg("--")
+        .args(application)
+        .args(["--stats-period=1"])
+        .stdin(Stdio::null())
+        .stdout(File::create(folder.path("log")).expect("a file"))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("testpmd starts");
+    // A client that connects before is not connected again.
+    within("its counts", || {
+        fs::read_to_string(folder.path("log")).is_ok_and(|log| log.contains("Port statistics"))
+    });
+    let port = format!("dpdk:net_memif0,role=client,socket={socket},socket-abstract=no");
+    // What comes back from testpmd goes to the first port.
+    let output = live(library, &["--port", "gen:rate=100K", "--pass", &port, "--seconds", "2.5", "--json"]);
+    let _ = kill_process(Pid::from_child(&testpmd), Signal::INT);
+    thread::sleep(Duration::from_millis(200));
+    let _ = testpmd.kill();
+    let _ = testpmd.wait();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = json(&output);
+    check_sums(&report, true);
+    assert!(report["ports"][0]["sent"].as_u64() > Some(10_000), "{report:#}");
+    assert_eq!(report["ports"][0]["sent"], report["ports"][1]["received"], "{report:#}");
+}
+
+#[test]
+fn what_dpdk_refuses_is_told() {
+    let Some(library) = library("what_dpdk_refuses_is_told") else { return };
+    let error = |library: &str, arguments: &[&str]| {
+        let output = live(library, &[arguments, &["--seconds", "0.1"]].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let missing = error("/nonexistent.so", &["--port", "dpdk:net_null0"]);
+    assert!(
+        missing.contains("error: --port dpdk:net_null0: DPDK is not available: /nonexistent.so"),
+        "{missing}"
+    );
+    assert!(missing.contains("hint: `make -C dpdk install`"), "{missing}");
+    let foreign = error("libc.so.6", &["--port", "dpdk:net_null0"]);
+    assert!(foreign.contains("paceline_dpdk_abi"), "{foreign}");
+    let unknown = error(library, &["--port", "dpdk:net_nosuch0"]);
+    assert!(unknown.contains("error: --port dpdk:net_nosuch0: cannot probe the device"), "{unknown}");
+    let twice = error(library, &["--port", "dpdk:net_null0", "--port", "dpdk:net_null0"]);
+    assert!(twice.contains("the device is open already"), "{twice}");
+}
