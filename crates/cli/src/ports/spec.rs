@@ -74,6 +74,19 @@ pub(crate) enum Protocol {
 }
 
 impl PortSpec {
+    /// Name of the interface that the port needs.
+    pub(crate) fn interface(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Xdp { interface, .. } | Kind::Packet { interface } => Some(interface),
+            _ => None,
+        }
+    }
+
+    /// Whether the port begins again where it is opened again: a capture would be read or written from its start.
+    pub(crate) fn is_repeated(&self) -> bool {
+        matches!(self.kind, Kind::Pcap { .. } | Kind::Generate(Traffic { count: Some(_), .. }))
+    }
+
     /// Whether DPDK's drivers and threads run in the process.
     pub(crate) fn is_dpdk(&self) -> bool {
         matches!(self.kind, Kind::Dpdk { .. })

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use serde_json::Value as Json;
 
 use crate::common::host::{Host, echoes};
 use crate::common::live::{Live, PATIENCE, check_sums, has_program, json, stderr, within};
-use crate::common::{command, example, packets};
+use crate::common::{Folder, command, example, packets};
 
 #[test]
 fn the_reflector_answers_on_an_interface() {
@@ -669,4 +670,48 @@ fn hostile_clients_stop_no_traffic() {
     let seconds = json(&output)["seconds"].as_f64().expect("a time");
     let packets = json(&output)["packets"].as_u64().expect("a number") as f64;
     assert!(packets > seconds * 10_000.0 * 0.8, "{packets} packets in {seconds} s at 10,000 a second");
+}
+
+#[test]
+fn an_interface_that_is_missing_is_waited_for() {
+    const TEST: &str = "an_interface_that_is_missing_is_waited_for";
+    for port in ["xdp:va", "packet:va"] {
+        let Some(()) = namespace(TEST, "") else { return };
+        let folder = Folder::new();
+        let (control, counter) = (folder.text("control"), example("counter.o"));
+        let mut arguments = vec![&*counter, "--port", port, "--control", &control, "--json", "--wait"];
+        let mut live = Live::start(&arguments, || true);
+        for round in 1..=2 {
+            veth("va", "vb").lines().try_for_each(ip).expect("a pair");
+            // The socket is made when the ports are open for the first time.
+            within("it runs", || Path::new(&control).exists());
+            let wire = Wire::open(Interface::by_name("vb").expect("an interface").index()).expect("a wire");
+            let passed = || {
+                let status = ask(&control, &["status", "--json"]);
+                serde_json::from_slice::<Json>(&status.stdout).expect("counts")["verdicts"]["pass"].as_u64()
+            };
+            let before = passed();
+            within("packets", || {
+                let _ = wire.send(&[2; 60]);
+                passed() > before
+            });
+            assert!(passed() >= Some(round), "the counts of {port} stay");
+            ip("link del va").expect("it is deleted");
+            thread::sleep(Duration::from_millis(200));
+        }
+        let output = live.end(Signal::TERM);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let waits = stderr(&output).matches("interface `va` has gone: waiting for it").count();
+        assert_eq!(waits, 2, "{}", stderr(&output));
+        check_sums(&json(&output), false);
+        // A capture would be written again from its start.
+        arguments.extend(["--pass", "pcap:,out.pcap"]);
+        let output = command().arg("live").args(&arguments).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("`pcap:,out.pcap` would start from its beginning"),
+            "{}",
+            stderr(&output)
+        );
+    }
 }

@@ -138,6 +138,17 @@ impl LiveChain {
         Ok(())
     }
 
+    /// Lets the packets of an interface that was attached pass without the chain.
+    ///
+    /// # Errors
+    /// [`ChangeError`]; the pipeline is as it was.
+    pub fn detach(&self, ifindex: u32) -> Result<(), ChangeError> {
+        let _state = lock(&self.shared.state);
+        self.shared.pipeline.set_program(ifindex, None)?;
+        lock(&self.shared.ifindexes).retain(|other| *other != ifindex);
+        Ok(())
+    }
+
     /// Makes changes, all of them or none, and gives what is there then. `expected` is the revision that they are meant
     /// for.
     ///

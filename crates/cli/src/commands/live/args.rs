@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
+use clap::error::ErrorKind;
 use paceline::{Engine, Idle};
 
 use crate::chain::SourceArgs;
-use crate::common::args::engine_names;
+use crate::common::args::{engine_names, usage_error};
 use crate::control::MetricsAddress;
 use crate::ports::PortSpec;
 
@@ -17,6 +18,7 @@ Examples:
   paceline live firewall.o --port xdp:eth0 --pass tap:pl0           and give the rest to the host, by the interface pl0
   paceline live balancer.o --port xdp:eth0@0-1 --workers 2 --pin
   paceline live --chain chain.toml --port packet:eth0 --every 1     SIGHUP reads the chain again
+  paceline live firewall.o --port xdp:veth0 --wait                  wait for veth0, whenever it is missing
   paceline live firewall.o --port gen:size=64-1514,flows=1000,count=10M
 
 Kinds of ports:
@@ -67,6 +69,10 @@ pub(crate) struct LiveArgs {
     /// Keep capabilities, and allow all system calls, after the ports are open.
     #[arg(long)]
     pub(super) keep_privileges: bool,
+    /// Wait for interfaces that are missing, at the start and when one goes away, rather than end with an error. Maps and counts stay;
+    /// privileges are kept, because ports are opened again.
+    #[arg(long)]
+    pub(super) wait: bool,
     /// Print the counts each N seconds.
     #[arg(long, value_name = "N", value_parser = parse_seconds)]
     pub(super) every: Option<Duration>,
@@ -85,6 +91,22 @@ impl LiveArgs {
 
     pub(super) fn idle(&self) -> Idle {
         if self.spin { Idle::Spin } else { Idle::Sleep }
+    }
+
+    /// Refuses what the options cannot do together.
+    pub(super) fn check(&self) -> Result<(), clap::Error> {
+        match self.specs().into_iter().find(|spec| self.wait && spec.is_repeated()) {
+            None => Ok(()),
+            Some(port) => {
+                let text = format!("--wait opens ports again, and `{port}` would start from its beginning");
+                Err(usage_error::<Self>("live", ErrorKind::ArgumentConflict, &text))
+            }
+        }
+    }
+
+    /// Whether capabilities and system calls stay after the ports are open.
+    pub(super) fn keeps_privileges(&self) -> bool {
+        self.keep_privileges || self.wait
     }
 
     /// All ports, with that of passed packets at the end.

@@ -8,15 +8,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use paceline::device::Interface;
+use paceline::port::FramePool;
 use paceline::{LiveChain, Pipeline};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::answer::answer;
 use super::args::LiveArgs;
-use super::report::Counts;
+use super::report::{Counts, PortNames};
 use super::sandbox;
-use super::workers::{self, Common, LiveError, LiveOrWorker};
+use super::workers::{self, Common, LiveError, LiveOrWorker, Share};
 use crate::chain::{ChainError, LoadHow, Loaded, load, reload, write_warnings};
 use crate::common::console;
 use crate::common::failure::Failure;
@@ -28,9 +30,12 @@ use crate::ports::{OpenedPort, Opening};
 
 /// Time between two looks at signals and the clock.
 const LOOK: Duration = Duration::from_millis(20);
+/// Time between two attempts to open ports.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// Runs programs on ports.
 pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
+    args.check().unwrap_or_else(|usage| usage.exit());
     // Before an interface is attached, so that none stays attached longer than needed.
     let signals = Signals::new()?;
     let workers = usize::from(args.workers);
@@ -44,44 +49,29 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     };
     let loaded = load(&args.source, &how)?;
     console::warnings(|out| write_warnings(out, &loaded.live.layout()));
-    let specs = args.specs();
-    let mut opening = Opening::new(&specs, args.frames, workers, args.keep_privileges, loaded.taken.clone())?;
-    let mut ports = opening.open_all(&specs)?;
-    let mut pass = args.pass.as_ref().and_then(|_| ports.pop());
-    attach(&loaded.live, &ports)?;
-    announce(&ports, pass.as_ref());
-    let names: Vec<_> = ports.iter().chain(&pass).map(|port| (port.ifindex, port.name.clone())).collect();
-    let shares = workers::shares(&mut ports, pass.as_mut(), workers);
     let pipeline = loaded.live.pipeline().clone();
-    let common = Common { pipeline: &pipeline, pool: opening.pool(), stop: &signals.stop, idle: args.idle() };
     let cpus = if args.pin { workers::cpus()? } else { Vec::new() };
+    let (ending, (sender, events)) = (AtomicBool::new(false), channel());
+    let names = PortNames::new(&args.specs(), args.pass.is_some());
+    let start = Instant::now();
+    let mut run =
+        Run { args, how, loaded, pipeline: &pipeline, names, cpus, start, shown: start, signals, events };
+    let Some(first) = run.open_or_wait()? else { return Ok(ExitCode::SUCCESS) };
     let server = args.control.as_deref().map(Server::bind).transpose()?;
     let metrics = args.metrics.map(MetricsServer::bind).transpose()?;
-    if !args.keep_privileges {
-        sandbox::enter(specs.iter().any(|spec| spec.is_dpdk()))?;
+    if !args.keeps_privileges() {
+        sandbox::enter(args.specs().iter().any(|spec| spec.is_dpdk()))?;
     }
-    let mut run = Run { args, how, loaded, pipeline: &pipeline, ports: &names, start: Instant::now() };
     let ended = thread::scope(|scope| {
-        let (sender, events) = channel();
-        let mut threads = Vec::new();
-        let mut started = Ok(());
-        for (number, share) in shares.into_iter().enumerate() {
-            let cpu = cpus.get(number % cpus.len().max(1)).copied();
-            match workers::start(scope, &common, number, cpu, share, Ended(Sender::clone(&sender))) {
-                Ok(thread) => threads.push(thread),
-                Err(error) => started = started.and(Err(error.into())),
-            }
-        }
         if let Some(server) = &server {
-            server.start(scope, &sender, &signals.stop);
+            server.start(scope, &sender, &ending);
         }
         if let Some(metrics) = &metrics {
-            metrics.start(scope, &sender, &signals.stop);
+            metrics.start(scope, &sender, &ending);
         }
-        let watched = started.and_then(|()| run.watch(&events, threads.len(), &signals));
-        // Whatever ended the run: the threads end, too.
-        signals.stop.store(true, Ordering::Relaxed);
-        join(threads, &names).and(watched)
+        let ended = run.rounds(first, &sender);
+        ending.store(true, Ordering::Relaxed);
+        ended
     });
     let printed = run.counts(ended.as_ref().err()).print(args.json, false);
     ended.map_err(Failure::reported).and(printed).map(|()| ExitCode::SUCCESS)
@@ -117,37 +107,143 @@ struct Run<'a> {
     how: LoadHow,
     loaded: Loaded,
     pipeline: &'a Pipeline,
-    /// Interface numbers and names.
-    ports: &'a [(u32, String)],
+    names: PortNames,
+    /// CPUs that workers are bound to, by turns.
+    cpus: Vec<usize>,
     start: Instant,
+    /// Time of the last counts that were printed.
+    shown: Instant,
+    signals: Signals,
+    events: Receiver<Event>,
+}
+
+/// Ports that are open, for one round: until the end, or until one of them goes away.
+struct Round {
+    shares: Vec<Share>,
+    pool: Arc<FramePool>,
+    /// Interface numbers of the ports whose packets run through the chain.
+    attached: Vec<u32>,
 }
 
 impl Run<'_> {
-    /// Follows signals, the time and requests until the run is to end.
-    fn watch(&mut self, events: &Receiver<Event>, workers: usize, signals: &Signals) -> Result<(), Failure> {
-        let (mut running, mut shown) = (workers, self.start);
-        while running > 0 && !signals.stop.load(Ordering::Relaxed) {
-            match events.recv_timeout(LOOK) {
-                Ok(Event::Ended) => running -= 1,
-                Ok(Event::Question(question)) => self.answer(&question, signals),
-                Err(_) => {}
-            }
-            if signals.reload.swap(false, Ordering::Relaxed) {
-                reload(&self.args.source, &self.how, &mut self.loaded, self.pipeline.counts().packets());
-            }
-            if self.args.seconds.is_some_and(|seconds| self.start.elapsed() >= seconds) {
-                return Ok(());
-            }
-            if self.args.every.is_some_and(|every| shown.elapsed() >= every) {
-                shown = Instant::now();
-                self.counts(None).print(self.args.json, false)?;
-            }
+    /// Runs until the end, and with `--wait` also when ports go away in between.
+    fn rounds(&mut self, first: Round, sender: &Sender<Event>) -> Result<(), Failure> {
+        let mut next = Some(first);
+        while let Some(round) = next {
+            next = match self.round(round, sender)? {
+                Err(error) if self.args.wait && error.is_gone() => {
+                    console::note(format_args!("{error}: waiting for it"));
+                    self.open_or_wait()?
+                }
+                ended => return Ok(ended?),
+            };
         }
         Ok(())
     }
 
-    fn answer(&self, question: &Question, signals: &Signals) {
-        let stop = || signals.stop.store(true, Ordering::Relaxed);
+    /// Opens the ports, as soon as all interfaces exist; `None` if the run is to end before.
+    fn open_or_wait(&mut self) -> Result<Option<Round>, Failure> {
+        let mut is_told = false;
+        loop {
+            let missing = self.missing();
+            if !self.args.wait || missing.is_none() {
+                match self.open() {
+                    Ok(round) => return Ok(Some(round)),
+                    // It has gone meanwhile.
+                    Err(_) if self.args.wait && self.missing().is_some() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            if let Some(missing) = missing.filter(|_| !is_told) {
+                console::note(format_args!("there is no interface `{missing}`: waiting for it"));
+                is_told = true;
+            }
+            if !self.attend(&mut 0, RETRY)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// An interface that a port needs and that does not exist.
+    fn missing(&self) -> Option<String> {
+        let specs = self.args.specs();
+        let names = specs.iter().filter_map(|spec| spec.interface());
+        names.into_iter().find(|name| Interface::by_name(name).is_err()).map(str::to_owned)
+    }
+
+    fn open(&mut self) -> Result<Round, Failure> {
+        let args = self.args;
+        let (specs, workers) = (args.specs(), usize::from(args.workers));
+        let taken = self.loaded.taken.clone();
+        let mut opening = Opening::new(&specs, args.frames, workers, args.keeps_privileges(), taken)?;
+        let mut ports = opening.open_all(&specs)?;
+        self.names.begin_round(self.pipeline, ports.iter().map(|port| port.ifindex).collect());
+        let mut pass = args.pass.as_ref().and_then(|_| ports.pop());
+        attach(&self.loaded.live, &ports)?;
+        announce(&ports, pass.as_ref());
+        let attached = ports.iter().map(|port| port.ifindex).collect();
+        let shares = workers::shares(&mut ports, pass.as_mut(), workers);
+        Ok(Round { shares, pool: Arc::clone(opening.pool()), attached })
+    }
+
+    /// Runs workers until the end, or until a port does not work any more, which is the inner error.
+    fn round(&mut self, round: Round, sender: &Sender<Event>) -> Result<Result<(), LiveError>, Failure> {
+        let stop = AtomicBool::new(false);
+        let common =
+            Common { pipeline: self.pipeline, pool: &round.pool, stop: &stop, idle: self.args.idle() };
+        let cpus = self.cpus.clone();
+        let ended = thread::scope(|scope| {
+            let mut threads = Vec::new();
+            let mut started = Ok(());
+            for (number, share) in round.shares.into_iter().enumerate() {
+                let cpu = cpus.get(number % cpus.len().max(1)).copied();
+                match workers::start(scope, &common, number, cpu, share, Ended(Sender::clone(sender))) {
+                    Ok(thread) => threads.push(thread),
+                    Err(error) => started = started.and(Err(error)),
+                }
+            }
+            let watched = if started.is_ok() { self.watch(threads.len()) } else { Ok(()) };
+            // Whatever ended the round: the threads end, too.
+            stop.store(true, Ordering::Relaxed);
+            let joined = join(threads, &self.names);
+            watched.map(|()| started.and(joined))
+        });
+        for ifindex in round.attached {
+            let name = || self.names.of(ifindex).to_owned();
+            let detached = self.loaded.live.detach(ifindex);
+            detached.map_err(|source| ChainError::Change { name: name(), source })?;
+        }
+        ended
+    }
+
+    /// Follows signals, the time and requests until the run or the first worker ends.
+    fn watch(&mut self, workers: usize) -> Result<(), Failure> {
+        let mut running = workers;
+        while running > 0 && self.attend(&mut running, LOOK)? {}
+        Ok(())
+    }
+
+    /// Waits for an event, up to a time, and does what is due; false if the run is to end.
+    fn attend(&mut self, running: &mut usize, time: Duration) -> Result<bool, Failure> {
+        match self.events.recv_timeout(time) {
+            Ok(Event::Ended) => *running = running.saturating_sub(1),
+            Ok(Event::Question(question)) => self.answer(&question),
+            Err(_) => {}
+        }
+        if self.signals.reload.swap(false, Ordering::Relaxed) {
+            let packets = self.pipeline.counts().packets();
+            reload(&self.args.source, &self.how, &mut self.loaded, packets);
+        }
+        if self.args.every.is_some_and(|every| self.shown.elapsed() >= every) {
+            self.shown = Instant::now();
+            self.counts(None).print(self.args.json, false)?;
+        }
+        let is_over = self.args.seconds.is_some_and(|seconds| self.start.elapsed() >= seconds);
+        Ok(!is_over && !self.signals.stop.load(Ordering::Relaxed))
+    }
+
+    fn answer(&self, question: &Question) {
+        let stop = || self.signals.stop.store(true, Ordering::Relaxed);
         let answer = answer(&question.request, &self.loaded, &self.counts(None), stop);
         // The client may have gone.
         let _ = question.answer.send(answer);
@@ -156,8 +252,7 @@ impl Run<'_> {
     fn counts(&self, failure: Option<&Failure>) -> Counts<'_> {
         Counts {
             pipeline: self.pipeline,
-            ports: self.ports,
-            has_pass: self.args.pass.is_some(),
+            ports: &self.names,
             time: self.start.elapsed(),
             error: failure.map(Failure::to_string),
         }
@@ -182,8 +277,8 @@ fn announce(ports: &[OpenedPort], pass: Option<&OpenedPort>) {
 
 fn join(
     threads: Vec<thread::ScopedJoinHandle<'_, Result<(), LiveOrWorker>>>,
-    names: &[(u32, String)],
-) -> Result<(), Failure> {
+    names: &PortNames,
+) -> Result<(), LiveError> {
     let mut result = Ok(());
     for thread in threads {
         let ended = match thread.join() {
@@ -195,7 +290,7 @@ fn join(
         };
         result = result.and(ended);
     }
-    Ok(result?)
+    result
 }
 
 /// Flags that signals set.

@@ -9,33 +9,73 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::common::report::Report;
 use crate::control::write_counts;
+use crate::ports::PortSpec;
+
+/// Names of the ports of a run, and the numbers that they have in a pipeline. Ports that are opened again may have other numbers.
+pub(super) struct PortNames {
+    /// As the command line has them; that of `--pass` is last.
+    names: Vec<String>,
+    has_pass: bool,
+    rounds: Vec<PortNumbers>,
+}
+
+/// Numbers of the ports from one opening to the next.
+struct PortNumbers {
+    /// Number of the pipeline's port counts before.
+    before: usize,
+    /// By port, in the order of the names.
+    numbers: Vec<u32>,
+}
+
+impl PortNames {
+    pub(super) fn new(specs: &[&PortSpec], has_pass: bool) -> Self {
+        let names = specs.iter().map(|spec| spec.text.clone()).collect();
+        Self { names, has_pass, rounds: Vec::new() }
+    }
+
+    /// The ports were opened, with these numbers.
+    pub(super) fn begin_round(&mut self, pipeline: &Pipeline, mut numbers: Vec<u32>) {
+        if let (true, Some(pass)) = (self.has_pass, numbers.last_mut()) {
+            // The port of passed packets is attached as number 0.
+            *pass = 0;
+        }
+        self.rounds.push(PortNumbers { before: pipeline.ports().len(), numbers });
+    }
+
+    /// Name of the port that has a number now.
+    pub(super) fn of(&self, number: u32) -> &str {
+        let numbers = self.rounds.last().map_or(&[][..], |round| &round.numbers);
+        let index = numbers.iter().position(|other| *other == number);
+        index.and_then(|index| self.names.get(index)).map_or("the port of --pass", String::as_str)
+    }
+
+    /// Sums by port: queues, workers and rounds are added up.
+    fn sums(&self, pipeline: &Pipeline) -> Vec<(&str, PortCounts)> {
+        let all = pipeline.ports();
+        let mut sums: Vec<_> = self.names.iter().map(|name| (name.as_str(), PortCounts::default())).collect();
+        let ends = self.rounds.iter().skip(1).map(|next| next.before).chain([all.len()]);
+        for (round, end) in self.rounds.iter().zip(ends) {
+            for counts in all.get(round.before..end).unwrap_or_default() {
+                let index = round.numbers.iter().position(|number| *number == counts.number);
+                if let Some((_, sum)) = index.and_then(|index| sums.get_mut(index)) {
+                    *sum = *sum + *counts;
+                }
+            }
+        }
+        sums
+    }
+}
 
 /// Counts of a pipeline and its ports, with the names of these.
 pub(super) struct Counts<'a> {
     pub(super) pipeline: &'a Pipeline,
-    pub(super) ports: &'a [(u32, String)],
-    /// Whether passed packets go to a port.
-    pub(super) has_pass: bool,
+    pub(super) ports: &'a PortNames,
     pub(super) time: Duration,
     /// The failure that ended the run.
     pub(super) error: Option<String>,
 }
 
 impl Counts<'_> {
-    /// Sums by port: queues and workers are added up.
-    fn by_port(&self) -> Vec<(&str, PortCounts)> {
-        let all = self.pipeline.ports();
-        let pass = self.ports.len() - usize::from(self.has_pass);
-        let sum = |number: u32| {
-            let of_port = all.iter().filter(|port| port.number == number);
-            of_port.fold(PortCounts::default(), |sum, port| sum + *port)
-        };
-        // The port of passed packets is attached as number 0.
-        let number = |index: usize, number: u32| if index == pass { 0 } else { number };
-        let ports = self.ports.iter().enumerate();
-        ports.map(|(index, (ifindex, name))| (name.as_str(), sum(number(index, *ifindex)))).collect()
-    }
-
     /// As `--json` and the control socket have it.
     pub(super) fn to_json(&self) -> Json {
         let counts = self.pipeline.counts();
@@ -43,7 +83,8 @@ impl Counts<'_> {
             .iter()
             .map(|verdict| (verdict.name().to_owned(), counts.of(*verdict).into()))
             .collect();
-        let ports: Vec<Json> = self.by_port().into_iter().map(|(name, port)| port_json(name, port)).collect();
+        let sums = self.ports.sums(self.pipeline);
+        let ports: Vec<Json> = sums.into_iter().map(|(name, port)| port_json(name, port)).collect();
         let mut object = json!({
             "packets": counts.packets(),
             "seconds": self.time.as_secs_f64(),

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::{io, thread};
 
-use paceline::port::FramePool;
+use paceline::port::{FramePool, PortError};
 use paceline::{Idle, Pipeline, Worker, WorkerError};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use super::report::PortNames;
 use crate::common::failure::CommandError;
 use crate::ports::{OpenedPort, QueuePort};
 
@@ -17,7 +18,7 @@ use crate::ports::{OpenedPort, QueuePort};
 pub(super) enum LiveError {
     /// A worker's error, with the name of the port.
     #[error("{port}: {source}")]
-    Port { port: String, source: paceline::port::PortError },
+    Port { port: String, source: PortError },
     #[error(transparent)]
     Worker(WorkerError),
     #[error("cannot start a thread: {0}")]
@@ -32,15 +33,18 @@ impl CommandError for LiveError {}
 
 impl LiveError {
     /// Names the port of a worker's error.
-    pub(super) fn new(error: WorkerError, ports: &[(u32, String)]) -> Self {
-        let name =
-            |number: u32| ports.iter().find(|(other, _)| *other == number).map(|(_, name)| name.clone());
+    pub(super) fn new(error: WorkerError, ports: &PortNames) -> Self {
         match error {
             WorkerError::Receive { ifindex, source } | WorkerError::Send { ifindex, source } => {
-                Self::Port { port: name(ifindex).unwrap_or_else(|| "the port of --pass".to_owned()), source }
+                Self::Port { port: ports.of(ifindex).to_owned(), source }
             }
             error => Self::Worker(error),
         }
+    }
+
+    /// Whether the interface of a port does not exist any more.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::Port { source: PortError::Gone { .. }, .. })
     }
 }
 
