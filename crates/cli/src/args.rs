@@ -3,14 +3,15 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands;
-use crate::commands::chain::{DiffArgs, ExplainArgs, ShowArgs};
+use crate::commands::chain::{DiffArgs, ExplainArgs, RunningArgs, ShowArgs};
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::dump::DumpArgs;
 use crate::commands::filter::FilterArgs;
 use crate::commands::inspect::InspectArgs;
 use crate::commands::live::LiveArgs;
-use crate::commands::remote::{MapArgs, StatusArgs, StopArgs};
+use crate::commands::remote::{MapArgs, StatsArgs, StatusArgs, StopArgs};
 use crate::commands::run::RunArgs;
+use crate::commands::top::TopArgs;
 use crate::commands::verify::VerifyArgs;
 use crate::common::args::STYLES;
 
@@ -45,6 +46,12 @@ pub(crate) enum Command {
     /// Print the counts of a live run.
     #[command(after_help = commands::remote::STATUS_EXAMPLES)]
     Status(StatusArgs),
+    /// Print the rates of a live run at intervals.
+    #[command(after_help = commands::remote::STATS_EXAMPLES)]
+    Stats(StatsArgs),
+    /// Show a live run on the terminal: rates, ports, workers.
+    #[command(after_help = commands::top::EXAMPLES)]
+    Top(TopArgs),
     /// Read and change the maps of a live run.
     #[command(after_help = commands::remote::MAP_EXAMPLES)]
     Map(MapArgs),
@@ -77,17 +84,19 @@ impl Command {
             Self::Run(args) => args.prints_json(),
             Self::Live(args) => args.json,
             Self::Status(args) => args.json,
+            Self::Stats(args) => args.json,
             Self::Map(args) => args.prints_json(),
             Self::Chain(args) => match &args.command {
                 ChainCommand::Show(args) => args.json,
                 ChainCommand::Explain(args) => args.json,
                 ChainCommand::Status(args) | ChainCommand::Trace(args) => args.prints_json(),
                 ChainCommand::Diff(args) => args.json,
+                ChainCommand::Running(args) => args.json,
             },
             Self::Inspect(args) => args.json,
             Self::Verify(args) => args.json,
             Self::Dump(args) => args.json,
-            Self::Stop(_) | Self::Filter(_) | Self::Completions(_) => false,
+            Self::Top(_) | Self::Stop(_) | Self::Filter(_) | Self::Completions(_) => false,
         }
     }
 }
@@ -111,6 +120,8 @@ pub(crate) enum ChainCommand {
     Trace(Box<RunArgs>),
     /// Show the differences between two chains; everything is loaded and verified.
     Diff(DiffArgs),
+    /// Show the chain of a live run.
+    Running(RunningArgs),
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use clap::{CommandFactory, Parser};
 use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
-use commands::{completions, dump, filter, inspect, live, remote, run, verify};
+use commands::{completions, dump, filter, inspect, live, remote, run, top, verify};
 use common::failure::{CommandError, Failure};
 
 /// Names of native code cannot be announced.
@@ -52,6 +52,8 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Run(args) => run::run(&args),
         Command::Live(args) => live::live(&args),
         Command::Status(args) => remote::status(&args),
+        Command::Stats(args) => remote::stats(&args),
+        Command::Top(args) => top::top(&args),
         Command::Map(args) => remote::map(&args),
         Command::Stop(args) => remote::stop(&args),
         Command::Filter(args) => filter::filter(&args),
@@ -71,5 +73,6 @@ fn execute_chain(command: ChainCommand) -> Result<ExitCode, Failure> {
         ChainCommand::Status(args) => run::run(&args.counted()),
         ChainCommand::Trace(args) => run::run(&args.traced()),
         ChainCommand::Diff(args) => commands::chain::diff(&args),
+        ChainCommand::Running(args) => commands::chain::running(&args),
     }
 }

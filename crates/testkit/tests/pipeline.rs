@@ -24,26 +24,35 @@ fn load(text: &str, attach: XdpAttach) -> Program {
     Program::load(&text::verified(text, attach, &[]).unwrap(), Vec::new(), Engine::best()).unwrap()
 }
 
+/// Results of bursts of one packet on the plain interpreter, compared with those of other lengths on other engines.
+fn compare_bursts(seed: u64) {
+    // Packets from other CPUs depend on scheduling: other burst lengths give another order.
+    let (mut packets, in_order) = (packets(seed, 3000), seed.is_multiple_of(2));
+    packets.retain(|(_, packet)| !in_order || !goes_to_cpu(packet));
+    let run = |burst, engine| {
+        let (out, counts) = run(&packets, burst, engine);
+        (if in_order { out } else { sorted(out) }, counts)
+    };
+    let expected = run(1, Engine::Plain);
+    assert!(expected.0.values().all(|out| out.len() > 20), "all ports have packets");
+    let counts = expected.1;
+    assert!(counts.no_target > 0 && counts.stopped > 0 && counts.unknown > 0, "{counts:?}");
+    for (burst, engine) in
+        [(64, Engine::best()), (7, Engine::best()), (64, Engine::Threaded), (1, Engine::best())]
+    {
+        assert!(run(burst, engine) == expected, "seed {seed}, bursts of {burst}, {engine}");
+    }
+}
+
 #[test]
 fn bursts_of_any_length_come_to_the_same() {
-    for seed in 0..6 {
-        // Packets from other CPUs depend on scheduling: other burst lengths give another order.
-        let (mut packets, in_order) = (packets(seed, 3000), seed % 2 == 0);
-        packets.retain(|(_, packet)| !in_order || !goes_to_cpu(packet));
-        let run = |burst, engine| {
-            let (out, counts) = run(&packets, burst, engine);
-            (if in_order { out } else { sorted(out) }, counts)
-        };
-        let expected = run(1, Engine::Plain);
-        assert!(expected.0.values().all(|out| out.len() > 20), "all ports have packets");
-        let counts = expected.1;
-        assert!(counts.no_target > 0 && counts.stopped > 0 && counts.unknown > 0, "{counts:?}");
-        for (burst, engine) in
-            [(64, Engine::best()), (7, Engine::best()), (64, Engine::Threaded), (1, Engine::best())]
-        {
-            assert!(run(burst, engine) == expected, "seed {seed}, bursts of {burst}, {engine}");
-        }
-    }
+    (0..3).for_each(compare_bursts);
+}
+
+/// The same with other seeds, beside it.
+#[test]
+fn bursts_of_any_length_come_to_the_same_again() {
+    (3..6).for_each(compare_bursts);
 }
 
 /// A packet that requests an action.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use crate::common::{Bytes, Order, copy, packet, read, resized};
 use paceline_capture::ReadError;
@@ -152,20 +153,26 @@ fn compare(file: &Path, scratch: &Scratch, written: bool) -> Option<usize> {
 #[test]
 fn wireshark_reads_the_same_packets() {
     let name = "wireshark_reads_the_same_packets";
-    let scratch = Scratch::new("same");
     let real = captures_in(Path::new(PATHSPIDER));
     if real.is_empty() {
         skip(name, "no captures of pathspider");
     }
-    let mut packets = 0;
-    for (number, file) in shipped().iter().chain(&real).enumerate() {
-        // Starting Wireshark dominates the test's time.
-        match compare(file, &scratch, number < 2 || number % 8 == 0) {
-            Some(count) => packets += count,
-            None => return skip(name, "no tshark"),
-        }
+    let files: Vec<_> = shipped().into_iter().chain(real).enumerate().collect();
+    // Starting Wireshark dominates the test's time.
+    let work = |part: &[(usize, PathBuf)]| -> Option<usize> {
+        let scratch = Scratch::new(&format!("same {}", part[0].0));
+        part.iter().map(|(number, file)| compare(file, &scratch, *number < 2 || number % 8 == 0)).sum()
+    };
+    let packets: Option<usize> = thread::scope(|scope| {
+        let work = &work;
+        let parts: Vec<_> =
+            files.chunks(files.len().div_ceil(2)).map(|part| scope.spawn(move || work(part))).collect();
+        parts.into_iter().map(|part| part.join().expect("the same packets")).sum()
+    });
+    match packets {
+        Some(packets) => eprintln!("{packets} packets in {} captures", files.len()),
+        None => skip(name, "no tshark"),
     }
-    eprintln!("{packets} packets in {} captures", real.len() + 2);
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(crate) use error::ChainError;
 pub(crate) use load::{load, reload};
 pub(crate) use loaded::{LoadHow, Loaded, Part};
 pub(crate) use show::{
-    LayoutAsJson, target, write_json, write_reasons, write_text as write_layout, write_warnings,
+    LayoutAsJson, target, to_json, write_reasons, write_text as write_layout, write_warnings,
 };
 pub(crate) use status::{StatusAsJson, write_text as write_status};
 pub(crate) use trace::{Tracer, TracesAsJson, write_text as write_traces};

@@ -150,7 +150,7 @@ fn program(layout: &Layout, node: Node, of: &Edges) -> Json {
 }
 
 /// A layout and the object of each program, as one JSON object.
-pub(crate) fn write_json(out: &mut dyn Write, loaded: &Loaded, layout: &Layout) -> io::Result<()> {
+pub(crate) fn to_json(loaded: &Loaded, layout: &Layout) -> Json {
     let mut json = LayoutAsJson(layout).to_json();
     if let Some(programs) = json.get_mut("programs").and_then(Json::as_array_mut) {
         for program in programs {
@@ -159,6 +159,5 @@ pub(crate) fn write_json(out: &mut dyn Write, loaded: &Loaded, layout: &Layout) 
             program["object"] = part.map(|part| part.name.clone()).into();
         }
     }
-    serde_json::to_writer(&mut *out, &json)?;
-    writeln!(out)
+    json
 }

@@ -8,4 +8,5 @@ pub(crate) mod inspect;
 pub(crate) mod live;
 pub(crate) mod remote;
 pub(crate) mod run;
+pub(crate) mod top;
 pub(crate) mod verify;

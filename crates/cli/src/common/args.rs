@@ -1,5 +1,7 @@
 //! Parts of the command line that commands share.
 
+use std::time::Duration;
+
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
@@ -25,4 +27,11 @@ pub(crate) fn usage_error<A: clap::Args>(command: &'static str, kind: ErrorKind,
     let mut described = A::augment_args(described);
     described.build();
     described.error(kind, text)
+}
+
+/// Seconds, such as `0.5`.
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
+    let seconds: f64 = text.parse().map_err(|_| "it must be a number of seconds")?;
+    let time = Duration::try_from_secs_f64(seconds).map_err(|_| "it must be a number of seconds")?;
+    if time.is_zero() { Err("it must be more than 0") } else { Ok(time) }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use super::question::ENDED;
 use crate::common::failure::CommandError;
 
 /// The control socket cannot be used.
@@ -22,6 +23,21 @@ pub(crate) enum ControlError {
     Metrics { address: SocketAddr, source: io::Error },
     #[error("{0}")]
     Refused(String),
+}
+
+impl ControlError {
+    /// Whether the instance ended, before or while it was asked.
+    pub(crate) fn is_over(&self) -> bool {
+        match self {
+            Self::NotRunning { .. } => true,
+            Self::Answer { source, .. } => source.is_eof(),
+            Self::Socket { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+            }
+            Self::Refused(reason) => reason == ENDED,
+            _ => false,
+        }
+    }
 }
 
 impl CommandError for ControlError {

@@ -7,11 +7,14 @@ mod error;
 mod metrics;
 mod protocol;
 mod question;
+mod rates;
 mod server;
 mod text;
 
 pub(crate) use client::{ControlArgs, request};
+pub(crate) use error::ControlError;
 pub(crate) use metrics::{MetricsAddress, MetricsServer};
 pub(crate) use question::Question;
+pub(crate) use rates::{rates, shortened};
 pub(crate) use server::Server;
 pub(crate) use text::write_counts;

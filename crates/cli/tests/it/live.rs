@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -714,4 +714,57 @@ fn an_interface_that_is_missing_is_waited_for() {
             stderr(&output)
         );
     }
+}
+
+#[test]
+fn a_live_run_shows_its_rates_and_its_chain() {
+    let folder = Folder::new();
+    let (control, counter) = (folder.text("control"), example("counter.o"));
+    let arguments = [&*counter, "--port", "gen:rate=100K,flows=9", "--workers", "2", "--control", &control];
+    let mut live = Live::start(&arguments, || Path::new(&control).exists());
+    let rates = printed(&ask(&control, &["stats", "--every", "0.2", "--count", "2", "--json"]));
+    let rates: Vec<Json> = rates.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(rates.len(), 2);
+    let rate = |value: &Json| value.as_f64().expect("a rate");
+    // A group of packets may be in either of two intervals.
+    assert!((50e3..200e3).contains(&rate(&rates[1]["packets"])), "{rates:?}");
+    assert_eq!(rates[1]["packets"], rates[1]["verdicts"]["pass"]);
+    let workers: f64 = (0..2).map(|worker| rate(&rates[1]["workers"][worker]["packets"])).sum();
+    // They are read one after the other.
+    assert!((workers / rate(&rates[1]["packets"]) - 1.0).abs() < 0.05, "{rates:?}");
+    let text = printed(&ask(&control, &["stats", "--every", "0.05", "--count", "21"]));
+    assert_eq!((text.lines().count(), text.matches("packets/s").count()), (23, 2), "{text}");
+    // The same as of a chain that is loaded.
+    for form in [&["show"][..], &["show", "--dot"], &["show", "--svg"], &["show", "--json"], &["explain"]] {
+        let loaded = command().args(["chain"]).args(form).arg(&counter).output().expect("it runs");
+        let options = match form[0] {
+            "explain" => &["--explain"],
+            _ => &form[1..],
+        };
+        let running = ask(&control, &[&["chain", "running"][..], options].concat());
+        assert_eq!(printed(&running), printed(&loaded), "{form:?}");
+    }
+    // On a terminal; it ends with the run.
+    let top = command().args(["top", "--control", &control]).output().expect("it runs");
+    assert_eq!(top.status.code(), Some(1));
+    assert!(stderr(&top).contains("error: standard output is no terminal"), "{}", stderr(&top));
+    let view = format!(
+        "stty rows 40 cols 120; {} top --every 0.1 --control {control}",
+        command().get_program().display()
+    );
+    let mut top = Command::new("script");
+    let top = top.args(["-qec", &view, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(top) = top else {
+        return skip("a_live_run_shows_its_rates_and_its_chain", &"`script` is missing");
+    };
+    thread::sleep(Duration::from_millis(1000));
+    live.end(Signal::TERM);
+    let shown = top.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&shown.stdout);
+    assert!(shown.status.success(), "{text}");
+    for part in ["packets/s,", "gen:rate=100K,flows=9", "workers", "the run has ended"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let over = ask(&control, &["stats", "--count", "1"]);
+    assert_eq!(over.status.code(), Some(1));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Add;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_frame::Verdict;
 
@@ -208,30 +208,47 @@ impl Errors {
 
 /// The counts of all workers. They stay when a worker goes.
 #[derive(Default)]
-pub(super) struct Totals(Mutex<Vec<Arc<Counts>>>);
+pub(super) struct Totals(Mutex<Vec<OfWorker>>);
+
+/// The counts of a worker and its number; `None` for those of workers that have gone.
+struct OfWorker {
+    number: Option<usize>,
+    counts: Arc<Counts>,
+}
 
 impl Totals {
-    pub(super) fn register(&self) -> Arc<Counts> {
+    pub(super) fn register(&self, number: usize) -> Arc<Counts> {
         let counts = Arc::<Counts>::default();
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.lock();
         // The counts of dropped workers are combined.
-        let (live, gone): (Vec<_>, Vec<_>) = all.drain(..).partition(|counts| Arc::strong_count(counts) > 1);
+        let (live, gone): (Vec<_>, Vec<_>) =
+            all.drain(..).partition(|worker| Arc::strong_count(&worker.counts) > 1);
         // The fence orders a worker's last counts before its drop; the number of handles alone does not.
         fence(Ordering::Acquire);
-        let rest = Arc::<Counts>::default();
-        rest.commit(sum(&gone));
+        let rest = OfWorker { number: None, counts: Arc::default() };
+        rest.counts.commit(sum(&gone));
         all.extend(live);
         all.push(rest);
-        all.push(Arc::clone(&counts));
+        all.push(OfWorker { number: Some(number), counts: Arc::clone(&counts) });
         counts
     }
 
     pub(super) fn sum(&self) -> PipelineCounts {
-        sum(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        sum(&self.lock())
+    }
+
+    /// Counts by number of the worker, of those that have not been replaced.
+    pub(super) fn by_worker(&self) -> Vec<(usize, PipelineCounts)> {
+        let all = self.lock();
+        all.iter().filter_map(|worker| Some((worker.number?, sum(std::slice::from_ref(worker))))).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<OfWorker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn sum(all: &[Arc<Counts>]) -> PipelineCounts {
-    let word = |index: usize| all.iter().map(|counts| counts.0[index].load(Ordering::Relaxed)).sum();
+fn sum(all: &[OfWorker]) -> PipelineCounts {
+    let word = |index: usize| all.iter().map(|worker| worker.counts.0[index].load(Ordering::Relaxed)).sum();
     PipelineCounts::from_words(std::array::from_fn(word))
 }

@@ -121,6 +121,12 @@ impl Pipeline {
         counts
     }
 
+    /// Counts of each worker, with the number that it was made with, in the order in which they were made.
+    #[must_use]
+    pub fn workers(&self) -> Vec<(usize, PipelineCounts)> {
+        self.shared.totals.by_worker()
+    }
+
     /// Counts of the ports of all workers, in the order in which they were attached. What ports themselves count is as of the last
     /// [`Worker::update_counts`].
     #[must_use]

@@ -79,7 +79,7 @@ impl Worker {
     pub(super) fn new(shared: Arc<Shared>, cpu: usize) -> Self {
         Self {
             caller: shared.site.caller(),
-            counts: shared.totals.register(),
+            counts: shared.totals.register(cpu),
             cpu_queue: shared.cpu_queues.open(cpu as u32),
             shared,
             host: Host::new(cpu),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 
 use crate::chain::SourceArgs;
+use crate::control::ControlArgs;
 use crate::object::ObjectArgs;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -15,6 +16,7 @@ Examples:
   paceline chain status chain.toml --in traffic.pcap --time
   paceline chain trace firewall.o balancer.o --in traffic.pcap --trace 1,5-7
   paceline chain diff chain.toml next.toml
+  paceline chain running --control pl.sock
 
 docs/CHAINS.md has the format of chain files.";
 
@@ -37,6 +39,24 @@ pub(crate) struct ShowArgs {
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(super) source: SourceArgs,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunningArgs {
+    #[command(flatten)]
+    pub(super) control: ControlArgs,
+    /// Print the order of the programs and the reason for each place.
+    #[arg(long, conflicts_with_all = ["dot", "svg", "json"])]
+    pub(super) explain: bool,
+    /// Print the graph in DOT, for Graphviz.
+    #[arg(long, conflicts_with_all = ["svg", "json"])]
+    pub(super) dot: bool,
+    /// Print the graph as a picture, in SVG.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) svg: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,

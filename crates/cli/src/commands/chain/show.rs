@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use paceline::chain::{Drawing, dot, svg};
 
 use super::args::{ExplainArgs, ShowArgs};
-use crate::chain::{LoadHow, load, write_json, write_layout, write_reasons};
+use crate::chain::{LoadHow, load, to_json, write_layout, write_reasons};
 use crate::common::failure::Failure;
 use crate::common::report;
 
@@ -20,7 +20,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
         } else if args.svg {
             out.write_all(svg(&drawing).as_bytes())
         } else if args.json {
-            write_json(out, &loaded, &layout)
+            writeln!(out, "{}", to_json(&loaded, &layout))
         } else {
             write_layout(out, &layout)
         }
@@ -31,7 +31,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
 pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let loaded = load(&args.source, &LoadHow::of(&args.source.object))?;
     let layout = loaded.layout();
-    report::print(
-        |out| if args.json { write_json(out, &loaded, &layout) } else { write_reasons(out, &layout) },
-    )
+    report::print(|out| {
+        if args.json { writeln!(out, "{}", to_json(&loaded, &layout)) } else { write_reasons(out, &layout) }
+    })
 }

@@ -1,10 +1,11 @@
 //! Answers to requests on the control socket.
 
+use paceline::chain::{Drawing, dot, svg};
 use paceline::json::JsonMap;
 use serde_json::{Value as Json, json};
 
 use super::report::Counts;
-use crate::chain::{LayoutAsJson, Loaded};
+use crate::chain::{Loaded, to_json, write_layout, write_reasons};
 
 /// Answers a request; `stop` is called by the request of this name.
 pub(super) fn answer(
@@ -19,7 +20,7 @@ pub(super) fn answer(
             stop();
             Ok(Json::Null)
         }
-        "chain" => as_json(&LayoutAsJson(&loaded.layout())),
+        "chain" => chain(request, loaded),
         "map list" => Ok(list(loaded)),
         "map dump" => dump(&map(request, loaded)?),
         "map get" => found(map(request, loaded)?.lookup(value(request, "key")?)),
@@ -38,16 +39,28 @@ pub(super) fn answer(
     }
 }
 
+/// The chain as JSON, or as a text in another form.
+fn chain(request: &Json, loaded: &Loaded) -> Result<Json, String> {
+    let layout = loaded.layout();
+    let drawing = Drawing { graph: &layout.graph, names: &layout.names };
+    let mut out = Vec::new();
+    match request.get("form").map_or(Some("json"), Json::as_str) {
+        Some("json") => return Ok(to_json(loaded, &layout)),
+        Some("text") => write_layout(&mut out, &layout).map_err(|error| error.to_string())?,
+        Some("explain") => write_reasons(&mut out, &layout).map_err(|error| error.to_string())?,
+        Some("dot") => out = dot(&drawing).into_bytes(),
+        Some("svg") => out = svg(&drawing).into_bytes(),
+        _ => return Err("`form` must be json, text, explain, dot or svg".to_owned()),
+    }
+    Ok(String::from_utf8_lossy(&out).into())
+}
+
 fn text<'a>(request: &'a Json, name: &str) -> Result<&'a str, String> {
     value(request, name)?.as_str().ok_or_else(|| format!("`{name}` is no text"))
 }
 
 fn value<'a>(request: &'a Json, name: &str) -> Result<&'a Json, String> {
     request.get(name).ok_or_else(|| format!("`{name}` is missing"))
-}
-
-fn as_json(value: &impl serde::Serialize) -> Result<Json, String> {
-    serde_json::to_value(value).map_err(|error| error.to_string())
 }
 
 fn status(loaded: &Loaded, counts: &Counts<'_>) -> Json {

@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use paceline::{Engine, Idle};
 
 use crate::chain::SourceArgs;
-use crate::common::args::{engine_names, usage_error};
+use crate::common::args::{engine_names, parse_seconds, usage_error};
 use crate::control::MetricsAddress;
 use crate::ports::PortSpec;
 
@@ -113,11 +113,4 @@ impl LiveArgs {
     pub(super) fn specs(&self) -> Vec<&PortSpec> {
         self.ports.iter().chain(&self.pass).collect()
     }
-}
-
-/// Seconds, such as `0.5`.
-fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
-    let seconds: f64 = text.parse().map_err(|_| "it must be a number of seconds")?;
-    let time = Duration::try_from_secs_f64(seconds).map_err(|_| "it must be a number of seconds")?;
-    if time.is_zero() { Err("it must be more than 0") } else { Ok(time) }
 }

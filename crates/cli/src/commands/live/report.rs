@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use paceline::{Pipeline, PortCounts, Verdict};
+use paceline::{Pipeline, PipelineCounts, PortCounts, Verdict};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
@@ -85,6 +85,8 @@ impl Counts<'_> {
             .collect();
         let sums = self.ports.sums(self.pipeline);
         let ports: Vec<Json> = sums.into_iter().map(|(name, port)| port_json(name, port)).collect();
+        let mut workers = self.pipeline.workers();
+        workers.sort_by_key(|(number, _)| *number);
         let mut object = json!({
             "packets": counts.packets(),
             "seconds": self.time.as_secs_f64(),
@@ -96,12 +98,17 @@ impl Counts<'_> {
             "stopped": counts.stopped,
             "lost": counts.lost,
             "ports": ports,
+            "workers": workers.into_iter().map(worker_json).collect::<Vec<_>>(),
         });
         if let Some(error) = &self.error {
             object["error"] = error.as_str().into();
         }
         object
     }
+}
+
+fn worker_json((number, counts): (usize, PipelineCounts)) -> Json {
+    json!({ "number": number, "packets": counts.packets(), "bursts": counts.bursts })
 }
 
 fn port_json(name: &str, counts: PortCounts) -> Json {

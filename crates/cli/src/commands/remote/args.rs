@@ -1,5 +1,8 @@
 //! Arguments of requests to a live run.
 
+use std::time::Duration;
+
+use crate::common::args::parse_seconds;
 use crate::control::ControlArgs;
 
 pub(crate) const STATUS_EXAMPLES: &str = "\
@@ -8,6 +11,14 @@ Examples:
   paceline status --control pl.sock --json | jq .verdicts
 
 The socket is that of `paceline live --control PATH`; PACELINE_CONTROL names it where --control does not.";
+
+pub(crate) const STATS_EXAMPLES: &str = "\
+Examples:
+  paceline stats --control pl.sock --count 3
+  paceline stats --control pl.sock --every 0.5 --count 2 --json | jq .ports
+
+Without --count it goes on until the run ends.
+Rates are packets per second. PACELINE_CONTROL names the socket where --control does not.";
 
 pub(crate) const STOP_EXAMPLES: &str = "\
 Examples:
@@ -28,6 +39,21 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(super) control: ControlArgs,
     /// Print the answer as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(super) control: ControlArgs,
+    /// Time between two lines, in seconds.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_seconds)]
+    pub(super) every: Duration,
+    /// End after this many lines.
+    #[arg(long, value_name = "N")]
+    pub(super) count: Option<u64>,
+    /// Print JSON objects, one in a line.
     #[arg(long)]
     pub(crate) json: bool,
 }

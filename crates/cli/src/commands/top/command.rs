@@ -1,0 +1,110 @@
+//! Asks a live run at intervals, and draws its answers until a key ends the view.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use serde_json::{Value as Json, json};
+
+use super::args::TopArgs;
+use super::history::History;
+use super::view;
+use crate::common::console;
+use crate::common::failure::{CommandError, Failure};
+use crate::control::{ControlError, request};
+
+/// The view cannot be shown.
+#[derive(Debug, thiserror::Error)]
+enum TopError {
+    #[error("standard output is no terminal")]
+    NoTerminal,
+    #[error("the terminal: {0}")]
+    Terminal(#[from] io::Error),
+    #[error(transparent)]
+    Control(#[from] ControlError),
+}
+
+impl CommandError for TopError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoTerminal => Some("`paceline stats` prints the rates line by line".to_owned()),
+            Self::Control(error) => error.hint(),
+            Self::Terminal(_) => None,
+        }
+    }
+}
+
+/// Shows a live run until a key ends the view, or the run ends.
+pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
+    if !io::stdout().is_terminal() {
+        return Err(TopError::NoTerminal.into());
+    }
+    let history = History::new(status(args).map_err(TopError::from)?);
+    // The terminal is restored also after a panic.
+    let ended = show(args, history, &mut ratatui::try_init().map_err(TopError::from)?);
+    ratatui::try_restore().map_err(TopError::from)?;
+    if ended? == Ended::Over {
+        console::note("the run has ended");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Why the view ended.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    Key,
+    Over,
+}
+
+/// What a key asks for.
+enum Asked {
+    Nothing,
+    Pause,
+    End,
+}
+
+fn show(args: &TopArgs, mut history: History, terminal: &mut DefaultTerminal) -> Result<Ended, TopError> {
+    let (mut next, mut is_paused) = (Instant::now() + args.every, false);
+    loop {
+        terminal.draw(|frame| view::draw(frame, &history, is_paused))?;
+        match asked(next.saturating_duration_since(Instant::now()))? {
+            Asked::End => return Ok(Ended::Key),
+            Asked::Pause => is_paused = !is_paused,
+            Asked::Nothing => {}
+        }
+        if Instant::now() < next {
+            continue;
+        }
+        next = Instant::now() + args.every;
+        if !is_paused {
+            match status(args) {
+                Ok(status) => history.push(status),
+                Err(error) if error.is_over() => return Ok(Ended::Over),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn status(args: &TopArgs) -> Result<Json, ControlError> {
+    request(&args.control, json!({ "command": "status" }))
+}
+
+/// Waits for a key, or for another size of the terminal.
+fn asked(time: Duration) -> io::Result<Asked> {
+    if !event::poll(time)? {
+        return Ok(Asked::Nothing);
+    }
+    let Event::Key(key) = event::read()? else { return Ok(Asked::Nothing) };
+    if key.kind == KeyEventKind::Release {
+        return Ok(Asked::Nothing);
+    }
+    Ok(match key.code {
+        KeyCode::Char('q') | KeyCode::Esc => Asked::End,
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Asked::End,
+        KeyCode::Char('p' | ' ') => Asked::Pause,
+        _ => Asked::Nothing,
+    })
+}

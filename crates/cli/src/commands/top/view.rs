@@ -1,0 +1,208 @@
+//! The view: counts and rates as tables, and the rate of packets over time.
+
+use std::time::Duration;
+
+use paceline::Verdict;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Style, Stylize};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Row, Sparkline, Table};
+use serde_json::Value as Json;
+
+use super::history::History;
+use crate::common::console::shown;
+use crate::control::shortened;
+
+/// Reasons why packets were not sent: members of an answer, and their texts.
+const LOSSES: [(&str, &str); 5] = [
+    ("refused", "no room at a port"),
+    ("no_target", "no target"),
+    ("stopped", "stopped by programs of device maps"),
+    ("lost", "lost by a port that failed"),
+    ("unknown_verdicts", "invalid verdicts"),
+];
+
+/// Columns of a port.
+const COLUMNS: [&str; 5] = ["received", "sent", "refused", "dropped", "copied"];
+
+/// Draws the view.
+pub(super) fn draw(frame: &mut Frame<'_>, history: &History, is_paused: bool) {
+    let ports = list(&history.status["ports"]).len() as u16;
+    let workers = list(&history.status["workers"]).len() as u16;
+    let rows = [
+        Constraint::Length(2),
+        Constraint::Min(3),
+        Constraint::Length(Verdict::ALL.len() as u16 + 3),
+        Constraint::Length(ports + 3),
+        Constraint::Length(workers + 3),
+    ];
+    let [head, graph, middle, port_area, worker_area] = Layout::vertical(rows).areas(frame.area());
+    let [verdict_area, loss_area] = Layout::horizontal([Constraint::Fill(1); 2]).areas(middle);
+    draw_head(frame, head, history, is_paused);
+    draw_graph(frame, graph, history);
+    frame.render_widget(verdicts(history), verdict_area);
+    frame.render_widget(losses(history), loss_area);
+    frame.render_widget(port_table(history), port_area);
+    frame.render_widget(worker_table(history), worker_area);
+}
+
+fn draw_head(frame: &mut Frame<'_>, area: Rect, history: &History, is_paused: bool) {
+    let status = &history.status;
+    let time = Duration::from_secs(status["seconds"].as_f64().unwrap_or(0.0) as u64);
+    let programs: Vec<_> = list(&status["programs"]).iter().map(text).collect();
+    let state = if is_paused { ", paused" } else { "" };
+    let first = format!(
+        "paceline, process {}, {time:?}{state}: {} packets, {} packets/s",
+        status["pid"],
+        status["packets"],
+        shortened(&history.rates["packets"])
+    );
+    let second = format!("revision {}: {}", status["revision"], programs.join(" -> "));
+    frame
+        .render_widget(ratatui::widgets::Paragraph::new(vec![Line::from(first).bold(), second.into()]), area);
+}
+
+fn draw_graph(frame: &mut Frame<'_>, area: Rect, history: &History) {
+    let width = usize::from(area.width.saturating_sub(2));
+    let skipped = history.packets.len().saturating_sub(width);
+    let data: Vec<u64> = history.packets.iter().skip(skipped).copied().collect();
+    let most = data.iter().max().copied().unwrap_or(0);
+    let title = format!(" packets/s, at most {} ", shortened(&most.into()));
+    frame.render_widget(Sparkline::default().data(&data).block(Block::bordered().title(title)), area);
+}
+
+/// A table with a heading: a name, and numbers to the right.
+fn table<'a>(title: &'a str, heading: Vec<String>, rows: Vec<Vec<String>>, numbers: usize) -> Table<'a> {
+    let widths =
+        [Constraint::Min(10)].into_iter().chain(std::iter::repeat_n(Constraint::Length(12), numbers));
+    let aligned = |row: Vec<String>| {
+        let mut cells = row.into_iter();
+        let name = Line::from(cells.next().unwrap_or_default());
+        Row::new([name].into_iter().chain(cells.map(|cell| Line::from(cell).right_aligned())))
+    };
+    Table::new(rows.into_iter().map(aligned), widths)
+        .header(aligned(heading).style(Style::new().dim()))
+        .block(Block::bordered().title(title))
+}
+
+fn strings<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+fn verdicts(history: &History) -> Table<'_> {
+    let row = |verdict: Verdict| {
+        let count = &history.status["verdicts"][verdict.name()];
+        vec![
+            verdict.name().to_owned(),
+            count.to_string(),
+            shortened(&history.rates["verdicts"][verdict.name()]),
+        ]
+    };
+    let rows = Verdict::ALL.into_iter().map(row).collect();
+    table(" verdicts ", strings(["verdict", "packets", "/s"]), rows, 2)
+}
+
+fn losses(history: &History) -> Table<'_> {
+    let row = |(name, text): (&str, &str)| {
+        vec![text.to_owned(), history.status[name].to_string(), shortened(&history.rates[name])]
+    };
+    let rows = LOSSES.into_iter().map(row).collect();
+    table(" not sent ", strings(["why", "packets", "/s"]), rows, 2)
+}
+
+fn port_table(history: &History) -> Table<'_> {
+    let row = |(index, port): (usize, &Json)| {
+        let rate = |name: &str| shortened(&history.rates["ports"][index][name]);
+        let counts = COLUMNS.iter().flat_map(|name| {
+            [port[*name].to_string(), rate(name)].into_iter().take(
+                // Rates of what should not happen are seen in the counts.
+                if matches!(*name, "received" | "sent") { 2 } else { 1 },
+            )
+        });
+        [text(&port["name"])].into_iter().chain(counts).collect()
+    };
+    let rows = list(&history.status["ports"]).iter().enumerate().map(row).collect();
+    let heading = strings(["port", "received", "/s", "sent", "/s", "refused", "dropped", "copied"]);
+    table(" ports ", heading, rows, 7)
+}
+
+fn worker_table(history: &History) -> Table<'_> {
+    let row = |(index, worker): (usize, &Json)| {
+        let count = |name: &str| worker[name].as_u64().unwrap_or(0);
+        let filled = count("packets") as f64 / count("bursts").max(1) as f64;
+        vec![
+            worker["number"].to_string(),
+            worker["packets"].to_string(),
+            shortened(&history.rates["workers"][index]["packets"]),
+            format!("{filled:.1}"),
+        ]
+    };
+    let rows = list(&history.status["workers"]).iter().enumerate().map(row).collect();
+    table(" workers ", strings(["worker", "packets", "/s", "per burst"]), rows, 3)
+}
+
+fn list(value: &Json) -> &[Json] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Json) -> String {
+    shown(value.as_str().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use serde_json::json;
+
+    use super::*;
+
+    fn status(seconds: f64, packets: u64) -> Json {
+        json!({
+            "pid": 7, "revision": 2, "programs": ["fw", "lb\u{1b}[2J"], "seconds": seconds, "packets": packets,
+            "verdicts": { "aborted": 0, "drop": packets, "pass": 0, "tx": 0, "redirect": 0 },
+            "refused": 5, "no_target": 0, "stopped": 0, "lost": 0, "unknown_verdicts": 0,
+            "ports": [{ "name": "xdp:va", "received": packets, "sent": 0, "refused": 5, "dropped": 1, "copied": 0 }],
+            "workers": [{ "number": 0, "packets": packets, "bursts": packets / 64 }],
+        })
+    }
+
+    fn drawn(history: &History, (width, height): (u16, u16)) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+        terminal.draw(|frame| draw(frame, history, false)).expect("it is drawn");
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn counts_and_rates_are_shown() {
+        let mut history = History::new(status(1.0, 6400));
+        history.push(status(2.0, 1_006_400));
+        let text = drawn(&history, (100, 40));
+        for part in [
+            "process 7, 2s: 1006400 packets, 1.00M packets/s",
+            "revision 2: fw -> lb",
+            "at most 1.00M",
+            "drop",
+            "no room at a port",
+            "xdp:va",
+            "64.0",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains('\u{1b}'), "names cannot control the terminal");
+    }
+
+    #[test]
+    fn no_size_and_no_answer_ends_the_view() {
+        for status in
+            [status(0.0, 0), json!({}), json!([1]), json!({ "ports": 3, "workers": [null], "programs": [4] })]
+        {
+            let mut history = History::new(status.clone());
+            history.push(status);
+            for size in [(1, 1), (20, 5), (300, 3), (80, 24)] {
+                drawn(&history, size);
+            }
+        }
+    }
+}
