@@ -1,13 +1,17 @@
-//! Live ports (`live`): what a pipeline adds to receiving, and what a second worker gains.
+//! Live ports (`live`): what a pipeline adds to receiving, packets that are made and dropped beside DPDK's, and what a second worker
+//! gains.
+
+mod testpmd;
 
 use std::error::Error;
 use std::io::{Cursor, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use paceline::capture::CaptureReader;
-use paceline::device::{Interface, Umem, XdpDevice, XdpOptions, XdpPort};
+use paceline::device::{DpdkPort, Interface, Umem, XdpDevice, XdpOptions, XdpPort};
 use paceline::port::{CapturePort, FramePool, Generator, Group, Overflow, Port, PortError, SpreadPort};
 use paceline::{Burst, Engine, LoadOptions, Object, Pipeline, Program, Target, Worker, XdpAttach};
 use paceline_testkit::namespace::{namespace, veth};
@@ -15,9 +19,10 @@ use paceline_testkit::text;
 use paceline_testkit::wire::Wire;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::measure::{Work, interleaved, prepared};
+use crate::measure::{Timing, Work, interleaved, prepared, thread_time};
 use crate::report::{Bar, Figure, Report, Row};
 use crate::{Rows, Settings, Table};
+use testpmd::Testpmd;
 
 /// Packets that wait in the ring of a socket before a round: fewer than it has places.
 const WAITING: usize = 960;
@@ -25,12 +30,15 @@ const WAITING: usize = 960;
 const ROUNDS: usize = 200;
 /// Packets of a round of two workers.
 const PACKETS: usize = 1 << 21;
+/// Pairs of rounds of ours and of testpmd's.
+const PAIRS: usize = 15;
 /// Flows of the packets that workers share.
 const FLOWS: u16 = 1000;
 
 pub(crate) fn table(settings: Settings) -> Table {
     let mut report = Report::default();
     report.rows.extend(device_rows(settings)?);
+    report.rows.extend(generated_rows(settings)?);
     report.rows.extend(worker_rows(settings)?);
     Ok(report)
 }
@@ -68,11 +76,7 @@ fn dropping(settings: Settings) -> Rows {
     device.attach()?;
     let wire = Wire::open(Interface::by_name("vb")?.index())?;
     let mut bare = (port.clone(), Burst::default());
-    let pipeline = Pipeline::new();
-    let verified = text::verified("r0 = 1\nexit", XdpAttach::Interface, &[])?;
-    pipeline.set_program(1, Some(&Target::from(&Program::load(&verified, Vec::new(), Engine::best())?)))?;
-    let mut worker = pipeline.worker(0);
-    worker.attach(1, 0, port);
+    let mut worker = dropping_worker(port)?;
     let mut works: Vec<Work<'_>> = vec![
         Box::new(move || {
             let mut done = 0;
@@ -99,6 +103,61 @@ fn polled(worker: &mut Worker, packets: usize) -> Result<u64, Box<dyn Error>> {
         done += worker.poll()?;
     }
     Ok(done as u64)
+}
+
+/// Packets that are made, dropped by a program, and released, on one CPU: beside testpmd with DPDK's null driver and a filter. The
+/// same with that driver in Paceline where its library is.
+fn generated_rows(settings: Settings) -> Rows {
+    let Some(mut testpmd) = Testpmd::start(include_bytes!("../../workloads/dpdk_drop.v2.o"))? else {
+        return Ok(Vec::new());
+    };
+    let packets = if settings.smoke { 6400 } else { PACKETS };
+    let umem = Umem::new(4096)?;
+    let mut contenders: Vec<(&str, Worker)> =
+        vec![("generated packets, dropped", dropping_worker(Generator::new(vec![vec![2; 64]], None))?)];
+    // Without the library there is no such row.
+    if let Ok(mut ports) = DpdkPort::open("net_null0,size=64", umem.pool(), 1, 4096) {
+        contenders.extend(
+            ports
+                .pop()
+                .map(dropping_worker)
+                .transpose()?
+                .map(|worker| ("DPDK's null driver, dropped", worker)),
+        );
+    }
+    let mut times = vec![Vec::new(); contenders.len()];
+    let mut theirs = Vec::new();
+    for round in 0..=if settings.smoke { 0 } else { PAIRS } {
+        let spent = testpmd.forward(Duration::from_millis(if settings.smoke { 20 } else { 100 }))?;
+        let mut ours = Vec::new();
+        for (_, worker) in &mut contenders {
+            let start = thread_time();
+            let done = polled(worker, packets)?;
+            ours.push((thread_time() - start) / done as f64);
+        }
+        // The first round is a warm-up.
+        if round > 0 || settings.smoke {
+            theirs.push(spent);
+            times.iter_mut().zip(ours).for_each(|(times, time)| times.push(time));
+        }
+    }
+    let against = Timing::of(theirs);
+    let rows = contenders.iter().zip(times).map(|((name, _), times)| {
+        let figure = Figure::Time { ours: Timing::of(times), against: Some(against) };
+        let row = Row::new(*name, "testpmd, null driver, filter", figure).with_bar(Some(Bar::Ratio(1.0)));
+        Row { reach: Some(Bar::Most(10.0)), ..row }
+    });
+    Ok(rows.collect())
+}
+
+/// A worker that drops the packets of a port.
+fn dropping_worker(port: impl Port + 'static) -> Result<Worker, Box<dyn Error>> {
+    let pipeline = Pipeline::new();
+    let verified = text::verified("r0 = 1\nexit", XdpAttach::Interface, &[])?;
+    pipeline.set_program(1, Some(&Target::from(&Program::load(&verified, Vec::new(), Engine::best())?)))?;
+    let mut worker = pipeline.worker(0);
+    worker.attach(1, 0, port);
+    Ok(worker)
 }
 
 /// UDP packets of many flows.
@@ -180,7 +239,7 @@ fn other_cpus() -> Result<Option<CpuSet>, Box<dyn Error>> {
 
 /// The example firewall on interface 1.
 fn firewall(workers: usize) -> Result<Pipeline, Box<dyn Error>> {
-    let object = Object::parse(include_bytes!("../../../examples/firewall.o"))?;
+    let object = Object::parse(include_bytes!("../../../../examples/firewall.o"))?;
     let collection = object.load(&LoadOptions::default().cpus(workers))?;
     let pipeline = Pipeline::new();
     pipeline.set_program(1, Some(&Target::from(collection.program(None)?.program())))?;
