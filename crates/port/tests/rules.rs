@@ -5,7 +5,8 @@ use std::path::Path;
 
 use paceline_frame::{Burst, FrameMeta, FramePool, FrameRef};
 use paceline_port::{
-    Gathered, Generator, Group, MemoryPort, Overflow, PacketPort, Port, PortError, RateLimited, SpreadPort,
+    Faults, Faulty, Gathered, Generator, Group, MemoryPort, Overflow, PacketPort, Port, PortError,
+    RateLimited, SpreadPort,
 };
 
 /// A port, and what is known of it.
@@ -49,6 +50,7 @@ fn subjects() -> Vec<Subject> {
         linked("Gathered", |port| Box::new(Gathered(Single(port)))),
         linked("Box", |port| Box::new(Box::new(port) as Box<dyn Port>)),
         linked("RateLimited", |port| Box::new(RateLimited::new(port, 1_000_000_000_000))),
+        linked("Faulty", |port| Box::new(Faulty::new(port, Faults::default()))),
         linked("SpreadPort", |port| {
             let pool = FramePool::on_heap(256);
             Box::new(SpreadPort::spread(port, &pool, 1, Overflow::Drop).remove(0))

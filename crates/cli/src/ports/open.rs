@@ -11,12 +11,12 @@ use paceline::device::{
     DpdkPort, Interface, OpenError, SocketPort, TapPort, Umem, XdpDevice, XdpOptions, XdpPort,
 };
 use paceline::port::{
-    CapturePort, FramePool, Generator, MemoryPort, Overflow, Port, RateLimited, SpreadPort,
+    CapturePort, Faults, Faulty, FramePool, Generator, MemoryPort, Overflow, Port, RateLimited, SpreadPort,
 };
 
 use super::error::PortError;
 use super::generate;
-use super::spec::{Kind, PortSpec, Traffic};
+use super::spec::{Kind, PortSpec, Traffic, Wrapper};
 use crate::common::failure::Failure;
 use crate::common::files::{Opened, Taken};
 
@@ -162,6 +162,7 @@ impl Opening {
             }
         };
         self.add_number(spec, ifindex)?;
+        let queues = wrapped(spec, queues);
         let workers = self.spread(spec, queues);
         Ok(OpenedPort { name: spec.text.clone(), ifindex, details, workers })
     }
@@ -256,6 +257,24 @@ impl Opening {
         }
         spread
     }
+}
+
+/// Adds to each queue what the port's name says; queues share a rate.
+fn wrapped(spec: &PortSpec, queues: Vec<QueuePort>) -> Vec<QueuePort> {
+    let count = queues.len() as u64;
+    let wrap = |(number, port): QueuePort| {
+        let wrap = |port: Box<dyn Port>, wrapper: &Wrapper| -> Box<dyn Port> {
+            match *wrapper {
+                Wrapper::Rate(rate) => Box::new(RateLimited::new(port, (rate / count).max(1))),
+                Wrapper::Faults(faults) => {
+                    let seed = faults.seed.wrapping_add(u64::from(number));
+                    Box::new(Faulty::new(port, Faults { seed, ..faults }))
+                }
+            }
+        };
+        (number, spec.wrappers.iter().rev().fold(port, wrap))
+    };
+    queues.into_iter().map(wrap).collect()
 }
 
 /// Devices do not wait for a slow worker.

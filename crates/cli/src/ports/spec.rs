@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use paceline::device::{AttachMode, XdpOptions};
+use paceline::port::Faults;
 
 /// Names of the kinds, with the form of their arguments.
 pub(crate) const FORMS: &str = "xdp:IFACE[@QUEUES][,OPTION...], packet:IFACE, tap:NAME, dpdk:DEVARGS, pcap:IN[,OUT], \
-    gen:[KEY=VALUE,...], loop:, null:";
+    gen:[KEY=VALUE,...], loop:, null:, or one of these behind rate:N+ or fault:KEY=VALUE,...+";
 
 /// A port, as the command line names it.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,17 @@ pub(crate) struct PortSpec {
     /// As it was given.
     pub(crate) text: String,
     pub(crate) kind: Kind,
+    /// What is added to the port, the outermost first.
+    pub(crate) wrappers: Vec<Wrapper>,
+}
+
+/// What is added to a port.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Wrapper {
+    /// A maximum number of received packets per second.
+    Rate(u64),
+    /// Faults of received packets.
+    Faults(Faults),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +115,8 @@ impl FromStr for PortSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, argument) = text.split_once(':').ok_or_else(|| format!("it must be one of {FORMS}"))?;
+        let (wrappers, inner) = wrappers(text)?;
+        let (kind, argument) = inner.split_once(':').ok_or_else(|| format!("it must be one of {FORMS}"))?;
         let kind = match kind {
             "xdp" => xdp(argument)?,
             "packet" => Kind::Packet { interface: named("the interface", argument)? },
@@ -115,8 +128,53 @@ impl FromStr for PortSpec {
             "null" => without_argument(kind, argument, Kind::Null)?,
             _ => return Err(format!("`{kind}` is no kind of port; it must be one of {FORMS}")),
         };
-        Ok(Self { text: text.to_owned(), kind })
+        Ok(Self { text: text.to_owned(), kind, wrappers })
     }
+}
+
+/// The wrappers before a port, and the port: `fault:drop=1%+rate:10K+xdp:eth0`.
+fn wrappers(mut text: &str) -> Result<(Vec<Wrapper>, &str), String> {
+    let mut wrappers = Vec::new();
+    while let Some((kind @ ("rate" | "fault"), rest)) = text.split_once(':') {
+        let (settings, inner) =
+            rest.split_once('+').ok_or_else(|| format!("`{kind}:` is before a port: {kind}:...+xdp:eth0"))?;
+        wrappers.push(match kind {
+            "rate" => match amount(settings, kind)? {
+                0 => return Err("the rate is at least 1 packet per second".to_owned()),
+                rate => Wrapper::Rate(rate),
+            },
+            _ => Wrapper::Faults(faults(settings)?),
+        });
+        text = inner;
+    }
+    Ok((wrappers, text))
+}
+
+fn faults(settings: &str) -> Result<Faults, String> {
+    const KEYS: &str = "drop, duplicate, reorder, corrupt, truncate or seed";
+    let mut faults = Faults::default();
+    for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
+        let (key, value) =
+            setting.split_once('=').ok_or_else(|| format!("`{setting}` is no KEY=VALUE; keys are {KEYS}"))?;
+        match key {
+            "drop" => faults.drop = probability(value, key)?,
+            "duplicate" => faults.duplicate = probability(value, key)?,
+            "reorder" => faults.reorder = probability(value, key)?,
+            "corrupt" => faults.corrupt = probability(value, key)?,
+            "truncate" => faults.truncate = probability(value, key)?,
+            "seed" => faults.seed = u64::from(number(value, key)?),
+            _ => return Err(format!("`{key}` is no key of `fault`; keys are {KEYS}")),
+        }
+    }
+    Ok(faults)
+}
+
+/// `0.01` or `1%`.
+fn probability(text: &str, what: &str) -> Result<f64, String> {
+    let (digits, unit) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits, 0.01));
+    let number = digits.parse::<f64>().ok().map(|number| number * unit);
+    let number = number.filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| format!("{what}: `{text}` is no probability, from 0 to 1 or from 0% to 100%"))
 }
 
 fn named(what: &str, argument: &str) -> Result<String, String> {
@@ -276,6 +334,14 @@ mod tests {
     }
 
     #[test]
+    fn wrappers_are_before_a_port() {
+        let spec: PortSpec = "fault:drop=1%,reorder=0.5,seed=7+rate:10K+pcap:a+b,c".parse().expect("a port");
+        let faults = Faults { drop: 0.01, reorder: 0.5, seed: 7, ..Faults::default() };
+        assert_eq!(spec.wrappers, [Wrapper::Faults(faults), Wrapper::Rate(10_000)]);
+        assert_eq!(spec.kind, Kind::Pcap { input: Some("a+b".into()), output: Some("c".into()) });
+    }
+
+    #[test]
     fn wrong_names_of_ports_say_what_is_right() {
         for (text, part) in [
             ("eth0", "it must be one of xdp:IFACE"),
@@ -293,6 +359,12 @@ mod tests {
             ("gen:speed=1", "`speed` is no key of `gen`"),
             ("gen:proto=sctp", "`sctp` is no protocol"),
             ("null:x", "`null:` takes no argument"),
+            ("rate:5", "`rate:` is before a port"),
+            ("rate:0+null:", "the rate is at least 1"),
+            ("fault:drop=2+null:", "drop: `2` is no probability"),
+            ("fault:drop=101%+null:", "no probability"),
+            ("fault:loss=1+null:", "`loss` is no key of `fault`"),
+            ("fault:drop=1%+nul:", "`nul` is no kind of port"),
         ] {
             let error = text.parse::<PortSpec>().expect_err(text);
             assert!(error.contains(part), "{text}: {error}");

@@ -14,5 +14,6 @@ mod capture;
 pub use capture::CapturePort;
 pub use paceline_frame::{Chunk, ChunkLayout, FrameMemory, FramePool, HeapMemory, PoolCache, Span, Taken};
 pub use paceline_port::{
-    Gathered, Generator, Group, MemoryPort, Overflow, PacketPort, Port, PortError, RateLimited, SpreadPort,
+    Faults, Faulty, Gathered, Generator, Group, MemoryPort, Overflow, PacketPort, Port, PortError,
+    RateLimited, SpreadPort,
 };

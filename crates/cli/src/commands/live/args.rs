@@ -31,6 +31,8 @@ Kinds of ports:
   gen:[KEY=VALUE,...]              generated packets: size=N[-M], flows=N, proto=udp|tcp|udp+tcp, ip=4|6, rate=N, count=N
   loop:                            receives what is sent to it
   null:                            receives nothing, and counts what is sent to it
+  rate:N+PORT                      receives from PORT at most N packets per second
+  fault:KEY=VALUE,...+PORT         faults of received packets: drop, duplicate, reorder, corrupt, truncate (1%), seed=N
 
 SIGINT and SIGTERM end the run: interfaces are detached, packets that wait are processed, and counts are printed.";
 
