@@ -12,6 +12,9 @@ use crate::port::{Group, Port, PortError};
 /// A late packet comes after up to this number of others.
 const LATE: usize = 8;
 
+/// Bursts that are received at once at most: all their packets may be lost.
+const BURSTS: usize = 16;
+
 /// Probabilities of faults, from 0 to 1, each of a packet on its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
@@ -70,7 +73,7 @@ impl<P: Port> Faulty<P> {
 
     /// Receives until a packet's turn comes, or nothing has arrived: then that of late ones.
     fn refill(&mut self) -> Result<(), PortError> {
-        while self.ready.is_empty() {
+        for _ in 0..BURSTS {
             self.incoming.clear();
             let received = self.port.receive(&mut self.incoming);
             let packets: Vec<_> = self
@@ -83,6 +86,8 @@ impl<P: Port> Faulty<P> {
             received?;
             if is_idle {
                 self.ready.extend(self.late.drain(..).map(|(_, late)| late));
+            }
+            if is_idle || !self.ready.is_empty() {
                 break;
             }
         }
