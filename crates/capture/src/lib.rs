@@ -44,6 +44,7 @@
 //! Statistics blocks are unchanged: they describe the original capture.
 #![forbid(unsafe_code)]
 
+mod annotated;
 mod byte_order;
 mod error;
 mod input;
@@ -56,6 +57,7 @@ mod reader;
 mod records;
 mod writer;
 
+pub use annotated::{AnnotatedWriter, Notes};
 pub use byte_order::ByteOrder;
 pub use error::{Part, ReadError, WriteError};
 pub use link_type::LinkType;

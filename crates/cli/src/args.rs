@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands;
+use crate::commands::capture::CaptureArgs;
 use crate::commands::chain::{DiffArgs, ExplainArgs, RunningArgs, ShowArgs};
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::dump::DumpArgs;
@@ -52,6 +53,9 @@ pub(crate) enum Command {
     /// Show a live run on the terminal: rates, ports, workers.
     #[command(after_help = commands::top::EXAMPLES)]
     Top(TopArgs),
+    /// Capture packets of a live run, with what became of them.
+    #[command(after_help = commands::capture::EXAMPLES)]
+    Capture(CaptureArgs),
     /// Read and change the maps of a live run.
     #[command(after_help = commands::remote::MAP_EXAMPLES)]
     Map(MapArgs),
@@ -96,7 +100,7 @@ impl Command {
             Self::Inspect(args) => args.json,
             Self::Verify(args) => args.json,
             Self::Dump(args) => args.json,
-            Self::Top(_) | Self::Stop(_) | Self::Filter(_) | Self::Completions(_) => false,
+            Self::Top(_) | Self::Capture(_) | Self::Stop(_) | Self::Filter(_) | Self::Completions(_) => false,
         }
     }
 }

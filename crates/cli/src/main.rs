@@ -21,7 +21,7 @@ use clap::{CommandFactory, Parser};
 use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
-use commands::{completions, dump, filter, inspect, live, remote, run, top, verify};
+use commands::{capture, completions, dump, filter, inspect, live, remote, run, top, verify};
 use common::failure::{CommandError, Failure};
 
 /// Names of native code cannot be announced.
@@ -54,6 +54,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Status(args) => remote::status(&args),
         Command::Stats(args) => remote::stats(&args),
         Command::Top(args) => top::top(&args),
+        Command::Capture(args) => capture::capture(&args),
         Command::Map(args) => remote::map(&args),
         Command::Stop(args) => remote::stop(&args),
         Command::Filter(args) => filter::filter(&args),

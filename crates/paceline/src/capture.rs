@@ -4,6 +4,6 @@
 //! connects them with a program between. Times are nanoseconds since 1970.
 
 pub use paceline_capture::{
-    ByteOrder, CaptureReader, CaptureWriter, Header, Link, LinkType, PacketLog, Part, PcapHeader, ReadError,
-    Records, Resolution, WriteError,
+    AnnotatedWriter, ByteOrder, CaptureReader, CaptureWriter, Header, Link, LinkType, Notes, PacketLog, Part,
+    PcapHeader, ReadError, Records, Resolution, WriteError,
 };

@@ -101,6 +101,7 @@ mod step;
 mod tables;
 pub mod verifier;
 mod verify;
+mod version;
 
 pub use paceline_frame::{
     Burst, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget, Verdict,
@@ -132,14 +133,17 @@ pub use paceline_vm::{
 pub use collection::{Collection, LoadOptions, MissingMap};
 pub use error::{NoProgram, SetupError};
 pub use live::{
-    ChainWorker, Change, ChangeError, Layout, Link, LiveChain, Member, NoMember, Order, ProgramStatus,
-    Status, Target as LinkTarget,
+    ChainWorker, Change, ChangeError, Link, LiveChain, Member, NoMember, Order, ProgramStatus, Status,
+    Target as LinkTarget,
 };
 pub use object::{FilterTextError, Object, OpenError};
-pub use pipeline::{Idle, Pipeline, PipelineCounts, PortCounts, PortErrors, Worker, WorkerError};
+pub use pipeline::{
+    Idle, Observed, Observer, Pipeline, PipelineCounts, PortCounts, PortErrors, Worker, WorkerError,
+};
 #[cfg(feature = "captures")]
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 pub use share::{Difference, Instance};
 pub use step::{Packet, Step, Trace, TraceStep, step, trace};
 pub use tables::EntryError;
 pub use verify::{Refused, VerifiedProgram};
+pub use version::Layout;

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 
 use crate::common::{Bytes, Order, copy, packet, read, resized};
-use paceline_capture::ReadError;
+use paceline_capture::{AnnotatedWriter, LinkType, Notes, ReadError};
 
 /// Reports a skipped test; fails if `PACELINE_REQUIRE_ALL=1`.
 fn skip(name: &str, reason: &str) {
@@ -240,4 +240,46 @@ fn libpcap_reads_what_we_write() {
             text.lines().filter(|line| line.starts_with(|c: char| c == ' ' || c.is_ascii_digit())).count();
         assert!(count >= read(&capture).0.len() / 2, "{}: {count}", file.display());
     }
+}
+
+#[test]
+fn wireshark_reads_the_notes_of_packets() {
+    let name = "wireshark_reads_the_notes_of_packets";
+    let scratch = Scratch::new("notes");
+    let (path, packet) = (scratch.file("notes"), [7; 61]);
+    let mut writer = AnnotatedWriter::new(fs::File::create(&path).expect("a file"), "test").expect("a file");
+    let interfaces =
+        ["xdp:a", "tap:b"].map(|name| writer.add_interface(name, LinkType::ETHERNET).expect("room"));
+    let notes = Notes { comment: "dropped, \u{fc}", packet_id: Some(5), queue: Some(3), verdict: Some(1) };
+    writer.push(interfaces[1], 1_700_000_000_123_456_789, &packet, 100, &notes).expect("room");
+    writer.push(interfaces[0], 1, &packet[..60], 60, &Notes::default()).expect("room");
+    writer.finish(1_700_000_001_000_000_000, 9).expect("room");
+    let fields = [
+        "frame.comment",
+        "frame.packet_id",
+        "frame.interface_queue",
+        "frame.interface_name",
+        "frame.time_epoch",
+        "frame.len",
+        "frame.cap_len",
+        "frame.verdict.ebpf_xdp",
+    ];
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-T", "fields", "-E", "separator=|", "-r"]).arg(&path);
+    for field in fields {
+        tshark.args(["-e", field]);
+    }
+    let Ok(output) = tshark.output() else { return skip(name, "no tshark") };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(lines[0], "dropped, \u{fc}|5|3|tap:b|1700000000.123456789|100|61|1");
+    assert_eq!(lines[1], "||||0.000000001|60|60|".replacen("||||", "|||xdp:a|", 1));
+    // Our own reader takes it, too.
+    let bytes = fs::read(&path).expect("a file");
+    let mut reader = paceline_capture::CaptureReader::new(bytes.as_slice()).expect("a header");
+    let mut burst = paceline_frame::Burst::default();
+    assert_eq!(reader.fill(&mut burst).expect("whole records"), 2);
+    assert_eq!((burst.frame(0).packet(), burst.frame(0).meta().interface), (&packet[..], 1));
+    assert_eq!(burst.frame(0).meta().timestamp_ns, 1_700_000_000_123_456_789);
 }

@@ -1,5 +1,6 @@
 //! The commands, which know nothing of each other.
 
+pub(crate) mod capture;
 pub(crate) mod chain;
 pub(crate) mod completions;
 pub(crate) mod dump;

@@ -22,7 +22,22 @@ pub(crate) struct ControlArgs {
 ///
 /// # Errors
 /// [`ControlError`]; a refusal has the words of the live run.
-pub(crate) fn request(args: &ControlArgs, mut request: Json) -> Result<Json, ControlError> {
+pub(crate) fn request(args: &ControlArgs, request: Json) -> Result<Json, ControlError> {
+    Ok(send(args, request)?.0)
+}
+
+/// The same for a request whose answer is followed by bytes, which can be read from the connection.
+///
+/// # Errors
+/// [`ControlError`]
+pub(crate) fn request_stream(
+    args: &ControlArgs,
+    request: Json,
+) -> Result<BufReader<UnixStream>, ControlError> {
+    Ok(send(args, request)?.1)
+}
+
+fn send(args: &ControlArgs, mut request: Json) -> Result<(Json, BufReader<UnixStream>), ControlError> {
     let path = || args.control.display().to_string();
     let failed = |source| ControlError::Socket { path: path(), source };
     request["version"] = VERSION.into();
@@ -33,12 +48,12 @@ pub(crate) fn request(args: &ControlArgs, mut request: Json) -> Result<Json, Con
         _ => failed(source),
     })?;
     writeln!(stream, "{request}").map_err(failed)?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).map_err(failed)?;
+    let (mut line, mut reader) = (String::new(), BufReader::new(stream));
+    reader.read_line(&mut line).map_err(failed)?;
     let mut answer: Json =
         serde_json::from_str(&line).map_err(|source| ControlError::Answer { path: path(), source })?;
     match answer.get("error").and_then(Json::as_str) {
         Some(error) => Err(ControlError::Refused(error.to_owned())),
-        None => Ok(answer["ok"].take()),
+        None => Ok((answer["ok"].take(), reader)),
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 
 use super::connection::{LOOK, PATIENCE, Place, accept};
 use super::error::ControlError;
-use super::question::{Question, ask};
+use super::question::{Answer, Question, ask};
 
 /// Maximum length of the head of a request in bytes.
 const MAX_HEAD: usize = 8192;
@@ -77,7 +77,10 @@ impl MetricsServer {
         stop: &'env AtomicBool,
     ) {
         let questions = questions.clone();
-        let status = move || ask(json!({ "command": "status" }), &questions);
+        let status = move || match ask(json!({ "command": "status" }), &questions)? {
+            Answer::Value(status) => Ok(status),
+            Answer::Stream(_) => Err("the status is no value".to_owned()),
+        };
         let serve = move |stream, place| drop(serve(stream, &place, &status));
         accept(scope, stop, || Ok(self.0.accept()?.0), serve);
     }

@@ -11,10 +11,10 @@ mod rates;
 mod server;
 mod text;
 
-pub(crate) use client::{ControlArgs, request};
+pub(crate) use client::{ControlArgs, request, request_stream};
 pub(crate) use error::ControlError;
 pub(crate) use metrics::{MetricsAddress, MetricsServer};
-pub(crate) use question::Question;
+pub(crate) use question::{Answer, Question};
 pub(crate) use rates::{rates, shortened};
 pub(crate) use server::Server;
 pub(crate) use text::write_counts;

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::Scope;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use rustix::process::umask;
 use serde_json::{Value as Json, json};
@@ -20,7 +21,10 @@ use serde_json::{Value as Json, json};
 use super::connection::{LOOK, PATIENCE, Place, accept};
 use super::error::ControlError;
 use super::protocol::{MAX_REQUEST, VERSION};
-use super::question::{Question, ask};
+use super::question::{Answer, Question, Stream, ask};
+
+/// Time within which a client must take a part of a stream.
+const STREAM_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A control socket, which is removed with the value.
 pub(crate) struct Server {
@@ -93,13 +97,30 @@ fn serve<Q: From<Question>>(stream: UnixStream, place: Place, questions: &Sender
     }
     let mut reader = BufReader::new(stream);
     while let Some(line) = next_line(&mut reader, stop) {
-        let answer = answer(&line, questions);
-        let is_refused = answer.is_err();
-        let answer = answer.map_or_else(|error| json!({ "error": error }), |ok| json!({ "ok": ok }));
+        let (answer, is_refused) = match answer(&line, questions) {
+            Ok(Answer::Value(value)) => (json!({ "ok": value }), false),
+            Ok(Answer::Stream(write)) => return stream_to(writer, stop, write),
+            Err(error) => (json!({ "error": error }), true),
+        };
         if writeln!(writer, "{answer}").is_err() || (is_refused && !line.ends_with('\n')) {
             return;
         }
     }
+}
+
+/// Answers with a stream of bytes, until the client closes its side of the connection or the run ends.
+fn stream_to(mut writer: UnixStream, stop: &AtomicBool, write: Stream) {
+    let _ = writer.set_write_timeout(Some(STREAM_PATIENCE));
+    if writeln!(writer, "{}", json!({ "ok": null })).is_err() {
+        return;
+    }
+    let Ok(client) = writer.try_clone() else { return };
+    // A client sends nothing more: what arrives is the end.
+    let has_closed = || {
+        let mut waited = [PollFd::new(&client, PollFlags::IN)];
+        poll(&mut waited, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    };
+    write(&mut writer, &|| stop.load(Ordering::Relaxed) || has_closed());
 }
 
 /// The next line, or a part of one that is too long; `None` at the end of the connection or of patience, or when the run ends.
@@ -120,7 +141,7 @@ fn next_line(reader: &mut BufReader<UnixStream>, stop: &AtomicBool) -> Option<St
     None
 }
 
-fn answer<Q: From<Question>>(line: &str, questions: &Sender<Q>) -> Result<Json, String> {
+fn answer<Q: From<Question>>(line: &str, questions: &Sender<Q>) -> Result<Answer, String> {
     if !line.ends_with('\n') {
         return Err(format!("a request is a line of at most {MAX_REQUEST} bytes"));
     }

@@ -17,12 +17,12 @@ use paceline_testkit::kernel::{KernelObject, LoadOptions, Program, Request, avai
 use paceline_testkit::namespace::{ip, namespace, veth};
 use paceline_testkit::skip;
 use paceline_testkit::wire::Wire;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
 use crate::common::host::{Host, echoes};
 use crate::common::live::{Live, PATIENCE, check_sums, has_program, json, stderr, within};
-use crate::common::{Folder, command, example, packets};
+use crate::common::{Folder, command, example, has_libpcap, packets};
 
 #[test]
 fn the_reflector_answers_on_an_interface() {
@@ -767,4 +767,121 @@ fn a_live_run_shows_its_rates_and_its_chain() {
     }
     let over = ask(&control, &["stats", "--count", "1"]);
     assert_eq!(over.status.code(), Some(1));
+}
+
+/// Comments and verdicts of a pcapng capture, as Wireshark reads them.
+fn notes(test: &str, path: &str) -> Option<Vec<(String, String, usize)>> {
+    let fields = ["-e", "frame.verdict.ebpf_xdp", "-e", "frame.comment", "-e", "frame.cap_len"];
+    let output = Command::new("tshark").args(["-T", "fields", "-r", path]).args(fields).output();
+    let output = output.map_err(|error| skip(test, &format!("tshark: {error}"))).ok()?;
+    let text = String::from_utf8(output.stdout).expect("text");
+    let field = |line: &str, index: usize| line.split('\t').nth(index).unwrap_or_default().to_owned();
+    let number = |text: String| text.parse().expect("a number");
+    Some(text.lines().map(|line| (field(line, 0), field(line, 1), number(field(line, 2)))).collect())
+}
+
+#[test]
+fn a_capture_tells_what_became_of_each_packet() {
+    const TEST: &str = "a_capture_tells_what_became_of_each_packet";
+    let folder = Folder::new();
+    let (vlan, firewall) = (format!("{}:vlan_pop", example("vlan.o")), example("firewall.o"));
+    let traffic = example("traffic.pcap");
+    let (port, out) = (format!("pcap:{traffic}"), folder.text("notes.pcapng"));
+    let report = printed(
+        &command()
+            .args(["live", &firewall, &vlan, "--port", &port, "--capture", &out, "--json"])
+            .output()
+            .expect("it runs"),
+    );
+    let report: Json = serde_json::from_str(&report).expect("JSON");
+    let Some(notes) = notes(TEST, &out) else { return };
+    let is_first = |(_, comment, _): &&(String, String, usize)| !comment.starts_with("after: ");
+    assert_eq!(notes.iter().filter(is_first).count() as u64, report["packets"], "every packet");
+    for (number, name) in [("1", "drop"), ("2", "pass"), ("3", "tx")] {
+        let of =
+            |note: &&(String, String, usize)| note.0 == number && note.1.contains(&format!("{name} by "));
+        let count = notes.iter().filter(is_first).filter(of).count() as u64;
+        assert_eq!(report["verdicts"][name], count, "{report:#}");
+    }
+    // Dropped by the first program, and tags taken off by the second.
+    assert!(notes.iter().any(|note| note.1 == "drop by firewall"));
+    let pairs: Vec<_> = notes.windows(2).filter(|pair| pair[1].1.starts_with("after: ")).collect();
+    assert!(!pairs.is_empty() && pairs.iter().all(|pair| pair[0].1.starts_with("before: ")));
+    assert!(pairs.iter().any(|pair| pair[0].2 == pair[1].2 + 4), "a VLAN tag has four bytes");
+}
+
+#[test]
+fn a_live_run_is_captured_over_its_socket() {
+    const TEST: &str = "a_live_run_is_captured_over_its_socket";
+    let folder = Folder::new();
+    let (control, counter, out) = (folder.text("control"), example("counter.o"), folder.text("out.pcapng"));
+    let port = "gen:rate=20K,flows=8,proto=udp+tcp";
+    let arguments = [&*counter, "--port", port, "--control", &control];
+    let mut live = Live::start(&arguments, || Path::new(&control).exists());
+    let ended = ask(&control, &["capture", "--out", &out, "--count", "100"]);
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+    assert!(stderr(&ended).contains("100 records of packets"), "{}", stderr(&ended));
+    assert_eq!(packets(&out).len(), 100);
+    // To another command.
+    let piped = ask(&control, &["capture", "--out", "-", "--seconds", "0.2"]);
+    assert!(piped.stdout.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]), "pcapng");
+    if has_libpcap(TEST) {
+        let filtered = |expression: &[&str]| {
+            let options = ["capture", "--control", &control, "--out", &out, "--count", "50"];
+            command().args(options).args(expression).output().expect("it runs")
+        };
+        let ended = filtered(&["tcp", "port", "80"]);
+        assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+        assert!(packets(&out).iter().all(|packet| packet[23] == 6), "TCP only");
+        let wrong = filtered(&["tcp prt 80"]);
+        assert_eq!(wrong.status.code(), Some(1));
+        assert_eq!(packets(&out).len(), 50, "nothing is lost");
+    }
+    // An interrupt ends a capture that is complete; the run's end does as well.
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut capture = command();
+        let capture = capture.args(["capture", "--control", &control, "--out", &out]);
+        let capture = capture.stderr(Stdio::piped()).spawn().expect("it starts");
+        within("packets", || std::fs::metadata(&out).is_ok_and(|file| file.len() > 10_000));
+        match signal {
+            Signal::TERM => drop(live.end(Signal::TERM)),
+            signal => kill_process(Pid::from_child(&capture), signal).expect("it runs"),
+        }
+        let ended = capture.wait_with_output().expect("it ends");
+        assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+        let records = stderr(&ended).split(' ').nth(1).expect("a number").parse();
+        assert_eq!(Ok(packets(&out).len()), records, "{}", stderr(&ended));
+    }
+}
+
+#[test]
+fn hostile_requests_for_captures_are_refused() {
+    let folder = Folder::new();
+    let control = folder.text("control");
+    let mut live =
+        Live::start(&["--port", "gen:rate=1K", "--control", &control], || Path::new(&control).exists());
+    for (request, part) in [
+        (r#"{"version":1,"command":"capture","count":"x"}"#, "`count` is no number"),
+        (r#"{"version":1,"command":"capture","seconds":-1}"#, "`seconds` is no time"),
+        (r#"{"version":1,"command":"capture","seconds":1e300}"#, "`seconds` is no time"),
+        (r#"{"version":1,"command":"capture","filter":7}"#, "`filter` is no list"),
+        (r#"{"version":1,"command":"capture","filter":[[6,0,0]]}"#, "`filter` is no list"),
+        (r#"{"version":1,"command":"capture","filter":[[6,0,0,4294967296]]}"#, "`filter` is no list"),
+        (r#"{"version":1,"command":"capture","filter":[[21,9,9,0],[6,0,0,1]]}"#, "`filter`: "),
+        (r#"{"version":1,"command":"capture","filter":[]}"#, "`filter`: "),
+    ] {
+        let mut stream = UnixStream::connect(&control).expect("the socket");
+        writeln!(stream, "{request}").expect("it is sent");
+        stream.shutdown(std::net::Shutdown::Write).expect("the end");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.contains("error") && answer.contains(part), "{request}: {answer}");
+    }
+    // One that goes away at once keeps nothing.
+    for _ in 0..20 {
+        let mut stream = UnixStream::connect(&control).expect("the socket");
+        let _ = writeln!(stream, r#"{{"version":1,"command":"capture"}}"#);
+    }
+    within("a place", || ask(&control, &["status"]).status.success());
+    assert_eq!(live.end(Signal::TERM).status.code(), Some(0));
 }

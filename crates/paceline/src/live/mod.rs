@@ -9,9 +9,8 @@ mod worker;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use paceline_chain::{Graph, Reason, RunConfig, Warning};
 use paceline_epoch::defer_drops;
-use paceline_vm::{Chain, Program, Target as SiteTarget};
+use paceline_vm::Target as SiteTarget;
 
 pub use change::{Change, ChangeError, Link, Order, Target};
 pub use member::{Member, NoMember};
@@ -19,35 +18,9 @@ pub use status::{ProgramStatus, Status};
 pub use worker::ChainWorker;
 
 use crate::Pipeline;
+use crate::version::{Layout, Version};
 use state::State;
 use status::Totals;
-
-/// One version of a chain: the graph and its reasons.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// Which version it is: a change that names it is refused if there was another since.
-    pub revision: u64,
-    /// The programs' names in the chain, by node.
-    pub names: Vec<String>,
-    /// Their ids ([`Program::id`]), by node.
-    pub ids: Vec<u32>,
-    /// When each runs and after which verdicts the chain goes on, where that is what orders them.
-    pub configs: Vec<RunConfig>,
-    /// Graph of the programs.
-    pub graph: Graph,
-    /// Reasons for the order of the programs, by node.
-    pub reasons: Vec<Reason>,
-    /// Surprising properties of the graph.
-    pub warnings: Vec<Warning>,
-}
-
-/// A layout, ready to run.
-struct Version {
-    layout: Layout,
-    chain: Chain,
-    /// The programs for runs one by one.
-    programs: Vec<Program>,
-}
 
 /// A chain that changes while packets run through it. Clones are handles to the same chain.
 ///

@@ -6,7 +6,8 @@ use paceline_chain::{CallMap, Calls, Edges, Entrant, Next, Place, Plan, Sequence
 use paceline_frame::Verdict;
 use paceline_vm::{Chain, Engine};
 
-use super::{Change, ChangeError, Layout, Link, Member, Order, Target, Version};
+use super::{Change, ChangeError, Link, Member, Order, Target};
+use crate::version::{Layout, Version};
 
 /// Order of the programs of a chain, by their ids.
 #[derive(Clone, Default)]

@@ -7,7 +7,7 @@ use paceline_chain::Node;
 use paceline_frame::Verdict;
 use paceline_vm::ChainCounts;
 
-use super::Layout;
+use crate::version::Layout;
 
 /// Counts of a program of a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

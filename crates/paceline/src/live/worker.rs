@@ -8,8 +8,9 @@ use paceline_frame::Burst;
 use paceline_vm::{BurstFault, ByKey, Caller, Calls, ChainCounts, Host};
 
 use super::status::ProgramStatus;
-use super::{Layout, Shared, Version, lock};
+use super::{Shared, lock};
 use crate::step::{Step, step};
+use crate::version::{Layout, Version};
 
 /// Number of bursts between two updates of the shared counts.
 const TELL_AFTER: u32 = 16;

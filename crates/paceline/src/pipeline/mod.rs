@@ -6,6 +6,7 @@ mod counts;
 mod cpus;
 mod egress;
 mod known;
+mod observe;
 mod queue;
 mod run;
 mod worker;
@@ -18,12 +19,14 @@ use paceline_maps::Map;
 use paceline_vm::{KeyedSite, Target, UpdateError};
 
 pub use counts::{PipelineCounts, PortCounts, PortErrors};
+pub use observe::{Observed, Observer};
 pub use run::Idle;
 pub use worker::{Worker, WorkerError};
 
 use counts::{Errors, PortTotals, Totals};
 use cpus::CpuQueues;
 use known::KnownMaps;
+use observe::Observers;
 
 /// Which program the packets of each interface run through, for any number of workers. Clones are handles to the same pipeline.
 ///
@@ -72,6 +75,7 @@ struct Shared {
     totals: Totals,
     ports: PortTotals,
     errors: Errors,
+    observers: Observers,
 }
 
 impl Pipeline {
@@ -85,6 +89,7 @@ impl Pipeline {
             totals: Totals::default(),
             ports: PortTotals::default(),
             errors: Errors::default(),
+            observers: Observers::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -132,6 +137,13 @@ impl Pipeline {
     #[must_use]
     pub fn ports(&self) -> Vec<PortCounts> {
         self.shared.ports.all()
+    }
+
+    /// Tells of every packet that runs through the program of an interface from now on, until the observer is dropped: at most
+    /// `capacity` wait for it, and others are only counted ([`Observer::lost`]). Workers take longer for each packet meanwhile.
+    #[must_use]
+    pub fn observe(&self, capacity: usize) -> Observer {
+        Observers::add(&self.shared, capacity)
     }
 
     /// Errors of all workers, by the interface of arrival.

@@ -58,6 +58,7 @@ pub enum WorkerError {
 /// Runs the packets of its ports through their programs, on one thread. It has a port for each interface that it sends to.
 pub struct Worker {
     shared: Arc<Shared>,
+    number: usize,
     caller: Caller<ByKey>,
     host: Host,
     burst: Burst,
@@ -82,6 +83,7 @@ impl Worker {
             counts: shared.totals.register(cpu),
             cpu_queue: shared.cpu_queues.open(cpu as u32),
             shared,
+            number: cpu,
             host: Host::new(cpu),
             burst: Burst::new(MAX_BURST),
             tx_ports: TxPorts::default(),
@@ -222,7 +224,12 @@ impl Worker {
             return received;
         }
         self.burst.iter_mut().for_each(|mut frame| frame.set_ingress(ifindex, queue));
-        let ran = self.caller.run_burst(u64::from(ifindex), &mut self.burst, &mut self.host);
+        let ran = if self.shared.observers.any() {
+            let from = (ifindex, self.number);
+            self.shared.observers.run_burst(&mut self.caller, from, &mut self.burst, &mut self.host)
+        } else {
+            self.caller.run_burst(u64::from(ifindex), &mut self.burst, &mut self.host)
+        };
         self.act(Some(index), ran)?;
         received?;
         Ok(self.burst.len())

@@ -34,7 +34,7 @@ pub(super) fn answer(
             Err(error) => Err(error.to_string()),
         },
         other => Err(format!(
-            "`{other}` is no command; it must be status, stop, chain, map list, map dump, map get, map set or map delete"
+            "`{other}` is no command; it must be status, stop, chain, capture, map list, map dump, map get, map set or map delete"
         )),
     }
 }

@@ -62,6 +62,10 @@ pub(crate) struct LiveArgs {
     /// Frames of packet memory for each queue of a port.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(256..=1 << 20))]
     pub(super) frames: u32,
+    /// Write all packets that run through the programs to a pcapng capture, with verdict and program in comments, and as they were
+    /// before and after.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) capture: Option<PathBuf>,
     /// Make a control socket there, for `paceline status`, `stop` and `map`; only the user who runs this may use it.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) control: Option<PathBuf>,

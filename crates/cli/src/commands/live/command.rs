@@ -11,20 +11,23 @@ use std::time::{Duration, Instant};
 use paceline::device::Interface;
 use paceline::port::FramePool;
 use paceline::{LiveChain, Pipeline};
+use serde_json::Value as Json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::answer::answer;
 use super::args::LiveArgs;
+use super::recorder::{Recorder, Wanted, record_file};
 use super::report::{Counts, PortNames};
 use super::sandbox;
 use super::workers::{self, Common, LiveError, LiveOrWorker, Share};
 use crate::chain::{ChainError, LoadHow, Loaded, load, reload, write_warnings};
 use crate::common::console;
 use crate::common::failure::Failure;
+use crate::common::files::{FileError, Opened};
 use crate::common::report::Report as _;
 use crate::common::watch::SignalError;
-use crate::control::{MetricsServer, Question, Server};
+use crate::control::{Answer, MetricsServer, Question, Server};
 use crate::object::Opener;
 use crate::ports::{OpenedPort, Opening};
 
@@ -57,12 +60,23 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     let mut run =
         Run { args, how, loaded, pipeline: &pipeline, names, cpus, start, shown: start, signals, events };
     let Some(first) = run.open_or_wait()? else { return Ok(ExitCode::SUCCESS) };
+    let capture = run
+        .args
+        .capture
+        .as_deref()
+        .map(|path| Opened::open(path, "--capture", &mut run.loaded.taken.clone())?.start_text());
+    let capture = capture.transpose()?;
     let server = args.control.as_deref().map(Server::bind).transpose()?;
     let metrics = args.metrics.map(MetricsServer::bind).transpose()?;
     if !args.keeps_privileges() {
         sandbox::enter(args.specs().iter().any(|spec| spec.is_dpdk()))?;
     }
     let ended = thread::scope(|scope| {
+        let capture = capture.map(|(file, name)| {
+            let (recorder, ending) = (Recorder::new(&pipeline, &run.names, Wanted::default()), &ending);
+            let record = move || record_file(recorder, &file, ending);
+            scope.spawn(move || record().map_err(|source| FileError::Write { name, source }))
+        });
         if let Some(server) = &server {
             server.start(scope, &sender, &ending);
         }
@@ -71,7 +85,8 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
         }
         let ended = run.rounds(first, &sender);
         ending.store(true, Ordering::Relaxed);
-        ended
+        let captured = capture.map_or(Ok(()), |capture| capture.join().unwrap_or(Ok(())));
+        ended.and(captured.map_err(Failure::from))
     });
     let printed = run.counts(ended.as_ref().err()).print(args.json, false);
     ended.map_err(Failure::reported).and(printed).map(|()| ExitCode::SUCCESS)
@@ -244,9 +259,19 @@ impl Run<'_> {
 
     fn answer(&self, question: &Question) {
         let stop = || self.signals.stop.store(true, Ordering::Relaxed);
-        let answer = answer(&question.request, &self.loaded, &self.counts(None), stop);
+        let answer = match question.request.get("command").and_then(Json::as_str) {
+            Some("capture") => self.capture(&question.request),
+            _ => answer(&question.request, &self.loaded, &self.counts(None), stop).map(Answer::Value),
+        };
         // The client may have gone.
         let _ = question.answer.send(answer);
+    }
+
+    /// Answers with a capture from now on.
+    fn capture(&self, request: &Json) -> Result<Answer, String> {
+        let recorder = Recorder::new(self.pipeline, &self.names, Wanted::of_request(request)?);
+        // A client that has gone, or is too slow, ends the capture.
+        Ok(Answer::Stream(Box::new(move |out, is_over| drop(recorder.record(out, is_over)))))
     }
 
     fn counts(&self, failure: Option<&Failure>) -> Counts<'_> {

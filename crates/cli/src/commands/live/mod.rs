@@ -3,6 +3,7 @@
 mod answer;
 mod args;
 mod command;
+mod recorder;
 mod report;
 mod sandbox;
 mod workers;

@@ -42,6 +42,13 @@ impl PortNames {
         self.rounds.push(PortNumbers { before: pipeline.ports().len(), numbers });
     }
 
+    /// Interface numbers that the ports have now, and their names; without the port of passed packets.
+    pub(super) fn numbers(&self) -> Vec<(u32, String)> {
+        let numbers = self.rounds.last().map_or(&[][..], |round| &round.numbers);
+        let ports = numbers.iter().copied().zip(self.names.iter().cloned());
+        ports.take(self.names.len() - usize::from(self.has_pass)).collect()
+    }
+
     /// Name of the port that has a number now.
     pub(super) fn of(&self, number: u32) -> &str {
         let numbers = self.rounds.last().map_or(&[][..], |round| &round.numbers);

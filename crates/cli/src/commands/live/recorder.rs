@@ -1,0 +1,165 @@
+//! Captures of a live run: packets with what became of them, as pcapng.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
+use paceline::filter::{ConvertOptions, Filter, PacketFilter, Purpose, Rules, SockFilter};
+use paceline::{Burst, Engine, FrameMeta, Host, Observed, Observer, Pipeline, RedirectTarget};
+use serde_json::Value as Json;
+
+use super::report::PortNames;
+
+/// Packets that wait to be recorded.
+const WAITING: usize = 4096;
+/// Time between two looks whether the capture is to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Which packets are recorded, and how many.
+#[derive(Default)]
+pub(super) struct Wanted {
+    filter: Option<PacketFilter>,
+    count: Option<u64>,
+    time: Option<Duration>,
+}
+
+impl Wanted {
+    /// Reads a request: `count`, `seconds`, and `filter`, the instructions of a classic program.
+    pub(super) fn of_request(request: &Json) -> Result<Self, String> {
+        let number = |name: &str| match request.get(name) {
+            None => Ok(None),
+            Some(value) => value.as_f64().map(Some).ok_or_else(|| format!("`{name}` is no number")),
+        };
+        let time = number("seconds")?.map(Duration::try_from_secs_f64).transpose();
+        Ok(Self {
+            filter: request.get("filter").map(filter).transpose()?,
+            count: number("count")?.map(|count| count as u64),
+            time: time.map_err(|_| "`seconds` is no time".to_owned())?,
+        })
+    }
+}
+
+/// A filter as a list of instructions, each a list of its four numbers.
+fn filter(value: &Json) -> Result<PacketFilter, String> {
+    let malformed = || "`filter` is no list of instructions [code, jt, jf, k]".to_owned();
+    let insn = |insn: &Json| {
+        let [code, jt, jf, k] = insn.as_array()?.as_slice() else { return None };
+        Some(SockFilter {
+            code: u16::try_from(code.as_u64()?).ok()?,
+            jt: u8::try_from(jt.as_u64()?).ok()?,
+            jf: u8::try_from(jf.as_u64()?).ok()?,
+            k: u32::try_from(k.as_u64()?).ok()?,
+        })
+    };
+    let insns: Option<Vec<_>> = value.as_array().ok_or_else(malformed)?.iter().map(insn).collect();
+    let filter = Filter::new(insns.ok_or_else(malformed)?, Purpose::UserSpace)
+        .map_err(|error| format!("`filter`: {error}"))?;
+    let options = ConvertOptions::default().rules(Rules::Libpcap);
+    PacketFilter::new("filter", filter, &options, Engine::Threaded)
+        .map_err(|error| format!("`filter`: {error}"))
+}
+
+/// A capture that is being made.
+pub(super) struct Recorder {
+    observer: Observer,
+    /// Interface numbers and names of the ports.
+    ports: Vec<(u32, String)>,
+    wanted: Wanted,
+    host: Host,
+    burst: Burst,
+}
+
+impl Recorder {
+    /// Observes from now on.
+    pub(super) fn new(pipeline: &Pipeline, ports: &PortNames, wanted: Wanted) -> Self {
+        let observer = pipeline.observe(WAITING);
+        Self { observer, ports: ports.numbers(), wanted, host: Host::default(), burst: Burst::new(1) }
+    }
+
+    /// Writes a capture until as many packets are in it as are wanted, the time is over, or `is_over` says so; then those that wait.
+    pub(super) fn record(mut self, out: impl Write, is_over: impl Fn() -> bool) -> Result<(), WriteError> {
+        let application = concat!("paceline ", env!("CARGO_PKG_VERSION"));
+        let mut writer = AnnotatedWriter::new(out, application)?;
+        let mut interfaces = Vec::new();
+        for (number, name) in &self.ports {
+            interfaces.push((*number, writer.add_interface(name, LinkType::ETHERNET)?));
+        }
+        let (start, mut packets) = (Instant::now(), 0);
+        while self.wanted.count.is_none_or(|count| packets < count) {
+            let is_over = is_over() || self.wanted.time.is_some_and(|time| start.elapsed() >= time);
+            match self.observer.next(if is_over { Duration::ZERO } else { LOOK }) {
+                Some(observed) if self.wants(&observed) => {
+                    packets += 1;
+                    let interface = match interfaces.iter().find(|(number, _)| *number == observed.ifindex) {
+                        Some((_, interface)) => *interface,
+                        // A port that was opened again.
+                        None => {
+                            let name = format!("interface {}", observed.ifindex);
+                            let interface = writer.add_interface(&name, LinkType::ETHERNET)?;
+                            interfaces.push((observed.ifindex, interface));
+                            interface
+                        }
+                    };
+                    write(&mut writer, interface, packets, &observed)?;
+                }
+                None if is_over => break,
+                _ => {}
+            }
+        }
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        writer.finish(now.as_nanos() as u64, self.observer.lost())
+    }
+
+    fn wants(&mut self, observed: &Observed) -> bool {
+        let Some(filter) = &self.wanted.filter else { return true };
+        self.burst.clear();
+        let meta = FrameMeta { original_len: observed.original_len, ..FrameMeta::default() };
+        let _ = self.burst.push(&observed.before, meta);
+        filter.matches(&mut self.burst, &mut self.host).is_ok_and(|matched| matched != 0)
+    }
+}
+
+/// Writes a packet as it was, and as it is, if that is not the same.
+fn write<W: Write>(
+    writer: &mut AnnotatedWriter<W>,
+    interface: u32,
+    id: u64,
+    observed: &Observed,
+) -> Result<(), WriteError> {
+    let Observed { timestamp_ns, original_len, before, after, verdict, .. } = observed;
+    let outcome = outcome(observed);
+    let notes = Notes {
+        comment: &outcome,
+        packet_id: Some(id),
+        queue: Some(observed.queue.into()),
+        verdict: Some(*verdict as u64),
+    };
+    let Some(after) = after else {
+        return writer.push(interface, *timestamp_ns, before, *original_len, &notes);
+    };
+    let comment = format!("before: {outcome}");
+    writer.push(interface, *timestamp_ns, before, *original_len, &Notes { comment: &comment, ..notes })?;
+    let comment = format!("after: {outcome}");
+    writer.push(interface, *timestamp_ns, after, after.len() as u32, &Notes { comment: &comment, ..notes })
+}
+
+/// `drop by firewall`, `redirect to interface 3 by balancer`.
+fn outcome(observed: &Observed) -> String {
+    let target = match observed.redirect.as_ref().map(|redirect| &redirect.target) {
+        None => Cow::Borrowed(""),
+        Some(RedirectTarget::Interface { ifindex }) => format!(" to interface {ifindex}").into(),
+        Some(RedirectTarget::Map { key, .. }) => format!(" to entry {key} of a map").into(),
+    };
+    match &observed.program {
+        Some(program) => format!("{}{target} by {program}", observed.verdict),
+        None => format!("{}{target}", observed.verdict),
+    }
+}
+
+/// Records to a file until `ending` is set.
+pub(super) fn record_file(recorder: Recorder, file: &File, ending: &AtomicBool) -> Result<(), WriteError> {
+    recorder.record(file, || ending.load(Ordering::Relaxed))
+}

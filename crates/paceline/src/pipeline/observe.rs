@@ -1,0 +1,191 @@
+//! Observers: what programs did to packets, told while they run.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use paceline_chain::Node;
+use paceline_frame::{Burst, FrameRef, Redirect, Verdict};
+use paceline_vm::{BurstFault, ByKey, Caller, Host};
+
+use super::Shared;
+use crate::step::step;
+use crate::version::Version;
+
+/// A packet that ran through the program of its interface.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Observed {
+    /// Number of the worker.
+    pub worker: usize,
+    /// The interface that it came from.
+    pub ifindex: u32,
+    /// The queue that it came from.
+    pub queue: u16,
+    /// Time of reception in nanoseconds since the epoch: that of the port, or else that of the burst.
+    pub timestamp_ns: u64,
+    /// Length on the wire in bytes.
+    pub original_len: u32,
+    /// The packet as it was received.
+    pub before: Vec<u8>,
+    /// The packet as it is now; `None` if it is the same.
+    pub after: Option<Vec<u8>>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Where it is redirected to.
+    pub redirect: Option<Redirect>,
+    /// Name of the program that decided: the last one of a [`LiveChain`](crate::LiveChain) that ran.
+    pub program: Option<Arc<str>>,
+}
+
+/// Receives what happens to the packets of a pipeline ([`Pipeline::observe`](super::Pipeline::observe)), until it is dropped.
+pub struct Observer {
+    observed: Receiver<Observed>,
+    sink: Arc<Sink>,
+    shared: Arc<Shared>,
+}
+
+/// The workers' side of an observer.
+struct Sink {
+    sender: SyncSender<Observed>,
+    lost: AtomicU64,
+}
+
+impl Observer {
+    /// The next packet; `None` if none comes within this time.
+    #[must_use]
+    pub fn next(&self, timeout: Duration) -> Option<Observed> {
+        // The sink has a sender as long as this lives, so that the only error is the time.
+        self.observed.recv_timeout(timeout).ok()
+    }
+
+    /// Number of packets that it was not told of, because too many waited.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.sink.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        self.shared.observers.remove(&self.sink);
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observer").field("lost", &self.lost()).finish_non_exhaustive()
+    }
+}
+
+/// The observers of a pipeline.
+#[derive(Default)]
+pub(super) struct Observers {
+    /// Whether there are any: all that a burst costs without.
+    any: AtomicBool,
+    sinks: Mutex<Vec<Arc<Sink>>>,
+}
+
+impl Observers {
+    pub(super) fn add(shared: &Arc<Shared>, capacity: usize) -> Observer {
+        let (sender, observed) = sync_channel(capacity);
+        let sink = Arc::new(Sink { sender, lost: AtomicU64::new(0) });
+        let mut sinks = shared.observers.lock();
+        sinks.push(Arc::clone(&sink));
+        shared.observers.any.store(true, Ordering::Relaxed);
+        Observer { observed, sink, shared: Arc::clone(shared) }
+    }
+
+    fn remove(&self, sink: &Arc<Sink>) {
+        let mut sinks = self.lock();
+        sinks.retain(|other| !Arc::ptr_eq(other, sink));
+        self.any.store(!sinks.is_empty(), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Sink>>> {
+        self.sinks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a burst through the program of an interface, as `caller` does, and tells the observers. Programs of a chain run one by one.
+    #[cold]
+    pub(super) fn run_burst(
+        &self,
+        caller: &mut Caller<ByKey>,
+        (ifindex, worker): (u32, usize),
+        burst: &mut Burst,
+        host: &mut Host,
+    ) -> Result<(), BurstFault> {
+        let before: Vec<Vec<u8>> = burst.iter().map(|frame| frame.packet().to_vec()).collect();
+        let key = u64::from(ifindex);
+        let version =
+            caller.enter(host).target(key).and_then(|target| target.data::<Arc<Version>>().cloned());
+        let mut last = vec![Node::ENTRY; burst.len()];
+        let ran = match &version {
+            Some(version) if version.programs.len() > 1 => run_steps(version, burst, host, &mut last),
+            _ => caller.run_burst(key, burst, host),
+        };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let done = ran.as_ref().map_or_else(|fault| fault.index, |()| burst.len());
+        let names: Vec<Arc<str>> = version
+            .map(|version| version.layout.names.iter().map(|name| name.as_str().into()).collect())
+            .unwrap_or_default();
+        for ((frame, before), last) in burst.iter().zip(before).zip(last).take(done) {
+            let program = names.get(last.index()).cloned();
+            let observed = observed(frame, before, worker, now.as_nanos() as u64, program);
+            self.tell(&observed);
+        }
+        ran
+    }
+
+    fn tell(&self, observed: &Observed) {
+        for sink in &*self.lock() {
+            if let Err(TrySendError::Full(_)) = sink.sender.try_send(observed.clone()) {
+                sink.lost.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Runs the programs of a chain one by one, and notes the last one of each packet.
+fn run_steps(
+    version: &Version,
+    burst: &mut Burst,
+    host: &mut Host,
+    last: &mut [Node],
+) -> Result<(), BurstFault> {
+    for (index, mut frame) in burst.iter_mut().enumerate() {
+        let parts = (&*version.programs, &version.layout.graph);
+        step(parts, &mut frame, host, |node, _| last[index] = node, |_, _| {})
+            .map_err(|fault| BurstFault { index, fault })?;
+    }
+    Ok(())
+}
+
+fn observed(
+    frame: FrameRef<'_>,
+    before: Vec<u8>,
+    worker: usize,
+    now_ns: u64,
+    program: Option<Arc<str>>,
+) -> Observed {
+    let (meta, verdict) = (*frame.meta(), frame.verdict());
+    Observed {
+        worker,
+        ifindex: frame.ingress_ifindex(),
+        queue: frame.rx_queue(),
+        timestamp_ns: if meta.timestamp_ns == 0 { now_ns } else { meta.timestamp_ns },
+        original_len: meta.original_len,
+        after: (frame.packet() != before).then(|| frame.packet().to_vec()),
+        before,
+        verdict,
+        redirect: frame.redirect().filter(|_| verdict == Verdict::Redirect),
+        program,
+    }
+}
