@@ -78,6 +78,21 @@ impl<W: Write> CaptureWriter<W> {
         &mut self,
         burst: &Burst,
         records: &Records,
+        select: impl FnMut(FrameRef<'_>) -> bool,
+    ) -> Result<(), WriteError> {
+        self.write_frames(burst.iter(), burst.is_full(), records, select)
+    }
+
+    /// As [`write`](Self::write), for packets whose frames may be in other bursts than the reader's by now, in the order of the
+    /// reader's. `more` says that others follow at once, so that the output need not be flushed.
+    ///
+    /// # Errors
+    /// [`WriteError`]; later writes fail as well.
+    pub fn write_frames<'a>(
+        &mut self,
+        frames: impl Iterator<Item = FrameRef<'a>>,
+        more: bool,
+        records: &Records,
         mut select: impl FnMut(FrameRef<'_>) -> bool,
     ) -> Result<(), WriteError> {
         if records.layout != self.layout {
@@ -85,7 +100,7 @@ impl<W: Write> CaptureWriter<W> {
         }
         self.order = records.order;
         let mut blocks = self.blocks_to_write(records);
-        for (index, (frame, record)) in burst.iter().zip(&records.packets).enumerate() {
+        for (index, (frame, record)) in frames.zip(&records.packets).enumerate() {
             while let Some((_, block)) = blocks.next_if(|&(after, _)| after <= index) {
                 self.buffer.extend_from_slice(block);
             }
@@ -99,7 +114,7 @@ impl<W: Write> CaptureWriter<W> {
         }
         // A short burst means that the source has no more data for now, so the output is flushed for a reader at the end of a pipe.
         // For files, this happens once per window of the reader.
-        if burst.is_full() { self.hand_on_when_full() } else { self.flush() }
+        if more { self.hand_on_when_full() } else { self.flush() }
     }
 
     /// Writes a packet without a source capture, with a time stamp in the header's resolution.

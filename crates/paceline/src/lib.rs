@@ -141,7 +141,7 @@ pub use pipeline::{
     Idle, Observed, Observer, Pipeline, PipelineCounts, PortCounts, PortErrors, Worker, WorkerError,
 };
 #[cfg(feature = "captures")]
-pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
+pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay, replay_on};
 pub use share::{Difference, Instance};
 pub use step::{Packet, Step, Trace, TraceStep, step, trace};
 pub use tables::EntryError;

@@ -1,7 +1,7 @@
 //! `paceline live` on real interfaces, in network namespaces that the tests make.
 
 use std::fs::Permissions;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -17,7 +17,7 @@ use paceline_testkit::kernel::{KernelObject, LoadOptions, Program, Request, avai
 use paceline_testkit::namespace::{ip, namespace, veth};
 use paceline_testkit::skip;
 use paceline_testkit::wire::Wire;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value as Json;
 
 use crate::common::host::{Host, echoes};
@@ -365,6 +365,28 @@ fn resident(id: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
 }
 
+/// Limits the memory of a process to 64 MiB more than it has mapped.
+fn limit_memory(process: u32) {
+    let status = std::fs::read_to_string(format!("/proc/{process}/statm")).expect("it runs");
+    let pages: u64 = status.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number");
+    let limit = Some(pages * 4096 + (64 << 20));
+    let pid = Pid::from_raw(process.cast_signed());
+    prlimit(pid, Resource::As, Rlimit { current: limit, maximum: limit }).expect("a limit");
+}
+
+/// Changes the map of the firewall's rules by the control socket.
+fn set_rule(control: &str, number: u32) {
+    let (port, action) = (20_000 + number % 200, number % 2);
+    let mut stream = UnixStream::connect(control).expect("the socket");
+    let request = format!(
+        r#"{{"version":1,"command":"map set","map":"rules","key":{{"port":{port},"protocol":17}},"value":{{"action":{action}}}}}"#
+    );
+    writeln!(stream, "{request}").expect("it is sent");
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).expect("an answer");
+    assert_eq!(answer.trim(), r#"{"ok":null}"#, "{number}");
+}
+
 #[test]
 fn no_packet_is_lost_uncounted_while_the_chain_changes() {
     const TEST: &str = "no_packet_is_lost_uncounted_while_the_chain_changes";
@@ -372,7 +394,7 @@ fn no_packet_is_lost_uncounted_while_the_chain_changes() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("chain.toml");
     let write = |programs: &[&str]| {
-        let text: String = ["counter", "vlan"]
+        let text: String = ["counter", "firewall", "vlan"]
             .iter()
             .map(|name| format!("objects.{name}.file = \"{}\"\n", example(&format!("{name}.o"))))
             .chain(programs.iter().map(|name| match *name {
@@ -386,12 +408,14 @@ fn no_packet_is_lost_uncounted_while_the_chain_changes() {
         let new = path.with_extension("new");
         std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path)).expect("the chain");
     };
-    write(&["counter"]);
-    let file = path.display().to_string();
-    let mut live = Live::start(&["--chain", &file, "--port", "xdp:va", "--pass", "null:", "--json"], || {
-        has_program("va")
-    });
+    write(&["counter", "firewall"]);
+    let (file, control) =
+        (path.display().to_string(), directory.path().join("control").display().to_string());
+    let arguments =
+        ["--chain", &file, "--port", "xdp:va", "--pass", "null:", "--json", "--control", &control];
+    let mut live = Live::start(&arguments, || Path::new(&control).exists());
     let id = live.id();
+    limit_memory(id);
     let wire = Wire::open(Interface::by_name("vb").expect("it is there").index()).expect("a packet socket");
     let packets = traffic();
     let (start, mut sent, mut changes, mut memory) = (Instant::now(), 0_u64, 0_u32, 0);
@@ -400,8 +424,13 @@ fn no_packet_is_lost_uncounted_while_the_chain_changes() {
             sent += u64::from(wire.send(packet).is_ok());
         }
         changes += 1;
-        write(if changes.is_multiple_of(2) { &["counter"] } else { &["counter", "vlan"] });
+        write(if changes.is_multiple_of(2) {
+            &["counter", "firewall"]
+        } else {
+            &["counter", "firewall", "vlan"]
+        });
         live.signal(Signal::HUP);
+        set_rule(&control, changes);
         if changes == 10 {
             memory = resident(id);
         }
@@ -884,4 +913,84 @@ fn hostile_requests_for_captures_are_refused() {
     }
     within("a place", || ask(&control, &["status"]).status.success());
     assert_eq!(live.end(Signal::TERM).status.code(), Some(0));
+}
+
+#[test]
+fn a_run_that_stands_still_goes_on() {
+    const TEST: &str = "a_run_that_stands_still_goes_on";
+    let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
+    let counter = example("counter.o");
+    let mut live = Live::start(&[&counter, "--port", "xdp:va", "--json"], || has_program("va"));
+    let wire = Wire::open(Interface::by_name("vb").expect("it is there").index()).expect("a packet socket");
+    let memory = resident(live.id());
+    live.signal(Signal::STOP);
+    let start = Instant::now();
+    let mut sent = 0_u64;
+    // More than the rings hold.
+    while start.elapsed() < Duration::from_millis(1300) {
+        sent += (0..100).filter(|_| wire.send(&[2; 60]).is_ok()).count() as u64;
+    }
+    live.signal(Signal::CONT);
+    thread::sleep(Duration::from_millis(100));
+    sent += (0..100).filter(|_| wire.send(&[2; 60]).is_ok()).count() as u64;
+    thread::sleep(Duration::from_millis(100));
+    let grown = resident(live.id()).saturating_sub(memory);
+    let output = live.end(Signal::INT);
+    let report = json(&output);
+    check_sums(&report, false);
+    let number = |name: &str| report["ports"][0][name].as_u64().expect("a number");
+    assert!(number("dropped") > 0 && number("received") > 1000, "{report:#}");
+    // What veth itself dropped is in its own statistics.
+    assert!(number("received") + number("dropped") <= sent, "{sent}: {report:#}");
+    assert!(stderr(&output).contains("note: the run stood still for 1."), "{}", stderr(&output));
+    assert!(grown < 4096, "{grown} KiB more");
+}
+
+#[test]
+fn curl_and_iperf_transfer_through_to_the_host() {
+    const TEST: &str = "curl_and_iperf_transfer_through_to_the_host";
+    const BYTES: usize = 5_000_000;
+    for tool in ["curl", "iperf3"] {
+        if let Err(error) = Command::new(tool).arg("--version").output() {
+            return skip(TEST, &format!("{tool}: {error}"));
+        }
+    }
+    let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
+    let Some(host) = Host::new(TEST, "vb") else { return };
+    let firewall = example("firewall.o");
+    let arguments = [&*firewall, "--port", "xdp:va", "--pass", "tap:pl0", "--json"];
+    let mut live = Live::start(&arguments, || ip("link show dev pl0").is_ok());
+    ip("addr add 10.9.0.1/24 dev pl0").expect("an address");
+    ip("link set pl0 up").expect("it is up");
+    let listener = TcpListener::bind("10.9.0.1:8080").expect("the host's address");
+    let server = thread::spawn(move || {
+        let (mut connection, _) = listener.accept().expect("a connection");
+        let mut request = [0; 1000];
+        let _ = connection.read(&mut request).expect("a request");
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {BYTES}\r\nConnection: close\r\n\r\n");
+        connection.write_all(&[head.as_bytes(), &vec![b'x'; BYTES]].concat()).expect("an answer");
+    });
+    let page = host.run(|| {
+        let curl = Command::new("curl").args(["-sS", "--max-time", "20", "http://10.9.0.1:8080/"]).output();
+        curl.expect("curl runs").stdout
+    });
+    server.join().expect("the server");
+    assert_eq!(page.len(), BYTES);
+    let mut server = Command::new("iperf3");
+    let mut server =
+        server.args(["-s", "-1", "-B", "10.9.0.1"]).stdout(Stdio::null()).spawn().expect("iperf3");
+    within("the server", || {
+        let sockets = std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
+        // Port 5201.
+        sockets.contains(":1451 ")
+    });
+    let report = host.run(|| {
+        let arguments = ["-c", "10.9.0.1", "-t", "1", "-J", "--connect-timeout", "5000"];
+        Command::new("iperf3").args(arguments).output().expect("iperf3 runs").stdout
+    });
+    let _ = server.wait();
+    let report: Json = serde_json::from_slice(&report).expect("JSON");
+    let received = report["end"]["sum_received"]["bytes"].as_u64();
+    assert!(received > Some(1_000_000), "{report:#}");
+    check_sums(&json(&live.end(Signal::INT)), true);
 }

@@ -21,4 +21,5 @@ mod sockets;
 mod state;
 mod tail_calls;
 mod verify;
+mod workers;
 mod world;

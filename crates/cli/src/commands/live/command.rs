@@ -33,6 +33,8 @@ use crate::ports::{OpenedPort, Opening};
 
 /// Time between two looks at signals and the clock.
 const LOOK: Duration = Duration::from_millis(20);
+/// Time after which it is told that nothing went on.
+const STILL: Duration = Duration::from_secs(1);
 /// Time between two attempts to open ports.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -240,10 +242,15 @@ impl Run<'_> {
 
     /// Waits for an event, up to a time, and does what is due; false if the run is to end.
     fn attend(&mut self, running: &mut usize, time: Duration) -> Result<bool, Failure> {
+        let before = Instant::now();
         match self.events.recv_timeout(time) {
             Ok(Event::Ended) => *running = running.saturating_sub(1),
             Ok(Event::Question(question)) => self.answer(&question),
             Err(_) => {}
+        }
+        let still = before.elapsed();
+        if still > time + STILL {
+            console::note(format_args!("the run stood still for {still:.1?}, as after SIGSTOP"));
         }
         if self.signals.reload.swap(false, Ordering::Relaxed) {
             let packets = self.pipeline.counts().packets();

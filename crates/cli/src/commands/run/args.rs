@@ -74,7 +74,11 @@ pub(crate) struct RunArgs {
     pub(super) network: Option<PathBuf>,
     /// CPUs that packets come in on, all of a flow on the same one; per-CPU maps have a value for each.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(super) cpus: u16,
+    cpus: u16,
+    /// Threads that packets run on, each a CPU as with --cpus; outputs have the order of the capture.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256),
+        conflicts_with_all = ["cpus", "events", "stats", "time", "trace"])]
+    pub(super) workers: Option<u16>,
     /// Interface that all packets come in on: its index, or its name in the network.
     #[arg(long, value_name = "INTERFACE")]
     pub(super) ingress: Option<String>,
@@ -138,6 +142,16 @@ impl RunArgs {
     pub(crate) fn prints_json(&self) -> bool {
         let outputs = [&self.out, &self.drops, &self.events, &self.save_maps];
         self.json && outputs.into_iter().flatten().all(|path| !is_stdout(path))
+    }
+
+    /// CPUs that packets come in on.
+    pub(super) fn cpus(&self) -> usize {
+        self.workers.unwrap_or(self.cpus).into()
+    }
+
+    /// Threads that packets run on.
+    pub(super) fn workers(&self) -> usize {
+        self.workers.unwrap_or(1).into()
     }
 
     /// The engine that is asked for.

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use paceline::capture::CaptureReader;
-use paceline::{ChainWorker, Engine, Host, Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
+use paceline::{
+    ChainWorker, Engine, Host, Outputs, ReplayError, ReplayOptions, Runner, Tally, replay, replay_on,
+};
 use signal_hook::consts::SIGHUP;
 
 use super::args::RunArgs;
@@ -49,7 +51,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         unverified: args.unverified,
         restore: args.restore_maps.clone(),
         opener: Rc::new(Opener::new(&args.source.object)),
-        cpus: args.cpus.into(),
+        cpus: args.cpus(),
     };
     let loaded = load(&args.source, &how)?;
     let args = &with_port(args, &loaded);
@@ -76,11 +78,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         None => Running::Plain(worker),
     };
     let mut loaded = loaded;
-    let (mut host, ingress) = (world.host(args), world.ingress);
-    if let Some(events) = &events {
-        events.attach(&mut host);
-    }
-    let replay = Replay { args, how: &how, host, ingress, events: events.as_ref() };
+    let replay = Replay { args, how: &how, world: &world, events: events.as_ref() };
     let (mut run, ended) = replay.run(&mut loaded, &mut runner, &mut capture, writers, watch)?;
     let ended = ended.map_err(|error| failure(error, &loaded, &capture, &names, run.tally.packets));
     let ended = finish(events, &mut run, ended);
@@ -168,14 +166,13 @@ impl Runner for &mut Running {
 struct Replay<'a> {
     args: &'a RunArgs,
     how: &'a LoadHow,
-    host: Host,
-    ingress: Option<u32>,
+    world: &'a World,
     events: Option<&'a Events>,
 }
 
 impl Replay<'_> {
     fn run(
-        mut self,
+        self,
         loaded: &mut Loaded,
         runner: &mut Running,
         capture: &mut Capture,
@@ -190,10 +187,11 @@ impl Replay<'_> {
         let packet_by_packet = maps.any(|maps| timers_by_packet(self.args, maps));
         let options = ReplayOptions::default()
             .count(self.args.count)
-            .ingress(self.ingress)
+            .ingress(self.world.ingress)
             .queue(self.args.rx_queue)
             .packet_by_packet(packet_by_packet)
-            .cpus(self.args.cpus.into());
+            .cpus(self.args.cpus());
+        let chain = loaded.live.clone();
         let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
         let start = Instant::now();
         let observe = |tally: &Tally| {
@@ -205,11 +203,24 @@ impl Replay<'_> {
             }
             watch.look(tally.packets)
         };
+        let mut several: Vec<_> = match self.args.workers() {
+            1 => Vec::new(),
+            workers => (0..workers).map(|_| Counting::new(chain.worker())).collect(),
+        };
         let mut counting = Counting::new(runner);
-        let (tally, ended) =
-            replay(&mut counting, &mut self.host, &mut capture.reader, outputs, options, observe);
+        let (tally, ended) = if several.is_empty() {
+            let mut host = self.world.host(self.args);
+            if let Some(events) = self.events {
+                events.attach(&mut host);
+            }
+            replay(&mut counting, &mut host, &mut capture.reader, outputs, options, observe)
+        } else {
+            let workers = several.iter_mut().map(|one| (one, self.world.host(self.args))).collect();
+            replay_on(workers, &mut capture.reader, outputs, options, observe)
+        };
         let (time, interrupted) = (start.elapsed(), watch.finish());
-        let redirects = counting.redirects;
+        let several = several.into_iter().map(|one| one.redirects);
+        let redirects = several.chain([counting.redirects]).sum();
         Ok((Run { tally, time, interrupted, events: None, redirects }, ended))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::iter::Sum;
 
 use paceline::{Burst, BurstFault, Host, Map, RedirectTarget, Runner, Verdict};
 use serde_json::{Value as Json, json};
@@ -45,6 +46,16 @@ impl Redirects {
 
 fn name(map: u32) -> String {
     Map::by_id(map).map_or_else(|| format!("map {map}"), |map| map.spec().name.clone())
+}
+
+impl Sum for Redirects {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        let mut sum = Self::default();
+        for (place, packets) in all.flat_map(|one| one.0) {
+            *sum.0.entry(place).or_default() += packets;
+        }
+        sum
+    }
 }
 
 /// Counts redirects around another runner.

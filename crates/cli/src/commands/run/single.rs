@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use paceline::capture::CaptureReader;
-use paceline::{Collection, Engine, Outputs, Program, ReplayError, ReplayOptions, replay};
+use paceline::{Collection, Engine, Outputs, Program, ReplayError, ReplayOptions, Tally, replay, replay_on};
 
 use super::args::RunArgs;
 use super::events::Events;
@@ -37,7 +37,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         Some(path) => SavedMaps::read(path)?.of(&object, None)?,
         None => Vec::new(),
     };
-    let options = load_options(args.budget, engine, args.source.object.map_memory, args.cpus.into());
+    let options = load_options(args.budget, engine, args.source.object.map_memory, args.cpus());
     let collection = load(&opener, &name, object, restored, &options, args.unverified)?;
     let program = program_of(&collection, wanted.as_deref(), args.unverified)
         .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
@@ -99,21 +99,31 @@ fn replay_all(
         .ingress(world.ingress)
         .queue(args.rx_queue)
         .packet_by_packet(packet_by_packet)
-        .cpus(args.cpus.into());
-    let mut counting = Counting::new(program);
-    let mut host = world.host(args);
-    if let Some(events) = events {
-        events.attach(&mut host);
-    }
+        .cpus(args.cpus());
     let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
     let start = Instant::now();
-    let (tally, ended) = replay(&mut counting, &mut host, &mut capture.reader, outputs, options, |tally| {
-        if events.is_some_and(|events| events.drain().is_break()) {
-            return ControlFlow::Break(());
+    let mut counting: Vec<_> = (0..args.workers()).map(|_| Counting::new(program)).collect();
+    let (tally, ended) = match counting.as_mut_slice() {
+        [counting] => {
+            let mut host = world.host(args);
+            if let Some(events) = events {
+                events.attach(&mut host);
+            }
+            replay(counting, &mut host, &mut capture.reader, outputs, options, |tally| {
+                if events.is_some_and(|events| events.drain().is_break()) {
+                    return ControlFlow::Break(());
+                }
+                watch.look(tally.packets)
+            })
         }
-        watch.look(tally.packets)
-    });
-    let (time, interrupted, redirects) = (start.elapsed(), watch.finish(), counting.redirects);
+        several => {
+            let workers = several.iter_mut().map(|counting| (counting, world.host(args))).collect();
+            let look = |tally: &Tally| watch.look(tally.packets);
+            replay_on(workers, &mut capture.reader, outputs, options, look)
+        }
+    };
+    let redirects = counting.into_iter().map(|counting| counting.redirects).sum();
+    let (time, interrupted) = (start.elapsed(), watch.finish());
     (Run { tally, time, interrupted, events: None, redirects }, ended)
 }
 

@@ -1,12 +1,16 @@
 //! Running a capture through a program.
 
+mod parallel;
+
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 
 use paceline_capture::{CaptureReader, CaptureWriter, ReadError, WriteError};
-use paceline_frame::{Burst, MAX_BURST, Verdict};
+use paceline_frame::{Burst, FrameRef, MAX_BURST, Verdict};
 use paceline_port::queue_of;
 use paceline_vm::{BurstFault, Chain, Fault, Host, Program, Target};
+
+pub use parallel::replay_on;
 
 use crate::ChainWorker;
 
@@ -30,12 +34,20 @@ impl Tally {
         self.verdicts[verdict as usize]
     }
 
-    fn count(&mut self, burst: &Burst) {
-        self.packets += burst.len() as u64;
-        for frame in burst.iter() {
-            self.verdicts[frame.verdict() as usize] += 1;
-            self.unknown += u64::from(Verdict::from_code(frame.code()).is_none());
-        }
+    /// Adds other counts.
+    fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.unknown += other.unknown;
+        self.verdicts.iter_mut().zip(other.verdicts).for_each(|(sum, count)| *sum += count);
+    }
+
+    /// Counts a packet that had so many bytes before the program.
+    fn count_frame(&mut self, frame: FrameRef<'_>, before: u64) {
+        self.packets += 1;
+        self.bytes += before;
+        self.verdicts[frame.verdict() as usize] += 1;
+        self.unknown += u64::from(Verdict::from_code(frame.code()).is_none());
     }
 }
 
@@ -232,18 +244,23 @@ fn step<R: Read, W: Write>(
         burst.truncate(fault.index);
         ReplayError::Fault { packet: tally.packets + fault.index as u64 + 1, fault: *fault.fault }
     });
-    tally.bytes += lengths[..burst.len()].iter().sum::<usize>() as u64;
-    tally.count(burst);
-    let dropped = |verdict| matches!(verdict, Verdict::Drop | Verdict::Aborted);
+    for (frame, len) in burst.iter().zip(lengths) {
+        tally.count_frame(frame, len as u64);
+    }
     if let Some(out) = &mut outputs.passed {
-        out.write(burst, reader.records(), |frame| !dropped(frame.verdict()))
+        out.write(burst, reader.records(), |frame| !is_dropped(frame.verdict()))
             .map_err(ReplayError::WritePassed)?;
     }
     if let Some(out) = &mut outputs.dropped {
-        out.write(burst, reader.records(), |frame| dropped(frame.verdict()))
+        out.write(burst, reader.records(), |frame| is_dropped(frame.verdict()))
             .map_err(ReplayError::WriteDropped)?;
     }
     ran.map(|()| true)
+}
+
+/// Whether a packet with this verdict goes to the output of dropped packets.
+fn is_dropped(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Drop | Verdict::Aborted)
 }
 
 /// Fires the timers that are due, after so many packets.
