@@ -178,7 +178,7 @@ fn packets_go_round_between_testpmd_and_us() {
     });
     let port = format!("dpdk:net_memif0,role=client,socket={socket},socket-abstract=no");
     // What comes back from testpmd goes to the first port.
-    let output = live(library, &["--port", "gen:rate=100K", "--pass", &port, "--seconds", "2.5", "--json"]);
+    let output = live(library, &["--port", "gen:rate=100K", "--pass", &port, "--seconds", "1.5", "--json"]);
     let _ = kill_process(Pid::from_child(&testpmd), Signal::INT);
     thread::sleep(Duration::from_millis(200));
     let _ = testpmd.kill();

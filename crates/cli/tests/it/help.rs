@@ -139,6 +139,8 @@ fn the_examples_of_the_help_are_commands_that_succeed() {
         for script in examples.iter().filter(|script| can_run(script)) {
             // Until an interrupt: a short time here. In the foreground `timeout` interrupts once, and not its group as well.
             let script = &script
+                .replace("--seconds 1", "--seconds 0.2")
+                .replace("--count 3", "--count 1")
                 .replace("paceline live", "timeout --foreground --preserve-status -s INT 0.5 paceline live");
             let mut shell = Command::new("bash");
             shell
