@@ -1,6 +1,7 @@
 //! Workers whose ports and packets are at fault.
 
 use std::io;
+use std::time::Duration;
 
 use paceline::isa::assemble;
 use paceline::port::{Group, MemoryPort, Port, PortError};
@@ -75,4 +76,31 @@ fn what_a_broken_port_was_to_send_is_lost() {
     let counts = pipeline.counts();
     assert_eq!((counts.packets(), counts.sent, counts.lost, pipeline.errors()[&1].send), (5, 0, 5, 1));
     assert_eq!(worker.poll().unwrap(), 0, "it may be called again");
+}
+
+#[test]
+fn an_observer_is_told_of_packets_up_to_a_fault_and_counts_what_it_loses() {
+    let pipeline = Pipeline::new();
+    pipeline.set_program(1, Some(&Target::from(&loops()))).unwrap();
+    let mut worker = pipeline.worker(3);
+    let (port, wire) = MemoryPort::link(64);
+    worker.attach(1, 2, port);
+    let send = |first: u8| assert!(wire.push(&[first, 7], FrameMeta::default()));
+    let observer = pipeline.observe(2);
+    [0, 0, 1, 0].into_iter().for_each(send);
+    assert!(worker.poll().is_err());
+    let told: Vec<_> = std::iter::from_fn(|| observer.next(Duration::ZERO)).collect();
+    assert_eq!(told.len(), 2, "those before the fault");
+    let first = &told[0];
+    assert_eq!((first.worker, first.ifindex, first.queue, first.verdict), (3, 1, 2, Verdict::Pass));
+    assert_eq!((&*first.before, &first.after, observer.lost()), (&[0, 7][..], &None, 0));
+    // Two wait, and the third is lost; another observer has room.
+    let other = pipeline.observe(10);
+    (0..3).for_each(|_| send(0));
+    assert_eq!(worker.poll().unwrap(), 3);
+    assert_eq!((observer.lost(), other.lost()), (1, 0));
+    assert_eq!(std::iter::from_fn(|| other.next(Duration::ZERO)).count(), 3);
+    drop((observer, other));
+    send(0);
+    assert_eq!(worker.poll().unwrap(), 1);
 }

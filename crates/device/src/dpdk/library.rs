@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{env, fs, ptr};
 
 use libloading::Library as Opened;
@@ -172,6 +172,13 @@ fn has_huge_pages() -> bool {
     sizes.filter_map(|size| free(size.path().join("free_hugepages"))).any(|pages| pages > 0)
 }
 
+/// Held while a device is opened or closed, which DPDK does for one at a time.
+static CHANGE: Mutex<()> = Mutex::new(());
+
+fn change() -> MutexGuard<'static, ()> {
+    CHANGE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// An open device.
 pub(super) struct Device {
     functions: &'static Functions,
@@ -191,6 +198,7 @@ impl Device {
         let functions = started()?;
         let devargs = CString::new(devargs)
             .map_err(|_| OpenError::Dpdk { message: "the device's name contains a zero byte".to_owned() })?;
+        let _change = change();
         let mut info = Info { queues: 0, ifindex: 0, chunks: 0, driver: ptr::null() };
         let raw = reported(|error| {
             // SAFETY: the string ends with a zero byte; memory and properties are valid for the call.
@@ -234,6 +242,7 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
+        let _change = change();
         // SAFETY: the device is open, and no queue of it is in use: their owners hold the device.
         unsafe { (self.functions.close)(self.raw) };
     }
