@@ -59,8 +59,19 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     let (ending, (sender, events)) = (AtomicBool::new(false), channel());
     let names = PortNames::new(&args.specs(), args.pass.is_some());
     let start = Instant::now();
-    let mut run =
-        Run { args, how, loaded, pipeline: &pipeline, names, cpus, start, shown: start, signals, events };
+    let mut run = Run {
+        args,
+        how,
+        loaded,
+        pipeline: &pipeline,
+        names,
+        cpus,
+        start,
+        attended: start,
+        shown: start,
+        signals,
+        events,
+    };
     let Some(first) = run.open_or_wait()? else { return Ok(ExitCode::SUCCESS) };
     let capture = run
         .args
@@ -128,6 +139,8 @@ struct Run<'a> {
     /// CPUs that workers are bound to, by turns.
     cpus: Vec<usize>,
     start: Instant,
+    /// When this thread began to wait for an event.
+    attended: Instant,
     /// Time of the last counts that were printed.
     shown: Instant,
     signals: Signals,
@@ -175,6 +188,7 @@ impl Run<'_> {
                 console::note(format_args!("there is no interface `{missing}`: waiting for it"));
                 is_told = true;
             }
+            self.attended = Instant::now();
             if !self.attend(&mut 0, RETRY)? {
                 return Ok(None);
             }
@@ -236,19 +250,19 @@ impl Run<'_> {
     /// Follows signals, the time and requests until the run or the first worker ends.
     fn watch(&mut self, workers: usize) -> Result<(), Failure> {
         let mut running = workers;
+        self.attended = Instant::now();
         while running > 0 && self.attend(&mut running, LOOK)? {}
         Ok(())
     }
 
     /// Waits for an event, up to a time, and does what is due; false if the run is to end.
     fn attend(&mut self, running: &mut usize, time: Duration) -> Result<bool, Failure> {
-        let before = Instant::now();
         match self.events.recv_timeout(time) {
             Ok(Event::Ended) => *running = running.saturating_sub(1),
             Ok(Event::Question(question)) => self.answer(&question),
             Err(_) => {}
         }
-        let still = before.elapsed();
+        let still = self.attended.elapsed();
         if still > time + STILL {
             console::note(format_args!("the run stood still for {still:.1?}, as after SIGSTOP"));
         }
@@ -260,6 +274,7 @@ impl Run<'_> {
             self.shown = Instant::now();
             self.counts(None).print(self.args.json, false)?;
         }
+        self.attended = Instant::now();
         let is_over = self.args.seconds.is_some_and(|seconds| self.start.elapsed() >= seconds);
         Ok(!is_over && !self.signals.stop.load(Ordering::Relaxed))
     }
