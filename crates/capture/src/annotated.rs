@@ -45,7 +45,7 @@ pub struct Notes<'a> {
 
 /// Writes a pcapng capture of one section: interfaces with names, packets of nanoseconds with [`Notes`], and at the end statistics.
 ///
-/// The output gets each block in one call, as soon as it is made.
+/// The output gets each block in one call, as soon as it is made; it is flushed at the end, and by [`flush`](Self::flush).
 #[derive(Debug)]
 pub struct AnnotatedWriter<W> {
     out: W,
@@ -145,6 +145,14 @@ impl<W: Write> AnnotatedWriter<W> {
             self.option(DROPPED, &dropped.to_le_bytes());
             self.end()?;
         }
+        self.flush()
+    }
+
+    /// Flushes the output.
+    ///
+    /// # Errors
+    /// [`WriteError`]
+    pub fn flush(&mut self) -> Result<(), WriteError> {
         self.out.flush().map_err(|source| WriteError::io(source, self.written))
     }
 
@@ -173,8 +181,7 @@ impl<W: Write> AnnotatedWriter<W> {
         let len = (self.block.len() as u32 + 4).to_le_bytes();
         self.block[4..8].copy_from_slice(&len);
         self.block.extend(len);
-        // A reader on the other end of a pipe sees packets as they come.
-        let written = self.out.write_all(&self.block).and_then(|()| self.out.flush());
+        let written = self.out.write_all(&self.block);
         written.map_err(|source| WriteError::io(source, self.written))?;
         self.written += self.block.len() as u64;
         Ok(())

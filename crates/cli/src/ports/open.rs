@@ -65,11 +65,7 @@ impl Opening {
         keep_privileges: bool,
         mut taken: Vec<Taken>,
     ) -> Result<Self, Failure> {
-        for spec in specs {
-            if let Kind::Pcap { input: Some(input), .. } = &spec.kind {
-                taken.extend(Taken::of_path(input, &format!("the capture {}", input.display())));
-            }
-        }
+        taken.extend(specs.iter().filter_map(|spec| spec.input()));
         let mut outputs = Vec::new();
         for spec in specs {
             if let Kind::Pcap { output: Some(output), .. } = &spec.kind {

@@ -8,6 +8,8 @@ use std::str::FromStr;
 use paceline::device::{AttachMode, XdpOptions};
 use paceline::port::Faults;
 
+use crate::common::files::Taken;
+
 /// Names of the kinds, with the form of their arguments.
 pub(crate) const FORMS: &str = "xdp:IFACE[@QUEUES][,OPTION...], packet:IFACE, tap:NAME, dpdk:DEVARGS, pcap:IN[,OUT], \
     gen:[KEY=VALUE,...], loop:, null:, or one of these behind rate:N+ or fault:KEY=VALUE,...+";
@@ -86,6 +88,16 @@ pub(crate) enum Protocol {
 }
 
 impl PortSpec {
+    /// The file that the port reads, if there is one.
+    pub(crate) fn input(&self) -> Option<Taken> {
+        match &self.kind {
+            Kind::Pcap { input: Some(input), .. } => {
+                Taken::of_path(input, &format!("the capture {}", input.display()))
+            }
+            _ => None,
+        }
+    }
+
     /// Name of the interface that the port needs.
     pub(crate) fn interface(&self) -> Option<&str> {
         match &self.kind {

@@ -832,6 +832,17 @@ fn a_capture_tells_what_became_of_each_packet() {
         let count = notes.iter().filter(is_first).filter(of).count() as u64;
         assert_eq!(report["verdicts"][name], count, "{report:#}");
     }
+    // What is read or written otherwise is not overwritten.
+    let before = std::fs::read(&traffic).expect("a capture");
+    for (port, capture) in
+        [(&*port, &*traffic), (&*port, &*firewall), (&*format!("pcap:{traffic},{out}"), &*out)]
+    {
+        let arguments = ["live", &firewall, "--port", port, "--capture", capture];
+        let refused = command().args(arguments).output().expect("it runs");
+        assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("is the same file as"), "{}", stderr(&refused));
+    }
+    assert!(std::fs::read(&traffic).expect("a capture") == before);
     // Dropped by the first program, and tags taken off by the second.
     assert!(notes.iter().any(|note| note.1 == "drop by firewall"));
     let pairs: Vec<_> = notes.windows(2).filter(|pair| pair[1].1.starts_with("after: ")).collect();

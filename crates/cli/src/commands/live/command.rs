@@ -24,7 +24,7 @@ use super::workers::{self, Common, LiveError, LiveOrWorker, Share};
 use crate::chain::{ChainError, LoadHow, Loaded, load, reload, write_warnings};
 use crate::common::console;
 use crate::common::failure::Failure;
-use crate::common::files::{FileError, Opened};
+use crate::common::files::{FileError, Opened, Taken};
 use crate::common::report::Report as _;
 use crate::common::watch::SignalError;
 use crate::control::{Answer, MetricsServer, Question, Server};
@@ -59,10 +59,16 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     let (ending, (sender, events)) = (AtomicBool::new(false), channel());
     let names = PortNames::new(&args.specs(), args.pass.is_some());
     let start = Instant::now();
+    // Before the ports, which may write captures, too.
+    let mut taken = loaded.taken.clone();
+    taken.extend(args.specs().iter().filter_map(|spec| spec.input()));
+    let capture = args.capture.as_deref().map(|path| Opened::open(path, "--capture", &mut taken));
+    let capture = capture.transpose()?;
     let mut run = Run {
         args,
         how,
         loaded,
+        taken,
         pipeline: &pipeline,
         names,
         cpus,
@@ -73,12 +79,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
         events,
     };
     let Some(first) = run.open_or_wait()? else { return Ok(ExitCode::SUCCESS) };
-    let capture = run
-        .args
-        .capture
-        .as_deref()
-        .map(|path| Opened::open(path, "--capture", &mut run.loaded.taken.clone())?.start_text());
-    let capture = capture.transpose()?;
+    let capture = capture.map(Opened::start_text).transpose()?;
     let server = args.control.as_deref().map(Server::bind).transpose()?;
     let metrics = args.metrics.map(MetricsServer::bind).transpose()?;
     if !args.keeps_privileges() {
@@ -134,6 +135,8 @@ struct Run<'a> {
     args: &'a LiveArgs,
     how: LoadHow,
     loaded: Loaded,
+    /// Files in use that no port may write.
+    taken: Vec<Taken>,
     pipeline: &'a Pipeline,
     names: PortNames,
     /// CPUs that workers are bound to, by turns.
@@ -205,7 +208,7 @@ impl Run<'_> {
     fn open(&mut self) -> Result<Round, Failure> {
         let args = self.args;
         let (specs, workers) = (args.specs(), usize::from(args.workers));
-        let taken = self.loaded.taken.clone();
+        let taken = self.taken.clone();
         let mut opening = Opening::new(&specs, args.frames, workers, args.keeps_privileges(), taken)?;
         let mut ports = opening.open_all(&specs)?;
         self.names.begin_round(self.pipeline, ports.iter().map(|port| port.ifindex).collect());

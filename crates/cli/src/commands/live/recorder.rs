@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,6 +15,8 @@ use super::report::PortNames;
 
 /// Packets that wait to be recorded.
 const WAITING: usize = 4096;
+/// Size of the buffer before the output, in bytes.
+const BUFFER: usize = 1 << 16;
 /// Time between two looks whether the capture is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -82,7 +84,7 @@ impl Recorder {
     /// Writes a capture until as many packets are in it as are wanted, the time is over, or `is_over` says so; then those that wait.
     pub(super) fn record(mut self, out: impl Write, is_over: impl Fn() -> bool) -> Result<(), WriteError> {
         let application = concat!("paceline ", env!("CARGO_PKG_VERSION"));
-        let mut writer = AnnotatedWriter::new(out, application)?;
+        let mut writer = AnnotatedWriter::new(BufWriter::with_capacity(BUFFER, out), application)?;
         let mut interfaces = Vec::new();
         for (number, name) in &self.ports {
             interfaces.push((*number, writer.add_interface(name, LinkType::ETHERNET)?));
@@ -105,8 +107,10 @@ impl Recorder {
                     };
                     write(&mut writer, interface, packets, &observed)?;
                 }
+                Some(_) => {}
                 None if is_over => break,
-                _ => {}
+                // A reader on the other end of a pipe sees what has come.
+                None => writer.flush()?,
             }
         }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
