@@ -14,12 +14,14 @@ use crate::commands::remote::{MapArgs, StatsArgs, StatusArgs, StopArgs};
 use crate::commands::run::RunArgs;
 use crate::commands::top::TopArgs;
 use crate::commands::verify::VerifyArgs;
+use crate::commands::why::WhyArgs;
 use crate::common::args::STYLES;
 
 const EXAMPLES: &str = "\
 Examples:
   paceline run                                        try it: a firewall over a small capture, both built in
   paceline run firewall.o --in traffic.pcap           what would this program do to these packets?
+  paceline why firewall.o --in traffic.pcap --packet 3   why was this packet dropped?
   paceline live firewall.o --port xdp:eth0            run it on an interface
   paceline filter tcp port 22 --in traffic.pcap       how many packets would tcpdump take?
   paceline inspect firewall.o                         what is in the object, and what would it need?
@@ -41,6 +43,9 @@ pub(crate) enum Command {
     /// Run a program over the packets of a capture.
     #[command(after_help = commands::run::EXAMPLES)]
     Run(Box<RunArgs>),
+    /// Explain what a program did with a packet: the path, and the branch that decided.
+    #[command(after_help = commands::why::EXAMPLES)]
+    Why(Box<WhyArgs>),
     /// Run programs on network interfaces and other ports, until interrupted.
     #[command(after_help = commands::live::EXAMPLES)]
     Live(Box<LiveArgs>),
@@ -86,6 +91,7 @@ impl Command {
     pub(crate) fn prints_json(&self) -> bool {
         match self {
             Self::Run(args) => args.prints_json(),
+            Self::Why(args) => args.json,
             Self::Live(args) => args.json,
             Self::Status(args) => args.json,
             Self::Stats(args) => args.json,

@@ -1,14 +1,47 @@
 //! The state of a run before each instruction, for tests and traces.
 
+use std::sync::Arc;
+
+use paceline_isa::Insn;
+use paceline_maps::Map;
 use paceline_runtime::host::Host;
 use paceline_runtime::region::Regions;
 use paceline_runtime::stack::STACK_FRAME;
-use paceline_spec::ObjectKind;
+use paceline_spec::{ObjectKind, ProgramSpec};
 
+use crate::image::Image;
 use crate::plain::Caller;
+
+/// What the interpreter does with the instruction that an observer has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steer {
+    /// Executes it.
+    Follow,
+    /// Takes the other side if it is a conditional jump, and executes it otherwise.
+    Invert,
+    /// Ends the run, with the fault of a program that runs too long.
+    Stop,
+}
+
+/// Called before each instruction of a run.
+pub type Observer<'o> = dyn FnMut(&Observed<'_>) -> Steer + 'o;
+
+/// Memory at an address, as the program may know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// The context, at an offset.
+    Context(u64),
+    /// The packet, at an offset from its first byte.
+    Packet(usize),
+    /// The stack.
+    Stack,
+    /// Anything else: values of maps, records, memory of helpers.
+    Other,
+}
 
 /// The machine of the plain interpreter before it executes an instruction.
 pub struct Observed<'a> {
+    pub(crate) image: &'a Image,
     /// Slot of the instruction.
     pub slot: usize,
     /// `r0` to `r10`; addresses are real ones.
@@ -19,6 +52,73 @@ pub struct Observed<'a> {
 }
 
 impl Observed<'_> {
+    /// The instruction.
+    #[must_use]
+    pub fn insn(&self) -> Option<&Insn> {
+        self.image.code.get(self.slot)
+    }
+
+    /// The program that runs: the one that was called, or one that it tail called.
+    #[must_use]
+    pub fn program(&self) -> &Arc<ProgramSpec> {
+        &self.image.spec
+    }
+
+    /// Number of the program in this process ([`Image::id`]).
+    #[must_use]
+    pub fn program_id(&self) -> u32 {
+        self.image.id
+    }
+
+    /// What lies at an address.
+    #[must_use]
+    pub fn location(&self, address: u64) -> Location {
+        if let Some(offset) = self.regions.context_offset(address) {
+            return Location::Context(offset);
+        }
+        if let Some([_, data, end]) = self.packet()
+            && (data..end).contains(&address)
+        {
+            return Location::Packet((address - data) as usize);
+        }
+        let top = self.host.stack_top();
+        let deepest = self.host.depth + self.depth() + 1;
+        match (top.wrapping_sub((deepest * STACK_FRAME) as u64)..top).contains(&address) {
+            true => Location::Stack,
+            false => Location::Other,
+        }
+    }
+
+    /// The packet's bytes, as the program has left them so far.
+    #[must_use]
+    pub fn packet_bytes(&self) -> Option<&[u8]> {
+        Some(self.regions.frame()?.packet())
+    }
+
+    /// The map that a register's value stands for.
+    #[must_use]
+    pub fn map(&self, handle: u64) -> Option<&Arc<Map>> {
+        self.regions.map(handle)
+    }
+
+    /// The map of an index in the program's instructions.
+    #[must_use]
+    pub fn map_at(&self, index: i32) -> Option<&Arc<Map>> {
+        self.image.maps.get(usize::try_from(index).ok()?)
+    }
+
+    /// Copies bytes that the program may read.
+    #[must_use]
+    pub fn read(&self, address: u64, len: usize) -> Option<Vec<u8>> {
+        let allowed = self.regions.allows(address, len as u64, paceline_runtime::region::Access::Read);
+        allowed.then(|| {
+            let mut bytes = vec![0; len];
+            // SAFETY: the program may read them, and nothing else runs it.
+            unsafe { paceline_runtime::memory::copy_from(&mut bytes, address) };
+            bytes
+        })
+    }
+
     /// Number of active functions besides the running one.
     #[must_use]
     pub fn depth(&self) -> usize {

@@ -31,6 +31,8 @@
 //! | filter packets with tcpdump's expressions, or classic BPF | [`filter`] |
 //! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
 //! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
+//! | know why a program did what it did with a packet | [`explain`] |
+//! | make packets from text, and name their fields | [`packet`] |
 //! | get events | [`Host::set_events`] for perf event arrays, [`Map::ring_buffer`] for ring buffers |
 //! | run several programs, one after the other, and change them under traffic | [`LiveChain`], [`chain`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
@@ -82,6 +84,7 @@ pub mod context;
 pub mod device;
 pub mod epoch;
 mod error;
+pub mod explain;
 pub mod filter;
 pub mod helper;
 pub mod isa;
@@ -92,6 +95,7 @@ pub mod kfunc;
 mod live;
 pub mod network;
 mod object;
+pub mod packet;
 mod pipeline;
 pub mod port;
 #[cfg(feature = "captures")]

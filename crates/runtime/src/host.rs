@@ -54,6 +54,13 @@ pub struct Event<'a> {
 /// Receiver of the events that programs send to perf event arrays.
 pub type EventSink = Box<dyn FnMut(&Event<'_>) + Send>;
 
+/// What [`Host::hold_effects`] keeps for later.
+pub struct Effects {
+    random: u64,
+    trace: Box<dyn Write + Send>,
+    events: Option<EventSink>,
+}
+
 /// The surroundings of one worker. Programs that run on different threads have different hosts.
 pub struct Host {
     /// State of the threaded interpreter.
@@ -260,6 +267,19 @@ impl Host {
     /// Sends the lines of `bpf_trace_printk` elsewhere.
     pub fn set_trace(&mut self, trace: impl Write + Send + 'static) {
         self.trace = Box::new(trace);
+    }
+
+    /// Detaches the receivers of events and traces. Programs see whether there is a receiver, so another one takes its place.
+    pub fn hold_effects(&mut self) -> Effects {
+        let events = self.events.take();
+        self.events = events.is_some().then(|| -> EventSink { Box::new(|_| {}) });
+        let trace = std::mem::replace(&mut self.trace, Box::new(std::io::sink()));
+        Effects { random: self.random, trace, events }
+    }
+
+    /// Attaches the receivers again, and winds the random numbers back.
+    pub fn release_effects(&mut self, effects: Effects) {
+        (self.random, self.trace, self.events) = (effects.random, effects.trace, effects.events);
     }
 
     /// Receives the events that programs send to perf event arrays. Without a receiver `bpf_perf_event_output` fails

@@ -69,6 +69,15 @@ impl Host {
         self.runtime.set_events(events);
     }
 
+    /// Runs something that leaves no trace in the host: random numbers come again, events and the lines of `bpf_trace_printk` reach
+    /// nobody. Timers that it starts stay.
+    pub fn rehearse<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+        let effects = self.runtime.hold_effects();
+        let result = run(self);
+        self.runtime.release_effects(effects);
+        result
+    }
+
     /// Calls the functions of all due timers that programs started on this host (`bpf_timer_start`), between bursts. Timers that
     /// these functions start are left to the next call. Returns the number of calls.
     ///

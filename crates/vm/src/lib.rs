@@ -30,7 +30,7 @@ pub use native::NativeCode;
 #[cfg(feature = "jit")]
 pub use paceline_exec::{CodeMap, Function as NativeFunction, JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 pub use paceline_interpreter::image::{DEFAULT_BUDGET, Exit};
-pub use paceline_interpreter::observe::Observed;
+pub use paceline_interpreter::observe::{Location, Observed, Steer};
 #[doc(hidden)]
 pub use paceline_interpreter::threaded::inspect as threaded_handlers;
 #[cfg(feature = "jit")]

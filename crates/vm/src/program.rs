@@ -8,7 +8,7 @@ use paceline_epoch::{Domain, Stalled};
 use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_interpreter::entry::{burst_entry, entry_for, tail_entry};
 use paceline_interpreter::image::{DEFAULT_BUDGET, Entry, Exit, Image, Unset};
-use paceline_interpreter::observe::Observed;
+use paceline_interpreter::observe::{Observed, Steer};
 use paceline_interpreter::plain::{self, Plain};
 use paceline_interpreter::threaded;
 use paceline_maps::{Map, MapUser, Owner};
@@ -297,6 +297,26 @@ impl Program {
         host: &mut Host,
         mut observe: impl FnMut(&Observed<'_>),
     ) -> Result<Exit, Box<Fault>> {
+        let id = self.id();
+        self.run_steered(frame, host, |observed| {
+            if observed.program_id() == id {
+                observe(observed);
+            }
+            Steer::Follow
+        })
+    }
+
+    /// As [`run_observed`](Self::run_observed), also of the programs that are tail called, and `steer` may take the other side of a
+    /// conditional jump. Such a run may end in a fault, and stays within the memory that the program may touch.
+    ///
+    /// # Errors
+    /// The run ended with a fault.
+    pub fn run_steered(
+        &self,
+        frame: &mut FrameMut<'_>,
+        host: &mut Host,
+        mut steer: impl FnMut(&Observed<'_>) -> Steer,
+    ) -> Result<Exit, Box<Fault>> {
         let host = &mut host.runtime;
         // SAFETY: as in `run`.
         let frame: *mut Frame = unsafe { frame.descriptor_mut() };
@@ -307,12 +327,21 @@ impl Program {
         }
         host.begin(frame as u64, self.image.rules.as_ref());
         let mut panic = None;
-        let observe = |observed: &Observed<'_>| {
-            if panic.is_none() {
-                panic = catch_unwind(AssertUnwindSafe(|| observe(observed))).err();
+        let mut observe = |observed: &Observed<'_>| {
+            if panic.is_some() {
+                return Steer::Follow;
+            }
+            match catch_unwind(AssertUnwindSafe(|| steer(observed))) {
+                Ok(steer) => steer,
+                Err(payload) => {
+                    panic = Some(payload);
+                    Steer::Follow
+                }
             }
         };
-        let exit = self.pinned(host, |host| plain::run_packet(&self.image, frame as u64, host, observe));
+        let run =
+            |host: &mut runtime::Host| plain::run_packet(&self.image, frame as u64, host, Some(&mut observe));
+        let exit = self.pinned(host, run);
         host.resume_panic();
         if let Ok(exit) = &exit {
             let code = host.end_run(self.image.rules.as_ref(), exit.r0);

@@ -11,3 +11,4 @@ pub(crate) mod remote;
 pub(crate) mod run;
 pub(crate) mod top;
 pub(crate) mod verify;
+pub(crate) mod why;

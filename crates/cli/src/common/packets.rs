@@ -56,6 +56,11 @@ impl Packets {
         self.0.iter().map(|(first, _)| *first).filter(|first| *first > packets).min()
     }
 
+    /// The last of them.
+    pub(crate) fn last(&self) -> u64 {
+        self.0.iter().map(|(_, last)| *last).max().unwrap_or(0)
+    }
+
     /// Whether a packet is among them.
     pub(crate) fn contains(&self, packet: u64) -> bool {
         self.0.iter().any(|(first, last)| (*first..=*last).contains(&packet))

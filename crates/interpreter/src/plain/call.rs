@@ -16,7 +16,7 @@ use paceline_spec::{MAX_LOOPS, ObjectKind};
 
 use super::rounds::CallingBack;
 use super::timer::CheckedCallback;
-use super::{Caller, Machine, Next};
+use super::{Caller, Machine, Next, run_packet};
 use crate::image::{Image, Unset};
 
 impl Machine<'_> {
@@ -161,11 +161,24 @@ impl Machine<'_> {
         self.host.tail_calls += 1;
         let depth = self.host.depth;
         self.host.depth += self.callers.len();
-        // SAFETY: tokens are addresses of images, which live as long as somebody may have read them, and the context
-        // was just found to be the frame.
-        let r0 = unsafe {
-            let entry = (*(token.get() as *const Image)).tail_entry;
-            entry(context, token.get(), Unset::uninit(), Unset::uninit(), Unset::uninit(), self.host)
+        // SAFETY: tokens are addresses of images, which live as long as somebody may have read them.
+        let image = unsafe { &*(token.get() as *const Image) };
+        let r0 = match self.observer.as_deref_mut() {
+            // SAFETY: the context was just found to be the frame.
+            None => unsafe {
+                (image.tail_entry)(
+                    context,
+                    token.get(),
+                    Unset::uninit(),
+                    Unset::uninit(),
+                    Unset::uninit(),
+                    self.host,
+                )
+            },
+            Some(observer) => match run_packet(image, context, self.host, Some(observer)) {
+                Ok(exit) => exit.r0,
+                Err(fault) => self.host.fail(fault),
+            },
         };
         self.host.depth = depth;
         if self.host.fault.is_some() {

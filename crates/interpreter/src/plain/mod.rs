@@ -29,7 +29,7 @@ use paceline_spec::helper::Helper;
 use crate::entry::Interpreter;
 use crate::image::Exit;
 use crate::image::Image;
-use crate::observe::Observed;
+use crate::observe::{Observed, Observer, Steer};
 use rounds::CallingBack;
 
 /// Return address of a called function, and its caller's callee-saved registers.
@@ -57,6 +57,8 @@ pub struct Machine<'a> {
     /// Addresses of the ring buffer records that the program holds. The machine discards those that the program does not
     /// commit: a ring's reader waits for each.
     records: Vec<NonNull<u8>>,
+    /// Sees each instruction, also those of programs that are tail called.
+    observer: Option<&'a mut Observer<'a>>,
     /// The host of the run.
     pub host: &'a mut Host,
 }
@@ -92,29 +94,31 @@ impl Interpreter for Plain {
     }
 
     unsafe fn run(image: &Image, context: u64, host: &mut Host) -> u64 {
-        match run_packet(image, context, host, |_| {}) {
+        match run_packet(image, context, host, None) {
             Ok(exit) => exit.r0,
             Err(fault) => host.fail(fault),
         }
     }
 }
 
-/// Runs a program over the packet that the host runs; `observe` looks at the machine before each instruction.
-pub fn run_packet(
-    image: &Image,
+/// Runs a program over the packet that the host runs; the observer, if any, looks at the machine before each instruction.
+pub fn run_packet<'a>(
+    image: &'a Image,
     context: u64,
-    host: &mut Host,
-    observe: impl FnMut(&Observed<'_>),
+    host: &'a mut Host,
+    observer: Option<&'a mut Observer<'a>>,
 ) -> Result<Exit, Box<Fault>> {
     let context = context..context + u64::from(image.spec.kind.context().size);
-    run(Machine::new(image, [context.start, 0], context.clone(), 0..0, host), observe)
+    let mut machine = Machine::new(image, [context.start, 0], context.clone(), 0..0, host);
+    machine.observer = observer;
+    run(machine)
 }
 
 /// Runs a program over plain memory: `r1` is its address, or 0 if it is empty, and `r2` its length.
 pub fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
     host.frame = std::ptr::null_mut();
-    run(Machine::new(image, [start, memory.end - memory.start], 0..0, memory, host), |_| {})
+    run(Machine::new(image, [start, memory.end - memory.start], 0..0, memory, host))
 }
 
 /// Runs the function that starts at a slot for an element of a map, with its arguments, one of which is the address of a key.
@@ -132,10 +136,10 @@ pub fn run_function(
     machine.regions.keys.push(key);
     // The map may be an inner map.
     machine.regions.inner_maps.push(map);
-    run(machine, |_| {}).map(drop)
+    run(machine).map(drop)
 }
 
-fn run(mut machine: Machine<'_>, mut observe: impl FnMut(&Observed<'_>)) -> Result<Exit, Box<Fault>> {
+fn run(mut machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
     let image = machine.image;
     let mut instructions = 0;
     loop {
@@ -145,15 +149,13 @@ fn run(mut machine: Machine<'_>, mut observe: impl FnMut(&Observed<'_>)) -> Resu
             return Err(fault(FaultKind::Budget(image.budget)));
         }
         instructions += 1;
-        observe(&Observed {
-            slot,
-            registers: &machine.registers,
-            callers: &machine.callers,
-            regions: &machine.regions,
-            host: &*machine.host,
-        });
         let insn = *image.code.get(slot).ok_or_else(|| fault(FaultKind::LeftProgram))?;
-        match machine.execute(insn) {
+        let next = match machine.observe() {
+            Steer::Follow => machine.execute(insn),
+            Steer::Invert => machine.execute_inverted(insn),
+            Steer::Stop => Err(FaultKind::Budget(instructions)),
+        };
+        match next {
             Ok(Next::Follow) => machine.slot = slot + insn.slots(),
             Ok(Next::Jump(target) | Next::CallBack(target)) => machine.slot = target,
             Ok(Next::Exit(r0)) => return Ok(Exit { r0, instructions }),
@@ -204,14 +206,47 @@ impl<'a> Machine<'a> {
             inner_maps: Vec::new(),
         };
         let (callers, rounds_left, records) = (Vec::new(), MAX_LOOPS, Vec::new());
-        let mut machine =
-            Machine { image, registers, slot: 0, callers, rounds_left, stack_top, regions, records, host };
+        let observer = None;
+        let mut machine = Machine {
+            image,
+            registers,
+            slot: 0,
+            callers,
+            rounds_left,
+            stack_top,
+            regions,
+            records,
+            observer,
+            host,
+        };
         machine.enter_frame();
         machine
     }
 }
 
 impl Machine<'_> {
+    /// Shows the machine to the observer.
+    fn observe(&mut self) -> Steer {
+        let Some(observer) = self.observer.as_mut() else { return Steer::Follow };
+        observer(&Observed {
+            image: self.image,
+            slot: self.slot,
+            registers: &self.registers,
+            callers: &self.callers,
+            regions: &self.regions,
+            host: &*self.host,
+        })
+    }
+
+    /// Executes an instruction, a conditional jump to its other side.
+    fn execute_inverted(&mut self, insn: Insn) -> Result<Next, FaultKind> {
+        let Insn::JumpIf { width, condition, dst, src, .. } = insn else { return self.execute(insn) };
+        match eval::compare(width, condition, self.get(dst), self.operand(src)) {
+            true => Ok(Next::Follow),
+            false => self.jump(insn.jump_target(self.slot)),
+        }
+    }
+
     fn get(&self, reg: Reg) -> u64 {
         self.registers[usize::from(reg.number())]
     }

@@ -35,6 +35,12 @@ impl<'a> ProgramSide<'a> {
         self.0.storage.direct_value(offset)
     }
 
+    /// The key of the element whose value starts at an address.
+    #[must_use]
+    pub fn key_at(self, value: u64) -> Option<Vec<u8>> {
+        self.0.key_at(value as usize)
+    }
+
     /// The place of the values, for code that indexes arrays itself; `None` for kinds that are no arrays of values.
     #[must_use]
     pub fn array_layout(self) -> Option<ArrayLayout> {

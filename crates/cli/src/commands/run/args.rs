@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use clap::error::ErrorKind;
-use paceline::Engine;
+use paceline::{Engine, TimeSource};
 
 use crate::chain::SourceArgs;
 use crate::common::args::{engine_names, usage_error};
 use crate::common::files::is_stdout;
 use crate::common::packets::Packets;
+use crate::world::WorldArgs;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -68,10 +69,6 @@ pub(crate) struct RunArgs {
     /// Decode the events of a map by a C type of the object's BTF; may be given several times.
     #[arg(long = "event-type", value_name = "MAP=TYPE", value_parser = EventType::parse, requires = "events")]
     pub(super) event_types: Vec<EventType>,
-    /// The network that programs see, or `host` for this host's: routes, neighbors and interfaces as `ip -j` prints them,
-    /// sockets as `ss -tuan`, tracked connections as `conntrack -L`.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) network: Option<PathBuf>,
     /// CPUs that packets come in on, all of a flow on the same one; per-CPU maps have a value for each.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: u16,
@@ -79,18 +76,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256),
         conflicts_with_all = ["cpus", "events", "stats", "time", "trace"])]
     pub(super) workers: Option<u16>,
-    /// Interface that all packets come in on: its index, or its name in the network.
-    #[arg(long, value_name = "INTERFACE")]
-    pub(super) ingress: Option<String>,
-    /// Receive queue that all packets come in on.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(super) rx_queue: u16,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
     /// Source of the time that the program sees.
     #[arg(long, value_enum, default_value_t)]
     pub(super) clock: ClockArg,
-    /// Seed of random numbers and cookies, so that a run can be repeated.
-    #[arg(long, value_name = "N")]
-    pub(super) seed: Option<u64>,
     /// Stop after this many packets.
     #[arg(long, value_name = "N")]
     pub(super) count: Option<u64>,
@@ -170,6 +160,15 @@ impl RunArgs {
             Some(engine) => Ok(engine),
             None if self.unverified => Ok(Engine::Plain),
             None => Ok(Engine::best()),
+        }
+    }
+}
+
+impl ClockArg {
+    pub(super) fn source(self) -> TimeSource {
+        match self {
+            Self::System => TimeSource::System,
+            Self::Capture => TimeSource::Packets,
         }
     }
 }

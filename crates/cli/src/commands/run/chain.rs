@@ -19,18 +19,18 @@ use super::outputs::{self, OutputNames, Writers};
 use super::redirects::Counting;
 use super::report::{ChainReport, Run};
 use super::setup::{announce, finish, save_to, timers_by_packet};
-use super::world::World;
 use crate::chain::{
     ChainError, LayoutAsJson, LoadHow, Loaded, Tracer, load, reload, write_layout, write_warnings,
 };
 use crate::common::capture::{Capture, CaptureError};
 use crate::common::console;
 use crate::common::failure::Failure;
-use crate::common::files::{FileError, Taken};
+use crate::common::files::FileError;
 use crate::common::packets::When;
 use crate::common::report::{self, Report as _};
 use crate::common::watch::{INTERRUPTED, SignalError, Watch};
 use crate::object::Opener;
+use crate::world::World;
 
 /// Whether more is asked for than to run one program.
 pub(super) fn is_wanted(args: &RunArgs) -> bool {
@@ -59,9 +59,9 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         return dry_run(args, &loaded);
     }
     warn(&loaded, args);
-    let world = World::new(args)?;
+    let world = World::new(&args.world)?;
     let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
-    let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
+    let network = args.world.file();
     let taken: Vec<_> = loaded.taken.iter().chain(&capture.file).cloned().chain(network).collect();
     let (save, taken) = save_to(args, taken)?;
     let watch = Watch::start(capture.size, capture.position.clone())?;
@@ -188,7 +188,7 @@ impl Replay<'_> {
         let options = ReplayOptions::default()
             .count(self.args.count)
             .ingress(self.world.ingress)
-            .queue(self.args.rx_queue)
+            .queue(self.args.world.rx_queue)
             .packet_by_packet(packet_by_packet)
             .cpus(self.args.cpus());
         let chain = loaded.live.clone();
@@ -209,13 +209,14 @@ impl Replay<'_> {
         };
         let mut counting = Counting::new(runner);
         let (tally, ended) = if several.is_empty() {
-            let mut host = self.world.host(self.args);
+            let mut host = self.world.host(self.args.clock.source());
             if let Some(events) = self.events {
                 events.attach(&mut host);
             }
             replay(&mut counting, &mut host, &mut capture.reader, outputs, options, observe)
         } else {
-            let workers = several.iter_mut().map(|one| (one, self.world.host(self.args))).collect();
+            let workers =
+                several.iter_mut().map(|one| (one, self.world.host(self.args.clock.source()))).collect();
             replay_on(workers, &mut capture.reader, outputs, options, observe)
         };
         let (time, interrupted) = (start.elapsed(), watch.finish());

@@ -10,7 +10,6 @@ mod redirects;
 mod report;
 mod setup;
 mod single;
-mod world;
 
 pub(crate) use args::{EXAMPLES, RunArgs};
 pub(crate) use command::run;

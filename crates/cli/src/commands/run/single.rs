@@ -14,15 +14,15 @@ use super::outputs::{self, OutputNames, Writers};
 use super::redirects::Counting;
 use super::report::{Report, Run};
 use super::setup::{announce, finish, save_to, timers_by_packet};
-use super::world::World;
 use crate::common::capture::{Capture, CaptureError};
 use crate::common::failure::Failure;
-use crate::common::files::{FileError, Taken};
+use crate::common::files::FileError;
 use crate::common::packets::When;
 use crate::common::report::Report as _;
 use crate::common::watch::{INTERRUPTED, Watch};
 use crate::maps::{self, SavedMaps};
 use crate::object::{NamedObject, Opener, ProgramError, check_action, load, load_options, program_of};
+use crate::world::World;
 
 /// Runs a program over a capture.
 pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
@@ -43,10 +43,10 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
     check_action(&name, &program)?;
     let subject = Loaded { name, collection };
-    let world = World::new(args)?;
+    let world = World::new(&args.world)?;
     let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
     let inputs = file.iter().chain(&capture.file).cloned();
-    let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
+    let network = args.world.file();
     let taken: Vec<_> = inputs.chain(maps::identities(&args.source.object.files())).chain(network).collect();
     let (save, taken) = save_to(args, taken)?;
     let watch = Watch::start(capture.size, capture.position.clone())?;
@@ -97,7 +97,7 @@ fn replay_all(
     let options = ReplayOptions::default()
         .count(args.count)
         .ingress(world.ingress)
-        .queue(args.rx_queue)
+        .queue(args.world.rx_queue)
         .packet_by_packet(packet_by_packet)
         .cpus(args.cpus());
     let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
@@ -105,7 +105,7 @@ fn replay_all(
     let mut counting: Vec<_> = (0..args.workers()).map(|_| Counting::new(program)).collect();
     let (tally, ended) = match counting.as_mut_slice() {
         [counting] => {
-            let mut host = world.host(args);
+            let mut host = world.host(args.clock.source());
             if let Some(events) = events {
                 events.attach(&mut host);
             }
@@ -117,7 +117,8 @@ fn replay_all(
             })
         }
         several => {
-            let workers = several.iter_mut().map(|counting| (counting, world.host(args))).collect();
+            let workers =
+                several.iter_mut().map(|counting| (counting, world.host(args.clock.source()))).collect();
             let look = |tally: &Tally| watch.look(tally.packets);
             replay_on(workers, &mut capture.reader, outputs, options, look)
         }

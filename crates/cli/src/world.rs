@@ -1,8 +1,8 @@
-//! The host of a run: network, time, random numbers.
+//! What programs see besides packets and maps: network, time, random numbers.
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paceline::helper::Helper;
@@ -10,13 +10,40 @@ use paceline::isa::{Callee, Insn, decode};
 use paceline::network::{Network, NetworkError, SnapshotError};
 use paceline::{Host, Program, TimeSource};
 
-use super::args::{ClockArg, RunArgs};
+use clap::ValueHint;
+
 use crate::common::console;
 use crate::common::failure::CommandError;
+use crate::common::files::Taken;
 use crate::common::suggest::closest;
 
 /// The word for the network of this host; a file of that name is `./host`.
 const HOST: &str = "host";
+
+/// What programs see besides packets and maps.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct WorldArgs {
+    /// The network that programs see, or `host` for this host's: routes, neighbors and interfaces as `ip -j` prints them,
+    /// sockets as `ss -tuan`, tracked connections as `conntrack -L`.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) network: Option<PathBuf>,
+    /// Interface that all packets come in on: its index, or its name in the network.
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) ingress: Option<String>,
+    /// Receive queue that all packets come in on.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) rx_queue: u16,
+    /// Seed of random numbers and cookies, so that a run can be repeated.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+impl WorldArgs {
+    /// The file of the network, which no output may replace.
+    pub(crate) fn file(&self) -> Option<Taken> {
+        Taken::of_path(self.network.as_deref()?, "the network")
+    }
+}
 
 /// Helpers that ask the network, and the result without one.
 const ASKING: [(&str, &str); 7] = [
@@ -31,7 +58,7 @@ const ASKING: [(&str, &str); 7] = [
 
 /// The reason why programs do not get the network that they should see.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum WorldError {
+pub(crate) enum WorldError {
     #[error("--network {name}: {source}")]
     Network { name: String, source: NetworkProblem },
     #[error("--ingress {name}: there is no such interface{}", if *.has_network { " in the network" } else { "" })]
@@ -40,7 +67,7 @@ pub(super) enum WorldError {
 
 /// The reason why there is no network.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NetworkProblem {
+pub(crate) enum NetworkProblem {
     #[error(transparent)]
     Read(io::Error),
     #[error(transparent)]
@@ -59,36 +86,34 @@ impl CommandError for WorldError {
 }
 
 /// A network, and the interface that packets come in on.
-pub(super) struct World {
+pub(crate) struct World {
     network: Option<Arc<Network>>,
-    pub(super) ingress: Option<u32>,
+    pub(crate) ingress: Option<u32>,
+    seed: Option<u64>,
 }
 
 impl World {
-    pub(super) fn new(args: &RunArgs) -> Result<Self, WorldError> {
+    pub(crate) fn new(args: &WorldArgs) -> Result<Self, WorldError> {
         let network = args.network.as_deref().map(read).transpose()?.map(Arc::new);
         let ingress = args.ingress.as_deref().map(|name| interface(name, network.as_deref())).transpose()?;
-        Ok(Self { network, ingress })
+        Ok(Self { network, ingress, seed: args.seed })
     }
 
-    /// The host for a run.
-    pub(super) fn host(&self, args: &RunArgs) -> Host {
+    /// A host of this world.
+    pub(crate) fn host(&self, time: TimeSource) -> Host {
         let mut host = Host::default();
         if let Some(network) = &self.network {
             host.set_network(network.clone());
         }
-        if let Some(seed) = args.seed {
+        if let Some(seed) = self.seed {
             host.seed(seed);
         }
-        host.set_time(match args.clock {
-            ClockArg::System => TimeSource::System,
-            ClockArg::Capture => TimeSource::Packets,
-        });
+        host.set_time(time);
         host
     }
 
     /// Notes the helpers of a program that find nothing without a network.
-    pub(super) fn announce(&self, program: &Program) {
+    pub(crate) fn announce(&self, program: &Program) {
         if self.network.is_some() {
             return;
         }

@@ -1,0 +1,53 @@
+//! Arguments of `paceline why`.
+
+use std::path::PathBuf;
+
+use clap::ValueHint;
+
+use crate::chain::SourceArgs;
+use crate::common::packets::Packets;
+use crate::world::WorldArgs;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  paceline why firewall.o --in traffic.pcap --packet 3
+  paceline why firewall.o --in traffic.pcap --packet 1-100 --brief
+  paceline why firewall.o --map rules=rules.json --new 'eth / ipv4 / tcp dport=23'
+  paceline why chain.toml --in traffic.pcap --packet 7 --json | jq .packets[0].sentence
+
+The packets before run first, so that maps are as they were. The branch that decides is found by experiment: the packet
+runs again with one branch inverted, from the last one back, until its verdict or its target is another one. Changes to
+maps are undone, but for the order of use in LRU maps, and queues, stacks and ring buffers. Programs run on the plain
+interpreter, and time is that of the packets.";
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct WhyArgs {
+    #[command(flatten)]
+    pub(super) source: SourceArgs,
+    /// Capture with the packets, pcap or pcapng; `-` is standard input. A small built-in one if left out.
+    #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) input: Option<PathBuf>,
+    /// Packets to explain, such as `1,5-7`, counted from 1.
+    #[arg(long, value_name = "PACKETS", default_value = "1")]
+    pub(super) packet: Packets,
+    /// A packet in words instead of a capture, such as `eth / ipv4 src=10.0.0.1 / tcp dport=23`.
+    #[arg(long, value_name = "LAYERS", conflicts_with_all = ["input", "packet"])]
+    pub(super) new: Option<String>,
+    /// Print one line for each packet: the sentence.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) brief: bool,
+    /// Restore the maps that `run --save-maps` saved; applied before --map.
+    #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
+    pub(super) restore_maps: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+    /// Instructions a program may run for one packet.
+    #[arg(long, value_name = "N", default_value_t = paceline::DEFAULT_BUDGET)]
+    pub(super) budget: u64,
+    /// Explain a program that was not verified.
+    #[arg(long)]
+    pub(super) unverified: bool,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

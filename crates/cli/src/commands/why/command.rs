@@ -1,0 +1,127 @@
+//! Explaining packets of a capture.
+
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use paceline::capture::CaptureReader;
+use paceline::explain::{ChainExplainer, ChainExplanation, Packet};
+use paceline::packet::TextError;
+use paceline::{Burst, Engine, FrameMeta, Host, TimeSource};
+
+use super::args::WhyArgs;
+use super::{json, text};
+use crate::chain::LoadHow;
+use crate::common::capture::{Capture, CaptureError};
+use crate::common::failure::{CommandError, Failure};
+use crate::common::report;
+use crate::object::Opener;
+use crate::subject::Subject;
+use crate::world::World;
+
+/// The reason why packets cannot be explained.
+#[derive(Debug, thiserror::Error)]
+enum WhyError {
+    #[error("--new: {0}")]
+    New(TextError),
+    #[error("--new: the packet is longer than a frame")]
+    TooLong,
+    #[error("{name}: there is no packet {packet}, it has {packets}")]
+    NoPacket { name: String, packet: u64, packets: u64 },
+}
+
+impl CommandError for WhyError {}
+
+/// A packet with its explanation.
+pub(super) struct Explained {
+    /// From 1.
+    pub(super) number: u64,
+    /// Its bytes as it came in.
+    pub(super) bytes: Vec<u8>,
+    pub(super) explanation: ChainExplanation,
+}
+
+/// Explains packets.
+pub(crate) fn why(args: &WhyArgs) -> Result<ExitCode, Failure> {
+    let how = LoadHow {
+        budget: args.budget,
+        engine: Engine::Plain,
+        unverified: args.unverified,
+        restore: args.restore_maps.clone(),
+        opener: Rc::new(Opener::new(&args.source.object)),
+        cpus: 1,
+    };
+    let subject = Subject::load(&args.source, &how)?;
+    let world = World::new(&args.world)?;
+    subject.programs.iter().for_each(|program| world.announce(&program.program));
+    let mut run = Run {
+        explainer: subject.explainer(),
+        host: world.host(TimeSource::Packets),
+        ingress: world.ingress.unwrap_or(0),
+        queue: args.world.rx_queue,
+    };
+    let explained = match &args.new {
+        Some(text) => vec![run.new_packet(text)?],
+        None => run.capture(args)?,
+    };
+    report::print(|out| match (args.json, args.brief) {
+        (true, _) => json::write(out, &subject, &explained),
+        (false, true) => text::write_brief(out, &explained),
+        (false, false) => text::write(out, &subject, &explained),
+    })
+}
+
+struct Run {
+    explainer: ChainExplainer,
+    host: Host,
+    ingress: u32,
+    queue: u16,
+}
+
+impl Run {
+    fn new_packet(&mut self, text: &str) -> Result<Explained, WhyError> {
+        let bytes = paceline::packet::build(text).map_err(WhyError::New)?;
+        let meta = FrameMeta { original_len: bytes.len() as u32, ..FrameMeta::default() };
+        let mut burst = Burst::new(1);
+        burst.push(&bytes, meta).map_err(|_| WhyError::TooLong)?;
+        self.host.arrive(&burst);
+        let packet = self.packet(&bytes, meta);
+        let explanation = self.explainer.explain(&packet, &mut self.host).map_err(|_| WhyError::TooLong)?;
+        Ok(Explained { number: 1, bytes, explanation })
+    }
+
+    fn packet<'a>(&self, bytes: &'a [u8], meta: FrameMeta) -> Packet<'a> {
+        Packet { bytes, metadata: &[], meta, ingress: self.ingress, queue: self.queue }
+    }
+
+    fn capture(&mut self, args: &WhyArgs) -> Result<Vec<Explained>, Failure> {
+        let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
+        let (mut burst, mut packets, mut explained) = (Burst::new(1), 0, Vec::new());
+        while args.packet.last() > packets {
+            let failed = |source| {
+                let name = capture.name.clone();
+                CaptureError::Read { name, source: Box::new(source), processed: packets }
+            };
+            if capture.reader.fill(&mut burst).map_err(failed)? == 0 {
+                break;
+            }
+            packets += 1;
+            self.host.arrive(&burst);
+            let (bytes, meta) = (burst.frame(0).packet().to_vec(), *burst.frame(0).meta());
+            let packet = self.packet(&bytes, meta);
+            // A packet that was in a burst fits into another one.
+            if args.packet.contains(packets) {
+                let explanation =
+                    self.explainer.explain(&packet, &mut self.host).map_err(|_| WhyError::TooLong)?;
+                explained.push(Explained { number: packets, bytes, explanation });
+            } else {
+                self.explainer.run(&packet, &mut self.host).map_err(|_| WhyError::TooLong)?;
+            }
+            // Timers of programs run between packets, as in `run`.
+            let _ = self.host.fire_timers();
+        }
+        match args.packet.beyond(packets) {
+            Some(packet) => Err(WhyError::NoPacket { name: capture.name, packet, packets }.into()),
+            None => Ok(explained),
+        }
+    }
+}

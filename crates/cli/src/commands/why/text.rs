@@ -1,0 +1,108 @@
+//! Explanations as text.
+
+use std::io::{self, Write};
+
+use paceline::explain::{At, Event, Explanation};
+use paceline::packet::{differences, to_text};
+
+use super::command::Explained;
+use crate::common::console::shown;
+use crate::subject::Subject;
+
+/// Most characters of a packet's layers on the first line.
+const LAYERS: usize = 200;
+
+/// One sentence for each packet.
+pub(super) fn write_brief(out: &mut dyn Write, explained: &[Explained]) -> io::Result<()> {
+    explained.iter().try_for_each(|packet| {
+        writeln!(out, "packet {}: {}", packet.number, shown(&packet.explanation.sentence()))
+    })
+}
+
+pub(super) fn write(out: &mut dyn Write, subject: &Subject, explained: &[Explained]) -> io::Result<()> {
+    for (index, packet) in explained.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        write_packet(out, subject, packet)?;
+    }
+    Ok(())
+}
+
+fn write_packet(out: &mut dyn Write, subject: &Subject, packet: &Explained) -> io::Result<()> {
+    let layers = to_text(&packet.bytes);
+    let layers = match layers.char_indices().nth(LAYERS) {
+        Some((end, _)) => format!("{}...", layers.get(..end).unwrap_or_default()),
+        None => layers,
+    };
+    writeln!(out, "packet {}, {} bytes: {layers}", packet.number, packet.bytes.len())?;
+    for (node, explanation, _) in &packet.explanation.steps {
+        if subject.is_chain {
+            let name = subject.programs.get(node.index()).map_or("", |program| program.name.as_str());
+            writeln!(out, "  {}: {}", shown(name), explanation.outcome.verdict.name())?;
+        }
+        write_events(out, explanation)?;
+    }
+    for change in differences(&packet.bytes, &packet.explanation.outcome.bytes) {
+        let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+        writeln!(out, "  changed: {} {} -> {}", change.name, value(&change.before), value(&change.after))?;
+    }
+    writeln!(out, "{}", packet.explanation.sentence())
+}
+
+fn write_events(out: &mut dyn Write, explanation: &Explanation) -> io::Result<()> {
+    let (mut file, mut last) = (None, String::new());
+    for (index, event) in explanation.events.iter().enumerate() {
+        match event {
+            Event::Line(at) => {
+                last.clear();
+                write_line(out, explanation, *at, &mut file)?;
+            }
+            Event::Branch(branch) => {
+                let facts: Vec<_> = branch.facts.iter().map(ToString::to_string).collect();
+                let facts = shown(&facts.join(", "));
+                match explanation.decision == Some(index) {
+                    true => writeln!(out, "             {facts}  <- decides")?,
+                    // A switch compares one value again and again.
+                    false if facts.is_empty() || facts == last => {}
+                    false => writeln!(out, "             {facts}")?,
+                }
+                last = facts;
+            }
+            Event::Call(call) => {
+                let element = call.element.as_ref().map(|element| format!(" {element}")).unwrap_or_default();
+                let result = match (&call.element, call.result) {
+                    (Some(_), Some(0)) => " = 0".to_owned(),
+                    // Addresses say nothing.
+                    (Some(_), Some(_)) | (_, None) => String::new(),
+                    (None, Some(value)) => format!(" = {}", value.cast_signed()),
+                };
+                writeln!(out, "             {}{}{result}", call.name, shown(&element))?;
+            }
+            Event::TailCall { to, .. } => {
+                let name = explanation.programs.get(*to).map_or("", |program| program.name.as_str());
+                writeln!(out, "             continues in {}", shown(name))?;
+                file = None;
+            }
+            _ => {}
+        }
+    }
+    if explanation.truncated {
+        writeln!(out, "    ... and more")?;
+    }
+    Ok(())
+}
+
+fn write_line(
+    out: &mut dyn Write,
+    explanation: &Explanation,
+    at: At,
+    file: &mut Option<String>,
+) -> io::Result<()> {
+    let Some(line) = explanation.line(at) else { return Ok(()) };
+    if file.as_deref() != Some(&*line.file) {
+        *file = Some(line.file.to_string());
+        writeln!(out, "  {}", shown(&line.file))?;
+    }
+    writeln!(out, "    {:>5}  {}", line.line, shown(line.text.trim()))
+}

@@ -1,0 +1,106 @@
+//! Explanations of chains: program after program.
+
+use paceline_frame::{PushError, Verdict};
+use paceline_graph::{Graph, MAX_RUNS, Next, Node};
+use paceline_vm::Host;
+
+use crate::explainer::Explainer;
+use crate::trace::{Explanation, Outcome, Packet};
+
+/// Explains what a chain of programs does with packets. A single program is a chain of one.
+pub struct ChainExplainer {
+    explainers: Vec<Explainer>,
+    graph: Graph,
+}
+
+/// What a chain did with a packet.
+#[derive(Clone, Debug)]
+pub struct ChainExplanation {
+    /// The programs that ran, in order, with what each did and what follows.
+    pub steps: Vec<(Node, Explanation, Next)>,
+    /// What became of the packet.
+    pub outcome: Outcome,
+}
+
+impl ChainExplanation {
+    /// The sentence of the program that ended the chain.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        self.steps.last().map_or_else(String::new, |(_, explanation, _)| explanation.sentence())
+    }
+}
+
+impl ChainExplainer {
+    /// A chain, with an explainer for each node.
+    ///
+    /// # Panics
+    /// If there are fewer explainers than nodes.
+    #[must_use]
+    pub fn new(explainers: Vec<Explainer>, graph: Graph) -> Self {
+        assert!(graph.nodes().len() <= explainers.len(), "an explainer for every node");
+        Self { explainers, graph }
+    }
+
+    /// The explainers, by node.
+    #[must_use]
+    pub fn explainers(&self) -> &[Explainer] {
+        &self.explainers
+    }
+
+    /// Runs the chain over a packet.
+    ///
+    /// # Errors
+    /// [`PushError::TooLong`].
+    pub fn run(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<Outcome, PushError> {
+        self.walk(packet, host, |explainer, packet, host| explainer.run(packet, host), Outcome::clone)
+            .map(|(outcome, _)| outcome)
+    }
+
+    /// Runs the chain over a packet, and says of each program why it did what it did.
+    ///
+    /// # Errors
+    /// [`PushError::TooLong`].
+    pub fn explain(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<ChainExplanation, PushError> {
+        let explain =
+            |explainer: &mut Explainer, packet: &Packet<'_>, host: &mut Host| explainer.explain(packet, host);
+        let (outcome, steps) = self.walk(packet, host, explain, |explanation| explanation.outcome.clone())?;
+        Ok(ChainExplanation { steps, outcome })
+    }
+
+    /// Runs program after program.
+    fn walk<T>(
+        &mut self,
+        packet: &Packet<'_>,
+        host: &mut Host,
+        mut run: impl FnMut(&mut Explainer, &Packet<'_>, &mut Host) -> Result<T, PushError>,
+        outcome_of: impl Fn(&T) -> Outcome,
+    ) -> Result<(Outcome, Vec<(Node, T, Next)>), PushError> {
+        let (bytes, metadata) = (packet.bytes.to_vec(), packet.metadata.to_vec());
+        let mut outcome =
+            Outcome { verdict: Verdict::Aborted, code: 0, redirect: None, bytes, metadata, fault: None };
+        let mut steps = Vec::new();
+        let mut node = Node::ENTRY;
+        for _ in 0..MAX_RUNS {
+            let Some(explainer) = self.explainers.get_mut(node.index()) else { break };
+            let packet = Packet { bytes: &outcome.bytes, metadata: &outcome.metadata, ..*packet };
+            let step = run(explainer, &packet, host)?;
+            outcome = outcome_of(&step);
+            let next = match outcome.fault {
+                Some(_) => Next::End(Verdict::Aborted),
+                None => self.graph.after(node, outcome.code),
+            };
+            steps.push((node, step, next));
+            match next {
+                Next::Program(next) => node = next,
+                Next::End(verdict) => {
+                    outcome.verdict = verdict;
+                    outcome.redirect = outcome.redirect.filter(|_| verdict == Verdict::Redirect);
+                    return Ok((outcome, steps));
+                }
+            }
+        }
+        outcome.verdict = Verdict::Aborted;
+        outcome.redirect = None;
+        Ok((outcome, steps))
+    }
+}

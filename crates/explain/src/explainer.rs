@@ -1,0 +1,143 @@
+//! Runs that are recorded, and runs with one branch inverted.
+
+use std::sync::Arc;
+
+use paceline_btf::Btf;
+use paceline_frame::{Burst, PushError, Verdict};
+use paceline_vm::{Fault, Host, Observed, Program, Steer};
+
+use crate::journal::Journal;
+use crate::name::Namer;
+use crate::recorder::Recorder;
+use crate::trace::{Explanation, Outcome, Packet};
+
+/// Most branches that are inverted to find the one that decides.
+const MOST_TRIALS: usize = 256;
+
+/// A run with an inverted branch may take so many times the instructions of the recorded run, and this many more.
+const LONGER: u64 = 4;
+const MORE: u64 = 10_000;
+
+/// Explains what a program does with packets.
+pub struct Explainer {
+    program: Program,
+    btf: Option<Arc<Btf>>,
+    burst: Burst,
+}
+
+impl Explainer {
+    /// An explainer of a program, of any engine; it runs on the plain interpreter. Keys and values of maps are shown by the types of the
+    /// program's object.
+    #[must_use]
+    pub fn new(program: Program, btf: Option<Arc<Btf>>) -> Self {
+        Self { program, btf, burst: Burst::new(1) }
+    }
+
+    /// The program.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Runs the program over a packet.
+    ///
+    /// # Errors
+    /// [`PushError::TooLong`].
+    pub fn run(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<Outcome, PushError> {
+        self.steered(packet, host, |_| Steer::Follow)
+    }
+
+    /// Runs the program over a packet, and says why it did what it did. Maps and host are afterwards as after one run.
+    ///
+    /// # Errors
+    /// [`PushError::TooLong`].
+    pub fn explain(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<Explanation, PushError> {
+        let btf = self.btf.clone();
+        let mut recorder = Recorder::new(Namer { btf: btf.as_deref() });
+        let rehearsed = self.rehearsed(packet, host, |observed| {
+            recorder.see(observed);
+            Steer::Follow
+        })?;
+        let decision = self.decision(packet, host, &recorder, &rehearsed)?;
+        let outcome = self.run(packet, host)?;
+        let truncated = recorder.is_truncated();
+        let Recorder { programs, events, end, .. } = recorder;
+        Ok(Explanation { programs, events, decision, end, outcome, truncated })
+    }
+
+    /// The last branch whose inversion changes the outcome. One that compares constants only was decided before: by the branch that led to
+    /// these constants.
+    fn decision(
+        &mut self,
+        packet: &Packet<'_>,
+        host: &mut Host,
+        recorder: &Recorder<'_>,
+        outcome: &Outcome,
+    ) -> Result<Option<usize>, PushError> {
+        let limit = recorder.instructions * LONGER + MORE;
+        let branches = recorder.branches.iter().enumerate().rev();
+        for (index, (event, _)) in branches.filter(|(_, (_, is_input))| *is_input).take(MOST_TRIALS) {
+            let (mut branches, mut instructions) = (0, 0);
+            let other = self.rehearsed(packet, host, |observed| {
+                instructions += 1;
+                if instructions > limit {
+                    return Steer::Stop;
+                }
+                if !matches!(observed.insn(), Some(paceline_isa::Insn::JumpIf { .. })) {
+                    return Steer::Follow;
+                }
+                branches += 1;
+                if branches == index + 1 { Steer::Invert } else { Steer::Follow }
+            })?;
+            if !same_fate(&other, outcome) {
+                return Ok(*event);
+            }
+        }
+        Ok(None)
+    }
+
+    /// A run whose changes are undone.
+    fn rehearsed(
+        &mut self,
+        packet: &Packet<'_>,
+        host: &mut Host,
+        mut steer: impl FnMut(&Observed<'_>) -> Steer,
+    ) -> Result<Outcome, PushError> {
+        let mut journal = Journal::default();
+        let outcome = host.rehearse(|host| {
+            self.steered(packet, host, |observed| {
+                journal.note(observed);
+                steer(observed)
+            })
+        });
+        journal.undo();
+        outcome
+    }
+
+    fn steered(
+        &mut self,
+        packet: &Packet<'_>,
+        host: &mut Host,
+        steer: impl FnMut(&Observed<'_>) -> Steer,
+    ) -> Result<Outcome, PushError> {
+        self.burst.clear();
+        self.burst.push(packet.bytes, packet.meta)?;
+        let mut frame = self.burst.frame_mut(0);
+        frame.set_ingress(packet.ingress, packet.queue);
+        // Metadata that another frame had fits into this one.
+        let _ = frame.set_metadata(packet.metadata);
+        let run = self.program.run_steered(&mut frame, host, steer);
+        let fault: Option<Fault> = run.err().map(|fault| *fault);
+        let frame = self.burst.frame(0);
+        let verdict = if fault.is_some() { Verdict::Aborted } else { frame.verdict() };
+        let redirect = frame.redirect().filter(|_| verdict == Verdict::Redirect);
+        let (bytes, metadata) = (frame.packet().to_vec(), frame.metadata().to_vec());
+        Ok(Outcome { verdict, code: frame.code(), redirect, bytes, metadata, fault })
+    }
+}
+
+/// Whether a packet fares the same: verdict and target. Its bytes may differ.
+fn same_fate(a: &Outcome, b: &Outcome) -> bool {
+    let fate = |outcome: &Outcome| (outcome.verdict, outcome.code, outcome.redirect, outcome.fault.is_some());
+    fate(a) == fate(b)
+}

@@ -1,0 +1,23 @@
+//! Explanations of single packets.
+//!
+//! An [`Explainer`] runs a program over a packet on the plain interpreter and records the path ([`Explanation`]): the branches with the
+//! packet fields, map values and results of helpers that they compare, the calls, and the programs that are tail called. The deciding branch is
+//! found by experiment: the packet runs again with one branch inverted, from the last branch to the first, until the outcome is another
+//! one. Changes that such a run makes to maps are undone.
+//!
+//! Where a value comes from is tracked beside the machine: each register and each slot of the stack has the sources of its value.
+#![forbid(unsafe_code)]
+
+mod chain;
+mod explainer;
+mod journal;
+mod name;
+mod origin;
+mod recorder;
+mod sentence;
+mod shadow;
+mod trace;
+
+pub use chain::{ChainExplainer, ChainExplanation};
+pub use explainer::Explainer;
+pub use trace::{At, Branch, Call, Event, Explanation, Fact, FactKind, Outcome, Packet};
