@@ -8,7 +8,7 @@ use paceline_vm::{Fault, Host, Observed, Program, Steer};
 
 use crate::journal::Journal;
 use crate::name::Namer;
-use crate::recorder::Recorder;
+use crate::recorder::{Compares, Recorder};
 use crate::trace::{Explanation, Outcome, Packet};
 
 /// Most branches that are inverted to find the one that decides.
@@ -66,7 +66,7 @@ impl Explainer {
     }
 
     /// The last branch whose inversion changes the outcome. One that compares constants only was decided before: by the branch that led to
-    /// these constants.
+    /// these constants. A check of bounds decides if an invalid access is behind it, or if no other branch does.
     fn decision(
         &mut self,
         packet: &Packet<'_>,
@@ -75,8 +75,10 @@ impl Explainer {
         outcome: &Outcome,
     ) -> Result<Option<usize>, PushError> {
         let limit = recorder.instructions * LONGER + MORE;
+        let mut check = None;
         let branches = recorder.branches.iter().enumerate().rev();
-        for (index, (event, _)) in branches.filter(|(_, (_, is_input))| *is_input).take(MOST_TRIALS) {
+        let branches = branches.filter(|(_, jump)| jump.compares != Compares::Constants);
+        for (index, jump) in branches.take(MOST_TRIALS) {
             let (mut branches, mut instructions) = (0, 0);
             let other = self.rehearsed(packet, host, |observed| {
                 instructions += 1;
@@ -89,11 +91,15 @@ impl Explainer {
                 branches += 1;
                 if branches == index + 1 { Steer::Invert } else { Steer::Follow }
             })?;
-            if !same_fate(&other, outcome) {
-                return Ok(*event);
+            if same_fate(&other, outcome) {
+                continue;
             }
+            if jump.compares == Compares::Input || other.fault.is_some() {
+                return Ok(jump.event);
+            }
+            check = check.or(jump.event);
         }
-        Ok(None)
+        Ok(check)
     }
 
     /// A run whose changes are undone.

@@ -142,7 +142,10 @@ fn member(btf: &Btf, ty: TypeId, offset: usize, len: usize) -> Option<Found> {
         if offset + len as u64 > size {
             return None;
         }
-        let (id, resolved) = btf.resolve(ty).ok()?;
+        let (id, resolved) = match btf.resolve(ty).ok()? {
+            (_, Type::Var { ty, .. }) => btf.resolve(*ty).ok()?,
+            resolved => resolved,
+        };
         let inner = match resolved {
             Type::Struct(composite) | Type::Union(composite) => {
                 composite.members.iter().rev().find_map(|member| {

@@ -30,6 +30,34 @@ enum Pending {
     Result { name: &'static str },
 }
 
+/// A conditional jump that ran.
+pub(crate) struct Jump {
+    /// Its event, where that is kept.
+    pub(crate) event: Option<usize>,
+    pub(crate) compares: Compares,
+}
+
+/// What a conditional jump compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compares {
+    /// Values that do not come from outside: they follow from the path.
+    Constants,
+    /// The packet's length: mostly a check of bounds.
+    Length,
+    /// Anything else.
+    Input,
+}
+
+impl Compares {
+    fn of(origin: &Origin) -> Self {
+        match origin.sources.as_slice() {
+            [] => Self::Constants,
+            sources if sources.iter().any(|source| matches!(**source, Source::Length(_))) => Self::Length,
+            _ => Self::Input,
+        }
+    }
+}
+
 /// Watches a run, instruction by instruction.
 pub(crate) struct Recorder<'a> {
     namer: Namer<'a>,
@@ -42,8 +70,8 @@ pub(crate) struct Recorder<'a> {
     line: Option<(usize, usize)>,
     pub(crate) programs: Vec<Arc<ProgramSpec>>,
     pub(crate) events: Vec<Event>,
-    /// For each conditional jump that ran, its event, where that is kept, and whether it compares anything but constants.
-    pub(crate) branches: Vec<(Option<usize>, bool)>,
+    /// The conditional jumps that ran.
+    pub(crate) branches: Vec<Jump>,
     pub(crate) instructions: u64,
     pub(crate) end: At,
 }
@@ -191,9 +219,8 @@ impl<'a> Recorder<'a> {
                 let taken = eval::compare(width, condition, value(dst), right);
                 let origin = self.shadow.get(dst).merged(&other);
                 let facts = self.namer.facts(&origin.sources);
-                let is_input = !origin.sources.is_empty();
                 let event = self.push(Event::Branch(Branch { at, taken, facts }));
-                self.branches.push((event, is_input));
+                self.branches.push(Jump { event, compares: Compares::of(&origin) });
             }
             Insn::Call(Callee::Helper(Helper::TAIL_CALL)) => {
                 self.tail_call = Some(at);

@@ -3,4 +3,5 @@
 mod availability;
 mod campaigns;
 mod causes;
+mod explanations;
 mod sections;
