@@ -12,6 +12,7 @@ use crate::commands::inspect::InspectArgs;
 use crate::commands::live::LiveArgs;
 use crate::commands::remote::{MapArgs, StatsArgs, StatusArgs, StopArgs};
 use crate::commands::run::RunArgs;
+use crate::commands::test::TestArgs;
 use crate::commands::top::TopArgs;
 use crate::commands::verify::VerifyArgs;
 use crate::commands::why::WhyArgs;
@@ -21,6 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   paceline run                                        try it: a firewall over a small capture, both built in
   paceline run firewall.o --in traffic.pcap           what would this program do to these packets?
+  paceline test                                       run the tests below this folder
   paceline why firewall.o --in traffic.pcap --packet 3   why was this packet dropped?
   paceline live firewall.o --port xdp:eth0            run it on an interface
   paceline filter tcp port 22 --in traffic.pcap       how many packets would tcpdump take?
@@ -43,6 +45,9 @@ pub(crate) enum Command {
     /// Run a program over the packets of a capture.
     #[command(after_help = commands::run::EXAMPLES)]
     Run(Box<RunArgs>),
+    /// Run tests of programs: packets, and what must become of them.
+    #[command(after_help = commands::test::EXAMPLES)]
+    Test(Box<TestArgs>),
     /// Explain what a program did with a packet: the path, and the branch that decided.
     #[command(after_help = commands::why::EXAMPLES)]
     Why(Box<WhyArgs>),
@@ -91,6 +96,7 @@ impl Command {
     pub(crate) fn prints_json(&self) -> bool {
         match self {
             Self::Run(args) => args.prints_json(),
+            Self::Test(args) => args.json,
             Self::Why(args) => args.json,
             Self::Live(args) => args.json,
             Self::Status(args) => args.json,

@@ -23,7 +23,7 @@ use clap::{CommandFactory, Parser};
 use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
-use commands::{capture, completions, dump, filter, inspect, live, remote, run, top, verify, why};
+use commands::{capture, completions, dump, filter, inspect, live, remote, run, test, top, verify, why};
 use common::failure::{CommandError, Failure};
 
 /// Names of native code cannot be announced.
@@ -64,6 +64,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Dump(args) => dump::dump(&args),
         Command::Verify(args) => verify::verify(&args),
+        Command::Test(args) => test::test(&args),
         Command::Why(args) => why::why(&args),
         Command::Completions(args) => completions::completions(&args, Args::command()),
     }

@@ -1,14 +1,16 @@
 //! Programs as commands take them: one, or a chain, loaded with their maps.
 
+use std::sync::Arc;
+
 use paceline::chain::Graph;
 use paceline::explain::{ChainExplainer, Explainer};
-use paceline::{Collection, Map, Program};
+use paceline::{Burst, BurstFault, ChainWorker, Collection, Host, Map, Program};
 
 use crate::chain::{self, LoadHow, SourceArgs};
 use crate::common::failure::Failure;
-use crate::common::files::Taken;
-use crate::maps::{self, SavedMaps};
-use crate::object::{NamedObject, check_action, load, load_options, program_of};
+use crate::common::suggest::closest;
+use crate::maps::{self, JsonFile, SavedMaps};
+use crate::object::{NamedObject, ObjectError, ProgramError, check_action, load, load_options, program_of};
 
 /// A program and its name in the chain.
 pub(crate) struct SubjectProgram {
@@ -27,41 +29,76 @@ pub(crate) struct Subject {
     pub(crate) graph: Graph,
     /// The objects, by their names in messages.
     pub(crate) parts: Vec<(String, Collection)>,
-    /// Files that no output may replace.
-    pub(crate) taken: Vec<Taken>,
     /// Whether it was given as a chain, so that programs are told by their names.
     pub(crate) is_chain: bool,
+    runner: Running,
+}
+
+enum Running {
+    Program(Program),
+    Chain(ChainWorker),
 }
 
 impl Subject {
     /// Loads what the command line names, or the built-in firewall.
     pub(crate) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Self, Failure> {
+        Self::load_with(source, how, Vec::new())
+    }
+
+    /// Loads what the command line names, with contents of maps that come before those of `--map`.
+    pub(crate) fn load_with(
+        source: &SourceArgs,
+        how: &LoadHow,
+        given: Vec<JsonFile>,
+    ) -> Result<Self, Failure> {
         match source.targets.as_slice() {
-            [] | [_] if source.chain_file().is_none() && source.calls.is_none() => Self::of_one(source, how),
-            _ => Self::of_chain(source, how),
+            [] | [_] if source.chain_file().is_none() && source.calls.is_none() => {
+                Self::of_one(source, how, given)
+            }
+            _ => {
+                let subject = Self::of_chain(source, how)?;
+                subject.fill(&given, how.unverified)?;
+                Ok(subject)
+            }
         }
     }
 
-    fn of_one(source: &SourceArgs, how: &LoadHow) -> Result<Self, Failure> {
+    /// Sets elements of maps of a chain, by their names.
+    fn fill(&self, given: &[JsonFile], unverified: bool) -> Result<(), Failure> {
+        for file in given {
+            let has_map = |(_, part): &&(String, Collection)| part.map(file.map()).is_some();
+            let Some((_, part)) = self.parts.iter().find(has_map) else {
+                let names = self.maps().map(|map| map.spec().name.as_str());
+                let hint = closest(file.map(), names);
+                return Err(ObjectError::NoMap { option: "maps", map: file.map().to_owned(), hint }.into());
+            };
+            let load = |program: &str| program_of(part, Some(program), unverified);
+            maps::set_elements([file], part, &load)?;
+        }
+        Ok(())
+    }
+
+    fn of_one(source: &SourceArgs, how: &LoadHow, given: Vec<JsonFile>) -> Result<Self, Failure> {
         let named = match source.targets.first() {
             Some(target) => NamedObject::open(target, &how.opener)?,
             None => NamedObject::built_in()?,
         };
         named.programs()?;
-        let NamedObject { name, object, program: wanted, file } = named;
-        let restored = match &how.restore {
+        let NamedObject { name, object, program: wanted, .. } = named;
+        let mut restored = match &how.restore {
             Some(path) => SavedMaps::read(path)?.of(&object, None)?,
             None => Vec::new(),
         };
+        restored.extend(given);
         let options = load_options(how.budget, how.engine, source.object.map_memory, how.cpus);
         let collection = load(&how.opener, &name, object, restored, &options, how.unverified)?;
         let program = program_of(&collection, wanted.as_deref(), how.unverified)
-            .map_err(|error| crate::object::ProgramError::new(&name, collection.object(), error))?;
+            .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
         check_action(&name, &program)?;
-        let taken = file.into_iter().chain(maps::identities(&source.object.files())).collect();
+        let runner = Running::Program(program.clone());
         let of_node = SubjectProgram { name: program.spec().name.clone(), program, part: 0 };
         let (programs, parts) = (vec![of_node], vec![(name.clone(), collection)]);
-        Ok(Self { name, programs, graph: Graph::one(), parts, taken, is_chain: false })
+        Ok(Self { name, programs, graph: Graph::one(), parts, is_chain: false, runner })
     }
 
     fn of_chain(source: &SourceArgs, how: &LoadHow) -> Result<Self, Failure> {
@@ -80,7 +117,16 @@ impl Subject {
         });
         let (programs, graph) = (programs.collect(), graph.clone());
         let parts = loaded.parts.into_iter().map(|part| (part.name, part.collection)).collect();
-        Ok(Self { name: loaded.name, programs, graph, parts, taken: loaded.taken, is_chain: true })
+        let runner = Running::Chain(worker);
+        Ok(Self { name: loaded.name, programs, graph, parts, is_chain: true, runner })
+    }
+
+    /// Runs the packets of a burst on the engine that it was loaded for.
+    pub(crate) fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
+        match &mut self.runner {
+            Running::Program(program) => program.run_burst(burst, host),
+            Running::Chain(worker) => worker.run_burst(burst, host),
+        }
     }
 
     /// An explainer of it, which runs it on the plain interpreter.
@@ -93,7 +139,7 @@ impl Subject {
     }
 
     /// All its maps.
-    pub(crate) fn maps(&self) -> impl Iterator<Item = &std::sync::Arc<Map>> {
+    pub(crate) fn maps(&self) -> impl Iterator<Item = &Arc<Map>> {
         self.parts.iter().flat_map(|(_, collection)| collection.maps())
     }
 }

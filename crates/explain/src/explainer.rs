@@ -128,6 +128,7 @@ impl Explainer {
     ) -> Result<Outcome, PushError> {
         self.burst.clear();
         self.burst.push(packet.bytes, packet.meta)?;
+        host.arrive(&self.burst);
         let mut frame = self.burst.frame_mut(0);
         frame.set_ingress(packet.ingress, packet.queue);
         // Metadata that another frame had fits into this one.

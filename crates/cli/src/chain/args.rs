@@ -42,6 +42,11 @@ pub(super) enum OrderName {
 }
 
 impl SourceArgs {
+    /// Objects, or a chain file, in their own order.
+    pub(crate) fn of(targets: Vec<OsString>, object: ObjectArgs) -> Self {
+        Self { targets, object, ..Self::default() }
+    }
+
     /// The chain file, if one is named.
     pub(crate) fn chain_file(&self) -> Option<&Path> {
         match self.targets.as_slice() {

@@ -9,6 +9,7 @@ pub(crate) mod inspect;
 pub(crate) mod live;
 pub(crate) mod remote;
 pub(crate) mod run;
+pub(crate) mod test;
 pub(crate) mod top;
 pub(crate) mod verify;
 pub(crate) mod why;

@@ -79,6 +79,13 @@ impl Failure {
         json
     }
 
+    /// The failure and the hint in lines, without color.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let text = self.error.render(false).unwrap_or_else(|| self.to_string());
+        let hint = self.hint().map(|hint| format!("hint: {hint}"));
+        text.lines().map(str::to_owned).chain(hint).collect()
+    }
+
     /// Prints the failure and the hint to standard error.
     pub(crate) fn tell(&self) {
         match self.error.render(console::stderr_has_color()) {

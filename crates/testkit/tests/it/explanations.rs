@@ -78,7 +78,6 @@ fn explanations_have_the_outcome_of_a_run() {
         for (number, input) in packets_of(pool(), 1, count()).iter().enumerate() {
             let mut burst = burst(&input.data, number);
             hosts.0.arrive(&burst);
-            hosts.1.arrive(&burst);
             let packet = packet(&input.data, &burst);
             let explanation = explainer.explain(&packet, &mut hosts.1).expect("it fits");
             program.run_burst(&mut burst, &mut hosts.0).expect("no fault");
@@ -127,7 +126,6 @@ fn the_outcome_is_another_one_without_the_branch_that_decides() {
             let program = collection.program_unverified(Some(name)).expect("it binds");
             let mut explainer = Explainer::new(program, object.shared_btf());
             let (burst, mut host) = (burst(&input.data, 0), host());
-            host.arrive(&burst);
             let packet = packet(&input.data, &burst);
             let explanation = explainer.explain(&packet, &mut host).expect("it fits");
             let Some(decision) = explanation.decision else { continue };

@@ -81,9 +81,6 @@ impl Run {
     fn new_packet(&mut self, text: &str) -> Result<Explained, WhyError> {
         let bytes = paceline::packet::build(text).map_err(WhyError::New)?;
         let meta = FrameMeta { original_len: bytes.len() as u32, ..FrameMeta::default() };
-        let mut burst = Burst::new(1);
-        burst.push(&bytes, meta).map_err(|_| WhyError::TooLong)?;
-        self.host.arrive(&burst);
         let packet = self.packet(&bytes, meta);
         let explanation = self.explainer.explain(&packet, &mut self.host).map_err(|_| WhyError::TooLong)?;
         Ok(Explained { number: 1, bytes, explanation })
@@ -105,7 +102,6 @@ impl Run {
                 break;
             }
             packets += 1;
-            self.host.arrive(&burst);
             let (bytes, meta) = (burst.frame(0).packet().to_vec(), *burst.frame(0).meta());
             let packet = self.packet(&bytes, meta);
             // A packet that was in a burst fits into another one.

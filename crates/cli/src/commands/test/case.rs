@@ -1,0 +1,125 @@
+//! Tests as they are run: tables expanded, packets built.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use paceline::Verdict;
+use serde_json::Value as Json;
+
+use super::error::Place;
+
+/// A test file.
+#[derive(Debug)]
+pub(super) struct TestFile {
+    pub(super) path: PathBuf,
+    /// For messages.
+    pub(super) name: String,
+    pub(super) text: String,
+    pub(super) cases: Vec<Case>,
+}
+
+/// What the tests of a file have in common.
+#[derive(Debug)]
+pub(super) struct Setup {
+    /// Objects, each perhaps with a program, or a chain file.
+    pub(super) targets: Vec<PathBuf>,
+    pub(super) network: Option<PathBuf>,
+    pub(super) ingress: Option<String>,
+    pub(super) seed: u64,
+    pub(super) maps: Vec<MapContents>,
+}
+
+/// The contents of a map before a test.
+#[derive(Clone, Debug)]
+pub(super) struct MapContents {
+    pub(super) map: String,
+    pub(super) from: MapSource,
+    pub(super) at: Place,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum MapSource {
+    Inline(Json),
+    File(PathBuf),
+}
+
+/// One test with one set of values.
+#[derive(Debug)]
+pub(super) struct Case {
+    /// Unique in its file.
+    pub(super) name: String,
+    pub(super) at: Place,
+    pub(super) setup: Arc<Setup>,
+    pub(super) maps: Vec<MapContents>,
+    pub(super) steps: Vec<Step>,
+}
+
+/// A packet, and what must become of it.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) packet: Vec<u8>,
+    /// The value of `packet`, after which missing expectations are written.
+    pub(super) packet_span: Range<usize>,
+    pub(super) at: Place,
+    /// Nanoseconds since the epoch.
+    pub(super) time_ns: u64,
+    pub(super) repeat: u64,
+    pub(super) ingress: Option<String>,
+    pub(super) queue: u16,
+    pub(super) expected: Vec<Expected>,
+}
+
+/// One expectation, and the bytes of its value in the file.
+#[derive(Debug)]
+pub(super) struct Expected {
+    pub(super) what: Expectation,
+    pub(super) span: Range<usize>,
+}
+
+#[derive(Debug)]
+pub(super) enum Expectation {
+    Verdict(Verdict),
+    Returns(u32),
+    Out(Out),
+    Redirect(Target),
+    /// Elements of a map, or variables.
+    Map {
+        map: String,
+        elements: Json,
+    },
+    Events(Vec<ExpectedEvent>),
+}
+
+/// The packet that must come out.
+#[derive(Debug)]
+pub(super) enum Out {
+    /// The one that came in.
+    Same,
+    Whole(Vec<u8>),
+    /// Fields by their paths, `len`, and `absent` layers.
+    Fields(Vec<(String, String)>),
+}
+
+/// Target of a redirected packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Interface(u32),
+    Map { map: String, key: u32 },
+}
+
+#[derive(Debug)]
+pub(super) struct ExpectedEvent {
+    pub(super) map: Option<String>,
+    pub(super) data: Option<EventData>,
+}
+
+#[derive(Debug)]
+pub(super) enum EventData {
+    /// Members of a C structure.
+    Typed {
+        ty: String,
+        members: Json,
+    },
+    Bytes(Vec<u8>),
+}

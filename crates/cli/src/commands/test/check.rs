@@ -1,0 +1,275 @@
+//! Comparison of what came out with what is expected.
+
+use std::sync::Arc;
+
+use paceline::packet::{Layers, differences, to_text};
+use paceline::{Collection, Map, Redirect, RedirectTarget, Verdict};
+use serde_json::{Value as Json, json};
+
+use super::case::{EventData, Expectation, ExpectedEvent, Out, Target};
+use super::expand::layers_of;
+use super::json::{has, project, to_toml};
+
+/// What became of a packet.
+#[derive(Debug)]
+pub(super) struct Actual {
+    pub(super) input: Vec<u8>,
+    pub(super) verdict: Verdict,
+    pub(super) code: u32,
+    pub(super) redirect: Option<Redirect>,
+    pub(super) bytes: Vec<u8>,
+    /// Events since the step before: the map, and the program's data.
+    pub(super) events: Vec<(String, Vec<u8>)>,
+}
+
+/// An expectation that is not met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mismatch {
+    /// Lines that say what differs.
+    pub(super) lines: Vec<String>,
+    /// What would be met, as TOML.
+    pub(super) instead: Option<String>,
+}
+
+impl Mismatch {
+    fn new(what: &str, expected: &str, actual: &str, instead: String) -> Self {
+        Self { lines: vec![format!("{what}: expected {expected}, got {actual}")], instead: Some(instead) }
+    }
+
+    fn without(line: String) -> Self {
+        Self { lines: vec![line], instead: None }
+    }
+}
+
+/// The maps of a subject.
+pub(super) type Parts<'a> = &'a [(String, Collection)];
+
+/// Compares one expectation.
+pub(super) fn check(expected: &Expectation, actual: &Actual, parts: Parts<'_>) -> Option<Mismatch> {
+    match expected {
+        Expectation::Verdict(verdict) => (*verdict != actual.verdict).then(|| {
+            let name = actual.verdict.name();
+            Mismatch::new("verdict", verdict.name(), name, format!("\"{name}\""))
+        }),
+        Expectation::Returns(code) => (*code != actual.code).then(|| {
+            let (code, got) = (code.to_string(), actual.code.to_string());
+            Mismatch::new("returns", &code, &got, got.clone())
+        }),
+        Expectation::Out(out) => check_out(out, actual),
+        Expectation::Redirect(target) => check_redirect(target, actual, parts),
+        Expectation::Map { map, elements } => check_map(map, elements, parts),
+        Expectation::Events(events) => check_events(events, actual, parts),
+    }
+}
+
+fn check_out(out: &Out, actual: &Actual) -> Option<Mismatch> {
+    let whole = match out {
+        Out::Fields(fields) => return check_fields(fields, actual),
+        Out::Same => &actual.input,
+        Out::Whole(bytes) => bytes,
+    };
+    if *whole == actual.bytes {
+        return None;
+    }
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+    let line = |name: &str, before: &str, after: &str| format!("  {name}: expected {before}, got {after}");
+    let mut lines = vec!["out: another packet".to_owned()];
+    let all = differences(whole, &actual.bytes);
+    lines.extend(all.iter().map(|d| line(&d.name, &value(&d.before), &value(&d.after))));
+    let instead = if actual.input == actual.bytes { "same".to_owned() } else { to_text(&actual.bytes) };
+    Some(Mismatch { lines, instead: Some(Json::from(instead).to_string()) })
+}
+
+fn check_fields(fields: &[(String, String)], actual: &Actual) -> Option<Mismatch> {
+    let layers = Layers::new(&actual.bytes);
+    let mut lines = Vec::new();
+    let mut instead = serde_json::Map::new();
+    for (path, expected) in fields {
+        let got = match path.as_str() {
+            "len" => actual.bytes.len().to_string(),
+            "layers" => layers_of(&actual.bytes),
+            "payload" => payload(layers.payload()),
+            path => layers.field(path).map_or_else(|| "nothing".to_owned(), |field| field.to_string()),
+        };
+        let is_met = match path.as_str() {
+            "payload" => {
+                super::expand::bytes_of(expected).as_deref() == Some(layers.payload()) || got == *expected
+            }
+            "len" | "layers" => got == *expected,
+            path => layers.field(path).is_some_and(|field| field.has(expected) == Some(true)),
+        };
+        if !is_met {
+            lines.push(format!("out.{path}: expected {expected}, got {got}"));
+        }
+        instead.insert(path.clone(), got.parse::<u64>().map_or_else(|_| Json::from(got), Json::from));
+    }
+    let instead = Some(to_toml(&Json::Object(instead)));
+    (!lines.is_empty()).then_some(Mismatch { lines, instead })
+}
+
+/// Text as it is, and other bytes in hexadecimal.
+fn payload(bytes: &[u8]) -> String {
+    let text = std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
+    text.map_or_else(|| format!("0x{}", hex(bytes)), str::to_owned)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn check_redirect(expected: &Target, actual: &Actual, parts: Parts<'_>) -> Option<Mismatch> {
+    let Some(redirect) = actual.redirect else {
+        return Some(Mismatch::without(format!("redirect: expected {}, got none", name(expected))));
+    };
+    let map_of = |id: u32| parts.iter().flat_map(|(_, part)| part.maps()).find(|map| map.id() == id);
+    let got = match redirect.target {
+        RedirectTarget::Interface { ifindex } => Target::Interface(ifindex),
+        RedirectTarget::Map { map, key } => {
+            let map = map_of(map);
+            // An entry of a device map is an interface as well.
+            let interface = map.and_then(|map| interface_of(map, key));
+            if let (Target::Interface(wanted), Some(interface)) = (expected, interface)
+                && *wanted == interface
+            {
+                return None;
+            }
+            Target::Map { map: map.map_or_else(String::new, |map| map.spec().name.clone()), key }
+        }
+    };
+    (got != *expected).then(|| {
+        let instead = match &got {
+            Target::Interface(index) => index.to_string(),
+            Target::Map { map, key } => to_toml(&json!({ "map": map, "key": key })),
+        };
+        Mismatch::new("redirect", &name(expected), &name(&got), instead)
+    })
+}
+
+fn interface_of(map: &Arc<Map>, key: u32) -> Option<u32> {
+    match map.redirect_target(key)? {
+        paceline::MapTarget::Device { ifindex, .. } => Some(ifindex),
+        _ => None,
+    }
+}
+
+fn name(target: &Target) -> String {
+    match target {
+        Target::Interface(index) => format!("interface {index}"),
+        Target::Map { map, key } => format!("{map}[{key}]"),
+    }
+}
+
+/// Compares the elements that are named; the map may have others.
+fn check_map(name: &str, expected: &Json, parts: Parts<'_>) -> Option<Mismatch> {
+    let Some((part, collection)) = parts.iter().find(|(_, part)| part.map(name).is_some()) else {
+        return Some(Mismatch::without(format!("after.{name}: there is no such map")));
+    };
+    let Some(map) = collection.json_map(name) else {
+        return Some(Mismatch::without(format!("after.{name}: {part} has it with another type")));
+    };
+    let lookup =
+        |key: &Json| map.lookup(key).map_err(|error| Mismatch::without(format!("after.{name}: {error}")));
+    if expected.is_object() {
+        // The variables of a section are its only value.
+        let actual = match lookup(&json!(0)) {
+            Ok(actual) => actual.unwrap_or(Json::Null),
+            Err(mismatch) => return Some(mismatch),
+        };
+        return (!has(&actual, expected)).then(|| {
+            let got = project(&actual, expected);
+            Mismatch::new(&format!("after.{name}"), &expected.to_string(), &got.to_string(), to_toml(&got))
+        });
+    }
+    let (mut lines, mut instead) = (Vec::new(), Vec::new());
+    for element in expected.as_array().into_iter().flatten() {
+        let Some(key) = element.get("key") else {
+            return Some(Mismatch::without(format!("after.{name}: an element needs a `key`")));
+        };
+        let actual = match lookup(key) {
+            Ok(actual) => actual,
+            Err(mismatch) => return Some(mismatch),
+        };
+        let is_absent = element.get("absent").is_some_and(|absent| *absent == json!(true));
+        let place = format!("after.{name}[{key}]");
+        match (&actual, element.get("value"), is_absent) {
+            (Some(actual), _, true) => lines.push(format!("{place}: expected no element, got {actual}")),
+            (None, _, false) => lines.push(format!("{place}: expected an element, got none")),
+            (Some(actual), Some(expected), false) if !has(actual, expected) => {
+                lines.push(format!("{place}: expected {expected}, got {}", project(actual, expected)));
+            }
+            _ => {}
+        }
+        instead.push(match (&actual, element.get("value")) {
+            (None, _) => json!({ "key": key, "absent": true }),
+            (Some(actual), Some(expected)) => json!({ "key": key, "value": project(actual, expected) }),
+            (Some(actual), None) if is_absent => json!({ "key": key, "value": project(actual, actual) }),
+            (Some(_), None) => json!({ "key": key }),
+        });
+    }
+    let instead = Some(to_toml(&Json::Array(instead)));
+    (!lines.is_empty()).then_some(Mismatch { lines, instead })
+}
+
+/// All events, in order.
+fn check_events(expected: &[ExpectedEvent], actual: &Actual, parts: Parts<'_>) -> Option<Mismatch> {
+    let mut lines = Vec::new();
+    if expected.len() != actual.events.len() {
+        lines.push(format!("events: expected {}, got {}", expected.len(), actual.events.len()));
+    }
+    for (number, (expected, (map, data))) in (1..).zip(expected.iter().zip(&actual.events)) {
+        if let Some(wanted) = expected.map.as_ref().filter(|wanted| *wanted != map) {
+            lines.push(format!("event {number}: expected one of map {wanted}, got one of {map}"));
+        }
+        match &expected.data {
+            None => {}
+            Some(EventData::Bytes(bytes)) if data.starts_with(bytes) => {}
+            Some(EventData::Bytes(bytes)) => {
+                lines.push(format!("event {number}: expected 0x{}, got 0x{}", hex(bytes), hex(data)));
+            }
+            Some(EventData::Typed { ty, members }) => match typed(ty, data, parts) {
+                Some(actual) if has(&actual, members) => {}
+                Some(actual) => {
+                    lines.push(format!(
+                        "event {number}: expected {members}, got {}",
+                        project(&actual, members)
+                    ));
+                }
+                None => lines
+                    .push(format!("event {number}: no object has a type `{ty}` that fits 0x{}", hex(data))),
+            },
+        }
+    }
+    let instead = actual.events.iter().zip(expected.iter().map(Some).chain(std::iter::repeat(None)));
+    let instead = instead.map(|((map, data), expected)| {
+        let as_type = match expected.and_then(|expected| expected.data.as_ref()) {
+            Some(EventData::Typed { ty, members }) => typed(ty, data, parts)
+                .map(|data| json!({ "map": map, "type": ty, "data": project(&data, members) })),
+            _ => None,
+        };
+        as_type.unwrap_or_else(|| json!({ "map": map, "bytes": hex(data) }))
+    });
+    let instead = to_toml(&Json::Array(instead.collect()));
+    (!lines.is_empty()).then_some(Mismatch { lines, instead: Some(instead) })
+}
+
+/// The first bytes of an event as a C type of one of the objects.
+fn typed(ty: &str, data: &[u8], parts: Parts<'_>) -> Option<Json> {
+    let name = ty.strip_prefix("struct ").unwrap_or(ty);
+    parts.iter().find_map(|(_, part)| {
+        let btf = part.object().btf()?;
+        let id = btf.find(name, |ty| ty.name().is_some())?;
+        let size = usize::try_from(btf.size_of(id).ok()?).ok()?;
+        let value = btf.decode(id, data.get(..size)?).ok()?;
+        Some(paceline::json::to_json(&value))
+    })
+}
+
+/// What a test expects of a packet as it came out, where it expects nothing yet.
+pub(super) fn as_expected(actual: &Actual) -> Vec<(&'static str, String)> {
+    let mut all = vec![("verdict", format!("\"{}\"", actual.verdict.name()))];
+    let goes_on = !matches!(actual.verdict, Verdict::Drop | Verdict::Aborted);
+    if goes_on && actual.input != actual.bytes {
+        all.push(("out", Json::from(to_text(&actual.bytes)).to_string()));
+    }
+    all
+}

@@ -1,0 +1,165 @@
+//! Running tests.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+use paceline::Engine;
+
+use super::args::TestArgs;
+use super::case::{Case, TestFile};
+use super::discover::files;
+use super::error::TestError;
+use super::order::{seed_of_now, shuffle};
+use super::report::{Reported, Status, to_json, write_result, write_summary};
+use super::run::{TestResult, Tester};
+use super::{junit, update};
+use crate::common::console;
+use crate::common::failure::Failure;
+use crate::common::files::Opened;
+use crate::common::report;
+
+/// A test to be run.
+#[derive(Clone, Copy)]
+struct Planned<'a> {
+    file: &'a TestFile,
+    case: &'a Case,
+    engine: Engine,
+}
+
+/// Runs tests.
+pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
+    let files = files(&args.paths)?.iter().map(|path| TestFile::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let mut planned = planned(args, &files)?;
+    if args.list {
+        return list(&planned);
+    }
+    let junit =
+        args.junit.as_deref().map(|path| Opened::open_text(path, "--junit", &mut Vec::new())).transpose()?;
+    let seed = args.shuffle.map(|seed| seed.unwrap_or_else(seed_of_now));
+    if let Some(seed) = seed {
+        console::note(format_args!("in the order of --shuffle={seed}"));
+        shuffle(&mut planned, seed);
+    }
+    let start = Instant::now();
+    let mut results = run_all(args, &planned, |reported| match args.json {
+        true => Ok(()),
+        false => report::print(|out| write_result(out, reported)).map(drop),
+    })?;
+    // Reports have the order of the files, whatever the order of the run.
+    let place = |reported: &Reported<'_>| files.iter().position(|file| file.name == reported.file);
+    results.sort_by_key(|reported| (place(reported), reported.case.at.line, reported.case.at.column));
+    if let Some(junit) = junit {
+        let (mut file, name) = junit.start_text()?;
+        junit::write(&mut file, &results).map_err(|source| TestError::Write { name, source })?;
+    }
+    let time = start.elapsed();
+    report::print(|out| match args.json {
+        true => writeln!(out, "{}", to_json(&results, seed)),
+        false => write_summary(out, &results, time),
+    })?;
+    if args.update {
+        return update_files(&files, &results);
+    }
+    let has_failed = results.iter().any(|reported| reported.status() != Status::Passed);
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The tests that are asked for, on each engine.
+fn planned<'a>(args: &TestArgs, files: &'a [TestFile]) -> Result<Vec<Planned<'a>>, TestError> {
+    let best = [Engine::best()];
+    let engines = if args.engine.is_empty() { &best[..] } else { &args.engine };
+    let is_wanted = |file: &TestFile, case: &Case| {
+        args.filter.is_empty()
+            || args.filter.iter().any(|text| case.name.contains(text) || file.name.contains(text))
+    };
+    let mut planned = Vec::new();
+    for file in files {
+        for case in file.cases.iter().filter(|case| is_wanted(file, case)) {
+            planned.extend(engines.iter().map(|&engine| Planned { file, case, engine }));
+        }
+    }
+    match (planned.is_empty(), args.filter.first()) {
+        (true, Some(filter)) => Err(TestError::NoTests(filter.clone())),
+        (true, None) => Err(TestError::Empty),
+        (false, _) => Ok(planned),
+    }
+}
+
+fn list(planned: &[Planned<'_>]) -> Result<ExitCode, Failure> {
+    report::print(|out| {
+        planned.iter().try_for_each(|Planned { file, case, .. }| {
+            writeln!(out, "{}:{}: {}", console::shown(&file.name), case.at.line, console::shown(&case.name))
+        })
+    })
+}
+
+/// Runs tests on several threads; `tell` gets each result in the order of the plan.
+fn run_all<'a>(
+    args: &TestArgs,
+    planned: &[Planned<'a>],
+    mut tell: impl FnMut(&Reported<'a>) -> Result<(), Failure>,
+) -> Result<Vec<Reported<'a>>, Failure> {
+    let jobs = args.jobs.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let next = AtomicUsize::new(0);
+    let (send, receive) = mpsc::channel::<(usize, TestResult)>();
+    thread::scope(|scope| {
+        for _ in 0..jobs.min(planned.len()) {
+            let (send, next) = (send.clone(), &next);
+            scope.spawn(move || {
+                let tester = Tester::new(args);
+                while let Some((index, plan)) = take(planned, next) {
+                    let result = tester.run(plan.case, &plan.file.name, plan.engine);
+                    if send.send((index, result)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        let mut results: Vec<Option<TestResult>> = planned.iter().map(|_| None).collect();
+        let (mut reported, mut told) = (Vec::new(), 0);
+        for (index, result) in receive {
+            if let Some(place) = results.get_mut(index) {
+                *place = Some(result);
+            }
+            while let Some((plan, result)) =
+                planned.get(told).zip(results.get_mut(told).and_then(Option::take))
+            {
+                let engine = (args.engine.len() > 1).then_some(plan.engine);
+                let one = Reported { file: &plan.file.name, case: plan.case, engine, result };
+                tell(&one)?;
+                reported.push(one);
+                told += 1;
+            }
+        }
+        Ok(reported)
+    })
+}
+
+fn take<'p, 'a>(planned: &'p [Planned<'a>], next: &AtomicUsize) -> Option<(usize, &'p Planned<'a>)> {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    Some((index, planned.get(index)?))
+}
+
+/// Writes files anew where expectations are not met; errors stay errors.
+fn update_files(files: &[TestFile], results: &[Reported<'_>]) -> Result<ExitCode, Failure> {
+    for file in files {
+        let of_file = results.iter().filter(|reported| reported.file == file.name);
+        let of_file: Vec<_> = of_file.map(|reported| (reported.case, &reported.result)).collect();
+        let updated = update::update(file, &of_file)?;
+        if updated.changes > 0 {
+            console::note(format_args!("{}: {} expectations written", file.name, updated.changes));
+        }
+        if updated.disputed > 0 {
+            console::note(format_args!(
+                "{}: {} expectations left: the cases of a test need different ones",
+                file.name, updated.disputed
+            ));
+        }
+    }
+    let has_errors = results.iter().any(|reported| reported.status() == Status::Error);
+    Ok(if has_errors { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

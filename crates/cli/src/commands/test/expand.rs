@@ -1,0 +1,471 @@
+//! Test files, read to tests: tables of cases become one test each.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use paceline::Burst;
+use paceline::Verdict;
+use paceline::capture::CaptureReader;
+use paceline::packet::{Layers, build};
+use paceline_suggest::nearest;
+use serde_json::Value as Json;
+
+use super::case::{
+    Case, EventData, Expectation, Expected, ExpectedEvent, MapContents, MapSource, Out, Setup, Step, Target,
+    TestFile,
+};
+use super::error::{Problem, TestError};
+use super::keys::{Keys, Located, Text, Value};
+
+const ROOT: [&str; 9] = ["object", "objects", "chain", "network", "ingress", "seed", "time", "maps", "test"];
+const EXPECTED: [&str; 6] = ["verdict", "returns", "out", "redirect", "after", "events"];
+const STEP: [&str; 11] = [
+    "packet", "wait", "repeat", "ingress", "queue", "verdict", "returns", "out", "redirect", "after",
+    "events",
+];
+const TEST: [&str; 15] = [
+    "name", "maps", "step", "cases", "packet", "wait", "repeat", "ingress", "queue", "verdict", "returns",
+    "out", "redirect", "after", "events",
+];
+
+/// Random numbers of tests that give no seed: the same in each run.
+const SEED: u64 = 1;
+
+impl TestFile {
+    /// Reads a file.
+    pub(super) fn read(path: &Path) -> Result<Self, TestError> {
+        let name = path.display().to_string();
+        let text =
+            fs::read_to_string(path).map_err(|source| TestError::Read { name: name.clone(), source })?;
+        let cases = cases(Text { name: &name, text: &text }, path.parent().unwrap_or(Path::new("")))?;
+        Ok(Self { path: path.to_owned(), name, text, cases })
+    }
+}
+
+/// All tests of a file, whose paths are relative to a folder.
+pub(super) fn cases(text: Text<'_>, folder: &Path) -> Result<Vec<Case>, TestError> {
+    let mut root = text.root()?;
+    let targets = targets(&mut root, folder)?;
+    let network = root.string("network")?.map(|path| relative(folder, &path.value));
+    let ingress = interface(&mut root)?;
+    let seed = root.number("seed")?.map_or(SEED, |seed| seed.value);
+    let time = root.seconds("time")?.map_or(0.0, |time| time.value);
+    let maps = maps(&mut root, folder)?;
+    let tests = root.list("test")?;
+    root.finish(&ROOT)?;
+    let setup = Arc::new(Setup { targets, network, ingress, seed, maps });
+    let mut reader = Reader { text, folder, setup, time, cases: Vec::new() };
+    for test in &tests {
+        reader.test(test)?;
+    }
+    Ok(reader.cases)
+}
+
+/// A path of a file, relative to the folder that the file is in.
+fn relative(folder: &Path, path: &str) -> PathBuf {
+    folder.join(path)
+}
+
+fn targets(root: &mut Keys<'_>, folder: &Path) -> Result<Vec<PathBuf>, TestError> {
+    let one = root.string("object")?.map(|path| vec![relative(folder, &path.value)]);
+    let chain = root.string("chain")?.map(|path| vec![relative(folder, &path.value)]);
+    let text = root.text;
+    let several = root.list("objects")?;
+    let several: Vec<PathBuf> = several
+        .iter()
+        .map(|object| match object.value.to_json() {
+            Json::String(path) => Ok(relative(folder, &path)),
+            _ => Err(text.error(
+                &object.span,
+                Problem::Type { key: "objects".to_owned(), expected: "a list of paths" },
+            )),
+        })
+        .collect::<Result<_, _>>()?;
+    let several = (!several.is_empty()).then_some(several);
+    let mut given = [one, chain, several].into_iter().flatten();
+    match (given.next(), given.next()) {
+        (Some(targets), None) => Ok(targets),
+        _ => Err(text.error(&(0..0), Problem::OneOf("`object`, `objects` and `chain`"))),
+    }
+}
+
+/// An interface by its name or its index.
+fn interface(keys: &mut Keys<'_>) -> Result<Option<String>, TestError> {
+    let Some(value) = keys.take("ingress") else { return Ok(None) };
+    match value.value.to_json() {
+        Json::String(name) => Ok(Some(name)),
+        Json::Number(index) => Ok(Some(index.to_string())),
+        _ => Err(keys.wrong("ingress", &value.span, "an interface, by name or index")),
+    }
+}
+
+fn maps(keys: &mut Keys<'_>, folder: &Path) -> Result<Vec<MapContents>, TestError> {
+    let Some(value) = keys.take("maps") else { return Ok(Vec::new()) };
+    let text = keys.text;
+    let mut maps = Keys::of(text, "maps", &value)?;
+    let contents = maps.rest().into_iter().map(|(map, value)| {
+        let from = match value.value.to_json() {
+            Json::String(path) => MapSource::File(relative(folder, &path)),
+            json => MapSource::Inline(json),
+        };
+        MapContents { map, from, at: text.place(&value.span) }
+    });
+    Ok(contents.collect())
+}
+
+struct Reader<'a> {
+    text: Text<'a>,
+    folder: &'a Path,
+    setup: Arc<Setup>,
+    /// Seconds since the epoch at which each test starts.
+    time: f64,
+    cases: Vec<Case>,
+}
+
+/// Values of the variables of one case.
+type Variables = Vec<(String, String)>;
+
+impl Reader<'_> {
+    fn test(&mut self, value: &Located<Value>) -> Result<(), TestError> {
+        let mut keys = Keys::of(self.text, "a test", value)?;
+        let name = keys.string("name")?.ok_or_else(|| keys.missing("a `name`"))?;
+        let maps = maps(&mut keys, self.folder)?;
+        let (steps, cases) = (keys.list("step")?, keys.list("cases")?);
+        let own: Vec<_> = STEP.iter().filter_map(|key| Some(((*key).to_owned(), keys.take(key)?))).collect();
+        keys.finish(&TEST)?;
+        if own.iter().any(|(key, _)| key == "packet") != steps.is_empty() {
+            return Err(self.text.error(&name.span, Problem::PacketAndSteps));
+        }
+        if cases.is_empty() {
+            return self.case(&name, maps, &own, &steps, &[]);
+        }
+        for case in &cases {
+            let mut variables = Variables::new();
+            let mut overlay = own.clone();
+            for (key, value) in Keys::of(self.text, "a case", case)?.rest() {
+                match STEP.contains(&key.as_str()) {
+                    true => {
+                        overlay.retain(|(other, _)| *other != key);
+                        overlay.push((key, value));
+                    }
+                    false => variables.push((key, plain(&value.value.to_json()))),
+                }
+            }
+            let values: Vec<_> = variables.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let name =
+                Located { value: format!("{} [{}]", name.value, values.join(" ")), span: case.span.clone() };
+            self.case(&name, maps.clone(), &overlay, &steps, &variables)?;
+        }
+        Ok(())
+    }
+
+    fn case(
+        &mut self,
+        name: &Located<String>,
+        maps: Vec<MapContents>,
+        own: &[(String, Located<Value>)],
+        steps: &[Located<Value>],
+        variables: &[(String, String)],
+    ) -> Result<(), TestError> {
+        if self.cases.iter().any(|case| case.name == name.value) {
+            return Err(self.text.error(&name.span, Problem::SameName(name.value.clone())));
+        }
+        let mut time = self.time;
+        let steps = match steps {
+            [] => vec![self.step(own.to_vec(), name.span.clone(), variables, &mut time)?],
+            steps => steps
+                .iter()
+                .map(|step| {
+                    let keys = Keys::of(self.text, "a step", step)?.rest();
+                    self.step(keys, step.span.clone(), variables, &mut time)
+                })
+                .collect::<Result<_, _>>()?,
+        };
+        let (setup, at) = (Arc::clone(&self.setup), self.text.place(&name.span));
+        self.cases.push(Case { name: name.value.clone(), at, setup, maps, steps });
+        Ok(())
+    }
+
+    fn step(
+        &self,
+        entries: Vec<(String, Located<Value>)>,
+        span: Range<usize>,
+        variables: &[(String, String)],
+        time: &mut f64,
+    ) -> Result<Step, TestError> {
+        let entries = entries.into_iter().map(|(key, value)| {
+            let value = self.substituted(value, variables)?;
+            Ok((key, value.span.clone(), value))
+        });
+        let table = Located { value: Value::Table(entries.collect::<Result<_, TestError>>()?), span };
+        let mut keys = Keys::of(self.text, "a step", &table)?;
+        let packet = keys.take("packet").ok_or_else(|| keys.missing("a `packet`"))?;
+        *time += keys.seconds("wait")?.map_or(0.0, |wait| wait.value);
+        let repeat = keys.number("repeat")?.map_or(1, |repeat| repeat.value.max(1));
+        let queue = keys.number("queue")?;
+        let too_large = |queue: &Located<u64>| {
+            keys.text.error(
+                &queue.span,
+                Problem::Type { key: "queue".to_owned(), expected: "a queue, up to 65535" },
+            )
+        };
+        let queue = queue.map_or(Ok(0), |queue| u16::try_from(queue.value).map_err(|_| too_large(&queue)))?;
+        let ingress = interface(&mut keys)?;
+        let expected = self.expected(&mut keys)?;
+        keys.finish(&STEP)?;
+        Ok(Step {
+            packet: self.packet(&packet)?,
+            at: self.text.place(&packet.span),
+            packet_span: packet.span,
+            time_ns: (*time * 1e9) as u64,
+            repeat,
+            ingress,
+            queue,
+            expected,
+        })
+    }
+
+    /// Puts the values of variables into texts.
+    fn substituted(
+        &self,
+        value: Located<Value>,
+        variables: &[(String, String)],
+    ) -> Result<Located<Value>, TestError> {
+        let Located { value, span } = value;
+        let value = match value {
+            Value::Plain(Json::String(text)) if !variables.is_empty() => {
+                let mut replaced = text;
+                for (name, value) in variables {
+                    replaced = replaced.replace(&format!("{{{name}}}"), value);
+                }
+                Value::Plain(Json::String(replaced))
+            }
+            Value::Plain(json) => Value::Plain(json),
+            Value::List(elements) => Value::List(
+                elements.into_iter().map(|e| self.substituted(e, variables)).collect::<Result<_, _>>()?,
+            ),
+            Value::Table(entries) => {
+                let entry = |(key, span, value)| Ok((key, span, self.substituted(value, variables)?));
+                Value::Table(entries.into_iter().map(entry).collect::<Result<_, TestError>>()?)
+            }
+        };
+        Ok(Located { value, span })
+    }
+
+    fn packet(&self, value: &Located<Value>) -> Result<Vec<u8>, TestError> {
+        let error = |problem| self.text.error(&value.span, problem);
+        let wrong = || {
+            error(Problem::Type {
+                key: "packet".to_owned(),
+                expected: "layers in words, `{ hex = \"...\" }` or `{ capture = FILE, number = N }`",
+            })
+        };
+        match &value.value {
+            Value::Plain(Json::String(text)) => {
+                if let Some(name) = variable_in(text) {
+                    return Err(error(Problem::Variable(name.to_owned())));
+                }
+                build(text).map_err(|problem| error(Problem::Packet(problem)))
+            }
+            Value::Table(_) => {
+                let mut keys = Keys::of(self.text, "packet", value)?;
+                let (hex, capture, number) =
+                    (keys.string("hex")?, keys.string("capture")?, keys.number("number")?);
+                keys.finish(&["hex", "capture", "number"])?;
+                match (hex, capture) {
+                    (Some(hex), None) => bytes_of(&hex.value).ok_or_else(wrong),
+                    (None, Some(capture)) => {
+                        let path = relative(self.folder, &capture.value);
+                        let number = number.map_or(1, |number| number.value);
+                        of_capture(&path, number).map_err(|cause| error(Problem::Capture(cause)))
+                    }
+                    _ => Err(wrong()),
+                }
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    fn expected(&self, keys: &mut Keys<'_>) -> Result<Vec<Expected>, TestError> {
+        let mut expected = Vec::new();
+        let mut push = |what, span: &Range<usize>| expected.push(Expected { what, span: span.clone() });
+        if let Some(Located { value, span }) = keys.string("verdict")? {
+            push(
+                Expectation::Verdict(
+                    verdict(&value)
+                        .ok_or_else(|| keys.wrong("verdict", &span, "aborted, drop, pass, tx or redirect"))?,
+                ),
+                &span,
+            );
+        }
+        if let Some(Located { value, span }) = keys.number("returns")? {
+            let code =
+                u32::try_from(value).map_err(|_| keys.wrong("returns", &span, "a number of 32 bits"))?;
+            push(Expectation::Returns(code), &span);
+        }
+        if let Some(value) = keys.take("out") {
+            push(Expectation::Out(self.out(&value)?), &value.span);
+        }
+        if let Some(value) = keys.take("redirect") {
+            push(Expectation::Redirect(self.target(&value)?), &value.span);
+        }
+        if let Some(value) = keys.take("after") {
+            for (map, value) in Keys::of(self.text, "after", &value)?.rest() {
+                let elements = value.value.to_json();
+                if !elements.is_array() && !elements.is_object() {
+                    return Err(keys.wrong(&map, &value.span, "a list of elements, or a table of variables"));
+                }
+                push(Expectation::Map { map, elements }, &value.span);
+            }
+        }
+        if let Some(value) = keys.take("events") {
+            let Value::List(events) = &value.value else {
+                return Err(keys.wrong("events", &value.span, "a list"));
+            };
+            let events = events.iter().map(|event| self.event(event)).collect::<Result<_, _>>()?;
+            push(Expectation::Events(events), &value.span);
+        }
+        debug_assert!(EXPECTED.iter().all(|key| keys.take(key).is_none()));
+        Ok(expected)
+    }
+
+    fn out(&self, value: &Located<Value>) -> Result<Out, TestError> {
+        let error = |problem| self.text.error(&value.span, problem);
+        match &value.value {
+            Value::Plain(Json::String(text)) if text == "same" => Ok(Out::Same),
+            Value::Plain(Json::String(_)) => self.packet(value).map(Out::Whole),
+            Value::Table(entries) if entries.iter().any(|(key, ..)| key == "hex" || key == "capture") => {
+                self.packet(value).map(Out::Whole)
+            }
+            Value::Table(entries) => {
+                let field = |(path, span, value): &(String, Range<usize>, Located<Value>)| {
+                    check_path(path).map_err(|problem| self.text.error(span, problem))?;
+                    Ok((path.clone(), plain(&value.value.to_json())))
+                };
+                entries.iter().map(field).collect::<Result<_, _>>().map(Out::Fields)
+            }
+            _ => Err(error(Problem::Type {
+                key: "out".to_owned(),
+                expected: "`same`, layers in words, or a table of fields",
+            })),
+        }
+    }
+
+    fn target(&self, value: &Located<Value>) -> Result<Target, TestError> {
+        let wrong = || {
+            let expected = "an interface's index, or { map = NAME, key = N }";
+            self.text.error(&value.span, Problem::Type { key: "redirect".to_owned(), expected })
+        };
+        if let Value::Plain(json) = &value.value {
+            let index = json.as_u64().and_then(|index| u32::try_from(index).ok());
+            return index.map(Target::Interface).ok_or_else(wrong);
+        }
+        let mut keys = Keys::of(self.text, "redirect", value)?;
+        let (map, key) = (keys.string("map")?, keys.number("key")?);
+        keys.finish(&["map", "key"])?;
+        let (map, key) = map.zip(key).ok_or_else(wrong)?;
+        Ok(Target::Map { map: map.value, key: u32::try_from(key.value).map_err(|_| wrong())? })
+    }
+
+    fn event(&self, value: &Located<Value>) -> Result<ExpectedEvent, TestError> {
+        let mut keys = Keys::of(self.text, "an event", value)?;
+        let (map, ty, bytes) = (keys.string("map")?, keys.string("type")?, keys.string("bytes")?);
+        let data = keys.take("data");
+        let known = ["map", "type", "bytes", "data"];
+        let data = match (ty, data, bytes) {
+            (Some(ty), Some(data), None) => {
+                Some(EventData::Typed { ty: ty.value, members: data.value.to_json() })
+            }
+            (None, None, Some(bytes)) => {
+                let parsed = bytes_of(&bytes.value);
+                Some(EventData::Bytes(
+                    parsed.ok_or_else(|| keys.wrong("bytes", &bytes.span, "hexadecimal digits"))?,
+                ))
+            }
+            (None, None, None) => None,
+            _ => {
+                return Err(self.text.error(&value.span, Problem::OneOf("`bytes`, and `type` with `data`,")));
+            }
+        };
+        keys.finish(&known)?;
+        Ok(ExpectedEvent { map: map.map(|map| map.value), data })
+    }
+}
+
+/// A name in braces.
+fn variable_in(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('{')?;
+    let (name, _) = rest.split_once('}')?;
+    (!name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')).then_some(name)
+}
+
+/// A value as it stands in a packet's text.
+fn plain(json: &Json) -> String {
+    json.as_str().map_or_else(|| json.to_string(), str::to_owned)
+}
+
+/// A verdict by its name, with or without `XDP_`, in any case.
+fn verdict(name: &str) -> Option<Verdict> {
+    let name = name.to_ascii_lowercase();
+    let name = name.strip_prefix("xdp_").unwrap_or(&name);
+    Verdict::ALL.into_iter().find(|verdict| verdict.name() == name)
+}
+
+/// A field's path, or one of the words for whole packets.
+fn check_path(path: &str) -> Result<(), Problem> {
+    if matches!(path, "len" | "payload" | "layers") {
+        return Ok(());
+    }
+    let (layer, field) = path.split_once('.').unwrap_or((path, ""));
+    let name = layer.split('#').next().unwrap_or(layer);
+    let known = paceline::packet::Protocol::ALL.iter().map(|protocol| protocol.name);
+    let Some(protocol) = paceline::packet::Protocol::named(name) else {
+        let hint = nearest(name, known).map_or_else(String::new, |hint| format!(", perhaps `{hint}`"));
+        return Err(Problem::Pattern(format!("no protocol is named `{name}`{hint}")));
+    };
+    match protocol.field(field) {
+        Some(_) => Ok(()),
+        None => {
+            let known = protocol.fields.iter().map(|field| field.name);
+            let hint = nearest(field, known).map_or_else(String::new, |hint| format!(", perhaps `{hint}`"));
+            Err(Problem::Pattern(format!("{name} has no field `{field}`{hint}")))
+        }
+    }
+}
+
+/// Bytes from hexadecimal digits, with or without `0x`, spaces and colons.
+pub(super) fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    let digits: String =
+        text.trim_start_matches("0x").chars().filter(|c| !c.is_whitespace() && *c != ':').collect();
+    let digits = digits.as_bytes();
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => Some((digit(high)? * 16 + digit(low)?) as u8),
+        _ => None,
+    };
+    digits.chunks(2).map(pair).collect()
+}
+
+/// A packet of a capture, by its number from 1.
+fn of_capture(path: &Path, number: u64) -> Result<Vec<u8>, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let file = fs::File::open(path).map_err(|error| failed(&error))?;
+    let mut reader = CaptureReader::new(file).map_err(|error| failed(&error))?;
+    let mut burst = Burst::new(1);
+    for _ in 0..number {
+        if reader.fill(&mut burst).map_err(|error| failed(&error))? == 0 {
+            return Err(failed(&format!("there is no packet {number}")));
+        }
+    }
+    match burst.is_empty() {
+        true => Err(failed(&"packets are counted from 1")),
+        false => Ok(burst.frame(0).packet().to_vec()),
+    }
+}
+
+/// The names of the layers of a packet: `eth / ipv4 / tcp`.
+pub(super) fn layers_of(bytes: &[u8]) -> String {
+    Layers::new(bytes).headers().iter().map(|layer| layer.protocol.name).collect::<Vec<_>>().join(" / ")
+}

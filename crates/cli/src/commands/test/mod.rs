@@ -1,0 +1,19 @@
+//! `paceline test`.
+
+mod args;
+mod case;
+mod check;
+mod command;
+mod discover;
+mod error;
+mod expand;
+mod json;
+mod junit;
+mod keys;
+mod order;
+mod report;
+mod run;
+mod update;
+
+pub(crate) use args::{EXAMPLES, TestArgs};
+pub(crate) use command::test;

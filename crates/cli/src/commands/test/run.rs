@@ -1,0 +1,224 @@
+//! One test: its programs and maps made, its packets run.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use paceline::explain::Packet;
+use paceline::{Burst, Engine, FrameMeta, Host, TimeSource};
+
+use super::args::TestArgs;
+use super::case::{Case, MapSource, Step};
+use super::check::{Actual, Mismatch, as_expected, check};
+use crate::chain::{LoadHow, SourceArgs};
+use crate::common::failure::Failure;
+use crate::maps::{JsonFile, MapFile, read_files};
+use crate::object::Opener;
+use crate::subject::Subject;
+use crate::world::{World, WorldArgs};
+
+/// The result of a test.
+#[derive(Debug)]
+pub(super) struct TestResult {
+    pub(super) time: Duration,
+    pub(super) outcome: Outcome,
+}
+
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Passed,
+    Failed(Vec<StepFailure>),
+    /// It could not be run: the cause, in lines.
+    Error(Vec<String>),
+}
+
+/// A step whose expectations are not met.
+#[derive(Debug)]
+pub(super) struct StepFailure {
+    /// Index of the step.
+    pub(super) step: usize,
+    /// By the index of the expectation.
+    pub(super) mismatches: Vec<(usize, Mismatch)>,
+    /// The sentence that explains the packet's verdict.
+    pub(super) why: Option<String>,
+    /// Expectations to be written where a step has none.
+    pub(super) missing: Vec<(&'static str, String)>,
+}
+
+/// Runs tests, on one thread.
+pub(super) struct Tester<'a> {
+    args: &'a TestArgs,
+    opener: Rc<Opener>,
+}
+
+impl<'a> Tester<'a> {
+    pub(super) fn new(args: &'a TestArgs) -> Self {
+        Self { args, opener: Rc::new(Opener::new(&args.object)) }
+    }
+
+    pub(super) fn run(&self, case: &Case, file: &str, engine: Engine) -> TestResult {
+        let start = Instant::now();
+        let outcome = match self.failures(case, file, engine) {
+            Ok(failures) if failures.is_empty() => Outcome::Passed,
+            Ok(failures) => Outcome::Failed(failures),
+            Err(error) => Outcome::Error(error.lines()),
+        };
+        TestResult { time: start.elapsed(), outcome }
+    }
+
+    fn failures(&self, case: &Case, file: &str, engine: Engine) -> Result<Vec<StepFailure>, Failure> {
+        let mut failures = Vec::new();
+        let mut bench = Bench::new(self, case, file, engine)?;
+        for (index, step) in case.steps.iter().enumerate() {
+            let actual = bench.step(step)?;
+            let checked = step.expected.iter().enumerate();
+            let mismatches: Vec<_> = checked
+                .filter_map(|(number, expected)| {
+                    Some((number, check(&expected.what, &actual, &bench.subject.parts)?))
+                })
+                .collect();
+            let missing = match self.args.update && step.expected.is_empty() {
+                true => as_expected(&actual),
+                false => Vec::new(),
+            };
+            if !mismatches.is_empty() || !missing.is_empty() {
+                failures.push(StepFailure { step: index, mismatches, why: None, missing });
+            }
+        }
+        for failure in failures.iter_mut().filter(|failure| !failure.mismatches.is_empty()) {
+            failure.why = self.why(case, file, failure.step);
+        }
+        Ok(failures)
+    }
+
+    /// Runs the test again up to a step, and explains that.
+    fn why(&self, case: &Case, file: &str, index: usize) -> Option<String> {
+        let mut bench = Bench::new(self, case, file, Engine::Plain).ok()?;
+        let mut explainer = bench.subject.explainer();
+        let mut sentence = None;
+        for step in case.steps.get(..=index)? {
+            let ingress = bench.ingress(step).ok()?;
+            for _ in 0..step.repeat {
+                let meta = meta(step);
+                let packet = Packet { bytes: &step.packet, metadata: &[], meta, ingress, queue: step.queue };
+                sentence = Some(explainer.explain(&packet, &mut bench.host).ok()?.sentence());
+            }
+        }
+        sentence
+    }
+}
+
+/// Receives the events of a test.
+type Received = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+
+/// The programs and maps of one test.
+struct Bench {
+    subject: Subject,
+    host: Host,
+    world: World,
+    world_args: WorldArgs,
+    events: Received,
+    burst: Burst,
+}
+
+fn meta(step: &Step) -> FrameMeta {
+    FrameMeta { timestamp_ns: step.time_ns, original_len: step.packet.len() as u32, interface: 0 }
+}
+
+impl Bench {
+    fn new(tester: &Tester<'_>, case: &Case, file: &str, engine: Engine) -> Result<Self, Failure> {
+        let args = tester.args;
+        let how = LoadHow {
+            budget: paceline::DEFAULT_BUDGET,
+            engine: if args.unverified { Engine::Plain } else { engine },
+            unverified: args.unverified,
+            restore: None,
+            opener: Rc::clone(&tester.opener),
+            cpus: 1,
+        };
+        let targets = case.setup.targets.iter().map(|target| target.clone().into_os_string()).collect();
+        let source = SourceArgs::of(targets, args.object.clone());
+        let subject = Subject::load_with(&source, &how, contents(case, file)?)?;
+        let world_args = WorldArgs {
+            network: case.setup.network.clone(),
+            ingress: case.setup.ingress.clone(),
+            rx_queue: 0,
+            seed: Some(case.setup.seed),
+        };
+        let world = World::new(&world_args)?;
+        let mut host = world.host(TimeSource::Packets);
+        let events = Received::default();
+        let sink = Arc::clone(&events);
+        host.set_events(Box::new(move |event| {
+            let event = (event.map.to_owned(), event.data.to_vec());
+            sink.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        }));
+        Ok(Self { subject, host, world, world_args, events, burst: Burst::new(1) })
+    }
+
+    /// The interface that a step's packet comes in on.
+    fn ingress(&self, step: &Step) -> Result<u32, Failure> {
+        let Some(ingress) = &step.ingress else { return Ok(self.world.ingress.unwrap_or(0)) };
+        let args = WorldArgs { ingress: Some(ingress.clone()), ..self.world_args.clone() };
+        Ok(World::new(&args)?.ingress.unwrap_or(0))
+    }
+
+    fn step(&mut self, step: &Step) -> Result<Actual, Failure> {
+        let ingress = self.ingress(step)?;
+        for _ in 0..step.repeat {
+            self.burst.clear();
+            self.burst.push(&step.packet, meta(step)).map_err(TooLong)?;
+            self.burst.frame_mut(0).set_ingress(ingress, step.queue);
+            self.host.arrive(&self.burst);
+            self.subject.run_burst(&mut self.burst, &mut self.host).map_err(RunFault)?;
+            // Timers that are due fire before the next packet.
+            let _ = self.host.fire_timers();
+        }
+        let frame = self.burst.frame(0);
+        let mut events = std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner));
+        for map in self.subject.maps() {
+            if let Some(ring) = map.ring_buffer() {
+                ring.consume(|data| events.push((map.spec().name.clone(), data.to_vec())));
+            }
+        }
+        Ok(Actual {
+            input: step.packet.clone(),
+            verdict: frame.verdict(),
+            code: frame.code(),
+            redirect: frame.redirect(),
+            bytes: frame.packet().to_vec(),
+            events,
+        })
+    }
+}
+
+/// The contents of maps that a file and a test give.
+fn contents(case: &Case, file: &str) -> Result<Vec<JsonFile>, Failure> {
+    let mut contents = Vec::new();
+    for map in case.setup.maps.iter().chain(&case.maps) {
+        match &map.from {
+            MapSource::Inline(json) => {
+                let place = (map.at.line, map.at.column);
+                contents.push(JsonFile::inline(&map.map, file, json.to_string(), place));
+            }
+            MapSource::File(path) => {
+                contents.extend(read_files(&[MapFile { map: map.map.clone(), path: path.clone() }])?);
+            }
+        }
+    }
+    Ok(contents)
+}
+
+/// A packet that no frame holds.
+#[derive(Debug, thiserror::Error)]
+#[error("packet: {0}")]
+struct TooLong(paceline::PushError);
+
+impl crate::common::failure::CommandError for TooLong {}
+
+/// A program that was not verified did what it may not.
+#[derive(Debug, thiserror::Error)]
+#[error("the run ended with a fault: {}", .0.fault)]
+struct RunFault(paceline::BurstFault);
+
+impl crate::common::failure::CommandError for RunFault {}
