@@ -20,8 +20,8 @@ pub fn to_text(bytes: &[u8]) -> String {
         payload: layers.payload().to_vec(),
         padding: layers.padding().to_vec(),
     };
-    // A computed value may follow from another one: lengths come before checksums.
-    for _ in 0..3 {
+    // Computed values follow from others: checksums from lengths, and these from the protocols.
+    for _ in 0..2 * RANKS {
         match assemble(&given) {
             Ok(built) if built == bytes => return write(&given, &layers),
             Ok(built) => give_differences(&mut given, &layers, &built),
@@ -52,12 +52,26 @@ fn value(field: &FieldRef<'_>) -> Value {
     }
 }
 
-/// Gives the fields that come out differently.
+/// Number of ranks of computed values.
+const RANKS: usize = 3;
+
+/// Rank of a value: it follows from those of lower ranks.
+fn rank(default: &Default) -> usize {
+    match default {
+        Default::Length { .. } => 1,
+        Default::Checksum(_) => 2,
+        _ => 0,
+    }
+}
+
+/// Gives the fields that come out differently, those of the lowest rank first.
 fn give_differences(given: &mut GivenPacket, layers: &Layers<'_>, built: &[u8]) {
-    give(given, layers, |field| {
+    let differs = |field: &FieldRef<'_>| {
         let bytes = built.get(field.layer.start..).unwrap_or_default();
         field.field.bits > 0 && field.field.number(bytes) != field.field.number(field.layer.header)
-    });
+    };
+    let lowest = layers.fields().filter(differs).map(|field| rank(&field.field.default)).min();
+    give(given, layers, |field| differs(field) && Some(rank(&field.field.default)) == lowest);
 }
 
 /// Gives the lengths, which no packet as long as this could have.

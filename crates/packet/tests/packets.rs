@@ -92,6 +92,17 @@ fn tunnels_name_their_next_header() {
 }
 
 #[test]
+fn computed_values_are_not_written() {
+    for text in [
+        "eth / ipv4 / udp dport=53 / 0x00*1000",
+        "eth / ipv6 / fragment / tcp flags=A / \"x\"",
+        "eth / mpls / ipv4 / icmp type=0",
+    ] {
+        assert_eq!(to_text(&packet(text)), text);
+    }
+}
+
+#[test]
 fn values_that_are_given_are_not_computed() {
     let text = "eth type=ipv4 / ipv4 len=1000 csum=0x0000 / udp len=4 csum=0xbeef / \"x\"";
     let bytes = packet(text);

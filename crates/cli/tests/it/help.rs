@@ -24,12 +24,16 @@ const FILES: [(&str, &str); 9] = [
 ];
 
 /// Files that the examples name and users write.
-const TEXTS: [(&str, &str); 7] = [
+const TEXTS: [(&str, &str); 8] = [
     (
         "net.json",
         r#"[{"ifindex":2,"ifname":"eth0","flags":["UP"],"mtu":1500,"address":"02:00:00:00:00:01","addr_info":[]}]"#,
     ),
     ("chain.toml", "[objects.fw]\nfile = \"firewall.o\"\n[[program]]\nname = \"fw\"\n"),
+    (
+        "firewall.test.toml",
+        "object = \"firewall.o\"\n[[test]]\nname = \"telnet\"\npacket = \"eth / ipv4 / tcp dport=23\"\nverdict = \"drop\"\n",
+    ),
     ("next.toml", "[objects.lb]\nfile = \"balancer.o\"\n[[program]]\nname = \"lb\"\n"),
     ("rules.txt", "ssh: tcp port 22\nweb: tcp port 80 or tcp port 443\n"),
     ("udp.txt", "1\n6 0 0 262144\n"),
@@ -78,11 +82,17 @@ fn prepared() -> Folder {
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a new file");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an own file");
     }
+    fs::create_dir(folder.path("tests")).expect("an own folder");
+    fs::write(folder.path("tests/counter.test.toml"), COUNTER_TEST).expect("a new file");
     for folders in [".local/share/bash-completion/completions", ".zfunc", ".config/fish/completions"] {
         fs::create_dir_all(folder.path(folders)).expect("a new folder");
     }
     folder
 }
+
+/// A test file in a folder of its own, as examples name one.
+const COUNTER_TEST: &str =
+    "object = \"../firewall.o\"\n[[test]]\nname = \"passes\"\npacket = \"eth\"\nverdict = \"pass\"\n";
 
 /// A command that ends with the test.
 struct Running(Child);

@@ -20,6 +20,8 @@ mod run;
 mod sockets;
 mod state;
 mod tail_calls;
+mod testing;
 mod verify;
+mod why;
 mod workers;
 mod world;

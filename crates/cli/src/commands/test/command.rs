@@ -46,7 +46,7 @@ pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     let start = Instant::now();
     let mut results = run_all(args, &planned, |reported| match args.json {
         true => Ok(()),
-        false => report::print(|out| write_result(out, reported)).map(drop),
+        false => report::print(|out| write_result(out, reported, args.update)).map(drop),
     })?;
     // Reports have the order of the files, whatever the order of the run.
     let place = |reported: &Reported<'_>| files.iter().position(|file| file.name == reported.file);
@@ -58,6 +58,7 @@ pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     let time = start.elapsed();
     report::print(|out| match args.json {
         true => writeln!(out, "{}", to_json(&results, seed)),
+        false if args.update => Ok(()),
         false => write_summary(out, &results, time),
     })?;
     if args.update {

@@ -141,7 +141,7 @@ impl Reader<'_> {
         if cases.is_empty() {
             return self.case(&name, maps, &own, &steps, &[]);
         }
-        for case in &cases {
+        for (number, case) in (1..).zip(&cases) {
             let mut variables = Variables::new();
             let mut overlay = own.clone();
             for (key, value) in Keys::of(self.text, "a case", case)?.rest() {
@@ -154,6 +154,7 @@ impl Reader<'_> {
                 }
             }
             let values: Vec<_> = variables.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let values = if values.is_empty() { vec![format!("case {number}")] } else { values };
             let name =
                 Located { value: format!("{} [{}]", name.value, values.join(" ")), span: case.span.clone() };
             self.case(&name, maps.clone(), &overlay, &steps, &variables)?;

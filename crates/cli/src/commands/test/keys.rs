@@ -84,7 +84,10 @@ fn owned(value: DeValue<'_>) -> Value {
             let entry = |(key, value): (Spanned<_>, _)| {
                 (ToString::to_string(key.get_ref()), key.span(), located(value))
             };
-            Value::Table(entries.into_iter().map(entry).collect())
+            let mut entries: Vec<_> = entries.into_iter().map(entry).collect();
+            // The order of the file.
+            entries.sort_by_key(|(_, span, _): &(String, Range<usize>, Located<Value>)| span.start);
+            Value::Table(entries)
         }
     }
 }

@@ -64,10 +64,11 @@ impl Reported<'_> {
     }
 }
 
-/// Writes the line of a test, and what is wrong.
-pub(super) fn write_result(out: &mut dyn Write, reported: &Reported<'_>) -> io::Result<()> {
+/// Writes the line of a test, and what is wrong, or is going to be written into its file.
+pub(super) fn write_result(out: &mut dyn Write, reported: &Reported<'_>, updates: bool) -> io::Result<()> {
     let word = match reported.status() {
         Status::Passed => "ok    ",
+        Status::Failed if updates => "CHANGE",
         Status::Failed => "FAILED",
         Status::Error => "ERROR ",
     };

@@ -1,0 +1,227 @@
+//! `paceline test`: files of tests, their results, and their updates.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{Done, Folder, example, paceline};
+
+fn test(arguments: &[&str]) -> Done {
+    paceline([&["test"], arguments].concat())
+}
+
+/// A folder with a test file for the firewall.
+fn folder(tests: &str) -> (Folder, String) {
+    let folder = Folder::new();
+    let text = format!("object = \"{}\"\n{tests}", example("firewall.o"));
+    folder.write("a.test.toml", &text);
+    let path = folder.text("a.test.toml");
+    (folder, path)
+}
+
+#[test]
+fn the_tests_of_the_examples_pass_on_every_engine() {
+    let tests = example("tests");
+    let out = test(&[&tests, "--engine", "jit", "--engine", "threaded", "--engine", "plain", "--shuffle=3"]);
+    let out = out.ok();
+    assert!(out.lines().last().unwrap().contains("passed, 0 failed"), "{out}");
+    let files = fs::read_dir(&tests).unwrap().count();
+    let listed = test(&[&tests, "--list"]).ok();
+    let named: std::collections::BTreeSet<_> =
+        listed.lines().filter_map(|line| line.split(".test.toml").next()).collect();
+    assert_eq!(named.len(), files);
+}
+
+#[test]
+fn a_failure_shows_fields_and_the_line_that_decided() {
+    let (_folder, path) = folder(
+        r#"
+[[test]]
+name = "wrong"
+packet = "eth / ipv4 / tcp dport=80"
+verdict = "drop"
+out = "eth / ipv4 ttl=63 / tcp dport=81"
+after.counters = [{ key = 0, value = { packets = 2 } }, { key = 3, absent = true }]
+redirect = 4
+returns = 1
+events = [{ map = "e" }]
+"#,
+    );
+    let done = test(&[&path]);
+    assert_eq!(done.status, Some(1));
+    for part in [
+        "FAILED ",
+        "a.test.toml:5:10\n",
+        "verdict: expected drop, got pass\n",
+        "returns: expected 1, got 2\n",
+        "  ipv4.ttl: expected 63, got 64\n",
+        "  tcp.dport: expected 81, got 80\n",
+        "redirect: expected interface 4, got none\n",
+        r#"after.counters[0]: expected {"packets":2}, got {"packets":1}"#,
+        r#"after.counters[3]: expected no element, got {"packets":0,"bytes":0}"#,
+        "events: expected 1, got 0\n",
+        "the packet was passed at firewall.bpf.c:189 because denied[8].port is 2323 and tcp.dport is 80\n",
+        "0 passed, 1 failed in ",
+    ] {
+        assert!(done.out.contains(part), "no {part:?} in {}", done.out);
+    }
+}
+
+#[test]
+fn updated_files_pass_and_keep_everything_else() {
+    let tests = r#"
+# A comment stays.
+[[test]]
+name = "one"
+packet = "eth / ipv4 / tcp dport={port}"   # and this one
+cases = [{ port = 80, verdict = "drop" }, { port = 23, verdict = "pass", out = "eth" }]
+
+[[test]]
+name = "two"
+packet = { hex = "02 00 00 00 00 02 02 00 00 00 00 01 08 06" }
+
+[[test]]
+name = "three"
+step = [{ packet = "eth / arp" }, { packet = "eth / arp", out = { len = 1 }, after.counters = [{ key = 1, value = { packets = 0 } }] }]
+"#;
+    let (folder, path) = folder(tests);
+    let done = test(&[&path, "--update"]);
+    assert!(done.err.contains("expectations written"), "{}", done.err);
+    done.ok();
+    let updated = fs::read_to_string(&path).unwrap();
+    for part in [
+        "# A comment stays.\n",
+        "packet = \"eth / ipv4 / tcp dport={port}\"   # and this one\n",
+        r#"{ port = 80, verdict = "pass" }, { port = 23, verdict = "drop", out = "same" }"#,
+        "08 06\" }\nverdict = \"pass\"\n",
+        r#"{ packet = "eth / arp", verdict = "pass" }"#,
+        "out = { len = 42 }, after.counters = [{ key = 1, value = { packets = 2 } }]",
+    ] {
+        assert!(updated.contains(part), "no {part:?} in {updated}");
+    }
+    assert!(test(&[&path]).ok().contains("4 passed, 0 failed"));
+    // Nothing is left to change, and no other file appears.
+    test(&[&path, "--update"]).ok();
+    assert_eq!(fs::read_to_string(&path).unwrap(), updated);
+    assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 1);
+}
+
+/// Cases of one test share what they do not give themselves.
+#[test]
+fn cases_that_disagree_are_left_alone() {
+    let tests = "[[test]]\nname = \"n\"\npacket = \"eth / ipv4 / tcp dport={p}\"\nverdict = \"tx\"\ncases = [{ p = 80 }, { p = 22 }]\n";
+    let (_folder, path) = folder(&tests.replace("{ p = 22 }", "{ p = 23 }"));
+    let before = fs::read_to_string(&path).unwrap();
+    let done = test(&[&path, "--update"]);
+    assert!(
+        done.err.contains("1 expectations left: the cases of a test need different ones"),
+        "{}",
+        done.err
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+}
+
+#[test]
+fn reports_for_tools_have_all_results() {
+    let (folder, path) = folder(
+        "[[test]]\nname = \"good & <bad>\"\npacket = \"eth / arp\"\nverdict = \"pass\"\n[[test]]\nname = \"no\"\npacket = \"eth\"\nverdict = \"tx\"\n",
+    );
+    let junit = folder.text("junit.xml");
+    let done = test(&[&path, "--junit", &junit, "--json", "--shuffle=9"]);
+    assert_eq!(done.status, Some(1));
+    let json: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!((&json["passed"], &json["failed"], &json["seed"]), (&1.into(), &1.into(), &9.into()));
+    assert_eq!(json["tests"][0]["name"], "good & <bad>");
+    assert_eq!(json["tests"][1]["status"], "failed");
+    let xml = fs::read_to_string(&junit).unwrap();
+    for part in [
+        "<testsuites name=\"paceline\" tests=\"2\" failures=\"1\" errors=\"0\"",
+        "name=\"good &amp; &lt;bad&gt;\"",
+        "<failure message=",
+        "verdict: expected tx, got pass",
+    ] {
+        assert!(xml.contains(part), "no {part:?} in {xml}");
+    }
+}
+
+#[test]
+fn bad_files_name_line_column_and_cause() {
+    let cases = [
+        ("[[test]\n", "2:8: ", "1"),
+        ("[[test]]\nname = 1\n", "3:8: `name` must be a text", "1"),
+        ("[[test]]\npacket = \"eth\"\n", "2:1: a test needs a `name`", "1"),
+        (
+            "[[test]]\nname = \"a\"\n",
+            "3:8: a test has its packet itself, or a list of steps with packets",
+            "1",
+        ),
+        (
+            "[[test]]\nname = \"a\"\npacket = \"eth / ip4\"\n",
+            "4:10: packet, column 7: no protocol is named `ip4`, perhaps `ipv4`",
+            "1",
+        ),
+        (
+            "[[test]]\nname = \"a\"\npacket = \"eth\"\nverdit = \"drop\"\n",
+            "5:1: unknown key `verdit` in a test, perhaps `verdict`",
+            "1",
+        ),
+        (
+            "[[test]]\nname = \"a\"\npacket = \"eth\"\nverdict = \"droop\"\n",
+            "5:11: `verdict` must be aborted, drop, pass, tx or redirect",
+            "1",
+        ),
+        (
+            "[[test]]\nname = \"a\"\npacket = \"eth / ipv4 ttl={t}\"\n",
+            "4:10: no case has a value for `{t}`",
+            "1",
+        ),
+        (
+            "[[test]]\nname = \"a\"\npacket = \"eth\"\nout = { \"ipv4.tl\" = 3 }\n",
+            "5:9: ipv4 has no field `tl`, perhaps `ttl`",
+            "1",
+        ),
+        (
+            "[[test]]\nname = \"a\"\npacket = \"eth\"\n[[test]]\nname = \"a\"\npacket = \"eth\"\n",
+            "6:8: two tests are named `a`",
+            "1",
+        ),
+        ("[[test]]\nname = \"a\"\npacket = { capture = \"none.pcap\" }\n", "none.pcap: No such file", "1"),
+        ("tset = 1\n", "2:1: unknown key `tset` in a test file, perhaps `test`", "1"),
+        ("", "there are no tests in these files", "1"),
+    ];
+    for (text, message, _) in cases {
+        let (_folder, path) = folder(text);
+        let done = test(&[&path]);
+        assert_eq!(done.status, Some(1), "{text}");
+        assert!(done.err.contains(message), "no {message:?} in {}", done.err);
+    }
+    let folder = Folder::new();
+    folder.write("b.test.toml", "[[test]]\nname = \"a\"\npacket = \"eth\"\n");
+    test(&[&folder.text("b.test.toml")]).fails(
+        1,
+        "",
+        &["one of `object`, `objects` and `chain` must be given"],
+    );
+    let empty = Folder::new();
+    test(&[&empty.text("")]).fails(1, "", &["there are no files *.test.toml"]);
+    assert!(Path::new(&example("tests")).is_dir());
+    test(&[&example("tests"), "--filter", "nothing like this"]).fails(
+        1,
+        "no test has a name or file with `nothing like this` in it",
+        &[],
+    );
+}
+
+/// An object that cannot be loaded fails the test, with the cause, and the others run.
+#[test]
+fn tests_that_cannot_run_are_errors() {
+    let (_folder, path) =
+        folder("maps.no_map = []\n[[test]]\nname = \"a\"\npacket = \"eth\"\nverdict = \"drop\"\n");
+    let done = test(&[&path]);
+    assert_eq!(done.status, Some(1));
+    assert!(
+        done.out.contains("ERROR ") && done.out.contains("the object has no map `no_map`"),
+        "{}",
+        done.out
+    );
+    assert!(done.out.contains("0 passed, 0 failed, 1 not run"), "{}", done.out);
+}

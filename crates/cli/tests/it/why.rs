@@ -1,0 +1,116 @@
+//! `paceline why`: the path of a packet, and the branch that decided.
+
+use crate::common::{Folder, example, paceline};
+
+fn why(arguments: &[&str]) -> crate::common::Done {
+    paceline([&["why"], arguments].concat())
+}
+
+#[test]
+fn the_sentence_names_line_and_values() {
+    let firewall = example("firewall.o");
+    let rules = format!("rules={}", example("firewall-rules.json"));
+    let cases = [
+        (
+            "eth / ipv4 src=10.0.0.1 / tcp dport=22",
+            "packet 1: dropped at firewall.bpf.c:203 because rules[{port: 22, protocol: 6, reserved: 0}].action is 1",
+        ),
+        ("eth / arp", "packet 1: passed at firewall.bpf.c:385 because eth.type is arp"),
+        (
+            "eth / ipv4 frag=1 / 0x00*30",
+            "packet 1: dropped at firewall.bpf.c:292 because drop_fragments is true",
+        ),
+        ("eth / ipv4 / tcp flags=0", "packet 1: dropped at firewall.bpf.c:214 because tcp.flags is 0"),
+        (
+            "eth / ipv4 src=127.0.0.1 / tcp",
+            "packet 1: dropped at firewall.bpf.c:267 because ipv4.src is 127.0.0.1",
+        ),
+    ];
+    for (packet, sentence) in cases {
+        let out = why(&[&firewall, "--map", &rules, "--new", packet, "--brief"]).ok();
+        assert_eq!(out.trim_end(), sentence, "{packet}");
+    }
+}
+
+#[test]
+fn the_path_has_lines_values_calls_and_changes() {
+    let (balancer, maps) = (example("balancer.o"), ["vips", "backends"]);
+    let maps = maps.map(|map| format!("{map}={}", example(&format!("balancer-{map}.json"))));
+    let packet = "eth / ipv4 src=10.0.0.1 dst=192.0.2.53 / udp dport=53";
+    let out = why(&[&balancer, "--map", &maps[0], "--map", &maps[1], "--new", packet]).ok();
+    for part in [
+        "packet 1, 42 bytes: eth / ipv4 src=10.0.0.1 dst=192.0.2.53 / udp dport=53\n",
+        "./examples/balancer.bpf.c\n",
+        "bpf_map_lookup_elem backends[32]\n",
+        "  <- decides\n",
+        "changed: eth.dst 02:00:00:00:00:02 -> 02:00:00:00:02:01\n",
+        "sent back at balancer.bpf.c:",
+    ] {
+        assert!(out.contains(part), "no {part:?} in {out}");
+    }
+}
+
+#[test]
+fn packets_before_run_first_and_tail_calls_and_chains_name_where_they_go() {
+    let protocols = example("protocols.o");
+    let out = why(&[&format!("{protocols}:dispatch"), "--new", "eth / ipv4 / udp dport=53"]).ok();
+    for part in
+        ["continues in ipv4\n", "continues in udp\n", "passed at protocols.bpf.c:214 because udp.dport is 53"]
+    {
+        assert!(out.contains(part), "no {part:?} in {out}");
+    }
+    let capture = example("traffic.pcap");
+    let chain =
+        why(&[&example("counter.o"), &example("firewall.o"), "--in", &capture, "--packet", "1,9", "--json"])
+            .json();
+    let packets = chain["packets"].as_array().unwrap();
+    assert_eq!(packets.len(), 2);
+    let names: Vec<_> =
+        packets[1]["programs"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["counter", "firewall"]);
+    assert_eq!(packets[1]["programs"][0]["next"]["program"], "firewall");
+    assert_eq!(packets[1]["packet"], 9);
+
+    // Each second packet is sampled: the third one, after the first two.
+    let folder = Folder::new();
+    folder.write("rodata.json", r#"{"one_in": 2, "collector_ifindex": 7}"#);
+    let sampler = format!("{}:sample_every", example("sampler.o"));
+    let map = format!(".rodata={}", folder.text("rodata.json"));
+    let out = why(&[&sampler, "--map", &map, "--in", &capture, "--packet", "1-3", "--brief"]).ok();
+    let verbs: Vec<_> = out.lines().map(|line| line.split(' ').nth(2).unwrap()).collect();
+    assert_eq!(verbs, ["redirected", "dropped", "redirected"]);
+}
+
+#[test]
+fn verdicts_are_those_of_a_run() {
+    let capture = example("traffic.pcap");
+    for object in ["firewall.o", "reflector.o", "balancer.o"] {
+        let object = example(object);
+        let run = paceline(["run", &object, "--in", &capture, "--clock", "capture", "--seed", "1", "--json"])
+            .json();
+        let why = why(&[&object, "--in", &capture, "--packet", "1-492", "--seed", "1", "--json"]).json();
+        for verdict in ["aborted", "drop", "pass", "tx", "redirect"] {
+            let packets = why["packets"].as_array().unwrap();
+            let count = packets.iter().filter(|packet| packet["verdict"] == verdict).count();
+            assert_eq!(run["verdicts"][verdict], count, "{object} {verdict}");
+        }
+    }
+}
+
+#[test]
+fn errors_are_clear() {
+    let (firewall, capture) = (example("firewall.o"), example("traffic.pcap"));
+    why(&[&firewall, "--new", "eth / ipv5"]).fails(
+        1,
+        "--new: column 7: no protocol is named `ipv5`, perhaps `ipv4`",
+        &[],
+    );
+    why(&[&firewall, "--in", &capture, "--packet", "493"]).fails(
+        1,
+        &format!("{capture}: there is no packet 493, it has 492"),
+        &[],
+    );
+    why(&[&firewall, "--packet", "0"]).fails(2, "", &["packets are numbers from 1"]);
+    why(&[&firewall, "--new", "eth", "--in", &capture]).fails(2, "", &["cannot be used with"]);
+    why(&["no.o"]).fails(1, "no.o: No such file", &[]);
+}
