@@ -23,7 +23,7 @@ Examples:
   paceline run                                        try it: a firewall over a small capture, both built in
   paceline run firewall.o --in traffic.pcap           what would this program do to these packets?
   paceline test                                       run the tests below this folder
-  paceline why firewall.o --in traffic.pcap --packet 3   why was this packet dropped?
+  paceline why firewall.o --packet 3                  why did the third packet pass or not?
   paceline live firewall.o --port xdp:eth0            run it on an interface
   paceline filter tcp port 22 --in traffic.pcap       how many packets would tcpdump take?
   paceline inspect firewall.o                         what is in the object, and what would it need?

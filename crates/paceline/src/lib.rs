@@ -31,6 +31,7 @@
 //! | filter packets with tcpdump's expressions, or classic BPF | [`filter`] |
 //! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
 //! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
+//! | count how often lines and branches ran | [`coverage`] |
 //! | know why a program did what it did with a packet | [`explain`] |
 //! | make packets from text, and name their fields | [`packet`] |
 //! | get events | [`Host::set_events`] for perf event arrays, [`Map::ring_buffer`] for ring buffers |
@@ -80,6 +81,7 @@ pub mod capture;
 pub mod chain;
 mod collection;
 pub mod context;
+pub mod coverage;
 #[cfg(feature = "devices")]
 pub mod device;
 pub mod epoch;

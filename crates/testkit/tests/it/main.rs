@@ -3,5 +3,6 @@
 mod availability;
 mod campaigns;
 mod causes;
+mod coverage;
 mod explanations;
 mod sections;

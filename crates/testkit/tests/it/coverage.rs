@@ -1,0 +1,150 @@
+//! Counts of coverage are those of an interpreter that sees each instruction, on every engine.
+
+use std::path::{Path, PathBuf};
+
+use paceline::coverage::{BranchCount, Counting, Report};
+use paceline::isa::{Insn, decode};
+use paceline::{Burst, Engine, FrameMeta, Host, LoadOptions, Object, TimeSource};
+use paceline_testkit::object_runs::{files_below, packets_of, pool};
+
+const ENGINES: [Engine; 3] = [Engine::Jit, Engine::Threaded, Engine::Plain];
+
+fn host() -> Host {
+    let mut host = Host::default();
+    host.seed(7);
+    host.set_time(TimeSource::Packets);
+    host.set_trace(std::io::sink());
+    host
+}
+
+fn burst(bytes: &[u8]) -> Burst {
+    let mut burst = Burst::new(1);
+    burst
+        .push(bytes, FrameMeta { timestamp_ns: 1_000, original_len: bytes.len() as u32, interface: 0 })
+        .expect("room");
+    burst
+}
+
+/// How often each slot ran and each jump went each way, as an observer sees it.
+struct Observed {
+    insns: Vec<u64>,
+    taken: Vec<u64>,
+}
+
+fn observe(object: &Object, name: &str, packets: &[Vec<u8>]) -> Observed {
+    let collection = object.load(&LoadOptions::default().engine(Engine::Plain)).expect("maps");
+    let program = collection.program_unverified(Some(name)).expect("it binds");
+    let slots = program.spec().insns.len();
+    let (mut insns, mut taken) = (vec![0; slots], vec![0; slots]);
+    let mut host = host();
+    for packet in packets {
+        let mut burst = burst(packet);
+        host.arrive(&burst);
+        let mut before = None;
+        let run = program.run_observed(&mut burst.frame_mut(0), &mut host, |observed| {
+            insns[observed.slot] += 1;
+            if let Some((slot, insn)) = before.replace((observed.slot, *observed.insn().expect("one")))
+                && let Insn::JumpIf { .. } = insn
+                && insn.jump_target(slot) == Some(observed.slot as i64)
+            {
+                taken[slot] += 1;
+            }
+        });
+        run.expect("no fault");
+    }
+    Observed { insns, taken }
+}
+
+/// Checks the counts of one program; false if it does not load.
+fn check(path: &Path, object: &Object, name: &str, packets: &[Vec<u8>]) -> bool {
+    let what = format!("{} {name}", path.display());
+    let loaded = object.load(&LoadOptions::default());
+    if !loaded.is_ok_and(|collection| collection.program(Some(name)).is_ok()) {
+        return false;
+    }
+    let seen = observe(object, name, packets);
+    for counting in [Counting::Plain, Counting::Atomic] {
+        let (with_counters, coverage) =
+            object.with_coverage(counting).unwrap_or_else(|error| panic!("{what}: {error}"));
+        for engine in ENGINES {
+            let collection = with_counters.load(&LoadOptions::default().engine(engine)).expect("maps");
+            let program =
+                collection.program(Some(name)).unwrap_or_else(|error| panic!("{what} on {engine}: {error}"));
+            let mut host = host();
+            for packet in packets {
+                let mut burst = burst(packet);
+                host.arrive(&burst);
+                program.run_burst(&mut burst, &mut host).expect("no fault");
+            }
+            let counts = coverage.counts(&collection);
+            let counts = counts.iter().find(|counts| counts.program.name == name).expect("its counts");
+            let code = decode(&counts.program.insns).expect("valid");
+            for (slot, insn) in code.iter() {
+                assert_eq!(
+                    counts.insns[slot], seen.insns[slot],
+                    "{what} on {engine}: instruction {slot}, {insn}"
+                );
+            }
+            for BranchCount { slot, taken, not_taken } in &counts.branches {
+                // A jump to the next instruction takes both sides to one place.
+                if code.get(*slot).and_then(|insn| insn.jump_target(*slot)) != Some(*slot as i64 + 1) {
+                    let expected = (seen.taken[*slot], seen.insns[*slot] - seen.taken[*slot]);
+                    assert_eq!((*taken, *not_taken), expected, "{what} on {engine}: jump {slot}");
+                }
+            }
+        }
+    }
+    true
+}
+
+fn check_all(files: &[PathBuf], packets: &[Vec<u8>]) -> usize {
+    let mut checked = 0;
+    for path in files {
+        let Ok(object) = Object::open(path) else { continue };
+        let names: Vec<_> = object.programs().iter().map(|program| program.name.clone()).collect();
+        checked += names.iter().filter(|name| check(path, &object, name, packets)).count();
+    }
+    checked
+}
+
+fn packets(count: usize) -> Vec<Vec<u8>> {
+    packets_of(pool(), 5, count).into_iter().map(|input| input.data).collect()
+}
+
+#[test]
+fn counts_are_those_of_an_observer_on_every_engine() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let examples = files_below(&[root.join("examples")], &["o"]);
+    assert!(check_all(&examples, &packets(60)) >= 14);
+}
+
+#[test]
+fn lines_and_branches_of_an_example_are_counted() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/firewall.o");
+    let (object, coverage) =
+        Object::open(path).expect("an object").with_coverage(Counting::Plain).expect("counters");
+    let collection = object.load(&LoadOptions::default()).expect("maps");
+    let program = collection.program(None).expect("it verifies");
+    let arp = paceline::packet::build("eth / arp").expect("a packet");
+    for _ in 0..3 {
+        program.run_burst(&mut burst(&arp), &mut host()).expect("no fault");
+    }
+    let report = Report::new(&coverage.counts(&collection));
+    let file = &report.files["./examples/firewall.bpf.c"];
+    let line = |number: u32| file.lines[&number].count;
+    // The function's first line, the look-up of the counter; the denied services, which no ARP packet comes to.
+    assert_eq!((line(400), line(408), line(189)), (3, 3, 0));
+    assert_eq!((file.functions["firewall"].count, file.functions["is_denied"].count), (3, 0));
+    let mut lcov = Vec::new();
+    report.write_lcov(&mut lcov, "t").expect("memory");
+    let lcov = String::from_utf8(lcov).expect("text");
+    for part in [
+        "TN:t\nSF:./examples/firewall.bpf.c\n",
+        "FNDA:3,firewall\n",
+        "DA:408,3\n",
+        "DA:189,0\n",
+        "end_of_record\n",
+    ] {
+        assert!(lcov.contains(part), "no {part:?} in {lcov}");
+    }
+}
