@@ -6,6 +6,7 @@ mod chain;
 mod commands;
 mod common;
 mod control;
+mod coverage;
 mod diagnosis;
 mod expression;
 mod maps;

@@ -19,6 +19,7 @@ use paceline::{
 
 use crate::commands::dump::Listing;
 use crate::commands::inspect::{Survey, write_survey};
+use crate::commands::test::test_file;
 use crate::diagnosis::{Diagnosis, refused, render};
 use crate::maps::{self, MapsAsJson};
 
@@ -148,6 +149,25 @@ fn run_all(collection: &Collection, rng: &mut Rng) -> bool {
         let _ = program.run_burst(&mut burst, &mut host);
     }
     any
+}
+
+#[test]
+fn mutated_test_files_are_read_or_refused_with_a_place() {
+    let tests = files("../../examples/tests", "toml");
+    assert!(tests.len() > 8);
+    let (mut read, mut refused) = (0, 0);
+    for_each_mutant(&tests, 3, |bytes, _| match test_file(&String::from_utf8_lossy(bytes)) {
+        Ok(()) => read += 1,
+        Err(message) => {
+            let place = message.strip_prefix("mutant:").and_then(|rest| rest.split_once(": "));
+            let place = place.and_then(|(place, _)| place.split_once(':'));
+            let numbers = place
+                .and_then(|(line, column)| Some((line.parse::<u32>().ok()?, column.parse::<u32>().ok()?)));
+            assert!(numbers.is_some_and(|(line, column)| line > 0 && column > 0), "{message}");
+            refused += 1;
+        }
+    });
+    assert!(read > 0 && refused > 0, "{read} mutants were read, {refused} refused");
 }
 
 #[test]

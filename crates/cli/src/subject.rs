@@ -81,7 +81,7 @@ impl Subject {
     fn of_one(source: &SourceArgs, how: &LoadHow, given: Vec<JsonFile>) -> Result<Self, Failure> {
         let named = match source.targets.first() {
             Some(target) => NamedObject::open(target, &how.opener)?,
-            None => NamedObject::built_in()?,
+            None => NamedObject::built_in(&how.opener)?,
         };
         named.programs()?;
         let NamedObject { name, object, program: wanted, .. } = named;

@@ -119,6 +119,9 @@ pub fn instrument(
     Ok((rewritten, Plan { code: code.clone(), blocks, edges, spec: spec.clone(), counters }))
 }
 
+/// Two registers for a counter, and the places on the stack of those whose values are kept there meanwhile.
+type Registers = (Reg, Reg, Vec<(Reg, i16)>);
+
 /// An instruction of the rewritten program, and the slot that it had, if any.
 type Rewritten = (Insn, Option<usize>);
 
@@ -197,8 +200,8 @@ impl Rewriter<'_> {
         Ok(())
     }
 
-    /// Two registers, with the places on the stack of those whose values are kept there meanwhile.
-    fn registers(&self, slot: usize, live: RegSet) -> Result<(Reg, Reg, Vec<(Reg, i16)>), InstrumentError> {
+    /// Dead registers where there are two.
+    fn registers(&self, slot: usize, live: RegSet) -> Result<Registers, InstrumentError> {
         let dead: Vec<Reg> = CANDIDATES.into_iter().filter(|reg| !live.contains(*reg)).take(2).collect();
         if let [address, number] = dead[..] {
             return Ok((address, number, Vec::new()));

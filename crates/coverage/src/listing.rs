@@ -66,16 +66,13 @@ fn write_line(out: &mut dyn Write, number: u32, line: Option<&LineReport>, text:
         Some(line) => line.count.to_string(),
     };
     writeln!(out, "{count:>10} {number:>5}  {text}")?;
-    for branch in line.into_iter().flat_map(|line| &line.branches) {
-        if (branch.taken == 0) != (branch.not_taken == 0) {
-            let (never, times) = match branch.taken {
-                0 => ("jumped", branch.not_taken),
-                taken => ("fell through", taken),
-            };
-            writeln!(out, "{:>16}  ^ a branch never {never} in {times}", "")?;
-        }
-    }
-    Ok(())
+    let branches = line.map_or(&[][..], |line| &line.branches);
+    let (taken, sides) = branches.iter().fold((0, 0), |(taken, sides), branch| {
+        (taken + usize::from(branch.taken > 0) + usize::from(branch.not_taken > 0), sides + 2)
+    });
+    // A line that never ran took no side.
+    let is_partial = taken < sides && line.is_some_and(|line| line.count > 0);
+    if is_partial { writeln!(out, "{:>16}  ^ {taken} of {sides} sides of branches", "") } else { Ok(()) }
 }
 
 /// `12/15 (80.0%)`

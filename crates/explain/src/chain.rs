@@ -7,6 +7,9 @@ use paceline_vm::Host;
 use crate::explainer::Explainer;
 use crate::trace::{Explanation, Outcome, Packet};
 
+/// The programs that ran, with a result of each, and what follows.
+type Steps<T> = Vec<(Node, T, Next)>;
+
 /// Explains what a chain of programs does with packets. A single program is a chain of one.
 pub struct ChainExplainer {
     explainers: Vec<Explainer>,
@@ -74,7 +77,7 @@ impl ChainExplainer {
         host: &mut Host,
         mut run: impl FnMut(&mut Explainer, &Packet<'_>, &mut Host) -> Result<T, PushError>,
         outcome_of: impl Fn(&T) -> Outcome,
-    ) -> Result<(Outcome, Vec<(Node, T, Next)>), PushError> {
+    ) -> Result<(Outcome, Steps<T>), PushError> {
         let (bytes, metadata) = (packet.bytes.to_vec(), packet.metadata.to_vec());
         let mut outcome =
             Outcome { verdict: Verdict::Aborted, code: 0, redirect: None, bytes, metadata, fault: None };

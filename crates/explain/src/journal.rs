@@ -11,11 +11,19 @@ use paceline_vm::Observed;
 /// The elements as they were before a run could change them. Order of use in LRU maps, queues, stacks and ring buffers are not kept.
 #[derive(Default)]
 pub(crate) struct Journal {
-    /// Oldest first: map, key, and value if there was one.
-    saved: Vec<(Arc<Map>, Vec<u8>, Option<Vec<u8>>)>,
+    /// Oldest first.
+    saved: Vec<Saved>,
     seen: HashSet<(u32, Vec<u8>)>,
     /// A map of which the run is about to have the address of a value.
     looked_up: Option<Arc<Map>>,
+}
+
+/// An element as it was.
+struct Saved {
+    map: Arc<Map>,
+    key: Vec<u8>,
+    /// `None` if there was none.
+    value: Option<Vec<u8>>,
 }
 
 impl Journal {
@@ -62,13 +70,13 @@ impl Journal {
     fn save(&mut self, map: &Arc<Map>, key: Vec<u8>) {
         if self.seen.insert((map.id(), key.clone())) {
             let value = map.lookup(&key).ok();
-            self.saved.push((Arc::clone(map), key, value));
+            self.saved.push(Saved { map: Arc::clone(map), key, value });
         }
     }
 
     /// Puts everything back.
     pub(crate) fn undo(self) {
-        for (map, key, before) in self.saved.into_iter().rev() {
+        for Saved { map, key, value: before } in self.saved.into_iter().rev() {
             let now = map.lookup(&key).ok();
             // A map that user space may not change is one that no program changes either, or was not read.
             let _ = match &before {

@@ -6,19 +6,21 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
-//! let (object, coverage) = Object::open(path)?.with_coverage(Counting::Plain)?;
+//! let object = Object::open(path)?.with_coverage(Counting::Plain)?;
 //! let collection = object.load(&LoadOptions::default())?;
 //! let program = collection.program(None)?;
 //! let mut burst = Burst::default();
 //! burst.push(&[0; 60], FrameMeta::default())?;
 //! program.run_burst(&mut burst, &mut Host::default())?;
 //!
-//! let counts = coverage.counts(&collection);
+//! let counts = collection.coverage();
 //! assert_eq!(counts[0].insns[0], 1);
 //! assert!(Report::new(&counts).totals().lines.0 > 10);
 //! # Ok(())
 //! # }
 //! ```
+
+use std::sync::Arc;
 
 use paceline_spec::{InitialValue, MapKind, MapSpec};
 
@@ -42,23 +44,23 @@ pub struct CoverageError {
     pub source: InstrumentError,
 }
 
-/// The counters of an object's programs.
+/// The counters of an object's programs, each with the offset of its counters in the map's value.
 #[derive(Clone, Debug)]
-pub struct Coverage {
-    /// With the offset of each program's counters in the map's value.
-    plans: Vec<(usize, paceline_coverage::Plan)>,
-}
+pub(crate) struct Plans(Vec<(usize, paceline_coverage::Plan)>);
 
 impl Object {
-    /// The object with a map of counters, and programs that count in it. Programs that the object skips stay without.
+    /// The object with a map of counters ([`MAP`]), and programs that count in it: [`Collection::coverage`] reads them. Programs that the
+    /// object skips stay without, and so does an object that has counters.
     ///
     /// # Errors
     /// [`CoverageError`] names the first program that cannot have counters.
-    pub fn with_coverage(&self, counting: Counting) -> Result<(Self, Coverage), CoverageError> {
-        let mut object = self.clone();
+    pub fn with_coverage(mut self, counting: Counting) -> Result<Self, CoverageError> {
+        if self.coverage.is_some() {
+            return Ok(self);
+        }
         let map = self.maps().len();
         let (mut plans, mut offset) = (Vec::new(), 0);
-        for program in &mut object.specs_mut().programs {
+        for program in &mut self.specs_mut().programs {
             let instrumented = paceline_coverage::instrument(program, map, offset, counting);
             let (with_counters, plan) =
                 instrumented.map_err(|source| CoverageError { program: program.name.clone(), source })?;
@@ -69,19 +71,21 @@ impl Object {
         }
         let mut spec = MapSpec::new(MAP, MapKind::Array, 4, offset.max(8) as u32, 1);
         spec.contents = vec![(vec![0; 4], InitialValue::Bytes(Vec::new()))];
-        object.specs_mut().maps.push(spec);
-        Ok((object, Coverage { plans }))
+        self.specs_mut().maps.push(spec);
+        self.coverage = Some(Arc::new(Plans(plans)));
+        Ok(self)
     }
 }
 
-impl Coverage {
-    /// The counts of all programs, in the order of the object, for the instructions as they were before they had counters.
+impl Collection {
+    /// The counts of all programs, for their instructions as they were before they had counters; none without
+    /// [`Object::with_coverage`].
     #[must_use]
-    pub fn counts(&self, collection: &Collection) -> Vec<Counts> {
-        let value = collection.map(MAP).and_then(|map| map.lookup(&[0; 4]).ok()).unwrap_or_default();
+    pub fn coverage(&self) -> Vec<Counts> {
+        let value = self.map(MAP).and_then(|map| map.lookup(&[0; 4]).ok()).unwrap_or_default();
         let of_program = |(offset, plan): &(usize, paceline_coverage::Plan)| {
             plan.counts(value.get(*offset..*offset + plan.bytes()).unwrap_or_default())
         };
-        self.plans.iter().map(of_program).collect()
+        self.object().coverage.iter().flat_map(|plans| &plans.0).map(of_program).collect()
     }
 }

@@ -16,6 +16,8 @@ use paceline_load::{
 };
 use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 
+use crate::coverage::Plans;
+
 /// A file is not an object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -47,6 +49,7 @@ pub enum FilterTextError {
 #[derive(Clone, Debug)]
 pub struct Object {
     inner: ObjectSpecs,
+    pub(crate) coverage: Option<Arc<Plans>>,
 }
 
 impl Object {
@@ -63,7 +66,7 @@ impl Object {
     /// # Errors
     /// [`OpenError::Parse`].
     pub fn parse(bytes: &[u8]) -> Result<Self, OpenError> {
-        Ok(Self { inner: ObjectSpecs::parse(bytes)? })
+        Ok(Self { inner: ObjectSpecs::parse(bytes)?, coverage: None })
     }
 
     /// Reads an object from memory, with what it may ask of a kernel, and what its loader gives it.
@@ -71,7 +74,7 @@ impl Object {
     /// # Errors
     /// [`OpenError::Parse`].
     pub fn parse_with(bytes: &[u8], options: &ObjectOptions<'_>) -> Result<Self, OpenError> {
-        Ok(Self { inner: ObjectSpecs::parse_with(bytes, options)? })
+        Ok(Self { inner: ObjectSpecs::parse_with(bytes, options)?, coverage: None })
     }
 
     /// The parts of a kernel that an object uses.
@@ -121,7 +124,7 @@ impl Object {
             skipped: Vec::new(),
             data_pointers: Vec::new(),
         };
-        Self { inner }
+        Self { inner, coverage: None }
     }
 
     /// A classic filter, in any of its forms as text (what `tcpdump -d`, `-dd` and `-ddd` print), as an XDP program of

@@ -32,6 +32,7 @@ mod error;
 mod layers;
 mod parse;
 mod protocol;
+mod registry;
 mod table;
 mod text;
 mod value;

@@ -1,7 +1,5 @@
 //! Form of the table of protocols.
 
-use crate::table;
-
 /// A protocol: its header as a list of fields.
 #[derive(Debug)]
 pub struct Protocol {
@@ -120,15 +118,6 @@ pub(crate) enum Next {
 }
 
 impl Protocol {
-    /// All protocols.
-    pub const ALL: &[Self] = table::PROTOCOLS;
-
-    /// The protocol of a name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<&'static Self> {
-        Self::ALL.iter().find(|protocol| protocol.name == name)
-    }
-
     /// The field of a name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
@@ -149,20 +138,6 @@ impl Protocol {
             Extent::Computed(compute) => compute(fixed),
         };
         (self.header..=bytes.len()).contains(&len).then_some(len)
-    }
-
-    /// The protocol that follows a header, where it is known.
-    pub(crate) fn next_of(&self, header: &[u8], rest: &[u8]) -> Option<&'static Self> {
-        let name = match self.next {
-            Next::Payload => return None,
-            Next::Always(name) => name,
-            Next::Field { name, table, applies } => {
-                let number = self.field(name).filter(|_| applies(header))?.number(header);
-                table.iter().find(|(known, _)| u128::from(*known) == number)?.1
-            }
-            Next::Computed(find) => find(header, rest)?,
-        };
-        Self::named(name)
     }
 
     /// The number that names a protocol as the next one.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Crates without import cycles, by their folders.
-const CRATES: [&str; 3] = ["cli", "runtime", "vm"];
+const CRATES: [&str; 6] = ["cli", "coverage", "explain", "packet", "runtime", "vm"];
 
 /// A module by the names from the root of the crate; the root has none.
 type Module = Vec<String>;
@@ -22,7 +22,7 @@ type Read<'a> = &'a dyn Fn(&Module) -> Option<String>;
 fn files_and_folders_import_in_no_circle() {
     for name in CRATES {
         let imports = imports_of(name);
-        assert!(imports.len() > 20, "{name}: the imports are not found: {imports:?}");
+        assert!(imports.len() > 8, "{name}: the imports are not found: {imports:?}");
         let files = shown(&circle(&imports));
         assert!(files.is_empty(), "{name}: files import each other in a circle:\n{files}");
         let folders: BTreeSet<&Module> = imports.iter().flat_map(|(from, to)| [from, to]).collect();

@@ -24,7 +24,7 @@ pub(super) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
         .map(|arg| NamedObject::open(arg, &how.opener))
         .collect::<Result<Vec<_>, _>>()?;
     if targets.is_empty() {
-        targets.push(NamedObject::built_in()?);
+        targets.push(NamedObject::built_in(&how.opener)?);
     }
     check_maps(&files, &targets)?;
     how.opener.check_shapes(targets.iter().map(|target| &target.object))?;

@@ -1,5 +1,6 @@
 //! Errors of opening and loading objects.
 
+use paceline::coverage::CoverageError;
 use paceline::kernel::KernelFileError;
 use paceline::{LoadError, OpenError, SetupError};
 
@@ -15,6 +16,8 @@ pub(crate) enum ObjectError {
     Kernel { option: &'static str, name: String, source: Box<KernelFileError> },
     #[error("{option}: the object has no map `{map}`")]
     NoMap { option: &'static str, map: String, hint: Option<String> },
+    #[error("{name}: no coverage: {source}")]
+    Coverage { name: String, source: Box<CoverageError> },
     #[error("{name}: {source}")]
     Setup { name: String, source: Box<SetupError> },
 }
@@ -31,7 +34,7 @@ impl CommandError for ObjectError {
                 ),
                 _ => None,
             },
-            Self::Kernel { .. } => None,
+            Self::Kernel { .. } | Self::Coverage { .. } => None,
             Self::NoMap { hint, .. } => hint.clone(),
             Self::Setup { name, source } => Some(setup_hint(name, source)),
         }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use paceline::capture::CaptureReader;
+use paceline::coverage::Counting;
 use paceline::{GivenType, MapSpec, Object, ObjectOptions, OpenError};
 
 use super::args::{MapArg, MapValue, ObjectArgs};
@@ -17,11 +18,26 @@ use crate::common::suggest::closest;
 pub(crate) struct Opener {
     pub(crate) args: ObjectArgs,
     kernel: KernelReader,
+    /// Counters of coverage that programs get, if any.
+    counting: Option<Counting>,
 }
 
 impl Opener {
     pub(crate) fn new(args: &ObjectArgs) -> Self {
-        Self { args: args.clone(), kernel: KernelReader::default() }
+        Self { args: args.clone(), kernel: KernelReader::default(), counting: None }
+    }
+
+    /// Gives programs counters of coverage.
+    pub(crate) fn counting(self, counting: Option<Counting>) -> Self {
+        Self { counting, ..self }
+    }
+
+    /// The object, with counters if programs get some.
+    pub(crate) fn with_counters(&self, name: &str, object: Object) -> Result<Object, ObjectError> {
+        let Some(counting) = self.counting else { return Ok(object) };
+        object
+            .with_coverage(counting)
+            .map_err(|source| ObjectError::Coverage { name: name.to_owned(), source: Box::new(source) })
     }
 
     /// Reads an object file of which a program is wanted, or any.
@@ -47,7 +63,7 @@ impl Opener {
             console::note(format_args!("{}: {used}", name()));
         }
         self.shape_maps(&mut object)?;
-        Ok(object)
+        self.with_counters(&name(), object)
     }
 
     /// Applies the shapes of `--map` to maps.

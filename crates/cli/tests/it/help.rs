@@ -43,7 +43,8 @@ const TEXTS: [(&str, &str); 8] = [
 
 /// Tools that the examples pipe to and from. They may be absent and may need a network, so that others stand for them; these read
 /// all of their input, as a writer to a closed pipe is no success.
-const TOOLS: [(&str, &str); 3] = [
+const TOOLS: [(&str, &str); 4] = [
+    ("genhtml", "test -s coverage.info"),
     ("jq", "cat"),
     ("less", "cat"),
     ("tcpdump", "case $1 in -w) cat traffic.pcap;; -ddd) printf '1\\n6 0 0 262144\\n';; *) cat >&2;; esac"),

@@ -225,3 +225,86 @@ fn tests_that_cannot_run_are_errors() {
     );
     assert!(done.out.contains("0 passed, 0 failed, 1 not run"), "{}", done.out);
 }
+
+#[test]
+fn coverage_of_tests_and_runs_is_written_in_both_forms() {
+    let folder = Folder::new();
+    let (info, text) = (folder.text("c.info"), folder.text("c.txt"));
+    let done = test(&[&example("tests"), "--coverage", &info]);
+    assert!(done.err.contains("./examples/firewall.bpf.c"), "{}", done.err);
+    done.ok();
+    let lcov = fs::read_to_string(&info).unwrap();
+    let files = lcov.lines().filter(|line| line.starts_with("SF:")).count();
+    assert_eq!(
+        files,
+        fs::read_dir(example(""))
+            .unwrap()
+            .filter(|e| e.as_ref().unwrap().path().extension().is_some_and(|e| e == "o"))
+            .count()
+    );
+    // The firewall runs in the tests of one file: once for each packet of it.
+    let record = lcov.split("end_of_record").find(|record| record.contains("firewall.bpf.c")).unwrap();
+    let entered: u64 = record.lines().find_map(|line| line.strip_prefix("DA:408,")).unwrap().parse().unwrap();
+    assert!(entered >= 25, "{record}");
+
+    let (firewall, capture) = (example("firewall.o"), example("traffic.pcap"));
+    for workers in ["1", "3"] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut run = crate::common::command();
+        run.args(["run", &firewall, "--in", &capture, "--coverage", &text, "--workers", workers])
+            .current_dir(root);
+        Done::from(run.output().unwrap()).ok();
+        let listing = fs::read_to_string(&text).unwrap();
+        assert!(
+            listing.contains(
+                "       492   408  \tstruct counter *counter = bpf_map_lookup_elem(&counters, &reason);\n"
+            ),
+            "{listing}"
+        );
+        assert!(listing.contains("         -   169  \t\treturn NULL;\n"), "{listing}");
+    }
+    // Counters are in no report, and chains have some for all programs.
+    let report = paceline([
+        "run",
+        &firewall,
+        &example("counter.o"),
+        "--in",
+        &capture,
+        "--coverage",
+        &info,
+        "--maps",
+        "--json",
+    ])
+    .json();
+    assert!(!report.to_string().contains("paceline.coverage"));
+    let lcov = fs::read_to_string(&info).unwrap();
+    assert!(lcov.contains("FNDA:492,firewall\n") && lcov.contains(",counter\n"), "{lcov}");
+    paceline(["run", &firewall, "--in", &capture, "--coverage", &capture]).fails(
+        1,
+        "--coverage",
+        &["is the same file as"],
+    );
+}
+
+/// The tool that most people read tracefiles with.
+#[test]
+fn genhtml_reads_tracefiles() {
+    const TEST: &str = "genhtml_reads_tracefiles";
+    let Ok(true) =
+        std::process::Command::new("genhtml").arg("--version").output().map(|done| done.status.success())
+    else {
+        crate::common::skip(TEST, &"no genhtml");
+        return;
+    };
+    let folder = Folder::new();
+    let info = folder.text("c.info");
+    test(&[&example("tests"), "--coverage", &info]).ok();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let genhtml = std::process::Command::new("genhtml")
+        .args([&info, "--branch-coverage", "-o", &folder.text("html")])
+        .current_dir(root)
+        .output()
+        .unwrap();
+    assert!(genhtml.status.success(), "{}", String::from_utf8_lossy(&genhtml.stderr));
+    assert!(String::from_utf8_lossy(&genhtml.stdout).contains("lines......: "), "it has totals");
+}

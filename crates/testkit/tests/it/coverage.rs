@@ -1,11 +1,14 @@
 //! Counts of coverage are those of an interpreter that sees each instruction, on every engine.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use paceline::coverage::{BranchCount, Counting, Report};
+use paceline::coverage::{BranchCount, Counting, CoverageError, InstrumentError, Report};
 use paceline::isa::{Insn, decode};
 use paceline::{Burst, Engine, FrameMeta, Host, LoadOptions, Object, TimeSource};
+use paceline_testkit::generate::{Generated, Mix};
 use paceline_testkit::object_runs::{files_below, packets_of, pool};
+use paceline_testkit::random::{self, Purpose};
 
 const ENGINES: [Engine; 3] = [Engine::Jit, Engine::Threaded, Engine::Plain];
 
@@ -55,17 +58,18 @@ fn observe(object: &Object, name: &str, packets: &[Vec<u8>]) -> Observed {
     Observed { insns, taken }
 }
 
-/// Checks the counts of one program; false if it does not load.
-fn check(path: &Path, object: &Object, name: &str, packets: &[Vec<u8>]) -> bool {
-    let what = format!("{} {name}", path.display());
+/// Checks the counts of one program; false if it does not load, or has no room for counters.
+fn check(what: &str, object: &Object, name: &str, packets: &[Vec<u8>]) -> bool {
     let loaded = object.load(&LoadOptions::default());
     if !loaded.is_ok_and(|collection| collection.program(Some(name)).is_ok()) {
         return false;
     }
     let seen = observe(object, name, packets);
     for counting in [Counting::Plain, Counting::Atomic] {
-        let (with_counters, coverage) =
-            object.with_coverage(counting).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let with_counters = match object.clone().with_coverage(counting) {
+            Err(CoverageError { source: InstrumentError::NoRoom(_), .. }) => return false,
+            done => done.unwrap_or_else(|error| panic!("{what}: {error}")),
+        };
         for engine in ENGINES {
             let collection = with_counters.load(&LoadOptions::default().engine(engine)).expect("maps");
             let program =
@@ -76,7 +80,7 @@ fn check(path: &Path, object: &Object, name: &str, packets: &[Vec<u8>]) -> bool 
                 host.arrive(&burst);
                 program.run_burst(&mut burst, &mut host).expect("no fault");
             }
-            let counts = coverage.counts(&collection);
+            let counts = collection.coverage();
             let counts = counts.iter().find(|counts| counts.program.name == name).expect("its counts");
             let code = decode(&counts.program.insns).expect("valid");
             for (slot, insn) in code.iter() {
@@ -102,7 +106,10 @@ fn check_all(files: &[PathBuf], packets: &[Vec<u8>]) -> usize {
     for path in files {
         let Ok(object) = Object::open(path) else { continue };
         let names: Vec<_> = object.programs().iter().map(|program| program.name.clone()).collect();
-        checked += names.iter().filter(|name| check(path, &object, name, packets)).count();
+        checked += names
+            .iter()
+            .filter(|name| check(&format!("{} {name}", path.display()), &object, name, packets))
+            .count();
     }
     checked
 }
@@ -118,18 +125,38 @@ fn counts_are_those_of_an_observer_on_every_engine() {
     assert!(check_all(&examples, &packets(60)) >= 14);
 }
 
+/// Programs whose registers are all in use, so that counters keep some on the stack; and those of every feature.
+#[test]
+fn counts_of_random_programs_are_those_of_an_observer() {
+    let programs = std::env::var("PACELINE_COVERAGE").map_or(150, |count| count.parse().expect("a number"));
+    let packets = packets(4);
+    let mut checked = [0, 0];
+    for seed in 0..programs {
+        let generated = Generated::new(seed, &Mix::default(), 1);
+        let mut object = Object::of_program(generated.program());
+        object.specs_mut().maps = generated.maps();
+        checked[0] += u64::from(check(&format!("generated {seed}"), &object, "generated", &packets));
+
+        let Some(program) = random::candidate(seed, Purpose::Run).program() else { continue };
+        let mut object = Object::of_program(program);
+        object.specs_mut().maps = random::maps();
+        object.specs_mut().btf = Some(Arc::new(random::btf().clone()));
+        checked[1] += u64::from(check(&format!("random {seed}"), &object, "candidate", &packets));
+    }
+    assert!(checked.iter().all(|checked| *checked > programs / 2), "{checked:?} of {programs}");
+}
+
 #[test]
 fn lines_and_branches_of_an_example_are_counted() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/firewall.o");
-    let (object, coverage) =
-        Object::open(path).expect("an object").with_coverage(Counting::Plain).expect("counters");
+    let object = Object::open(path).expect("an object").with_coverage(Counting::Plain).expect("counters");
     let collection = object.load(&LoadOptions::default()).expect("maps");
     let program = collection.program(None).expect("it verifies");
     let arp = paceline::packet::build("eth / arp").expect("a packet");
     for _ in 0..3 {
         program.run_burst(&mut burst(&arp), &mut host()).expect("no fault");
     }
-    let report = Report::new(&coverage.counts(&collection));
+    let report = Report::new(&collection.coverage());
     let file = &report.files["./examples/firewall.bpf.c"];
     let line = |number: u32| file.lines[&number].count;
     // The function's first line, the look-up of the counter; the denied services, which no ARP packet comes to.

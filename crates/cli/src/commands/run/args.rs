@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use clap::error::ErrorKind;
+use paceline::coverage::Counting;
 use paceline::{Engine, TimeSource};
 
 use crate::chain::SourceArgs;
@@ -76,6 +77,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256),
         conflicts_with_all = ["cpus", "events", "stats", "time", "trace"])]
     pub(super) workers: Option<u16>,
+    /// Count the lines, functions and branches that run, and write an LCOV tracefile, or, if the name ends in `.txt`, the
+    /// source with the counts; `-` is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) coverage: Option<PathBuf>,
     #[command(flatten)]
     pub(super) world: WorldArgs,
     /// Source of the time that the program sees.
@@ -130,13 +135,19 @@ impl RunArgs {
 
     /// Whether the report is JSON on standard output, where nothing else goes.
     pub(crate) fn prints_json(&self) -> bool {
-        let outputs = [&self.out, &self.drops, &self.events, &self.save_maps];
+        let outputs = [&self.out, &self.drops, &self.events, &self.save_maps, &self.coverage];
         self.json && outputs.into_iter().flatten().all(|path| !is_stdout(path))
     }
 
     /// CPUs that packets come in on.
     pub(super) fn cpus(&self) -> usize {
         self.workers.unwrap_or(self.cpus).into()
+    }
+
+    /// The counters of coverage that programs get.
+    pub(super) fn counting(&self) -> Option<Counting> {
+        let counting = if self.workers() > 1 { Counting::Atomic } else { Counting::Plain };
+        self.coverage.as_ref().map(|_| counting)
     }
 
     /// Threads that packets run on.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use paceline::capture::CaptureReader;
+use paceline::coverage::Report as CoverageReport;
 use paceline::{
     ChainWorker, Engine, Host, Outputs, ReplayError, ReplayOptions, Runner, Tally, replay, replay_on,
 };
@@ -50,7 +51,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         engine,
         unverified: args.unverified,
         restore: args.restore_maps.clone(),
-        opener: Rc::new(Opener::new(&args.source.object)),
+        opener: Rc::new(Opener::new(&args.source.object).counting(args.counting())),
         cpus: args.cpus(),
     };
     let loaded = load(&args.source, &how)?;
@@ -66,6 +67,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let (save, taken) = save_to(args, taken)?;
     let watch = Watch::start(capture.size, capture.position.clone())?;
     let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
+    let coverage = writers.coverage.take();
     let collections: Vec<_> = loaded.parts.iter().map(|part| &part.collection).collect();
     let events = Events::new(args, &collections, writers.events.take())?;
     announce(args, &loaded.name, &capture);
@@ -110,6 +112,10 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     ended.map_err(Failure::reported).and(printed)?;
     let objects: Vec<_> = loaded.parts.iter().map(|part| (part.name.as_str(), &part.collection)).collect();
     save.map_or(Ok(()), |save| save.save(&objects))?;
+    if let Some(file) = coverage {
+        let counts: Vec<_> = loaded.parts.iter().flat_map(|part| part.collection.coverage()).collect();
+        file.write(&CoverageReport::new(&counts), &loaded.name)?;
+    }
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 

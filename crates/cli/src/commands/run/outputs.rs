@@ -7,6 +7,7 @@ use paceline::capture::{CaptureWriter, Header};
 
 use super::args::RunArgs;
 use crate::common::files::{FileError, Opened, Taken, is_stdout, name};
+use crate::coverage::CoverageFile;
 
 /// The captures that are written.
 pub(super) struct Writers {
@@ -14,6 +15,8 @@ pub(super) struct Writers {
     pub(super) dropped: Option<CaptureWriter<File>>,
     /// The file for events, and its name.
     pub(super) events: Option<(File, String)>,
+    /// The file for coverage.
+    pub(super) coverage: Option<CoverageFile>,
 }
 
 /// The names of the outputs in messages.
@@ -23,6 +26,7 @@ pub(super) struct OutputNames {
     events: Option<PathBuf>,
     /// The file that maps are saved to.
     saved: Option<PathBuf>,
+    coverage: Option<PathBuf>,
 }
 
 impl OutputNames {
@@ -36,7 +40,7 @@ impl OutputNames {
 
     /// Whether packets, events or maps go to standard output, so that nothing else may.
     pub(super) fn use_stdout(&self) -> bool {
-        [&self.passed, &self.dropped, &self.events, &self.saved]
+        [&self.passed, &self.dropped, &self.events, &self.saved, &self.coverage]
             .into_iter()
             .flatten()
             .any(|path| is_stdout(path))
@@ -56,13 +60,16 @@ pub(super) fn create(
     let dropped = open(args.drops.as_deref(), "--drops")?;
     let events = args.events.as_deref();
     let events = events.map(|path| Opened::open_text(path, "--events", &mut taken)).transpose()?;
+    let coverage = args.coverage.as_deref();
+    let coverage = coverage.map(|path| CoverageFile::open(path, &mut taken)).transpose()?;
     let writers = Writers {
         passed: passed.map(|output| output.start(header)).transpose()?,
         dropped: dropped.map(|output| output.start(header)).transpose()?,
         events: events.map(Opened::start_text).transpose()?,
+        coverage,
     };
-    let [passed, dropped, events, saved] =
-        [&args.out, &args.drops, &args.events, &args.save_maps].map(Clone::clone);
-    let names = OutputNames { passed, dropped, events, saved };
+    let [passed, dropped, events, saved, coverage] =
+        [&args.out, &args.drops, &args.events, &args.save_maps, &args.coverage].map(Clone::clone);
+    let names = OutputNames { passed, dropped, events, saved, coverage };
     Ok((writers, names))
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use paceline::capture::CaptureReader;
+use paceline::coverage::Report as CoverageReport;
 use paceline::{Collection, Engine, Outputs, Program, ReplayError, ReplayOptions, Tally, replay, replay_on};
 
 use super::args::RunArgs;
@@ -26,10 +27,10 @@ use crate::world::World;
 
 /// Runs a program over a capture.
 pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
-    let opener = Opener::new(&args.source.object);
+    let opener = Opener::new(&args.source.object).counting(args.counting());
     let named = match args.source.targets.first() {
         Some(target) => NamedObject::open(target, &opener)?,
-        None => NamedObject::built_in()?,
+        None => NamedObject::built_in(&opener)?,
     };
     named.programs()?;
     let NamedObject { name, object, program: wanted, file } = named;
@@ -51,6 +52,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let (save, taken) = save_to(args, taken)?;
     let watch = Watch::start(capture.size, capture.position.clone())?;
     let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
+    let coverage = writers.coverage.take();
     let events = Events::new(args, &[&subject.collection], writers.events.take())?;
     announce(args, &subject.name, &capture);
     world.announce(&program);
@@ -75,6 +77,9 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let printed = report.print(args.json, names.use_stdout());
     ended.map_err(Failure::reported).and(printed)?;
     save.map_or(Ok(()), |save| save.save(&[(&subject.name, &subject.collection)]))?;
+    if let Some(file) = coverage {
+        file.write(&CoverageReport::new(&subject.collection.coverage()), &subject.name)?;
+    }
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 

@@ -12,6 +12,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   paceline test                                     all files *.test.toml below this folder
   paceline test firewall.test.toml --filter telnet
+  paceline test --coverage coverage.info && genhtml coverage.info -o coverage/
   paceline test tests/ --engine jit --engine plain --junit report.xml
   paceline test --update                            write what comes out into the files, to be reviewed
 
@@ -55,6 +56,10 @@ pub(crate) struct TestArgs {
     /// Write a report in JUnit's XML, for CI.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) junit: Option<PathBuf>,
+    /// Count the lines, functions and branches that the tests run, and write an LCOV tracefile, or, if the name ends in
+    /// `.txt`, the source with the counts.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) coverage: Option<PathBuf>,
     /// Run programs that were not verified.
     #[arg(long)]
     pub(super) unverified: bool,

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use paceline::Engine;
+use paceline::coverage::Report;
 
 use super::args::TestArgs;
 use super::case::{Case, TestFile};
@@ -20,6 +21,7 @@ use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::files::Opened;
 use crate::common::report;
+use crate::coverage::CoverageFile;
 
 /// A test to be run.
 #[derive(Clone, Copy)]
@@ -38,6 +40,8 @@ pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     }
     let junit =
         args.junit.as_deref().map(|path| Opened::open_text(path, "--junit", &mut Vec::new())).transpose()?;
+    let coverage =
+        args.coverage.as_deref().map(|path| CoverageFile::open(path, &mut Vec::new())).transpose()?;
     let seed = args.shuffle.map(|seed| seed.unwrap_or_else(seed_of_now));
     if let Some(seed) = seed {
         console::note(format_args!("in the order of --shuffle={seed}"));
@@ -61,6 +65,9 @@ pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
         false if args.update => Ok(()),
         false => write_summary(out, &results, time),
     })?;
+    if let Some(file) = coverage {
+        file.write(&Report::new(results.iter().flat_map(|reported| &reported.result.coverage)), "paceline")?;
+    }
     if args.update {
         return update_files(&files, &results);
     }

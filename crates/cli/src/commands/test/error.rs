@@ -34,7 +34,7 @@ pub(super) enum TestError {
     #[error("{name}: {source}")]
     Write { name: String, source: io::Error },
     #[error("{name}:{}:{}: {problem}", .at.line, .at.column)]
-    File { name: String, at: Place, problem: Problem },
+    File { name: String, at: Place, problem: Box<Problem> },
     #[error("{}: there are no files *.test.toml", .0.display())]
     NoFiles(PathBuf),
     #[error("no test has a name or file with `{0}` in it")]

@@ -44,6 +44,13 @@ impl TestFile {
     }
 }
 
+/// Reads a text as a test file, whose paths lead nowhere.
+#[cfg(test)]
+pub(crate) fn test_file(text: &str) -> Result<(), String> {
+    let read = cases(Text { name: "mutant", text }, Path::new("/nowhere"));
+    read.map(drop).map_err(|error| error.to_string())
+}
+
 /// All tests of a file, whose paths are relative to a folder.
 pub(super) fn cases(text: Text<'_>, folder: &Path) -> Result<Vec<Case>, TestError> {
     let mut root = text.root()?;

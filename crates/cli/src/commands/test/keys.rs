@@ -26,7 +26,7 @@ pub(super) struct Text<'a> {
 
 impl<'a> Text<'a> {
     pub(super) fn error(self, span: &Range<usize>, problem: Problem) -> TestError {
-        TestError::File { name: self.name.to_owned(), at: self.place(span), problem }
+        TestError::File { name: self.name.to_owned(), at: self.place(span), problem: Box::new(problem) }
     }
 
     pub(super) fn place(self, span: &Range<usize>) -> Place {

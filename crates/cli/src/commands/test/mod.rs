@@ -17,3 +17,5 @@ mod update;
 
 pub(crate) use args::{EXAMPLES, TestArgs};
 pub(crate) use command::test;
+#[cfg(test)]
+pub(crate) use expand::test_file;

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use paceline::coverage::{Counting, Counts};
 use paceline::explain::Packet;
 use paceline::{Burst, Engine, FrameMeta, Host, TimeSource};
 
@@ -20,6 +21,8 @@ use crate::world::{World, WorldArgs};
 /// The result of a test.
 #[derive(Debug)]
 pub(super) struct TestResult {
+    /// Counts of the programs that it loaded, if they have counters.
+    pub(super) coverage: Vec<Counts>,
     pub(super) time: Duration,
     pub(super) outcome: Outcome,
 }
@@ -53,20 +56,28 @@ pub(super) struct Tester<'a> {
 
 impl<'a> Tester<'a> {
     pub(super) fn new(args: &'a TestArgs) -> Self {
-        Self { args, opener: Rc::new(Opener::new(&args.object)) }
+        let counting = args.coverage.as_ref().map(|_| Counting::Plain);
+        Self { args, opener: Rc::new(Opener::new(&args.object).counting(counting)) }
     }
 
     pub(super) fn run(&self, case: &Case, file: &str, engine: Engine) -> TestResult {
         let start = Instant::now();
-        let outcome = match self.failures(case, file, engine) {
+        let mut coverage = Vec::new();
+        let outcome = match self.failures(case, file, engine, &mut coverage) {
             Ok(failures) if failures.is_empty() => Outcome::Passed,
             Ok(failures) => Outcome::Failed(failures),
             Err(error) => Outcome::Error(error.lines()),
         };
-        TestResult { time: start.elapsed(), outcome }
+        TestResult { coverage, time: start.elapsed(), outcome }
     }
 
-    fn failures(&self, case: &Case, file: &str, engine: Engine) -> Result<Vec<StepFailure>, Failure> {
+    fn failures(
+        &self,
+        case: &Case,
+        file: &str,
+        engine: Engine,
+        coverage: &mut Vec<Counts>,
+    ) -> Result<Vec<StepFailure>, Failure> {
         let mut failures = Vec::new();
         let mut bench = Bench::new(self, case, file, engine)?;
         for (index, step) in case.steps.iter().enumerate() {
@@ -85,6 +96,7 @@ impl<'a> Tester<'a> {
                 failures.push(StepFailure { step: index, mismatches, why: None, missing });
             }
         }
+        coverage.extend(bench.subject.parts.iter().flat_map(|(_, part)| part.coverage()));
         for failure in failures.iter_mut().filter(|failure| !failure.mismatches.is_empty()) {
             failure.why = self.why(case, file, failure.step);
         }

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use paceline::capture::CaptureReader;
-use paceline::explain::{ChainExplainer, ChainExplanation, Packet};
+use paceline::explain::{ChainExplainer, Packet};
 use paceline::packet::TextError;
 use paceline::{Burst, Engine, FrameMeta, Host, TimeSource};
 
 use super::args::WhyArgs;
+use super::explained::Explained;
 use super::{json, text};
 use crate::chain::LoadHow;
 use crate::common::capture::{Capture, CaptureError};
@@ -30,15 +31,6 @@ enum WhyError {
 }
 
 impl CommandError for WhyError {}
-
-/// A packet with its explanation.
-pub(super) struct Explained {
-    /// From 1.
-    pub(super) number: u64,
-    /// Its bytes as it came in.
-    pub(super) bytes: Vec<u8>,
-    pub(super) explanation: ChainExplanation,
-}
 
 /// Explains packets.
 pub(crate) fn why(args: &WhyArgs) -> Result<ExitCode, Failure> {

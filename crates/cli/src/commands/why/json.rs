@@ -7,7 +7,7 @@ use paceline::explain::{At, Branch, Event, Explanation, Fact, FactKind};
 use paceline::packet::{differences, to_text};
 use serde_json::{Value as Json, json};
 
-use super::command::Explained;
+use super::explained::Explained;
 use crate::subject::Subject;
 
 pub(super) fn write(out: &mut dyn Write, subject: &Subject, explained: &[Explained]) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod explained;
 mod json;
 mod text;
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use paceline::explain::{At, Event, Explanation};
 use paceline::packet::{differences, to_text};
 
-use super::command::Explained;
+use super::explained::Explained;
 use crate::common::console::shown;
 use crate::subject::Subject;
 
