@@ -13,6 +13,7 @@ mod captures;
 mod chains;
 mod code;
 mod compare;
+mod coverage;
 mod dispatcher;
 mod engines;
 mod live;
@@ -53,6 +54,7 @@ const TABLES: &[(&str, Make)] = &[
     ("chains", chains::table),
     ("classic", engines::classic::table),
     ("code", code::table),
+    ("coverage", coverage::table),
     ("dispatcher", dispatcher::table),
     ("engines", engines::table),
     ("live", live::table),

@@ -4,8 +4,9 @@ use clap::{Parser, Subcommand};
 
 use crate::commands;
 use crate::commands::capture::CaptureArgs;
-use crate::commands::chain::{DiffArgs, ExplainArgs, RunningArgs, ShowArgs};
+use crate::commands::chain::{DiffArgs as ChainDiffArgs, ExplainArgs, RunningArgs, ShowArgs};
 use crate::commands::completions::CompletionsArgs;
+use crate::commands::diff::DiffArgs;
 use crate::commands::dump::DumpArgs;
 use crate::commands::filter::FilterArgs;
 use crate::commands::inspect::InspectArgs;
@@ -48,6 +49,9 @@ pub(crate) enum Command {
     /// Run tests of programs: packets, and what must become of them.
     #[command(after_help = commands::test::EXAMPLES)]
     Test(Box<TestArgs>),
+    /// Compare what two programs, chains or engines do with the packets of a capture.
+    #[command(after_help = commands::diff::EXAMPLES)]
+    Diff(Box<DiffArgs>),
     /// Explain what a program did with a packet: the path, and the branch that decided.
     #[command(after_help = commands::why::EXAMPLES)]
     Why(Box<WhyArgs>),
@@ -97,6 +101,7 @@ impl Command {
         match self {
             Self::Run(args) => args.prints_json(),
             Self::Test(args) => args.json,
+            Self::Diff(args) => args.json,
             Self::Why(args) => args.json,
             Self::Live(args) => args.json,
             Self::Status(args) => args.json,
@@ -135,7 +140,7 @@ pub(crate) enum ChainCommand {
     /// Run a capture, and show the effect of each program on selected packets.
     Trace(Box<RunArgs>),
     /// Show the differences between two chains; everything is loaded and verified.
-    Diff(DiffArgs),
+    Diff(ChainDiffArgs),
     /// Show the chain of a live run.
     Running(RunningArgs),
 }

@@ -24,7 +24,9 @@ use clap::{CommandFactory, Parser};
 use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
-use commands::{capture, completions, dump, filter, inspect, live, remote, run, test, top, verify, why};
+use commands::{
+    capture, completions, diff, dump, filter, inspect, live, remote, run, test, top, verify, why,
+};
 use common::failure::{CommandError, Failure};
 
 /// Names of native code cannot be announced.
@@ -66,6 +68,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Dump(args) => dump::dump(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Test(args) => test::test(&args),
+        Command::Diff(args) => diff::diff(&args),
         Command::Why(args) => why::why(&args),
         Command::Completions(args) => completions::completions(&args, Args::command()),
     }

@@ -3,6 +3,7 @@
 pub(crate) mod capture;
 pub(crate) mod chain;
 pub(crate) mod completions;
+pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod filter;
 pub(crate) mod inspect;

@@ -4,6 +4,7 @@ mod common;
 
 mod bad_input;
 mod chains;
+mod diff;
 mod dpdk;
 mod engines;
 mod filter;

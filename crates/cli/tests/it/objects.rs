@@ -146,6 +146,7 @@ fn help_teaches_by_example_and_has_no_color_in_a_pipe() {
         &["filter", "--help"],
         &["test", "--help"],
         &["why", "--help"],
+        &["diff", "--help"],
         &["inspect", "--help"],
         &["dump", "--help"],
         &["verify", "--help"],

@@ -1,0 +1,101 @@
+//! Arguments of `paceline diff`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::ValueHint;
+use paceline::Engine;
+
+use crate::common::args::engine_names;
+use crate::object::ObjectArgs;
+use crate::world::WorldArgs;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  paceline diff firewall.o vlan.o --in traffic.pcap || echo they differ
+  paceline diff firewall.o firewall.o --new-engine plain --in traffic.pcap
+  paceline diff firewall.o firewall.o --ignore maps --ignore ipv4.ttl --ignore map:counters
+  paceline diff firewall.o vlan.o --shrink differs.test.toml || paceline test differs.test.toml || true
+
+Both run over the same packets, each with maps of its own that start alike. Packets whose verdict, bytes, redirect target or
+events differ are grouped by the branches that decided, with the line after which the programs went different ways.
+
+Exit status: 0 nothing differs, 1 something differs or could not be done, 2 wrong usage.";
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DiffArgs {
+    /// The old object, and which of its programs where it has several, or a chain file.
+    #[arg(value_name = "OLD", value_hint = ValueHint::FilePath)]
+    pub(super) old: OsString,
+    /// The new one.
+    #[arg(value_name = "NEW", value_hint = ValueHint::FilePath)]
+    pub(super) new: OsString,
+    /// Capture to read, pcap or pcapng; `-` is standard input. A small built-in one if left out.
+    #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) input: Option<PathBuf>,
+    /// What may differ: `verdict`, `redirect`, `events`, `bytes`, `maps`, a field of packets such as `ipv4.ttl`, or one map, as
+    /// `map:NAME`; may be given several times.
+    #[arg(long, value_name = "WHAT", value_parser = Ignored::parse)]
+    pub(super) ignore: Vec<Ignored>,
+    /// Engine of the old one; the default is the fastest.
+    #[arg(long, value_name = "NAME", value_parser = engine_names())]
+    pub(super) old_engine: Option<Engine>,
+    /// Engine of the new one.
+    #[arg(long, value_name = "NAME", value_parser = engine_names())]
+    pub(super) new_engine: Option<Engine>,
+    /// Write the shortest sequence of the simplest packets that was found to differ as a test file, which expects what the old one
+    /// does of the new one.
+    #[arg(long, value_name = "FILE.test.toml", value_hint = ValueHint::FilePath)]
+    pub(super) shrink: Option<PathBuf>,
+    /// Stop after this many packets.
+    #[arg(long, value_name = "N")]
+    pub(super) count: Option<u64>,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
+    /// Run programs that were not verified.
+    #[arg(long)]
+    pub(super) unverified: bool,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(super) object: ObjectArgs,
+}
+
+/// Something that may differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ignored {
+    Verdict,
+    Redirect,
+    Events,
+    Bytes,
+    Maps,
+    Map(String),
+    Field(String),
+}
+
+impl Ignored {
+    fn parse(text: &str) -> Result<Self, String> {
+        const FORM: &str =
+            "it must be verdict, redirect, events, bytes, maps, map:NAME or a field such as ipv4.ttl";
+        Ok(match text {
+            "verdict" => Self::Verdict,
+            "redirect" => Self::Redirect,
+            "events" => Self::Events,
+            "bytes" => Self::Bytes,
+            "maps" => Self::Maps,
+            text => match (text.strip_prefix("map:"), text.split_once('.')) {
+                (Some(map), _) if !map.is_empty() => Self::Map(map.to_owned()),
+                (None, Some((layer, field))) => {
+                    let name = layer.split('#').next().unwrap_or(layer);
+                    let protocol = paceline::packet::Protocol::named(name);
+                    match protocol.and_then(|protocol| protocol.field(field)) {
+                        Some(_) => Self::Field(text.to_owned()),
+                        None => return Err(format!("there is no field `{text}`; {FORM}")),
+                    }
+                }
+                _ => return Err(FORM.to_owned()),
+            },
+        })
+    }
+}
