@@ -5,6 +5,7 @@ use paceline_graph::{Graph, MAX_RUNS, Next, Node};
 use paceline_vm::Host;
 
 use crate::explainer::Explainer;
+use crate::journal::Journal;
 use crate::trace::{Explanation, Outcome, Packet};
 
 /// The programs that ran, with a result of each, and what follows.
@@ -68,6 +69,22 @@ impl ChainExplainer {
             |explainer: &mut Explainer, packet: &Packet<'_>, host: &mut Host| explainer.explain(packet, host);
         let (outcome, steps) = self.walk(packet, host, explain, |explanation| explanation.outcome.clone())?;
         Ok(ChainExplanation { steps, outcome })
+    }
+
+    /// Explains what the chain would do with a packet, and leaves maps and host as they were.
+    ///
+    /// # Errors
+    /// [`PushError::TooLong`].
+    pub fn rehearse(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<ChainExplanation, PushError> {
+        let mut journal = Journal::default();
+        let explained = host.rehearse(|host| {
+            let explain = |explainer: &mut Explainer, packet: &Packet<'_>, host: &mut Host| {
+                explainer.explain_with(packet, host, |observed| journal.note(observed))
+            };
+            self.walk(packet, host, explain, |explanation| explanation.outcome.clone())
+        });
+        journal.undo();
+        explained.map(|(outcome, steps)| ChainExplanation { steps, outcome })
     }
 
     /// Runs program after program.

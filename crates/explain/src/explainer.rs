@@ -52,6 +52,16 @@ impl Explainer {
     /// # Errors
     /// [`PushError::TooLong`].
     pub fn explain(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<Explanation, PushError> {
+        self.explain_with(packet, host, |_| {})
+    }
+
+    /// The same; `note` sees the last run, the one that stays, before each instruction.
+    pub(crate) fn explain_with(
+        &mut self,
+        packet: &Packet<'_>,
+        host: &mut Host,
+        mut note: impl FnMut(&Observed<'_>),
+    ) -> Result<Explanation, PushError> {
         let btf = self.btf.clone();
         let mut recorder = Recorder::new(Namer { btf: btf.as_deref() });
         let rehearsed = self.rehearsed(packet, host, |observed| {
@@ -59,7 +69,10 @@ impl Explainer {
             Steer::Follow
         })?;
         let decision = self.decision(packet, host, &recorder, &rehearsed)?;
-        let outcome = self.run(packet, host)?;
+        let outcome = self.steered(packet, host, |observed| {
+            note(observed);
+            Steer::Follow
+        })?;
         let truncated = recorder.is_truncated();
         let Recorder { programs, events, end, .. } = recorder;
         Ok(Explanation { programs, events, decision, end, outcome, truncated })

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use crate::layers::Layers;
+use crate::layers::{Layer, Layers};
 use crate::text::{bytes_as_text, hex};
 
 /// Bytes of a payload that are shown from the first difference on.
 const SHOWN: usize = 16;
 
-/// A field that two packets do not have with the same value.
+/// A field that two packets do not have with the same value, or a header that only one of them has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// `ipv4.ttl`, `payload[4..20]`, `padding`
+    /// `ipv4.ttl`; `vlan` for a header that only one of them has; `payload from byte 4`, `padding`
     pub name: String,
     /// Value in the first packet, if it has the field.
     pub before: Option<String>,
@@ -25,19 +25,42 @@ pub fn differences(before: &[u8], after: &[u8]) -> Vec<Difference> {
     let (a, b) = (Layers::new(before), Layers::new(after));
     let mut all = Vec::new();
     let mut seen = BTreeSet::new();
-    for path in a.fields().chain(b.fields()).map(|field| field.path()) {
-        if !seen.insert(path.clone()) {
+    for layer in a.headers().iter().chain(b.headers()) {
+        let name = layer.name();
+        if !seen.insert(name.clone()) {
             continue;
         }
-        let value = |layers: &Layers<'_>| layers.field(&path).map(|field| field.to_string());
-        let (before, after) = (value(&a), value(&b));
-        if before != after {
-            all.push(Difference { name: path, before, after });
+        match (a.layer(&name), b.layer(&name)) {
+            (Some(before), Some(after)) => all.extend(of_layer(before, after)),
+            // A header that is not in both is one difference.
+            (before, after) => {
+                all.push(Difference { name, before: before.map(fields), after: after.map(fields) })
+            }
         }
     }
     all.extend(of_bytes("payload", a.payload(), b.payload()));
     all.extend(of_bytes("padding", a.padding(), b.padding()));
     all
+}
+
+/// The fields of a header that is in both packets.
+fn of_layer(before: &Layer<'_>, after: &Layer<'_>) -> Vec<Difference> {
+    let value = |layer: &Layer<'_>, name: &str| {
+        layer.fields().find(|field| field.field.name == name).map(|field| field.to_string())
+    };
+    let names = before.protocol.fields.iter().map(|field| field.name);
+    let differences = names.map(|name| Difference {
+        name: format!("{}.{name}", before.name()),
+        before: value(before, name),
+        after: value(after, name),
+    });
+    differences.filter(|difference| difference.before != difference.after).collect()
+}
+
+/// All fields of a header, as `name=value`.
+fn fields(layer: &Layer<'_>) -> String {
+    let fields = layer.fields().map(|field| format!("{}={field}", field.field.name));
+    fields.collect::<Vec<_>>().join(" ")
 }
 
 fn of_bytes(name: &str, before: &[u8], after: &[u8]) -> Option<Difference> {

@@ -240,7 +240,7 @@ fn differences_have_the_names_of_fields() {
     };
     assert_eq!(one("ipv4.ttl"), (Some("64"), Some("63")));
     assert_eq!(one("eth.type"), (Some("ipv4"), Some("vlan")));
-    assert_eq!(one("vlan.id"), (None, Some("5")));
+    assert_eq!(one("vlan"), (None, Some("pcp=0 dei=0 id=5 type=ipv4")));
     assert_eq!(one("payload from byte 3"), (Some("\"lo\""), Some("\"p\"")));
     assert_eq!(differences(&before, &before), []);
 }

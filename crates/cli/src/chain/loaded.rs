@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use paceline::chain::{Placement, Reason};
+use paceline::explain::{ChainExplainer, Explainer};
 use paceline::{Collection, Engine, Layout, LiveChain, LoadOptions};
 
 use crate::common::files::Taken;
@@ -71,6 +72,19 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
+    /// An explainer of the chain as it is now.
+    pub(crate) fn explainer(&self) -> ChainExplainer {
+        let worker = self.live.worker();
+        let (programs, graph) = worker.parts();
+        let layout = self.live.layout();
+        let explainers = layout.names.iter().zip(programs).map(|(name, program)| {
+            let part = self.origins.iter().find(|(origin, _)| origin == name);
+            let part = part.and_then(|(_, part)| self.parts.get(*part));
+            Explainer::new(program.clone(), part.and_then(|part| part.collection.object().shared_btf()))
+        });
+        ChainExplainer::new(explainers.collect(), graph.clone())
+    }
+
     /// The order of the programs, with reasons.
     pub(crate) fn layout(&self) -> Layout {
         let mut layout = self.live.layout();

@@ -114,3 +114,63 @@ fn errors_are_clear() {
     why(&[&firewall, "--new", "eth", "--in", &capture]).fails(2, "", &["cannot be used with"]);
     why(&["no.o"]).fails(1, "no.o: No such file", &[]);
 }
+
+/// Each packet's fate in all three forms; explanations change no result.
+#[test]
+fn verdicts_are_written_with_and_without_explanations() {
+    let folder = Folder::new();
+    let (lines, table, capture) = (folder.text("v.jsonl"), folder.text("v.csv"), folder.text("v.pcapng"));
+    let (balancer, traffic) = (example("balancer.o"), example("traffic.pcap"));
+    let run = |more: &[&str]| {
+        let arguments =
+            ["run", &balancer, "--in", &traffic, "--clock", "capture", "--seed", "1", "--maps", "--json"];
+        let mut report = paceline([&arguments, more].concat()).json();
+        report["seconds"] = 0.into();
+        report
+    };
+    let plain = run(&[]);
+    for (path, more) in
+        [(&lines, &["--why"][..]), (&table, &["--why"]), (&capture, &["--why"]), (&lines, &[])]
+    {
+        assert_eq!(run(&[&["--verdicts", path], more].concat()), plain, "{path} {more:?}");
+    }
+    run(&["--verdicts", &lines, "--why"]);
+    let entries: Vec<serde_json::Value> = std::fs::read_to_string(&lines)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(entries.len(), 492);
+    for verdict in ["drop", "pass", "tx"] {
+        let count = entries.iter().filter(|entry| entry["verdict"] == verdict).count();
+        assert_eq!(plain["verdicts"][verdict], count);
+    }
+    let sent = entries.iter().find(|entry| entry["verdict"] == "tx").unwrap();
+    assert_eq!(sent["program"], "balancer");
+    assert!(sent["why"].as_str().unwrap().starts_with("sent back at balancer.bpf.c:"), "{sent}");
+    assert_eq!(
+        sent["line"].as_u64().unwrap().to_string(),
+        sent["why"].as_str().unwrap().split([':', ' ']).nth(4).unwrap()
+    );
+    assert!(sent["changed"].as_array().unwrap().iter().any(|change| change["field"] == "eth.dst"));
+
+    let table = std::fs::read_to_string(&table).unwrap();
+    assert_eq!(table.lines().count(), 493);
+    assert_eq!(table.lines().next(), Some("packet,time_ns,verdict,redirect,program,file,line,why,changed"));
+    let mut reader = paceline::capture::CaptureReader::new(std::fs::File::open(&capture).unwrap()).unwrap();
+    let (mut burst, mut packets) = (paceline::Burst::default(), 0);
+    while reader.fill(&mut burst).unwrap() > 0 {
+        packets += burst.len();
+    }
+    assert_eq!(packets, 492);
+    assert!(
+        String::from_utf8_lossy(&std::fs::read(&capture).unwrap())
+            .contains("packet 1: pass: passed at balancer.bpf.c:237")
+    );
+    // Chains name the program that ended them.
+    let (firewall, counter) = (example("firewall.o"), example("counter.o"));
+    paceline(["run", &firewall, &counter, "--in", &traffic, "--verdicts", &lines, "--why"]).ok();
+    let text = std::fs::read_to_string(&lines).unwrap();
+    assert!(text.contains(r#""program":"firewall""#), "{text}");
+    assert_eq!(text.lines().count(), 492);
+}

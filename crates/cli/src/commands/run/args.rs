@@ -75,8 +75,15 @@ pub(crate) struct RunArgs {
     cpus: u16,
     /// Threads that packets run on, each a CPU as with --cpus; outputs have the order of the capture.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256),
-        conflicts_with_all = ["cpus", "events", "stats", "time", "trace"])]
+        conflicts_with_all = ["cpus", "events", "stats", "time", "trace", "verdicts"])]
     pub(super) workers: Option<u16>,
+    /// Write what became of each packet: a JSON object per line, or, if the name ends in `.csv`, a table, or in `.pcapng`, the
+    /// packets as they came out, with it in their comments; `-` is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) verdicts: Option<PathBuf>,
+    /// Explain each packet in --verdicts: program, line and sentence, as `paceline why` does. Takes tens of microseconds a packet.
+    #[arg(long, requires = "verdicts")]
+    pub(super) why: bool,
     /// Count the lines, functions and branches that run, and write an LCOV tracefile, or, if the name ends in `.txt`, the
     /// source with the counts; `-` is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -135,7 +142,7 @@ impl RunArgs {
 
     /// Whether the report is JSON on standard output, where nothing else goes.
     pub(crate) fn prints_json(&self) -> bool {
-        let outputs = [&self.out, &self.drops, &self.events, &self.save_maps, &self.coverage];
+        let outputs = [&self.out, &self.drops, &self.events, &self.save_maps, &self.coverage, &self.verdicts];
         self.json && outputs.into_iter().flatten().all(|path| !is_stdout(path))
     }
 

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use paceline::capture::CaptureReader;
 use paceline::coverage::Report as CoverageReport;
+use paceline::explain::ChainExplainer;
 use paceline::{
     ChainWorker, Engine, Host, Outputs, ReplayError, ReplayOptions, Runner, Tally, replay, replay_on,
 };
@@ -20,6 +21,7 @@ use super::outputs::{self, OutputNames, Writers};
 use super::redirects::Counting;
 use super::report::{ChainReport, Run};
 use super::setup::{announce, finish, save_to, timers_by_packet};
+use super::verdicts::{Logging, VerdictLog};
 use crate::chain::{
     ChainError, LayoutAsJson, LoadHow, Loaded, Tracer, load, reload, write_layout, write_warnings,
 };
@@ -80,8 +82,9 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         None => Running::Plain(worker),
     };
     let mut loaded = loaded;
-    let replay = Replay { args, how: &how, world: &world, events: events.as_ref() };
-    let (mut run, ended) = replay.run(&mut loaded, &mut runner, &mut capture, writers, watch)?;
+    let explainer = args.why.then(|| loaded.explainer());
+    let replay = Replay { args, how: &how, world: &world, events: events.as_ref(), explainer };
+    let (mut run, ended, log) = replay.run(&mut loaded, &mut runner, &mut capture, writers, watch)?;
     let ended = ended.map_err(|error| failure(error, &loaded, &capture, &names, run.tally.packets));
     let ended = finish(events, &mut run, ended);
     if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
@@ -111,6 +114,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let printed = told.print(args.json, names.use_stdout());
     ended.map_err(Failure::reported).and(printed)?;
     let objects: Vec<_> = loaded.parts.iter().map(|part| (part.name.as_str(), &part.collection)).collect();
+    log.map_or(Ok(()), VerdictLog::finish)?;
     save.map_or(Ok(()), |save| save.save(&objects))?;
     if let Some(file) = coverage {
         let counts: Vec<_> = loaded.parts.iter().flat_map(|part| part.collection.coverage()).collect();
@@ -168,12 +172,16 @@ impl Runner for &mut Running {
     }
 }
 
+/// A run, how it ended, and the log of its verdicts.
+type Replayed = (Run, Result<(), ReplayError>, Option<VerdictLog>);
+
 /// All that a run has beside the chain and the packets.
 struct Replay<'a> {
     args: &'a RunArgs,
     how: &'a LoadHow,
     world: &'a World,
     events: Option<&'a Events>,
+    explainer: Option<ChainExplainer>,
 }
 
 impl Replay<'_> {
@@ -184,13 +192,14 @@ impl Replay<'_> {
         capture: &mut Capture,
         writers: Writers,
         mut watch: Watch,
-    ) -> Result<(Run, Result<(), ReplayError>), SignalError> {
+    ) -> Result<Replayed, SignalError> {
         let again = Arc::new(AtomicBool::new(false));
-        if self.args.source.chain_file().is_some() {
+        // Explanations are those of the chain as it is now.
+        if self.args.source.chain_file().is_some() && self.explainer.is_none() {
             signal_hook::flag::register(SIGHUP, Arc::clone(&again)).map_err(SignalError)?;
         }
         let mut maps = loaded.parts.iter().map(|part| part.collection.maps());
-        let packet_by_packet = maps.any(|maps| timers_by_packet(self.args, maps));
+        let packet_by_packet = self.args.why || maps.any(|maps| timers_by_packet(self.args, maps));
         let options = ReplayOptions::default()
             .count(self.args.count)
             .ingress(self.world.ingress)
@@ -213,7 +222,8 @@ impl Replay<'_> {
             1 => Vec::new(),
             workers => (0..workers).map(|_| Counting::new(chain.worker())).collect(),
         };
-        let mut counting = Counting::new(runner);
+        let explainer = self.explainer;
+        let mut counting = Counting::new(Logging { runner, log: writers.verdicts, explainer });
         let (tally, ended) = if several.is_empty() {
             let mut host = self.world.host(self.args.clock.source());
             if let Some(events) = self.events {
@@ -227,8 +237,9 @@ impl Replay<'_> {
         };
         let (time, interrupted) = (start.elapsed(), watch.finish());
         let several = several.into_iter().map(|one| one.redirects);
+        let log = counting.runner.log.take();
         let redirects = several.chain([counting.redirects]).sum();
-        Ok((Run { tally, time, interrupted, events: None, redirects }, ended))
+        Ok((Run { tally, time, interrupted, events: None, redirects }, ended, log))
     }
 }
 

@@ -10,6 +10,7 @@ mod redirects;
 mod report;
 mod setup;
 mod single;
+mod verdicts;
 
 pub(crate) use args::{EXAMPLES, RunArgs};
 pub(crate) use command::run;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use paceline::capture::{CaptureWriter, Header};
 
 use super::args::RunArgs;
+use super::verdicts::VerdictLog;
+use crate::common::failure::Failure;
 use crate::common::files::{FileError, Opened, Taken, is_stdout, name};
 use crate::coverage::CoverageFile;
 
@@ -17,6 +19,8 @@ pub(super) struct Writers {
     pub(super) events: Option<(File, String)>,
     /// The file for coverage.
     pub(super) coverage: Option<CoverageFile>,
+    /// The file for verdicts.
+    pub(super) verdicts: Option<VerdictLog>,
 }
 
 /// The names of the outputs in messages.
@@ -27,6 +31,7 @@ pub(super) struct OutputNames {
     /// The file that maps are saved to.
     saved: Option<PathBuf>,
     coverage: Option<PathBuf>,
+    verdicts: Option<PathBuf>,
 }
 
 impl OutputNames {
@@ -40,7 +45,7 @@ impl OutputNames {
 
     /// Whether packets, events or maps go to standard output, so that nothing else may.
     pub(super) fn use_stdout(&self) -> bool {
-        [&self.passed, &self.dropped, &self.events, &self.saved, &self.coverage]
+        [&self.passed, &self.dropped, &self.events, &self.saved, &self.coverage, &self.verdicts]
             .into_iter()
             .flatten()
             .any(|path| is_stdout(path))
@@ -53,7 +58,7 @@ pub(super) fn create(
     args: &RunArgs,
     header: &Header,
     mut taken: Vec<Taken>,
-) -> Result<(Writers, OutputNames), FileError> {
+) -> Result<(Writers, OutputNames), Failure> {
     let mut open =
         |path: Option<&Path>, option| path.map(|path| Opened::open(path, option, &mut taken)).transpose();
     let passed = open(args.out.as_deref(), "--out")?;
@@ -62,14 +67,23 @@ pub(super) fn create(
     let events = events.map(|path| Opened::open_text(path, "--events", &mut taken)).transpose()?;
     let coverage = args.coverage.as_deref();
     let coverage = coverage.map(|path| CoverageFile::open(path, &mut taken)).transpose()?;
+    let verdicts = args.verdicts.as_deref();
+    let verdicts =
+        verdicts.map(|path| Ok::<_, FileError>((path, Opened::open_text(path, "--verdicts", &mut taken)?)));
+    let verdicts = verdicts.transpose()?;
     let writers = Writers {
         passed: passed.map(|output| output.start(header)).transpose()?,
         dropped: dropped.map(|output| output.start(header)).transpose()?,
         events: events.map(Opened::start_text).transpose()?,
         coverage,
+        verdicts: match verdicts {
+            Some((path, opened)) => Some(VerdictLog::new(path, opened.start_text()?)?),
+            None => None,
+        },
     };
-    let [passed, dropped, events, saved, coverage] =
-        [&args.out, &args.drops, &args.events, &args.save_maps, &args.coverage].map(Clone::clone);
-    let names = OutputNames { passed, dropped, events, saved, coverage };
+    let [passed, dropped, events, saved, coverage, verdicts] =
+        [&args.out, &args.drops, &args.events, &args.save_maps, &args.coverage, &args.verdicts]
+            .map(Clone::clone);
+    let names = OutputNames { passed, dropped, events, saved, coverage, verdicts };
     Ok((writers, names))
 }

@@ -44,7 +44,8 @@ impl Redirects {
     }
 }
 
-fn name(map: u32) -> String {
+/// The name of a map by its number.
+pub(super) fn name(map: u32) -> String {
     Map::by_id(map).map_or_else(|| format!("map {map}"), |map| map.spec().name.clone())
 }
 

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use paceline::capture::CaptureReader;
+use paceline::chain::Graph;
 use paceline::coverage::Report as CoverageReport;
+use paceline::explain::{ChainExplainer, Explainer};
 use paceline::{Collection, Engine, Outputs, Program, ReplayError, ReplayOptions, Tally, replay, replay_on};
 
 use super::args::RunArgs;
@@ -15,6 +17,7 @@ use super::outputs::{self, OutputNames, Writers};
 use super::redirects::Counting;
 use super::report::{Report, Run};
 use super::setup::{announce, finish, save_to, timers_by_packet};
+use super::verdicts::{Logging, VerdictLog};
 use crate::common::capture::{Capture, CaptureError};
 use crate::common::failure::Failure;
 use crate::common::files::FileError;
@@ -57,7 +60,12 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     announce(args, &subject.name, &capture);
     world.announce(&program);
 
-    let (mut run, ended) = replay_all(args, &program, &world, &mut capture, writers, events.as_ref(), watch);
+    let explainer = args.why.then(|| {
+        let explainer = Explainer::new(program.clone(), subject.collection.object().shared_btf());
+        ChainExplainer::new(vec![explainer], Graph::one())
+    });
+    let extras = Extras { events: events.as_ref(), explainer };
+    let (mut run, ended, log) = replay_all(args, &program, &world, &mut capture, writers, extras, watch);
     let ended =
         ended.map_err(|error| failure(error, &program, &subject, &capture, &names, run.tally.packets));
     let ended = finish(events, &mut run, ended);
@@ -76,6 +84,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     };
     let printed = report.print(args.json, names.use_stdout());
     ended.map_err(Failure::reported).and(printed)?;
+    log.map_or(Ok(()), VerdictLog::finish)?;
     save.map_or(Ok(()), |save| save.save(&[(&subject.name, &subject.collection)]))?;
     if let Some(file) = coverage {
         file.write(&CoverageReport::new(&subject.collection.coverage()), &subject.name)?;
@@ -89,16 +98,22 @@ struct Loaded {
     collection: Collection,
 }
 
+/// What sees the packets beside the program.
+struct Extras<'a> {
+    events: Option<&'a Events>,
+    explainer: Option<ChainExplainer>,
+}
+
 fn replay_all(
     args: &RunArgs,
     program: &Program,
     world: &World,
     capture: &mut Capture,
     writers: Writers,
-    events: Option<&Events>,
+    extras: Extras<'_>,
     mut watch: Watch,
-) -> (Run, Result<(), ReplayError>) {
-    let packet_by_packet = timers_by_packet(args, program.maps());
+) -> (Run, Result<(), ReplayError>, Option<VerdictLog>) {
+    let packet_by_packet = args.why || timers_by_packet(args, program.maps());
     let options = ReplayOptions::default()
         .count(args.count)
         .ingress(world.ingress)
@@ -107,7 +122,14 @@ fn replay_all(
         .cpus(args.cpus());
     let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
     let start = Instant::now();
-    let mut counting: Vec<_> = (0..args.workers()).map(|_| Counting::new(program)).collect();
+    let Extras { events, mut explainer } = extras;
+    let mut log = writers.verdicts;
+    let mut counting: Vec<_> = (0..args.workers())
+        .map(|_| {
+            let (log, explainer) = (log.take(), explainer.take());
+            Counting::new(Logging { runner: program, log, explainer })
+        })
+        .collect();
     let (tally, ended) = match counting.as_mut_slice() {
         [counting] => {
             let mut host = world.host(args.clock.source());
@@ -128,9 +150,10 @@ fn replay_all(
             replay_on(workers, &mut capture.reader, outputs, options, look)
         }
     };
+    let log = counting.iter_mut().find_map(|counting| counting.runner.log.take());
     let redirects = counting.into_iter().map(|counting| counting.redirects).sum();
     let (time, interrupted) = (start.elapsed(), watch.finish());
-    (Run { tally, time, interrupted, events: None, redirects }, ended)
+    (Run { tally, time, interrupted, events: None, redirects }, ended, log)
 }
 
 /// Adds file names to an error.

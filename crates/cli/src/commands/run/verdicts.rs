@@ -1,0 +1,282 @@
+//! The fate of each packet, written to a file.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
+use paceline::explain::{ChainExplainer, ChainExplanation, Packet};
+use paceline::packet::{Difference, differences};
+use paceline::{Burst, BurstFault, FrameMeta, FrameRef, Host, RedirectTarget, Runner, Verdict};
+use serde_json::{Value as Json, json};
+
+use super::redirects;
+use crate::common::failure::{CommandError, Failure};
+
+/// Verdicts cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {source}")]
+struct VerdictsError {
+    name: String,
+    source: LogError,
+}
+
+/// The reason why a log cannot be written.
+#[derive(Debug, thiserror::Error)]
+enum LogError {
+    #[error(transparent)]
+    Text(#[from] io::Error),
+    #[error(transparent)]
+    Capture(#[from] WriteError),
+}
+
+impl CommandError for VerdictsError {
+    fn is_closed_pipe(&self) -> bool {
+        match &self.source {
+            LogError::Text(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            LogError::Capture(error) => matches!(error, WriteError::BrokenPipe),
+        }
+    }
+}
+
+/// The file of verdicts, in the form that its name asks for.
+enum Form {
+    /// A JSON object in each line.
+    Lines(BufWriter<File>),
+    Csv(BufWriter<File>),
+    /// Packets as they came out, with the rest in their comments.
+    Capture(Box<AnnotatedWriter<BufWriter<File>>>, u32),
+}
+
+/// Writes a line for each packet.
+pub(super) struct VerdictLog {
+    form: Form,
+    name: String,
+    packets: u64,
+    /// Time of the last packet.
+    last_ns: u64,
+    failed: Option<LogError>,
+}
+
+/// A packet before and after the program.
+struct Entry<'a> {
+    number: u64,
+    before: &'a [u8],
+    frame: FrameRef<'a>,
+    /// The program of a chain that ended it, the place that decided, and the sentence.
+    why: Option<Why>,
+}
+
+/// An explanation in short.
+struct Why {
+    program: String,
+    file: Option<String>,
+    line: Option<u32>,
+    sentence: String,
+}
+
+const COLUMNS: &str = "packet,time_ns,verdict,redirect,program,file,line,why,changed";
+
+impl VerdictLog {
+    pub(super) fn new(path: &Path, (file, name): (File, String)) -> Result<Self, Failure> {
+        let mut out = BufWriter::new(file);
+        let failed = |source: LogError| VerdictsError { name: name.clone(), source };
+        let form = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("pcapng") => {
+                let mut writer =
+                    AnnotatedWriter::new(out, "paceline").map_err(|error| failed(error.into()))?;
+                let interface = writer.add_interface("run", LinkType::ETHERNET);
+                let interface = interface.map_err(|error| failed(error.into()))?;
+                Form::Capture(Box::new(writer), interface)
+            }
+            Some("csv") => {
+                writeln!(out, "{COLUMNS}").map_err(|error| failed(error.into()))?;
+                Form::Csv(out)
+            }
+            _ => Form::Lines(out),
+        };
+        Ok(Self { form, name, packets: 0, last_ns: 0, failed: None })
+    }
+
+    fn write(&mut self, entry: &Entry<'_>) -> Result<(), LogError> {
+        match &mut self.form {
+            Form::Lines(out) => Ok(writeln!(out, "{}", entry.to_json())?),
+            Form::Csv(out) => Ok(writeln!(out, "{}", entry.to_csv())?),
+            Form::Capture(out, interface) => {
+                let FrameMeta { timestamp_ns, original_len, .. } = *entry.frame.meta();
+                let comment = entry.comment();
+                let notes = Notes {
+                    comment: &comment,
+                    packet_id: Some(entry.number),
+                    queue: None,
+                    verdict: Some(u64::from(entry.frame.code())),
+                };
+                let bytes = entry.frame.packet();
+                let original_len = original_len.max(bytes.len() as u32);
+                Ok(out.push(*interface, timestamp_ns, bytes, original_len, &notes)?)
+            }
+        }
+    }
+
+    /// Writes what is left.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        let Self { form, name, failed, last_ns, .. } = self;
+        let flushed = |mut out: BufWriter<File>| out.flush().map_err(LogError::from);
+        let done = match (failed, form) {
+            (Some(error), _) => Err(error),
+            (None, Form::Lines(out) | Form::Csv(out)) => flushed(out),
+            (None, Form::Capture(out, _)) => out.finish(last_ns, 0).map_err(LogError::from),
+        };
+        Ok(done.map_err(|source| VerdictsError { name, source })?)
+    }
+}
+
+/// Writes the verdicts of another runner's packets.
+pub(super) struct Logging<R> {
+    pub(super) runner: R,
+    pub(super) log: Option<VerdictLog>,
+    /// Explains each packet before it runs, which bursts of one packet allow.
+    pub(super) explainer: Option<ChainExplainer>,
+}
+
+impl<R: Runner> Runner for Logging<R> {
+    fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
+        let Some(log) = &mut self.log else { return self.runner.run_burst(burst, host) };
+        let before: Vec<Vec<u8>> = burst.iter().map(|frame| frame.packet().to_vec()).collect();
+        let why = match (&mut self.explainer, burst.len()) {
+            (Some(explainer), 1) => explain(explainer, burst, host),
+            _ => None,
+        };
+        let ran = self.runner.run_burst(burst, host);
+        let packets = ran.as_ref().map_or_else(|fault| fault.index, |()| burst.len());
+        let mut why = why;
+        for (frame, before) in burst.iter().take(packets).zip(&before) {
+            log.packets += 1;
+            log.last_ns = frame.meta().timestamp_ns;
+            let entry = Entry { number: log.packets, before, frame, why: why.take() };
+            if log.failed.is_none()
+                && let Err(error) = log.write(&entry)
+            {
+                log.failed = Some(error);
+            }
+        }
+        ran
+    }
+}
+
+/// Explains the only packet of a burst.
+fn explain(explainer: &mut ChainExplainer, burst: &Burst, host: &mut Host) -> Option<Why> {
+    let frame = burst.frame(0);
+    let packet = Packet {
+        bytes: frame.packet(),
+        metadata: frame.metadata(),
+        meta: *frame.meta(),
+        ingress: frame.ingress_ifindex(),
+        queue: frame.rx_queue(),
+    };
+    let explanation = explainer.rehearse(&packet, host).ok();
+    // The explainer has told the host of its own copy of the packet.
+    host.arrive(burst);
+    explanation.map(|explanation| Why::of(&explanation))
+}
+
+impl Why {
+    fn of(chain: &ChainExplanation) -> Self {
+        let last = chain.steps.last().map(|(_, explanation, _)| explanation);
+        let at = last.map(|last| last.deciding().map_or(last.end, |branch| branch.at));
+        let line = last.zip(at).and_then(|(last, at)| last.line(at));
+        let program = last.zip(at).and_then(|(last, at)| last.programs.get(at.program));
+        Self {
+            program: program.map_or_else(String::new, |program| program.name.clone()),
+            file: line.map(|line| line.file.to_string()),
+            line: line.map(|line| line.line),
+            sentence: chain.sentence(),
+        }
+    }
+}
+
+impl Entry<'_> {
+    fn redirect(&self) -> Option<String> {
+        let redirect = self.frame.redirect().filter(|_| self.frame.verdict() == Verdict::Redirect)?;
+        Some(match redirect.target {
+            RedirectTarget::Interface { ifindex } => format!("interface {ifindex}"),
+            RedirectTarget::Map { map, key } => format!("{}[{key}]", redirects::name(map)),
+        })
+    }
+
+    fn changes(&self) -> Vec<Difference> {
+        if self.before == self.frame.packet() {
+            Vec::new()
+        } else {
+            differences(self.before, self.frame.packet())
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        let change = |change: &Difference| json!({ "field": change.name, "before": change.before, "after": change.after });
+        let mut line = json!({
+            "packet": self.number,
+            "time_ns": self.frame.meta().timestamp_ns,
+            "verdict": self.frame.verdict().name(),
+            "redirect": self.redirect(),
+            "changed": self.changes().iter().map(change).collect::<Vec<_>>(),
+        });
+        if let Some(why) = &self.why {
+            line["program"] = why.program.as_str().into();
+            line["file"] = why.file.clone().into();
+            line["line"] = why.line.into();
+            line["why"] = why.sentence.as_str().into();
+        }
+        line
+    }
+
+    fn to_csv(&self) -> String {
+        let why = self.why.as_ref();
+        let changes = self.changes().into_iter().map(|change| change_in_words(&change));
+        [
+            self.number.to_string(),
+            self.frame.meta().timestamp_ns.to_string(),
+            self.frame.verdict().name().to_owned(),
+            self.redirect().unwrap_or_default(),
+            why.map_or_else(String::new, |why| why.program.clone()),
+            why.and_then(|why| why.file.clone()).unwrap_or_default(),
+            why.and_then(|why| why.line).map_or_else(String::new, |line| line.to_string()),
+            why.map_or_else(String::new, |why| why.sentence.clone()),
+            changes.collect::<Vec<_>>().join("; "),
+        ]
+        .map(|cell| csv_cell(&cell))
+        .join(",")
+    }
+
+    /// What the comment of a packet says.
+    fn comment(&self) -> String {
+        let verdict = self.frame.verdict().name();
+        let to = self.redirect().map_or_else(String::new, |target| format!(" to {target}"));
+        let why = self.why.as_ref().map_or_else(String::new, |why| format!(": {}", why.sentence));
+        format!("packet {}: {verdict}{to}{why}", self.number)
+    }
+}
+
+fn change_in_words(change: &Difference) -> String {
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+    format!("{} {} -> {}", change.name, value(&change.before), value(&change.after))
+}
+
+/// A cell as RFC 4180 has it.
+fn csv_cell(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::csv_cell;
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be() {
+        assert_eq!(csv_cell("a b"), "a b");
+        assert_eq!(csv_cell("a,\"b\""), "\"a,\"\"b\"\"\"");
+    }
+}
