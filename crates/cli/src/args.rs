@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands;
+use crate::commands::bench::BenchArgs;
 use crate::commands::capture::CaptureArgs;
 use crate::commands::chain::{DiffArgs as ChainDiffArgs, ExplainArgs, RunningArgs, ShowArgs};
 use crate::commands::completions::CompletionsArgs;
@@ -11,6 +12,7 @@ use crate::commands::dump::DumpArgs;
 use crate::commands::filter::FilterArgs;
 use crate::commands::inspect::InspectArgs;
 use crate::commands::live::LiveArgs;
+use crate::commands::man::ManArgs;
 use crate::commands::remote::{MapArgs, StatsArgs, StatusArgs, StopArgs};
 use crate::commands::run::RunArgs;
 use crate::commands::test::TestArgs;
@@ -52,6 +54,9 @@ pub(crate) enum Command {
     /// Compare what two programs, chains or engines do with the packets of a capture.
     #[command(after_help = commands::diff::EXAMPLES)]
     Diff(Box<DiffArgs>),
+    /// Measure the time that a program takes for the packets of a capture, perhaps against another one.
+    #[command(after_help = commands::bench::EXAMPLES)]
+    Bench(Box<BenchArgs>),
     /// Explain what a program did with a packet: the path, and the branch that decided.
     #[command(after_help = commands::why::EXAMPLES)]
     Why(Box<WhyArgs>),
@@ -90,6 +95,9 @@ pub(crate) enum Command {
     /// Disassemble programs, with their source lines.
     #[command(after_help = commands::dump::EXAMPLES)]
     Dump(DumpArgs),
+    /// Write manual pages.
+    #[command(after_help = commands::man::EXAMPLES)]
+    Man(ManArgs),
     /// Print a script that completes this command's arguments in a shell.
     #[command(after_help = commands::completions::EXAMPLES)]
     Completions(CompletionsArgs),
@@ -101,6 +109,7 @@ impl Command {
         match self {
             Self::Run(args) => args.prints_json(),
             Self::Test(args) => args.json,
+            Self::Bench(args) => args.json,
             Self::Diff(args) => args.json,
             Self::Why(args) => args.json,
             Self::Live(args) => args.json,
@@ -117,7 +126,12 @@ impl Command {
             Self::Inspect(args) => args.json,
             Self::Verify(args) => args.json,
             Self::Dump(args) => args.json,
-            Self::Top(_) | Self::Capture(_) | Self::Stop(_) | Self::Filter(_) | Self::Completions(_) => false,
+            Self::Top(_)
+            | Self::Capture(_)
+            | Self::Stop(_)
+            | Self::Filter(_)
+            | Self::Man(_)
+            | Self::Completions(_) => false,
         }
     }
 }

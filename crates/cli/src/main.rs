@@ -25,7 +25,7 @@ use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
 use commands::{
-    capture, completions, diff, dump, filter, inspect, live, remote, run, test, top, verify, why,
+    bench, capture, completions, diff, dump, filter, inspect, live, man, remote, run, test, top, verify, why,
 };
 use common::failure::{CommandError, Failure};
 
@@ -68,8 +68,10 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Dump(args) => dump::dump(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Test(args) => test::test(&args),
+        Command::Bench(args) => bench::bench(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Why(args) => why::why(&args),
+        Command::Man(args) => man::man(&args, Args::command()),
         Command::Completions(args) => completions::completions(&args, Args::command()),
     }
 }

@@ -71,6 +71,17 @@ impl ChainExplainer {
         Ok(ChainExplanation { steps, outcome })
     }
 
+    /// Number of instructions that a packet takes, of all programs that run; maps and host are left as they were.
+    ///
+    /// # Errors
+    /// [`PushError::TooLong`].
+    pub fn count(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<u64, PushError> {
+        let count =
+            |explainer: &mut Explainer, packet: &Packet<'_>, host: &mut Host| explainer.count(packet, host);
+        let (_, steps) = self.walk(packet, host, count, |(outcome, _)| outcome.clone())?;
+        Ok(steps.iter().map(|(_, (_, instructions), _)| instructions).sum())
+    }
+
     /// Explains what the chain would do with a packet, and leaves maps and host as they were.
     ///
     /// # Errors

@@ -47,6 +47,23 @@ impl Explainer {
         self.steered(packet, host, |_| Steer::Follow)
     }
 
+    /// Number of instructions that a packet takes, also of programs that are tail called; maps and host are left as they were.
+    ///
+    /// # Errors
+    /// [`PushError::TooLong`].
+    pub(crate) fn count(
+        &mut self,
+        packet: &Packet<'_>,
+        host: &mut Host,
+    ) -> Result<(Outcome, u64), PushError> {
+        let mut instructions = 0;
+        let outcome = self.rehearsed(packet, host, |_| {
+            instructions += 1;
+            Steer::Follow
+        })?;
+        Ok((outcome, instructions))
+    }
+
     /// Runs the program over a packet, and says why it did what it did. Maps and host are afterwards as after one run.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The commands, which know nothing of each other.
 
+pub(crate) mod bench;
 pub(crate) mod capture;
 pub(crate) mod chain;
 pub(crate) mod completions;
@@ -8,6 +9,7 @@ pub(crate) mod dump;
 pub(crate) mod filter;
 pub(crate) mod inspect;
 pub(crate) mod live;
+pub(crate) mod man;
 pub(crate) mod remote;
 pub(crate) mod run;
 pub(crate) mod test;

@@ -3,6 +3,7 @@
 mod common;
 
 mod bad_input;
+mod bench;
 mod chains;
 mod diff;
 mod dpdk;

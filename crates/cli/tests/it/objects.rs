@@ -147,6 +147,7 @@ fn help_teaches_by_example_and_has_no_color_in_a_pipe() {
         &["test", "--help"],
         &["why", "--help"],
         &["diff", "--help"],
+        &["bench", "--help"],
         &["inspect", "--help"],
         &["dump", "--help"],
         &["verify", "--help"],

@@ -1,0 +1,167 @@
+//! Measuring.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use paceline::capture::CaptureReader;
+use paceline::explain::Packet;
+use paceline::{Burst, BurstFault, Verdict};
+
+use super::args::BenchArgs;
+use super::contender::{BenchPacket, Contender};
+use super::measure::{Manner, Room, Times, rounds};
+use super::report::{Measured, Report, Subject};
+use super::statistics::{Ratio, Summary};
+use crate::common::capture::{Capture, CaptureError};
+use crate::common::console;
+use crate::common::failure::{CommandError, Failure};
+use crate::common::report;
+
+/// Most packets that are measured: more would not fit into memory beside their copies.
+const MOST: usize = 1 << 20;
+
+/// Most packets whose instructions are counted.
+const COUNTED: usize = 10_000;
+
+/// The reason why nothing is measured.
+#[derive(Debug, thiserror::Error)]
+enum BenchError {
+    #[error("{0}: there are no packets")]
+    Empty(String),
+    #[error("the run ended with a fault: {}", .0.fault)]
+    Fault(BurstFault),
+    #[error("the median in bursts is {found:.1} ns, more than --max-ns {most}")]
+    TooSlow { found: f64, most: f64 },
+    #[error("the ratio in bursts is {low:.2} or more, above --max-ratio {most}")]
+    Ratio { low: f64, most: f64 },
+}
+
+impl CommandError for BenchError {}
+
+/// Measures a program, perhaps against another one.
+pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
+    let mut contenders = vec![Contender::load(args.target.as_ref(), args.engine, args)?];
+    if let Some(against) = &args.against {
+        contenders.push(Contender::load(Some(against), args.against_engine.or(args.engine), args)?);
+    }
+    let (capture, packets) = read(args)?;
+    let by_verdict = by_verdict(args, &mut contenders, &packets)?;
+    let measured = measure(args, &mut contenders, &packets, &by_verdict).map_err(BenchError::Fault)?;
+    let subjects = contenders.iter_mut().map(|contender| subject(contender, &packets)).collect();
+    let found = Report { subjects, capture, packets: packets.len(), rounds: args.rounds, measured };
+    report::print(|out| match args.json {
+        true => writeln!(out, "{}", found.to_json()),
+        false => found.write_text(out),
+    })?;
+    Ok(judge(args, &found).map(|()| ExitCode::SUCCESS)?)
+}
+
+fn read(args: &BenchArgs) -> Result<(String, Vec<BenchPacket>), Failure> {
+    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
+    let (mut burst, mut packets) = (Burst::default(), Vec::new());
+    while packets.len() < MOST {
+        let failed = |source| {
+            let (name, processed) = (capture.name.clone(), packets.len() as u64);
+            CaptureError::Read { name, source: Box::new(source), processed }
+        };
+        if capture.reader.fill(&mut burst).map_err(failed)? == 0 {
+            break;
+        }
+        let read =
+            burst.iter().map(|frame| BenchPacket { bytes: frame.packet().to_vec(), meta: *frame.meta() });
+        packets.extend(read);
+    }
+    if packets.len() >= MOST {
+        console::note(format_args!("only the first {} packets are measured", packets.len()));
+    }
+    match packets.is_empty() {
+        true => Err(BenchError::Empty(capture.name).into()),
+        false => Ok((capture.name, packets)),
+    }
+}
+
+/// Packets by what the first program does with them, if they are measured so.
+type ByVerdict = BTreeMap<&'static str, Vec<BenchPacket>>;
+
+fn by_verdict(
+    args: &BenchArgs,
+    contenders: &mut [Contender],
+    packets: &[BenchPacket],
+) -> Result<ByVerdict, BenchError> {
+    let mut all = ByVerdict::new();
+    let Some(contender) = contenders.first_mut().filter(|_| args.by_verdict) else { return Ok(all) };
+    let mut burst = Burst::new(1);
+    for packet in packets {
+        contender.fill(&mut burst, [packet]);
+        contender.host.arrive(&burst);
+        contender.run(&mut burst).map_err(BenchError::Fault)?;
+        let verdict: Verdict = burst.frame(0).verdict();
+        all.entry(verdict.name()).or_default().push(packet.clone());
+    }
+    Ok(all)
+}
+
+fn measure(
+    args: &BenchArgs,
+    contenders: &mut [Contender],
+    packets: &[BenchPacket],
+    by_verdict: &ByVerdict,
+) -> Result<Vec<Measured>, BurstFault> {
+    let mut room = Room::new(args.cold);
+    let how = (args.rounds, Duration::from_millis(args.round_ms.into()));
+    let mut one = |what: &str, packets: &[BenchPacket], manner| -> Result<Measured, BurstFault> {
+        let times = rounds(contenders, packets, manner, how, &mut room)?;
+        Ok(measured(what, packets.len(), &times))
+    };
+    let mut all = vec![one("in bursts", packets, Manner::Bursts)?, one("alone", packets, Manner::Alone)?];
+    if args.cold {
+        all.push(one("cold", packets, Manner::Cold)?);
+    }
+    for (verdict, packets) in by_verdict {
+        all.push(one(verdict, packets, Manner::Bursts)?);
+    }
+    Ok(all)
+}
+
+fn measured(what: &str, packets: usize, times: &Times) -> Measured {
+    let ratio = match times.as_slice() {
+        [ours, theirs] => Some(Ratio::of(ours, theirs)),
+        _ => None,
+    };
+    let summaries = times.iter().map(|times| Summary::of(times)).collect();
+    Measured { what: what.to_owned(), packets, summaries, ratio }
+}
+
+/// Counts instructions on the plain interpreter.
+fn subject(contender: &mut Contender, packets: &[BenchPacket]) -> Subject {
+    let counted = packets.get(..COUNTED).unwrap_or(packets);
+    let mut explainer = contender.subject.explainer();
+    let mut instructions = 0;
+    for packet in counted {
+        let BenchPacket { bytes, meta } = packet;
+        let packet = Packet { bytes, metadata: &[], meta: *meta, ingress: 0, queue: 0 };
+        instructions += explainer.count(&packet, &mut contender.host).unwrap_or(0);
+    }
+    let programs = contender.subject.programs.iter();
+    let native = programs.map(|program| program.program.native_code().map(|code| code.bytes().len())).sum();
+    Subject {
+        native,
+        name: contender.subject.name.clone(),
+        engine: contender.engine.name(),
+        instructions: instructions as f64 / counted.len().max(1) as f64,
+    }
+}
+
+/// Compares with what the command line allows.
+fn judge(args: &BenchArgs, found: &Report) -> Result<(), BenchError> {
+    let Some(bursts) = found.measured.first() else { return Ok(()) };
+    let median = bursts.summaries.first().map_or(0.0, |summary| summary.median);
+    if let Some(most) = args.max_ns.filter(|most| median > *most) {
+        return Err(BenchError::TooSlow { found: median, most });
+    }
+    match (args.max_ratio, bursts.ratio) {
+        (Some(most), Some(ratio)) if ratio.low > most => Err(BenchError::Ratio { low: ratio.low, most }),
+        _ => Ok(()),
+    }
+}

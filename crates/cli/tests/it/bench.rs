@@ -1,0 +1,83 @@
+//! `paceline bench`: what is measured, compared and allowed.
+
+use crate::common::{Done, example, paceline};
+
+fn bench(arguments: &[&str]) -> Done {
+    // Short rounds: the figures of a test mean nothing.
+    paceline([&["bench"], arguments, &["--rounds", "8", "--round-ms", "1"]].concat())
+}
+
+#[test]
+fn times_instructions_and_code_are_reported() {
+    let (firewall, capture) = (example("firewall.o"), example("traffic.pcap"));
+    let out = bench(&[&firewall, "--in", &capture, "--by-verdict", "--cold", "--engine", "threaded"]).ok();
+    for part in [
+        " on threaded, ",
+        " instructions a packet\n",
+        "492 packets of ",
+        "\nin bursts ",
+        "\nalone ",
+        "\ncold ",
+        "\ndrop ",
+        "\npass ",
+    ] {
+        assert!(out.contains(part), "no {part:?} in {out}");
+    }
+    let json = bench(&[&firewall, "--in", &capture, "--json"]).json();
+    let times = ["min_ns", "median_ns", "p99_ns"].map(|name| json["bursts"][name].as_f64().unwrap());
+    assert!(0.0 < times[0] && times[0] <= times[1] && times[1] <= times[2], "{json}");
+    // As many as the plain interpreter counts.
+    assert!((50.0..200.0).contains(&json["subjects"][0]["instructions"].as_f64().unwrap()), "{json}");
+    let has_code = json["subjects"][0]["native_bytes"].as_u64().is_some();
+    assert_eq!(has_code, json["subjects"][0]["engine"] == "jit", "{json}");
+}
+
+#[test]
+fn another_program_is_compared_and_limits_are_kept() {
+    let (firewall, counter) = (example("firewall.o"), example("counter.o"));
+    // Far apart: one engine against another.
+    let json = bench(&[
+        &firewall,
+        "--engine",
+        "threaded",
+        "--against",
+        &firewall,
+        "--against-engine",
+        "plain",
+        "--json",
+    ])
+    .json();
+    assert_eq!(json["bursts"]["ratio"]["comparison"], "faster", "{json}");
+    let out = bench(&[&firewall, "--against", &counter]).ok();
+    assert!(out.contains("\nagainst ") && out.contains("  the other"), "{out}");
+    bench(&[&firewall, "--max-ns", "0.001"]).fails(
+        1,
+        "the median in bursts is ",
+        &["more than --max-ns 0.001"],
+    );
+    bench(&[&firewall, "--max-ns", "1e9"]).ok();
+    bench(&[
+        &firewall,
+        "--engine",
+        "plain",
+        "--against",
+        &firewall,
+        "--against-engine",
+        "threaded",
+        "--max-ratio",
+        "1.5",
+    ])
+    .fails(1, "the ratio in bursts is ", &["above --max-ratio 1.1"]);
+    bench(&[&firewall, "--max-ratio", "1"]).fails(2, "", &["--against"]);
+    bench(&["no.o"]).fails(1, "no.o: No such file", &[]);
+}
+
+#[test]
+fn manual_pages_have_all_commands() {
+    let folder = crate::common::Folder::new();
+    paceline(["man", &folder.text("man1")]).ok();
+    let page = std::fs::read_to_string(folder.path("man1/paceline-run.1")).unwrap();
+    assert!(page.contains(".TH paceline-run 1") && page.contains("Examples:"), "{page}");
+    let pages = std::fs::read_dir(folder.path("man1")).unwrap().count();
+    assert!(pages > 18, "{pages}");
+}
