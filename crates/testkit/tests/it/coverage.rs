@@ -1,6 +1,8 @@
 //! Counts of coverage are those of an interpreter that sees each instruction, on every engine.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use paceline::coverage::{BranchCount, Counting, CoverageError, InstrumentError, Report};
@@ -174,4 +176,107 @@ fn lines_and_branches_of_an_example_are_counted() {
     ] {
         assert!(lcov.contains(part), "no {part:?} in {lcov}");
     }
+}
+
+/// Lines and branches as clang counts them natively: (line, count) and (line, [count, count]), from a tracefile.
+type Counted = (BTreeMap<u32, u64>, BTreeMap<u32, Vec<u64>>);
+
+fn counted(tracefile: &str) -> Counted {
+    let (mut lines, mut branches) = Counted::default();
+    for line in tracefile.lines() {
+        let numbers = |text: &str| -> Vec<u64> { text.split(',').map(|n| n.parse().unwrap_or(0)).collect() };
+        if let Some(rest) = line.strip_prefix("DA:") {
+            lines.insert(numbers(rest)[0] as u32, numbers(rest)[1]);
+        } else if let Some(rest) = line.strip_prefix("BRDA:") {
+            branches.entry(numbers(rest)[0] as u32).or_default().push(numbers(rest)[3]);
+        }
+    }
+    (lines, branches)
+}
+
+fn command(program: &str, arguments: &[&str], folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder);
+    command
+}
+
+fn done(mut command: Command) -> Option<Vec<u8>> {
+    let done = command.output().ok()?;
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+    Some(done.stdout)
+}
+
+/// The same source and packets, compiled for this machine with clang's own coverage.
+#[test]
+fn counts_are_those_of_clangs_source_coverage() {
+    const TEST: &str = "counts_are_those_of_clangs_source_coverage";
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/source/coverage.c");
+    let source = source.to_str().expect("a name");
+    let bpf = ["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-c", source, "-o", "program.o"];
+    let native =
+        ["-O2", "-DNATIVE", "-fprofile-instr-generate", "-fcoverage-mapping", source, "-o", "native"];
+    let tools = ["clang-19", "llvm-profdata-19", "llvm-cov-19"];
+    if let Some(tool) = tools.iter().find(|tool| Command::new(tool).arg("--version").output().is_err()) {
+        paceline_testkit::skip(TEST, &format!("no {tool}"));
+        return;
+    }
+    done(command("clang-19", &bpf, folder)).expect("it starts");
+    done(command("clang-19", &native, folder)).expect("it starts");
+
+    let mut rng = fastrand::Rng::with_seed(1);
+    let byte = |rng: &mut fastrand::Rng| [rng.u8(..), rng.u8(..8), 9][rng.usize(..3)];
+    let packets: Vec<Vec<u8>> =
+        (0..2_000).map(|_| (0..[20, 32, 40, 64][rng.usize(..4)]).map(|_| byte(&mut rng)).collect()).collect();
+    let input: Vec<u8> = packets
+        .iter()
+        .flat_map(|packet| [&(packet.len() as u32).to_le_bytes()[..], packet].concat())
+        .collect();
+    std::fs::write(folder.join("packets"), input).expect("a file");
+    let mut run = command("./native", &[], folder);
+    run.stdin(std::fs::File::open(folder.join("packets")).expect("a file")).env("LLVM_PROFILE_FILE", "raw");
+    let verdicts = done(run).expect("it starts");
+    done(command("llvm-profdata-19", &["merge", "-o", "profile", "raw"], folder));
+    let export = ["export", "-format=lcov", "-instr-profile=profile", "native"];
+    let theirs =
+        counted(&String::from_utf8_lossy(&done(command("llvm-cov-19", &export, folder)).expect("it starts")));
+
+    let object = Object::open(folder.join("program.o"))
+        .expect("an object")
+        .with_coverage(Counting::Plain)
+        .expect("counters");
+    let collection = object.load(&LoadOptions::default()).expect("maps");
+    let program = collection.program(None).expect("it verifies");
+    let mut codes = String::new();
+    for packet in &packets {
+        let mut burst = burst(packet);
+        program.run_burst(&mut burst, &mut host()).expect("no fault");
+        codes += &format!("{}\n", burst.frame(0).code());
+    }
+    assert_eq!(codes.as_bytes(), verdicts, "both do the same");
+    let mut tracefile = Vec::new();
+    Report::new(&collection.coverage()).write_lcov(&mut tracefile, "").expect("memory");
+    let ours = counted(&String::from_utf8_lossy(&tracefile));
+    let text = std::fs::read_to_string(source).expect("the source");
+    let mut compared = (0, 0);
+    for (number, text) in (1..).zip(text.lines()).take_while(|(_, text)| !text.contains("#include")) {
+        // The compiler neither removes nor merges these lines; others it may move, as the condition of a loop to its end.
+        if text.trim().starts_with("sink = ") {
+            assert_eq!(ours.0.get(&number), theirs.0.get(&number), "line {number}: {text}");
+            compared.0 += 1;
+        }
+        let sorted = |counts: &Counted| {
+            let mut counts = counts.1.get(&number).cloned().unwrap_or_default();
+            counts.sort_unstable();
+            counts
+        };
+        // Which side jumps is the compiler's choice.
+        let (ours, theirs) = (sorted(&ours), sorted(&theirs));
+        if text.trim().starts_with("if (") && ours.len() == theirs.len() && ours.len() == 2 {
+            assert_eq!(ours, theirs, "branches of line {number}: {text}");
+            compared.1 += 1;
+        }
+    }
+    assert!(compared.0 >= 13 && compared.1 >= 5, "{compared:?} lines and branches are compared");
 }

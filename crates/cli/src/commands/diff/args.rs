@@ -45,7 +45,7 @@ pub(crate) struct DiffArgs {
     pub(super) new_engine: Option<Engine>,
     /// Write the shortest sequence of the simplest packets that was found to differ as a test file, which expects what the old one
     /// does of the new one.
-    #[arg(long, value_name = "FILE.test.toml", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE.test.toml", value_hint = ValueHint::FilePath, value_parser = test_file)]
     pub(super) shrink: Option<PathBuf>,
     /// Stop after this many packets.
     #[arg(long, value_name = "N")]
@@ -60,6 +60,11 @@ pub(crate) struct DiffArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(super) object: ObjectArgs,
+}
+
+/// A path that no object and no capture has.
+fn test_file(text: &str) -> Result<PathBuf, &'static str> {
+    text.ends_with(".test.toml").then(|| text.into()).ok_or("the name must end in .test.toml")
 }
 
 /// Something that may differ.

@@ -1,6 +1,6 @@
 //! Comparison of values, and values as TOML.
 
-use serde_json::Value as Json;
+use serde_json::{Number, Value as Json};
 
 /// Whether a value has all that is expected: members of structures that are not named may be anything.
 pub(super) fn has(actual: &Json, expected: &Json) -> bool {
@@ -13,9 +13,17 @@ pub(super) fn has(actual: &Json, expected: &Json) -> bool {
         }
         // The value of the only CPU.
         (Json::Array(actual), expected) => matches!(actual.as_slice(), [only] if has(only, expected)),
-        (Json::Number(a), Json::Number(e)) => a.as_f64() == e.as_f64() && a.as_i64() == e.as_i64(),
+        (Json::Number(a), Json::Number(e)) => is_same(a, e),
         (Json::Bool(a), Json::Number(e)) => e.as_u64() == Some(u64::from(*a)),
         (actual, expected) => actual == expected,
+    }
+}
+
+/// Whole numbers exactly, which floating-point numbers would not be.
+fn is_same(a: &Number, b: &Number) -> bool {
+    match (a.as_i128(), b.as_i128()) {
+        (Some(a), Some(b)) => a == b,
+        _ => a.as_f64() == b.as_f64(),
     }
 }
 
