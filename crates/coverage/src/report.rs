@@ -73,8 +73,9 @@ impl Report {
     }
 
     fn add(&mut self, counts: &Counts) {
-        self.add_lines(counts);
-        self.add_branches(counts);
+        let places = places(counts);
+        self.add_lines(counts, &places);
+        self.add_branches(counts, &places);
         let spec = &counts.program;
         for function in &spec.functions {
             let Some((file, line)) = place(spec, function.start) else { continue };
@@ -86,12 +87,14 @@ impl Report {
     }
 
     /// A line is entered as often as its blocks are from others: control that stays in the line does not enter it again.
-    fn add_lines(&mut self, counts: &Counts) {
+    fn add_lines(&mut self, counts: &Counts, places: &[Place<'_>]) {
         let spec = &counts.program;
         let lines: Vec<BTreeSet<(&str, u32)>> = counts
             .blocks
             .iter()
-            .map(|block| (block.start..block.end).filter_map(|slot| place(spec, slot)).collect())
+            .map(|block| {
+                places.get(block.start..block.end).unwrap_or_default().iter().flatten().copied().collect()
+            })
             .collect();
         for (block, of_block) in counts.blocks.iter().zip(&lines) {
             for line in of_block {
@@ -103,11 +106,11 @@ impl Report {
         }
     }
 
-    fn add_branches(&mut self, counts: &Counts) {
+    fn add_branches(&mut self, counts: &Counts, places: &[Place<'_>]) {
         // Branches of a line are numbered in the order of the instructions, for each program from the first on.
         let mut numbers: BTreeMap<(&str, u32), usize> = BTreeMap::new();
         for branch in &counts.branches {
-            let Some((file, line)) = place(&counts.program, branch.slot) else { continue };
+            let Some((file, line)) = places.get(branch.slot).copied().flatten() else { continue };
             let number = numbers.entry((file, line)).or_default();
             let branches = &mut self.line(file, line, &counts.program).branches;
             if branches.len() <= *number {
@@ -159,6 +162,29 @@ impl FileReport {
 
 fn sum(a: (usize, usize), b: (usize, usize)) -> (usize, usize) {
     (a.0 + b.0, a.1 + b.1)
+}
+
+/// File and line of an instruction.
+type Place<'a> = Option<(&'a str, u32)>;
+
+/// The places of all slots. An entry of the line information holds until the next one; instructions that the compiler made without a
+/// line have none of their own, and at the start of a block that others lead to they belong to no line.
+fn places(counts: &Counts) -> Vec<Place<'_>> {
+    let spec = &counts.program;
+    let mut places: Vec<_> = (0..counts.insns.len()).map(|slot| place(spec, slot)).collect();
+    for block in &counts.blocks {
+        let next = spec.lines.partition_point(|line| line.slot < block.start);
+        let next = spec.lines.get(next).map_or(block.end, |line| line.slot);
+        let inherited = place(spec, block.start);
+        let comes_from = |(from, _): &(usize, u64)| {
+            counts.blocks.get(*from).and_then(|from| place(spec, from.end.saturating_sub(1)))
+        };
+        if next > block.start && block.from.iter().any(|from| comes_from(from) != inherited) {
+            let unknown = block.start..next.min(block.end);
+            places.get_mut(unknown).into_iter().flatten().for_each(|place| *place = None);
+        }
+    }
+    places
 }
 
 /// File and line of a slot; compilers use line 0 for code without a line.

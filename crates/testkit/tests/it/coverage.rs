@@ -262,7 +262,7 @@ fn counts_are_those_of_clangs_source_coverage() {
     let mut compared = (0, 0);
     for (number, text) in (1..).zip(text.lines()).take_while(|(_, text)| !text.contains("#include")) {
         // The compiler neither removes nor merges these lines; others it may move, as the condition of a loop to its end.
-        if text.trim().starts_with("sink = ") {
+        if text.trim().starts_with("EFFECT(") {
             assert_eq!(ours.0.get(&number), theirs.0.get(&number), "line {number}: {text}");
             compared.0 += 1;
         }

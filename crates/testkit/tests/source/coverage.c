@@ -1,5 +1,5 @@
-// A program for coverage: lines that the compiler keeps apart, because each writes another number to a volatile variable. With NATIVE it
-// reads packets from standard input, each after its length, and clang counts its lines and branches.
+// A program for coverage, with lines that the compiler keeps apart. With NATIVE it reads packets from
+// standard input, each after its length, and clang counts its lines and branches.
 struct xdp_md {
 	unsigned data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex;
 };
@@ -10,25 +10,27 @@ struct xdp_md {
 #endif
 typedef unsigned char u8;
 static volatile unsigned sink;
+// Different assembly around each store keeps the compiler from merging two of them.
+#define EFFECT(n) do { __asm__ volatile("# " #n); sink = n; __asm__ volatile("# after " #n); } while (0)
 
 static __attribute__((noinline)) int classify(u8 kind)
 {
 	switch (kind & 7) {
 	case 0:
-		sink = 1;
+		EFFECT(1);
 		return 2;
 	case 1:
-		sink = 2;
+		EFFECT(2);
 		return 3;
 	case 2:
 	case 3:
-		sink = 3;
+		EFFECT(3);
 		break;
 	default:
-		sink = 4;
+		EFFECT(4);
 	}
 	if (kind > 100)
-		sink = 5;
+		EFFECT(5);
 	return 1;
 }
 
@@ -39,18 +41,18 @@ static __attribute__((noinline)) int walk(const u8 *bytes, u8 most)
 	for (unsigned i = 0; i < 16; i++) {
 		u8 byte = bytes[i];
 		if (byte == most) {
-			sink = 6;
+			EFFECT(6);
 			break;
 		}
 		if (byte & 1 && byte > 20) {
-			sink = 7;
+			EFFECT(7);
 			found++;
 		} else {
-			sink = 8;
+			EFFECT(8);
 		}
 	}
 	if (found > 3)
-		sink = 9;
+		EFFECT(9);
 	return found;
 }
 
@@ -60,17 +62,17 @@ int program(struct xdp_md *ctx)
 	const u8 *data = (void *)(long)ctx->data;
 	const u8 *end = (void *)(long)ctx->data_end;
 	if (data + 32 > end) {
-		sink = 10;
+		EFFECT(10);
 		return 1;
 	}
 	int found = walk(data + 8, data[1]);
 	if (found == 0) {
-		sink = 11;
+		EFFECT(11);
 		return classify(data[0]);
 	}
-	sink = 12;
+	EFFECT(12);
 	if (found > 5 || data[2] == 9)
-		sink = 13;
+		EFFECT(13);
 	return classify(data[3]) == 2 ? 2 : 1;
 }
 char LICENSE[] SEC("license") = "GPL";
