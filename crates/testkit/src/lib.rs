@@ -31,14 +31,9 @@ pub mod verdict;
 pub mod whole;
 pub mod wire;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use paceline_spec::{ElementKind, MapKind};
-
-/// Elements of a map by key; for per-CPU maps the values of the CPU that ran the program. Keys of queues and stacks are
-/// positions in pop order, 4 bytes big-endian.
-pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+pub use paceline_kernel::{Contents, has_byte_contents};
 
 /// Names of all engines that a case may name in an engine line.
 pub const ENGINES: &[&str] = &[
@@ -68,10 +63,4 @@ pub fn skip(name: &str, reason: &dyn fmt::Display) {
     eprintln!("SKIP {name}: {reason}");
     let required = std::env::var("PACELINE_REQUIRE_ALL").is_ok_and(|value| value == "1");
     assert!(!required, "{name} must run (PACELINE_REQUIRE_ALL=1) but cannot: {reason}");
-}
-
-/// Whether elements of a map are bytes that can be compared between engines, and not programs, maps or buffers.
-#[must_use]
-pub fn has_byte_contents(kind: MapKind) -> bool {
-    matches!(kind.rules().elements, ElementKind::Bytes | ElementKind::Devices | ElementKind::Cpus)
 }

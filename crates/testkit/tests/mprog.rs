@@ -4,7 +4,7 @@
 use paceline::chain::{Place, Sequence, SequenceError};
 use paceline_spec::Errno;
 use paceline_testkit::classic::own_network;
-use paceline_testkit::kernel::{Classifier, Ingress};
+use paceline_testkit::kernel::{Beside, Classifier, Ingress};
 
 const NAME: &str = "changes_are_made_and_refused_as_in_the_kernel";
 /// Programs that come and go.
@@ -59,10 +59,10 @@ fn changes_are_made_and_refused_as_in_the_kernel() {
         let (name, ours_is, theirs_is) = match rng.u8(..8) {
             0..5 => {
                 let by = match place {
-                    Place::First => Place::First,
-                    Place::Last => Place::Last,
-                    Place::Before(other) => Place::Before(&programs[other]),
-                    Place::After(other) => Place::After(&programs[other]),
+                    Place::First => Beside::First,
+                    Place::Last => Beside::Last,
+                    Place::Before(other) => Beside::Before(&programs[other]),
+                    Place::After(other) => Beside::After(&programs[other]),
                 };
                 let theirs = LOOPBACK.attach(&programs[program], by, theirs);
                 (format!("attach {program} {place:?}"), ours.insert(program, place, expected), theirs)

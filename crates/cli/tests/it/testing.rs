@@ -308,3 +308,26 @@ fn genhtml_reads_tracefiles() {
     assert!(genhtml.status.success(), "{}", String::from_utf8_lossy(&genhtml.stderr));
     assert!(String::from_utf8_lossy(&genhtml.stdout).contains("lines......: "), "it has totals");
 }
+
+/// The kernel passes the tests of the examples as well, and fails one that does not hold.
+#[test]
+fn the_kernel_runs_the_same_tests() {
+    const TEST: &str = "the_kernel_runs_the_same_tests";
+    if !paceline_testkit::kernel::available_for(TEST) {
+        return;
+    }
+    let out = test(&[&example("tests"), "--kernel", "--jobs", "1"]).ok();
+    assert!(out.lines().last().unwrap().contains("passed, 0 failed in"), "{out}");
+    let (_folder, path) = folder(
+        "[[test]]\nname = \"n\"\nstep = [{ packet = \"eth / arp\", repeat = 3 }, { packet = \"eth / arp\", verdict = \"drop\", after.counters = [{ key = 1, value = { packets = 5 } }] }]\n",
+    );
+    let done = test(&[&path, "--kernel"]);
+    assert_eq!(done.status, Some(1));
+    for part in [
+        "verdict: expected drop, got pass",
+        r#"after.counters[1]: expected {"packets":5}, got {"packets":4}"#,
+    ] {
+        assert!(done.out.contains(part), "no {part:?} in {}", done.out);
+    }
+    test(&[&path, "--kernel", "--engine", "jit"]).fails(2, "", &["cannot be used with"]);
+}

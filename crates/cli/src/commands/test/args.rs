@@ -44,6 +44,10 @@ pub(crate) struct TestArgs {
     /// Engine to run the tests on; may be given several times. The fastest one if left out.
     #[arg(long, value_name = "NAME", value_parser = engine_names())]
     pub(super) engine: Vec<Engine>,
+    /// Run the tests in the running kernel, which takes root: verdicts, packets and maps are compared; redirect targets, events,
+    /// time, random numbers and networks are the kernel's own.
+    #[arg(long, conflicts_with_all = ["engine", "update", "coverage", "unverified"])]
+    pub(super) kernel: bool,
     /// Run the tests in random order, by a seed that is printed if it is not given.
     #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true)]
     pub(super) shuffle: Option<Option<u64>>,

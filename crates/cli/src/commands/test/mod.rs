@@ -9,6 +9,7 @@ mod error;
 mod expand;
 mod json;
 mod junit;
+mod kernel;
 mod keys;
 mod order;
 mod report;

@@ -11,6 +11,7 @@ use paceline::{Burst, Engine, FrameMeta, Host, TimeSource};
 use super::args::TestArgs;
 use super::case::{Case, MapSource, Step};
 use super::check::{Actual, Mismatch, as_expected, check};
+use super::kernel::{self, KernelBench};
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::failure::Failure;
 use crate::maps::{JsonFile, MapFile, read_files};
@@ -80,9 +81,14 @@ impl<'a> Tester<'a> {
     ) -> Result<Vec<StepFailure>, Failure> {
         let mut failures = Vec::new();
         let mut bench = Bench::new(self, case, file, engine)?;
+        let kernel = self.args.kernel.then(|| KernelBench::new(&bench.subject)).transpose()?;
         for (index, step) in case.steps.iter().enumerate() {
-            let actual = bench.step(step)?;
-            let checked = step.expected.iter().enumerate();
+            let actual = match &kernel {
+                Some(kernel) => kernel.step(&bench.subject, step, bench.ingress(step)?)?,
+                None => bench.step(step)?,
+            };
+            let is_shown = |what| kernel.is_none() || kernel::shows(what);
+            let checked = step.expected.iter().enumerate().filter(|(_, expected)| is_shown(&expected.what));
             let mismatches: Vec<_> = checked
                 .filter_map(|(number, expected)| {
                     Some((number, check(&expected.what, &actual, &bench.subject.parts)?))
@@ -97,7 +103,10 @@ impl<'a> Tester<'a> {
             }
         }
         coverage.extend(bench.subject.parts.iter().flat_map(|(_, part)| part.coverage()));
-        for failure in failures.iter_mut().filter(|failure| !failure.mismatches.is_empty()) {
+        // The kernel does not explain what it did.
+        let explained =
+            failures.iter_mut().filter(|failure| kernel.is_none() && !failure.mismatches.is_empty());
+        for failure in explained {
             failure.why = self.why(case, file, failure.step);
         }
         Ok(failures)

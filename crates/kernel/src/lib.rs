@@ -1,7 +1,8 @@
-//! The kernel as oracle: maps, programs and `BPF_PROG_TEST_RUN` through the raw `bpf(2)` call.
+//! Programs and maps in the running kernel: through the raw `bpf(2)` call, run by `BPF_PROG_TEST_RUN`.
 //!
-//! Without libbpf: the oracle gets exactly what our loader produced, so that a difference is between engines and not between
-//! loaders.
+//! Without libbpf: the kernel gets exactly what our loader produced, so that a difference is between engines and not between
+//! loaders. Everything belongs to descriptors and goes with them.
+#![deny(unsafe_code)]
 
 mod cpu;
 mod map;
@@ -11,13 +12,14 @@ mod program;
 mod sys;
 mod types;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use paceline_spec::Errno;
+use paceline_spec::{ElementKind, Errno, MapKind};
 
 pub use cpu::{Pinned, pin, possible_cpus};
 pub use map::{ElementTypes, Map};
-pub use mprog::{Classifier, Ingress};
+pub use mprog::{Beside, Classifier, Ingress};
 pub use object::{KernelObject, LoadError, LoadOptions, VerifierStats};
 pub use program::{
     ETHERNET_LEN, Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, TestRun, check_packet, load_btf,
@@ -107,19 +109,14 @@ pub fn probe() -> Result<(), Unavailable> {
     attempt().map(drop).map_err(Unavailable)
 }
 
-/// Whether a test that needs the kernel can run; otherwise prints `SKIP name: reason`.
-///
-/// # Panics
-/// If the kernel is not available and `PACELINE_REQUIRE_ALL=1` is set.
+/// Elements of a map by key; for per-CPU maps the values of the CPU that ran the program. Keys of queues and stacks are
+/// positions in pop order, 4 bytes big-endian.
+pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Whether elements of a map are bytes, and not programs, maps or buffers.
 #[must_use]
-pub fn available_for(name: &str) -> bool {
-    match probe() {
-        Ok(()) => true,
-        Err(reason) => {
-            crate::skip(name, &reason);
-            false
-        }
-    }
+pub fn has_byte_contents(kind: MapKind) -> bool {
+    matches!(kind.rules().elements, ElementKind::Bytes | ElementKind::Devices | ElementKind::Cpus)
 }
 
 #[cfg(test)]

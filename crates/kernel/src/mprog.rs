@@ -2,7 +2,6 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use paceline_chain::Place;
 use paceline_spec::Errno;
 
 use super::KernelError;
@@ -60,6 +59,19 @@ impl Classifier {
     }
 }
 
+/// Where a program is attached among others.
+#[derive(Clone, Copy)]
+pub enum Beside<'a> {
+    /// Before all others.
+    First,
+    /// After all others.
+    Last,
+    /// Right before one.
+    Before(&'a Classifier),
+    /// Right after one.
+    After(&'a Classifier),
+}
+
 /// The ingress hook of an interface of the calling thread's network namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct Ingress {
@@ -72,17 +84,12 @@ impl Ingress {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn attach(
-        &self,
-        program: &Classifier,
-        place: Place<&Classifier>,
-        expected: u64,
-    ) -> Result<(), Errno> {
+    pub fn attach(&self, program: &Classifier, place: Beside<'_>, expected: u64) -> Result<(), Errno> {
         let (flags, relative) = match place {
-            Place::First => (F_BEFORE, 0),
-            Place::Last => (0, 0),
-            Place::Before(other) => (F_BEFORE, other.raw()),
-            Place::After(other) => (F_AFTER, other.raw()),
+            Beside::First => (F_BEFORE, 0),
+            Beside::Last => (0, 0),
+            Beside::Before(other) => (F_BEFORE, other.raw()),
+            Beside::After(other) => (F_AFTER, other.raw()),
         };
         sys::prog_attach(sys::Attach { flags, relative, ..self.request(program, expected) })
     }
