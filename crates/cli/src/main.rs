@@ -9,6 +9,7 @@ mod control;
 mod coverage;
 mod diagnosis;
 mod expression;
+mod kernel_side;
 mod maps;
 #[cfg(test)]
 mod mutations;

@@ -71,6 +71,15 @@ fn another_program_is_compared_and_limits_are_kept() {
 }
 
 #[test]
+fn the_kernel_measures_its_own_runs() {
+    if !paceline_testkit::kernel::available_for("the_kernel_measures_its_own_runs") {
+        return;
+    }
+    let json = bench(&[&example("firewall.o"), "--kernel", "--json"]).json();
+    assert!(json["kernel"]["median_ns"].as_f64().unwrap() > 1.0, "{json}");
+}
+
+#[test]
 fn manual_pages_have_all_commands() {
     let folder = crate::common::Folder::new();
     paceline(["man", &folder.text("man1")]).ok();

@@ -52,6 +52,9 @@ pub(crate) struct BenchArgs {
     /// Also measure with cold caches: 64 MiB are written before each burst.
     #[arg(long)]
     pub(super) cold: bool,
+    /// Also show the time that the running kernel measures for its own test runs, which takes root.
+    #[arg(long, conflicts_with = "unverified")]
+    pub(super) kernel: bool,
     /// Fail if the median time of a packet in bursts is greater, in nanoseconds.
     #[arg(long, value_name = "N")]
     pub(super) max_ns: Option<f64>,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use paceline::capture::CaptureReader;
 use paceline::explain::Packet;
 use paceline::{Burst, BurstFault, Verdict};
+use paceline_kernel::ETHERNET_LEN;
 
 use super::args::BenchArgs;
 use super::contender::{BenchPacket, Contender};
@@ -17,6 +18,7 @@ use crate::common::capture::{Capture, CaptureError};
 use crate::common::console;
 use crate::common::failure::{CommandError, Failure};
 use crate::common::report;
+use crate::kernel_side::KernelSide;
 
 /// Most packets that are measured: more would not fit into memory beside their copies.
 const MOST: usize = 1 << 20;
@@ -47,7 +49,10 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
     }
     let (capture, packets) = read(args)?;
     let by_verdict = by_verdict(args, &mut contenders, &packets)?;
-    let measured = measure(args, &mut contenders, &packets, &by_verdict).map_err(BenchError::Fault)?;
+    let mut measured = measure(args, &mut contenders, &packets, &by_verdict).map_err(BenchError::Fault)?;
+    if args.kernel {
+        measured.extend(in_kernel(args, &contenders, &packets)?);
+    }
     let subjects = contenders.iter_mut().map(|contender| subject(contender, &packets)).collect();
     let found = Report { subjects, capture, packets: packets.len(), rounds: args.rounds, measured };
     report::print(|out| match args.json {
@@ -131,6 +136,35 @@ fn measured(what: &str, packets: usize, times: &Times) -> Measured {
     };
     let summaries = times.iter().map(|times| Summary::of(times)).collect();
     Measured { what: what.to_owned(), packets, summaries, ratio }
+}
+
+/// Packets that the kernel runs, each many times over, in each round.
+const IN_KERNEL: usize = 64;
+
+/// Runs of each packet, over which the kernel takes the mean.
+const REPEATED: u32 = 1_000;
+
+/// The first program's test runs in the kernel: a packet alone, hot, with what the program changed left from run to run.
+fn in_kernel(
+    args: &BenchArgs,
+    contenders: &[Contender],
+    packets: &[BenchPacket],
+) -> Result<Option<Measured>, Failure> {
+    let Some(contender) = contenders.first() else { return Ok(None) };
+    let kernel = KernelSide::new(&contender.subject)?;
+    // The kernel refuses what is shorter than an Ethernet header.
+    let long: Vec<_> = packets.iter().filter(|packet| packet.bytes.len() >= ETHERNET_LEN).collect();
+    let chosen: Vec<_> = long.iter().step_by(long.len().div_ceil(IN_KERNEL).max(1)).collect();
+    let mut times = Vec::new();
+    for _ in 0..args.rounds {
+        let mut sum = 0.0;
+        for packet in &chosen {
+            sum += f64::from(kernel.time(&packet.bytes, REPEATED)?);
+        }
+        times.push(sum / chosen.len().max(1) as f64);
+    }
+    let summaries = vec![Summary::of(&times)];
+    Ok(Some(Measured { what: "kernel".to_owned(), packets: chosen.len(), summaries, ratio: None }))
 }
 
 /// Counts instructions on the plain interpreter.

@@ -11,9 +11,10 @@ use paceline::{Burst, Engine, FrameMeta, Host, TimeSource};
 use super::args::TestArgs;
 use super::case::{Case, MapSource, Step};
 use super::check::{Actual, Mismatch, as_expected, check};
-use super::kernel::{self, KernelBench};
+use super::kernel;
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::failure::Failure;
+use crate::kernel_side::KernelSide;
 use crate::maps::{JsonFile, MapFile, read_files};
 use crate::object::Opener;
 use crate::subject::Subject;
@@ -81,10 +82,10 @@ impl<'a> Tester<'a> {
     ) -> Result<Vec<StepFailure>, Failure> {
         let mut failures = Vec::new();
         let mut bench = Bench::new(self, case, file, engine)?;
-        let kernel = self.args.kernel.then(|| KernelBench::new(&bench.subject)).transpose()?;
+        let kernel = self.args.kernel.then(|| KernelSide::new(&bench.subject)).transpose()?;
         for (index, step) in case.steps.iter().enumerate() {
             let actual = match &kernel {
-                Some(kernel) => kernel.step(&bench.subject, step, bench.ingress(step)?)?,
+                Some(kernel) => kernel::step(kernel, &bench.subject, step, bench.ingress(step)?)?,
                 None => bench.step(step)?,
             };
             let is_shown = |what| kernel.is_none() || kernel::shows(what);

@@ -1,0 +1,156 @@
+//! The program of a subject in the running kernel, run by `BPF_PROG_TEST_RUN`.
+
+use std::os::fd::AsRawFd;
+
+use paceline::{Collection, InitialValue, Map, Meaning, ProgramSpec};
+use paceline_kernel::{
+    KernelError, KernelObject, LoadError, LoadOptions, Packet, Pinned, Program, TestRun, pin, probe,
+};
+
+use crate::common::failure::{CommandError, Failure};
+use crate::subject::Subject;
+
+/// The reason why a program does not run in the kernel.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KernelSideError {
+    #[error("{0}")]
+    Unavailable(paceline_kernel::Unavailable),
+    #[error("--kernel: chains do not run in the kernel; name one object")]
+    Chain,
+    #[error("--kernel: {0}")]
+    Load(LoadError),
+    #[error("--kernel: {0}")]
+    Run(KernelError),
+}
+
+impl CommandError for KernelSideError {
+    fn hint(&self) -> Option<String> {
+        matches!(self, Self::Unavailable(_)).then(|| "it takes root, or CAP_BPF and CAP_NET_ADMIN".to_owned())
+    }
+}
+
+/// A program in the kernel, with maps of its own.
+pub(crate) struct KernelSide {
+    object: KernelObject,
+    program: usize,
+    meaning: Meaning,
+    /// Test runs use the CPU of the caller; values of per-CPU maps are that CPU's.
+    pinned: Pinned,
+}
+
+impl KernelSide {
+    /// Loads the program of a subject, with maps that have the contents of the subject's.
+    pub(crate) fn new(subject: &Subject) -> Result<Self, Failure> {
+        probe().map_err(KernelSideError::Unavailable)?;
+        let ([wanted], [(_, collection)]) = (subject.programs.as_slice(), subject.parts.as_slice()) else {
+            return Err(KernelSideError::Chain.into());
+        };
+        let spec = wanted.program.spec();
+        let object = collection.object();
+        let is_installed = |program: &ProgramSpec| {
+            let values = object.maps().iter().flat_map(|map| &map.contents);
+            let named =
+                values.into_iter().any(|(_, value)| *value == InitialValue::Program(program.name.clone()));
+            named || installed(collection).any(|(_, _, name)| name == program.name)
+        };
+        let is_needed = |program: &&ProgramSpec| program.name == spec.name || is_installed(program);
+        let programs: Vec<_> = object.programs().iter().filter(is_needed).collect();
+        let pinned = pin();
+        let options = LoadOptions { btf: object.btf(), leave_out_types: true, cpu: pinned.cpu() };
+        let loaded = KernelObject::load(object.maps(), programs.iter().copied(), options);
+        let kernel = loaded.map_err(KernelSideError::Load)?;
+        let program = programs.iter().position(|program| program.name == spec.name).unwrap_or(0);
+        let bench = Self { object: kernel, program, meaning: spec.kind.rules().meaning, pinned };
+        bench.fill(collection, &programs).map_err(KernelSideError::Run)?;
+        Ok(bench)
+    }
+
+    /// Gives the kernel's maps the contents of ours.
+    fn fill(&self, collection: &Collection, programs: &[&ProgramSpec]) -> Result<(), KernelError> {
+        let cpu = self.pinned.cpu();
+        for (ours, theirs) in collection.maps().iter().zip(&self.object.maps) {
+            if !is_copied(ours) {
+                continue;
+            }
+            for key in ours.keys().into_iter().flatten() {
+                if let Some(value) = value_of(ours, &key) {
+                    theirs.update(&key, &value, cpu)?;
+                }
+            }
+        }
+        for (map, index, name) in installed(collection) {
+            let program = programs.iter().position(|program| program.name == name);
+            let program = program.and_then(|program| self.object.programs.get(program));
+            if let Some((program, map)) = program.zip(self.object.maps.get(map)) {
+                map.update(&index.to_ne_bytes(), &program.fd().as_raw_fd().to_ne_bytes(), cpu)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a packet; returns what the kernel gives, and the code that the program's type gives to it.
+    pub(crate) fn run(&self, packet: &Packet<'_>) -> Result<(TestRun, u32), Failure> {
+        let run = self.program()?.test_run(packet).map_err(KernelSideError::Run)?;
+        let code = self.meaning.code(run.retval.into());
+        Ok((run, code))
+    }
+
+    /// Nanoseconds of a packet, the mean of so many runs; what the program changed in the packet stays from run to run.
+    pub(crate) fn time(&self, packet: &[u8], repeat: u32) -> Result<u32, Failure> {
+        Ok(self.program()?.time(packet, repeat).map_err(KernelSideError::Run)?)
+    }
+
+    fn program(&self) -> Result<&Program, KernelSideError> {
+        self.object.programs.get(self.program).ok_or(KernelSideError::Chain)
+    }
+
+    /// Gives the maps of the subject the contents of the kernel's.
+    pub(crate) fn read_maps(&self, subject: &Subject) -> Result<(), Failure> {
+        for (_, collection) in &subject.parts {
+            self.read_back(collection).map_err(KernelSideError::Run)?;
+        }
+        Ok(())
+    }
+
+    fn read_back(&self, collection: &Collection) -> Result<(), KernelError> {
+        for (ours, theirs) in collection.maps().iter().zip(&self.object.maps) {
+            if !is_copied(ours) {
+                continue;
+            }
+            let Some(contents) = theirs.contents(self.pinned.cpu())? else { continue };
+            for key in ours.keys().into_iter().flatten().filter(|key| !contents.contains_key(key)) {
+                // Elements of arrays stay.
+                let _ = ours.delete(&key);
+            }
+            for (key, mut value) in contents {
+                value.resize(ours.user_value_size(), 0);
+                // The kernel's map had room for it.
+                let _ = ours.update(&key, &value, 0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the elements of a map are copied between user space and kernel.
+fn is_copied(map: &Map) -> bool {
+    let spec = map.spec();
+    paceline_kernel::has_byte_contents(spec.kind) && !spec.kind.is_queue() && !map.is_frozen()
+}
+
+/// The value of the only CPU.
+fn value_of(map: &Map, key: &[u8]) -> Option<Vec<u8>> {
+    let mut value = map.lookup(key).ok()?;
+    value.truncate(map.spec().value_size as usize);
+    Some(value)
+}
+
+/// The programs in program arrays: index of the map, index in it, name.
+fn installed(collection: &Collection) -> impl Iterator<Item = (usize, u32, String)> {
+    let arrays = collection.maps().iter().enumerate().filter(|(_, map)| map.spec().kind.holds_programs());
+    arrays.flat_map(move |(number, map)| {
+        let name = &map.spec().name;
+        (0..map.spec().max_entries)
+            .filter_map(move |index| Some((number, index, collection.installed(name, index)?)))
+    })
+}
