@@ -154,10 +154,12 @@ fn take<'p, 'a>(planned: &'p [Planned<'a>], next: &AtomicUsize) -> Option<(usize
 
 /// Writes files anew where expectations are not met; errors stay errors.
 fn update_files(files: &[TestFile], results: &[Reported<'_>]) -> Result<ExitCode, Failure> {
+    let mut is_unchanged = true;
     for file in files {
         let of_file = results.iter().filter(|reported| reported.file == file.name);
         let of_file: Vec<_> = of_file.map(|reported| (reported.case, &reported.result)).collect();
         let updated = update::update(file, &of_file)?;
+        is_unchanged &= updated.changes + updated.disputed == 0;
         if updated.changes > 0 {
             console::note(format_args!("{}: {} expectations written", file.name, updated.changes));
         }
@@ -167,6 +169,9 @@ fn update_files(files: &[TestFile], results: &[Reported<'_>]) -> Result<ExitCode
                 file.name, updated.disputed
             ));
         }
+    }
+    if is_unchanged {
+        console::note("all expectations are met: no file changes");
     }
     let has_errors = results.iter().any(|reported| reported.status() == Status::Error);
     Ok(if has_errors { ExitCode::FAILURE } else { ExitCode::SUCCESS })
