@@ -14,6 +14,7 @@ use crate::commands::inspect::InspectArgs;
 use crate::commands::live::LiveArgs;
 use crate::commands::man::ManArgs;
 use crate::commands::remote::{MapArgs, StatsArgs, StatusArgs, StopArgs};
+use crate::commands::report::ReportArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::test::TestArgs;
 use crate::commands::top::TopArgs;
@@ -54,6 +55,9 @@ pub(crate) enum Command {
     /// Compare what two programs, chains or engines do with the packets of a capture.
     #[command(after_help = commands::diff::EXAMPLES)]
     Diff(Box<DiffArgs>),
+    /// Write a page that shows what a program did with the packets of a capture, and why.
+    #[command(after_help = commands::report::EXAMPLES)]
+    Report(Box<ReportArgs>),
     /// Measure the time that a program takes for the packets of a capture, perhaps against another one.
     #[command(after_help = commands::bench::EXAMPLES)]
     Bench(Box<BenchArgs>),
@@ -126,7 +130,8 @@ impl Command {
             Self::Inspect(args) => args.json,
             Self::Verify(args) => args.json,
             Self::Dump(args) => args.json,
-            Self::Top(_)
+            Self::Report(_)
+            | Self::Top(_)
             | Self::Capture(_)
             | Self::Stop(_)
             | Self::Filter(_)

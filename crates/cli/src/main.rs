@@ -26,7 +26,8 @@ use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
 use commands::{
-    bench, capture, completions, diff, dump, filter, inspect, live, man, remote, run, test, top, verify, why,
+    bench, capture, completions, diff, dump, filter, inspect, live, man, remote, report, run, test, top,
+    verify, why,
 };
 use common::failure::{CommandError, Failure};
 
@@ -70,6 +71,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Verify(args) => verify::verify(&args),
         Command::Test(args) => test::test(&args),
         Command::Bench(args) => bench::bench(&args),
+        Command::Report(args) => report::report(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Why(args) => why::why(&args),
         Command::Man(args) => man::man(&args, Args::command()),

@@ -7,6 +7,7 @@ use paceline::explain::{ChainExplainer, Explainer};
 use paceline::{Burst, BurstFault, ChainWorker, Collection, Host, Map, Program};
 
 use crate::chain::{self, LoadHow, SourceArgs};
+use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::suggest::closest;
 use crate::maps::{self, JsonFile, SavedMaps};
@@ -81,7 +82,10 @@ impl Subject {
     fn of_one(source: &SourceArgs, how: &LoadHow, given: Vec<JsonFile>) -> Result<Self, Failure> {
         let named = match source.targets.first() {
             Some(target) => NamedObject::open(target, &how.opener)?,
-            None => NamedObject::built_in(&how.opener)?,
+            None => {
+                console::note("no object is named: this is the built-in firewall (examples/firewall.o)");
+                NamedObject::built_in(&how.opener)?
+            }
         };
         named.programs()?;
         let NamedObject { name, object, program: wanted, .. } = named;

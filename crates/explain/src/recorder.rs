@@ -15,6 +15,9 @@ use crate::origin::{Element, Origin, PacketBits, Source};
 use crate::shadow::Shadow;
 use crate::trace::{At, Branch, Call, Event};
 
+/// Opcode of a load that takes two slots.
+const LOAD_IMM64: u8 = 0x18;
+
 /// Most events that are kept of a run.
 const MOST_EVENTS: usize = 1 << 17;
 
@@ -68,6 +71,8 @@ pub(crate) struct Recorder<'a> {
     ids: Vec<u32>,
     tail_call: Option<At>,
     line: Option<(usize, usize)>,
+    /// Program, depth and slot of the instruction before.
+    last: Option<(usize, usize, usize)>,
     pub(crate) programs: Vec<Arc<ProgramSpec>>,
     pub(crate) events: Vec<Event>,
     /// The conditional jumps that ran.
@@ -86,6 +91,7 @@ impl<'a> Recorder<'a> {
             ids: Vec::new(),
             tail_call: None,
             line: None,
+            last: None,
             programs: Vec::new(),
             events: Vec::new(),
             branches: Vec::new(),
@@ -137,13 +143,30 @@ impl<'a> Recorder<'a> {
         At { program, slot: observed.slot }
     }
 
+    /// Records a line that control comes to. An entry of the line information holds up to the next one for instructions that follow
+    /// each other; one that a jump leads to and that has no entry of its own belongs to no line.
     fn note_line(&mut self, observed: &Observed<'_>, at: At) {
+        let before = self.last.replace((at.program, observed.depth(), at.slot));
         let lines = &observed.program().lines;
         let next = lines.partition_point(|line| line.slot <= at.slot);
-        let line = next.checked_sub(1).and_then(|index| lines.get(index)).filter(|line| line.line > 0);
+        let entry = next.checked_sub(1).and_then(|index| lines.get(index)).filter(|line| line.line > 0);
+        let has_own = entry.is_some_and(|line| line.slot == at.slot);
+        let follows = before.is_some_and(|(program, depth, slot)| {
+            let width = if observed.program().insns.get(slot).is_some_and(|insn| insn.opcode == LOAD_IMM64) {
+                2
+            } else {
+                1
+            };
+            // After a call the line goes on.
+            program == at.program && (slot + width == at.slot || depth > observed.depth())
+        });
+        if !has_own && !follows {
+            self.line = None;
+            return;
+        }
         // Entries of one source line follow each other where the compiler moves code.
-        let place = line.map(|line| (at.program, line.line as usize));
-        if place.is_some() && place != self.line {
+        let place = entry.map(|line| (at.program, line.line as usize));
+        if has_own && place.is_some() && place != self.line {
             self.line = place;
             self.push(Event::Line(at));
         }

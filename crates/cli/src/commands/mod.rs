@@ -11,6 +11,7 @@ pub(crate) mod inspect;
 pub(crate) mod live;
 pub(crate) mod man;
 pub(crate) mod remote;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod test;
 pub(crate) mod top;

@@ -17,6 +17,7 @@ mod loading;
 mod maps;
 mod objects;
 mod readme;
+mod report;
 mod reports;
 mod run;
 mod sockets;

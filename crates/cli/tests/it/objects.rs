@@ -148,6 +148,7 @@ fn help_teaches_by_example_and_has_no_color_in_a_pipe() {
         &["why", "--help"],
         &["diff", "--help"],
         &["bench", "--help"],
+        &["report", "--help"],
         &["inspect", "--help"],
         &["dump", "--help"],
         &["verify", "--help"],

@@ -1,7 +1,9 @@
 //! Explanations are those of the run that they explain, and the branch that decides does.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use paceline::coverage::{Counting, Report};
 use paceline::explain::{Event, Explainer, Packet};
 use paceline::isa::Insn;
 use paceline::{
@@ -139,4 +141,38 @@ fn the_outcome_is_another_one_without_the_branch_that_decides() {
         }
     });
     assert!(decided > 100, "only {decided} packets were decided by a branch");
+}
+
+/// The lines of explanations and those of coverage come from different code: an observer, and counters.
+#[test]
+fn explanations_and_coverage_name_the_same_lines() {
+    each_program(|object, name| {
+        let plain = load(object, Engine::Plain);
+        let mut explainer =
+            Explainer::new(plain.program_unverified(Some(name)).expect("it binds"), object.shared_btf());
+        let counted = object.clone().with_coverage(Counting::Plain).expect("counters");
+        let counted = load(&counted, Engine::best());
+        let program = counted.program(Some(name)).expect("it verifies");
+        let mut hosts = (host(), host());
+        let mut explained = BTreeSet::new();
+        for (number, input) in packets_of(pool(), 3, count()).iter().enumerate() {
+            let mut burst = burst(&input.data, number);
+            hosts.0.arrive(&burst);
+            let packet = packet(&input.data, &burst);
+            let explanation = explainer.explain(&packet, &mut hosts.1).expect("it fits");
+            program.run_burst(&mut burst, &mut hosts.0).expect("no fault");
+            let lines = explanation.events.iter().filter_map(|event| match event {
+                Event::Line(at) => explanation.line(*at).map(|line| (line.file.to_string(), line.line)),
+                _ => None,
+            });
+            explained.extend(lines);
+        }
+        let report = Report::new(&counted.coverage());
+        let files = report.files.iter();
+        let covered =
+            files.flat_map(|(name, file)| file.lines.iter().map(move |(number, line)| (name, number, line)));
+        let covered = covered.filter(|(_, _, line)| line.count > 0);
+        let covered: BTreeSet<_> = covered.map(|(name, number, _)| (name.clone(), *number)).collect();
+        assert_eq!(explained, covered, "{name}");
+    });
 }

@@ -1,0 +1,214 @@
+//! What the page shows.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::rc::Rc;
+
+use paceline::capture::CaptureReader;
+use paceline::coverage::{Counting, Report as Coverage};
+use paceline::explain::{ChainExplanation, Packet};
+use paceline::packet::{differences, to_text};
+use paceline::{Burst, Engine, FrameMeta, Host, TimeSource, Verdict};
+use serde_json::{Value as Json, json};
+
+use super::args::ReportArgs;
+use super::flows::Flows;
+use crate::chain::LoadHow;
+use crate::common::capture::{Capture, CaptureError};
+use crate::common::failure::{CommandError, Failure};
+use crate::object::Opener;
+use crate::subject::Subject;
+use crate::world::World;
+
+/// Random numbers of both passes, where no seed is given.
+const SEED: u64 = 1;
+
+/// Packets of each reason that the page lists, and of all.
+const OF_REASON: usize = 40;
+const LISTED: usize = 5_000;
+
+/// Most packets that are kept to be explained.
+const MOST: usize = 1 << 20;
+
+/// Parts of the time that the capture took.
+const BINS: usize = 120;
+
+#[derive(Debug, thiserror::Error)]
+#[error("packet {packet}: {fault}")]
+struct RunFault {
+    packet: usize,
+    fault: paceline::Fault,
+}
+
+impl CommandError for RunFault {}
+
+/// A packet of the capture, and what became of it.
+struct Seen {
+    time_ns: u64,
+    verdict: Verdict,
+}
+
+/// All that the page shows.
+pub(super) fn collect(args: &ReportArgs) -> Result<Json, Failure> {
+    let mut world_args = args.world.clone();
+    world_args.seed = world_args.seed.or(Some(SEED));
+    let world = World::new(&world_args)?;
+    let how = |engine, counting| LoadHow {
+        budget: paceline::DEFAULT_BUDGET,
+        engine,
+        unverified: false,
+        restore: None,
+        opener: Rc::new(Opener::new(&args.source.object).counting(counting)),
+        cpus: 1,
+    };
+    let mut subject = Subject::load(&args.source, &how(Engine::best(), Some(Counting::Plain)))?;
+    let explained = Subject::load(&args.source, &how(Engine::Plain, None))?;
+    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
+    let place = (world.ingress.unwrap_or(0), args.world.rx_queue);
+    let mut host = quiet(&world);
+    let (mut seen, mut kept, mut flows) = (Vec::new(), Vec::new(), Flows::default());
+    let mut burst = Burst::new(1);
+    loop {
+        let failed = |source| {
+            let (name, processed) = (capture.name.clone(), seen.len() as u64);
+            CaptureError::Read { name, source: Box::new(source), processed }
+        };
+        if capture.reader.fill(&mut burst).map_err(failed)? == 0 {
+            break;
+        }
+        let (bytes, meta) = (burst.frame(0).packet().to_vec(), *burst.frame(0).meta());
+        burst.frame_mut(0).set_ingress(place.0, place.1);
+        host.arrive(&burst);
+        let packet = seen.len() + 1;
+        subject.run_burst(&mut burst, &mut host).map_err(|fault| RunFault { packet, fault: *fault.fault })?;
+        let _ = host.fire_timers();
+        let verdict = burst.frame(0).verdict();
+        flows.add(&bytes, verdict);
+        seen.push(Seen { time_ns: meta.timestamp_ns, verdict });
+        if kept.len() < args.explain.min(MOST) {
+            kept.push((bytes, meta));
+        }
+    }
+    let counts: Vec<_> = subject.parts.iter().flat_map(|(_, part)| part.coverage()).collect();
+    let (packets, reasons) = explain(&explained, &kept, quiet(&world), place);
+    Ok(json!({
+        "subject": subject.name,
+        "programs": subject.programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>(),
+        "capture": capture.name,
+        "verdicts": Verdict::ALL.map(Verdict::name),
+        "counts": Verdict::ALL.map(|verdict| seen.iter().filter(|seen| seen.verdict == verdict).count()),
+        "timeline": timeline(&seen),
+        "sources": sources(&Coverage::new(&counts)),
+        "flows": flows.to_json(),
+        "explained": kept.len(),
+        "reasons": reasons,
+        "packets": packets,
+    }))
+}
+
+fn quiet(world: &World) -> Host {
+    let mut host = world.host(TimeSource::Packets);
+    host.set_trace(std::io::sink());
+    host
+}
+
+/// Packets of each verdict in equal parts of the time.
+fn timeline(seen: &[Seen]) -> Json {
+    let first = seen.iter().map(|seen| seen.time_ns).min().unwrap_or(0);
+    let last = seen.iter().map(|seen| seen.time_ns).max().unwrap_or(0);
+    let mut bins = vec![[0_u64; Verdict::ALL.len()]; BINS];
+    for Seen { time_ns, verdict } in seen {
+        let share = (time_ns - first) as f64 / (last - first).max(1) as f64;
+        let bin = bins.get_mut(((share * BINS as f64) as usize).min(BINS - 1));
+        if let Some(count) = bin.and_then(|bin| bin.get_mut(*verdict as usize)) {
+            *count += 1;
+        }
+    }
+    json!({ "seconds": (last - first) as f64 / 1e9, "bins": bins })
+}
+
+/// Source files with the counts of their lines: whole where the file is there, else the lines with code.
+fn sources(coverage: &Coverage) -> Json {
+    let file = |(name, file): (&String, &paceline::coverage::FileReport)| {
+        let totals = file.totals();
+        let branches = |line: &paceline::coverage::LineReport| {
+            let taken = line.branches.iter().map(|b| usize::from(b.taken > 0) + usize::from(b.not_taken > 0));
+            json!([taken.sum::<usize>(), 2 * line.branches.len()])
+        };
+        let of = |number: u32, text: &str| match file.lines.get(&number) {
+            Some(line) => json!([number, line.count, text, branches(line)]),
+            None => json!([number, null, text]),
+        };
+        let lines: Vec<Json> = match fs::read_to_string(name) {
+            Ok(text) => (1..).zip(text.lines()).map(|(number, text)| of(number, text)).collect(),
+            Err(_) => file.lines.iter().map(|(number, line)| of(*number, &line.text)).collect(),
+        };
+        json!({ "name": name, "lines": lines, "covered": totals.lines.0, "all": totals.lines.1 })
+    };
+    coverage.files.iter().map(file).collect()
+}
+
+/// A reason: what packets of it have in common.
+struct Reason {
+    count: usize,
+    first: usize,
+    sentence: String,
+    listed: usize,
+}
+
+/// The packets that matter, and all reasons.
+fn explain(
+    subject: &Subject,
+    kept: &[(Vec<u8>, FrameMeta)],
+    mut host: Host,
+    (ingress, queue): (u32, u16),
+) -> (Vec<Json>, Vec<Json>) {
+    let mut explainer = subject.explainer();
+    let mut reasons: BTreeMap<(&str, String), Reason> = BTreeMap::new();
+    let mut packets = Vec::new();
+    for (number, (bytes, meta)) in (1..).zip(kept) {
+        let packet = Packet { bytes, metadata: &[], meta: *meta, ingress, queue };
+        // It was in a burst before.
+        let Ok(explanation) = explainer.explain(&packet, &mut host) else { continue };
+        let _ = host.fire_timers();
+        let verdict = explanation.outcome.verdict.name();
+        let reason = reasons.entry((verdict, place(&explanation))).or_insert_with(|| Reason {
+            count: 0,
+            first: number,
+            sentence: explanation.sentence(),
+            listed: 0,
+        });
+        reason.count += 1;
+        if reason.listed < OF_REASON && packets.len() < LISTED {
+            reason.listed += 1;
+            packets.push(row(number, bytes, meta, &explanation));
+        }
+    }
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(_, reason)| std::cmp::Reverse(reason.count));
+    let reason = |((verdict, place), reason): ((&str, String), Reason)| {
+        json!([verdict, place, reason.count, reason.first, reason.sentence])
+    };
+    (packets, reasons.into_iter().map(reason).collect())
+}
+
+/// Where the branch that decided is, in the program that ended the chain.
+fn place(explanation: &ChainExplanation) -> String {
+    let last = explanation.steps.last().map(|(_, last, _)| last);
+    last.map_or_else(String::new, |last| last.place(last.deciding().map_or(last.end, |branch| branch.at)))
+}
+
+fn row(number: usize, bytes: &[u8], meta: &FrameMeta, explanation: &ChainExplanation) -> Json {
+    let outcome = &explanation.outcome;
+    let changes = differences(bytes, &outcome.bytes).into_iter();
+    let changes: Vec<_> = changes.map(|c| json!([c.name, c.before, c.after])).collect();
+    json!([
+        number,
+        meta.timestamp_ns,
+        bytes.len(),
+        outcome.verdict.name(),
+        to_text(bytes),
+        explanation.sentence(),
+        changes,
+    ])
+}

@@ -1,0 +1,10 @@
+//! `paceline report`.
+
+mod args;
+mod collect;
+mod command;
+mod flows;
+mod page;
+
+pub(crate) use args::{EXAMPLES, ReportArgs};
+pub(crate) use command::report;
