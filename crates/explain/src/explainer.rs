@@ -11,9 +11,6 @@ use crate::name::Namer;
 use crate::recorder::{Compares, Recorder};
 use crate::trace::{Explanation, Outcome, Packet};
 
-/// Most branches that are inverted to find the one that decides.
-const MOST_TRIALS: usize = 256;
-
 /// A run with an inverted branch may take so many times the instructions of the recorded run, and this many more.
 const LONGER: u64 = 4;
 const MORE: u64 = 10_000;
@@ -105,10 +102,12 @@ impl Explainer {
         outcome: &Outcome,
     ) -> Result<Option<usize>, PushError> {
         let limit = recorder.instructions * LONGER + MORE;
+        // A fault decides by itself, and such a run may be long.
+        if outcome.fault.is_some() {
+            return Ok(None);
+        }
         let mut check = None;
-        let branches = recorder.branches.iter().enumerate().rev();
-        let branches = branches.filter(|(_, jump)| jump.compares != Compares::Constants);
-        for (index, jump) in branches.take(MOST_TRIALS) {
+        for jump in recorder.branches.iter().rev() {
             let (mut branches, mut instructions) = (0, 0);
             let other = self.rehearsed(packet, host, |observed| {
                 instructions += 1;
@@ -119,7 +118,7 @@ impl Explainer {
                     return Steer::Follow;
                 }
                 branches += 1;
-                if branches == index + 1 { Steer::Invert } else { Steer::Follow }
+                if branches == jump.number { Steer::Invert } else { Steer::Follow }
             })?;
             if same_fate(&other, outcome) {
                 continue;

@@ -1,5 +1,6 @@
 //! Records a run.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,6 +15,9 @@ use crate::name::Namer;
 use crate::origin::{Element, Origin, PacketBits, Source};
 use crate::shadow::Shadow;
 use crate::trace::{At, Branch, Call, Event};
+
+/// Most branches that are inverted to find the one that decides.
+const MOST_TRIALS: usize = 256;
 
 /// Opcode of a load that takes two slots.
 const LOAD_IMM64: u8 = 0x18;
@@ -35,6 +39,8 @@ enum Pending {
 
 /// A conditional jump that ran.
 pub(crate) struct Jump {
+    /// Its number among all conditional jumps of the run, from 1.
+    pub(crate) number: u64,
     /// Its event, where that is kept.
     pub(crate) event: Option<usize>,
     pub(crate) compares: Compares,
@@ -75,8 +81,10 @@ pub(crate) struct Recorder<'a> {
     last: Option<(usize, usize, usize)>,
     pub(crate) programs: Vec<Arc<ProgramSpec>>,
     pub(crate) events: Vec<Event>,
-    /// The conditional jumps that ran.
-    pub(crate) branches: Vec<Jump>,
+    /// The last conditional jumps that ran and compared anything but constants, oldest first.
+    pub(crate) branches: VecDeque<Jump>,
+    /// Conditional jumps so far.
+    jumps: u64,
     pub(crate) instructions: u64,
     pub(crate) end: At,
 }
@@ -94,7 +102,8 @@ impl<'a> Recorder<'a> {
             last: None,
             programs: Vec::new(),
             events: Vec::new(),
-            branches: Vec::new(),
+            branches: VecDeque::new(),
+            jumps: 0,
             instructions: 0,
             end: At { program: 0, slot: 0 },
         }
@@ -243,7 +252,8 @@ impl<'a> Recorder<'a> {
                 let origin = self.shadow.get(dst).merged(&other);
                 let facts = self.namer.facts(&origin.sources);
                 let event = self.push(Event::Branch(Branch { at, taken, facts }));
-                self.branches.push(Jump { event, compares: Compares::of(&origin) });
+                self.jumps += 1;
+                self.keep(Jump { number: self.jumps, event, compares: Compares::of(&origin) });
             }
             Insn::Call(Callee::Helper(Helper::TAIL_CALL)) => {
                 self.tail_call = Some(at);
@@ -258,6 +268,17 @@ impl<'a> Recorder<'a> {
             }
             _ => {}
         }
+    }
+
+    /// Keeps a jump that may decide, and forgets the oldest one if there are more than can be tried.
+    fn keep(&mut self, jump: Jump) {
+        if jump.compares == Compares::Constants {
+            return;
+        }
+        if self.branches.len() == MOST_TRIALS {
+            self.branches.pop_front();
+        }
+        self.branches.push_back(jump);
     }
 
     fn compute(&mut self, op: AluOp, dst: Reg, src: Operand) {

@@ -174,3 +174,15 @@ fn verdicts_are_written_with_and_without_explanations() {
     assert!(text.contains(r#""program":"firewall""#), "{text}");
     assert_eq!(text.lines().count(), 492);
 }
+
+/// A run that ends in a fault explains itself: no branch is tried, and nothing grows with its length.
+#[test]
+fn a_fault_is_the_reason_itself() {
+    let endless = crate::common::fixture("endless.o");
+    let arguments = [&*endless, "--unverified", "--brief", "--budget", "200000"];
+    let out = why(&[&arguments[..], &["--new", "eth / ipv4 / tcp"]].concat()).ok();
+    assert!(out.contains("still running after 200000 instructions") || out.contains("passed"), "{out}");
+    let wrong = crate::common::fixture("wrong_pointer.o");
+    let out = why(&[&*wrong, "--unverified", "--brief", "--new", "eth / 0x00"]).ok();
+    assert!(out.starts_with("packet 1: aborted at wrong_pointer.bpf.c:17: read of 1 bytes"), "{out}");
+}
