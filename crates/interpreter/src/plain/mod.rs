@@ -139,7 +139,15 @@ pub fn run_function(
     run(machine).map(drop)
 }
 
-fn run(mut machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
+fn run(machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
+    // A loop of its own for runs that nobody observes: the question at each instruction costs half of the speed.
+    match machine.observer {
+        None => run_to_end::<false>(machine),
+        Some(_) => run_to_end::<true>(machine),
+    }
+}
+
+fn run_to_end<const OBSERVED: bool>(mut machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
     let image = machine.image;
     let mut instructions = 0;
     loop {
@@ -150,7 +158,8 @@ fn run(mut machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
         }
         instructions += 1;
         let insn = *image.code.get(slot).ok_or_else(|| fault(FaultKind::LeftProgram))?;
-        let next = match machine.observe() {
+        let steer = if OBSERVED { machine.observe() } else { Steer::Follow };
+        let next = match steer {
             Steer::Follow => machine.execute(insn),
             Steer::Invert => machine.execute_inverted(insn),
             Steer::Stop => Err(FaultKind::Budget(instructions)),
