@@ -244,3 +244,14 @@ fn differences_have_the_names_of_fields() {
     assert_eq!(one("payload from byte 3"), (Some("\"lo\""), Some("\"p\"")));
     assert_eq!(differences(&before, &before), []);
 }
+
+#[test]
+fn the_page_about_tests_has_every_protocol_with_its_fields() {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/TESTING.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    for protocol in Protocol::ALL {
+        let fields: Vec<_> = protocol.fields.iter().map(|field| format!("`{}`", field.name)).collect();
+        let row = format!("| `{}` | {} |", protocol.name, fields.join(" "));
+        assert!(page.contains(&row), "no row {row}");
+    }
+}
