@@ -29,8 +29,6 @@ Examples:
   paceline test                                       run the tests below this folder
   paceline why firewall.o --packet 3                  why did the third packet pass or not?
   paceline live firewall.o --port xdp:eth0            run it on an interface
-  paceline filter tcp port 22 --in traffic.pcap       how many packets would tcpdump take?
-  paceline inspect firewall.o                         what is in the object, and what would it need?
   paceline verify firewall.o                          is it safe, and if not, why?
 
 Exit status: 0 success, 1 something could not be done, 2 wrong usage.";

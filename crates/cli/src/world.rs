@@ -1,4 +1,4 @@
-//! What programs see besides packets and maps: network, time, random numbers.
+//! Surroundings of programs: network, time, random numbers.
 
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ use crate::common::suggest::closest;
 /// The word for the network of this host; a file of that name is `./host`.
 const HOST: &str = "host";
 
-/// What programs see besides packets and maps.
+/// Arguments for the network, the ingress interface and random numbers.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct WorldArgs {
     /// The network that programs see, or `host` for this host's: routes, neighbors and interfaces as `ip -j` prints them,

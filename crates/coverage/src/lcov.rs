@@ -8,7 +8,7 @@ impl Report {
     /// Writes a tracefile, which `genhtml`, `lcov`, Codecov and editors read. Names of files are as the compiler saw them.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// An error of the writer.
     pub fn write_lcov(&self, out: &mut dyn Write, test: &str) -> io::Result<()> {
         for (name, file) in &self.files {
             writeln!(out, "TN:{test}")?;

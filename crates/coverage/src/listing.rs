@@ -8,7 +8,7 @@ impl Report {
     /// Writes a line of totals for each file, and for all if there are several.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// An error of the writer.
     pub fn write_summary(&self, out: &mut dyn Write) -> io::Result<()> {
         let width = self.files.keys().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
         let line = |out: &mut dyn Write, name: &str, totals: Totals| {
@@ -31,7 +31,7 @@ impl Report {
     /// with code are written. `-` marks lines without code, `#####` those that never ran, as `gcov` does.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// An error of the writer.
     pub fn write_listing(
         &self,
         out: &mut dyn Write,

@@ -51,7 +51,7 @@ pub struct Report {
     pub files: BTreeMap<String, FileReport>,
 }
 
-/// What is covered, of how much.
+/// Numbers of covered lines, functions and branch sides, each with the number of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Lines that ran, of those with code.
@@ -133,7 +133,7 @@ impl Report {
         line
     }
 
-    /// What is covered in all files.
+    /// Totals of all files.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.files.values().map(FileReport::totals).fold(Totals::default(), |all, file| Totals {
@@ -145,7 +145,7 @@ impl Report {
 }
 
 impl FileReport {
-    /// What is covered of the file.
+    /// Totals of the file.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let lines = self.lines.values().filter(|line| line.count > 0).count();

@@ -17,12 +17,12 @@ pub struct ChainExplainer {
     graph: Graph,
 }
 
-/// What a chain did with a packet.
+/// Explanation of a packet's way through a chain.
 #[derive(Clone, Debug)]
 pub struct ChainExplanation {
     /// The programs that ran, in order, with what each did and what follows.
     pub steps: Vec<(Node, Explanation, Next)>,
-    /// What became of the packet.
+    /// Outcome of the packet.
     pub outcome: Outcome,
 }
 

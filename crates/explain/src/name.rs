@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use paceline_btf::{Btf, Type, TypeId, Value};
-use paceline_packet::{FieldRef, Layers};
+use paceline_packet::{FieldRef, Layers, hex};
 use paceline_spec::MapSpec;
 
 use crate::origin::{Element, PacketBits, Source};
@@ -202,11 +202,4 @@ fn number(bytes: &[u8]) -> Option<u64> {
     let mut all = [0; 8];
     all.get_mut(..bytes.len())?.copy_from_slice(bytes);
     Some(u64::from_le_bytes(all))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold("0x".to_owned(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -46,7 +46,7 @@ pub(crate) struct Jump {
     pub(crate) compares: Compares,
 }
 
-/// What a conditional jump compares.
+/// Origin of the operands of a conditional jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compares {
     /// Values that do not come from outside: they follow from the path.

@@ -50,7 +50,7 @@ impl fmt::Display for Fact {
     }
 }
 
-/// What becomes of a packet, as a verb.
+/// The verdict as a verb.
 fn fate(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Aborted => "aborted",

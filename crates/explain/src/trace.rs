@@ -1,4 +1,4 @@
-//! What a run did.
+//! The record of a run.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub struct Call {
     pub result: Option<u64>,
 }
 
-/// Something that a run did, in order.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -100,7 +100,7 @@ pub enum Event {
     },
 }
 
-/// What became of the packet.
+/// Outcome of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The verdict; aborted if the run ended with a fault.
@@ -117,18 +117,18 @@ pub struct Outcome {
     pub fault: Option<Fault>,
 }
 
-/// What a program did with one packet, and why.
+/// Record of one run of a program, with the branch that decided.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     /// The programs that ran: the one that was called first, then those that were tail called.
     pub programs: Vec<Arc<ProgramSpec>>,
-    /// What happened, in order.
+    /// Events of the run, in order.
     pub events: Vec<Event>,
     /// Index in `events` of the last branch without which the outcome would be another one.
     pub decision: Option<usize>,
     /// The instruction that ended the run.
     pub end: At,
-    /// What became of the packet.
+    /// Outcome of the packet.
     pub outcome: Outcome,
     /// Whether the run had more events than are kept.
     pub truncated: bool,

@@ -12,7 +12,7 @@ use paceline_spec::{ObjectKind, ProgramSpec};
 use crate::image::Image;
 use crate::plain::Caller;
 
-/// What the interpreter does with the instruction that an observer has seen.
+/// Decision of an observer about the next instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steer {
     /// Executes it.
@@ -70,7 +70,7 @@ impl Observed<'_> {
         self.image.id
     }
 
-    /// What lies at an address.
+    /// The region of an address.
     #[must_use]
     pub fn location(&self, address: u64) -> Location {
         if let Some(offset) = self.regions.context_offset(address) {

@@ -53,7 +53,7 @@ pub enum Problem {
         protocol: &'static str,
         /// Field.
         name: &'static str,
-        /// What it must be.
+        /// Form of its values.
         form: String,
         /// As written.
         value: String,

@@ -42,4 +42,4 @@ pub use difference::{Difference, differences};
 pub use error::{Problem, TextError};
 pub use layers::{FieldRef, Layer, Layers};
 pub use protocol::{Field, Kind, Protocol};
-pub use text::to_text;
+pub use text::{hex, to_text};

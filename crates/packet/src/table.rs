@@ -31,7 +31,7 @@ pub(crate) const IP_PROTOCOLS: &[(u32, &str)] = &[
     (132, "sctp"),
 ];
 
-/// Those that may follow IPv6, with its extension headers.
+/// Protocol numbers of the protocols that may follow IPv6, with its extension headers.
 pub(crate) const NEXT_HEADERS: &[(u32, &str)] = &[
     (0, "hopopts"),
     (43, "routing"),

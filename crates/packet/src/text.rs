@@ -126,7 +126,9 @@ pub(crate) fn bytes_as_text(bytes: &[u8]) -> String {
     }
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
+/// Bytes as `0x` and hexadecimal digits, a form that [`build`](crate::build) reads.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold("0x".to_owned(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

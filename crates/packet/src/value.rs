@@ -16,9 +16,9 @@ pub(crate) enum Value {
 /// The reason why a text is no value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoValue {
-    /// It has another form.
+    /// The text has another form.
     Form,
-    /// It takes more bits.
+    /// The number takes more bits.
     Size,
 }
 

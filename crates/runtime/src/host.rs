@@ -54,7 +54,7 @@ pub struct Event<'a> {
 /// Receiver of the events that programs send to perf event arrays.
 pub type EventSink = Box<dyn FnMut(&Event<'_>) + Send>;
 
-/// What [`Host::hold_effects`] keeps for later.
+/// Receivers and random state that [`Host::hold_effects`] detaches.
 pub struct Effects {
     random: u64,
     trace: Box<dyn Write + Send>,

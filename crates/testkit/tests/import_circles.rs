@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Crates without import cycles, by their folders.
-const CRATES: [&str; 6] = ["cli", "coverage", "explain", "packet", "runtime", "vm"];
+/// Crates without import cycles, by their folders, each with a number of imports that it has at least.
+const CRATES: [(&str, usize); 6] =
+    [("cli", 20), ("coverage", 8), ("explain", 8), ("packet", 8), ("runtime", 20), ("vm", 20)];
 
 /// A module by the names from the root of the crate; the root has none.
 type Module = Vec<String>;
@@ -20,9 +21,9 @@ type Read<'a> = &'a dyn Fn(&Module) -> Option<String>;
 
 #[test]
 fn files_and_folders_import_in_no_circle() {
-    for name in CRATES {
+    for (name, least) in CRATES {
         let imports = imports_of(name);
-        assert!(imports.len() > 8, "{name}: the imports are not found: {imports:?}");
+        assert!(imports.len() > least, "{name}: the imports are not found: {imports:?}");
         let files = shown(&circle(&imports));
         assert!(files.is_empty(), "{name}: files import each other in a circle:\n{files}");
         let folders: BTreeSet<&Module> = imports.iter().flat_map(|(from, to)| [from, to]).collect();

@@ -36,7 +36,7 @@ pub(super) struct Ratio {
     pub(super) high: f64,
 }
 
-/// What can be said about two programs.
+/// Result of a comparison of two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
     Faster,

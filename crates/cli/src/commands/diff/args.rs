@@ -33,7 +33,7 @@ pub(crate) struct DiffArgs {
     /// Capture to read, pcap or pcapng; `-` is standard input. A small built-in one if left out.
     #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) input: Option<PathBuf>,
-    /// What may differ: `verdict`, `redirect`, `events`, `bytes`, `maps`, a field of packets such as `ipv4.ttl`, or one map, as
+    /// Ignore a difference: `verdict`, `redirect`, `events`, `bytes`, `maps`, a field of packets such as `ipv4.ttl`, or one map, as
     /// `map:NAME`; may be given several times.
     #[arg(long, value_name = "WHAT", value_parser = Ignored::parse)]
     pub(super) ignore: Vec<Ignored>,
@@ -67,7 +67,7 @@ fn test_file(text: &str) -> Result<PathBuf, &'static str> {
     text.ends_with(".test.toml").then(|| text.into()).ok_or("the name must end in .test.toml")
 }
 
-/// Something that may differ.
+/// A kind of difference that is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ignored {
     Verdict,

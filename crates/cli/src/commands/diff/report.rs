@@ -8,7 +8,7 @@ use super::group::Group;
 use super::maps::MapChange;
 use crate::common::console::shown;
 
-/// All that differs.
+/// The differences between two programs.
 pub(super) struct Report {
     pub(super) names: [String; 2],
     pub(super) capture: String,

@@ -18,7 +18,7 @@ const MOST: usize = 400;
 /// A sequence whose last packet differs.
 pub(super) struct Shrunk {
     packets: Vec<InputPacket>,
-    /// What the old side does with each.
+    /// Outcome of each packet on the old side.
     fates: Vec<Fate>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn shrink(
 }
 
 impl Shrinker<'_> {
-    /// What the old side does with each packet, if the last one differs.
+    /// Outcome of each packet on the old side, if the last packet differs.
     fn differs(&mut self, packets: &[InputPacket]) -> Result<Option<Vec<Fate>>, Failure> {
         self.attempts += 1;
         let (mut old, mut new) = (self.makers[0].make()?, self.makers[1].make()?);

@@ -1,4 +1,4 @@
-//! What the page shows.
+//! The data of the page.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,7 +48,7 @@ struct Seen {
     verdict: Verdict,
 }
 
-/// All that the page shows.
+/// Collects the data of the page.
 pub(super) fn collect(args: &ReportArgs) -> Result<Json, Failure> {
     let mut world_args = args.world.clone();
     world_args.seed = world_args.seed.or(Some(SEED));

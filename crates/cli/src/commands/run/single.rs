@@ -98,7 +98,7 @@ struct Loaded {
     collection: Collection,
 }
 
-/// What sees the packets beside the program.
+/// Receivers of events and explanations.
 struct Extras<'a> {
     events: Option<&'a Events>,
     explainer: Option<ChainExplainer>,

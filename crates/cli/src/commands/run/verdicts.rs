@@ -248,7 +248,7 @@ impl Entry<'_> {
         .join(",")
     }
 
-    /// What the comment of a packet says.
+    /// Comment of the packet in a capture.
     fn comment(&self) -> String {
         let verdict = self.frame.verdict().name();
         let to = self.redirect().map_or_else(String::new, |target| format!(" to {target}"));

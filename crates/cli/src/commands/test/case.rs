@@ -19,7 +19,7 @@ pub(super) struct TestFile {
     pub(super) cases: Vec<Case>,
 }
 
-/// What the tests of a file have in common.
+/// Settings that all tests of a file share.
 #[derive(Debug)]
 pub(super) struct Setup {
     /// Objects, each perhaps with a program, or a chain file.

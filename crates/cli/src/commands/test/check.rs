@@ -25,9 +25,9 @@ pub(super) struct Actual {
 /// An expectation that is not met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mismatch {
-    /// Lines that say what differs.
+    /// The differences, one in each line.
     pub(super) lines: Vec<String>,
-    /// What would be met, as TOML.
+    /// An expectation that the outcome meets, as TOML.
     pub(super) instead: Option<String>,
 }
 
@@ -277,7 +277,7 @@ fn typed(ty: &str, data: &[u8], parts: Parts<'_>) -> Option<Json> {
     })
 }
 
-/// What a test expects of a packet as it came out, where it expects nothing yet.
+/// Expectations that the outcome meets, for a step without any.
 pub(super) fn as_expected(actual: &Actual) -> Vec<(&'static str, String)> {
     let mut all = vec![("verdict", format!("\"{}\"", actual.verdict.name()))];
     let goes_on = !matches!(actual.verdict, Verdict::Drop | Verdict::Aborted);

@@ -13,7 +13,6 @@ use super::args::TestArgs;
 use super::case::{Case, TestFile};
 use super::discover::files;
 use super::error::TestError;
-use super::order::{seed_of_now, shuffle};
 use super::report::{Reported, Status, to_json, write_result, write_summary};
 use super::run::{TestResult, Tester};
 use super::{junit, update};
@@ -42,10 +41,10 @@ pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
         args.junit.as_deref().map(|path| Opened::open_text(path, "--junit", &mut Vec::new())).transpose()?;
     let coverage =
         args.coverage.as_deref().map(|path| CoverageFile::open(path, &mut Vec::new())).transpose()?;
-    let seed = args.shuffle.map(|seed| seed.unwrap_or_else(seed_of_now));
+    let seed = args.shuffle.map(|seed| seed.unwrap_or_else(|| fastrand::u64(..1_000_000)));
     if let Some(seed) = seed {
         console::note(format_args!("in the order of --shuffle={seed}"));
-        shuffle(&mut planned, seed);
+        fastrand::Rng::with_seed(seed).shuffle(&mut planned);
     }
     let start = Instant::now();
     let mut results = run_all(args, &planned, |reported| match args.json {

@@ -19,7 +19,7 @@ pub(super) fn has(actual: &Json, expected: &Json) -> bool {
     }
 }
 
-/// Whole numbers exactly, which floating-point numbers would not be.
+/// Compares whole numbers exactly, and others as floating-point numbers.
 fn is_same(a: &Number, b: &Number) -> bool {
     match (a.as_i128(), b.as_i128()) {
         (Some(a), Some(b)) => a == b,

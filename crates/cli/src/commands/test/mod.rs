@@ -11,7 +11,6 @@ mod json;
 mod junit;
 mod kernel;
 mod keys;
-mod order;
 mod report;
 mod run;
 mod update;

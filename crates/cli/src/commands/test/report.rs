@@ -41,7 +41,7 @@ impl Reported<'_> {
         format!("{}{engine}", self.case.name)
     }
 
-    /// What is wrong, in lines.
+    /// The failure, in lines.
     pub(super) fn lines(&self) -> Vec<String> {
         let failures = match &self.result.outcome {
             Outcome::Passed => return Vec::new(),
@@ -64,7 +64,7 @@ impl Reported<'_> {
     }
 }
 
-/// Writes the line of a test, and what is wrong, or is going to be written into its file.
+/// Writes the line of a test, and its failure.
 pub(super) fn write_result(out: &mut dyn Write, reported: &Reported<'_>, updates: bool) -> io::Result<()> {
     let word = match reported.status() {
         Status::Passed => "ok    ",

@@ -33,7 +33,7 @@ pub(super) struct TestResult {
 pub(super) enum Outcome {
     Passed,
     Failed(Vec<StepFailure>),
-    /// It could not be run: the cause, in lines.
+    /// The test could not be run: the cause, in lines.
     Error(Vec<String>),
 }
 
@@ -117,16 +117,19 @@ impl<'a> Tester<'a> {
     fn why(&self, case: &Case, file: &str, index: usize) -> Option<String> {
         let mut bench = Bench::new(self, case, file, Engine::Plain).ok()?;
         let mut explainer = bench.subject.explainer();
-        let mut sentence = None;
-        for step in case.steps.get(..=index)? {
-            let ingress = bench.ingress(step).ok()?;
-            for _ in 0..step.repeat {
-                let meta = meta(step);
-                let packet = Packet { bytes: &step.packet, metadata: &[], meta, ingress, queue: step.queue };
-                sentence = Some(explainer.explain(&packet, &mut bench.host).ok()?.sentence());
+        for (number, step) in case.steps.get(..=index)?.iter().enumerate() {
+            let (ingress, meta) = (bench.ingress(step).ok()?, meta(step));
+            let packet = Packet { bytes: &step.packet, metadata: &[], meta, ingress, queue: step.queue };
+            let before = if number == index { step.repeat - 1 } else { step.repeat };
+            for _ in 0..before {
+                explainer.run(&packet, &mut bench.host).ok()?;
+                let _ = bench.host.fire_timers();
+            }
+            if number == index {
+                return Some(explainer.explain(&packet, &mut bench.host).ok()?.sentence());
             }
         }
-        sentence
+        None
     }
 }
 

@@ -25,7 +25,7 @@ impl Changes {
     }
 }
 
-/// What became of a file.
+/// Changes of a file.
 pub(super) struct Updated {
     /// Expectations that were written.
     pub(super) changes: usize,
