@@ -15,6 +15,7 @@ mod maps;
 mod mutations;
 mod object;
 mod ports;
+mod session;
 mod subject;
 mod world;
 

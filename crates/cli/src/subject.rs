@@ -9,6 +9,7 @@ use paceline::{Burst, BurstFault, ChainWorker, Collection, Host, Map, Program};
 use crate::chain::{self, LoadHow, SourceArgs};
 use crate::common::console;
 use crate::common::failure::Failure;
+use crate::common::files::Taken;
 use crate::common::suggest::closest;
 use crate::maps::{self, JsonFile, SavedMaps};
 use crate::object::{NamedObject, ObjectError, ProgramError, check_action, load, load_options, program_of};
@@ -32,6 +33,8 @@ pub(crate) struct Subject {
     pub(crate) parts: Vec<(String, Collection)>,
     /// Whether it was given as a chain, so that programs are told by their names.
     pub(crate) is_chain: bool,
+    /// The files that it was loaded from, which no output may replace.
+    pub(crate) taken: Vec<Taken>,
     runner: Running,
 }
 
@@ -88,7 +91,8 @@ impl Subject {
             }
         };
         named.programs()?;
-        let NamedObject { name, object, program: wanted, .. } = named;
+        let NamedObject { name, object, program: wanted, file } = named;
+        let taken = file.into_iter().chain(maps::identities(&how.opener.args.files())).collect();
         let mut restored = match &how.restore {
             Some(path) => SavedMaps::read(path)?.of(&object, None)?,
             None => Vec::new(),
@@ -102,27 +106,18 @@ impl Subject {
         let runner = Running::Program(program.clone());
         let of_node = SubjectProgram { name: program.spec().name.clone(), program, part: 0 };
         let (programs, parts) = (vec![of_node], vec![(name.clone(), collection)]);
-        Ok(Self { name, programs, graph: Graph::one(), parts, is_chain: false, runner })
+        Ok(Self { name, programs, graph: Graph::one(), parts, is_chain: false, taken, runner })
     }
 
     fn of_chain(source: &SourceArgs, how: &LoadHow) -> Result<Self, Failure> {
         let loaded = chain::load(source, how)?;
-        let layout = loaded.live.layout();
-        let worker = loaded.live.worker();
-        let (programs, graph) = worker.parts();
-        let part = |name: &String| {
-            loaded.origins.iter().find(|(origin, _)| origin == name).map_or(0, |(_, part)| *part)
-        };
-        let programs = layout.names.iter().zip(programs);
-        let programs = programs.map(|(name, program)| SubjectProgram {
-            name: name.clone(),
-            program: program.clone(),
-            part: part(name),
-        });
-        let (programs, graph) = (programs.collect(), graph.clone());
+        let (programs, graph) = loaded.programs();
+        let programs =
+            programs.into_iter().map(|(name, program, part)| SubjectProgram { name, program, part });
+        let (programs, worker) = (programs.collect(), loaded.live.worker());
         let parts = loaded.parts.into_iter().map(|part| (part.name, part.collection)).collect();
         let runner = Running::Chain(worker);
-        Ok(Self { name: loaded.name, programs, graph, parts, is_chain: true, runner })
+        Ok(Self { name: loaded.name, programs, graph, parts, is_chain: true, taken: loaded.taken, runner })
     }
 
     /// Runs the packets of a burst on the engine that it was loaded for.

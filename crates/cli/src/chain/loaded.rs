@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use paceline::chain::{Placement, Reason};
+use paceline::chain::{Graph, Placement, Reason};
 use paceline::explain::{ChainExplainer, Explainer};
-use paceline::{Collection, Engine, Layout, LiveChain, LoadOptions};
+use paceline::{Collection, Engine, Layout, LiveChain, LoadOptions, Program};
 
 use crate::common::files::Taken;
 use crate::maps::{MapFileError, SavedMaps};
@@ -72,17 +72,26 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
+    /// The programs by node, each with its name and the index of its part, and the graph.
+    pub(crate) fn programs(&self) -> (Vec<(String, Program, usize)>, Graph) {
+        let (worker, layout) = (self.live.worker(), self.live.layout());
+        let (programs, graph) = worker.parts();
+        let part = |name: &String| {
+            self.origins.iter().find(|(origin, _)| origin == name).map_or(0, |(_, part)| *part)
+        };
+        let programs = layout.names.iter().zip(programs);
+        let programs = programs.map(|(name, program)| (name.clone(), program.clone(), part(name)));
+        (programs.collect(), graph.clone())
+    }
+
     /// An explainer of the chain as it is now.
     pub(crate) fn explainer(&self) -> ChainExplainer {
-        let worker = self.live.worker();
-        let (programs, graph) = worker.parts();
-        let layout = self.live.layout();
-        let explainers = layout.names.iter().zip(programs).map(|(name, program)| {
-            let part = self.origins.iter().find(|(origin, _)| origin == name);
-            let part = part.and_then(|(_, part)| self.parts.get(*part));
-            Explainer::new(program.clone(), part.and_then(|part| part.collection.object().shared_btf()))
+        let (programs, graph) = self.programs();
+        let explainers = programs.into_iter().map(|(_, program, part)| {
+            let part = self.parts.get(part);
+            Explainer::new(program, part.and_then(|part| part.collection.object().shared_btf()))
         });
-        ChainExplainer::new(explainers.collect(), graph.clone())
+        ChainExplainer::new(explainers.collect(), graph)
     }
 
     /// The order of the programs, with reasons.

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use paceline::capture::{CaptureReader, ReadError};
+use paceline::{Burst, FrameMeta};
 
 use super::failure::CommandError;
 use super::files::Taken;
@@ -101,6 +102,33 @@ impl Capture {
             CaptureError::Read { name: name.clone(), source: Box::new(source), processed: 0 }
         })?;
         Ok(Self { name, reader, size, position, file })
+    }
+}
+
+/// A packet of a capture, in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct CapturedPacket {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) meta: FrameMeta,
+}
+
+impl Capture {
+    /// Reads up to so many packets.
+    pub(crate) fn read_packets(&mut self, most: usize) -> Result<Vec<CapturedPacket>, CaptureError> {
+        let (mut burst, mut packets) = (Burst::default(), Vec::new());
+        while packets.len() < most {
+            let processed = packets.len() as u64;
+            let failed =
+                |source| CaptureError::Read { name: self.name.clone(), source: Box::new(source), processed };
+            if self.reader.fill(&mut burst).map_err(failed)? == 0 {
+                break;
+            }
+            let read = burst
+                .iter()
+                .map(|frame| CapturedPacket { bytes: frame.packet().to_vec(), meta: *frame.meta() });
+            packets.extend(read.take(most - packets.len()));
+        }
+        Ok(packets)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Files of a command: inputs that no output may replace, and outputs, which are not emptied before all of them are open.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, IsTerminal};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::failure::CommandError;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     #[error("{name}: {source}")]
-    Create { name: String, source: io::Error },
+    Io { name: String, source: io::Error },
     #[error("{name}: {source}")]
     Write { name: String, source: WriteError },
     #[error("{option} {name} is the same file as {other}")]
@@ -28,7 +28,7 @@ impl CommandError for FileError {
         match self {
             Self::SameFile { .. } => Some("nothing was written; give another name".to_owned()),
             Self::Terminal { .. } => Some("send standard output to a file or another command".to_owned()),
-            Self::Create { .. } | Self::Write { .. } => None,
+            Self::Io { .. } | Self::Write { .. } => None,
         }
     }
 
@@ -110,7 +110,7 @@ impl Opened {
         option: &'static str,
         taken: &mut Vec<Taken>,
     ) -> Result<Self, FileError> {
-        let failed = |source| FileError::Create { name: name(path), source };
+        let failed = |source| FileError::Io { name: name(path), source };
         let (file, is_new) = if is_stdout(path) {
             (io::stdout().as_fd().try_clone_to_owned().map_err(failed)?.into(), false)
         } else {
@@ -123,7 +123,7 @@ impl Opened {
 
     /// Adds the file to those in use, unless it is among them.
     fn claim(&self, option: &'static str, taken: &mut Vec<Taken>) -> Result<(), FileError> {
-        let failed = |source| FileError::Create { name: name(&self.path), source };
+        let failed = |source| FileError::Io { name: name(&self.path), source };
         let metadata = self.file.metadata().map_err(failed)?;
         taken.extend(Taken::check(&metadata, option, &self.path, taken)?);
         Ok(())
@@ -131,7 +131,7 @@ impl Opened {
 
     /// Empties the file.
     fn emptied(&self) -> Result<File, FileError> {
-        let failed = |source| FileError::Create { name: name(&self.path), source };
+        let failed = |source| FileError::Io { name: name(&self.path), source };
         let file = self.file.try_clone().map_err(failed)?;
         // A file that the shell opened is not truncated here.
         if !is_stdout(&self.path) && file.metadata().map_err(failed)?.is_file() {
@@ -145,6 +145,12 @@ impl Opened {
         let file = self.emptied()?;
         self.is_new = false;
         Ok((file, name(&self.path)))
+    }
+
+    /// Replaces the contents of the file with text.
+    pub(crate) fn write_text(self, text: &str) -> Result<(), FileError> {
+        let (mut file, name) = self.start_text()?;
+        file.write_all(text.as_bytes()).map_err(|source| FileError::Io { name, source })
     }
 
     /// Empties the file and starts the capture.

@@ -81,14 +81,14 @@ impl SaveTo {
     /// Makes the new file, which shows that there is a place for it.
     pub(crate) fn open(path: &Path, taken: &[Taken]) -> Result<Self, FileError> {
         if is_stdout(path) {
-            let failed = |source| FileError::Create { name: name(path), source };
+            let failed = |source| FileError::Io { name: name(path), source };
             let file = io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(failed)?;
             Taken::check(&file.metadata().map_err(failed)?, OPTION, path, taken)?;
             return Ok(Self { path: path.to_owned(), beside: None, file: Some(file) });
         }
         // The target of a link is replaced, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let failed = |source| FileError::Create { name: name(&path), source };
+        let failed = |source| FileError::Io { name: name(&path), source };
         if let Ok(metadata) = fs::metadata(&path) {
             Taken::check(&metadata, OPTION, &path, taken)?;
             if !metadata.is_file() {
@@ -118,7 +118,7 @@ impl SaveTo {
             None => Ok(()),
         });
         saved.map_err(|source| match self.beside {
-            Some(_) => FileError::Create { name: name(&self.path), source }.into(),
+            Some(_) => FileError::Io { name: name(&self.path), source }.into(),
             None => Failure::from(StdoutError(source)),
         })?;
         for (_, collection) in objects {

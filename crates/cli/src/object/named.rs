@@ -52,6 +52,12 @@ impl NamedObject {
     }
 }
 
+/// The file of an object as the command line names it, which no output may replace.
+pub(crate) fn taken(arg: &OsStr) -> Option<Taken> {
+    let path = Target::parse(arg, Path::exists).path;
+    Taken::of_path(&path, &format!("the object {}", path.display()))
+}
+
 /// `OBJECT[:PROGRAM]`, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Target {

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
-use crate::common::{Folder, capture, command, example, fixture, paceline, packets};
+use crate::common::{Done, Folder, capture, command, example, fixture, paceline, packets};
 
 #[test]
 fn the_command_line_is_checked_with_status_2() {
@@ -280,4 +280,47 @@ fn standard_input_and_output_may_not_be_one_file() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr).unwrap().contains("same file as the capture standard input"));
     assert_eq!(fs::read(&input).unwrap(), bytes);
+}
+
+#[test]
+fn pages_and_test_files_replace_no_input() {
+    let folder = Folder::new();
+    let copy = |name: &str| {
+        fs::copy(example(name), folder.path(name)).unwrap();
+        folder.text(name)
+    };
+    let (capture, firewall, vlan) = (copy("traffic.pcap"), copy("firewall.o"), copy("vlan.o"));
+    let push = format!("{vlan}:vlan_push");
+    let test = folder.text("a.test.toml");
+    fs::write(
+        &test,
+        "object = \"firewall.o\"\n[[test]]\nname = \"a\"\npacket = \"eth\"\nverdict = \"PASS\"\n",
+    )
+    .unwrap();
+    // The name of a test file has an end of its own.
+    let linked = |file: &String| {
+        let link = format!("{file}.test.toml");
+        fs::hard_link(file, &link).unwrap();
+        link
+    };
+    let report = |out: &String| paceline(["report", &firewall, "--in", &capture, "-o", out]);
+    let shrink = |out: &String| {
+        let link = linked(out);
+        let done = paceline(["diff", &firewall, &push, "--in", &capture, "--shrink", &link]);
+        Done { err: done.err.replace(&link, out), ..done }
+    };
+    let junit = |out: &String| paceline(["test", &test, "--junit", out]);
+    type Run<'a> = &'a dyn Fn(&String) -> Done;
+    let cases: [(Run<'_>, _, &[&String]); 3] = [
+        (&report, "--output", &[&capture, &firewall]),
+        (&shrink, "--shrink", &[&capture, &firewall, &vlan]),
+        (&junit, "--junit", &[&test, &firewall]),
+    ];
+    for (run, option, outputs) in cases {
+        for out in outputs {
+            let before = fs::read(out).unwrap();
+            run(out).fails(1, &format!("{option} {out} is the same file as the "), &["nothing was written"]);
+            assert_eq!(fs::read(out).unwrap(), before);
+        }
+    }
 }

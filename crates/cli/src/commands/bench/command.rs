@@ -10,11 +10,11 @@ use paceline::{Burst, BurstFault, Verdict};
 use paceline_kernel::ETHERNET_LEN;
 
 use super::args::BenchArgs;
-use super::contender::{BenchPacket, Contender};
+use super::contender::Contender;
 use super::measure::{Manner, Room, Times, rounds};
 use super::report::{Measured, Report, Subject};
 use super::statistics::{Ratio, Summary};
-use crate::common::capture::{Capture, CaptureError};
+use crate::common::capture::{Capture, CapturedPacket};
 use crate::common::console;
 use crate::common::failure::{CommandError, Failure};
 use crate::common::report;
@@ -62,23 +62,11 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
     Ok(judge(args, &found).map(|()| ExitCode::SUCCESS)?)
 }
 
-fn read(args: &BenchArgs) -> Result<(String, Vec<BenchPacket>), Failure> {
+fn read(args: &BenchArgs) -> Result<(String, Vec<CapturedPacket>), Failure> {
     let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
-    let (mut burst, mut packets) = (Burst::default(), Vec::new());
-    while packets.len() < MOST {
-        let failed = |source| {
-            let (name, processed) = (capture.name.clone(), packets.len() as u64);
-            CaptureError::Read { name, source: Box::new(source), processed }
-        };
-        if capture.reader.fill(&mut burst).map_err(failed)? == 0 {
-            break;
-        }
-        let read =
-            burst.iter().map(|frame| BenchPacket { bytes: frame.packet().to_vec(), meta: *frame.meta() });
-        packets.extend(read);
-    }
-    if packets.len() >= MOST {
-        console::note(format_args!("only the first {} packets are measured", packets.len()));
+    let packets = capture.read_packets(MOST)?;
+    if packets.len() == MOST {
+        console::note(format_args!("only the first {MOST} packets are measured"));
     }
     match packets.is_empty() {
         true => Err(BenchError::Empty(capture.name).into()),
@@ -86,13 +74,13 @@ fn read(args: &BenchArgs) -> Result<(String, Vec<BenchPacket>), Failure> {
     }
 }
 
-/// Packets by what the first program does with them, if they are measured so.
-type ByVerdict = BTreeMap<&'static str, Vec<BenchPacket>>;
+/// Packets by the verdict of the first program, if they are measured so.
+type ByVerdict = BTreeMap<&'static str, Vec<CapturedPacket>>;
 
 fn by_verdict(
     args: &BenchArgs,
     contenders: &mut [Contender],
-    packets: &[BenchPacket],
+    packets: &[CapturedPacket],
 ) -> Result<ByVerdict, BenchError> {
     let mut all = ByVerdict::new();
     let Some(contender) = contenders.first_mut().filter(|_| args.by_verdict) else { return Ok(all) };
@@ -110,12 +98,12 @@ fn by_verdict(
 fn measure(
     args: &BenchArgs,
     contenders: &mut [Contender],
-    packets: &[BenchPacket],
+    packets: &[CapturedPacket],
     by_verdict: &ByVerdict,
 ) -> Result<Vec<Measured>, BurstFault> {
     let mut room = Room::new(args.cold);
     let how = (args.rounds, Duration::from_millis(args.round_ms.into()));
-    let mut one = |what: &str, packets: &[BenchPacket], manner| -> Result<Measured, BurstFault> {
+    let mut one = |what: &str, packets: &[CapturedPacket], manner| -> Result<Measured, BurstFault> {
         let times = rounds(contenders, packets, manner, how, &mut room)?;
         Ok(measured(what, packets.len(), &times))
     };
@@ -148,7 +136,7 @@ const REPEATED: u32 = 1_000;
 fn in_kernel(
     args: &BenchArgs,
     contenders: &[Contender],
-    packets: &[BenchPacket],
+    packets: &[CapturedPacket],
 ) -> Result<Option<Measured>, Failure> {
     let Some(contender) = contenders.first() else { return Ok(None) };
     let kernel = KernelSide::new(&contender.subject)?;
@@ -168,12 +156,12 @@ fn in_kernel(
 }
 
 /// Counts instructions on the plain interpreter.
-fn subject(contender: &mut Contender, packets: &[BenchPacket]) -> Subject {
+fn subject(contender: &mut Contender, packets: &[CapturedPacket]) -> Subject {
     let counted = packets.get(..COUNTED).unwrap_or(packets);
     let mut explainer = contender.subject.explainer();
     let mut instructions = 0;
     for packet in counted {
-        let BenchPacket { bytes, meta } = packet;
+        let CapturedPacket { bytes, meta } = packet;
         let packet = Packet { bytes, metadata: &[], meta: *meta, ingress: 0, queue: 0 };
         instructions += explainer.count(&packet, &mut contender.host).unwrap_or(0);
     }

@@ -1,23 +1,15 @@
 //! A program that is measured.
 
 use std::ffi::OsString;
-use std::rc::Rc;
 
-use paceline::{Burst, BurstFault, Engine, FrameMeta, Host, TimeSource};
+use paceline::{Burst, BurstFault, Engine, Host, TimeSource};
 
 use super::args::BenchArgs;
 use crate::chain::{LoadHow, SourceArgs};
+use crate::common::capture::CapturedPacket;
 use crate::common::failure::Failure;
-use crate::object::Opener;
 use crate::subject::Subject;
 use crate::world::World;
-
-/// A packet of the capture.
-#[derive(Clone, Debug)]
-pub(super) struct BenchPacket {
-    pub(super) bytes: Vec<u8>,
-    pub(super) meta: FrameMeta,
-}
 
 /// A program or chain, with maps of its own.
 pub(super) struct Contender {
@@ -35,14 +27,7 @@ impl Contender {
         args: &BenchArgs,
     ) -> Result<Self, Failure> {
         let engine = if args.unverified { Engine::Plain } else { engine.unwrap_or_else(Engine::best) };
-        let how = LoadHow {
-            budget: paceline::DEFAULT_BUDGET,
-            engine,
-            unverified: args.unverified,
-            restore: None,
-            opener: Rc::new(Opener::new(&args.object)),
-            cpus: 1,
-        };
+        let how = LoadHow { engine, unverified: args.unverified, ..LoadHow::of(&args.object) };
         let source = SourceArgs::of(target.cloned().into_iter().collect(), args.object.clone());
         let subject = Subject::load(&source, &how)?;
         let world = World::new(&args.world)?;
@@ -53,7 +38,7 @@ impl Contender {
     }
 
     /// Fills a burst.
-    pub(super) fn fill<'a>(&self, burst: &mut Burst, packets: impl IntoIterator<Item = &'a BenchPacket>) {
+    pub(super) fn fill<'a>(&self, burst: &mut Burst, packets: impl IntoIterator<Item = &'a CapturedPacket>) {
         burst.clear();
         for packet in packets {
             // It was in a burst before.

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use paceline::{Burst, BurstFault, MAX_BURST};
 
-use super::contender::{BenchPacket, Contender};
+use super::contender::Contender;
+use crate::common::capture::CapturedPacket;
 
 /// Memory that is written to empty the caches.
 const COLD_BYTES: usize = 64 << 20;
@@ -41,7 +42,7 @@ impl Room {
     fn pass(
         &mut self,
         contender: &mut Contender,
-        packets: &[BenchPacket],
+        packets: &[CapturedPacket],
         manner: Manner,
     ) -> Result<Duration, BurstFault> {
         let mut time = Duration::ZERO;
@@ -81,7 +82,7 @@ pub(super) type Times = Vec<Vec<f64>>;
 /// Measures contenders in turn, in another order each round, after a round that warms up.
 pub(super) fn rounds(
     contenders: &mut [Contender],
-    packets: &[BenchPacket],
+    packets: &[CapturedPacket],
     manner: Manner,
     (rounds, round): (u32, Duration),
     room: &mut Room,

@@ -6,8 +6,8 @@ use paceline::Collection;
 use serde_json::{Value as Json, json};
 
 use super::args::Ignored;
-use super::packets::InputPacket;
 use super::side::{Side, SideMaker};
+use crate::common::capture::CapturedPacket;
 use crate::common::failure::Failure;
 use crate::maps::MapsAsJson;
 
@@ -31,7 +31,7 @@ type Contents = BTreeMap<String, Json>;
 
 fn contents(side: &Side) -> Contents {
     let mut all = Contents::new();
-    for (_, part) in &side.subject.parts {
+    for (_, part) in &side.subject().parts {
         all.extend(contents_of(part));
     }
     all
@@ -62,7 +62,7 @@ fn differing(old: &Side, new: &Side, ignored: &[Ignored]) -> Vec<String> {
 pub(super) fn changes(
     makers: [&SideMaker<'_>; 2],
     sides: [&Side; 2],
-    packets: &[InputPacket],
+    packets: &[CapturedPacket],
     ignored: &[Ignored],
 ) -> Result<Vec<MapChange>, Failure> {
     let mut changes = Vec::new();
@@ -106,7 +106,7 @@ fn elements(map: &Json) -> BTreeMap<String, Json> {
 fn since(
     makers: [&SideMaker<'_>; 2],
     name: &String,
-    packets: &[InputPacket],
+    packets: &[CapturedPacket],
     ignored: &[Ignored],
 ) -> Result<usize, Failure> {
     let (mut equal, mut differs) = (0, packets.len());

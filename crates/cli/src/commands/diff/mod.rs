@@ -5,7 +5,6 @@ mod command;
 mod compare;
 mod group;
 mod maps;
-mod packets;
 mod parting;
 mod report;
 mod shrink;

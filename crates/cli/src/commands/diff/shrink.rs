@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 
 use super::args::{DiffArgs, Ignored};
 use super::compare::compare;
-use super::packets::InputPacket;
 use super::side::{Fate, SideMaker};
+use crate::common::capture::CapturedPacket;
 use crate::common::failure::Failure;
 
 /// Most attempts, each of which loads both sides.
@@ -17,7 +17,7 @@ const MOST: usize = 400;
 
 /// A sequence whose last packet differs.
 pub(super) struct Shrunk {
-    packets: Vec<InputPacket>,
+    packets: Vec<CapturedPacket>,
     /// Outcome of each packet on the old side.
     fates: Vec<Fate>,
 }
@@ -31,7 +31,7 @@ struct Shrinker<'a> {
 /// Shrinks the packets up to the first one that differs.
 pub(super) fn shrink(
     makers: [&SideMaker<'_>; 2],
-    packets: &[InputPacket],
+    packets: &[CapturedPacket],
     first: usize,
     ignored: &[Ignored],
 ) -> Result<Option<Shrunk>, Failure> {
@@ -45,7 +45,7 @@ pub(super) fn shrink(
 
 impl Shrinker<'_> {
     /// Outcome of each packet on the old side, if the last packet differs.
-    fn differs(&mut self, packets: &[InputPacket]) -> Result<Option<Vec<Fate>>, Failure> {
+    fn differs(&mut self, packets: &[CapturedPacket]) -> Result<Option<Vec<Fate>>, Failure> {
         self.attempts += 1;
         let (mut old, mut new) = (self.makers[0].make()?, self.makers[1].make()?);
         let (mut fates, mut differs) = (Vec::new(), false);
@@ -62,7 +62,7 @@ impl Shrinker<'_> {
     }
 
     /// Leaves out packets before the last one: all, then halves, then smaller parts.
-    fn drop_packets(&mut self, packets: &mut Vec<InputPacket>) -> Result<(), Failure> {
+    fn drop_packets(&mut self, packets: &mut Vec<CapturedPacket>) -> Result<(), Failure> {
         let mut len = packets.len().saturating_sub(1);
         while len > 0 {
             let mut at = 0;
@@ -81,7 +81,7 @@ impl Shrinker<'_> {
     }
 
     /// Leaves out fields and bytes of packets, and sets times to the start.
-    fn simplify(&mut self, packets: &mut [InputPacket]) -> Result<(), Failure> {
+    fn simplify(&mut self, packets: &mut [CapturedPacket]) -> Result<(), Failure> {
         for index in 0..packets.len() {
             let mut tokens: Vec<String> =
                 tokens(&packets.get(index).map(|p| to_text(&p.bytes)).unwrap_or_default());
@@ -104,7 +104,7 @@ impl Shrinker<'_> {
     /// Whether a packet can be replaced by the one of a text; it is then.
     fn replaces(
         &mut self,
-        packets: &mut [InputPacket],
+        packets: &mut [CapturedPacket],
         index: usize,
         tokens: &[String],
     ) -> Result<bool, Failure> {

@@ -22,7 +22,7 @@ pub(crate) struct ReportArgs {
     /// Capture to read, pcap or pcapng; `-` is standard input. A small built-in one if left out.
     #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) input: Option<PathBuf>,
-    /// Page to write; the file is replaced as a whole.
+    /// Page to write.
     #[arg(long, short, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
     pub(super) output: PathBuf,
     /// Packets that are explained, from the first one on.

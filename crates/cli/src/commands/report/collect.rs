@@ -16,7 +16,9 @@ use super::flows::Flows;
 use crate::chain::LoadHow;
 use crate::common::capture::{Capture, CaptureError};
 use crate::common::failure::{CommandError, Failure};
+use crate::common::files::Taken;
 use crate::object::Opener;
+use crate::session::{Session, SessionError};
 use crate::subject::Subject;
 use crate::world::World;
 
@@ -34,13 +36,13 @@ const MOST: usize = 1 << 20;
 const BINS: usize = 120;
 
 #[derive(Debug, thiserror::Error)]
-#[error("packet {packet}: {fault}")]
-struct RunFault {
+#[error("packet {packet}: {source}")]
+struct RunError {
     packet: usize,
-    fault: paceline::Fault,
+    source: SessionError,
 }
 
-impl CommandError for RunFault {}
+impl CommandError for RunError {}
 
 /// A packet of the capture, and what became of it.
 struct Seen {
@@ -48,62 +50,82 @@ struct Seen {
     verdict: Verdict,
 }
 
-/// Collects the data of the page.
-pub(super) fn collect(args: &ReportArgs) -> Result<Json, Failure> {
-    let mut world_args = args.world.clone();
-    world_args.seed = world_args.seed.or(Some(SEED));
-    let world = World::new(&world_args)?;
-    let how = |engine, counting| LoadHow {
-        budget: paceline::DEFAULT_BUDGET,
-        engine,
-        unverified: false,
-        restore: None,
-        opener: Rc::new(Opener::new(&args.source.object).counting(counting)),
-        cpus: 1,
-    };
-    let mut subject = Subject::load(&args.source, &how(Engine::best(), Some(Counting::Plain)))?;
-    let explained = Subject::load(&args.source, &how(Engine::Plain, None))?;
-    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
-    let place = (world.ingress.unwrap_or(0), args.world.rx_queue);
-    let mut host = quiet(&world);
-    let (mut seen, mut kept, mut flows) = (Vec::new(), Vec::new(), Flows::default());
-    let mut burst = Burst::new(1);
-    loop {
-        let failed = |source| {
-            let (name, processed) = (capture.name.clone(), seen.len() as u64);
-            CaptureError::Read { name, source: Box::new(source), processed }
+/// What the page is made from.
+pub(super) struct Inputs<'a> {
+    args: &'a ReportArgs,
+    world: World,
+    capture: Capture,
+    session: Session,
+    /// The same programs with maps of their own, on the plain interpreter.
+    explained: Subject,
+}
+
+impl<'a> Inputs<'a> {
+    pub(super) fn open(args: &'a ReportArgs) -> Result<Self, Failure> {
+        let mut world_args = args.world.clone();
+        world_args.seed = world_args.seed.or(Some(SEED));
+        let world = World::new(&world_args)?;
+        let how = |engine, counting| LoadHow {
+            engine,
+            opener: Rc::new(Opener::new(&args.source.object).counting(counting)),
+            ..LoadHow::of(&args.source.object)
         };
-        if capture.reader.fill(&mut burst).map_err(failed)? == 0 {
-            break;
-        }
-        let (bytes, meta) = (burst.frame(0).packet().to_vec(), *burst.frame(0).meta());
-        burst.frame_mut(0).set_ingress(place.0, place.1);
-        host.arrive(&burst);
-        let packet = seen.len() + 1;
-        subject.run_burst(&mut burst, &mut host).map_err(|fault| RunFault { packet, fault: *fault.fault })?;
-        let _ = host.fire_timers();
-        let verdict = burst.frame(0).verdict();
-        flows.add(&bytes, verdict);
-        seen.push(Seen { time_ns: meta.timestamp_ns, verdict });
-        if kept.len() < args.explain.min(MOST) {
-            kept.push((bytes, meta));
-        }
+        let subject = Subject::load(&args.source, &how(Engine::best(), Some(Counting::Plain)))?;
+        let explained = Subject::load(&args.source, &how(Engine::Plain, None))?;
+        let capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
+        let mut session = Session::new(subject, &world);
+        session.host.set_trace(std::io::sink());
+        Ok(Self { args, world, capture, session, explained })
     }
-    let counts: Vec<_> = subject.parts.iter().flat_map(|(_, part)| part.coverage()).collect();
-    let (packets, reasons) = explain(&explained, &kept, quiet(&world), place);
-    Ok(json!({
-        "subject": subject.name,
-        "programs": subject.programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>(),
-        "capture": capture.name,
-        "verdicts": Verdict::ALL.map(Verdict::name),
-        "counts": Verdict::ALL.map(|verdict| seen.iter().filter(|seen| seen.verdict == verdict).count()),
-        "timeline": timeline(&seen),
-        "sources": sources(&Coverage::new(&counts)),
-        "flows": flows.to_json(),
-        "explained": kept.len(),
-        "reasons": reasons,
-        "packets": packets,
-    }))
+
+    /// The files that the page may not replace.
+    pub(super) fn taken(&self) -> Vec<Taken> {
+        let capture = self.capture.file.clone();
+        self.explained.taken.iter().cloned().chain(capture).chain(self.args.world.file()).collect()
+    }
+
+    /// Runs the packets and collects the data of the page.
+    pub(super) fn collect(self) -> Result<Json, Failure> {
+        let Self { args, world, mut capture, mut session, explained } = self;
+        let place = (world.ingress.unwrap_or(0), args.world.rx_queue);
+        let (mut seen, mut kept, mut flows) = (Vec::new(), Vec::new(), Flows::default());
+        let mut burst = Burst::new(1);
+        loop {
+            let failed = |source| {
+                let (name, processed) = (capture.name.clone(), seen.len() as u64);
+                CaptureError::Read { name, source: Box::new(source), processed }
+            };
+            if capture.reader.fill(&mut burst).map_err(failed)? == 0 {
+                break;
+            }
+            let (bytes, meta) = (burst.frame(0).packet().to_vec(), *burst.frame(0).meta());
+            let packet = Packet { bytes: &bytes, metadata: &[], meta, ingress: place.0, queue: place.1 };
+            let number = seen.len() + 1;
+            session.run(&packet).map_err(|source| RunError { packet: number, source })?;
+            let verdict = session.outcome().verdict;
+            flows.add(&bytes, verdict);
+            seen.push(Seen { time_ns: meta.timestamp_ns, verdict });
+            if kept.len() < args.explain.min(MOST) {
+                kept.push((bytes, meta));
+            }
+        }
+        let subject = &session.subject;
+        let counts: Vec<_> = subject.parts.iter().flat_map(|(_, part)| part.coverage()).collect();
+        let (packets, reasons) = explain(&explained, &kept, quiet(&world), place);
+        Ok(json!({
+            "subject": subject.name,
+            "programs": subject.programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>(),
+            "capture": capture.name,
+            "verdicts": Verdict::ALL.map(Verdict::name),
+            "counts": Verdict::ALL.map(|verdict| seen.iter().filter(|seen| seen.verdict == verdict).count()),
+            "timeline": timeline(&seen),
+            "sources": sources(&Coverage::new(&counts)),
+            "flows": flows.to_json(),
+            "explained": kept.len(),
+            "reasons": reasons,
+            "packets": packets,
+        }))
+    }
 }
 
 fn quiet(world: &World) -> Host {

@@ -2,24 +2,20 @@
 
 use std::sync::Arc;
 
-use paceline::packet::{Layers, differences, to_text};
-use paceline::{Collection, Map, Redirect, RedirectTarget, Verdict};
+use paceline::packet::{Layers, differences, hex, to_text};
+use paceline::{Collection, Map, RedirectTarget, Verdict};
 use serde_json::{Value as Json, json};
 
 use super::case::{EventData, Expectation, ExpectedEvent, Out, Target};
 use super::expand::layers_of;
 use super::json::{has, project, to_toml};
+use crate::session::Outcome;
 
-/// What became of a packet.
+/// Outcome of a step's last packet.
 #[derive(Debug)]
 pub(super) struct Actual {
     pub(super) input: Vec<u8>,
-    pub(super) verdict: Verdict,
-    pub(super) code: u32,
-    pub(super) redirect: Option<Redirect>,
-    pub(super) bytes: Vec<u8>,
-    /// Events since the step before: the map, and the program's data.
-    pub(super) events: Vec<(String, Vec<u8>)>,
+    pub(super) outcome: Outcome,
 }
 
 /// An expectation that is not met.
@@ -47,12 +43,12 @@ pub(super) type Parts<'a> = &'a [(String, Collection)];
 /// Compares one expectation.
 pub(super) fn check(expected: &Expectation, actual: &Actual, parts: Parts<'_>) -> Option<Mismatch> {
     match expected {
-        Expectation::Verdict(verdict) => (*verdict != actual.verdict).then(|| {
-            let name = actual.verdict.name();
+        Expectation::Verdict(verdict) => (*verdict != actual.outcome.verdict).then(|| {
+            let name = actual.outcome.verdict.name();
             Mismatch::new("verdict", verdict.name(), name, format!("\"{name}\""))
         }),
-        Expectation::Returns(code) => (*code != actual.code).then(|| {
-            let (code, got) = (code.to_string(), actual.code.to_string());
+        Expectation::Returns(code) => (*code != actual.outcome.code).then(|| {
+            let (code, got) = (code.to_string(), actual.outcome.code.to_string());
             Mismatch::new("returns", &code, &got, got.clone())
         }),
         Expectation::Out(out) => check_out(out, actual),
@@ -68,26 +64,27 @@ fn check_out(out: &Out, actual: &Actual) -> Option<Mismatch> {
         Out::Same => &actual.input,
         Out::Whole(bytes) => bytes,
     };
-    if *whole == actual.bytes {
+    if *whole == actual.outcome.bytes {
         return None;
     }
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
     let line = |name: &str, before: &str, after: &str| format!("  {name}: expected {before}, got {after}");
     let mut lines = vec!["out: another packet".to_owned()];
-    let all = differences(whole, &actual.bytes);
+    let all = differences(whole, &actual.outcome.bytes);
     lines.extend(all.iter().map(|d| line(&d.name, &value(&d.before), &value(&d.after))));
-    let instead = if actual.input == actual.bytes { "same".to_owned() } else { to_text(&actual.bytes) };
+    let instead =
+        if actual.input == actual.outcome.bytes { "same".to_owned() } else { to_text(&actual.outcome.bytes) };
     Some(Mismatch { lines, instead: Some(Json::from(instead).to_string()) })
 }
 
 fn check_fields(fields: &[(String, String)], actual: &Actual) -> Option<Mismatch> {
-    let layers = Layers::new(&actual.bytes);
+    let layers = Layers::new(&actual.outcome.bytes);
     let mut lines = Vec::new();
     let mut instead = serde_json::Map::new();
     for (path, expected) in fields {
         let got = match path.as_str() {
-            "len" => actual.bytes.len().to_string(),
-            "layers" => layers_of(&actual.bytes),
+            "len" => actual.outcome.bytes.len().to_string(),
+            "layers" => layers_of(&actual.outcome.bytes),
             "payload" => payload(layers.payload()),
             path => layers.field(path).map_or_else(|| "nothing".to_owned(), |field| field.to_string()),
         };
@@ -110,15 +107,11 @@ fn check_fields(fields: &[(String, String)], actual: &Actual) -> Option<Mismatch
 /// Text as it is, and other bytes in hexadecimal.
 fn payload(bytes: &[u8]) -> String {
     let text = std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
-    text.map_or_else(|| format!("0x{}", hex(bytes)), str::to_owned)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    text.map_or_else(|| hex(bytes), str::to_owned)
 }
 
 fn check_redirect(expected: &Target, actual: &Actual, parts: Parts<'_>) -> Option<Mismatch> {
-    let Some(redirect) = actual.redirect else {
+    let Some(redirect) = actual.outcome.redirect else {
         return Some(Mismatch::without(format!("redirect: expected {}, got none", name(expected))));
     };
     let map_of = |id: u32| parts.iter().flat_map(|(_, part)| part.maps()).find(|map| map.id() == id);
@@ -226,10 +219,10 @@ fn of_only_cpu(value: &Json) -> &Json {
 /// All events, in order.
 fn check_events(expected: &[ExpectedEvent], actual: &Actual, parts: Parts<'_>) -> Option<Mismatch> {
     let mut lines = Vec::new();
-    if expected.len() != actual.events.len() {
-        lines.push(format!("events: expected {}, got {}", expected.len(), actual.events.len()));
+    if expected.len() != actual.outcome.events.len() {
+        lines.push(format!("events: expected {}, got {}", expected.len(), actual.outcome.events.len()));
     }
-    for (number, (expected, (map, data))) in (1..).zip(expected.iter().zip(&actual.events)) {
+    for (number, (expected, (map, data))) in (1..).zip(expected.iter().zip(&actual.outcome.events)) {
         if let Some(wanted) = expected.map.as_ref().filter(|wanted| *wanted != map) {
             lines.push(format!("event {number}: expected one of map {wanted}, got one of {map}"));
         }
@@ -237,7 +230,7 @@ fn check_events(expected: &[ExpectedEvent], actual: &Actual, parts: Parts<'_>) -
             None => {}
             Some(EventData::Bytes(bytes)) if data.starts_with(bytes) => {}
             Some(EventData::Bytes(bytes)) => {
-                lines.push(format!("event {number}: expected 0x{}, got 0x{}", hex(bytes), hex(data)));
+                lines.push(format!("event {number}: expected {}, got {}", hex(bytes), hex(data)));
             }
             Some(EventData::Typed { ty, members }) => match typed(ty, data, parts) {
                 Some(actual) if has(&actual, members) => {}
@@ -247,12 +240,13 @@ fn check_events(expected: &[ExpectedEvent], actual: &Actual, parts: Parts<'_>) -
                         project(&actual, members)
                     ));
                 }
-                None => lines
-                    .push(format!("event {number}: no object has a type `{ty}` that fits 0x{}", hex(data))),
+                None => {
+                    lines.push(format!("event {number}: no object has a type `{ty}` that fits {}", hex(data)))
+                }
             },
         }
     }
-    let instead = actual.events.iter().zip(expected.iter().map(Some).chain(std::iter::repeat(None)));
+    let instead = actual.outcome.events.iter().zip(expected.iter().map(Some).chain(std::iter::repeat(None)));
     let instead = instead.map(|((map, data), expected)| {
         let as_type = match expected.and_then(|expected| expected.data.as_ref()) {
             Some(EventData::Typed { ty, members }) => typed(ty, data, parts)
@@ -279,10 +273,10 @@ fn typed(ty: &str, data: &[u8], parts: Parts<'_>) -> Option<Json> {
 
 /// Expectations that the outcome meets, for a step without any.
 pub(super) fn as_expected(actual: &Actual) -> Vec<(&'static str, String)> {
-    let mut all = vec![("verdict", format!("\"{}\"", actual.verdict.name()))];
-    let goes_on = !matches!(actual.verdict, Verdict::Drop | Verdict::Aborted);
-    if goes_on && actual.input != actual.bytes {
-        all.push(("out", Json::from(to_text(&actual.bytes)).to_string()));
+    let mut all = vec![("verdict", format!("\"{}\"", actual.outcome.verdict.name()))];
+    let goes_on = !matches!(actual.outcome.verdict, Verdict::Drop | Verdict::Aborted);
+    if goes_on && actual.input != actual.outcome.bytes {
+        all.push(("out", Json::from(to_text(&actual.outcome.bytes)).to_string()));
     }
     all
 }

@@ -18,9 +18,10 @@ use super::run::{TestResult, Tester};
 use super::{junit, update};
 use crate::common::console;
 use crate::common::failure::Failure;
-use crate::common::files::Opened;
+use crate::common::files::{Opened, Taken};
 use crate::common::report;
 use crate::coverage::CoverageFile;
+use crate::object;
 
 /// A test to be run.
 #[derive(Clone, Copy)]
@@ -37,10 +38,10 @@ pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     if args.list {
         return list(&planned);
     }
+    let mut taken = inputs(&files);
     let junit =
-        args.junit.as_deref().map(|path| Opened::open_text(path, "--junit", &mut Vec::new())).transpose()?;
-    let coverage =
-        args.coverage.as_deref().map(|path| CoverageFile::open(path, &mut Vec::new())).transpose()?;
+        args.junit.as_deref().map(|path| Opened::open_text(path, "--junit", &mut taken)).transpose()?;
+    let coverage = args.coverage.as_deref().map(|path| CoverageFile::open(path, &mut taken)).transpose()?;
     let seed = args.shuffle.map(|seed| seed.unwrap_or_else(|| fastrand::u64(..1_000_000)));
     if let Some(seed) = seed {
         console::note(format_args!("in the order of --shuffle={seed}"));
@@ -72,6 +73,17 @@ pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     }
     let has_failed = results.iter().any(|reported| reported.status() != Status::Passed);
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The test files and their objects, which no output may replace.
+fn inputs(files: &[TestFile]) -> Vec<Taken> {
+    let targets = files.iter().flat_map(|file| &file.cases).flat_map(|case| &case.setup.targets);
+    let mut targets: Vec<_> = targets.collect();
+    targets.sort();
+    targets.dedup();
+    let tests = files.iter().map(|file| Taken::of_path(&file.path, &format!("the test file {}", file.name)));
+    let objects = targets.iter().map(|path| object::taken(path.as_os_str()));
+    tests.chain(objects).flatten().collect()
 }
 
 /// The tests that are asked for, on each engine.

@@ -7,6 +7,7 @@ use super::case::{Expectation, Step};
 use super::check::Actual;
 use crate::common::failure::Failure;
 use crate::kernel_side::KernelSide;
+use crate::session::Outcome;
 use crate::subject::Subject;
 
 /// Runs a step; the subject's maps have the contents of the kernel's afterwards.
@@ -23,14 +24,9 @@ pub(super) fn step(
     }
     let (run, code) = kernel.run(&packet)?;
     kernel.read_maps(subject)?;
-    Ok(Actual {
-        input: step.packet.clone(),
-        verdict: Verdict::from_code(code).unwrap_or(Verdict::Aborted),
-        code,
-        redirect: None,
-        bytes: run.data,
-        events: Vec::new(),
-    })
+    let verdict = Verdict::from_code(code).unwrap_or(Verdict::Aborted);
+    let outcome = Outcome { verdict, code, redirect: None, bytes: run.data, events: Vec::new() };
+    Ok(Actual { input: step.packet.clone(), outcome })
 }
 
 /// Whether a test run shows what an expectation is about: neither redirect targets nor events.

@@ -1,12 +1,11 @@
 //! One test: its programs and maps made, its packets run.
 
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use paceline::coverage::{Counting, Counts};
 use paceline::explain::Packet;
-use paceline::{Burst, Engine, FrameMeta, Host, TimeSource};
+use paceline::{Engine, FrameMeta};
 
 use super::args::TestArgs;
 use super::case::{Case, MapSource, Step};
@@ -17,6 +16,7 @@ use crate::common::failure::Failure;
 use crate::kernel_side::KernelSide;
 use crate::maps::{JsonFile, MapFile, read_files};
 use crate::object::Opener;
+use crate::session::Session;
 use crate::subject::Subject;
 use crate::world::{World, WorldArgs};
 
@@ -82,17 +82,17 @@ impl<'a> Tester<'a> {
     ) -> Result<Vec<StepFailure>, Failure> {
         let mut failures = Vec::new();
         let mut bench = Bench::new(self, case, file, engine)?;
-        let kernel = self.args.kernel.then(|| KernelSide::new(&bench.subject)).transpose()?;
+        let kernel = self.args.kernel.then(|| KernelSide::new(&bench.session.subject)).transpose()?;
         for (index, step) in case.steps.iter().enumerate() {
             let actual = match &kernel {
-                Some(kernel) => kernel::step(kernel, &bench.subject, step, bench.ingress(step)?)?,
+                Some(kernel) => kernel::step(kernel, &bench.session.subject, step, bench.ingress(step)?)?,
                 None => bench.step(step)?,
             };
             let is_shown = |what| kernel.is_none() || kernel::shows(what);
             let checked = step.expected.iter().enumerate().filter(|(_, expected)| is_shown(&expected.what));
             let mismatches: Vec<_> = checked
                 .filter_map(|(number, expected)| {
-                    Some((number, check(&expected.what, &actual, &bench.subject.parts)?))
+                    Some((number, check(&expected.what, &actual, &bench.session.subject.parts)?))
                 })
                 .collect();
             let missing = match self.args.update && step.expected.is_empty() {
@@ -103,7 +103,7 @@ impl<'a> Tester<'a> {
                 failures.push(StepFailure { step: index, mismatches, why: None, missing });
             }
         }
-        coverage.extend(bench.subject.parts.iter().flat_map(|(_, part)| part.coverage()));
+        coverage.extend(bench.session.subject.parts.iter().flat_map(|(_, part)| part.coverage()));
         // The kernel does not explain what it did.
         let explained =
             failures.iter_mut().filter(|failure| kernel.is_none() && !failure.mismatches.is_empty());
@@ -116,34 +116,28 @@ impl<'a> Tester<'a> {
     /// Runs the test again up to a step, and explains that.
     fn why(&self, case: &Case, file: &str, index: usize) -> Option<String> {
         let mut bench = Bench::new(self, case, file, Engine::Plain).ok()?;
-        let mut explainer = bench.subject.explainer();
+        let mut explainer = bench.session.subject.explainer();
         for (number, step) in case.steps.get(..=index)?.iter().enumerate() {
-            let (ingress, meta) = (bench.ingress(step).ok()?, meta(step));
-            let packet = Packet { bytes: &step.packet, metadata: &[], meta, ingress, queue: step.queue };
+            let packet = bench.packet(step).ok()?;
+            let host = &mut bench.session.host;
             let before = if number == index { step.repeat - 1 } else { step.repeat };
             for _ in 0..before {
-                explainer.run(&packet, &mut bench.host).ok()?;
-                let _ = bench.host.fire_timers();
+                explainer.run(&packet, host).ok()?;
+                let _ = host.fire_timers();
             }
             if number == index {
-                return Some(explainer.explain(&packet, &mut bench.host).ok()?.sentence());
+                return Some(explainer.explain(&packet, host).ok()?.sentence());
             }
         }
         None
     }
 }
 
-/// Receives the events of a test.
-type Received = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
-
 /// The programs and maps of one test.
 struct Bench {
-    subject: Subject,
-    host: Host,
+    session: Session,
     world: World,
     world_args: WorldArgs,
-    events: Received,
-    burst: Burst,
 }
 
 fn meta(step: &Step) -> FrameMeta {
@@ -154,12 +148,10 @@ impl Bench {
     fn new(tester: &Tester<'_>, case: &Case, file: &str, engine: Engine) -> Result<Self, Failure> {
         let args = tester.args;
         let how = LoadHow {
-            budget: paceline::DEFAULT_BUDGET,
             engine: if args.unverified { Engine::Plain } else { engine },
             unverified: args.unverified,
-            restore: None,
             opener: Rc::clone(&tester.opener),
-            cpus: 1,
+            ..LoadHow::of(&args.object)
         };
         let targets = case.setup.targets.iter().map(|target| target.clone().into_os_string()).collect();
         let source = SourceArgs::of(targets, args.object.clone());
@@ -171,14 +163,7 @@ impl Bench {
             seed: Some(case.setup.seed),
         };
         let world = World::new(&world_args)?;
-        let mut host = world.host(TimeSource::Packets);
-        let events = Received::default();
-        let sink = Arc::clone(&events);
-        host.set_events(Box::new(move |event| {
-            let event = (event.map.to_owned(), event.data.to_vec());
-            sink.lock().unwrap_or_else(PoisonError::into_inner).push(event);
-        }));
-        Ok(Self { subject, host, world, world_args, events, burst: Burst::new(1) })
+        Ok(Self { session: Session::new(subject, &world), world, world_args })
     }
 
     /// The interface that a step's packet comes in on.
@@ -188,32 +173,18 @@ impl Bench {
         Ok(World::new(&args)?.ingress.unwrap_or(0))
     }
 
-    fn step(&mut self, step: &Step) -> Result<Actual, Failure> {
+    /// The packet of a step.
+    fn packet<'s>(&self, step: &'s Step) -> Result<Packet<'s>, Failure> {
         let ingress = self.ingress(step)?;
+        Ok(Packet { bytes: &step.packet, metadata: &[], meta: meta(step), ingress, queue: step.queue })
+    }
+
+    fn step(&mut self, step: &Step) -> Result<Actual, Failure> {
+        let packet = self.packet(step)?;
         for _ in 0..step.repeat {
-            self.burst.clear();
-            self.burst.push(&step.packet, meta(step)).map_err(TooLong)?;
-            self.burst.frame_mut(0).set_ingress(ingress, step.queue);
-            self.host.arrive(&self.burst);
-            self.subject.run_burst(&mut self.burst, &mut self.host).map_err(RunFault)?;
-            // Timers that are due fire before the next packet.
-            let _ = self.host.fire_timers();
+            self.session.run(&packet)?;
         }
-        let frame = self.burst.frame(0);
-        let mut events = std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner));
-        for map in self.subject.maps() {
-            if let Some(ring) = map.ring_buffer() {
-                ring.consume(|data| events.push((map.spec().name.clone(), data.to_vec())));
-            }
-        }
-        Ok(Actual {
-            input: step.packet.clone(),
-            verdict: frame.verdict(),
-            code: frame.code(),
-            redirect: frame.redirect(),
-            bytes: frame.packet().to_vec(),
-            events,
-        })
+        Ok(Actual { input: step.packet.clone(), outcome: self.session.outcome() })
     }
 }
 
@@ -233,17 +204,3 @@ fn contents(case: &Case, file: &str) -> Result<Vec<JsonFile>, Failure> {
     }
     Ok(contents)
 }
-
-/// A packet that no frame holds.
-#[derive(Debug, thiserror::Error)]
-#[error("packet: {0}")]
-struct TooLong(paceline::PushError);
-
-impl crate::common::failure::CommandError for TooLong {}
-
-/// A program that was not verified did what it may not.
-#[derive(Debug, thiserror::Error)]
-#[error("the run ended with a fault: {}", .0.fault)]
-struct RunFault(paceline::BurstFault);
-
-impl crate::common::failure::CommandError for RunFault {}

@@ -1,7 +1,6 @@
 //! Explaining packets of a capture.
 
 use std::process::ExitCode;
-use std::rc::Rc;
 
 use paceline::capture::CaptureReader;
 use paceline::explain::{ChainExplainer, Packet};
@@ -15,7 +14,6 @@ use crate::chain::LoadHow;
 use crate::common::capture::{Capture, CaptureError};
 use crate::common::failure::{CommandError, Failure};
 use crate::common::report;
-use crate::object::Opener;
 use crate::subject::Subject;
 use crate::world::World;
 
@@ -39,8 +37,7 @@ pub(crate) fn why(args: &WhyArgs) -> Result<ExitCode, Failure> {
         engine: Engine::Plain,
         unverified: args.unverified,
         restore: args.restore_maps.clone(),
-        opener: Rc::new(Opener::new(&args.source.object)),
-        cpus: 1,
+        ..LoadHow::of(&args.source.object)
     };
     let subject = Subject::load(&args.source, &how)?;
     let world = World::new(&args.world)?;
