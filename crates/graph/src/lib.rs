@@ -41,7 +41,7 @@ impl fmt::Display for Node {
 }
 
 /// Successor of a program. `P` identifies programs: a [`Node`] in a graph, and in descriptions of graphs whatever these use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Next<P = Node> {
     /// The next program.
     Program(P),

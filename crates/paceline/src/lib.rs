@@ -144,7 +144,8 @@ pub use live::{
 };
 pub use object::{FilterTextError, Object, OpenError};
 pub use pipeline::{
-    Idle, Observed, Observer, Pipeline, PipelineCounts, PortCounts, PortErrors, Worker, WorkerError,
+    AbortPlace, ChainEdge, FollowCounts, Idle, LastBranch, Observed, Observer, Pipeline, PipelineCounts,
+    PortCounts, PortErrors, Worker, WorkerError,
 };
 #[cfg(feature = "captures")]
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay, replay_on};

@@ -28,9 +28,21 @@ pub struct Step {
 /// # Panics
 /// If the graph has more nodes than there are programs.
 pub fn step(
+    chain: (&[Program], &Graph),
+    frame: &mut FrameMut<'_>,
+    host: &mut Host,
+    before: impl FnMut(Node, &Frame),
+    after: impl FnMut(Step, &Frame),
+) -> Result<Verdict, Box<Fault>> {
+    step_with(chain, frame, host, |program, frame, host| program.run(frame, host).map(drop), before, after)
+}
+
+/// As [`step`], with another way to run a program over a packet.
+pub(crate) fn step_with(
     (programs, graph): (&[Program], &Graph),
     frame: &mut FrameMut<'_>,
     host: &mut Host,
+    mut run: impl FnMut(&Program, &mut FrameMut<'_>, &mut Host) -> Result<(), Box<Fault>>,
     mut before: impl FnMut(Node, &Frame),
     mut after: impl FnMut(Step, &Frame),
 ) -> Result<Verdict, Box<Fault>> {
@@ -40,7 +52,7 @@ pub fn step(
     for _ in 0..MAX_RUNS {
         before(node, frame);
         let start = Instant::now();
-        programs[node.index()].run(frame, host)?;
+        run(&programs[node.index()], frame, host)?;
         let time = start.elapsed();
         let code = frame.code();
         let next = graph.after(node, code);

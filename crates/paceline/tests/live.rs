@@ -504,3 +504,56 @@ fn what_takes_the_interface_of_a_chain_runs_until_the_next_change() {
     chain.change(None, vec![Change::Configure { name: "a".to_owned(), config }]).unwrap();
     assert_eq!(verdict(), Verdict::Tx);
 }
+
+/// Aborts packets that begin with a byte other than 0.
+const ABORTING: &str = "r2 = *(u32 *)(r1 + 0)\nr3 = *(u32 *)(r1 + 4)\nr4 = r2\nr4 += 1\nr0 = 2\nif r4 > r3 goto out\n\
+     r5 = *(u8 *)(r2 + 0)\nif r5 == 0 goto out\nr0 = 0\nout:\nexit\n";
+
+#[test]
+fn places_of_aborted_packets_and_the_ways_through_a_chain_are_counted() {
+    for engine in [Engine::best(), Engine::Plain] {
+        let parser = member_on("parser", ABORTING, engine);
+        let chain = LiveChain::new(vec![parser, returning("out", Verdict::Drop)], Order::Given).unwrap();
+        chain.attach(1).unwrap();
+        let pipeline = chain.pipeline();
+        let mut worker = pipeline.worker(0);
+        let (port, wire) = MemoryPort::link(64);
+        worker.attach(1, 0, port);
+        let mut send = |first: u8| {
+            assert!(wire.push(&[first; 60], FrameMeta::default()));
+            worker.poll().unwrap();
+        };
+        (0..5).for_each(|_| send(0));
+        assert_eq!(pipeline.followed().packets, 0, "no packet was aborted");
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let mut sent = 0;
+        while pipeline.followed().packets < 3 {
+            assert!(std::time::Instant::now() < end, "packets are followed after one was aborted");
+            send(1);
+            sent += 1;
+        }
+        let followed = pipeline.followed();
+        let places: Vec<_> = followed.aborted.iter().collect();
+        let [(place, packets)] = places.as_slice() else { panic!("one place: {places:?}") };
+        assert_eq!((&*place.program, &*place.branch), ("parser", "instruction 7 of parser"));
+        // The first one was aborted before.
+        assert!(**packets == followed.packets && **packets < sent, "{packets} of {sent}");
+        pipeline.follow(true);
+        while pipeline.followed().packets < 4 {
+            send(0);
+        }
+        let edges = pipeline.followed().edges;
+        let edges: Vec<_> =
+            edges.into_iter().map(|(edge, count)| (edge.from.to_string(), edge.to, count)).collect();
+        let edge = |from: &str, to, count| (from.to_owned(), to, count);
+        assert_eq!(
+            edges,
+            [
+                edge("out", Next::End(Verdict::Drop), 1),
+                edge("parser", Next::Program("out".into()), 1),
+                edge("parser", Next::End(Verdict::Aborted), 3)
+            ]
+        );
+        assert_eq!(pipeline.counts().of(Verdict::Aborted), sent);
+    }
+}

@@ -33,6 +33,11 @@ pub(crate) trait Named: Send + Sync {
 
     /// The maps of the program, or of all programs.
     fn maps(&self) -> Vec<Arc<Map>>;
+
+    /// The program, if it is one.
+    fn program(&self) -> Option<&Program> {
+        None
+    }
 }
 
 impl Target {
@@ -65,6 +70,12 @@ impl Target {
     #[must_use]
     pub fn name(&self) -> &str {
         self.owner.name()
+    }
+
+    /// The program; `None` for a chain.
+    #[must_use]
+    pub fn program(&self) -> Option<&Program> {
+        self.owner.program()
     }
 
     /// The maps of the program, or of all programs of the chain, without those of tail called
@@ -105,6 +116,10 @@ impl Named for Program {
 
     fn maps(&self) -> Vec<Arc<Map>> {
         Self::maps(self).to_vec()
+    }
+
+    fn program(&self) -> Option<&Program> {
+        Some(self)
     }
 }
 

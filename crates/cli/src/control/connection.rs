@@ -4,10 +4,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Scope};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Connections at a time; one more is refused.
+/// Connections at a time; one more is refused if none ends soon.
 const MOST: usize = 8;
+/// Time to wait for the end of one.
+const WAIT: Duration = Duration::from_millis(100);
 /// Time within which a request must arrive and its answer be taken.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// Time between two looks whether the run has ended.
@@ -27,6 +29,11 @@ pub(super) fn accept<'scope, 'env, S: Send + 'env>(
                 thread::sleep(LOOK);
                 continue;
             };
+            // A client that has its answer may still hold its place.
+            let end = Instant::now() + WAIT;
+            while connections.load(Ordering::Relaxed) >= MOST && Instant::now() < end {
+                thread::sleep(LOOK / 10);
+            }
             let (serve, place) = (Arc::clone(&serve), Place::take(&connections));
             scope.spawn(move || serve(stream, place));
         }

@@ -28,6 +28,13 @@ pub(crate) fn rates(before: &Json, after: &Json) -> Json {
         rates[name] = rate(&before[name], &after[name]);
     }
     rates["verdicts"] = each(&before["verdicts"], &after["verdicts"]).into();
+    let edges = |from: &str| {
+        let of =
+            |to: &str| each(&before["followed"]["edges"][from][to], &after["followed"]["edges"][from][to]);
+        json!({ "programs": of("programs"), "verdicts": of("verdicts") })
+    };
+    let froms = after["followed"]["edges"].as_object().into_iter().flatten();
+    rates["edges"] = froms.map(|(from, _)| (from.clone(), edges(from))).collect::<Map<_, _>>().into();
     rates["ports"] = list("ports", "name").into();
     rates["workers"] = list("workers", "number").into();
     rates

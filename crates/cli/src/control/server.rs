@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use serde_json::{Value as Json, json};
 use super::connection::{LOOK, PATIENCE, Place, accept};
 use super::error::ControlError;
 use super::protocol::{MAX_REQUEST, VERSION};
-use super::question::{Answer, Question, Stream, ask};
+use super::question::{Answer, ENDED, Question, Stream, ask};
 
 /// Time within which a client must take a part of a stream.
 const STREAM_PATIENCE: Duration = Duration::from_secs(5);
@@ -92,8 +93,7 @@ fn serve<Q: From<Question>>(stream: UnixStream, place: Place, questions: &Sender
         .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
     let Ok(mut writer) = limited.and_then(|()| stream.try_clone()) else { return };
     if place.is_over() {
-        let _ = writeln!(writer, "{}", json!({ "error": "too many connections" }));
-        return;
+        return refuse(stream, &mut writer, "too many connections");
     }
     let mut reader = BufReader::new(stream);
     while let Some(line) = next_line(&mut reader, stop) {
@@ -106,6 +106,17 @@ fn serve<Q: From<Question>>(stream: UnixStream, place: Place, questions: &Sender
             return;
         }
     }
+    if stop.load(Ordering::Relaxed) {
+        refuse(reader.into_inner(), &mut writer, ENDED);
+    }
+}
+
+/// Refuses a connection. Its request is read, because the end of a socket with unread data resets the connection before the client
+/// sees the answer.
+fn refuse(stream: UnixStream, writer: &mut UnixStream, error: &str) {
+    let _ = writeln!(writer, "{}", json!({ "error": error }));
+    let _ = writer.shutdown(Shutdown::Write);
+    let _ = io::copy(&mut stream.take(MAX_REQUEST), &mut io::sink());
 }
 
 /// Answers with a stream of bytes, until the client closes its side of the connection or the run ends.

@@ -18,6 +18,9 @@ const REST: [(&str, &str); 5] = [
     ("lost", "lost by a port that failed"),
 ];
 
+/// Places of aborted packets that are listed.
+const PLACES: usize = 10;
+
 /// Columns of a port.
 const COLUMNS: [&str; 5] = ["received", "sent", "refused", "dropped", "copied"];
 
@@ -38,7 +41,30 @@ pub(crate) fn write_counts(out: &mut dyn Write, counts: &Json) -> io::Result<()>
             count => writeln!(out, "  {text}: {count}")?,
         }
     }
+    write_aborted(out, &counts["followed"])?;
     write_ports(out, counts["ports"].as_array().map_or(&[], Vec::as_slice))
+}
+
+/// Where packets were aborted, the most frequent places first.
+fn write_aborted(out: &mut dyn Write, followed: &Json) -> io::Result<()> {
+    let programs = followed["aborted"].as_object().into_iter().flatten();
+    let mut places: Vec<_> = programs
+        .flat_map(|(program, branches)| {
+            let branches = branches.as_object().into_iter().flatten();
+            branches.map(move |(branch, packets)| (number(packets), program, branch))
+        })
+        .collect();
+    places.sort_by(|a, b| b.cmp(a));
+    let sum: u64 = places.iter().map(|(packets, ..)| packets).sum();
+    for (packets, program, branch) in places.into_iter().take(PLACES) {
+        let percent = packets as f64 * 100.0 / sum as f64;
+        let (program, branch) = (shown(program), shown(branch));
+        writeln!(
+            out,
+            "  aborted by {program}, last branch {branch}: {percent:.1}% of {sum} that were followed"
+        )?;
+    }
+    Ok(())
 }
 
 fn write_ports(out: &mut dyn Write, ports: &[Json]) -> io::Result<()> {

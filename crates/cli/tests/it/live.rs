@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,11 +19,11 @@ use paceline_testkit::namespace::{ip, namespace, veth};
 use paceline_testkit::skip;
 use paceline_testkit::wire::Wire;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json as value};
 
 use crate::common::host::{Host, echoes};
 use crate::common::live::{Live, PATIENCE, check_sums, has_program, json, stderr, within};
-use crate::common::{Folder, command, example, has_libpcap, packets};
+use crate::common::{Folder, capture, command, example, fixture, has_libpcap, packets};
 
 #[test]
 fn the_reflector_answers_on_an_interface() {
@@ -844,7 +845,7 @@ fn a_capture_tells_what_became_of_each_packet() {
     }
     assert!(std::fs::read(&traffic).expect("a capture") == before);
     // Dropped by the first program, and tags taken off by the second.
-    assert!(notes.iter().any(|note| note.1 == "drop by firewall"));
+    assert!(notes.iter().any(|note| note.1.starts_with("drop by firewall, last branch firewall.bpf.c:")));
     let pairs: Vec<_> = notes.windows(2).filter(|pair| pair[1].1.starts_with("after: ")).collect();
     assert!(!pairs.is_empty() && pairs.iter().all(|pair| pair[0].1.starts_with("before: ")));
     assert!(pairs.iter().any(|pair| pair[0].2 == pair[1].2 + 4), "a VLAN tag has four bytes");
@@ -879,6 +880,7 @@ fn a_live_run_is_captured_over_its_socket() {
     }
     // An interrupt ends a capture that is complete; the run's end does as well.
     for signal in [Signal::INT, Signal::TERM] {
+        std::fs::remove_file(&out).expect("the capture before");
         let mut capture = command();
         let capture = capture.args(["capture", "--control", &control, "--out", &out]);
         let capture = capture.stderr(Stdio::piped()).spawn().expect("it starts");
@@ -927,11 +929,57 @@ fn hostile_requests_for_captures_are_refused() {
 }
 
 #[test]
+fn a_run_ends_while_clients_ask() {
+    let folder = Folder::new();
+    let (control, counter) = (folder.text("control"), example("counter.o"));
+    for _ in 0..10 {
+        let arguments = [&*counter, "--port", "gen:rate=1K", "--control", &control];
+        let mut live = Live::start(&arguments, || Path::new(&control).exists());
+        let asking = AtomicBool::new(true);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while asking.load(Ordering::Relaxed) {
+                        let Ok(mut stream) = UnixStream::connect(&control) else { continue };
+                        let _ = writeln!(stream, r#"{{"version":1,"command":"status"}}"#);
+                        let _ = BufReader::new(stream).read_line(&mut String::new());
+                    }
+                });
+            }
+            thread::sleep(Duration::from_millis(50));
+            // It fails if the run does not end in time.
+            let ended = live.end(Signal::TERM);
+            asking.store(false, Ordering::Relaxed);
+            assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+        });
+    }
+}
+
+#[test]
+fn aborted_packets_are_counted_by_program_and_line() {
+    let folder = Folder::new();
+    // The first byte is the verdict.
+    let input = folder.write("in.pcap", capture(&[&[0; 60][..]; 5000]));
+    let arguments = ["live", &fixture("verdicts.o"), "--port", &format!("pcap:{input}")];
+    let report = json(&command().args(arguments).arg("--json").output().expect("it runs"));
+    let followed = &report["followed"];
+    let packets = followed["packets"].as_u64().expect("a number");
+    assert!((1..5000).contains(&packets), "{report:#}");
+    assert_eq!(followed["aborted"], value!({ "verdicts": { "verdicts.bpf.c:11": packets } }));
+    assert_eq!(followed["edges"], value!({ "verdicts": { "verdicts": { "aborted": packets } } }));
+    let text = printed(&command().args(arguments).output().expect("it runs"));
+    assert!(text.contains("  aborted by verdicts, last branch verdicts.bpf.c:11: 100.0% of "), "{text}");
+}
+
+#[test]
 fn a_run_that_stands_still_goes_on() {
     const TEST: &str = "a_run_that_stands_still_goes_on";
     let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
-    let counter = example("counter.o");
-    let mut live = Live::start(&[&counter, "--port", "xdp:va", "--json"], || has_program("va"));
+    let (folder, counter) = (Folder::new(), example("counter.o"));
+    let control = folder.text("control");
+    // One that answers has begun to watch the time.
+    let arguments = [&*counter, "--port", "xdp:va", "--json", "--control", &control];
+    let mut live = Live::start(&arguments, || ask(&control, &["status"]).status.success());
     let wire = Wire::open(Interface::by_name("vb").expect("it is there").index()).expect("a packet socket");
     let memory = resident(live.id());
     live.signal(Signal::STOP);

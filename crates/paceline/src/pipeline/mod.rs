@@ -5,6 +5,7 @@ mod counted;
 mod counts;
 mod cpus;
 mod egress;
+mod follow;
 mod known;
 mod observe;
 mod queue;
@@ -19,12 +20,14 @@ use paceline_maps::Map;
 use paceline_vm::{KeyedSite, Target, UpdateError};
 
 pub use counts::{PipelineCounts, PortCounts, PortErrors};
+pub use follow::{AbortPlace, ChainEdge, FollowCounts, LastBranch};
 pub use observe::{Observed, Observer};
 pub use run::Idle;
 pub use worker::{Worker, WorkerError};
 
 use counts::{Errors, PortTotals, Totals};
 use cpus::CpuQueues;
+use follow::Follow;
 use known::KnownMaps;
 use observe::Observers;
 
@@ -76,6 +79,7 @@ struct Shared {
     ports: PortTotals,
     errors: Errors,
     observers: Observers,
+    follow: Follow,
 }
 
 impl Pipeline {
@@ -90,6 +94,7 @@ impl Pipeline {
             ports: PortTotals::default(),
             errors: Errors::default(),
             observers: Observers::default(),
+            follow: Follow::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -144,6 +149,18 @@ impl Pipeline {
     #[must_use]
     pub fn observe(&self, capacity: usize) -> Observer {
         Observers::add(&self.shared, capacity)
+    }
+
+    /// Whether a sample of the packets is followed through their programs ([`followed`](Self::followed)). Each worker spends a hundredth
+    /// of its time on it, at most. Some packets are followed in any case after one was aborted.
+    pub fn follow(&self, is_wanted: bool) {
+        self.shared.follow.want(is_wanted);
+    }
+
+    /// Counts of the packets that were followed: where they were aborted, and the ways that they took through chains.
+    #[must_use]
+    pub fn followed(&self) -> FollowCounts {
+        self.shared.follow.counts()
     }
 
     /// Errors of all workers, by the interface of arrival.

@@ -6,13 +6,11 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use paceline_chain::Node;
 use paceline_frame::{Burst, FrameRef, Redirect, Verdict};
 use paceline_vm::{BurstFault, ByKey, Caller, Host};
 
 use super::Shared;
-use crate::step::step;
-use crate::version::Version;
+use super::follow::{self, LastBranch};
 
 /// A packet that ran through the program of its interface.
 #[derive(Clone, Debug)]
@@ -38,6 +36,8 @@ pub struct Observed {
     pub redirect: Option<Redirect>,
     /// Name of the program that decided: the last one of a [`LiveChain`](crate::LiveChain) that ran.
     pub program: Option<Arc<str>>,
+    /// The last branch of that program.
+    pub branch: Option<LastBranch>,
 }
 
 /// Receives what happens to the packets of a pipeline ([`Pipeline::observe`](super::Pipeline::observe)), until it is dropped.
@@ -113,7 +113,7 @@ impl Observers {
         self.sinks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a burst through the program of an interface, as `caller` does, and tells the observers. Programs of a chain run one by one.
+    /// Runs a burst through the program of an interface, as `caller` does but on the plain interpreter, and tells the observers.
     #[cold]
     pub(super) fn run_burst(
         &self,
@@ -123,22 +123,13 @@ impl Observers {
         host: &mut Host,
     ) -> Result<(), BurstFault> {
         let before: Vec<Vec<u8>> = burst.iter().map(|frame| frame.packet().to_vec()).collect();
-        let key = u64::from(ifindex);
-        let version =
-            caller.enter(host).target(key).and_then(|target| target.data::<Arc<Version>>().cloned());
-        let mut last = vec![Node::ENTRY; burst.len()];
-        let ran = match &version {
-            Some(version) if version.programs.len() > 1 => run_steps(version, burst, host, &mut last),
-            _ => caller.run_burst(key, burst, host),
-        };
+        let (ran, mut ways) = follow::run_burst(caller, u64::from(ifindex), burst, host);
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let done = ran.as_ref().map_or_else(|fault| fault.index, |()| burst.len());
-        let names: Vec<Arc<str>> = version
-            .map(|version| version.layout.names.iter().map(|name| name.as_str().into()).collect())
-            .unwrap_or_default();
-        for ((frame, before), last) in burst.iter().zip(before).zip(last).take(done) {
-            let program = names.get(last.index()).cloned();
-            let observed = observed(frame, before, worker, now.as_nanos() as u64, program);
+        let all = std::mem::take(&mut ways.all);
+        for ((frame, before), way) in burst.iter().zip(before).zip(all) {
+            let mut observed = observed(frame, before, worker, now.as_nanos() as u64);
+            observed.program = ways.program(&way);
+            observed.branch = way.branch;
             self.tell(&observed);
         }
         ran
@@ -153,28 +144,7 @@ impl Observers {
     }
 }
 
-/// Runs the programs of a chain one by one, and notes the last one of each packet.
-fn run_steps(
-    version: &Version,
-    burst: &mut Burst,
-    host: &mut Host,
-    last: &mut [Node],
-) -> Result<(), BurstFault> {
-    for (index, mut frame) in burst.iter_mut().enumerate() {
-        let parts = (&*version.programs, &version.layout.graph);
-        step(parts, &mut frame, host, |node, _| last[index] = node, |_, _| {})
-            .map_err(|fault| BurstFault { index, fault })?;
-    }
-    Ok(())
-}
-
-fn observed(
-    frame: FrameRef<'_>,
-    before: Vec<u8>,
-    worker: usize,
-    now_ns: u64,
-    program: Option<Arc<str>>,
-) -> Observed {
+fn observed(frame: FrameRef<'_>, before: Vec<u8>, worker: usize, now_ns: u64) -> Observed {
     let (meta, verdict) = (*frame.meta(), frame.verdict());
     Observed {
         worker,
@@ -186,6 +156,7 @@ fn observed(
         before,
         verdict,
         redirect: frame.redirect().filter(|_| verdict == Verdict::Redirect),
-        program,
+        program: None,
+        branch: None,
     }
 }

@@ -12,6 +12,7 @@ use super::actions::{Act, SendError, TxPort, TxPorts};
 use super::counted::CountedPort;
 use super::counts::{Counts, PipelineCounts};
 use super::cpus::CpuQueue;
+use super::follow::Sampler;
 use super::known::Seen;
 
 /// A worker did not finish a burst.
@@ -74,6 +75,7 @@ pub struct Worker {
     /// The programs that it goes through.
     arrival: Seen<Target>,
     counts: Arc<Counts>,
+    sampler: Sampler,
 }
 
 impl Worker {
@@ -91,6 +93,7 @@ impl Worker {
             has_stack: false,
             stack_queues: Vec::new(),
             arrival: Seen::default(),
+            sampler: Sampler::default(),
         }
     }
 
@@ -227,6 +230,9 @@ impl Worker {
         let ran = if self.shared.observers.any() {
             let from = (ifindex, self.number);
             self.shared.observers.run_burst(&mut self.caller, from, &mut self.burst, &mut self.host)
+        } else if self.sampler.is_due(&self.shared.follow) {
+            let Self { sampler, shared, caller, burst, host, .. } = self;
+            sampler.run_burst(&shared.follow, caller, u64::from(ifindex), burst, host)
         } else {
             self.caller.run_burst(u64::from(ifindex), &mut self.burst, &mut self.host)
         };
@@ -304,6 +310,9 @@ impl Worker {
             host: &mut self.host,
             counts: &mut counts,
         });
+        if counts.of(Verdict::Aborted) > 0 {
+            self.sampler.arm();
+        }
         self.counts.commit(counts);
         ran?;
         acted.map_err(|error| match error {

@@ -35,6 +35,8 @@ use crate::ports::{OpenedPort, Opening};
 const LOOK: Duration = Duration::from_millis(20);
 /// Time after which it is told that nothing went on.
 const STILL: Duration = Duration::from_secs(1);
+/// Time after a request for a sample of packets in which one is taken.
+const SAMPLE: Duration = Duration::from_secs(5);
 /// Time between two attempts to open ports.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -74,6 +76,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
         cpus,
         start,
         attended: start,
+        sampled: None,
         shown: start,
         signals,
         events,
@@ -98,6 +101,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
             metrics.start(scope, &sender, &ending);
         }
         let ended = run.rounds(first, &sender);
+        run.refuse_questions();
         ending.store(true, Ordering::Relaxed);
         let captured = capture.map_or(Ok(()), |capture| capture.join().unwrap_or(Ok(())));
         ended.and(captured.map_err(Failure::from))
@@ -144,6 +148,8 @@ struct Run<'a> {
     start: Instant,
     /// When this thread began to wait for an event.
     attended: Instant,
+    /// Time of the last request for a sample of packets.
+    sampled: Option<Instant>,
     /// Time of the last counts that were printed.
     shown: Instant,
     signals: Signals,
@@ -269,6 +275,10 @@ impl Run<'_> {
         if still > time + STILL {
             console::note(format_args!("the run stood still for {still:.1?}, as after SIGSTOP"));
         }
+        if self.sampled.is_some_and(|last| last.elapsed() > SAMPLE) {
+            self.sampled = None;
+            self.pipeline.follow(false);
+        }
         if self.signals.reload.swap(false, Ordering::Relaxed) {
             let packets = self.pipeline.counts().packets();
             reload(&self.args.source, &self.how, &mut self.loaded, packets);
@@ -282,7 +292,16 @@ impl Run<'_> {
         Ok(!is_over && !self.signals.stop.load(Ordering::Relaxed))
     }
 
-    fn answer(&self, question: &Question) {
+    /// Ends the wait of clients whose requests nobody will answer, and of those to come.
+    fn refuse_questions(&mut self) {
+        self.events = channel().1;
+    }
+
+    fn answer(&mut self, question: &Question) {
+        if question.request.get("follow").and_then(Json::as_bool) == Some(true) {
+            self.sampled = Some(Instant::now());
+            self.pipeline.follow(true);
+        }
         let stop = || self.signals.stop.store(true, Ordering::Relaxed);
         let answer = match question.request.get("command").and_then(Json::as_str) {
             Some("capture") => self.capture(&question.request),

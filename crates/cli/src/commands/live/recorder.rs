@@ -150,17 +150,21 @@ fn write<W: Write>(
     writer.push(interface, *timestamp_ns, after, after.len() as u32, &Notes { comment: &comment, ..notes })
 }
 
-/// `drop by firewall`, `redirect to interface 3 by balancer`.
+/// `drop by firewall, last branch firewall.bpf.c:88`, `redirect to interface 3 by balancer, ...`.
 fn outcome(observed: &Observed) -> String {
     let target = match observed.redirect.as_ref().map(|redirect| &redirect.target) {
         None => Cow::Borrowed(""),
         Some(RedirectTarget::Interface { ifindex }) => format!(" to interface {ifindex}").into(),
         Some(RedirectTarget::Map { key, .. }) => format!(" to entry {key} of a map").into(),
     };
-    match &observed.program {
-        Some(program) => format!("{}{target} by {program}", observed.verdict),
-        None => format!("{}{target}", observed.verdict),
+    let mut outcome = format!("{}{target}", observed.verdict);
+    if let Some(program) = &observed.program {
+        outcome += &format!(" by {program}");
     }
+    if let Some(branch) = &observed.branch {
+        outcome += &format!(", last branch {branch}");
+    }
+    outcome
 }
 
 /// Records to a file until `ending` is set.

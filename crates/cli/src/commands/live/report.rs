@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use paceline::{Pipeline, PipelineCounts, PortCounts, Verdict};
+use paceline::chain::Next;
+use paceline::{FollowCounts, Pipeline, PipelineCounts, PortCounts, Verdict};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
@@ -104,6 +105,7 @@ impl Counts<'_> {
             "no_target": counts.no_target,
             "stopped": counts.stopped,
             "lost": counts.lost,
+            "followed": followed(&self.pipeline.followed()),
             "ports": ports,
             "workers": workers.into_iter().map(worker_json).collect::<Vec<_>>(),
         });
@@ -112,6 +114,22 @@ impl Counts<'_> {
         }
         object
     }
+}
+
+/// Packets of the sample by the place where they were aborted, and by the ways that they took from program to program.
+fn followed(counts: &FollowCounts) -> Json {
+    let (mut aborted, mut edges) = (json!({}), json!({}));
+    for (place, packets) in &counts.aborted {
+        aborted[&*place.program][&place.branch] = (*packets).into();
+    }
+    for (edge, packets) in &counts.edges {
+        let from = &mut edges[&*edge.from];
+        match &edge.to {
+            Next::Program(to) => from["programs"][&**to] = (*packets).into(),
+            Next::End(verdict) => from["verdicts"][verdict.name()] = (*packets).into(),
+        }
+    }
+    json!({ "packets": counts.packets, "aborted": aborted, "edges": edges })
 }
 
 fn worker_json((number, counts): (usize, PipelineCounts)) -> Json {

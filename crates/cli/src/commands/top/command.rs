@@ -89,7 +89,7 @@ fn show(args: &TopArgs, mut history: History, terminal: &mut DefaultTerminal) ->
 }
 
 fn status(args: &TopArgs) -> Result<Json, ControlError> {
-    request(&args.control, json!({ "command": "status" }))
+    request(&args.control, json!({ "command": "status", "follow": true }))
 }
 
 /// Waits for a key, or for another size of the terminal.

@@ -29,15 +29,17 @@ const COLUMNS: [&str; 5] = ["received", "sent", "refused", "dropped", "copied"];
 /// Draws the view.
 pub(super) fn draw(frame: &mut Frame<'_>, history: &History, is_paused: bool) {
     let ports = list(&history.status["ports"]).len() as u16;
-    let workers = list(&history.status["workers"]).len() as u16;
+    let workers = list(&history.status["workers"]).len();
+    let ways = ways(history);
     let rows = [
         Constraint::Length(2),
         Constraint::Min(3),
         Constraint::Length(Verdict::ALL.len() as u16 + 3),
         Constraint::Length(ports + 3),
-        Constraint::Length(workers + 3),
+        Constraint::Length(workers.max(ways.len()) as u16 + 3),
     ];
     let [head, graph, middle, port_area, worker_area] = Layout::vertical(rows).areas(frame.area());
+    let [worker_area, way_area] = Layout::horizontal([Constraint::Fill(1); 2]).areas(worker_area);
     let [verdict_area, loss_area] = Layout::horizontal([Constraint::Fill(1); 2]).areas(middle);
     draw_head(frame, head, history, is_paused);
     draw_graph(frame, graph, history);
@@ -45,6 +47,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, history: &History, is_paused: bool) {
     frame.render_widget(losses(history), loss_area);
     frame.render_widget(port_table(history), port_area);
     frame.render_widget(worker_table(history), worker_area);
+    frame.render_widget(table(" ways, of a sample ", strings(["program", "share"]), ways, 1), way_area);
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, history: &History, is_paused: bool) {
@@ -142,6 +145,22 @@ fn worker_table(history: &History) -> Table<'_> {
     table(" workers ", strings(["worker", "packets", "/s", "per burst"]), rows, 3)
 }
 
+/// The ways of the packets through the chain, with their shares of the packets that left the program.
+fn ways(history: &History) -> Vec<Vec<String>> {
+    let mut ways = Vec::new();
+    for (from, to) in history.rates["edges"].as_object().into_iter().flatten() {
+        let ends = ["programs", "verdicts"].map(|kind| to[kind].as_object().into_iter().flatten());
+        let [programs, verdicts] =
+            ends.map(|ends| ends.map(|(name, rate)| (name, rate.as_f64().unwrap_or(0.0))));
+        let all: Vec<_> = programs.chain(verdicts).filter(|(_, rate)| *rate > 0.0).collect();
+        let sum: f64 = all.iter().map(|(_, rate)| rate).sum();
+        ways.extend(all.into_iter().map(|(name, rate)| {
+            vec![format!("{} -> {}", shown(from), shown(name)), format!("{:.1}%", rate * 100.0 / sum)]
+        }));
+    }
+    ways
+}
+
 fn list(value: &Json) -> &[Json] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -164,6 +183,7 @@ mod tests {
             "verdicts": { "aborted": 0, "drop": packets, "pass": 0, "tx": 0, "redirect": 0 },
             "refused": 5, "no_target": 0, "stopped": 0, "lost": 0, "unknown_verdicts": 0,
             "ports": [{ "name": "xdp:va", "received": packets, "sent": 0, "refused": 5, "dropped": 1, "copied": 0 }],
+            "followed": { "edges": { "fw": { "programs": { "lb": packets / 4 }, "verdicts": { "drop": packets / 4 * 3 } } } },
             "workers": [{ "number": 0, "packets": packets, "bursts": packets / 64 }],
         })
     }
@@ -187,6 +207,10 @@ mod tests {
             "no room at a port",
             "xdp:va",
             "64.0",
+            "fw -> lb",
+            "25.0%",
+            "fw -> drop",
+            "75.0%",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

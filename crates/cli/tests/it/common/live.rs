@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,10 +56,20 @@ impl Live {
         self.child.as_ref().expect("it runs").id()
     }
 
-    /// Sends a signal, if it runs still, and waits for the end.
+    /// Sends a signal, if it runs still, and waits for the end; one that does not end in time is killed.
     pub(crate) fn end(&mut self, signal: Signal) -> Output {
         self.signal(signal);
-        self.wait()
+        let process = Pid::from_child(self.child.as_ref().expect("it runs"));
+        let (ended, watched) = channel::<()>();
+        let watch = thread::spawn(move || {
+            if watched.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let _ = kill_process(process, Signal::KILL);
+            }
+        });
+        let output = self.wait();
+        drop(ended);
+        watch.join().expect("it watches");
+        output
     }
 
     /// Sends a signal; one that has ended gets none.
