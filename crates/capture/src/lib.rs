@@ -45,6 +45,7 @@
 #![forbid(unsafe_code)]
 
 mod annotated;
+mod batch;
 mod byte_order;
 mod error;
 mod input;
@@ -58,6 +59,7 @@ mod records;
 mod writer;
 
 pub use annotated::{AnnotatedWriter, Notes};
+pub use batch::Batch;
 pub use byte_order::ByteOrder;
 pub use error::{Part, ReadError, WriteError};
 pub use link_type::LinkType;

@@ -2,8 +2,9 @@
 //!
 //! Layout: draft-ietf-opsawg-pcap, and libpcap's `savefile.c` and `sf-pcap.c` for deviations in existing files.
 
-use paceline_frame::{Burst, FrameMeta, MAX_PACKET};
+use paceline_frame::{FrameMeta, MAX_PACKET};
 
+use crate::batch::Sink;
 use crate::byte_order::ByteOrder;
 use crate::reader::{Link, ReadFor, Stop};
 use crate::records::{HEAD, Layout, Records, written_snaplen};
@@ -156,7 +157,7 @@ impl Decoder {
         &mut self,
         data: &[u8],
         offset: u64,
-        burst: &mut Burst,
+        packets: &mut impl Sink,
         records: &mut Records,
     ) -> Result<usize, Stop> {
         let head_len = self.layout.pcap_head();
@@ -177,8 +178,7 @@ impl Decoder {
             original_len: original,
             interface: 0,
         };
-        // The length was checked above, so only a full burst refuses it.
-        if burst.push(packet, meta).is_err() {
+        if !packets.push(packet, meta) {
             return Err(Stop::BurstFull);
         }
         let mut kept = [0; HEAD];

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use paceline_frame::Burst;
 
+use crate::batch::{Batch, Sink};
 use crate::byte_order::ByteOrder;
 use crate::input::Input;
 use crate::pcap::{self, PcapHeader};
@@ -41,14 +42,14 @@ enum Decoder {
 
 impl Decoder {
     /// Decodes all complete records at the start of `data`, until the burst is full.
-    fn drain(&mut self, data: &[u8], offset: u64, burst: &mut Burst, records: &mut Records) -> Drained {
+    fn drain(&mut self, data: &[u8], offset: u64, packets: &mut impl Sink, records: &mut Records) -> Drained {
         // The format is matched once per call, not per record.
         match self {
             Self::Pcap(decoder) => {
-                take_all(data, offset, |data, offset| decoder.take(data, offset, burst, records))
+                take_all(data, offset, |data, offset| decoder.take(data, offset, packets, records))
             }
             Self::Pcapng(decoder) => {
-                take_all(data, offset, |data, offset| decoder.take(data, offset, burst, records))
+                take_all(data, offset, |data, offset| decoder.take(data, offset, packets, records))
             }
         }
     }
@@ -259,26 +260,45 @@ impl<R: Read> CaptureReader<R> {
     /// [`ReadError`], after all packets before the error were delivered. Later calls return 0.
     pub fn fill(&mut self, burst: &mut Burst) -> Result<usize, ReadError> {
         burst.clear();
+        self.fill_sink(burst)
+    }
+
+    /// Adds the next packets to a batch; returns their number, 0 at the end or if it is full. [`records`](Self::records) are those of
+    /// these packets.
+    ///
+    /// Blocks on the source only as long as it has found none.
+    ///
+    /// # Errors
+    /// [`ReadError`], after all packets before the error were delivered. Later calls return 0.
+    pub fn fill_batch(&mut self, batch: &mut Batch) -> Result<usize, ReadError> {
+        if batch.is_full() {
+            return Ok(0);
+        }
+        self.fill_sink(batch)
+    }
+
+    fn fill_sink(&mut self, packets: &mut impl Sink) -> Result<usize, ReadError> {
         self.records.restart();
         if self.done {
             return Ok(0);
         }
-        let result = self.fill_some(burst);
+        let result = self.fill_some(packets);
         self.done = !matches!(result, Ok(1..));
         result
     }
 
-    fn fill_some(&mut self, burst: &mut Burst) -> Result<usize, ReadError> {
+    fn fill_some(&mut self, packets: &mut impl Sink) -> Result<usize, ReadError> {
         loop {
             let Drained { used, stop } =
-                self.decoder.drain(self.input.available(), self.input.offset(), burst, &mut self.records);
+                self.decoder.drain(self.input.available(), self.input.offset(), packets, &mut self.records);
             self.input.consume(used);
-            if !burst.is_empty() {
+            let filled = self.records.packets.len();
+            if filled > 0 {
                 // The next call stops at the same record again, and reports it.
-                return Ok(burst.len());
+                return Ok(filled);
             }
             match stop {
-                Stop::BurstFull => return Ok(burst.len()),
+                Stop::BurstFull => return Ok(0),
                 Stop::Failed(error) => return Err(*error),
                 Stop::More(needed) => {
                     if !self.input.require(needed)? {

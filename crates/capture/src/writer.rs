@@ -78,34 +78,34 @@ impl<W: Write> CaptureWriter<W> {
         &mut self,
         burst: &Burst,
         records: &Records,
-        select: impl FnMut(FrameRef<'_>) -> bool,
+        mut select: impl FnMut(FrameRef<'_>) -> bool,
     ) -> Result<(), WriteError> {
-        self.write_frames(burst.iter(), burst.is_full(), records, select)
+        let packets = burst.iter().map(|frame| select(frame).then(|| frame.into_packet()));
+        self.write_selected(packets, burst.is_full(), records)
     }
 
-    /// As [`write`](Self::write), for packets whose frames may be in other bursts than the reader's by now, in the order of the
-    /// reader's. `more` says that others follow at once, so that the output need not be flushed.
+    /// As [`write`](Self::write), for packets that are in no burst, in the order of the reader's; `None` are left out. `more` says that
+    /// others follow at once, so that the output need not be flushed.
     ///
     /// # Errors
     /// [`WriteError`]; later writes fail as well.
-    pub fn write_frames<'a>(
+    pub fn write_selected<'a>(
         &mut self,
-        frames: impl Iterator<Item = FrameRef<'a>>,
+        packets: impl Iterator<Item = Option<&'a [u8]>>,
         more: bool,
         records: &Records,
-        mut select: impl FnMut(FrameRef<'_>) -> bool,
     ) -> Result<(), WriteError> {
         if records.layout != self.layout {
             return Err(WriteError::Layout { from: records.layout.name(), to: self.layout.name() });
         }
         self.order = records.order;
         let mut blocks = self.blocks_to_write(records);
-        for (index, (frame, record)) in frames.zip(&records.packets).enumerate() {
+        for (index, (packet, record)) in packets.zip(&records.packets).enumerate() {
             while let Some((_, block)) = blocks.next_if(|&(after, _)| after <= index) {
                 self.buffer.extend_from_slice(block);
             }
-            if select(frame) {
-                self.put(frame.packet(), record, records.options(record));
+            if let Some(packet) = packet {
+                self.put(packet, record, records.options(record));
                 self.hand_on_when_full()?;
             }
         }

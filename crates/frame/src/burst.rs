@@ -425,12 +425,19 @@ pub struct FrameRef<'a> {
     meta: &'a FrameMeta,
 }
 
-impl FrameRef<'_> {
+impl<'a> FrameRef<'a> {
     /// The port's metadata of the packet.
     #[inline]
     #[must_use]
-    pub fn meta(&self) -> &FrameMeta {
+    pub fn meta(&self) -> &'a FrameMeta {
         self.meta
+    }
+
+    /// The packet, for as long as the burst is borrowed.
+    #[inline]
+    #[must_use]
+    pub fn into_packet(self) -> &'a [u8] {
+        self.frame.packet()
     }
 }
 

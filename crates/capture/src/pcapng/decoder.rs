@@ -1,12 +1,13 @@
 //! Decoding of blocks and their packets.
 
-use paceline_frame::{Burst, FrameMeta, MAX_PACKET};
+use paceline_frame::{FrameMeta, MAX_PACKET};
 
 use super::interface::Interface;
 use super::{
     CUSTOM_NOT_COPIED, ENHANCED_HEAD, ENHANCED_PACKET, INTERFACE_DESCRIPTION, PACKET, SECTION_HEADER,
     SIMPLE_HEAD, SIMPLE_PACKET,
 };
+use crate::batch::Sink;
 use crate::byte_order::ByteOrder;
 use crate::reader::{ReadFor, Stop};
 use crate::records::{HEAD, Records, written_snaplen};
@@ -103,54 +104,41 @@ impl Decoder {
         &mut self,
         data: &[u8],
         offset: u64,
-        burst: &mut Burst,
+        packets: &mut impl Sink,
         records: &mut Records,
     ) -> Result<usize, Stop> {
         let kind = self.order.u32(head::<MIN_BLOCK>(data)?, 0);
         if kind == SECTION_HEADER {
-            return self.take_section(data, offset, burst, records);
+            return self.take_section(data, offset, records);
         }
         let block = self.block(data, kind, offset)?;
         match kind {
-            ENHANCED_PACKET | PACKET => self.enhanced_packet(block, offset, burst, records)?,
-            SIMPLE_PACKET => self.simple_packet(block, offset, burst, records)?,
-            _ => self.other(kind, block, offset, burst, records)?,
+            ENHANCED_PACKET | PACKET => self.enhanced_packet(block, offset, packets, records)?,
+            SIMPLE_PACKET => self.simple_packet(block, offset, packets, records)?,
+            _ => self.other(kind, block, offset, records)?,
         }
         Ok(block.len())
     }
 
     /// Starts a new section. Its byte order may differ, so it starts a new burst.
     #[cold]
-    fn take_section(
-        &mut self,
-        data: &[u8],
-        offset: u64,
-        burst: &Burst,
-        records: &mut Records,
-    ) -> Result<usize, Stop> {
-        if !burst.is_empty() {
+    fn take_section(&mut self, data: &[u8], offset: u64, records: &mut Records) -> Result<usize, Stop> {
+        if !records.packets.is_empty() {
             return Err(Stop::BurstFull);
         }
         let block = self.section(data, offset)?;
-        room_for(block, offset, burst, records)?;
+        room_for(block, offset, records)?;
         records.order = self.order;
         records.push_block(&unsized_section(Box::from(block)));
         Ok(block.len())
     }
 
     #[cold]
-    fn other(
-        &mut self,
-        kind: u32,
-        block: &[u8],
-        offset: u64,
-        burst: &Burst,
-        records: &mut Records,
-    ) -> Result<(), Stop> {
+    fn other(&mut self, kind: u32, block: &[u8], offset: u64, records: &mut Records) -> Result<(), Stop> {
         if kind == CUSTOM_NOT_COPIED {
             return Ok(());
         }
-        room_for(block, offset, burst, records)?;
+        room_for(block, offset, records)?;
         if kind == INTERFACE_DESCRIPTION {
             return self.interface_description(block, offset, records);
         }
@@ -188,7 +176,7 @@ impl Decoder {
         &mut self,
         block: &[u8],
         offset: u64,
-        burst: &mut Burst,
+        packets: &mut impl Sink,
         records: &mut Records,
     ) -> Result<(), Stop> {
         let order = self.order;
@@ -207,7 +195,7 @@ impl Decoder {
             original: order.u32(head, 24),
             body: block.get(ENHANCED_HEAD..block.len() - 4).unwrap_or_default(),
         };
-        self.deliver(&packet, burst, records)
+        self.deliver(&packet, packets, records)
     }
 
     #[inline(never)]
@@ -215,7 +203,7 @@ impl Decoder {
         &mut self,
         block: &[u8],
         offset: u64,
-        burst: &mut Burst,
+        packets: &mut impl Sink,
         records: &mut Records,
     ) -> Result<(), Stop> {
         let head = head::<SIMPLE_HEAD>(block)?;
@@ -242,11 +230,16 @@ impl Decoder {
             original,
             body,
         };
-        self.deliver(&packet, burst, records)
+        self.deliver(&packet, packets, records)
     }
 
     #[inline(always)]
-    fn deliver(&mut self, packet: &Packet<'_>, burst: &mut Burst, records: &mut Records) -> Result<(), Stop> {
+    fn deliver(
+        &mut self,
+        packet: &Packet<'_>,
+        packets: &mut impl Sink,
+        records: &mut Records,
+    ) -> Result<(), Stop> {
         let &Packet { head, captured, original, .. } = packet;
         let interface = self.interface_of(packet)?;
         let body = packet.body;
@@ -264,10 +257,9 @@ impl Decoder {
             &[]
         };
         if !options.is_empty() {
-            room_for(options, packet.offset, burst, records)?;
+            room_for(options, packet.offset, records)?;
         }
-        // The length was checked above, so only a full burst refuses it.
-        if burst.push(bytes, meta).is_err() {
+        if !packets.push(bytes, meta) {
             return Err(Stop::BurstFull);
         }
         records.push_packet(head, captured, original, options);
@@ -365,10 +357,10 @@ fn bad_block_length(kind: u32, offset: u64, len: u32) -> ReadError {
 }
 
 /// Bounds memory: a block that does not fit starts a new burst, or ends the capture if the burst is empty.
-fn room_for(bytes: &[u8], offset: u64, burst: &Burst, records: &Records) -> Result<(), Stop> {
+fn room_for(bytes: &[u8], offset: u64, records: &Records) -> Result<(), Stop> {
     if records.kept() + bytes.len() <= MAX_KEPT {
         Ok(())
-    } else if burst.is_empty() {
+    } else if records.packets.is_empty() {
         Err(ReadError::Blocks { offset, limit: MAX_KEPT }.into())
     } else {
         Err(Stop::BurstFull)

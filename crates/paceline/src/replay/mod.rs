@@ -44,10 +44,14 @@ impl Tally {
 
     /// Counts a packet that had so many bytes before the program.
     fn count_frame(&mut self, frame: FrameRef<'_>, before: u64) {
+        self.count(frame.verdict(), Verdict::from_code(frame.code()).is_none(), before);
+    }
+
+    fn count(&mut self, verdict: Verdict, is_unknown: bool, bytes: u64) {
         self.packets += 1;
-        self.bytes += before;
-        self.verdicts[frame.verdict() as usize] += 1;
-        self.unknown += u64::from(Verdict::from_code(frame.code()).is_none());
+        self.bytes += bytes;
+        self.verdicts[verdict as usize] += 1;
+        self.unknown += u64::from(is_unknown);
     }
 }
 

@@ -1,144 +1,150 @@
 //! Running a capture on several threads: packets are dealt out by flow and written in the order of the capture.
+//!
+//! One thread reads windows of packets, and the workers run them. Each worker first finds the flows of its part of a window, and then,
+//! when those of all parts are known, runs the packets of its own flows.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use paceline_capture::{CaptureReader, ReadError, Records};
-use paceline_frame::{Burst, FrameRef, MAX_BURST};
+use paceline_capture::{Batch, CaptureReader, ReadError, Records};
+use paceline_frame::{Burst, MAX_BURST, Verdict};
 use paceline_port::queue_of;
 use paceline_vm::{Fault, Host};
 
 use super::{Outputs, ReplayError, ReplayOptions, Runner, Tally, finish, is_dropped};
 
-/// Bursts that are read before they are dealt out: enough that handing over costs little.
-const BURSTS: usize = 32;
-/// Windows at a time: one is read while another runs.
-const WINDOWS: usize = 2;
+/// Bytes of a window: enough that handing it over costs little, and few enough that it stays in the cache that cores share.
+const WINDOW: usize = 1 << 19;
+/// Windows that run or are to run, beside the one whose flows are found.
+const RUNNING: usize = 3;
 
-/// Packets of one worker, in order.
+/// Packets that were read together.
+struct Window {
+    packets: Batch,
+    /// What was read between the packets, and the number of packets that it belongs to; without outputs none is kept.
+    records: Vec<(Records, usize)>,
+}
+
+/// The workers of the packets of a window, in parts.
+type Workers = Arc<Vec<Vec<u16>>>;
+
+/// Outcome of one packet.
+#[derive(Clone, Copy)]
+struct Outcome {
+    verdict: Verdict,
+    is_unknown: bool,
+    /// Number of the packet's bytes after the program, where packets are written.
+    len: u32,
+}
+
+/// Outcomes of a worker's packets in a window, in order.
+#[derive(Default)]
 struct Share {
-    bursts: Vec<Burst>,
-    /// Number of bursts with packets.
-    used: usize,
-    /// Maximum number of packets of a burst.
-    burst_len: usize,
-    /// Bytes of the packets as they were dealt out, and counts after the run.
-    bytes: u64,
+    outcomes: Vec<Outcome>,
+    /// The packets after the program, where packets are written.
+    bytes: Vec<u8>,
+    /// Counts, if there was no fault.
     tally: Tally,
     /// The packet that caused an invalid access, by its number in the share, and whether a timer did before it.
     fault: Option<(usize, Fault, bool)>,
 }
 
 impl Share {
-    fn new(burst_len: usize) -> Self {
-        Self { bursts: Vec::new(), used: 0, burst_len, bytes: 0, tally: Tally::default(), fault: None }
-    }
-
     fn clear(&mut self) {
-        self.bursts[..self.used].iter_mut().for_each(Burst::clear);
-        (self.used, self.fault) = (0, None);
-        (self.bytes, self.tally) = (0, Tally::default());
+        self.outcomes.clear();
+        self.bytes.clear();
+        (self.tally, self.fault) = (Tally::default(), None);
     }
 
-    fn push(&mut self, frame: FrameRef<'_>, ingress: u32, queue: u16) {
-        if self.used == 0 || self.bursts[self.used - 1].is_full() {
-            if self.bursts.len() == self.used {
-                self.bursts.push(Burst::new(self.burst_len));
+    fn add(&mut self, burst: &Burst, is_written: bool) {
+        for frame in burst.iter() {
+            self.tally.count_frame(frame, 0);
+            let is_unknown = Verdict::from_code(frame.code()).is_none();
+            self.outcomes.push(Outcome { verdict: frame.verdict(), is_unknown, len: frame.len() as u32 });
+            if is_written {
+                self.bytes.extend_from_slice(frame.packet());
             }
-            self.used += 1;
         }
-        let burst = &mut self.bursts[self.used - 1];
-        let index = burst.len();
-        // The packet comes from a burst, and fits into another.
-        if burst.push(frame.packet(), *frame.meta()).is_ok() {
-            self.bytes += frame.len() as u64;
-            burst.frame_mut(index).set_ingress(ingress, queue);
-        }
-    }
-
-    /// Runs the packets, up to one that causes an invalid access.
-    fn run(&mut self, runner: &mut impl Runner, host: &mut Host) {
-        let mut done = 0;
-        for burst in &mut self.bursts[..self.used] {
-            host.arrive(burst);
-            if let Err(fault) = host.fire_timers() {
-                self.fault = Some((done, *fault, true));
-                return;
-            }
-            if let Err(fault) = runner.run_burst(burst, host) {
-                self.fault = Some((done + fault.index, *fault.fault, false));
-                return;
-            }
-            done += burst.len();
-            burst.iter().for_each(|frame| self.tally.count_frame(frame, 0));
-        }
-        self.tally.bytes = self.bytes;
-    }
-
-    fn frame(&self, number: usize) -> FrameRef<'_> {
-        self.bursts[number / self.burst_len].frame(number % self.burst_len)
     }
 }
 
-/// Bursts that were read together.
-struct Window {
-    records: Vec<Records>,
-    /// For each packet its worker, and its length before the program.
-    packets: Vec<(u16, u32)>,
-    /// Number of packets of each burst.
-    lens: Vec<usize>,
+/// What a worker is asked for.
+enum Task {
+    /// The workers of a part of a window's packets.
+    Flows { window: Arc<Window>, part: Range<usize>, found: Vec<u16> },
+    /// The outcomes of its packets in a window.
+    Run { window: Arc<Window>, workers: Workers, share: Share },
 }
 
-/// What the reading side needs.
-struct Dealer<'a, R: Read> {
-    reader: &'a mut CaptureReader<R>,
+/// A worker's state.
+struct Worker<U> {
+    number: usize,
+    /// Number of workers.
+    of: usize,
+    runner: U,
+    host: Host,
     burst: Burst,
-    options: ReplayOptions,
-    left: u64,
-    /// Whether packets are written, so that the records of the capture are kept.
+    ingress: Option<u32>,
     is_written: bool,
-    error: Option<ReadError>,
-    is_over: bool,
 }
 
-impl<R: Read> Dealer<'_, R> {
-    /// Reads a window and deals it out; `None` at the end.
-    fn deal(&mut self, shares: &mut [Share]) -> Option<Window> {
-        let mut window = Window { records: Vec::new(), packets: Vec::new(), lens: Vec::new() };
-        shares.iter_mut().for_each(Share::clear);
-        while window.lens.len() < BURSTS && !self.is_over {
-            match self.reader.fill(&mut self.burst) {
-                Ok(read) if read > 0 && self.left > 0 => self.deal_burst(&mut window, shares),
-                Ok(_) => self.is_over = true,
-                Err(error) => (self.error, self.is_over) = (Some(error), true),
+impl<U: Runner> Worker<U> {
+    fn flows(&self, window: &Window, part: Range<usize>, found: &mut Vec<u16>) {
+        found.clear();
+        found.extend(part.map(|index| queue_of(window.packets.packet(index).0, self.of) as u16));
+    }
+
+    /// Runs its packets of a window, up to one that causes an invalid access.
+    fn run(&mut self, window: &Window, workers: &Workers, share: &mut Share) {
+        share.clear();
+        self.burst.clear();
+        for (index, worker) in workers.iter().flatten().enumerate() {
+            if usize::from(*worker) != self.number {
+                continue;
+            }
+            let (packet, meta) = window.packets.packet(index);
+            let at = self.burst.len();
+            self.burst.push(packet, *meta).expect("the reader delivers packets that fit into a frame");
+            share.tally.bytes += packet.len() as u64;
+            let ingress = self.ingress.unwrap_or(meta.interface.saturating_add(1));
+            self.burst.frame_mut(at).set_ingress(ingress, self.number as u16);
+            if self.burst.is_full() && !self.run_burst(share) {
+                return;
             }
         }
-        (!window.lens.is_empty()).then_some(window)
+        if !self.burst.is_empty() {
+            self.run_burst(share);
+        }
     }
 
-    fn deal_burst(&mut self, window: &mut Window, shares: &mut [Share]) {
-        self.burst.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
-        self.left -= self.burst.len() as u64;
-        for frame in self.burst.iter() {
-            let ingress = self.options.ingress.unwrap_or(frame.meta().interface.saturating_add(1));
-            let worker = queue_of(frame.packet(), shares.len());
-            window.packets.push((worker as u16, frame.len() as u32));
-            shares[worker].push(frame, ingress, worker as u16);
+    /// Runs a burst, and empties it; false after a fault.
+    fn run_burst(&mut self, share: &mut Share) -> bool {
+        let Self { runner, host, burst, .. } = self;
+        host.arrive(burst);
+        let done = share.outcomes.len();
+        let ran = match host.fire_timers() {
+            Err(fault) => Err((done, *fault, true)),
+            Ok(_) => runner.run_burst(burst, host).map_err(|fault| (done + fault.index, *fault.fault, false)),
+        };
+        if let Err((at, ..)) = &ran {
+            burst.truncate(at - done);
         }
-        if self.is_written {
-            window.records.push(self.reader.records().clone());
-        }
-        window.lens.push(self.burst.len());
+        share.add(burst, self.is_written);
+        burst.clear();
+        share.fault = ran.err();
+        share.fault.is_none()
     }
 }
 
-/// A worker's thread: where its packets go, and where they come back.
+/// A worker's thread: where its tasks go, and where their results come back, in order.
 struct Thread<'scope> {
-    tasks: Sender<Share>,
-    done: Receiver<Share>,
+    tasks: Sender<Task>,
+    flows: Receiver<Vec<u16>>,
+    shares: Receiver<Share>,
     /// Ends with the tasks, and with an error of the timers that are due then.
     handle: ScopedJoinHandle<'scope, Result<(), Box<Fault>>>,
 }
@@ -146,20 +152,32 @@ struct Thread<'scope> {
 impl<'scope> Thread<'scope> {
     fn start<'env, U: Runner + Send + 'env>(
         scope: &'scope Scope<'scope, 'env>,
-        mut runner: U,
-        mut host: Host,
+        mut worker: Worker<U>,
     ) -> Self {
-        let ((tasks, shares), (finished, done)) = (channel::<Share>(), channel());
+        let (tasks, received) = channel::<Task>();
+        let ((found, flows), (done, shares)) = (channel(), channel());
         let work = move || {
-            for mut share in shares {
-                share.run(&mut runner, &mut host);
-                if finished.send(share).is_err() {
+            for task in received {
+                // The window is released before its result is sent, so that its memory can be used again.
+                let is_wanted = match task {
+                    Task::Flows { window, part, found: mut flows } => {
+                        worker.flows(&window, part, &mut flows);
+                        drop(window);
+                        found.send(flows).is_ok()
+                    }
+                    Task::Run { window, workers, mut share } => {
+                        worker.run(&window, &workers, &mut share);
+                        drop((window, workers));
+                        done.send(share).is_ok()
+                    }
+                };
+                if !is_wanted {
                     return Ok(());
                 }
             }
-            host.fire_timers().map(drop)
+            worker.host.fire_timers().map(drop)
         };
-        Self { tasks, done, handle: scope.spawn(work) }
+        Self { tasks, flows, shares, handle: scope.spawn(work) }
     }
 
     fn finish(self, packet: u64) -> Result<(), ReplayError> {
@@ -169,9 +187,82 @@ impl<'scope> Thread<'scope> {
     }
 }
 
-/// Runs the packets of a capture as [`replay`](super::replay()) does, on a thread for each runner with its host. All packets of a flow run on the same one,
-/// in order, on the CPU and queue of its number, as with [`ReplayOptions::cpus`]; outputs have the order of the capture. `observe` is
-/// called after every few bursts.
+/// The reading side.
+struct Dealer<'a, R: Read> {
+    reader: &'a mut CaptureReader<R>,
+    left: u64,
+    is_written: bool,
+    error: Option<ReadError>,
+    is_over: bool,
+    /// Memory of windows and shares that are done.
+    spare_windows: Vec<Window>,
+    spare_flows: Vec<Vec<u16>>,
+    spare_shares: Vec<Share>,
+}
+
+impl<R: Read> Dealer<'_, R> {
+    /// Reads a window; `None` at the end.
+    fn read(&mut self) -> Option<Window> {
+        let spare = self.spare_windows.pop();
+        let mut window = spare.unwrap_or_else(|| Window { packets: Batch::new(WINDOW), records: Vec::new() });
+        window.packets.clear();
+        window.records.clear();
+        while !window.packets.is_full() && !self.is_over {
+            match self.reader.fill_batch(&mut window.packets) {
+                Ok(read) if read > 0 && self.left > 0 => self.note(&mut window, read),
+                Ok(read) => {
+                    window.packets.truncate(window.packets.len() - read);
+                    self.is_over = true;
+                }
+                Err(error) => (self.error, self.is_over) = (Some(error), true),
+            }
+        }
+        (!window.packets.is_empty()).then_some(window)
+    }
+
+    fn note(&mut self, window: &mut Window, read: usize) {
+        let taken = usize::try_from(self.left).unwrap_or(usize::MAX).min(read);
+        self.left -= taken as u64;
+        window.packets.truncate(window.packets.len() - (read - taken));
+        if self.is_written {
+            window.records.push((self.reader.records().clone(), taken));
+        }
+    }
+
+    /// Asks the workers for the flows of a window, each for a part.
+    fn ask_flows(&mut self, threads: &[Thread<'_>], window: &Arc<Window>) {
+        let (len, count) = (window.packets.len(), threads.len());
+        for (number, thread) in threads.iter().enumerate() {
+            let part = len * number / count..len * (number + 1) / count;
+            let found = self.spare_flows.pop().unwrap_or_default();
+            let task = Task::Flows { window: Arc::clone(window), part, found };
+            thread.tasks.send(task).expect("the thread waits");
+        }
+    }
+
+    /// Asks the workers to run a window, whose flows they have found.
+    fn ask_run(&mut self, threads: &[Thread<'_>], window: &Arc<Window>) -> Workers {
+        let found = threads.iter().map(|thread| thread.flows.recv().expect("the thread runs"));
+        let workers: Workers = Arc::new(found.collect());
+        for thread in threads {
+            let share = self.spare_shares.pop().unwrap_or_default();
+            let (window, workers) = (Arc::clone(window), Arc::clone(&workers));
+            thread.tasks.send(Task::Run { window, workers, share }).expect("the thread waits");
+        }
+        workers
+    }
+
+    /// Keeps memory for later windows.
+    fn keep(&mut self, window: Arc<Window>, workers: Workers, shares: Vec<Share>) {
+        self.spare_windows.extend(Arc::into_inner(window));
+        self.spare_flows.extend(Arc::into_inner(workers).into_iter().flatten());
+        self.spare_shares.extend(shares);
+    }
+}
+
+/// Runs the packets of a capture as [`replay`](super::replay()) does, on a thread for each runner with its host, beside the one that
+/// reads and writes. All packets of a flow run on the same one, in order, on the CPU and queue of its number, as with
+/// [`ReplayOptions::cpus`]; outputs have the order of the capture. `observe` is called after every few thousand packets.
 ///
 /// # Errors
 /// [`ReplayError`]. The packets before the one at fault are in the outputs; some behind it may have run.
@@ -186,34 +277,48 @@ pub fn replay_on<U: Runner + Send, R: Read, W: Write>(
     mut observe: impl FnMut(&Tally) -> ControlFlow<()>,
 ) -> (Tally, Result<(), ReplayError>) {
     assert!(!workers.is_empty(), "a replay without workers");
-    let (count, burst_len) = (workers.len(), if options.packet_by_packet { 1 } else { MAX_BURST });
+    let (of, burst_len) = (workers.len(), if options.packet_by_packet { 1 } else { MAX_BURST });
     let mut tally = Tally::default();
-    let left = options.count.unwrap_or(u64::MAX);
     let is_written = outputs.passed.is_some() || outputs.dropped.is_some();
-    let burst = Burst::new(MAX_BURST);
-    let mut dealer = Dealer { reader, burst, options, left, is_written, error: None, is_over: false };
+    let mut dealer = Dealer {
+        reader,
+        left: options.count.unwrap_or(u64::MAX),
+        is_written,
+        error: None,
+        is_over: false,
+        spare_windows: Vec::new(),
+        spare_flows: Vec::new(),
+        spare_shares: Vec::new(),
+    };
     let run = thread::scope(|scope| {
         let start = |(number, (runner, mut host)): (usize, (U, Host))| {
             host.set_cpu(number);
-            Thread::start(scope, runner, host)
+            let (burst, ingress) = (Burst::new(burst_len), options.ingress);
+            Thread::start(scope, Worker { number, of, runner, host, burst, ingress, is_written })
         };
         let threads: Vec<_> = workers.into_iter().enumerate().map(start).collect();
-        let shares = || (0..count).map(|_| Share::new(burst_len)).collect();
-        let mut spare: Vec<Vec<Share>> = (0..WINDOWS).map(|_| shares()).collect();
-        let mut running = VecDeque::new();
+        let (mut waiting, mut running) = (VecDeque::new(), VecDeque::new());
         loop {
-            while let Some(mut shares) = spare.pop() {
-                let Some(window) = dealer.deal(&mut shares) else { break };
-                for (thread, share) in threads.iter().zip(shares) {
-                    thread.tasks.send(share).expect("the thread waits");
-                }
-                running.push_back(window);
+            if let Some(window) = dealer.read().map(Arc::new) {
+                dealer.ask_flows(&threads, &window);
+                waiting.push_back(window);
             }
-            let Some(window) = running.pop_front() else { break };
-            let done = threads.iter().map(|thread| thread.done.recv().expect("the thread runs"));
+            // The workers find the flows of the last one while those before run.
+            let last = usize::from(!dealer.is_over);
+            while waiting.len() > last
+                && let Some(window) = waiting.pop_front()
+            {
+                let workers = dealer.ask_run(&threads, &window);
+                running.push_back((window, workers));
+            }
+            if running.len() < RUNNING && !dealer.is_over {
+                continue;
+            }
+            let Some((window, workers)) = running.pop_front() else { break };
+            let done = threads.iter().map(|thread| thread.shares.recv().expect("the thread runs"));
             let shares: Vec<Share> = done.collect();
-            merge(&window, &shares, &mut outputs, &mut tally)?;
-            spare.push(shares);
+            merge(&window, &workers, &shares, &mut outputs, &mut tally)?;
+            dealer.keep(window, workers, shares);
             // What was read already is written.
             dealer.is_over |= observe(&tally).is_break();
         }
@@ -224,9 +329,33 @@ pub fn replay_on<U: Runner + Send, R: Read, W: Write>(
     (tally, run.and(read).and(finished))
 }
 
+/// The packets of the shares of a window in the order of the capture.
+struct Merged<'a> {
+    shares: &'a [Share],
+    /// Next packet of each share, and where its bytes begin.
+    next: Vec<(usize, usize)>,
+}
+
+impl<'a> Merged<'a> {
+    /// The next packet of a worker; or the fault that it ended with.
+    fn next(&mut self, worker: usize) -> Result<(Outcome, &'a [u8]), &'a (usize, Fault, bool)> {
+        let (share, (number, start)) = (&self.shares[worker], &mut self.next[worker]);
+        if let Some(fault) = share.fault.as_ref().filter(|(at, ..)| at == number) {
+            return Err(fault);
+        }
+        let outcome = share.outcomes[*number];
+        let end = *start + outcome.len as usize;
+        // Without outputs there are no bytes.
+        let packet = share.bytes.get(*start..end).unwrap_or_default();
+        (*number, *start) = (*number + 1, end);
+        Ok((outcome, packet))
+    }
+}
+
 /// Writes and counts the packets of a window in the order of the capture.
 fn merge<W: Write>(
     window: &Window,
+    workers: &Workers,
     shares: &[Share],
     outputs: &mut Outputs<W>,
     tally: &mut Tally,
@@ -236,48 +365,50 @@ fn merge<W: Write>(
         shares.iter().for_each(|share| tally.add(&share.tally));
         return Ok(());
     }
-    let mut next = vec![0_usize; shares.len()];
-    let mut packets = window.packets.iter();
-    for (index, &len) in window.lens.iter().enumerate() {
-        let (mut frames, mut fault) = (Vec::with_capacity(len), None);
-        for &(worker, before) in packets.by_ref().take(len) {
-            let share = &shares[usize::from(worker)];
-            let number = next[usize::from(worker)];
-            if let Some((_, found, is_timer)) = share.fault.as_ref().filter(|(at, ..)| *at == number) {
-                fault = Some((found.clone(), *is_timer));
+    let mut merged = Merged { shares, next: vec![(0, 0); shares.len()] };
+    let (mut packets, mut fault) = (Vec::with_capacity(window.packets.len()), None);
+    for (index, worker) in workers.iter().flatten().enumerate() {
+        match merged.next(usize::from(*worker)) {
+            Ok((outcome, packet)) => {
+                tally.count(outcome.verdict, outcome.is_unknown, window.packets.packet(index).0.len() as u64);
+                packets.push((outcome.verdict, packet));
+            }
+            Err(found) => {
+                fault = Some(found);
                 break;
             }
-            next[usize::from(worker)] += 1;
-            let frame = share.frame(number);
-            tally.count_frame(frame, u64::from(before));
-            frames.push(frame);
-        }
-        if let Some(records) = window.records.get(index) {
-            write(records, &frames, outputs)?;
-        }
-        if let Some((fault, is_timer)) = fault {
-            let packet = tally.packets;
-            return Err(match is_timer {
-                true => ReplayError::Timer { packet, fault },
-                false => ReplayError::Fault { packet: packet + 1, fault },
-            });
         }
     }
-    Ok(())
+    let mut packets = packets.into_iter();
+    for (records, len) in &window.records {
+        let of_records: Vec<_> = packets.by_ref().take(*len).collect();
+        if *len > 0 && of_records.is_empty() {
+            // Behind the fault.
+            break;
+        }
+        write(records, &of_records, outputs)?;
+    }
+    let packet = tally.packets;
+    match fault.cloned() {
+        None => Ok(()),
+        Some((_, fault, true)) => Err(ReplayError::Timer { packet, fault }),
+        Some((_, fault, false)) => Err(ReplayError::Fault { packet: packet + 1, fault }),
+    }
 }
 
 fn write<W: Write>(
     records: &Records,
-    frames: &[FrameRef<'_>],
+    packets: &[(Verdict, &[u8])],
     outputs: &mut Outputs<W>,
 ) -> Result<(), ReplayError> {
+    let selected = |dropped: bool| {
+        packets.iter().map(move |(verdict, packet)| (is_dropped(*verdict) == dropped).then_some(*packet))
+    };
     if let Some(out) = &mut outputs.passed {
-        let select = |frame: FrameRef<'_>| !is_dropped(frame.verdict());
-        out.write_frames(frames.iter().copied(), true, records, select).map_err(ReplayError::WritePassed)?;
+        out.write_selected(selected(false), true, records).map_err(ReplayError::WritePassed)?;
     }
     if let Some(out) = &mut outputs.dropped {
-        let select = |frame: FrameRef<'_>| is_dropped(frame.verdict());
-        out.write_frames(frames.iter().copied(), true, records, select).map_err(ReplayError::WriteDropped)?;
+        out.write_selected(selected(true), true, records).map_err(ReplayError::WriteDropped)?;
     }
     Ok(())
 }
