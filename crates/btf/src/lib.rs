@@ -7,8 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod address;
-mod decode;
-mod encode;
 mod error;
 mod ext;
 mod number;

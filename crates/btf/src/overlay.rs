@@ -30,7 +30,7 @@ impl<'b, 'v> Overlay<'b, 'v> {
         self.members.iter().any(|(written, ..)| *written == name)
     }
 
-    /// Writes the low `count` bits of a number at a bit offset; the inverse of [`bits_at`](crate::decode::bits_at).
+    /// Writes the low `count` bits of a number at a bit offset; the inverse of `bits_at` of `value/decode.rs`.
     pub(super) fn put_bits(
         &mut self,
         name: &'v str,

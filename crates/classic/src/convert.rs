@@ -13,9 +13,9 @@ use super::emit::{Emitted, Emitter, Target, isa_alu, isa_condition, opposite};
 use super::insn::{AluOp, Condition, Register};
 use super::ir::{Answer, Layout, Op, Operand, Value, resolve};
 use super::order::{Order, Orders};
-use super::packet_load::{self, Loads};
 use super::simplify::{Facts, simplify};
-use super::{data_load, direct_load, loops};
+use super::socket_load::{self, Loads};
+use super::{loops, seccomp_load, xdp_load};
 
 /// Return value of the program for a filter's result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -199,7 +199,7 @@ impl Filter {
         let layout = Layout {
             network_offset: options.network_offset,
             longest: match machine {
-                Machine::Xdp => direct_load::LONGEST,
+                Machine::Xdp => xdp_load::LONGEST,
                 Machine::SocketFilter | Machine::Seccomp => i32::MAX.cast_unsigned(),
             },
             seccomp: is_seccomp,
@@ -273,9 +273,9 @@ struct Converter<'a> {
 impl<'a> Converter<'a> {
     fn new(machine: Machine, returns: Returns, layout: Layout, ops: &'a [Op], known: Known<'a>) -> Self {
         let registers = match machine {
-            Machine::Xdp => direct_load::registers(ops),
-            Machine::SocketFilter => packet_load::REGISTERS,
-            Machine::Seccomp => data_load::REGISTERS,
+            Machine::Xdp => xdp_load::registers(ops),
+            Machine::SocketFilter => socket_load::REGISTERS,
+            Machine::Seccomp => seccomp_load::REGISTERS,
         };
         let loops = loops::starts(ops);
         let none = |is_start: &bool| is_start.then(Loads::default);
@@ -322,9 +322,9 @@ impl<'a> Converter<'a> {
     fn prologue(&mut self) {
         let loops = self.loops.iter().filter(|is_start| **is_start).count();
         match self.machine {
-            Machine::Xdp => direct_load::prologue(&mut self.out, self.ops, self.layout.rules, loops),
-            Machine::SocketFilter => packet_load::prologue(&mut self.out, loops),
-            Machine::Seccomp => data_load::prologue(&mut self.out),
+            Machine::Xdp => xdp_load::prologue(&mut self.out, self.ops, self.layout.rules, loops),
+            Machine::SocketFilter => socket_load::prologue(&mut self.out, loops),
+            Machine::Seccomp => seccomp_load::prologue(&mut self.out),
         }
         let live = self.known.demands.first().map(|demand| demand.live).unwrap_or_default();
         for register in [Register::A, Register::X] {
@@ -393,16 +393,16 @@ impl<'a> Converter<'a> {
 
     fn load(&mut self, register: Register, value: Value, site: &Site<'_>, proven: &mut Loads) {
         match self.machine {
-            Machine::Xdp => direct_load::load(&mut self.out, register, value, site, proven),
-            Machine::SocketFilter => packet_load::load(&mut self.out, register, value, site, proven),
-            Machine::Seccomp => data_load::load(&mut self.out, register, value),
+            Machine::Xdp => xdp_load::load(&mut self.out, register, value, site, proven),
+            Machine::SocketFilter => socket_load::load(&mut self.out, register, value, site, proven),
+            Machine::Seccomp => seccomp_load::load(&mut self.out, register, value),
         }
     }
 
     fn require(&mut self, end: u32, site: &Site<'_>, proven: &mut Loads) {
         match self.machine {
-            Machine::Xdp => direct_load::require(&mut self.out, end, site, proven),
-            Machine::SocketFilter => packet_load::require(&mut self.out, end, site, proven),
+            Machine::Xdp => xdp_load::require(&mut self.out, end, site, proven),
+            Machine::SocketFilter => socket_load::require(&mut self.out, end, site, proven),
             Machine::Seccomp => {}
         }
     }
@@ -415,8 +415,8 @@ impl<'a> Converter<'a> {
     fn goto(&mut self, index: usize, target: usize) {
         if loops::is_back(index, target) {
             match self.machine {
-                Machine::Xdp => loops::count_round(&mut self.out, direct_load::SCRATCH),
-                Machine::SocketFilter => loops::count_round(&mut self.out, packet_load::SCRATCH),
+                Machine::Xdp => loops::count_round(&mut self.out, xdp_load::SCRATCH),
+                Machine::SocketFilter => loops::count_round(&mut self.out, socket_load::SCRATCH),
                 // Seccomp's checker allows forward jumps only.
                 Machine::Seccomp => {}
             }

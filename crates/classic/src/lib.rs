@@ -22,19 +22,19 @@
 mod ancillary;
 mod check;
 mod convert;
-mod data_load;
 mod demand;
-mod direct_load;
 mod emit;
 mod insn;
 mod ir;
 mod loops;
 mod order;
-mod packet_load;
 mod seccomp;
+mod seccomp_load;
 mod simplify;
+mod socket_load;
 pub mod table;
 pub mod text;
+mod xdp_load;
 
 pub use ancillary::{ANCILLARY_OFFSET, Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET};
 pub use check::{CheckError, Filter, Purpose, Rule};

@@ -10,7 +10,7 @@ use paceline_port::{Group, Port, PortError};
 use rustix::io::Errno;
 use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 
-use super::program::XdpDevice;
+use super::device::XdpDevice;
 use super::socket::{ENTRIES, Socket};
 use super::umem::CHUNK;
 use crate::error::OpenError;

@@ -14,11 +14,11 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with, sockopt,
 };
 
-use super::program::XdpDevice;
+use super::device::XdpDevice;
 use super::ring::{Consumer, Producer};
 use super::umem::Umem;
 use crate::error::{OpenError, Step};
-use crate::options;
+use crate::socket_options;
 
 /// Entries of each ring.
 pub(super) const ENTRIES: u32 = 1024;
@@ -60,7 +60,8 @@ impl Socket {
         let failed = |step: Step| move |errno| step.failed(name, errno);
         let fd = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None);
         let fd = Arc::new(fd.map_err(failed(Step::CreateSocket))?);
-        options::busy_poll(fd.as_fd(), device.options.busy_poll_us).map_err(failed(Step::SetOption))?;
+        socket_options::busy_poll(fd.as_fd(), device.options.busy_poll_us)
+            .map_err(failed(Step::SetOption))?;
         let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
         flags.set(SocketAddrXdpFlags::XDP_USE_SG, device.options.multi_buffer);
         flags.set(SocketAddrXdpFlags::XDP_ZEROCOPY, device.options.zero_copy == Some(true));

@@ -11,7 +11,7 @@ use super::Shared;
 use super::counted::CountedPort;
 use super::counts::PipelineCounts;
 use super::cpus::CpuQueue;
-use super::egress::Egress;
+use super::entry_programs::EntryPrograms;
 use super::known::Seen;
 use super::queue::{Queue, Through};
 
@@ -99,22 +99,26 @@ impl TxPort {
         Self { number, port, queue: Queue::default() }
     }
 
-    fn send(&mut self, act: &mut Act<'_>, egress: &mut Egress) -> Result<(), SendError> {
+    fn send(&mut self, act: &mut Act<'_>, entry_programs: &mut EntryPrograms) -> Result<(), SendError> {
         let result = match self.queue.plain() {
             Some(indices) => act.send(&mut self.port, indices).map_err(SendError::Port),
-            None => self.send_through(act, egress),
+            None => self.send_through(act, entry_programs),
         };
         self.queue.clear();
         result
     }
 
     #[cold]
-    fn send_through(&mut self, act: &mut Act<'_>, egress: &mut Egress) -> Result<(), SendError> {
+    fn send_through(
+        &mut self,
+        act: &mut Act<'_>,
+        entry_programs: &mut EntryPrograms,
+    ) -> Result<(), SendError> {
         let mut result = Ok(());
         for (through, indices) in self.queue.runs() {
             let sent = match through.program {
                 0 => act.send(&mut self.port, indices).map_err(SendError::Port),
-                program => egress.send(&mut self.port, self.number, program, indices, act),
+                program => entry_programs.send(&mut self.port, self.number, program, indices, act),
             };
             result = result.and(sent);
         }
@@ -155,7 +159,7 @@ pub(super) struct TxPorts {
     pub(super) sockets: Vec<TxPort>,
     cpus: Vec<CpuTx>,
     maps: Seen<Arc<Map>>,
-    egress: Egress,
+    entry_programs: EntryPrograms,
 }
 
 impl TxPorts {
@@ -249,11 +253,11 @@ impl TxPorts {
     }
 
     fn send(&mut self, act: &mut Act<'_>) -> Result<(), SendError> {
-        let Self { ports, passed, sockets, cpus, egress, .. } = self;
+        let Self { ports, passed, sockets, cpus, entry_programs, .. } = self;
         let mut result = Ok(());
         for tx_ports in [ports.as_mut_slice(), passed.as_mut_slice(), sockets.as_mut_slice()] {
             for tx_port in tx_ports.iter_mut().filter(|tx_port| !tx_port.queue.is_empty()) {
-                result = result.and(tx_port.send(act, egress));
+                result = result.and(tx_port.send(act, entry_programs));
             }
         }
         cpus.iter_mut().for_each(|tx_port| tx_port.send(act));

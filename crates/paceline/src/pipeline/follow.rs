@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use paceline_chain::{Graph, Next, Node};
+use paceline_chain::{Next, Node};
 use paceline_frame::{Burst, FrameMut, Verdict};
 use paceline_isa::Insn;
 use paceline_spec::{LineInfo, ProgramSpec};
 use paceline_vm::{BurstFault, ByKey, Caller, Fault, Host, Program, Steer, Target};
 
-use crate::step::step_with;
+use crate::step::{Step, step_with};
 use crate::version::Version;
 
 /// A followed burst may take one part in so many of a worker's time.
@@ -206,11 +206,10 @@ pub(super) fn run_burst(
     let target = caller.enter(host).target(key).cloned();
     if let Some(version) = target.as_ref().and_then(Target::data::<Arc<Version>>) {
         let names = version.layout.names.iter().map(|name| name.as_str().into()).collect();
-        return run_chain((&version.programs, &version.layout.graph), names, burst, host);
+        return run_chain(version, names, burst, host);
     }
     if let Some(program) = target.as_ref().and_then(Target::program) {
-        let names = vec![program.spec().name.as_str().into()];
-        return run_chain((std::slice::from_ref(program), &Graph::one()), names, burst, host);
+        return run_program(program, burst, host);
     }
     // No program, or a chain of unknown programs.
     let ran = caller.run_burst(key, burst, host);
@@ -219,20 +218,42 @@ pub(super) fn run_burst(
 }
 
 fn run_chain(
-    chain: (&[Program], &Graph),
+    version: &Version,
     names: Vec<Arc<str>>,
     burst: &mut Burst,
     host: &mut Host,
 ) -> (Result<(), BurstFault>, Ways) {
-    let mut ways = Ways { names, all: Vec::with_capacity(burst.len()) };
-    for (index, mut frame) in burst.iter_mut().enumerate() {
-        let mut way = Way::default();
+    let chain = (version.programs.as_slice(), &version.layout.graph);
+    each(names, burst, host, |frame, host, way| {
         let run = |program: &Program, frame: &mut FrameMut<'_>, host: &mut Host| {
             way.branch = run(program, frame, host)?;
             Ok(())
         };
-        let after = |step: crate::step::Step, _: &_| way.steps.push((step.node, step.next));
-        if let Err(fault) = step_with(chain, &mut frame, host, run, |_, _| {}, after) {
+        let after = |step: Step, _: &_| way.steps.push((step.node, step.next));
+        step_with(chain, frame, host, run, |_, _| {}, after).map(drop)
+    })
+}
+
+/// A program alone, unlike a chain, leaves return values that are no verdict in the frame.
+fn run_program(program: &Program, burst: &mut Burst, host: &mut Host) -> (Result<(), BurstFault>, Ways) {
+    each(vec![program.spec().name.as_str().into()], burst, host, |frame, host, way| {
+        way.branch = run(program, frame, host)?;
+        way.steps.push((Node::ENTRY, Next::End(frame.verdict())));
+        Ok(())
+    })
+}
+
+/// Runs packets in order until the first fault.
+fn each(
+    names: Vec<Arc<str>>,
+    burst: &mut Burst,
+    host: &mut Host,
+    mut run: impl FnMut(&mut FrameMut<'_>, &mut Host, &mut Way) -> Result<(), Box<Fault>>,
+) -> (Result<(), BurstFault>, Ways) {
+    let mut ways = Ways { names, all: Vec::with_capacity(burst.len()) };
+    for (index, mut frame) in burst.iter_mut().enumerate() {
+        let mut way = Way::default();
+        if let Err(fault) = run(&mut frame, host, &mut way) {
             return (Err(BurstFault { index, fault }), ways);
         }
         ways.all.push(way);

@@ -4,7 +4,7 @@ mod actions;
 mod counted;
 mod counts;
 mod cpus;
-mod egress;
+mod entry_programs;
 mod follow;
 mod known;
 mod observe;

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
+use super::decode::{MOST_DEPTH, bitfield, is_char, section_part};
 use crate::address::address_bytes;
-use crate::decode::{MOST_DEPTH, bitfield, is_char, section_part};
 use crate::number::{Number, put_number};
 use crate::overlay::{Clash, Overlay};
 use crate::{

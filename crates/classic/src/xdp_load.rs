@@ -15,7 +15,7 @@ use super::insn::{Register, Size};
 use super::ir::{Op, Value};
 use super::loops::allow_rounds;
 use super::order::Order;
-use super::packet_load::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, HARDWARE_TYPE, Loads, call_function, place};
+use super::socket_load::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, HARDWARE_TYPE, Loads, call_function, place};
 
 /// Verifiers do not track packet offsets above this one (`MAX_PACKET_OFF` in `kernel/bpf/verifier.c`), and no XDP packet is longer.
 pub(super) const LONGEST: u32 = 0xffff;

@@ -10,14 +10,14 @@ use super::known::Seen;
 
 /// State for running these programs, and reused buffers.
 #[derive(Default)]
-pub(super) struct Egress {
+pub(super) struct EntryPrograms {
     programs: Seen<Target>,
     /// Copies: another device, or another program, may get the packet as it was.
     copies: Option<Burst>,
     passed: Vec<u8>,
 }
 
-impl Egress {
+impl EntryPrograms {
     /// Sends the packets that the program passes, as it leaves them.
     ///
     /// # Errors

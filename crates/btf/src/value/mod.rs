@@ -1,5 +1,8 @@
 //! Values of C types.
 
+mod decode;
+mod encode;
+
 use std::fmt;
 
 /// A value of a C type, independent of its representation in bytes.
