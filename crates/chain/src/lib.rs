@@ -18,6 +18,7 @@ mod call_map;
 mod draw;
 mod file;
 mod plan;
+mod priority;
 mod run_config;
 mod sequence;
 
@@ -29,6 +30,7 @@ pub use file::{
     Located, MapSource, ObjectSource,
 };
 pub use paceline_graph::{Edges, Graph, GraphError, MAX_RUNS, Meaning, Next, Node};
-pub use plan::{Entrant, Lead, Plan, PlanError, Reason, Tie, Warning};
+pub use plan::{Lead, Plan, PlanError, Reason, Warning};
+pub use priority::{Entrant, Tie};
 pub use run_config::{DEFAULT_PRIORITY, RunConfig, RunConfigError};
 pub use sequence::{Place, Placement, Sequence, SequenceError};

@@ -18,7 +18,6 @@ mod mapping;
 mod packet;
 mod socket_options;
 mod tap;
-mod tun;
 mod xdp;
 
 pub use dpdk::DpdkPort;

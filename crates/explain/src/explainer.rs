@@ -6,8 +6,8 @@ use paceline_btf::Btf;
 use paceline_frame::{Burst, PushError, Verdict};
 use paceline_vm::{Fault, Host, Observed, Program, Steer};
 
+use crate::fact::FactWriter;
 use crate::journal::Journal;
-use crate::name::Namer;
 use crate::recorder::{Compares, Recorder};
 use crate::trace::{Explanation, Outcome, Packet};
 
@@ -77,7 +77,7 @@ impl Explainer {
         mut note: impl FnMut(&Observed<'_>),
     ) -> Result<Explanation, PushError> {
         let btf = self.btf.clone();
-        let mut recorder = Recorder::new(Namer { btf: btf.as_deref() });
+        let mut recorder = Recorder::new(FactWriter { btf: btf.as_deref() });
         let rehearsed = self.rehearsed(packet, host, |observed| {
             recorder.see(observed);
             Steer::Follow

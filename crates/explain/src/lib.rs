@@ -10,8 +10,8 @@
 
 mod chain;
 mod explainer;
+mod fact;
 mod journal;
-mod name;
 mod origin;
 mod recorder;
 mod sentence;

@@ -11,7 +11,7 @@ use paceline_spec::context::FieldKind;
 use paceline_spec::helper::{Arg, Helper, HelperId, Return};
 use paceline_vm::{Location, Observed};
 
-use crate::name::Namer;
+use crate::fact::FactWriter;
 use crate::origin::{Element, Origin, PacketBits, Source};
 use crate::shadow::Shadow;
 use crate::trace::{At, Branch, Call, Event};
@@ -69,7 +69,7 @@ impl Compares {
 
 /// Watches a run, instruction by instruction.
 pub(crate) struct Recorder<'a> {
-    namer: Namer<'a>,
+    writer: FactWriter<'a>,
     shadow: Shadow,
     pending: Option<Pending>,
     /// The packet's bytes at the last load.
@@ -90,9 +90,9 @@ pub(crate) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(namer: Namer<'a>) -> Self {
+    pub(crate) fn new(writer: FactWriter<'a>) -> Self {
         Self {
-            namer,
+            writer,
             shadow: Shadow::default(),
             pending: None,
             packet: Rc::from([]),
@@ -250,7 +250,7 @@ impl<'a> Recorder<'a> {
                 };
                 let taken = eval::compare(width, condition, value(dst), right);
                 let origin = self.shadow.get(dst).merged(&other);
-                let facts = self.namer.facts(&origin.sources);
+                let facts = self.writer.facts(&origin.sources);
                 let event = self.push(Event::Branch(Branch { at, taken, facts }));
                 self.jumps += 1;
                 self.keep(Jump { number: self.jumps, event, compares: Compares::of(&origin) });
@@ -373,7 +373,7 @@ impl<'a> Recorder<'a> {
         let key =
             map.as_ref().and_then(|map| observed.read(argument(Arg::MapKey)?, map.spec().key_size as usize));
         let element = map.zip(key).map(|(map, key)| Element { map, key: Some(key), address: 0 });
-        let text = element.as_ref().map(|element| self.namer.element(element));
+        let text = element.as_ref().map(|element| self.writer.element(element));
         self.push(Event::Call(Call { at, name: helper.name.to_owned(), element: text, result: None }));
         self.note_written(observed, helper);
         self.shadow.clear_arguments();

@@ -8,7 +8,7 @@ use clap::ValueHint;
 use serde_json::Value as Json;
 
 use super::error::ControlError;
-use super::protocol::VERSION;
+use super::version::VERSION;
 
 /// The option that names a live run.
 #[derive(Clone, Debug, clap::Args)]

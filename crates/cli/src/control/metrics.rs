@@ -12,6 +12,7 @@ use std::time::Instant;
 use serde_json::{Value as Json, json};
 
 use super::connection::{LOOK, PATIENCE, Place, accept};
+use super::counts::{self, Count, PORT, WORKER};
 use super::error::ControlError;
 use super::question::{Answer, Question, ask};
 
@@ -22,25 +23,6 @@ const MAX_FIELDS: usize = 64;
 
 /// Type of the text (Prometheus, "Exposition formats").
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// Counters of the run: name in the counts, and help text.
-const COUNTERS: [(&str, &str); 6] = [
-    ("unknown_verdicts", "Packets whose program returned no verdict"),
-    ("sent", "Packets that ports took"),
-    ("refused", "Packets that a port had no room for"),
-    ("no_target", "Packets redirected to no port"),
-    ("stopped", "Packets dropped by programs of device maps"),
-    ("lost", "Packets lost by a port that failed"),
-];
-
-/// Counters of each port.
-const PORT_COUNTERS: [(&str, &str); 5] = [
-    ("received", "Packets received from the port"),
-    ("sent", "Packets sent to the port"),
-    ("refused", "Packets that the port had no room for"),
-    ("dropped", "Packets that arrived at the port's device and were dropped before they were received"),
-    ("copied", "Packets copied to be sent"),
-];
 
 /// Where metrics are served: `PORT`, `ADDRESS:PORT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,19 +139,31 @@ fn exposition(status: &Json) -> String {
     let verdicts = status["verdicts"].as_object().into_iter().flatten();
     let verdicts = verdicts.map(|(name, count)| (format!("{{verdict=\"{name}\"}}"), count.to_string()));
     metric("packets_total", "counter", "Packets by verdict", &verdicts.collect::<Vec<_>>());
-    for (name, help) in COUNTERS {
-        metric(&format!("{name}_total"), "counter", help, &one(&status[name]));
+    for count in counts::run() {
+        metric(&format!("{}_total", count.name), "counter", count.help, &one(&status[count.name]));
     }
-    let ports = status["ports"].as_array().map_or(&[][..], Vec::as_slice);
-    for (name, help) in PORT_COUNTERS {
-        let sample = |port: &Json| {
-            let label = escaped(port["name"].as_str().unwrap_or_default());
-            (format!("{{port=\"{label}\"}}"), port[name].to_string())
-        };
-        let samples: Vec<_> = ports.iter().map(sample).collect();
-        metric(&format!("port_{name}_total"), "counter", help, &samples);
-    }
+    let mut each = |of: &str, label: &str, rows: &[(&str, &str)]| {
+        let all = status[format!("{of}s")].as_array().map_or(&[][..], Vec::as_slice);
+        for (name, help) in rows {
+            let samples: Vec<_> =
+                all.iter().map(|one| (labels(of, &one[label]), one[name].to_string())).collect();
+            metric(&format!("{of}_{name}_total"), "counter", help, &samples);
+        }
+    };
+    each("port", "name", &names(&PORT));
+    each("worker", "number", &names(&WORKER));
     text
+}
+
+/// Names and help of counts.
+fn names<T>(counts: &[Count<T>]) -> Vec<(&'static str, &'static str)> {
+    counts.iter().map(|count| (count.name, count.help)).collect()
+}
+
+/// A label, whose value is a text or a number.
+fn labels(name: &str, value: &Json) -> String {
+    let value = value.as_str().map_or_else(|| value.to_string(), escaped);
+    format!("{{{name}=\"{value}\"}}")
 }
 
 /// The value of a label, in which backslash, quotation mark and line feed are escaped.

@@ -3,13 +3,14 @@
 
 mod client;
 mod connection;
+pub(crate) mod counts;
 mod error;
 mod metrics;
-mod protocol;
 mod question;
 mod rates;
 mod server;
 mod text;
+mod version;
 
 pub(crate) use client::{ControlArgs, request, request_stream};
 pub(crate) use error::ControlError;

@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-/// Members of an answer that count packets.
-const COUNTS: [&str; 7] = ["packets", "sent", "unknown_verdicts", "refused", "no_target", "stopped", "lost"];
+use super::counts;
 
 /// Packets per second from one answer to a later one of the same run, by the same names, and the time between them in seconds.
 pub(crate) fn rates(before: &Json, after: &Json) -> Json {
@@ -24,7 +23,7 @@ pub(crate) fn rates(before: &Json, after: &Json) -> Json {
         rates.collect()
     };
     let mut rates = json!({ "seconds": seconds });
-    for name in COUNTS {
+    for name in ["packets"].into_iter().chain(counts::run().map(|count| count.name)) {
         rates[name] = rate(&before[name], &after[name]);
     }
     rates["verdicts"] = each(&before["verdicts"], &after["verdicts"]).into();

@@ -21,9 +21,11 @@ use serde_json::{Value as Json, json};
 
 use super::connection::{LOOK, PATIENCE, Place, accept};
 use super::error::ControlError;
-use super::protocol::{MAX_REQUEST, VERSION};
 use super::question::{Answer, ENDED, Question, Stream, ask};
+use super::version::VERSION;
 
+/// Maximum length of a request in bytes.
+const MAX_REQUEST: u64 = 1 << 16;
 /// Time within which a client must take a part of a stream.
 const STREAM_PATIENCE: Duration = Duration::from_secs(5);
 

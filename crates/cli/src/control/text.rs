@@ -6,23 +6,12 @@ use std::time::Duration;
 use paceline::Verdict;
 use serde_json::Value as Json;
 
+use super::counts::{LOSSES, PORT};
 use crate::common::console::shown;
 use crate::common::rate::Rate;
 
-/// Packets that were neither passed on nor dropped by a program, with the text for people.
-const REST: [(&str, &str); 5] = [
-    ("unknown_verdicts", "aborted for a return value that is no verdict"),
-    ("refused", "not sent: a port had no room"),
-    ("no_target", "redirected to no port"),
-    ("stopped", "dropped by programs of device maps"),
-    ("lost", "lost by a port that failed"),
-];
-
 /// Places of aborted packets that are listed.
 const PLACES: usize = 10;
-
-/// Columns of a port.
-const COLUMNS: [&str; 5] = ["received", "sent", "refused", "dropped", "copied"];
 
 /// Writes the counts.
 pub(crate) fn write_counts(out: &mut dyn Write, counts: &Json) -> io::Result<()> {
@@ -35,10 +24,10 @@ pub(crate) fn write_counts(out: &mut dyn Write, counts: &Json) -> io::Result<()>
         let percent = count as f64 * 100.0 / packets.max(1) as f64;
         writeln!(out, "  {verdict:<8} {count:>12} {percent:>6.1}%")?;
     }
-    for (name, text) in REST {
-        match number(&counts[name]) {
+    for loss in &LOSSES {
+        match number(&counts[loss.name]) {
             0 => {}
-            count => writeln!(out, "  {text}: {count}")?,
+            count => writeln!(out, "  {}: {count}", loss.help)?,
         }
     }
     write_aborted(out, &counts["followed"])?;
@@ -71,11 +60,11 @@ fn write_ports(out: &mut dyn Write, ports: &[Json]) -> io::Result<()> {
     let name = |port: &Json| shown(port["name"].as_str().unwrap_or_default());
     let width = ports.iter().map(|port| name(port).chars().count()).chain([4]).max().unwrap_or(4);
     write!(out, "  {:<width$}", "port")?;
-    COLUMNS.iter().try_for_each(|column| write!(out, " {column:>12}"))?;
+    PORT.iter().try_for_each(|count| write!(out, " {:>12}", count.heading()))?;
     writeln!(out)?;
     for port in ports {
         write!(out, "  {:<width$}", name(port))?;
-        COLUMNS.iter().try_for_each(|column| write!(out, " {:>12}", number(&port[column])))?;
+        PORT.iter().try_for_each(|count| write!(out, " {:>12}", number(&port[count.name])))?;
         writeln!(out)?;
     }
     Ok(())

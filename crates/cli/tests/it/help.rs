@@ -134,7 +134,7 @@ fn the_examples_of_the_help_are_commands_that_succeed() {
                   link set peer0 up";
     let has_interface = namespace(TEST, script).is_some();
     let can_run = |script: &str| match script {
-        script if script.contains("paceline filter") => libpcap,
+        script if script.contains("paceline filter") || script.contains("tcp port") => libpcap,
         script if script.contains("paceline live") => has_interface,
         // It needs a terminal.
         script if script.contains("paceline top") => false,

@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
 use crate::common::report::Report;
+use crate::control::counts::{self, PORT, WORKER, members};
 use crate::control::write_counts;
 use crate::ports::PortSpec;
 
@@ -95,24 +96,19 @@ impl Counts<'_> {
         let ports: Vec<Json> = sums.into_iter().map(|(name, port)| port_json(name, port)).collect();
         let mut workers = self.pipeline.workers();
         workers.sort_by_key(|(number, _)| *number);
-        let mut object = json!({
-            "packets": counts.packets(),
-            "seconds": self.time.as_secs_f64(),
-            "verdicts": verdicts,
-            "sent": counts.sent,
-            "unknown_verdicts": counts.unknown,
-            "refused": counts.refused,
-            "no_target": counts.no_target,
-            "stopped": counts.stopped,
-            "lost": counts.lost,
-            "followed": followed(&self.pipeline.followed()),
-            "ports": ports,
-            "workers": workers.into_iter().map(worker_json).collect::<Vec<_>>(),
-        });
+        let mut object = Map::new();
+        let mut set = |name: &str, value: Json| drop(object.insert(name.to_owned(), value));
+        set("packets", counts.packets().into());
+        set("seconds", self.time.as_secs_f64().into());
+        set("verdicts", verdicts.into());
+        members(counts::run(), &counts).into_iter().for_each(|(name, count)| set(&name, count));
+        set("followed", followed(&self.pipeline.followed()));
+        set("ports", ports.into());
+        set("workers", workers.into_iter().map(worker_json).collect());
         if let Some(error) = &self.error {
-            object["error"] = error.as_str().into();
+            set("error", error.as_str().into());
         }
-        object
+        object.into()
     }
 }
 
@@ -133,19 +129,15 @@ fn followed(counts: &FollowCounts) -> Json {
 }
 
 fn worker_json((number, counts): (usize, PipelineCounts)) -> Json {
-    json!({ "number": number, "packets": counts.packets(), "bursts": counts.bursts })
+    labeled("number", number.into(), members(&WORKER, &counts))
 }
 
 fn port_json(name: &str, counts: PortCounts) -> Json {
-    let PortCounts { received, sent, refused, dropped, copied, .. } = counts;
-    json!({
-        "name": name,
-        "received": received,
-        "sent": sent,
-        "refused": refused,
-        "dropped": dropped,
-        "copied": copied,
-    })
+    labeled("name", name.into(), members(&PORT, &counts))
+}
+
+fn labeled(label: &str, value: Json, counts: Map<String, Json>) -> Json {
+    [(label.to_owned(), value)].into_iter().chain(counts).collect::<Map<_, _>>().into()
 }
 
 impl Report for Counts<'_> {

@@ -10,14 +10,10 @@ use serde_json::{Value as Json, json};
 use super::args::StatsArgs;
 use crate::common::failure::Failure;
 use crate::common::report;
-use crate::control::{rates, request, shortened};
+use crate::control::{counts, rates, request, shortened};
 
 /// Lines between two headings.
 const LINES: u64 = 20;
-/// Columns after those of the verdicts, and their headings.
-const REST: [(&str, &str); 4] =
-    [("sent", "sent"), ("refused", "refused"), ("no_target", "no target"), ("lost", "lost")];
-
 /// Prints rates until the run ends, or as many lines as are asked for.
 pub(crate) fn stats(args: &StatsArgs) -> Result<ExitCode, Failure> {
     let status = || request(&args.control, json!({ "command": "status" }));
@@ -41,17 +37,21 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<ExitCode, Failure> {
 }
 
 fn write_line(out: &mut dyn Write, line: u64, rates: &Json) -> io::Result<()> {
+    let columns = || counts::run().map(|count| (count.heading(), &rates[count.name]));
     if line.is_multiple_of(LINES) {
         write!(out, "{:>10}", "packets/s")?;
         Verdict::ALL.iter().try_for_each(|verdict| write!(out, " {verdict:>10}"))?;
-        REST.iter().try_for_each(|(_, heading)| write!(out, " {heading:>10}"))?;
+        columns().try_for_each(|(heading, _)| write!(out, " {heading:>10}"))?;
         writeln!(out)?;
     }
     write!(out, "{:>10}", shortened(&rates["packets"]))?;
     for verdict in Verdict::ALL {
         write!(out, " {:>10}", shortened(&rates["verdicts"][verdict.name()]))?;
     }
-    REST.iter().try_for_each(|(name, _)| write!(out, " {:>10}", shortened(&rates[*name])))?;
+    columns().try_for_each(|(heading, rate)| {
+        let width = heading.len().max(10);
+        write!(out, " {:>width$}", shortened(rate))
+    })?;
     writeln!(out)?;
     out.flush()
 }

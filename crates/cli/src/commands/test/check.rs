@@ -7,8 +7,8 @@ use paceline::{Collection, Map, RedirectTarget, Verdict};
 use serde_json::{Value as Json, json};
 
 use super::case::{EventData, Expectation, ExpectedEvent, Out, Target};
-use super::expand::layers_of;
 use super::json::{has, project, to_toml};
+use super::read::layers_of;
 use crate::session::Outcome;
 
 /// Outcome of a step's last packet.
@@ -90,7 +90,7 @@ fn check_fields(fields: &[(String, String)], actual: &Actual) -> Option<Mismatch
         };
         let is_met = match path.as_str() {
             "payload" => {
-                super::expand::bytes_of(expected).as_deref() == Some(layers.payload()) || got == *expected
+                super::read::bytes_of(expected).as_deref() == Some(layers.payload()) || got == *expected
             }
             "len" | "layers" => got == *expected,
             path => layers.field(path).is_some_and(|field| field.has(expected) == Some(true)),

@@ -6,16 +6,16 @@ mod check;
 mod command;
 mod discover;
 mod error;
-mod expand;
 mod json;
 mod junit;
 mod kernel;
-mod keys;
+mod read;
 mod report;
 mod run;
+mod table;
 mod update;
 
 pub(crate) use args::{EXAMPLES, TestArgs};
 pub(crate) use command::test;
 #[cfg(test)]
-pub(crate) use expand::test_file;
+pub(crate) use read::test_file;

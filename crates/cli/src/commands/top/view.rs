@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use paceline::Verdict;
+use paceline::{PortCounts, Verdict};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize};
@@ -12,19 +12,8 @@ use serde_json::Value as Json;
 
 use super::history::History;
 use crate::common::console::shown;
+use crate::control::counts::{Count, LOSSES, PORT};
 use crate::control::shortened;
-
-/// Reasons why packets were not sent: members of an answer, and their texts.
-const LOSSES: [(&str, &str); 5] = [
-    ("refused", "no room at a port"),
-    ("no_target", "no target"),
-    ("stopped", "stopped by programs of device maps"),
-    ("lost", "lost by a port that failed"),
-    ("unknown_verdicts", "invalid verdicts"),
-];
-
-/// Columns of a port.
-const COLUMNS: [&str; 5] = ["received", "sent", "refused", "dropped", "copied"];
 
 /// Draws the view.
 pub(super) fn draw(frame: &mut Frame<'_>, history: &History, is_paused: bool) {
@@ -107,27 +96,34 @@ fn verdicts(history: &History) -> Table<'_> {
 }
 
 fn losses(history: &History) -> Table<'_> {
-    let row = |(name, text): (&str, &str)| {
-        vec![text.to_owned(), history.status[name].to_string(), shortened(&history.rates[name])]
+    let row = |loss: &Count<_>| {
+        let (count, rate) = (&history.status[loss.name], &history.rates[loss.name]);
+        vec![loss.heading(), count.to_string(), shortened(rate)]
     };
-    let rows = LOSSES.into_iter().map(row).collect();
-    table(" not sent ", strings(["why", "packets", "/s"]), rows, 2)
+    let rows = LOSSES.iter().map(row).collect();
+    table(" losses ", strings(["loss", "packets", "/s"]), rows, 2)
 }
 
 fn port_table(history: &History) -> Table<'_> {
     let row = |(index, port): (usize, &Json)| {
-        let rate = |name: &str| shortened(&history.rates["ports"][index][name]);
-        let counts = COLUMNS.iter().flat_map(|name| {
-            [port[*name].to_string(), rate(name)].into_iter().take(
-                // Rates of what should not happen are seen in the counts.
-                if matches!(*name, "received" | "sent") { 2 } else { 1 },
-            )
+        let counts = PORT.iter().flat_map(|count| {
+            let rate = has_rate(count).then(|| shortened(&history.rates["ports"][index][count.name]));
+            [port[count.name].to_string()].into_iter().chain(rate)
         });
         [text(&port["name"])].into_iter().chain(counts).collect()
     };
     let rows = list(&history.status["ports"]).iter().enumerate().map(row).collect();
-    let heading = strings(["port", "received", "/s", "sent", "/s", "refused", "dropped", "copied"]);
-    table(" ports ", heading, rows, 7)
+    let columns = PORT
+        .iter()
+        .flat_map(|count| [count.heading()].into_iter().chain(has_rate(count).then(|| "/s".to_owned())));
+    let heading: Vec<String> = ["port".to_owned()].into_iter().chain(columns).collect();
+    let numbers = heading.len() - 1;
+    table(" ports ", heading, rows, numbers)
+}
+
+/// Rates of losses show in the counts.
+fn has_rate(count: &Count<PortCounts>) -> bool {
+    matches!(count.name, "received" | "sent")
 }
 
 fn worker_table(history: &History) -> Table<'_> {
@@ -204,7 +200,7 @@ mod tests {
             "revision 2: fw -> lb",
             "at most 1.00M",
             "drop",
-            "no room at a port",
+            "refused",
             "xdp:va",
             "64.0",
             "fw -> lb",

@@ -1,4 +1,4 @@
-//! Names of values of maps, by BTF.
+//! Facts: the names and values of what a branch compares, as text: fields of packets, elements and members of maps, results of helpers.
 
 use std::fmt::Write;
 use std::rc::Rc;
@@ -16,13 +16,13 @@ const DEEPEST: usize = 16;
 /// Most characters of a key.
 const LONGEST: usize = 120;
 
-/// Writes the sources of values.
+/// Makes facts of the sources of values; members of maps have names by BTF.
 #[derive(Clone, Copy)]
-pub(crate) struct Namer<'a> {
+pub(crate) struct FactWriter<'a> {
     pub(crate) btf: Option<&'a Btf>,
 }
 
-impl Namer<'_> {
+impl FactWriter<'_> {
     /// Sources as facts, each once: a field that is loaded in parts is one fact.
     pub(crate) fn facts(&self, sources: &[Rc<Source>]) -> Vec<Fact> {
         let mut facts: Vec<Fact> = Vec::new();

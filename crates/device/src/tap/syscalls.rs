@@ -9,14 +9,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use rustix::io::Errno;
 
 /// Opens a queue of no interface yet; reads and writes do not wait.
-pub(crate) fn open_queue() -> Result<OwnedFd, Errno> {
+pub(super) fn open_queue() -> Result<OwnedFd, Errno> {
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun");
     file.map(OwnedFd::from).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// Attaches a queue to the TAP interface of this name, which is created if it does not exist, and returns the interface's name:
 /// a `%d` in it is replaced by a number.
-pub(crate) fn attach(queue: &OwnedFd, name: &str, multi_queue: bool) -> Result<String, Errno> {
+pub(super) fn attach(queue: &OwnedFd, name: &str, multi_queue: bool) -> Result<String, Errno> {
     // SAFETY: an `ifreq` of zeros is valid.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     // The name ends with a zero.

@@ -1,4 +1,4 @@
-//! Test files, read to tests: tables of cases become one test each.
+//! Test files: the keys that they may have, and what is read from them. A table of cases becomes one test each.
 
 use std::fs;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use super::case::{
     TestFile,
 };
 use super::error::{Problem, TestError};
-use super::keys::{Keys, Located, Text, Value};
+use super::table::{Located, Table, Text, Value};
 
 const ROOT: [&str; 9] = ["object", "objects", "chain", "network", "ingress", "seed", "time", "maps", "test"];
 const STEP: [&str; 11] = [
@@ -74,7 +74,7 @@ fn relative(folder: &Path, path: &str) -> PathBuf {
     folder.join(path)
 }
 
-fn targets(root: &mut Keys<'_>, folder: &Path) -> Result<Vec<PathBuf>, TestError> {
+fn targets(root: &mut Table<'_>, folder: &Path) -> Result<Vec<PathBuf>, TestError> {
     let one = root.string("object")?.map(|path| vec![relative(folder, &path.value)]);
     let chain = root.string("chain")?.map(|path| vec![relative(folder, &path.value)]);
     let text = root.text;
@@ -98,7 +98,7 @@ fn targets(root: &mut Keys<'_>, folder: &Path) -> Result<Vec<PathBuf>, TestError
 }
 
 /// An interface by its name or its index.
-fn interface(keys: &mut Keys<'_>) -> Result<Option<String>, TestError> {
+fn interface(keys: &mut Table<'_>) -> Result<Option<String>, TestError> {
     let Some(value) = keys.take("ingress") else { return Ok(None) };
     match value.value.to_json() {
         Json::String(name) => Ok(Some(name)),
@@ -107,10 +107,10 @@ fn interface(keys: &mut Keys<'_>) -> Result<Option<String>, TestError> {
     }
 }
 
-fn maps(keys: &mut Keys<'_>, folder: &Path) -> Result<Vec<MapContents>, TestError> {
+fn maps(keys: &mut Table<'_>, folder: &Path) -> Result<Vec<MapContents>, TestError> {
     let Some(value) = keys.take("maps") else { return Ok(Vec::new()) };
     let text = keys.text;
-    let mut maps = Keys::of(text, "maps", &value)?;
+    let mut maps = Table::of(text, "maps", &value)?;
     let contents = maps.rest().into_iter().map(|(map, value)| {
         let from = match value.value.to_json() {
             Json::String(path) => MapSource::File(relative(folder, &path)),
@@ -135,7 +135,7 @@ type Variables = Vec<(String, String)>;
 
 impl Reader<'_> {
     fn test(&mut self, value: &Located<Value>) -> Result<(), TestError> {
-        let mut keys = Keys::of(self.text, "a test", value)?;
+        let mut keys = Table::of(self.text, "a test", value)?;
         let name = keys.string("name")?.ok_or_else(|| keys.missing("a `name`"))?;
         let maps = maps(&mut keys, self.folder)?;
         let (steps, cases) = (keys.list("step")?, keys.list("cases")?);
@@ -150,7 +150,7 @@ impl Reader<'_> {
         for (number, case) in (1..).zip(&cases) {
             let mut variables = Variables::new();
             let mut overlay = own.clone();
-            for (key, value) in Keys::of(self.text, "a case", case)?.rest() {
+            for (key, value) in Table::of(self.text, "a case", case)?.rest() {
                 match STEP.contains(&key.as_str()) {
                     true => {
                         overlay.retain(|(other, _)| *other != key);
@@ -185,7 +185,7 @@ impl Reader<'_> {
             steps => steps
                 .iter()
                 .map(|step| {
-                    let keys = Keys::of(self.text, "a step", step)?.rest();
+                    let keys = Table::of(self.text, "a step", step)?.rest();
                     self.step(keys, step.span.clone(), variables, &mut time)
                 })
                 .collect::<Result<_, _>>()?,
@@ -207,7 +207,7 @@ impl Reader<'_> {
             Ok((key, value.span.clone(), value))
         });
         let table = Located { value: Value::Table(entries.collect::<Result<_, TestError>>()?), span };
-        let mut keys = Keys::of(self.text, "a step", &table)?;
+        let mut keys = Table::of(self.text, "a step", &table)?;
         let packet = keys.take("packet").ok_or_else(|| keys.missing("a `packet`"))?;
         *time += keys.seconds("wait")?.map_or(0.0, |wait| wait.value);
         let repeat = keys.number("repeat")?.map_or(1, |repeat| repeat.value.max(1));
@@ -277,7 +277,7 @@ impl Reader<'_> {
                 build(text).map_err(|problem| error(Problem::Packet(problem)))
             }
             Value::Table(_) => {
-                let mut keys = Keys::of(self.text, "packet", value)?;
+                let mut keys = Table::of(self.text, "packet", value)?;
                 let (hex, capture, number) =
                     (keys.string("hex")?, keys.string("capture")?, keys.number("number")?);
                 keys.finish(&["hex", "capture", "number"])?;
@@ -295,7 +295,7 @@ impl Reader<'_> {
         }
     }
 
-    fn expected(&self, keys: &mut Keys<'_>) -> Result<Vec<Expected>, TestError> {
+    fn expected(&self, keys: &mut Table<'_>) -> Result<Vec<Expected>, TestError> {
         let mut expected = Vec::new();
         let mut push = |what, span: &Range<usize>| expected.push(Expected { what, span: span.clone() });
         if let Some(Located { value, span }) = keys.string("verdict")? {
@@ -319,7 +319,7 @@ impl Reader<'_> {
             push(Expectation::Redirect(self.target(&value)?), &value.span);
         }
         if let Some(value) = keys.take("after") {
-            for (map, value) in Keys::of(self.text, "after", &value)?.rest() {
+            for (map, value) in Table::of(self.text, "after", &value)?.rest() {
                 let elements = value.value.to_json();
                 if !elements.is_array() && !elements.is_object() {
                     return Err(keys.wrong(&map, &value.span, "a list of elements, or a table of variables"));
@@ -368,7 +368,7 @@ impl Reader<'_> {
             let index = json.as_u64().and_then(|index| u32::try_from(index).ok());
             return index.map(Target::Interface).ok_or_else(wrong);
         }
-        let mut keys = Keys::of(self.text, "redirect", value)?;
+        let mut keys = Table::of(self.text, "redirect", value)?;
         let (map, key) = (keys.string("map")?, keys.number("key")?);
         keys.finish(&["map", "key"])?;
         let (map, key) = map.zip(key).ok_or_else(wrong)?;
@@ -376,7 +376,7 @@ impl Reader<'_> {
     }
 
     fn event(&self, value: &Located<Value>) -> Result<ExpectedEvent, TestError> {
-        let mut keys = Keys::of(self.text, "an event", value)?;
+        let mut keys = Table::of(self.text, "an event", value)?;
         let (map, ty, bytes) = (keys.string("map")?, keys.string("type")?, keys.string("bytes")?);
         let data = keys.take("data");
         let known = ["map", "type", "bytes", "data"];

@@ -12,7 +12,8 @@ use rustix::io::{Errno, readv, writev};
 
 use crate::error::{OpenError, Step};
 use crate::interface::Interface;
-use crate::tun;
+
+use super::syscalls;
 
 /// A queue of a TAP interface as a port: packets that the host sends to the interface are received, and sent packets arrive on the
 /// interface. The interface ends with its last queue, unless it is persistent (`ip tuntap add`).
@@ -34,8 +35,8 @@ impl TapPort {
     /// # Errors
     /// [`OpenError`]
     pub fn open(name: &str, pool: &Arc<FramePool>, multi_queue: bool) -> Result<Self, OpenError> {
-        let queue = tun::open_queue().map_err(|errno| Step::OpenTun.failed(name, errno))?;
-        let name = tun::attach(&queue, name, multi_queue).map_err(|errno| match errno {
+        let queue = syscalls::open_queue().map_err(|errno| Step::OpenTun.failed(name, errno))?;
+        let name = syscalls::attach(&queue, name, multi_queue).map_err(|errno| match errno {
             Errno::INVAL => OpenError::NotSupported {
                 step: Step::AttachTap,
                 name: name.to_owned(),

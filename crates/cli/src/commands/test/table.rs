@@ -34,7 +34,7 @@ impl<'a> Text<'a> {
     }
 
     /// The root table.
-    pub(super) fn root(self) -> Result<Keys<'a>, TestError> {
+    pub(super) fn root(self) -> Result<Table<'a>, TestError> {
         let parsed = DeTable::parse(self.text).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
             self.error(&span, Problem::Syntax(error.message().trim().to_owned()))
@@ -43,14 +43,14 @@ impl<'a> Text<'a> {
         Ok(self.keys("a test file", parsed.into_inner(), span))
     }
 
-    fn keys(self, table: &'static str, entries: DeTable<'_>, span: Range<usize>) -> Keys<'a> {
+    fn keys(self, table: &'static str, entries: DeTable<'_>, span: Range<usize>) -> Table<'a> {
         let owned =
             |value: Spanned<DeValue<'_>>| Located { span: value.span(), value: owned(value.into_inner()) };
         let entries = entries.into_iter().map(|(key, value)| {
             let name = key.get_ref().to_string();
             (name, (key.span(), owned(value)))
         });
-        Keys { text: self, table, entries: entries.collect(), span }
+        Table { text: self, table, entries: entries.collect(), span }
     }
 }
 
@@ -109,14 +109,14 @@ impl Value {
 }
 
 /// A table whose keys are taken one by one; what is left is an error.
-pub(super) struct Keys<'a> {
+pub(super) struct Table<'a> {
     pub(super) text: Text<'a>,
     table: &'static str,
     entries: BTreeMap<String, (Range<usize>, Located<Value>)>,
     pub(super) span: Range<usize>,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> Table<'a> {
     /// A value that must be a table.
     pub(super) fn of(text: Text<'a>, table: &'static str, value: &Located<Value>) -> Result<Self, TestError> {
         let Value::Table(entries) = &value.value else {
