@@ -13,15 +13,16 @@ pub struct Report {
     pub failures: Vec<String>,
     /// Engines that did not run it, each with the reason.
     pub skipped: Vec<(String, String)>,
-    /// The outcome of every engine, as text.
-    pub trace: String,
+    /// The outcomes, each with the engine's name.
+    pub outcomes: Vec<(String, Outcome)>,
 }
 
 /// Runs a case on all engines and compares the outcomes with the case and with each other.
 #[must_use]
 pub fn run(case: &Case, engines: &[Box<dyn Engine>]) -> Report {
-    let mut report = Report { trace: listing(case), ..Report::default() };
-    let mut reference: Option<(&str, Ran)> = None;
+    let mut report = Report::default();
+    // Index of the first outcome of a run.
+    let mut reference: Option<usize> = None;
     let concerned =
         |engine: &&dyn Engine| engine.concerns(case) && engine.runs_chains() == case.chain.is_some();
     for engine in engines.iter().map(Box::as_ref).filter(concerned) {
@@ -36,11 +37,16 @@ pub fn run(case: &Case, engines: &[Box<dyn Engine>]) -> Report {
                 continue;
             }
         };
-        let _ = writeln!(report.trace, "{}: {outcome:#x?}", engine.name());
-        judge(case, engine, &outcome, reference.as_ref(), &mut report);
-        if let (None, Outcome::Ran(ran)) = (&reference, outcome) {
-            reference = Some((engine.name(), ran));
+        let against = reference.and_then(|index| match &report.outcomes[index] {
+            (name, Outcome::Ran(ran)) => Some((name.as_str(), ran)),
+            _ => None,
+        });
+        let failures = judge(case, engine, &outcome, against);
+        report.failures.extend(failures);
+        if reference.is_none() && matches!(outcome, Outcome::Ran(_)) {
+            reference = Some(report.outcomes.len());
         }
+        report.outcomes.push((engine.name().to_owned(), outcome));
     }
     report
 }
@@ -49,9 +55,8 @@ fn judge(
     case: &Case,
     engine: &dyn Engine,
     outcome: &Outcome,
-    reference: Option<&(&str, Ran)>,
-    report: &mut Report,
-) {
+    reference: Option<(&str, &Ran)>,
+) -> Vec<String> {
     let mut differences = against_case(case, outcome, engine.verifies());
     if let (Outcome::Ran(ran), Some((other, theirs))) = (outcome, reference)
         && differences.is_empty()
@@ -60,14 +65,14 @@ fn judge(
     }
     let differs = note_for(case, engine).filter(|note| note.kind == NoteKind::Differs);
     match differs {
-        Some(note) if differences.is_empty() => report.failures.push(format!(
+        Some(note) if differences.is_empty() => vec![format!(
             "{}: line {}: agrees although the case says that it differs ({})",
             engine.name(),
             case.line,
             note.reason
-        )),
-        Some(_) => {}
-        None => report.failures.extend(differences.iter().map(|d| format!("{}: {d}", engine.name()))),
+        )],
+        Some(_) => Vec::new(),
+        None => differences.iter().map(|d| format!("{}: {d}", engine.name())).collect(),
     }
 }
 
@@ -99,7 +104,9 @@ fn kernel_release() -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-fn listing(case: &Case) -> String {
+/// The programs of a case as text.
+#[must_use]
+pub fn listing(case: &Case) -> String {
     let mut text = String::new();
     for program in &case.programs {
         let _ = writeln!(text, "{}:", program.name);

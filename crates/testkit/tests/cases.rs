@@ -16,7 +16,9 @@ type Engines = Arc<Vec<Box<dyn Engine>>>;
 type Skipped = Arc<Mutex<BTreeMap<(String, String), usize>>>;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // A case waits for the kernel's grace periods most of its time.
+    arguments.test_threads.get_or_insert(4 * std::thread::available_parallelism().map_or(1, usize::from));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
     let files = match find_files(&root) {
         Ok(files) => files,
@@ -68,7 +70,10 @@ fn run(case: &Case, path: &Path, engines: &[Box<dyn Engine>], skipped: &Skipped)
         *skipped.lock().unwrap_or_else(PoisonError::into_inner).entry(reason.clone()).or_default() += 1;
     }
     if std::env::var_os("PACELINE_TRACE").is_some() {
-        eprintln!("{}::{}\n{}", path.display(), case.name, report.trace);
+        eprintln!("{}::{}\n{}", path.display(), case.name, runner::listing(case));
+        for (engine, outcome) in &report.outcomes {
+            eprintln!("{engine}: {outcome:#x?}");
+        }
         for (engine, reason) in &report.skipped {
             eprintln!("{engine}: skipped: {reason}");
         }

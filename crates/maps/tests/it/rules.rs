@@ -1,7 +1,5 @@
 //! What programs and user space see of each kind, where the kernel cannot be asked: addresses, limits, access.
 
-mod common;
-
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -18,7 +16,7 @@ const CPUS: usize = 3;
 const LIMITS: Limits = Limits { cpus: CPUS, memory: 1 << 32 };
 
 fn spec(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapSpec {
-    common::spec(kind, key_size, value_size, max_entries, MapFlags::default())
+    crate::common::spec(kind, key_size, value_size, max_entries, MapFlags::default())
 }
 
 fn create(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> Arc<Map> {

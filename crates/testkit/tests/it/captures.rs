@@ -6,7 +6,7 @@
 //!
 //! ```sh
 //! apt-get source tcpdump    # needs deb-src in the list of sources
-//! PACELINE_CAPTURES=tcpdump-4.99.3/tests cargo test --release -p paceline-testkit --test captures
+//! PACELINE_CAPTURES=tcpdump-4.99.3/tests cargo test --release -p paceline-testkit --test it captures::
 //! ```
 
 #![allow(clippy::print_stdout, reason = "says how much was compared")]

@@ -1,7 +1,5 @@
 //! Maps with keys and values of Rust types, against the same maps as bytes.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -32,7 +30,7 @@ struct Endpoint {
 fn map(kind: MapKind, key_size: u32, value_size: u32) -> Arc<Map> {
     let flags = if kind == MapKind::LpmTrie { MapFlags::NO_PREALLOC } else { MapFlags::default() };
     let limits = Limits { cpus: 3, memory: 1 << 20 };
-    Map::create(&common::spec(kind, key_size, value_size, 8, flags), &limits).unwrap()
+    Map::create(&crate::common::spec(kind, key_size, value_size, 8, flags), &limits).unwrap()
 }
 
 #[test]
@@ -109,7 +107,7 @@ fn sizes_are_compared_once_and_named() {
     // Not what a value of user space takes: 4 bytes, rounded up, once for each CPU.
     assert_eq!(refused::<PerCpu<u64>>(&per_cpu), r#"map "m": its values have 4 bytes, `u64` has 8"#);
     let limits = Limits { cpus: 1, memory: 1 << 20 };
-    let ring = common::spec(MapKind::RingBuf, 0, 0, 4096, MapFlags::default());
+    let ring = crate::common::spec(MapKind::RingBuf, 0, 0, 4096, MapFlags::default());
     let ring = Map::create(&ring, &limits).unwrap();
     assert!(matches!(ring.typed::<(), ()>(), Err(TypeError::NoElements { .. })));
 }

@@ -1,8 +1,6 @@
 //! Hash kinds against a plain map of the standard library, larger than the kernel comparison can afford, and with
 //! the addresses that programs get.
 
-mod common;
-
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
@@ -13,7 +11,7 @@ const CPUS: usize = 2;
 const OPERATIONS: usize = 40_000;
 
 fn spec(kind: MapKind, key_size: usize, value_size: usize, max_entries: u32) -> MapSpec {
-    common::spec(kind, key_size as u32, value_size as u32, max_entries, MapFlags::default())
+    crate::common::spec(kind, key_size as u32, value_size as u32, max_entries, MapFlags::default())
 }
 
 fn read(address: NonNull<u8>, len: usize) -> Vec<u8> {

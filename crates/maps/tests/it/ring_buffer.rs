@@ -8,10 +8,8 @@ use std::time::Duration;
 use paceline_maps::{Limits, Map, Origin, RingBuffer, RingReader};
 use paceline_spec::{Errno, MapFlags, MapKind};
 
-mod common;
-
 fn create(bytes: u32) -> Arc<Map> {
-    let spec = common::spec(MapKind::RingBuf, 0, 0, bytes, MapFlags::default());
+    let spec = crate::common::spec(MapKind::RingBuf, 0, 0, bytes, MapFlags::default());
     Map::create(&spec, &Limits { cpus: 1, memory: 1 << 24 }).unwrap()
 }
 

@@ -1,11 +1,9 @@
 //! Large maps are cheap until they are used. Alone in its process, whose resident memory it reads.
 
-mod common;
-
 use paceline_maps::{Limits, Map};
 use paceline_spec::{MapFlags, MapKind};
 
-use common::spec;
+use crate::common::spec;
 
 const ENTRIES: u32 = 10_000_000;
 /// All of the loop, at any time.

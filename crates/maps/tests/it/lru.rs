@@ -1,15 +1,13 @@
 //! What the LRU kinds promise: an insertion always finds room, no more elements than allowed are there, and elements
 //! that programs keep using are not the ones that go.
 
-mod common;
-
 use std::sync::Arc;
 use std::thread;
 
 use paceline_maps::{Limits, Map};
 use paceline_spec::{MapFlags, MapKind};
 
-use common::spec;
+use crate::common::spec;
 
 const KINDS: [MapKind; 2] = [MapKind::LruHash, MapKind::LruPerCpuHash];
 

@@ -1,7 +1,5 @@
 //! Longest-prefix maps against a list that is searched from end to end.
 
-mod common;
-
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +9,7 @@ use std::time::Duration;
 use paceline_maps::{Limits, Map};
 use paceline_spec::{Errno, MapFlags, MapKind};
 
-use common::spec;
+use crate::common::spec;
 
 const OPERATIONS: usize = 6000;
 

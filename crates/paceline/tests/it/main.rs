@@ -1,0 +1,11 @@
+//! Tests that need no process of their own, one file for each subject, in one binary, which links once.
+
+mod chain;
+mod drops;
+mod filter;
+mod loading;
+mod pipeline;
+mod tail_calls;
+mod timers;
+#[cfg(feature = "json")]
+mod typed_maps;
