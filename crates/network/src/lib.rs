@@ -22,9 +22,9 @@ pub mod connection;
 mod interface;
 mod prefix;
 mod record;
+mod route;
 mod rule;
 mod socket;
-mod table;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -33,12 +33,12 @@ pub use builder::{NetworkBuilder, TakenInterface};
 pub use connection::{Connection, Connections};
 pub use interface::{ETHERNET_HEADER, Interface, LOOPBACK};
 pub use prefix::Prefix;
+pub use route::{Found, Kind, NextHop, Route};
 pub use rule::{Action, Rule};
 pub use socket::{Protocol, Socket, SocketSpec, State, Tuple};
-pub use table::{Found, Kind, NextHop, Route};
 
+use route::RouteTable;
 use socket::Sockets;
-use table::RouteTable;
 
 /// Numbers of named tables (`include/uapi/linux/rtnetlink.h`).
 pub mod tables {
@@ -299,7 +299,7 @@ impl Network {
         let numbers = if merged { &both[..] } else { &[table][..] };
         let found: Vec<&RouteTable> =
             numbers.iter().filter_map(|&number| self.tables.get(&(number, family))).collect();
-        table::lookup(&found, flow, self)
+        route::lookup(&found, flow, self)
     }
 
     /// The source address of packets to a next hop (`fib_result_prefsrc`, `ipv6_dev_get_saddr`).

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use toml::de::DeValue;
 
-use super::table::{Text, Value};
+use super::typed::{Text, Value};
 use super::{FileError, FileProblem};
 
 /// A value as JSON. Numbers are copied digit by digit, so that their size is not limited.

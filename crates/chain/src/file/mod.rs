@@ -3,7 +3,7 @@
 mod error;
 mod json;
 mod read;
-mod table;
+mod typed;
 
 use std::path::PathBuf;
 

@@ -6,7 +6,7 @@ use paceline_frame::Verdict;
 use toml::de::{DeTable, DeValue};
 
 use super::json::json;
-use super::table::{Table, Text, Value, verdict};
+use super::typed::{Table, Text, Value, verdict};
 use super::{
     ChainFile, FileError, FileMap, FileObject, FileOrder, FilePort, FileProblem, FileProgram, Located,
     MapSource, ObjectSource,

@@ -4,7 +4,6 @@
 mod common;
 mod freeze;
 mod lru;
-mod memory;
 mod model;
 mod prefixes;
 mod ring_buffer;

@@ -12,7 +12,7 @@ mod kernel;
 mod read;
 mod report;
 mod run;
-mod table;
+mod typed;
 mod update;
 
 pub(crate) use args::{EXAMPLES, TestArgs};

@@ -17,7 +17,7 @@ use super::case::{
     TestFile,
 };
 use super::error::{Problem, TestError};
-use super::table::{Located, Table, Text, Value};
+use super::typed::{Located, Table, Text, Value};
 
 const ROOT: [&str; 9] = ["object", "objects", "chain", "network", "ingress", "seed", "time", "maps", "test"];
 const STEP: [&str; 11] = [

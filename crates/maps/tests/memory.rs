@@ -3,7 +3,9 @@
 use paceline_maps::{Limits, Map};
 use paceline_spec::{MapFlags, MapKind};
 
-use crate::common::spec;
+mod common;
+
+use common::spec;
 
 const ENTRIES: u32 = 10_000_000;
 /// All of the loop, at any time.

@@ -1,4 +1,4 @@
-//! TOML tables with positions, and typed access to their values.
+//! Values of TOML by type, with their positions.
 
 use std::ops::Range;
 use std::path::PathBuf;
