@@ -8,6 +8,7 @@
 mod faulty;
 mod flow;
 mod gather;
+mod generator;
 mod memory;
 mod port;
 mod rate;
@@ -17,7 +18,8 @@ mod waiting;
 pub use faulty::{Faults, Faulty};
 pub use flow::queue_of;
 pub use gather::{Gathered, PacketPort};
-pub use memory::{Generator, MemoryPort};
+pub use generator::Generator;
+pub use memory::MemoryPort;
 pub use port::{Group, Port, PortError};
 pub use rate::RateLimited;
 pub use spread::{Overflow, SpreadPort};

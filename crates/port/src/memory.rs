@@ -193,48 +193,6 @@ impl fmt::Debug for MemoryPort {
     }
 }
 
-/// A source of packets in memory, which are repeated, and a sink for all packets sent to it.
-#[derive(Clone, Debug)]
-pub struct Generator {
-    packets: Arc<[Vec<u8>]>,
-    given: u64,
-    most: u64,
-}
-
-impl Generator {
-    /// Repeats these packets in order, `count` in total, or forever for `None`.
-    #[must_use]
-    pub fn new(packets: Vec<Vec<u8>>, count: Option<u64>) -> Self {
-        let most = if packets.is_empty() { 0 } else { count.unwrap_or(u64::MAX) };
-        Self { packets: packets.into(), given: 0, most }
-    }
-}
-
-impl Port for Generator {
-    fn receive(&mut self, burst: &mut Burst) -> Result<usize, PortError> {
-        let before = burst.len();
-        while self.given < self.most && !burst.is_full() {
-            let packet = &self.packets[(self.given % self.packets.len() as u64) as usize];
-            let meta = FrameMeta { original_len: packet.len() as u32, ..FrameMeta::default() };
-            let _ = burst.push(packet, meta);
-            self.given += 1;
-        }
-        Ok(burst.len() - before)
-    }
-
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
-        Ok(group.len())
-    }
-
-    fn is_done(&self) -> bool {
-        self.given == self.most
-    }
-
-    fn stop(&mut self) {
-        self.most = self.given;
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -304,17 +262,6 @@ mod tests {
         assert_eq!(received(&mut left), [[0], [1], [2], [3], [4]]);
     }
 
-    #[test]
-    fn a_burst_takes_what_it_has_room_for() {
-        let mut port = MemoryPort::loopback(100);
-        (0..70).for_each(|number| assert!(port.push(&[number], FrameMeta::default())));
-        assert_eq!([received(&mut port).len(), received(&mut port).len()], [64, 6]);
-        let mut generator = Generator::new(vec![vec![1], vec![2]], Some(67));
-        assert_eq!(received(&mut generator)[63], [2]);
-        assert_eq!(received(&mut generator), [[1], [2], [1]]);
-        assert!(received(&mut Generator::new(Vec::new(), None)).is_empty());
-    }
-
     /// One packet at a time from a link.
     struct Slow(MemoryPort);
 
@@ -338,5 +285,12 @@ mod tests {
         let mut burst = burst_of(&[&[1], &[2]]);
         assert_eq!(gathered.send(Group::new(&mut burst, &[1, 0], 0)).unwrap(), 2);
         assert_eq!(received(&mut other), [[2], [1]]);
+    }
+
+    #[test]
+    fn a_burst_takes_what_it_has_room_for() {
+        let mut port = MemoryPort::loopback(100);
+        (0..70).for_each(|number| assert!(port.push(&[number], FrameMeta::default())));
+        assert_eq!([received(&mut port).len(), received(&mut port).len()], [64, 6]);
     }
 }
