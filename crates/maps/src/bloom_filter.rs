@@ -3,11 +3,10 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use foldhash::fast::SeedableRandomState;
 use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
-use crate::hashing;
+use crate::hashing::KeyHash;
 use crate::map_ops::{MapOps, Mode};
 use crate::slab::{Shape, Slab};
 use crate::words;
@@ -24,7 +23,7 @@ pub(crate) struct BloomFilter {
     mask: u32,
     hashes: u32,
     value_size: usize,
-    seed: SeedableRandomState,
+    hash: KeyHash,
 }
 
 /// Bits of the filter, a power of two: 1.4 for each hash of each entry, as far as 32 bits count that.
@@ -49,14 +48,14 @@ impl BloomFilter {
         let shape = Shape { lanes: 1, cells: (bits / 64) as usize, words: 1 };
         request.check_memory(shape.bytes().map(|bytes| bytes as u64))?;
         let zero = spec.flags.contains(MapFlags::ZERO_SEED);
-        let seed = if zero { SeedableRandomState::fixed() } else { SeedableRandomState::random() };
+        let hash = KeyHash::new(zero);
         let (bits, mask) = (Slab::new(shape)?, (bits - 1) as u32);
-        Ok(Box::new(Self { bits, mask, hashes, value_size: request.value_size(), seed }))
+        Ok(Box::new(Self { bits, mask, hashes, value_size: request.value_size(), hash }))
     }
 
     /// The bits of a value: each a step further than the one before, from two halves of one hash.
     fn bits_of(&self, value: &[u8]) -> impl Iterator<Item = u32> {
-        let hash = hashing::hash(&self.seed, words::as_words(value));
+        let hash = self.hash.of(words::as_words(value));
         let (first, step) = ((hash >> 32) as u32, hash as u32 | 1);
         (0..self.hashes).map(move |i| first.wrapping_add(step.wrapping_mul(i)) & self.mask)
     }

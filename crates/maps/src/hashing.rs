@@ -7,15 +7,25 @@ use foldhash::fast::SeedableRandomState;
 /// 2^64 by the golden ratio, odd (Knuth, The Art of Computer Programming 3, 6.4).
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The hash of a key's words. The same key of another length, or as bytes, has another.
-///
-/// Keys often differ in one word only, which counts up. foldhash spreads such keys evenly for most seeds, but for one seed in fifty it
-/// maps them to a few of the buckets; one more multiplication spreads them for all seeds.
-#[inline(always)]
-pub(crate) fn hash(seed: &SeedableRandomState, words: impl Iterator<Item = u64>) -> u64 {
-    let mut hasher = seed.build_hasher();
-    words.for_each(|word| hasher.write_u64(word));
-    hasher.finish().wrapping_mul(MULTIPLIER)
+/// A hash function of keys.
+pub(crate) struct KeyHash(SeedableRandomState);
+
+impl KeyHash {
+    /// With a random seed, or with the same one always (`BPF_F_ZERO_SEED`).
+    pub(crate) fn new(zero_seed: bool) -> Self {
+        Self(if zero_seed { SeedableRandomState::fixed() } else { SeedableRandomState::random() })
+    }
+
+    /// The hash of a key's words. The same key of another length, or as bytes, has another.
+    ///
+    /// Keys often differ in one word only, which counts up. foldhash spreads such keys evenly for most seeds, but for one seed in fifty it
+    /// maps them to a few of the buckets; one more multiplication spreads them for all seeds.
+    #[inline(always)]
+    pub(crate) fn of(&self, words: impl Iterator<Item = u64>) -> u64 {
+        let mut hasher = self.0.build_hasher();
+        words.for_each(|word| hasher.write_u64(word));
+        hasher.finish().wrapping_mul(MULTIPLIER)
+    }
 }
 
 #[cfg(test)]
@@ -41,11 +51,11 @@ mod tests {
         let keys = keys();
         for seed in 0..300_u64 {
             let shared: &'static SharedSeed = Box::leak(Box::new(SharedSeed::from_u64(seed)));
-            let state = SeedableRandomState::with_seed(!seed, shared);
+            let hash = KeyHash(SeedableRandomState::with_seed(!seed, shared));
             for form in 0..6 {
                 let mut counts = [0_usize; BUCKETS];
                 for key in &keys {
-                    let hash = hash(&state, key[form].iter().copied());
+                    let hash = hash.of(key[form].iter().copied());
                     counts[((hash >> 32) as usize * BUCKETS) >> 32] += 1;
                 }
                 // By chance it is 16 of them, and hardly ever 50.

@@ -12,12 +12,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use foldhash::fast::SeedableRandomState;
 use paceline_epoch::{Deferral, Domain, defer_drops};
 use paceline_spec::{Errno, MapFlags};
 
 use crate::create::Request;
-use crate::hashing;
+use crate::hashing::KeyHash;
 use crate::index::{Index, Place};
 use crate::lru::{Occupied, State};
 use crate::slab::{NoMemory, Shape, Slab, WORD};
@@ -136,7 +135,7 @@ pub(crate) struct Table {
     /// In these also which slots may have one.
     occupied: Option<Occupied>,
     stripes: Box<[Stripe]>,
-    seed: SeedableRandomState,
+    hash: KeyHash,
     /// Timers of the values in the payloads.
     timers: Option<Timers>,
 }
@@ -156,7 +155,7 @@ impl Table {
             key_words: words::words_for(shape.key_size),
             state_words: usize::from(shape.lru),
             stripes: std::iter::repeat_with(Stripe::default).take(shape.stripes()).collect(),
-            seed: if shape.zero_seed { SeedableRandomState::fixed() } else { SeedableRandomState::random() },
+            hash: KeyHash::new(shape.zero_seed),
             timers: None,
         })
     }
@@ -433,7 +432,7 @@ impl Table {
 
     #[inline(always)]
     fn hash(&self, words: impl Iterator<Item = u64>) -> u64 {
-        hashing::hash(&self.seed, words)
+        self.hash.of(words)
     }
 }
 
