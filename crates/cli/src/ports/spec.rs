@@ -220,16 +220,20 @@ fn xdp(argument: &str) -> Result<Kind, String> {
             "zero-copy" => options.zero_copy = Some(true),
             "copy" => options.zero_copy = Some(false),
             "multi-buffer" => options.multi_buffer = true,
+            "metadata" => options.metadata = true,
             _ => match option.strip_prefix("busy-poll=") {
                 Some(time) => options.busy_poll_us = number(time, "busy-poll")?,
                 None => {
                     return Err(format!(
-                        "`{option}` is no option of `xdp`; it must be native, generic, zero-copy, copy, multi-buffer or \
-                         busy-poll=MICROSECONDS"
+                        "`{option}` is no option of `xdp`; it must be native, generic, zero-copy, copy, multi-buffer, \
+                         metadata or busy-poll=MICROSECONDS"
                     ));
                 }
             },
         }
+    }
+    if options.metadata && options.mode == AttachMode::Generic {
+        return Err("metadata is there in native mode only".to_owned());
     }
     Ok(Kind::Xdp { interface: named("the interface", interface)?, queues, options })
 }
@@ -430,6 +434,7 @@ mod tests {
             ("memif:a,ring=32768", "a power of two up to 16384"),
             ("memif:a,buffer=0", "a buffer has 1 to 65536 bytes"),
             ("memif:a,secret=0123456789012345678901234", "a secret has at most 24 bytes"),
+            ("xdp:eth0,generic,metadata", "metadata is there in native mode only"),
             ("pcap:", "a capture to read or one to write is missing"),
             ("gen:size=20", "sizes are from 60 to 9014 bytes"),
             ("gen:ip=6", "sizes are from 74 to 9014 bytes"),

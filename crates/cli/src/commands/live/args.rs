@@ -24,7 +24,7 @@ Examples:
 
 Kinds of ports:
   xdp:IFACE[@QUEUES][,OPTION...]   AF_XDP: the interface's packets come here instead of to the host
-                                   options: native, generic, zero-copy, copy, multi-buffer, busy-poll=MICROSECONDS
+                                   options: native, generic, zero-copy, copy, multi-buffer, metadata, busy-poll=MICROSECONDS
   packet:IFACE                     a packet socket: the host gets the packets, too
   tap:NAME                         a TAP interface, which is created if there is none: the host is on the other side
   memif:SOCKET[,OPTION...]         packets in memory that another process shares, such as VPP or DPDK
