@@ -15,6 +15,8 @@ const LINK_CREATE: u32 = 28;
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
+/// `BPF_F_XDP_DEV_BOUND_ONLY`
+const DEVICE_BOUND: u32 = 1 << 6;
 /// `BPF_F_XDP_HAS_FRAGS`
 const HAS_FRAGS: u32 = 1 << 5;
 
@@ -105,8 +107,8 @@ pub(crate) fn set_socket(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<'_>
     unsafe { bpf(MAP_UPDATE_ELEM, &attr).map(drop) }
 }
 
-/// Loads an XDP program.
-pub(crate) fn load_xdp(insns: &[RawInsn], frags: bool) -> Result<OwnedFd, Errno> {
+/// Loads an XDP program; one that is bound to a device, the interface of an index, may call the functions of its driver.
+pub(crate) fn load_xdp(insns: &[RawInsn], frags: bool, device: Option<u32>) -> Result<OwnedFd, Errno> {
     let bytes =
         |insn: &RawInsn| if cfg!(target_endian = "big") { insn.to_be_bytes() } else { insn.to_le_bytes() };
     let bytes: Vec<u8> = insns.iter().flat_map(bytes).collect();
@@ -121,9 +123,9 @@ pub(crate) fn load_xdp(insns: &[RawInsn], frags: bool) -> Result<OwnedFd, Errno>
         log_size: 0,
         log_buf: 0,
         kern_version: 0,
-        prog_flags: if frags { HAS_FRAGS } else { 0 },
+        prog_flags: if frags { HAS_FRAGS } else { 0 } | if device.is_some() { DEVICE_BOUND } else { 0 },
         prog_name,
-        prog_ifindex: 0,
+        prog_ifindex: device.unwrap_or(0),
         expected_attach_type: ATTACH_XDP,
     };
     // SAFETY: instructions and license live for the call, which returns a descriptor.

@@ -86,6 +86,36 @@ pub enum OpenError {
         /// The failed step and its error, as DPDK reports it.
         message: String,
     },
+    /// Another program accepts connections at the socket.
+    #[error("socket `{socket}` is in use by another program")]
+    SocketInUse {
+        /// Path or abstract name of the socket.
+        socket: String,
+    },
+    /// A socket cannot be made, or connected to.
+    #[error("socket `{socket}`: {source}")]
+    Socket {
+        /// Path or abstract name of the socket.
+        socket: String,
+        /// Cause.
+        source: io::Error,
+    },
+    /// The peer at a socket refuses the connection.
+    #[error("the server at `{socket}` refuses the connection: {reason}")]
+    Refused {
+        /// Path or abstract name of the socket.
+        socket: String,
+        /// The reason, as the peer or the protocol tells it.
+        reason: String,
+    },
+    /// The memory of an interface would be too large, or its options are out of range.
+    #[error("memory of {} MiB for `{socket}` is too large: it takes fewer queues, smaller rings or smaller buffers", bytes >> 20)]
+    TooLarge {
+        /// Path or abstract name of the socket.
+        socket: String,
+        /// Size of the memory in bytes.
+        bytes: u64,
+    },
     /// Another error of the system.
     #[error("cannot {step}: {source}")]
     System {

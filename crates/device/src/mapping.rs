@@ -39,6 +39,15 @@ impl Mapping {
         Self::new(start, len)
     }
 
+    /// Memory of a file, shared with whoever has the file.
+    pub(crate) fn of_file(fd: BorrowedFd<'_>, len: usize) -> Result<Self, Errno> {
+        // SAFETY: the kernel chooses an unused place.
+        let start = unsafe {
+            mmap(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, fd, 0)?
+        };
+        Self::new(start, len)
+    }
+
     fn new(start: *mut c_void, len: usize) -> Result<Self, Errno> {
         NonNull::new(start).map(|start| Self { start, len }).ok_or(Errno::NOMEM)
     }

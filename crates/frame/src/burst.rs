@@ -472,6 +472,11 @@ impl FrameMut<'_> {
         self.frame.set_metadata(metadata)
     }
 
+    /// Stores what the device tells about the packet.
+    pub fn set_device_metadata(&mut self, metadata: &crate::DeviceMetadata) {
+        self.frame.set_device_metadata(metadata);
+    }
+
     /// Mutable access to the packet's bytes.
     #[must_use]
     pub fn packet_mut(&mut self) -> &mut [u8] {

@@ -14,7 +14,7 @@ use crate::{FRAME_KEPT, HEADROOM, MIN_PACKET, TAILROOM, Verdict};
 /// Invariant: `hard_start <= data_meta <= data <= data_end <= hard_start + buffer_len - TAILROOM`, and all `buffer_len` bytes at
 /// `hard_start` are initialized memory that the frame owns exclusively. `exposed` is the offset of the first byte of the headroom that
 /// was part of the packet or its metadata since the frame was filled: bytes before it may be those of earlier packets, and are zeroed
-/// when a program moves the start there.
+/// when a program moves the start there. Its bit [`DESCRIBED`] says that the reserved area at `hard_start` holds [`DeviceMetadata`].
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Frame {
@@ -34,6 +34,33 @@ pub struct Frame {
 }
 
 const _: () = assert!(size_of::<Frame>() == 64 && align_of::<Frame>() == 64);
+
+/// Bit of `exposed`: offsets are less.
+const DESCRIBED: u16 = 1 << 15;
+
+/// What a device tells about a received packet besides its bytes (`struct xdp_metadata_ops` of `net/xdp.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct DeviceMetadata {
+    /// Time of reception by the device's clock, in nanoseconds.
+    pub timestamp_ns: u64,
+    /// Hash of the packet's flow.
+    pub hash: u32,
+    /// What the hash is made of (`enum xdp_rss_hash_type`).
+    pub hash_type: u32,
+    /// EtherType of a VLAN tag that the device removed, in network byte order.
+    pub vlan_protocol: [u8; 2],
+    /// The tag: priority and VLAN.
+    pub vlan_tag: u16,
+    /// Error numbers of the time, the hash and the tag; 0 if the device tells it.
+    pub timestamp_error: u16,
+    /// As `timestamp_error`.
+    pub hash_error: u16,
+    /// As `timestamp_error`.
+    pub vlan_error: u16,
+}
+
+const _: () = assert!(size_of::<DeviceMetadata>() <= FRAME_KEPT);
 
 /// `redirect_via` of a frame without target; generated code relies on the value.
 const VIA_NOTHING: u32 = 0;
@@ -132,7 +159,7 @@ impl Frame {
     pub(crate) fn fits(buffer_len: u32, span: Span) -> bool {
         let end = u64::from(span.offset) + u64::from(span.len);
         u64::from(span.offset) >= FRAME_KEPT as u64 + u64::from(span.metadata)
-            && span.offset <= u32::from(u16::MAX)
+            && span.offset < u32::from(DESCRIBED)
             && end + TAILROOM as u64 <= u64::from(buffer_len)
             && span.metadata <= 252
             && span.metadata.is_multiple_of(4)
@@ -336,11 +363,11 @@ impl Frame {
 
     /// Zeroes the bytes of the headroom from `start` on that no program of this packet has seen: they may be those of an earlier packet.
     fn expose(&mut self, start: i64) {
-        let unseen = i64::from(self.exposed) - start;
+        let unseen = i64::from(self.exposed & !DESCRIBED) - start;
         if unseen > 0 {
             // SAFETY: the callers pass an offset from FRAME_KEPT to that of the data, and `exposed` is not after the data's.
             unsafe { self.hard_start.offset(start as isize).write_bytes(0, unseen as usize) };
-            self.exposed = start as u16;
+            self.exposed = start as u16 | (self.exposed & DESCRIBED);
         }
     }
 
@@ -356,6 +383,21 @@ impl Frame {
         // SAFETY: data_meta..data is now `metadata.len()` bytes of the frame's buffer, which `metadata` cannot overlap.
         unsafe { self.data_meta.copy_from_nonoverlapping(metadata.as_ptr(), metadata.len()) };
         Ok(())
+    }
+
+    /// What the device tells about the packet, if it does.
+    #[must_use]
+    pub fn device_metadata(&self) -> Option<DeviceMetadata> {
+        // SAFETY: the reserved area is inside of the initialized buffer, and any bytes are such a structure of integers.
+        (self.exposed & DESCRIBED != 0)
+            .then(|| unsafe { self.hard_start.cast::<DeviceMetadata>().read_unaligned() })
+    }
+
+    /// Stores what the device tells about the packet, until the frame gets another packet.
+    pub fn set_device_metadata(&mut self, metadata: &DeviceMetadata) {
+        // SAFETY: the reserved area is part of the frame's buffer, and neither packet nor metadata begin before its end.
+        unsafe { self.hard_start.cast::<DeviceMetadata>().write_unaligned(*metadata) };
+        self.exposed |= DESCRIBED;
     }
 
     /// Moves the packet's end by `delta` bytes; added bytes are zero (`bpf_xdp_adjust_tail`).

@@ -18,7 +18,7 @@ mod pool;
 mod verdict;
 
 pub use burst::{Burst, FrameMeta, FrameMut, FrameRef, PushError, Taken};
-pub use frame::{AdjustError, Frame, Redirect, RedirectTarget};
+pub use frame::{AdjustError, DeviceMetadata, Frame, Redirect, RedirectTarget};
 pub use memory::{ChunkLayout, FrameMemory, HeapMemory};
 pub use pool::{Chunk, FramePool, PoolCache, Span};
 pub use verdict::Verdict;

@@ -1,7 +1,9 @@
 //! Frames move and resize within the limits of `net/core/filter.c`; the text cases under `tests/cases/xdp/` check the same limits
 //! against the kernel.
 
-use paceline_frame::{AdjustError, Burst, Frame, FrameMeta, MAX_PACKET, PushError, Redirect, RedirectTarget};
+use paceline_frame::{
+    AdjustError, Burst, DeviceMetadata, Frame, FrameMeta, MAX_PACKET, PushError, Redirect, RedirectTarget,
+};
 
 fn one(packet: &[u8]) -> Burst {
     let mut burst = Burst::new(1);
@@ -80,6 +82,36 @@ fn the_next_packet_does_not_see_what_the_last_left_in_the_headroom() {
         frame.adjust_head(-20).expect("there is room");
         assert_eq!(frame.packet()[..20], [0; 20]);
     });
+}
+
+#[test]
+fn what_the_device_tells_stays_until_the_next_packet() {
+    let told = DeviceMetadata {
+        timestamp_ns: u64::MAX,
+        hash: u32::MAX,
+        hash_type: 1,
+        vlan_protocol: [0x81, 0],
+        vlan_tag: 7,
+        timestamp_error: 61,
+        hash_error: 0,
+        vlan_error: 95,
+    };
+    let mut burst = one(&[1; 60]);
+    assert_eq!(burst.frame(0).device_metadata(), None);
+    burst.frame_mut(0).set_device_metadata(&told);
+    with(&mut burst, |frame| {
+        frame.adjust_head(-216).expect("there is room");
+        assert_eq!(frame.packet()[..216], [0; 216], "it is no part of the packet");
+        frame.adjust_meta(-4).expect_err("there is no room");
+        frame.packet_mut().fill(9);
+        frame.adjust_head(216).expect("it is long enough");
+        assert_eq!(frame.device_metadata(), Some(told));
+        frame.adjust_head(-100).expect("there is room");
+        assert_eq!(frame.packet()[..100], [9; 100], "bytes that were the packet's stay");
+    });
+    burst.clear();
+    burst.push(&[1; 60], FrameMeta::default()).expect("there is room");
+    assert_eq!(burst.frame(0).device_metadata(), None);
 }
 
 #[test]

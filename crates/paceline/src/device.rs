@@ -22,6 +22,6 @@
 //! ```
 
 pub use paceline_device::{
-    AttachMode, DpdkPort, Interface, OpenError, SocketPort, Step, TapPort, Umem, XdpDevice, XdpOptions,
-    XdpPort,
+    AttachMode, DpdkPort, Interface, MemifOptions, MemifPort, MemifRole, OpenError, SocketPort, Step,
+    TapPort, Umem, XdpDevice, XdpOptions, XdpPort,
 };

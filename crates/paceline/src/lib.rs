@@ -110,7 +110,8 @@ mod verify;
 mod version;
 
 pub use paceline_frame::{
-    Burst, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget, Verdict,
+    Burst, DeviceMetadata, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget,
+    Verdict,
 };
 pub use paceline_load::{
     DataPointer, GivenType, LoadError, LoadOptions as ObjectOptions, Object as ObjectSpecs, SkippedProgram,

@@ -46,6 +46,9 @@ impl CommandError for PortError {
             Self::Open { source: OpenError::NoDpdk { .. }, .. } => {
                 Some("`make -C dpdk install` builds and installs it; PACELINE_DPDK names another file".to_owned())
             }
+            Self::Open { source: OpenError::Refused { .. }, .. } => {
+                Some("id and secret must be those of the server's interface".to_owned())
+            }
             Self::StaysAttached { .. } => {
                 Some("`xdp:IFACE` needs neither, and its program ends with the process".to_owned())
             }

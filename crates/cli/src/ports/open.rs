@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use paceline::capture::CaptureReader;
 use paceline::device::{
-    DpdkPort, Interface, OpenError, SocketPort, TapPort, Umem, XdpDevice, XdpOptions, XdpPort,
+    DpdkPort, Interface, MemifOptions, MemifPort, MemifRole, OpenError, SocketPort, TapPort, Umem, XdpDevice,
+    XdpOptions, XdpPort,
 };
 use paceline::port::{
     CapturePort, Faults, Faulty, FramePool, Generator, MemoryPort, Overflow, Port, RateLimited, SpreadPort,
@@ -87,7 +88,7 @@ impl Opening {
         let rank = |spec: &PortSpec| match &spec.kind {
             Kind::Xdp { .. } | Kind::Packet { .. } | Kind::Tap { .. } | Kind::Dpdk { .. } => 0,
             Kind::Pcap { output: Some(_), .. } => 2,
-            Kind::Pcap { .. } | Kind::Generate(_) | Kind::Loop | Kind::Null => 1,
+            Kind::Memif { .. } | Kind::Pcap { .. } | Kind::Generate(_) | Kind::Loop | Kind::Null => 1,
         };
         let mut order: Vec<_> = specs.iter().enumerate().collect();
         order.sort_by_key(|(_, spec)| rank(spec));
@@ -138,6 +139,7 @@ impl Opening {
                 let ports = self.for_each_worker(spec, open, |port| port.interface().index())?;
                 (ports.0, String::new(), ports.1)
             }
+            Kind::Memif { socket, options } => self.memif(spec, socket, options)?,
             Kind::Dpdk { devargs } => self.dpdk(spec, devargs)?,
             Kind::Pcap { input, .. } => {
                 let port = self.capture(spec, input.as_deref())?;
@@ -161,6 +163,25 @@ impl Opening {
         let queues = wrapped(spec, queues);
         let workers = self.spread(spec, queues);
         Ok(OpenedPort { name: spec.text.clone(), ifindex, details, workers })
+    }
+
+    /// The queues of a shared-memory interface: a number, its properties, and a port for each.
+    fn memif(
+        &self,
+        spec: &PortSpec,
+        socket: &str,
+        options: &MemifOptions,
+    ) -> Result<(u32, String, Vec<QueuePort>), PortError> {
+        let ports =
+            MemifPort::open(socket, options, &self.pool).map_err(|source| open_error(spec, source))?;
+        let is_connected = ports.first().is_some_and(MemifPort::is_connected);
+        let details = match (options.role, is_connected) {
+            (MemifRole::Server, _) => "server",
+            (MemifRole::Client, true) => "client, connected",
+            (MemifRole::Client, false) => "client, waiting for a server",
+        };
+        let boxed = |(queue, port)| (queue, Box::new(port) as _);
+        Ok((self.free_number(), details.to_owned(), (0..).zip(ports).map(boxed).collect()))
     }
 
     /// The queues of a DPDK device: its number, its properties, and a port for each.
@@ -280,6 +301,7 @@ fn overflow(spec: &PortSpec) -> Overflow {
         Kind::Xdp { .. }
         | Kind::Packet { .. }
         | Kind::Tap { .. }
+        | Kind::Memif { .. }
         | Kind::Dpdk { .. }
         | Kind::Generate(_)
         | Kind::Null => Overflow::Drop,
@@ -290,6 +312,7 @@ fn overflow(spec: &PortSpec) -> Overflow {
 fn queues(spec: &PortSpec) -> u32 {
     match &spec.kind {
         Kind::Xdp { queues: Some(queues), .. } => queues.end() - queues.start() + 1,
+        Kind::Memif { options, .. } => u32::from(options.queues),
         // Without the interface, opening fails.
         Kind::Xdp { interface, .. } => {
             Interface::by_name(interface).map_or(1, |found| found.receive_queues())

@@ -5,14 +5,14 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use paceline::device::{AttachMode, XdpOptions};
+use paceline::device::{AttachMode, MemifOptions, MemifRole, XdpOptions};
 use paceline::port::Faults;
 
 use crate::common::files::Taken;
 
 /// Names of the kinds, with the form of their arguments.
-pub(crate) const FORMS: &str = "xdp:IFACE[@QUEUES][,OPTION...], packet:IFACE, tap:NAME, dpdk:DEVARGS, pcap:IN[,OUT], \
-    gen:[KEY=VALUE,...], loop:, null:, or one of these behind rate:N+ or fault:KEY=VALUE,...+";
+pub(crate) const FORMS: &str = "xdp:IFACE[@QUEUES][,OPTION...], packet:IFACE, tap:NAME, memif:SOCKET[,OPTION...], \
+    dpdk:DEVARGS, pcap:IN[,OUT], gen:[KEY=VALUE,...], loop:, null:, or one of these behind rate:N+ or fault:KEY=VALUE,...+";
 
 /// A port, as the command line names it.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     Packet { interface: String },
     /// A TAP interface.
     Tap { name: String },
+    /// A shared-memory interface, by the path of its socket or `@` with an abstract name.
+    Memif { socket: String, options: MemifOptions },
     /// A device of DPDK's, by its name and arguments.
     Dpdk { devargs: String },
     /// A capture that is read, and one that is written.
@@ -115,6 +117,11 @@ impl PortSpec {
     pub(crate) fn is_dpdk(&self) -> bool {
         matches!(self.kind, Kind::Dpdk { .. })
     }
+
+    /// Whether the port connects to other processes.
+    pub(crate) fn is_memif(&self) -> bool {
+        matches!(self.kind, Kind::Memif { .. })
+    }
 }
 
 impl fmt::Display for PortSpec {
@@ -133,6 +140,7 @@ impl FromStr for PortSpec {
             "xdp" => xdp(argument)?,
             "packet" => Kind::Packet { interface: named("the interface", argument)? },
             "tap" => Kind::Tap { name: named("the interface", argument)? },
+            "memif" => memif(argument)?,
             "dpdk" => Kind::Dpdk { devargs: named("the device", argument)? },
             "pcap" => pcap(argument)?,
             "gen" => Kind::Generate(traffic(argument)?),
@@ -212,18 +220,63 @@ fn xdp(argument: &str) -> Result<Kind, String> {
             "zero-copy" => options.zero_copy = Some(true),
             "copy" => options.zero_copy = Some(false),
             "multi-buffer" => options.multi_buffer = true,
+            "metadata" => options.metadata = true,
             _ => match option.strip_prefix("busy-poll=") {
                 Some(time) => options.busy_poll_us = number(time, "busy-poll")?,
                 None => {
                     return Err(format!(
-                        "`{option}` is no option of `xdp`; it must be native, generic, zero-copy, copy, multi-buffer or \
-                         busy-poll=MICROSECONDS"
+                        "`{option}` is no option of `xdp`; it must be native, generic, zero-copy, copy, multi-buffer, \
+                         metadata or busy-poll=MICROSECONDS"
                     ));
                 }
             },
         }
     }
+    if options.metadata && options.mode == AttachMode::Generic {
+        return Err("metadata is there in native mode only".to_owned());
+    }
     Ok(Kind::Xdp { interface: named("the interface", interface)?, queues, options })
+}
+
+fn memif(argument: &str) -> Result<Kind, String> {
+    const FORMS: &str = "server, client, id=N, secret=TEXT, queues=N, ring=ENTRIES or buffer=BYTES";
+    let mut parts = argument.split(',');
+    let socket = named("the socket", parts.next().unwrap_or_default())?;
+    let mut options = MemifOptions::default();
+    for option in parts {
+        match option.split_once('=') {
+            None if option == "server" => options.role = MemifRole::Server,
+            None if option == "client" => options.role = MemifRole::Client,
+            Some(("id", id)) => options.id = number(id, "id")?,
+            Some(("secret", secret)) if secret.len() <= MemifOptions::MAX_SECRET => {
+                options.secret = secret.to_owned();
+            }
+            Some(("secret", _)) => {
+                return Err(format!("secret: a secret has at most {} bytes", MemifOptions::MAX_SECRET));
+            }
+            Some(("queues", queues)) => {
+                let most = MemifOptions::MAX_QUEUES;
+                let queues = number(queues, "queues")?;
+                let found = u16::try_from(queues).ok().filter(|queues| (1..=most).contains(queues));
+                options.queues = found.ok_or_else(|| format!("queues: there are 1 to {most} queues"))?;
+            }
+            Some(("ring", entries)) => {
+                let (entries, most) = (number(entries, "ring")?, 1 << MemifOptions::MAX_LOG2_ENTRIES);
+                if !entries.is_power_of_two() || entries > most {
+                    return Err(format!("ring: the number of entries is a power of two up to {most}"));
+                }
+                options.log2_entries = entries.ilog2() as u8;
+            }
+            Some(("buffer", len)) => {
+                options.buffer_len = number(len, "buffer")?;
+                if !(1..=MemifOptions::MAX_BUFFER).contains(&options.buffer_len) {
+                    return Err(format!("buffer: a buffer has 1 to {} bytes", MemifOptions::MAX_BUFFER));
+                }
+            }
+            _ => return Err(format!("`{option}` is no option of `memif`; it must be {FORMS}")),
+        }
+    }
+    Ok(Kind::Memif { socket, options })
 }
 
 fn pcap(argument: &str) -> Result<Kind, String> {
@@ -330,6 +383,17 @@ mod tests {
         assert_eq!(kind("tap:pl0"), Kind::Tap { name: "pl0".to_owned() });
         assert_eq!(kind("pcap:,b"), Kind::Pcap { input: None, output: Some("b".into()) });
         assert_eq!(kind("pcap:a,b"), Kind::Pcap { input: Some("a".into()), output: Some("b".into()) });
+        let mut memif = MemifOptions::default();
+        assert_eq!(
+            kind("memif:/run/a.sock"),
+            Kind::Memif { socket: "/run/a.sock".to_owned(), options: memif.clone() }
+        );
+        (memif.role, memif.id, memif.queues) = (MemifRole::Server, 7, 2);
+        (memif.secret, memif.log2_entries, memif.buffer_len) = ("x=y".to_owned(), 8, 4096);
+        assert_eq!(
+            kind("memif:@vpp,server,id=7,queues=2,secret=x=y,ring=256,buffer=4096"),
+            Kind::Memif { socket: "@vpp".to_owned(), options: memif }
+        );
         let traffic = Traffic {
             sizes: 64..=1514,
             flows: 1000,
@@ -363,6 +427,14 @@ mod tests {
             ("xdp:eth0@x", "queues: `x` is no number"),
             ("xdp:eth0@3-1", "queues: 3 is after 1"),
             ("xdp:eth0,fast", "`fast` is no option of `xdp`"),
+            ("memif:", "the name of the socket is missing"),
+            ("memif:a,master", "`master` is no option of `memif`; it must be server, client"),
+            ("memif:a,queues=0", "there are 1 to 256 queues"),
+            ("memif:a,ring=1000", "a power of two up to 16384"),
+            ("memif:a,ring=32768", "a power of two up to 16384"),
+            ("memif:a,buffer=0", "a buffer has 1 to 65536 bytes"),
+            ("memif:a,secret=0123456789012345678901234", "a secret has at most 24 bytes"),
+            ("xdp:eth0,generic,metadata", "metadata is there in native mode only"),
             ("pcap:", "a capture to read or one to write is missing"),
             ("gen:size=20", "sizes are from 60 to 9014 bytes"),
             ("gen:ip=6", "sizes are from 74 to 9014 bytes"),

@@ -15,6 +15,7 @@ mod limits;
 mod live;
 mod loading;
 mod maps;
+mod memif;
 mod objects;
 mod readme;
 mod report;

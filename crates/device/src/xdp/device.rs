@@ -24,6 +24,8 @@ pub struct XdpOptions {
     pub multi_buffer: bool,
     /// Microseconds for which a system call polls the device's queue; 0 for no busy polling (Linux 5.11).
     pub busy_poll_us: u32,
+    /// Whether programs can ask what the device tells about a packet: time, hash, VLAN tag (Linux 6.8, native mode).
+    pub metadata: bool,
 }
 
 /// An interface whose packets go to AF_XDP sockets: those of its ports, which are opened first, from [`attach`](Self::attach) on.
@@ -51,7 +53,14 @@ impl XdpDevice {
         let failed = |step: Step| move |errno| step.failed(name, errno);
         let queues = interface.receive_queues();
         let sockets = bpf::create_socket_map(queues).map_err(failed(Step::CreateMap))?;
-        let program = load(sockets.as_fd(), options.multi_buffer).map_err(failed(Step::LoadProgram))?;
+        let bound = options.metadata.then_some(interface.index());
+        let program = load(sockets.as_fd(), options.multi_buffer, bound).map_err(|errno| match errno {
+            Errno::OPNOTSUPP if options.metadata => {
+                let name = name.to_owned();
+                OpenError::NotSupported { step: Step::LoadProgram, name, mode: "metadata" }
+            }
+            errno => Step::LoadProgram.failed(name, errno),
+        })?;
         let (umem, link) = (Arc::clone(umem), Mutex::new(None));
         Ok(Arc::new(Self { interface, umem, options, queues, sockets, program, link }))
     }
@@ -62,9 +71,14 @@ impl XdpDevice {
     /// # Errors
     /// [`OpenError::Busy`] if the interface has a program, and others.
     pub fn attach(&self) -> Result<bool, OpenError> {
-        let (link, native) = attach(self.program.as_fd(), &self.interface, self.options.mode)?;
+        let (link, native) = attach(self.program.as_fd(), &self.interface, self.mode())?;
         *self.lock() = Some(link);
         Ok(native)
+    }
+
+    /// A program that is bound to a device runs in its driver only.
+    fn mode(&self) -> AttachMode {
+        if self.options.metadata { AttachMode::Native } else { self.options.mode }
     }
 
     /// Detaches the program: no more packets arrive, and those that wait in the rings can be received still.

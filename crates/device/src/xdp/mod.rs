@@ -1,6 +1,7 @@
 //! AF_XDP: packets from drivers, in frames that are shared with the kernel.
 
 mod device;
+mod metadata;
 mod port;
 mod program;
 mod ring;

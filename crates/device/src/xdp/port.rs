@@ -5,12 +5,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use paceline_frame::{Burst, Chunk, FrameMeta, FramePool, PoolCache, Span, Taken};
+use paceline_frame::{Burst, Chunk, DeviceMetadata, FrameMeta, FramePool, PoolCache, Span, Taken};
 use paceline_port::{Group, Port, PortError};
 use rustix::io::Errno;
 use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 
 use super::device::XdpDevice;
+use super::metadata;
 use super::socket::{ENTRIES, Socket};
 use super::umem::CHUNK;
 use crate::error::OpenError;
@@ -33,6 +34,8 @@ pub struct XdpPort {
     fill_target: u32,
     /// Start of a packet of several buffers, whose end has not arrived.
     partial: Vec<u8>,
+    /// What the device tells about the packet that is received.
+    metadata: Option<DeviceMetadata>,
     copied: u64,
     dropped: u64,
     idle: u32,
@@ -56,6 +59,7 @@ impl XdpPort {
             filled: 0,
             fill_target: (pool.frames() / 4).clamp(1, ENTRIES),
             partial: Vec::new(),
+            metadata: None,
             copied: 0,
             dropped: 0,
             idle: 0,
@@ -104,14 +108,20 @@ impl XdpPort {
 
     /// Puts a received buffer into the burst: a packet, or a part of one.
     fn accept(&mut self, desc: XdpDesc, burst: &mut Burst) -> Result<(), PortError> {
-        let chunk = take(&mut self.lent, desc.addr)?;
+        let mut chunk = take(&mut self.lent, desc.addr)?;
         self.filled = self.filled.saturating_sub(1);
         let span = Span { offset: (desc.addr % u64::from(CHUNK)) as u32, len: desc.len, metadata: 0 };
+        if self.device.options.metadata && self.partial.is_empty() {
+            self.metadata = metadata::take(self.lent.pool(), &mut chunk, span);
+        }
         let is_last = !desc.options.contains(XdpDescOptions::XDP_PKT_CONTD);
         let chunk = if is_last && self.partial.is_empty() {
             let meta = FrameMeta { original_len: desc.len, ..FrameMeta::default() };
             match burst.place(self.lent.pool(), chunk, span, meta) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.describe(burst);
+                    return Ok(());
+                }
                 // Too long for the tailroom of a frame.
                 Err(chunk) => chunk,
             }
@@ -123,10 +133,21 @@ impl XdpPort {
         self.lent.free(chunk);
         if is_last {
             let meta = FrameMeta { original_len: self.partial.len() as u32, ..FrameMeta::default() };
-            self.dropped += u64::from(burst.push(&self.partial, meta).is_err());
+            match burst.push(&self.partial, meta) {
+                Ok(()) => self.describe(burst),
+                Err(_) => self.dropped += 1,
+            }
             self.partial.clear();
         }
         Ok(())
+    }
+
+    /// Adds what the device tells to the packet that was added last.
+    #[inline]
+    fn describe(&mut self, burst: &mut Burst) {
+        if let Some(metadata) = self.metadata.take() {
+            burst.frame_mut(burst.len() - 1).set_device_metadata(&metadata);
+        }
     }
 
     /// Puts a packet into the transmit ring; false if the packet cannot be sent, or the ring remains full.

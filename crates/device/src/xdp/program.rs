@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use paceline_isa::assemble;
 use rustix::io::Errno;
 
+use super::metadata;
 use crate::bpf;
 use crate::error::{OpenError, Step};
 use crate::interface::Interface;
@@ -25,10 +26,16 @@ pub enum AttachMode {
     Generic,
 }
 
-/// Redirects to the socket of the packet's queue, by `bpf_redirect_map`; without one, the flags say that the packet passes.
-pub(super) fn load(sockets: BorrowedFd<'_>, frags: bool) -> Result<OwnedFd, Errno> {
+/// Redirects to the socket of the packet's queue, by `bpf_redirect_map`; without one, the flags say that the packet passes. For a
+/// device, by its interface's index, the program is bound to it, and records what it tells about packets.
+pub(super) fn load(sockets: BorrowedFd<'_>, frags: bool, device: Option<u32>) -> Result<OwnedFd, Errno> {
+    let (recording, context) = match device {
+        Some(_) => (metadata::recording()?, "r6"),
+        None => (String::new(), "r1"),
+    };
     let text = format!(
-        "r2 = *(u32 *)(r1 + 16)
+        "{recording}
+         r2 = *(u32 *)({context} + 16)
          r1 = map_fd[{}] ll
          r3 = 2
          call 51
@@ -36,7 +43,7 @@ pub(super) fn load(sockets: BorrowedFd<'_>, frags: bool) -> Result<OwnedFd, Errn
         sockets.as_raw_fd()
     );
     let insns = assemble(&text, &()).ok().and_then(|code| code.encode().ok()).ok_or(Errno::INVAL)?;
-    bpf::load_xdp(&insns, frags)
+    bpf::load_xdp(&insns, frags, device)
 }
 
 /// Attaches the program, and tells whether it is in the driver.

@@ -272,17 +272,23 @@ impl ReadWriteU32<'_> {
     }
 }
 
-/// Pointer to bytes that a kernel function would write, and does not.
+/// Pointer to `N` bytes that the function writes.
 #[derive(Clone, Copy)]
-pub(super) struct Unwritten;
+pub(super) struct WriteBytes<'a, const N: usize>(&'a u64);
 
-// SAFETY: nothing is accessed.
-unsafe impl Argument<'_> for Unwritten {
-    const REGISTERS: &'static [&'static [Class]] =
-        &[&[Class::write_bytes(2), Class::write_bytes(4), Class::write_bytes(8)]];
+// SAFETY: so many bytes can be written during the call.
+unsafe impl<'a, const N: usize> Argument<'a> for WriteBytes<'a, N> {
+    const REGISTERS: &'static [&'static [Class]] = &[&[Class::write_bytes(N)]];
 
-    unsafe fn from_registers(_: &Registers, _: usize) -> Self {
-        Self
+    unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
+        Self(&registers[index])
+    }
+}
+
+impl<const N: usize> WriteBytes<'_, N> {
+    pub(super) fn write(&self, bytes: [u8; N]) {
+        // SAFETY: so many bytes can be written.
+        unsafe { memory::copy_to(*self.0, &bytes) };
     }
 }
 

@@ -11,8 +11,11 @@ use paceline_device::{
 };
 use paceline_frame::{Burst, FramePool};
 use paceline_port::{Group, Port, PortError};
+use paceline_testkit::case::parse_file;
 use paceline_testkit::namespace::{ip, namespace, veth};
 use paceline_testkit::wire::Wire;
+use paceline_verifier::{Options, verify};
+use paceline_vm::{Engine, Host, Program};
 
 /// Time within which packets must arrive.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -189,6 +192,114 @@ fn long_packets_consist_of_several_frames() {
     assert!(port.copied() > 0, "long packets are copied");
     drop(port);
     assert_eq!(umem.pool().free(), 512, "frames are lost");
+}
+
+/// Writes into the packet, from byte 14 on, what the kernel functions return and tell.
+const ASKING: &str = "case: asking
+types:
+    extern int bpf_xdp_metadata_rx_timestamp(const struct xdp_md *ctx, u64 *timestamp) __ksym;
+    extern int bpf_xdp_metadata_rx_hash(const struct xdp_md *ctx, u32 *hash, u32 *rss_type) __ksym;
+    extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, u16 *vlan_proto, u16 *vlan_tci) __ksym;
+program:
+    r6 = r1
+    r1 = 0
+    *(u64 *)(r10 - 16) = r1
+    *(u64 *)(r10 - 24) = r1
+    r1 = r6
+    r2 = r10
+    r2 += -8
+    call bpf_xdp_metadata_rx_timestamp
+    r7 = r0
+    r1 = r6
+    r2 = r10
+    r2 += -16
+    r3 = r10
+    r3 += -12
+    call bpf_xdp_metadata_rx_hash
+    r8 = r0
+    r1 = r6
+    r2 = r10
+    r2 += -24
+    r3 = r10
+    r3 += -22
+    call bpf_xdp_metadata_rx_vlan_tag
+    r9 = r0
+    r0 = 2
+    r1 = *(u32 *)(r6 + 0)
+    r2 = *(u32 *)(r6 + 4)
+    r3 = r1
+    r3 += 38
+    if r3 > r2 goto out
+    *(u32 *)(r1 + 14) = r7
+    *(u32 *)(r1 + 18) = r8
+    *(u32 *)(r1 + 22) = r9
+    r2 = *(u64 *)(r10 - 16)
+    *(u64 *)(r1 + 26) = r2
+    r2 = *(u32 *)(r10 - 24)
+    *(u32 *)(r1 + 34) = r2
+out:
+    exit
+";
+
+/// What [`ASKING`] found: the three results, hash and its type, protocol of the tag in network byte order, and the tag.
+type Told = ([i32; 3], [u32; 2], [u8; 2], u16);
+
+fn told(packet: &[u8]) -> Told {
+    let word = |at: usize| u32::from_ne_bytes(packet[at..at + 4].try_into().expect("four bytes"));
+    let results = [14, 18, 22].map(|at| word(at).cast_signed());
+    let tag = u16::from_ne_bytes([packet[36], packet[37]]);
+    (results, [word(26), word(30)], [packet[34], packet[35]], tag)
+}
+
+/// A UDP packet of a flow.
+fn udp(flow: u8) -> Vec<u8> {
+    let mut packet = packet(usize::from(flow), 100);
+    packet[12..14].copy_from_slice(&[8, 0]);
+    packet[14..34].copy_from_slice(&[0x45, 0, 0, 86, 0, 0, 0, 0, 64, 17, 0, 0, 198, 18, 0, 1, 198, 18, 0, 2]);
+    packet[34..42].copy_from_slice(&[0, flow, 0, 53, 0, 66, 0, 0]);
+    packet
+}
+
+#[test]
+fn programs_are_told_what_the_device_knows() {
+    const TEST: &str = "programs_are_told_what_the_device_knows";
+    let script = veth("va", "vb") + "link add link vb name vlan type vlan id 7\nlink set vlan up\n";
+    let Some(()) = namespace(TEST, &script) else { return };
+    let (plain, tagged) = (peer("vb"), peer("vlan"));
+    let mut with = XdpOptions::default();
+    with.metadata = true;
+    let case = parse_file(ASKING).expect("a case").remove(0);
+    let verified =
+        verify(&case.programs[0], &[], Some(&case.btf), &Options::default()).expect("it is accepted");
+    for metadata in [true, false] {
+        let port = if metadata { with } else { XdpOptions::default() };
+        let mut port = attached("va", &Umem::new(64).expect("memory"), port);
+        for engine in Engine::ALL {
+            let program = Program::load(&verified, Vec::new(), engine).expect("it loads");
+            let mut found = Vec::new();
+            for (wire, flow) in [(&plain, 1), (&plain, 2), (&plain, 1), (&tagged, 1)] {
+                wire.send(&udp(flow)).expect("it is sent");
+                let mut burst = Burst::default();
+                within("a packet", || (port.receive(&mut burst).expect("it works") > 0).then_some(()));
+                program.run_burst(&mut burst, &mut Host::default()).expect("it runs");
+                assert_eq!((burst.len(), burst.frame(0).metadata()), (1, &[][..]));
+                assert_eq!(burst.frame(0).len(), 100, "the tag is in no packet");
+                found.push(told(burst.frame(0).packet()));
+            }
+            if !metadata {
+                let nothing = ([-95; 3], [0; 2], [0; 2], 0);
+                assert_eq!(found, [nothing; 4], "{engine:?}");
+                continue;
+            }
+            // This device has no clock; its time is 0. The tag is there for the last packet only (ENODATA).
+            let [first, other, same, tag] = found[..] else { panic!("four packets") };
+            assert_eq!((first.0, first.2, first.3), ([0, 0, -61], [0; 2], 0), "{engine:?}");
+            assert_eq!(first, same, "{engine:?}");
+            assert_ne!(first.1[0], other.1[0], "{engine:?}: flows have different hashes");
+            assert_eq!(first.1[1], 8, "{engine:?}: the hash is made of ports (XDP_RSS_TYPE_L4_ANY)");
+            assert_eq!((tag.0, tag.2, tag.3), ([0; 3], [0x81, 0], 7), "{engine:?}");
+        }
+    }
 }
 
 #[test]

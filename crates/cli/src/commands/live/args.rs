@@ -17,15 +17,18 @@ Examples:
   paceline live firewall.o --port xdp:eth0                          drop what the firewall drops; the rest is counted
   paceline live firewall.o --port xdp:eth0 --pass tap:pl0           and give the rest to the host, by the interface pl0
   paceline live balancer.o --port xdp:eth0@0-1 --workers 2 --pin
+  paceline live firewall.o --port memif:/run/vpp/memif.sock,id=3
   paceline live --chain chain.toml --port packet:eth0 --every 1     SIGHUP reads the chain again
   paceline live firewall.o --port xdp:veth0 --wait                  wait for veth0, whenever it is missing
   paceline live firewall.o --port gen:size=64-1514,flows=1000,count=10M
 
 Kinds of ports:
   xdp:IFACE[@QUEUES][,OPTION...]   AF_XDP: the interface's packets come here instead of to the host
-                                   options: native, generic, zero-copy, copy, multi-buffer, busy-poll=MICROSECONDS
+                                   options: native, generic, zero-copy, copy, multi-buffer, metadata, busy-poll=MICROSECONDS
   packet:IFACE                     a packet socket: the host gets the packets, too
   tap:NAME                         a TAP interface, which is created if there is none: the host is on the other side
+  memif:SOCKET[,OPTION...]         packets in memory that another process shares, such as VPP or DPDK
+                                   options: client, server, id=N, secret=TEXT, queues=N, ring=ENTRIES, buffer=BYTES
   dpdk:DEVARGS                     a device of DPDK's, as its option --vdev takes it: `make -C dpdk` builds what it needs
   pcap:IN[,OUT]                    captures; sent packets are written to OUT
   gen:[KEY=VALUE,...]              generated packets: size=N[-M], flows=N, proto=udp|tcp|udp+tcp, ip=4|6, rate=N, count=N

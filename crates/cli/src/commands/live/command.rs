@@ -19,7 +19,7 @@ use super::answer::answer;
 use super::args::LiveArgs;
 use super::recorder::{Recorder, Wanted, record_file};
 use super::report::{Counts, PortNames};
-use super::sandbox;
+use super::sandbox::{self, Needs};
 use super::workers::{self, Common, LiveError, LiveOrWorker, Share};
 use crate::chain::{ChainError, LoadHow, Loaded, load, reload, write_warnings};
 use crate::common::console;
@@ -29,7 +29,7 @@ use crate::common::report::Report as _;
 use crate::common::watch::SignalError;
 use crate::control::{Answer, MetricsServer, Question, Server};
 use crate::object::Opener;
-use crate::ports::{OpenedPort, Opening};
+use crate::ports::{OpenedPort, Opening, PortSpec};
 
 /// Time between two looks at signals and the clock.
 const LOOK: Duration = Duration::from_millis(20);
@@ -86,7 +86,8 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     let server = args.control.as_deref().map(Server::bind).transpose()?;
     let metrics = args.metrics.map(MetricsServer::bind).transpose()?;
     if !args.keeps_privileges() {
-        sandbox::enter(args.specs().iter().any(|spec| spec.is_dpdk()))?;
+        let any = |has: fn(&PortSpec) -> bool| args.specs().into_iter().any(has);
+        sandbox::enter(Needs { dpdk: any(PortSpec::is_dpdk), memif: any(PortSpec::is_memif) })?;
     }
     let ended = thread::scope(|scope| {
         let capture = capture.map(|(file, name)| {

@@ -27,8 +27,8 @@ impl CommandError for SandboxError {
 }
 
 /// Drops all capabilities, and makes system calls fail that the run does not need. Threads that are started afterwards inherit both.
-/// `has_dpdk` allows those of DPDK's drivers and threads as well.
-pub(super) fn enter(has_dpdk: bool) -> Result<(), SandboxError> {
+/// `needs` are those of the ports.
+pub(super) fn enter(needs: Needs) -> Result<(), SandboxError> {
     let none = CapabilitySet::empty();
     set_no_new_privs(true)
         .and_then(|()| {
@@ -36,7 +36,7 @@ pub(super) fn enter(has_dpdk: bool) -> Result<(), SandboxError> {
         })
         .map_err(|errno| SandboxError::Capabilities(errno.into()))?;
     let Some(arch) = ARCH else { return Ok(()) };
-    let filter = filter(arch, getpid().as_raw_nonzero().get().cast_unsigned(), has_dpdk)?;
+    let filter = filter(arch, getpid().as_raw_nonzero().get().cast_unsigned(), needs)?;
     let raw = filter.insns().iter().map(|insn| sock_filter {
         code: insn.code,
         jt: insn.jt,
@@ -44,6 +44,15 @@ pub(super) fn enter(has_dpdk: bool) -> Result<(), SandboxError> {
         k: insn.k,
     });
     apply_filter_all_threads(&raw.collect::<Vec<_>>()).map_err(SandboxError::Apply)
+}
+
+/// What ports need beside the system calls of each run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Needs {
+    /// DPDK's drivers and threads.
+    pub(super) dpdk: bool,
+    /// Connections of shared-memory interfaces, which begin again when a peer comes back.
+    pub(super) memif: bool,
 }
 
 /// `AUDIT_ARCH_*` of the system calls below (`linux/audit.h`).
@@ -151,6 +160,10 @@ const OF_DPDK: &[libc::c_long] = &[
     libc::SYS_epoll_wait,
 ];
 
+/// System calls of shared-memory interfaces: events, and connections of sockets of the family AF_UNIX.
+const OF_MEMIF: &[libc::c_long] =
+    &[libc::SYS_epoll_ctl, libc::SYS_eventfd2, libc::SYS_connect, libc::SYS_preadv2];
+
 /// Requests of `ioctl` about terminals, sockets and the names of interfaces.
 const REQUESTS: [u32; 4] = [
     libc::TCGETS as u32,
@@ -179,15 +192,16 @@ const fn argument(number: usize) -> usize {
 }
 
 /// The filter: calls that are not allowed fail with `ENOSYS`, so that libraries use others, and arguments with `EPERM`.
-fn filter(arch: u32, pid: u32, has_dpdk: bool) -> Result<Filter, SandboxError> {
+fn filter(arch: u32, pid: u32, needs: Needs) -> Result<Filter, SandboxError> {
     let malformed = |error: CheckError| SandboxError::Malformed(error.to_string());
-    let insns = text::parse(&listing(arch, pid, has_dpdk))
+    let insns = text::parse(&listing(arch, pid, needs))
         .map_err(|error| SandboxError::Malformed(error.to_string()))?;
     Filter::new(insns, Purpose::Seccomp).map_err(malformed)
 }
 
-fn listing(arch: u32, pid: u32, has_dpdk: bool) -> String {
-    let of_dpdk = if has_dpdk { OF_DPDK } else { &[] };
+fn listing(arch: u32, pid: u32, needs: Needs) -> String {
+    let of_dpdk = if needs.dpdk { OF_DPDK } else { &[] };
+    let of_memif = if needs.memif { OF_MEMIF } else { &[] };
     let one_of = |at: usize, values: &[u32]| {
         let each = values.iter().map(|value| format!("jeq #{value}, allow\n"));
         format!("ld [{at}]\n{}ja deny\n", each.collect::<String>())
@@ -205,7 +219,7 @@ fn listing(arch: u32, pid: u32, has_dpdk: bool) -> String {
     for (number, label, _) in &limited {
         text += &format!("jeq #{number}, {label}\n");
     }
-    for number in ALLOWED.iter().chain(of_dpdk) {
+    for number in ALLOWED.iter().chain(of_dpdk).chain(of_memif) {
         text += &format!("jeq #{number}, allow\n");
     }
     // Classic programs jump forward only: the ends are last.
@@ -229,10 +243,13 @@ mod tests {
     #[test]
     fn the_filter_allows_what_a_run_does() {
         let (Some(arch), pid) = (ARCH, 77) else { return };
-        let filter = |has_dpdk| {
-            Seccomp::new(&filter(arch, pid, has_dpdk).expect("a filter")).expect("for system calls")
-        };
-        let (plain, of_dpdk) = (filter(false), filter(true));
+        let filter =
+            |needs| Seccomp::new(&filter(arch, pid, needs).expect("a filter")).expect("for system calls");
+        let plain = filter(Needs::default());
+        let (of_dpdk, of_memif) = (
+            filter(Needs { dpdk: true, ..Needs::default() }),
+            filter(Needs { memif: true, ..Needs::default() }),
+        );
         let ask = |filter: &Seccomp, arch, number: libc::c_long, arguments: &[u64]| {
             let mut call = SystemCall { number: number as i32, arch, ..SystemCall::default() };
             call.arguments[..arguments.len()].copy_from_slice(arguments);
@@ -243,6 +260,10 @@ mod tests {
         for number in OF_DPDK {
             assert_eq!(action(arch, *number, &[]), errno(libc::ENOSYS), "{number}");
             assert_eq!(ask(&of_dpdk, arch, *number, &[]), Action::Allow, "{number}");
+        }
+        for number in OF_MEMIF {
+            assert_eq!(action(arch, *number, &[]), errno(libc::ENOSYS), "{number}");
+            assert_eq!(ask(&of_memif, arch, *number, &[]), Action::Allow, "{number}");
         }
         for number in ALLOWED {
             assert_eq!(action(arch, *number, &[]), Action::Allow, "{number}");
