@@ -17,6 +17,7 @@ use crate::link::Linker;
 use crate::maps::{self, Maps};
 use crate::relocate::Relocator;
 use crate::section::{ProgramSection, program_section};
+use crate::tagged;
 
 /// Properties of a kernel and other parameters of loading, set one after the other:
 /// `LoadOptions::default().target_btf(&types).config(&config)`.
@@ -184,6 +185,7 @@ impl Object {
             maps.add_config(config);
         }
         if let Some(btf) = &btf {
+            tagged::collect(btf, &functions, &mut maps.specs)?;
             maps.specs.iter_mut().for_each(|spec| spec.find_special_fields(btf));
         }
         let records = parse_records(&elf)?;

@@ -7,6 +7,7 @@ mod command;
 mod discover;
 mod error;
 mod expand;
+mod in_c;
 mod json;
 mod junit;
 mod kernel;
