@@ -28,7 +28,8 @@ pub(super) struct PartResult {
 pub(super) struct LogLine {
     pub(super) format: String,
     pub(super) args: Vec<u64>,
-    /// Offset in the value at which the format starts.
+    /// Offset in the value at which the line starts: its tag in the message that it belongs to, which the program writes itself,
+    /// where a function may copy the format.
     pub(super) at: usize,
 }
 
@@ -51,9 +52,10 @@ pub(super) fn parse(value: &[u8]) -> Result<SuiteResult, Malformed> {
     let mut fields = Fields { bytes: value, at: 0 };
     // No field has the number 0.
     while value.get(fields.at).is_some_and(|byte| *byte != 0) {
+        let at = fields.at;
         match fields.field()? {
             (1, Content::Bytes(message)) => result.parts.push(part(message)?),
-            (2, Content::Bytes(message)) => result.log.push(log(message)?),
+            (2, Content::Bytes(message)) => result.log.push(log(message, at)?),
             _ => {}
         }
     }
@@ -63,21 +65,22 @@ pub(super) fn parse(value: &[u8]) -> Result<SuiteResult, Malformed> {
 fn part(mut fields: Fields<'_>) -> Result<PartResult, Malformed> {
     let mut part = PartResult::default();
     while !fields.bytes.is_empty() {
+        let at = fields.at;
         match fields.field()? {
             (1, Content::Bytes(name)) => part.name = name.text(),
             (2, Content::Number(status)) => part.status = status,
-            (3, Content::Bytes(message)) => part.log.push(log(message)?),
+            (3, Content::Bytes(message)) => part.log.push(log(message, at)?),
             _ => {}
         }
     }
     Ok(part)
 }
 
-fn log(mut fields: Fields<'_>) -> Result<LogLine, Malformed> {
-    let mut line = LogLine::default();
+fn log(mut fields: Fields<'_>, at: usize) -> Result<LogLine, Malformed> {
+    let mut line = LogLine { at, ..LogLine::default() };
     while !fields.bytes.is_empty() {
         match fields.field()? {
-            (1, Content::Bytes(format)) => (line.format, line.at) = (format.text(), format.at),
+            (1, Content::Bytes(format)) => line.format = format.text(),
             (2, Content::Number(arg)) => line.args.push(arg),
             // Packed: one field with all numbers.
             (2, Content::Bytes(args)) => {
@@ -176,7 +179,7 @@ mod tests {
         let part = &result.parts[0];
         assert_eq!((part.name.as_str(), part.status), ("a part", 102));
         assert_eq!((part.log[0].format.as_str(), part.log[0].args.as_slice()), ("got %d", &[5][..]));
-        assert_eq!(&value[part.log[0].at..][..3], b"got");
+        assert_eq!((value[part.log[0].at], value[part.log[0].at + 2]), (3 << 3 | 2, 1 << 3 | 2));
         assert_eq!(result.log[0].format, "outside");
         assert_eq!(parse(&[0; 100]), Ok(SuiteResult::default()));
     }
