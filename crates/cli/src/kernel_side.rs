@@ -2,7 +2,7 @@
 
 use std::os::fd::AsRawFd;
 
-use paceline::{Collection, InitialValue, Map, Meaning, ProgramSpec};
+use paceline::{Collection, Errno, InitialValue, Map, Meaning, ProgramSpec};
 use paceline_kernel::{
     KernelError, KernelObject, LoadError, LoadOptions, Map as KernelMap, Packet, Pinned, Program,
     SkBuffBytes, TestRun, pin, probe,
@@ -109,7 +109,21 @@ impl KernelSide {
 
     /// Runs a packet; returns what the kernel gives, and the code that the program's type gives to it.
     pub(crate) fn run(&self, packet: &Packet<'_>) -> Result<(TestRun, u32), Failure> {
-        let run = self.program()?.test_run(packet).map_err(KernelSideError::Run)?;
+        Ok(self.run_main(packet).map_err(KernelSideError::Run)?)
+    }
+
+    /// The same; `None` for a packet that test runs do not take: one that is too short or too long, mostly.
+    pub(crate) fn run_if_taken(&self, packet: &Packet<'_>) -> Result<Option<(TestRun, u32)>, Failure> {
+        match self.run_main(packet) {
+            Err(error) if error.errno == Errno::EINVAL => Ok(None),
+            result => Ok(Some(result.map_err(KernelSideError::Run)?)),
+        }
+    }
+
+    fn run_main(&self, packet: &Packet<'_>) -> Result<(TestRun, u32), KernelError> {
+        let none = || KernelError { operation: "test run", errno: Errno::ENOENT, log: String::new() };
+        let program = self.object.programs.get(self.main).ok_or_else(none)?;
+        let run = program.test_run(packet)?;
         let meaning = self.programs.get(self.main).map(|(_, meaning)| *meaning);
         let code = meaning.unwrap_or(Meaning::Verdict).code(run.retval.into());
         Ok((run, code))

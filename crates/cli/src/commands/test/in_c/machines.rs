@@ -1,5 +1,7 @@
 //! What runs the programs of a suite: an engine, the plain interpreter that is watched, or the kernel.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,7 +9,8 @@ use paceline::context::SkBuff;
 use paceline::coverage::Counts;
 use paceline::explain::{Explainer, Packet, Writes};
 use paceline::{
-    Burst, Collection, DEFAULT_BUDGET, Engine, Fault, FrameMeta, Host, Program, PushError, TimeSource,
+    Burst, Collection, DEFAULT_BUDGET, Engine, Fault, FrameMeta, Host, InitialValue, NoProgram, Program,
+    PushError, TimeSource,
 };
 
 use paceline_kernel::SkBuffBytes;
@@ -36,9 +39,50 @@ pub(super) struct Setup<'a> {
     pub(super) unverified: bool,
 }
 
+/// Entries of program arrays that stay empty, with the reason.
+type LeftOut = BTreeMap<(String, u32), String>;
+
+/// Programs by their names; those that cannot be loaded with the lines of the reason.
+type Programs = BTreeMap<String, Result<Program, Vec<String>>>;
+
 impl Setup<'_> {
-    fn load(&self) -> Result<Collection, Failure> {
-        let object = self.opener.open(self.path, None)?;
+    /// Loads all programs of the tests. Entries of program arrays whose programs cannot be loaded stay empty: most tests of an object do
+    /// without most of them.
+    fn load_all(&self, names: &[&str]) -> Result<(Collection, Programs, LeftOut), Failure> {
+        let mut left_out = LeftOut::new();
+        'again: loop {
+            let collection = self.load(&left_out)?;
+            let mut programs = Programs::new();
+            for name in names {
+                let program = match program_of(&collection, Some(name), self.unverified) {
+                    Err(NoProgram::Entry { map, index, source })
+                        if !left_out.contains_key(&(map.clone(), index)) =>
+                    {
+                        let reason = source.to_string();
+                        left_out.insert((map, index), reason.lines().next().unwrap_or_default().to_owned());
+                        continue 'again;
+                    }
+                    Err(error) => {
+                        let error = ProgramError::new(&self.name(), collection.object(), error);
+                        Err(Failure::from(error).lines())
+                    }
+                    Ok(program) => Ok(program),
+                };
+                programs.insert((*name).to_owned(), program);
+            }
+            return Ok((collection, programs, left_out));
+        }
+    }
+
+    fn load(&self, left_out: &LeftOut) -> Result<Collection, Failure> {
+        let mut object = self.opener.open(self.path, None)?;
+        for spec in &mut object.specs_mut().maps {
+            let name = spec.name.clone();
+            spec.contents.retain(|(key, value)| {
+                let index = key.as_slice().try_into().map_or(0, u32::from_ne_bytes);
+                !matches!(value, InitialValue::Program(_)) || !left_out.contains_key(&(name.clone(), index))
+            });
+        }
         let options = load_options(DEFAULT_BUDGET, self.engine, self.opener.args.map_memory, 1);
         load(self.opener, &self.name(), object, Vec::new(), &options, self.unverified)
     }
@@ -59,34 +103,56 @@ enum RunError {
 
 impl CommandError for RunError {}
 
+/// A program of a test cannot be loaded: the reason, in lines.
+#[derive(Debug)]
+struct NotLoaded(Vec<String>);
+
+impl fmt::Display for NotLoaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl CommandError for NotLoaded {}
+
 /// The programs on an engine.
 pub(super) struct OnEngine {
-    name: String,
     collection: Collection,
-    unverified: bool,
+    programs: Programs,
+    left_out: LeftOut,
     host: Host,
     burst: Burst,
     time_ns: u64,
 }
 
 impl OnEngine {
-    pub(super) fn new(setup: &Setup<'_>) -> Result<Self, Failure> {
-        let collection = setup.load()?;
+    pub(super) fn new(setup: &Setup<'_>, programs: &[&str]) -> Result<Self, Failure> {
+        let (collection, programs, left_out) = setup.load_all(programs)?;
         let world = World::new(&WorldArgs { seed: Some(SEED), ..WorldArgs::default() })?;
         let mut host = world.host(TimeSource::Packets);
         host.set_events(Box::new(|_| {}));
         host.set_trace(std::io::sink());
-        let (name, unverified) = (setup.name(), setup.unverified);
-        Ok(Self { name, collection, unverified, host, burst: Burst::new(1), time_ns: START_NS })
+        Ok(Self { collection, programs, left_out, host, burst: Burst::new(1), time_ns: START_NS })
     }
 
     pub(super) fn coverage(&self) -> Vec<Counts> {
         self.collection.coverage()
     }
 
+    /// Lines on the entries of program arrays that are empty.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let line = |((map, index), reason): (&(String, u32), &String)| {
+            format!("note: {map}[{index}] is empty: {reason}")
+        };
+        self.left_out.iter().map(line).collect()
+    }
+
     fn program(&self, name: &str) -> Result<Program, Failure> {
-        let program = program_of(&self.collection, Some(name), self.unverified);
-        Ok(program.map_err(|error| ProgramError::new(&self.name, self.collection.object(), error))?)
+        match self.programs.get(name) {
+            Some(Ok(program)) => Ok(program.clone()),
+            Some(Err(lines)) => Err(NotLoaded(lines.clone()).into()),
+            None => Err(NotLoaded(vec![format!("there is no program {name}")]).into()),
+        }
     }
 
     /// The packet as it enters the next program.
@@ -186,12 +252,7 @@ pub(super) struct InKernel {
 
 impl InKernel {
     pub(super) fn new(setup: &Setup<'_>, programs: &[&str]) -> Result<Self, Failure> {
-        let collection = setup.load()?;
-        // This puts the programs of the object's arrays there.
-        for program in programs {
-            program_of(&collection, Some(program), true)
-                .map_err(|error| ProgramError::new(&setup.name(), collection.object(), error))?;
-        }
+        let collection = setup.load(&LeftOut::new())?;
         Ok(Self { kernel: KernelSide::of_programs(&collection, programs)? })
     }
 }

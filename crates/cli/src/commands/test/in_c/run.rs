@@ -51,18 +51,23 @@ impl Suite<'_> {
     /// Runs the tests on an engine.
     pub(in super::super) fn run(&self, engine: Engine, coverage: &mut Vec<Counts>) -> Vec<Ended> {
         let setup = Setup { path: self.path, opener: self.opener, engine, unverified: self.unverified };
-        let mut machine = match OnEngine::new(&setup) {
+        let programs: Vec<_> = self.tests.iter().flat_map(|test| test.programs()).collect();
+        let mut machine = match OnEngine::new(&setup, &programs) {
             Ok(machine) => machine,
             Err(error) => return self.none_runs(&error),
         };
         let checked = self.check_all(&mut machine);
         coverage.extend(machine.coverage());
         let has_failed = checked.iter().any(|(checked, _)| checked.as_ref().is_ok_and(Checked::has_failed));
-        let writes = if has_failed { self.writes(&setup) } else { Vec::new() };
+        let writes = if has_failed { self.writes(&setup, &programs) } else { Vec::new() };
         let writes = writes.iter().map(Some).chain(std::iter::repeat(None));
-        let end = |((checked, time), writes): ((_, _), Option<&Writes>)| Ended {
-            outcome: end(checked, writes),
-            time,
+        let left_out = machine.left_out();
+        let end = |((checked, time), writes): ((_, _), Option<&Writes>)| {
+            let mut outcome = end(checked, writes);
+            if let EndedAs::Failed(lines) | EndedAs::Error(lines) = &mut outcome {
+                lines.extend_from_slice(&left_out);
+            }
+            Ended { outcome, time }
         };
         checked.into_iter().zip(writes).map(end).collect()
     }
@@ -96,8 +101,8 @@ impl Suite<'_> {
     }
 
     /// Runs the tests again, and notes which lines wrote the results of each. A test that cannot run again has none.
-    fn writes(&self, setup: &Setup<'_>) -> Vec<Writes> {
-        let Ok(machine) = OnEngine::new(setup) else { return Vec::new() };
+    fn writes(&self, setup: &Setup<'_>, programs: &[&str]) -> Vec<Writes> {
+        let Ok(machine) = OnEngine::new(setup, programs) else { return Vec::new() };
         let mut watching = Watching::new(machine, RESULTS);
         let writes = |test: &&TestInC| {
             watching.check = Some(test.check.clone());
