@@ -36,7 +36,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 status=0
-for source in examples/*.bpf.c crates/cli/tests/fixtures/*.bpf.c crates/bench/workloads/*.bpf.c crates/testkit/fixtures/*.bpf.c; do
+for source in examples/*.bpf.c examples/tests/*.bpf.c crates/cli/tests/fixtures/*.bpf.c crates/bench/workloads/*.bpf.c crates/testkit/fixtures/*.bpf.c; do
 	object=${source%.bpf.c}.o
 	compile "$source" "$scratch/object"
 	if [ -z "$check" ]; then

@@ -152,7 +152,7 @@ pub(crate) enum ChainCommand {
     Show(ShowArgs),
     /// Show the order of the programs and the reason for each place.
     Explain(ExplainArgs),
-    /// Run a capture, and show the verdicts and the mean time of each program.
+    /// Run a capture, and show the verdicts of each program.
     Status(Box<RunArgs>),
     /// Run a capture, and show the effect of each program on selected packets.
     Trace(Box<RunArgs>),

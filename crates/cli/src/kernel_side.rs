@@ -2,9 +2,10 @@
 
 use std::os::fd::AsRawFd;
 
-use paceline::{Collection, InitialValue, Map, Meaning, ProgramSpec};
+use paceline::{Collection, Errno, InitialValue, Map, Meaning, ProgramSpec};
 use paceline_kernel::{
-    KernelError, KernelObject, LoadError, LoadOptions, Packet, Pinned, Program, TestRun, pin, probe,
+    KernelError, KernelObject, LoadError, LoadOptions, Map as KernelMap, Packet, Pinned, Program,
+    SkBuffBytes, TestRun, pin, probe,
 };
 
 use crate::common::failure::{CommandError, Failure};
@@ -29,11 +30,15 @@ impl CommandError for KernelSideError {
     }
 }
 
-/// A program in the kernel, with maps of its own.
+/// Programs of an object in the kernel, with maps of their own.
 pub(crate) struct KernelSide {
     object: KernelObject,
-    program: usize,
-    meaning: Meaning,
+    /// Names and meanings of the return values, by program.
+    programs: Vec<(String, Meaning)>,
+    /// The program that is run where none is named.
+    main: usize,
+    /// The names of the maps.
+    maps: Vec<String>,
     /// Test runs use the CPU of the caller; values of per-CPU maps are that CPU's.
     pinned: Pinned,
 }
@@ -45,7 +50,13 @@ impl KernelSide {
         let ([wanted], [(_, collection)]) = (subject.programs.as_slice(), subject.parts.as_slice()) else {
             return Err(KernelSideError::Chain.into());
         };
-        let spec = wanted.program.spec();
+        Self::of_programs(collection, &[&wanted.program.spec().name])
+    }
+
+    /// Loads programs of an object and those in its program arrays, with maps that have the contents of the collection's. The first
+    /// one is run where none is named.
+    pub(crate) fn of_programs(collection: &Collection, wanted: &[&str]) -> Result<Self, Failure> {
+        probe().map_err(KernelSideError::Unavailable)?;
         let object = collection.object();
         let is_installed = |program: &ProgramSpec| {
             let values = object.maps().iter().flat_map(|map| &map.contents);
@@ -53,16 +64,24 @@ impl KernelSide {
                 values.into_iter().any(|(_, value)| *value == InitialValue::Program(program.name.clone()));
             named || installed(collection).any(|(_, _, name)| name == program.name)
         };
-        let is_needed = |program: &&ProgramSpec| program.name == spec.name || is_installed(program);
+        let is_needed =
+            |program: &&ProgramSpec| wanted.contains(&program.name.as_str()) || is_installed(program);
         let programs: Vec<_> = object.programs().iter().filter(is_needed).collect();
         let pinned = pin();
         let options = LoadOptions { btf: object.btf(), leave_out_types: true, cpu: pinned.cpu() };
         let loaded = KernelObject::load(object.maps(), programs.iter().copied(), options);
         let kernel = loaded.map_err(KernelSideError::Load)?;
-        let program = programs.iter().position(|program| program.name == spec.name).unwrap_or(0);
-        let bench = Self { object: kernel, program, meaning: spec.kind.rules().meaning, pinned };
-        bench.fill(collection, &programs).map_err(KernelSideError::Run)?;
-        Ok(bench)
+        let main = programs.iter().position(|program| wanted.first() == Some(&program.name.as_str()));
+        let names = programs.iter().map(|program| (program.name.clone(), program.kind.rules().meaning));
+        let side = Self {
+            object: kernel,
+            programs: names.collect(),
+            main: main.unwrap_or(0),
+            maps: object.maps().iter().map(|map| map.name.clone()).collect(),
+            pinned,
+        };
+        side.fill(collection, &programs).map_err(KernelSideError::Run)?;
+        Ok(side)
     }
 
     /// Gives the kernel's maps the contents of ours.
@@ -90,9 +109,54 @@ impl KernelSide {
 
     /// Runs a packet; returns what the kernel gives, and the code that the program's type gives to it.
     pub(crate) fn run(&self, packet: &Packet<'_>) -> Result<(TestRun, u32), Failure> {
-        let run = self.program()?.test_run(packet).map_err(KernelSideError::Run)?;
-        let code = self.meaning.code(run.retval.into());
+        Ok(self.run_main(packet).map_err(KernelSideError::Run)?)
+    }
+
+    /// The same; `None` for a packet that test runs do not take: one that is too short or too long, mostly.
+    pub(crate) fn run_if_taken(&self, packet: &Packet<'_>) -> Result<Option<(TestRun, u32)>, Failure> {
+        match self.run_main(packet) {
+            Err(error) if error.errno == Errno::EINVAL => Ok(None),
+            result => Ok(Some(result.map_err(KernelSideError::Run)?)),
+        }
+    }
+
+    fn run_main(&self, packet: &Packet<'_>) -> Result<(TestRun, u32), KernelError> {
+        let none = || KernelError { operation: "test run", errno: Errno::ENOENT, log: String::new() };
+        let program = self.object.programs.get(self.main).ok_or_else(none)?;
+        let run = program.test_run(packet)?;
+        let meaning = self.programs.get(self.main).map(|(_, meaning)| *meaning);
+        let code = meaning.unwrap_or(Meaning::Verdict).code(run.retval.into());
         Ok((run, code))
+    }
+
+    /// Runs a program on what another one left: the packet, and the `__sk_buff` of TC classifiers.
+    pub(crate) fn run_after(
+        &self,
+        program: &str,
+        data: &[u8],
+        sk_buff: Option<&SkBuffBytes>,
+    ) -> Result<TestRun, Failure> {
+        let index = self.programs.iter().position(|(name, _)| name == program);
+        let program = index.and_then(|index| self.object.programs.get(index));
+        let program = program.ok_or(KernelSideError::Chain)?;
+        Ok(program.test_run_after(data, sk_buff).map_err(KernelSideError::Run)?)
+    }
+
+    /// The value of an array's first element; `None` if there is no such map.
+    pub(crate) fn value(&self, map: &str) -> Result<Option<Vec<u8>>, Failure> {
+        let Some(map) = self.map(map) else { return Ok(None) };
+        Ok(Some(map.lookup(&[0; 4], self.pinned.cpu()).map_err(KernelSideError::Run)?))
+    }
+
+    /// Sets it to zero.
+    pub(crate) fn clear(&self, map: &str) -> Result<(), Failure> {
+        let Some(map) = self.map(map) else { return Ok(()) };
+        // A shorter value is padded with zeros.
+        Ok(map.update(&[0; 4], &[], self.pinned.cpu()).map_err(KernelSideError::Run)?)
+    }
+
+    fn map(&self, name: &str) -> Option<&KernelMap> {
+        self.object.maps.get(self.maps.iter().position(|known| known == name)?)
     }
 
     /// Nanoseconds of a packet, the mean of so many runs; what the program changed in the packet stays from run to run.
@@ -101,7 +165,7 @@ impl KernelSide {
     }
 
     fn program(&self) -> Result<&Program, KernelSideError> {
-        self.object.programs.get(self.program).ok_or(KernelSideError::Chain)
+        self.object.programs.get(self.main).ok_or(KernelSideError::Chain)
     }
 
     /// Gives the maps of the subject the contents of the kernel's.

@@ -11,6 +11,7 @@ mod diagnosis;
 mod expression;
 mod kernel_side;
 mod maps;
+mod measure;
 #[cfg(test)]
 mod mutations;
 mod object;

@@ -6,6 +6,7 @@ use paceline_vm::Host;
 
 use crate::explainer::Explainer;
 use crate::journal::Journal;
+use crate::line_counts::LineCounts;
 use crate::trace::{Explanation, Outcome, Packet};
 
 /// The programs that ran, with a result of each, and what follows.
@@ -80,6 +81,22 @@ impl ChainExplainer {
             |explainer: &mut Explainer, packet: &Packet<'_>, host: &mut Host| explainer.count(packet, host);
         let (_, steps) = self.walk(packet, host, count, |(outcome, _)| outcome.clone())?;
         Ok(steps.iter().map(|(_, (_, instructions), _)| instructions).sum())
+    }
+
+    /// Adds the instructions that a packet takes, of all programs that run, to counts by line; maps and host are left as they were.
+    ///
+    /// # Errors
+    /// [`PushError::TooLong`].
+    pub fn count_lines(
+        &mut self,
+        packet: &Packet<'_>,
+        host: &mut Host,
+        counts: &mut LineCounts,
+    ) -> Result<(), PushError> {
+        let count = |explainer: &mut Explainer, packet: &Packet<'_>, host: &mut Host| {
+            explainer.count_lines(packet, host, counts)
+        };
+        self.walk(packet, host, count, Clone::clone).map(drop)
     }
 
     /// Explains what the chain would do with a packet, and leaves maps and host as they were.

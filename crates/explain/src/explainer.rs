@@ -8,6 +8,7 @@ use paceline_vm::{Fault, Host, Observed, Program, Steer};
 
 use crate::fact::FactWriter;
 use crate::journal::Journal;
+use crate::line_counts::LineCounts;
 use crate::recorder::{Compares, Recorder};
 use crate::trace::{Explanation, Outcome, Packet};
 
@@ -59,6 +60,19 @@ impl Explainer {
             Steer::Follow
         })?;
         Ok((outcome, instructions))
+    }
+
+    /// Adds the instructions that a packet takes to counts by line; maps and host are left as they were.
+    pub(crate) fn count_lines(
+        &mut self,
+        packet: &Packet<'_>,
+        host: &mut Host,
+        counts: &mut LineCounts,
+    ) -> Result<Outcome, PushError> {
+        self.rehearsed(packet, host, |observed| {
+            counts.see(observed);
+            Steer::Follow
+        })
     }
 
     /// Runs the program over a packet, and says why it did what it did. Maps and host are afterwards as after one run.
@@ -149,7 +163,7 @@ impl Explainer {
         outcome
     }
 
-    fn steered(
+    pub(crate) fn steered(
         &mut self,
         packet: &Packet<'_>,
         host: &mut Host,

@@ -12,12 +12,16 @@ mod chain;
 mod explainer;
 mod fact;
 mod journal;
+mod line_counts;
 mod origin;
 mod recorder;
 mod sentence;
 mod shadow;
 mod trace;
+mod writes;
 
 pub use chain::{ChainExplainer, ChainExplanation};
 pub use explainer::Explainer;
+pub use line_counts::{LineCount, LineCounts};
 pub use trace::{At, Branch, Call, Event, Explanation, Fact, FactKind, Outcome, Packet};
+pub use writes::Writes;

@@ -108,8 +108,11 @@ pub struct TestRun {
     /// The metadata before it.
     pub meta: Vec<u8>,
     /// The `__sk_buff` of a TC classifier.
-    pub sk_buff: Option<[u8; SK_BUFF.size as usize]>,
+    pub sk_buff: Option<SkBuffBytes>,
 }
+
+/// A `struct __sk_buff`.
+pub type SkBuffBytes = [u8; SK_BUFF.size as usize];
 
 /// Lengths of a loaded program in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,12 +218,27 @@ impl Program {
 
     /// Runs a TC classifier, whose test run keeps the Ethernet header.
     fn test_classifier(&self, packet: &Packet<'_>) -> Result<TestRun, KernelError> {
-        let mut data_out = vec![0; packet.data.len() + 4096];
+        self.test_with_context(packet.data, &sk_buff(packet))
+    }
+
+    /// Runs the program on a packet that another test run left, and for TC classifiers with the `__sk_buff` that it left; all of it
+    /// is zero if there is none.
+    ///
+    /// # Errors
+    /// As [`test_run`](Self::test_run).
+    pub fn test_run_after(&self, data: &[u8], sk_buff: Option<&SkBuffBytes>) -> Result<TestRun, KernelError> {
+        match self.kind {
+            ProgramKind::SchedCls => self.test_with_context(data, sk_buff.unwrap_or(&[0; _])),
+            _ => self.test_run(&Packet::new(data)),
+        }
+    }
+
+    fn test_with_context(&self, data: &[u8], ctx: &SkBuffBytes) -> Result<TestRun, KernelError> {
+        let mut data_out = vec![0; data.len() + 4096];
         let mut sk_buff_out = [0; SK_BUFF.size as usize];
-        let ctx = sk_buff(packet);
         let error = |errno| KernelError::new("test run", errno);
-        let run = sys::prog_test_run(self.fd(), 1, packet.data, &ctx, &mut data_out, &mut sk_buff_out)
-            .map_err(error)?;
+        let run =
+            sys::prog_test_run(self.fd(), 1, data, ctx, &mut data_out, &mut sk_buff_out).map_err(error)?;
         data_out.truncate(run.data_len);
         Ok(TestRun { retval: run.retval, data: data_out, meta: Vec::new(), sk_buff: Some(sk_buff_out) })
     }
@@ -341,7 +359,7 @@ fn xdp_md(packet: &Packet<'_>, len: usize) -> [u8; 24] {
 }
 
 /// `struct __sk_buff` of a test run; other fields than these cannot be set.
-fn sk_buff(packet: &Packet<'_>) -> [u8; SK_BUFF.size as usize] {
+fn sk_buff(packet: &Packet<'_>) -> SkBuffBytes {
     let mut ctx = [0; SK_BUFF.size as usize];
     let interface = packet.ingress_ifindex.max(LOOPBACK).to_ne_bytes();
     for field in SK_BUFF.fields.iter().filter(|field| field.name.ends_with("ifindex")) {

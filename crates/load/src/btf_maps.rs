@@ -10,6 +10,9 @@ use crate::error::MapProblem;
 use crate::function::Functions;
 use crate::maps::{self, Maps};
 
+/// Cilium's value of `pinning` for maps that each load makes anew, and pins in the place of the one before.
+const CILIUM_PIN_REPLACE: u32 = 1 << 4;
+
 /// Adds the maps of section `.maps`.
 pub(crate) fn collect(
     elf: &ElfFile<'_>,
@@ -154,6 +157,7 @@ impl Definition {
                 spec.pinning = match number(btf, m, name)? {
                     0 => Pinning::None,
                     1 if outermost => Pinning::ByName,
+                    CILIUM_PIN_REPLACE if outermost => Pinning::None,
                     1 => return Err(MapProblem::Inner),
                     other => return Err(MapProblem::Pinning(other)),
                 }

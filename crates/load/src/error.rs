@@ -308,6 +308,9 @@ pub enum MapProblem {
     /// The map type is missing.
     #[error("has no type")]
     NoKind,
+    /// Two programs that are tagged for one entry, or one beside an initial value.
+    #[error("entry {0} is given two programs")]
+    TwoPrograms(u32),
     /// A value of `pinning` that libbpf does not know.
     #[error("unknown pinning {0}")]
     Pinning(u32),

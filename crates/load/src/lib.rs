@@ -17,6 +17,8 @@
 //! | `LINUX_KERNEL_VERSION`, `CONFIG_*` | the running kernel's | [`LoadOptions`] |
 //! | functions of the kernel (`__ksym`) | resolved to BTF ids of the kernel | referenced by name ([`ProgramSpec::kfuncs`](paceline_spec::ProgramSpec::kfuncs)) |
 //! | variables of the kernel (`__ksym`) | resolved | 0 if `__weak`, otherwise refused |
+//! | `pinning` 16 (`CILIUM_PIN_REPLACE`) | refused | a map that is never shared, as by Cilium's loader |
+//! | functions tagged `tail:MAP/INDEX` (`btf_decl_tag`) | nothing | put into program array MAP, as by Cilium's loader |
 //! | CO-RE | against the running kernel | against [`LoadOptions::target_btf`]; without it, fields keep the compiler's offsets, and
 //! programs that reach a question whether something exists are refused |
 //! | objects of the other byte order | refused | refused: constants and byte swaps are compiled in |
@@ -40,6 +42,7 @@ mod maps;
 mod object;
 mod relocate;
 mod section;
+mod tagged;
 
 pub use error::{CoreProblem, LoadError, MapProblem};
 pub use kernel::{

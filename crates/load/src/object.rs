@@ -1,6 +1,6 @@
 //! Object files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use paceline_btf::{Btf, BtfExt, Type};
@@ -17,6 +17,7 @@ use crate::link::Linker;
 use crate::maps::{self, Maps};
 use crate::relocate::Relocator;
 use crate::section::{ProgramSection, program_section};
+use crate::tagged;
 
 /// Properties of a kernel and other parameters of loading, set one after the other:
 /// `LoadOptions::default().target_btf(&types).config(&config)`.
@@ -183,7 +184,9 @@ impl Object {
             }
             maps.add_config(config);
         }
+        let mut tagged = HashSet::new();
         if let Some(btf) = &btf {
+            tagged = tagged::collect(btf, &functions, &mut maps.specs)?;
             maps.specs.iter_mut().for_each(|spec| spec.find_special_fields(btf));
         }
         let records = parse_records(&elf)?;
@@ -199,7 +202,7 @@ impl Object {
         };
         let mut linker = Linker::new(relocator, debug, &license);
         let (mut programs, mut skipped) = (Vec::new(), Vec::new());
-        for (index, function) in functions.iter().filter(|(_, f)| f.exported) {
+        for (index, function) in functions.iter().filter(|(_, f)| f.exported || tagged.contains(f.name)) {
             let name = elf.section_name(function.section);
             if name == ".text" {
                 continue;

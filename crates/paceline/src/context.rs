@@ -3,5 +3,5 @@
 //! [`XDP_MD`], [`SK_BUFF`] and [`TC_SK_BUFF`] are the tables that the verifier and the engines work by.
 
 pub use paceline_spec::context::{
-    Field, FieldKind, Layout, Permission, Place, Rule, SK_BUFF, Sizes, TC_SK_BUFF, XDP_MD,
+    Field, FieldKind, Layout, Permission, Place, Rule, SK_BUFF, Sizes, SkBuff, TC_SK_BUFF, XDP_MD,
 };

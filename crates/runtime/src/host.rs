@@ -73,6 +73,8 @@ pub struct Host {
     pub depth: usize,
     /// The packet's own area ([`SkBuff`]); words are valid if the program's context has fields in them.
     pub area: [AtomicU64; SkBuff::WORDS],
+    /// What packets arrive with in that area; zero unless set.
+    arriving: [u64; SkBuff::WORDS],
     /// Fault that ended the last run; only [`fail`](Self::fail) sets it.
     pub fault: Option<Box<Fault>>,
     /// Whether the last run ended with a fault, or its return value is to be translated to a verdict: one branch for both.
@@ -149,6 +151,7 @@ impl Host {
             tail_calls: 0,
             depth: 0,
             area: [const { AtomicU64::new(0) }; _],
+            arriving: [0; _],
             fault: None,
             ends_specially: false,
             panic: None,
@@ -308,8 +311,9 @@ impl Host {
     /// Initializes the packet's own area for a context of this layout.
     pub fn enter(&mut self, frame: &Frame, layout: &Layout) {
         let words = usize::from(layout.area.start)..usize::from(layout.area.end);
+        let given = self.arriving.get(words.clone()).unwrap_or_default();
         let words = self.area.get(words).unwrap_or_default();
-        words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        words.iter().zip(given).for_each(|(word, given)| word.store(*given, Ordering::Relaxed));
         for (offset, size, rule) in layout.entries() {
             let (address, number) =
                 (self.area() + u64::from(offset), u64::from(context::number(frame, rule)));
@@ -352,6 +356,12 @@ impl Host {
         for (word, value) in self.area.iter().zip(words) {
             word.store(value, Ordering::Relaxed);
         }
+    }
+
+    /// Sets what packets arrive with in their own area.
+    pub fn set_arriving(&mut self, skb: SkBuff) {
+        // SAFETY: as above.
+        self.arriving = unsafe { std::mem::transmute::<SkBuff, [u64; SkBuff::WORDS]>(skb) };
     }
 
     /// Zeroes the stack frame of the function at a call depth, which starts at 0.

@@ -97,6 +97,12 @@ impl Host {
         self.runtime.running_timers()
     }
 
+    /// Sets what the packets of TC classifiers arrive with in `mark`, `priority`, `cb` and the other members that do not come from the
+    /// packet: those that an earlier program left, say. All are zero unless set; socket filters get `cb` of it.
+    pub fn set_arriving(&mut self, skb: SkBuff) {
+        self.runtime.set_arriving(skb);
+    }
+
     /// The `sk_buff` of the last program's packet, if programs of its type write one.
     #[must_use]
     pub fn sk_buff(&self) -> SkBuff {

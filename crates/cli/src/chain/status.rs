@@ -1,4 +1,4 @@
-//! Counts of return values and times of the programs of a chain.
+//! Counts of return values of the programs of a chain.
 
 use std::io::{self, Write};
 
@@ -26,11 +26,7 @@ fn next(status: &Status, node: Node, verdict: Option<Verdict>) -> Next {
 pub(crate) fn write_text(out: &mut dyn Write, status: &Status) -> io::Result<()> {
     for (node, program) in by_node(status) {
         let runs = program.runs();
-        write!(out, "  {}: {runs} run{}", name(&status.layout, node), if runs == 1 { "" } else { "s" })?;
-        if let Some(time) = program.mean_time() {
-            write!(out, " of {} ns", time.as_nanos())?;
-        }
-        writeln!(out)?;
+        writeln!(out, "  {}: {runs} run{}", name(&status.layout, node), if runs == 1 { "" } else { "s" })?;
         for (verdict, count) in returned(program) {
             let percent = count as f64 * 100.0 / runs.max(1) as f64;
             let what = verdict.map_or("no verdict", Verdict::name);
@@ -75,13 +71,11 @@ fn of(status: &Status, node: Node, program: &ProgramStatus) -> Json {
             }
         })
         .collect();
-    let mean = program.mean_time().map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     json!({
         "name": status.layout.names.get(node.index()),
         "runs": program.runs(),
         "verdicts": verdicts,
         "unknown_verdicts": program.others,
         "edges": edges,
-        "mean_ns": mean,
     })
 }

@@ -39,7 +39,7 @@ impl<'a> View<'a> {
     fn all(collection: &'a Collection) -> impl Iterator<Item = Self> {
         let maps = collection.maps().iter().zip(collection.object().maps());
         // Counters of coverage are in a map that the object does not have.
-        let maps = maps.filter(|(_, spec)| spec.name != paceline::coverage::MAP);
+        let maps = maps.filter(|(_, spec)| !collection.is_counters(&spec.name));
         maps.map(move |(map, spec)| Self::of(map, spec, collection))
     }
 

@@ -83,7 +83,7 @@ fn keys_are_written_as_people_write_them() {
 #[test]
 fn json_has_one_form_whatever_else_is_asked_for() {
     let plain = paceline(["run", &example("counter.o"), "--maps", "--json"]).json();
-    for more in [&["--stats"][..], &["--trace", "1"], &["--time"]] {
+    for more in [&["--stats"][..], &["--trace", "1"]] {
         let args = ["run", &example("counter.o"), "--maps", "--json"];
         let json = paceline(args.into_iter().chain(more.iter().copied())).json();
         for (name, value) in plain.as_object().unwrap() {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Done, Folder, example, paceline};
+use crate::common::{Done, Folder, example, fixture, paceline};
 
 fn test(arguments: &[&str]) -> Done {
     paceline([&["test"], arguments].concat())
@@ -24,11 +24,100 @@ fn the_tests_of_the_examples_pass_on_every_engine() {
     let out = test(&[&tests, "--engine", "jit", "--engine", "threaded", "--engine", "plain", "--shuffle=3"]);
     let out = out.ok();
     assert!(out.lines().last().unwrap().contains("passed, 0 failed"), "{out}");
-    let files = fs::read_dir(&tests).unwrap().count();
+    let names = fs::read_dir(&tests).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let files = names.filter(|name| name.ends_with(".test.toml") || name.ends_with(".o")).count();
     let listed = test(&[&tests, "--list"]).ok();
     let named: std::collections::BTreeSet<_> =
-        listed.lines().filter_map(|line| line.split(".test.toml").next()).collect();
+        listed.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(named.len(), files);
+}
+
+/// Results of the tests in the fixture, by their names.
+const IN_C: [(&str, &str); 6] = [
+    ("cannot start", "error"),
+    ("fails", "failed"),
+    ("goes on", "passed"),
+    ("has no status", "failed"),
+    ("is skipped", "skipped"),
+    ("tags fill arrays", "passed"),
+];
+
+fn of_json(done: &Done) -> Vec<(String, String)> {
+    let json: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    json["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|test| (text(&test["name"]), text(&test["status"])))
+        .collect()
+}
+
+fn expected() -> Vec<(String, String)> {
+    IN_C.iter().map(|(name, status)| ((*name).to_owned(), (*status).to_owned())).collect()
+}
+
+#[test]
+fn tests_in_c_run_in_the_order_of_their_names_and_show_their_logs() {
+    let object = fixture("in_c.o");
+    let done = test(&[&object]);
+    assert_eq!(done.status, Some(1));
+    for part in [
+        "the packet generator program cannot_start returned 100, which is an error\n",
+        "       ./crates/cli/tests/fixtures/in_c.bpf.c:35: 3520 bytes, -3\n",
+        "       ./crates/cli/tests/fixtures/in_c.bpf.c:36: the last line\n",
+        "the check program returned 17, which is no status\n",
+        "SKIP   ",
+        "in_c.bpf.c:54: not today\n",
+        "2 passed, 2 failed, 1 skipped, 1 not run in ",
+    ] {
+        assert!(done.out.contains(part), "no {part:?} in {}", done.out);
+    }
+    for engine in ["jit", "threaded", "plain"] {
+        assert_eq!(
+            of_json(&test(&[&object, "--json", "--engine", engine, "--shuffle=3"])),
+            expected(),
+            "{engine}"
+        );
+    }
+    assert_eq!(of_json(&test(&[&object, "--json", "--unverified"])), expected());
+    let only = test(&[&object, "--filter", "goes"]);
+    // It is the first one to run now.
+    assert!(only.out.contains("in_c.bpf.c:46: 0 runs before\n"), "{}", only.out);
+}
+
+#[test]
+fn tests_in_c_are_found_in_folders_and_reported() {
+    let folder = Folder::new();
+    fs::copy(fixture("in_c.o"), folder.path("tests.o")).unwrap();
+    fs::copy(example("firewall.o"), folder.path("firewall.o")).unwrap();
+    folder.write("no.o", "not an object /test/ /check\0");
+    let (junit, coverage) = (folder.text("junit.xml"), folder.text("coverage.info"));
+    let done = test(&[&folder.text(""), "--junit", &junit, "--coverage", &coverage]);
+    assert_eq!(done.status, Some(1));
+    let xml = fs::read_to_string(&junit).unwrap();
+    for part in [
+        "tests=\"6\" failures=\"2\" errors=\"1\" skipped=\"1\"",
+        "<skipped message=",
+        "in_c.bpf.c\" line=\"29\"",
+    ] {
+        assert!(xml.contains(part), "no {part:?} in {xml}");
+    }
+    let lcov = fs::read_to_string(&coverage).unwrap();
+    assert!(lcov.contains("in_c.bpf.c\n") && lcov.contains("FNDA:1,fails\n"), "{lcov}");
+    let listed = test(&[&folder.text("tests.o"), "--list"]).ok();
+    assert!(listed.contains("tests.o: fails (./crates/cli/tests/fixtures/in_c.bpf.c:29)\n"), "{listed}");
+    let without = test(&[&example("firewall.o")]);
+    assert!(without.err.contains("firewall.o: the object has no tests"), "{}", without.err);
+}
+
+#[test]
+fn tests_in_c_fare_the_same_in_the_kernel() {
+    let done = test(&[&fixture("in_c.o"), "--json", "--kernel"]);
+    if done.err.contains("takes root") {
+        return crate::common::skip("tests_in_c_fare_the_same_in_the_kernel", &done.err);
+    }
+    assert_eq!(of_json(&done), expected());
 }
 
 #[test]
@@ -234,7 +323,10 @@ fn coverage_of_tests_and_runs_is_written_in_both_forms() {
     assert!(done.err.contains("./examples/firewall.bpf.c"), "{}", done.err);
     done.ok();
     let lcov = fs::read_to_string(&info).unwrap();
-    let files = lcov.lines().filter(|line| line.starts_with("SF:")).count();
+    let programs = |line: &&str| {
+        line.starts_with("SF:./examples/") && line.ends_with(".bpf.c") && !line.contains("/tests/")
+    };
+    let files = lcov.lines().filter(programs).count();
     assert_eq!(
         files,
         fs::read_dir(example(""))

@@ -87,7 +87,7 @@ fn a_count_and_a_fault_end_in_the_same_place() {
 
 #[test]
 fn options_that_need_one_thread_are_refused() {
-    for option in [&["--cpus", "2"][..], &["--events", "-"], &["--stats"], &["--time"], &["--trace", "1"]] {
+    for option in [&["--cpus", "2"][..], &["--events", "-"], &["--stats"], &["--trace", "1"]] {
         let arguments = [&["run", "--workers", "2"], option].concat();
         paceline(arguments).fails(2, "the argument '--workers <N>' cannot be used with", &[option[0]]);
     }

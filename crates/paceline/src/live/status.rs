@@ -1,7 +1,6 @@
 //! Counts of a chain.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use paceline_chain::Node;
 use paceline_frame::Verdict;
@@ -16,10 +15,6 @@ pub struct ProgramStatus {
     pub verdicts: [u64; Verdict::ALL.len()],
     /// Count of returned values that are no verdict.
     pub others: u64,
-    /// Total time of the timed runs.
-    pub time: Duration,
-    /// Number of timed runs.
-    pub timed: u64,
 }
 
 impl ProgramStatus {
@@ -29,31 +24,14 @@ impl ProgramStatus {
         self.verdicts.iter().sum::<u64>() + self.others
     }
 
-    /// Mean time of a run, if any were timed.
-    #[must_use]
-    pub fn mean_time(&self) -> Option<Duration> {
-        let nanos = self.time.as_nanos().checked_div(self.timed.into())?;
-        Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
-    }
-
-    /// Counts what a run returned.
-    pub(super) fn count(&mut self, code: u32) {
-        match Verdict::from_code(code) {
-            Some(verdict) => self.verdicts[verdict as usize] += 1,
-            None => self.others += 1,
-        }
-    }
-
     fn add(&mut self, other: &Self) {
         self.verdicts.iter_mut().zip(other.verdicts).for_each(|(sum, count)| *sum += count);
         self.others += other.others;
-        self.time += other.time;
-        self.timed += other.timed;
     }
 
     pub(super) fn of_node(counts: &ChainCounts, node: Node) -> Self {
         let verdicts = Verdict::ALL.map(|verdict| counts.of(node, Some(verdict)));
-        Self { verdicts, others: counts.of(node, None), ..Self::default() }
+        Self { verdicts, others: counts.of(node, None) }
     }
 }
 

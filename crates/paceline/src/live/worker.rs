@@ -1,15 +1,12 @@
 //! A worker of a chain: runs it on one thread.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use paceline_chain::{Next, Node};
 use paceline_frame::Burst;
 use paceline_vm::{BurstFault, ByKey, Caller, Calls, ChainCounts, Host};
 
 use super::status::ProgramStatus;
 use super::{Shared, lock};
-use crate::step::{Step, step};
 use crate::version::{Layout, Version};
 
 /// Number of bursts between two updates of the shared counts.
@@ -21,10 +18,6 @@ enum Mode {
     Plain,
     /// Counts of return values.
     Counted { counts: ChainCounts, bursts: u32 },
-    /// That, and how long bursts take through a chain of one program.
-    TimedBursts { counts: ChainCounts, time: Duration, packets: u64, bursts: u32 },
-    /// That, and how long each of several programs takes.
-    Timed { programs: Vec<ProgramStatus>, overruns: u64, bursts: u32, clock: Duration },
 }
 
 /// Runs a [`LiveChain`](super::LiveChain) on one thread. What replaced it is run from the next burst on; a worker that
@@ -51,17 +44,6 @@ impl ChainWorker {
         self
     }
 
-    /// From now on counts, and measures each program. Through a chain of one program bursts go as ever, and a clock is read before
-    /// and after each. Through others packets go one by one, program by program, and the clock is read twice for each run: that is
-    /// slower, what such a reading mostly takes is taken off the times, and what it takes to enter a program for one packet is in
-    /// them.
-    #[must_use]
-    pub fn timed(mut self) -> Self {
-        self.tell();
-        self.mode = timed(&self.version, clock());
-        self
-    }
-
     /// Runs the packets of a burst through the chain as it is now, in order; each frame gets its verdict.
     ///
     /// # Errors
@@ -77,36 +59,12 @@ impl ChainWorker {
         }
         drop(calls);
         other.into_iter().for_each(|version| self.follow(version));
-        let Version { chain, programs: all, layout } = &*self.version;
         let due = match &mut self.mode {
             Mode::Plain => false,
             Mode::Counted { counts, bursts } => {
-                chain.run_burst_counted(burst, host, counts)?;
-                count(bursts)
-            }
-            Mode::TimedBursts { counts, time, packets, bursts } => {
-                let start = Instant::now();
-                chain.run_burst_counted(burst, host, counts)?;
-                *time += start.elapsed();
-                *packets += burst.len() as u64;
-                count(bursts)
-            }
-            Mode::Timed { programs, overruns, bursts, clock } => {
-                for (index, mut frame) in burst.iter_mut().enumerate() {
-                    let mut last = None;
-                    let note = |step: Step, _: &_| {
-                        last = Some(step.next);
-                        if let Some(program) = programs.get_mut(step.node.index()) {
-                            program.count(step.code);
-                            program.time += step.time.saturating_sub(*clock);
-                            program.timed += 1;
-                        }
-                    };
-                    step((all, &layout.graph), &mut frame, host, |_, _| {}, note)
-                        .map_err(|fault| BurstFault { index, fault })?;
-                    *overruns += u64::from(matches!(last, Some(Next::Program(_))));
-                }
-                count(bursts)
+                self.version.chain.run_burst_counted(burst, host, counts)?;
+                *bursts += 1;
+                *bursts >= TELL_AFTER
             }
         };
         if due {
@@ -142,8 +100,6 @@ impl ChainWorker {
         self.mode = match self.mode {
             Mode::Plain => Mode::Plain,
             Mode::Counted { .. } => Mode::Counted { counts: self.version.chain.counts(), bursts: 0 },
-            Mode::TimedBursts { .. } => timed(&self.version, clock()),
-            Mode::Timed { clock, .. } => timed(&self.version, clock),
         };
     }
 
@@ -161,27 +117,6 @@ impl ChainWorker {
                 }
                 totals.add_overruns(told.overruns());
             }
-            Mode::TimedBursts { counts, time, packets, bursts } => {
-                let told = std::mem::replace(counts, self.version.chain.counts());
-                let (time, timed) = (std::mem::take(time), std::mem::take(packets));
-                *bursts = 0;
-                let mut totals = lock(&self.shared.totals);
-                if let Some(id) = ids.first() {
-                    totals.add(
-                        *id,
-                        &ProgramStatus { time, timed, ..ProgramStatus::of_node(&told, Node::ENTRY) },
-                    );
-                }
-                totals.add_overruns(told.overruns());
-            }
-            Mode::Timed { programs, overruns, bursts, .. } => {
-                *bursts = 0;
-                let mut totals = lock(&self.shared.totals);
-                for (program, id) in programs.iter_mut().zip(ids) {
-                    totals.add(*id, &std::mem::take(program));
-                }
-                totals.add_overruns(std::mem::take(overruns));
-            }
         }
     }
 }
@@ -195,28 +130,4 @@ impl Drop for ChainWorker {
 /// The version that is called.
 fn current<'a>(calls: &'a Calls<'_, ByKey>, shared: &Shared) -> Option<&'a Arc<Version>> {
     calls.target(u64::from(shared.ifindex))?.data()
-}
-
-fn timed(version: &Version, clock: Duration) -> Mode {
-    match version.programs.len() {
-        1 => {
-            Mode::TimedBursts { counts: version.chain.counts(), time: Duration::ZERO, packets: 0, bursts: 0 }
-        }
-        nodes => {
-            Mode::Timed { programs: vec![ProgramStatus::default(); nodes], overruns: 0, bursts: 0, clock }
-        }
-    }
-}
-
-/// Counts a burst; whether it is time to tell.
-fn count(bursts: &mut u32) -> bool {
-    *bursts += 1;
-    *bursts >= TELL_AFTER
-}
-
-/// The median time of a clock reading.
-fn clock() -> Duration {
-    let mut readings: Vec<Duration> = (0..255).map(|_| Instant::now().elapsed()).collect();
-    readings.sort_unstable();
-    readings.get(readings.len() / 2).copied().unwrap_or_default()
 }

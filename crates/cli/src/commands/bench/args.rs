@@ -15,6 +15,7 @@ Examples:
   paceline bench firewall.o --in traffic.pcap
   paceline bench firewall.o --against vlan.o:vlan_push --rounds 20
   paceline bench firewall.o --engine threaded --by-verdict --json | jq .bursts.median_ns
+  paceline bench firewall.o --in traffic.pcap --by-line
   paceline bench firewall.o --max-ns 100000 || echo too slow
 
 Times are of the program alone: packets are filled in before the clock starts. Rounds of two programs alternate, and the
@@ -49,6 +50,9 @@ pub(crate) struct BenchArgs {
     /// Also measure the packets of each verdict by themselves.
     #[arg(long)]
     pub(super) by_verdict: bool,
+    /// Also show the lines that instructions are spent on: counts, as no clock is fine enough for a line.
+    #[arg(long)]
+    pub(super) by_line: bool,
     /// Also measure with cold caches: 64 MiB are written before each burst.
     #[arg(long)]
     pub(super) cold: bool,

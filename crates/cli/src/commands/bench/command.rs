@@ -1,6 +1,7 @@
 //! Measuring.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,15 +11,14 @@ use paceline::{Burst, BurstFault, Verdict};
 use paceline_kernel::ETHERNET_LEN;
 
 use super::args::BenchArgs;
-use super::contender::Contender;
-use super::measure::{Manner, Room, Times, rounds};
 use super::report::{Measured, Report, Subject};
-use super::statistics::{Ratio, Summary};
+use crate::chain::SourceArgs;
 use crate::common::capture::{Capture, CapturedPacket};
 use crate::common::console;
 use crate::common::failure::{CommandError, Failure};
 use crate::common::report;
 use crate::kernel_side::KernelSide;
+use crate::measure::{Contender, Manner, Ratio, Room, Summary, Times, hot_lines, rounds};
 
 /// Most packets that are measured: more would not fit into memory beside their copies.
 const MOST: usize = 1 << 20;
@@ -43,9 +43,13 @@ impl CommandError for BenchError {}
 
 /// Measures a program, perhaps against another one.
 pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
-    let mut contenders = vec![Contender::load(args.target.as_ref(), args.engine, args)?];
+    let load = |target: Option<&OsString>, engine| {
+        let source = SourceArgs::of(target.cloned().into_iter().collect(), args.object.clone());
+        Contender::load(&source, engine, args.unverified, &args.world)
+    };
+    let mut contenders = vec![load(args.target.as_ref(), args.engine)?];
     if let Some(against) = &args.against {
-        contenders.push(Contender::load(Some(against), args.against_engine.or(args.engine), args)?);
+        contenders.push(load(Some(against), args.against_engine.or(args.engine))?);
     }
     let (capture, packets) = read(args)?;
     let by_verdict = by_verdict(args, &mut contenders, &packets)?;
@@ -53,7 +57,12 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
     if args.kernel {
         measured.extend(in_kernel(args, &contenders, &packets)?);
     }
-    let subjects = contenders.iter_mut().map(|contender| subject(contender, &packets)).collect();
+    let counted = packets.get(..COUNTED).unwrap_or(&packets);
+    let subject = |contender: &mut Contender| {
+        let hot = args.by_line.then(|| hot_lines(contender, counted));
+        Subject { hot, ..subject(contender, counted) }
+    };
+    let subjects = contenders.iter_mut().map(subject).collect();
     let found = Report { subjects, capture, packets: packets.len(), rounds: args.rounds, measured };
     report::print(|out| match args.json {
         true => writeln!(out, "{}", found.to_json()),
@@ -156,19 +165,20 @@ fn in_kernel(
 }
 
 /// Counts instructions on the plain interpreter.
-fn subject(contender: &mut Contender, packets: &[CapturedPacket]) -> Subject {
-    let counted = packets.get(..COUNTED).unwrap_or(packets);
+fn subject(contender: &mut Contender, counted: &[CapturedPacket]) -> Subject {
+    let (ingress, queue) = contender.place();
     let mut explainer = contender.subject.explainer();
     let mut instructions = 0;
     for packet in counted {
         let CapturedPacket { bytes, meta } = packet;
-        let packet = Packet { bytes, metadata: &[], meta: *meta, ingress: 0, queue: 0 };
+        let packet = Packet { bytes, metadata: &[], meta: *meta, ingress, queue };
         instructions += explainer.count(&packet, &mut contender.host).unwrap_or(0);
     }
     let programs = contender.subject.programs.iter();
     let native = programs.map(|program| program.program.native_code().map(|code| code.bytes().len())).sum();
     Subject {
         native,
+        hot: None,
         name: contender.subject.name.clone(),
         engine: contender.engine.name(),
         instructions: instructions as f64 / counted.len().max(1) as f64,

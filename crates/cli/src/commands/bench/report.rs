@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use serde_json::{Value as Json, json};
 
-use super::statistics::{Comparison, Ratio, Summary};
 use crate::common::console::shown;
+use crate::measure::{Comparison, Hot, Ratio, Summary};
 
 /// One measurement of all contenders.
 pub(super) struct Measured {
@@ -26,7 +26,12 @@ pub(super) struct Subject {
     pub(super) instructions: f64,
     /// Bytes of native code of all programs, on an engine that makes some.
     pub(super) native: Option<usize>,
+    /// The lines that the instructions are spent on, if that is asked for.
+    pub(super) hot: Option<Hot>,
 }
+
+/// Most lines that the text shows.
+const LINES: usize = 15;
 
 pub(super) struct Report {
     pub(super) subjects: Vec<Subject>,
@@ -40,7 +45,7 @@ impl Report {
     pub(super) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         for (number, subject) in self.subjects.iter().enumerate() {
             let label = if number == 0 { "" } else { "against " };
-            let Subject { name, engine, instructions, native } = subject;
+            let Subject { name, engine, instructions, native, .. } = subject;
             let native = native.map_or_else(String::new, |bytes| format!(", {bytes} bytes of native code"));
             let name = shown(name);
             writeln!(out, "{label}{name} on {engine}, {instructions:.1} instructions a packet{native}")?;
@@ -58,7 +63,7 @@ impl Report {
                 writeln!(out, "  {}", in_words(ratio))?;
             }
         }
-        Ok(())
+        self.subjects.iter().try_for_each(|subject| write_hot(out, subject))
     }
 
     pub(super) fn to_json(&self) -> Json {
@@ -84,6 +89,7 @@ impl Report {
                 "engine": subject.engine,
                 "instructions": subject.instructions,
                 "native_bytes": subject.native,
+                "lines": subject.hot.as_ref().map(hot_to_json),
             })).collect::<Vec<_>>(),
         });
         for measured in &self.measured {
@@ -96,6 +102,32 @@ impl Report {
         }
         all
     }
+}
+
+fn hot_to_json(hot: &Hot) -> Json {
+    let lines = hot.lines.iter().map(|line| {
+        json!({ "place": line.place, "text": line.text, "instructions": line.instructions, "share": line.share })
+    });
+    lines.collect()
+}
+
+/// Writes where the instructions are spent.
+fn write_hot(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
+    let Some(hot) = &subject.hot else { return Ok(()) };
+    let name = shown(&subject.name);
+    writeln!(out, "instructions of {name} by line (counts of the plain interpreter, no times)")?;
+    for line in hot.lines.iter().take(LINES) {
+        let (share, each, place) = (100.0 * line.share, line.instructions, shown(&line.place));
+        writeln!(out, "{share:>6.1}%{each:>9.1}  {place:24} {}", shown(&line.text))?;
+    }
+    if let Some(more) = hot.lines.get(LINES..).filter(|more| !more.is_empty()) {
+        let share: f64 = more.iter().map(|line| line.share).sum();
+        writeln!(out, "{:>6.1}%           in {} more lines", 100.0 * share, more.len())?;
+    }
+    if hot.without_line > 0.0 {
+        writeln!(out, "{:>6.1}%           without a line", 100.0 * hot.without_line)?;
+    }
+    Ok(())
 }
 
 fn in_words(ratio: &Ratio) -> String {

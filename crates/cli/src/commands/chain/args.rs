@@ -13,7 +13,7 @@ Examples:
   paceline chain show firewall.o balancer.o
   paceline chain show chain.toml --svg > chain.svg
   paceline chain explain firewall.o balancer.o
-  paceline chain status chain.toml --in traffic.pcap --time
+  paceline chain status chain.toml --in traffic.pcap
   paceline chain trace firewall.o balancer.o --in traffic.pcap --trace 1,5-7
   paceline chain diff chain.toml next.toml
   paceline chain running --control pl.sock

@@ -14,6 +14,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   paceline diff firewall.o vlan.o --in traffic.pcap || echo they differ
   paceline diff firewall.o firewall.o --new-engine plain --in traffic.pcap
+  paceline diff firewall.o --kernel --in traffic.pcap                 does the kernel do the same?
   paceline diff firewall.o firewall.o --ignore maps --ignore ipv4.ttl --ignore map:counters
   paceline diff firewall.o vlan.o --shrink differs.test.toml || paceline test differs.test.toml || true
 
@@ -27,9 +28,9 @@ pub(crate) struct DiffArgs {
     /// The old object, and which of its programs where it has several, or a chain file.
     #[arg(value_name = "OLD", value_hint = ValueHint::FilePath)]
     pub(super) old: OsString,
-    /// The new one.
-    #[arg(value_name = "NEW", value_hint = ValueHint::FilePath)]
-    pub(super) new: OsString,
+    /// The new one; with `--kernel` the old one if left out.
+    #[arg(value_name = "NEW", value_hint = ValueHint::FilePath, required_unless_present = "kernel")]
+    pub(super) new: Option<OsString>,
     /// Capture to read, pcap or pcapng; `-` is standard input. A small built-in one if left out.
     #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) input: Option<PathBuf>,
@@ -43,6 +44,10 @@ pub(crate) struct DiffArgs {
     /// Engine of the new one.
     #[arg(long, value_name = "NAME", value_parser = engine_names())]
     pub(super) new_engine: Option<Engine>,
+    /// Run the new one in the running kernel, which takes root: verdicts, bytes and maps are compared, as a test run shows no redirect
+    /// targets and no events. Time, random numbers and networks are the kernel's own.
+    #[arg(long, conflicts_with_all = ["new_engine", "unverified"])]
+    pub(super) kernel: bool,
     /// Write the shortest sequence of the simplest packets that was found to differ as a test file, which expects what the old one
     /// does of the new one.
     #[arg(long, value_name = "FILE.test.toml", value_hint = ValueHint::FilePath, value_parser = test_file)]
@@ -60,6 +65,19 @@ pub(crate) struct DiffArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(super) object: ObjectArgs,
+}
+
+impl DiffArgs {
+    /// The new object or chain file.
+    pub(super) fn new_target(&self) -> &OsString {
+        self.new.as_ref().unwrap_or(&self.old)
+    }
+
+    /// The differences that are ignored: with the kernel also those that a test run does not show.
+    pub(super) fn ignored(&self) -> Vec<Ignored> {
+        let unseen = [Ignored::Redirect, Ignored::Events].into_iter().filter(|_| self.kernel);
+        self.ignore.iter().cloned().chain(unseen).collect()
+    }
 }
 
 /// A path that no object and no capture has.

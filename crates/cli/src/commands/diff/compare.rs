@@ -15,7 +15,7 @@ pub(super) struct Change {
 }
 
 /// The differences that are not ignored; `None` if there are none.
-pub(super) fn compare(old: &Fate, new: &Fate, ignored: &[Ignored]) -> Option<Change> {
+pub(super) fn compare([old, new]: &[Fate; 2], ignored: &[Ignored]) -> Option<Change> {
     let counts = |what: &Ignored| !ignored.contains(what);
     let mut change = Change { what: Vec::new(), fields: Vec::new() };
     if old.verdict != new.verdict && counts(&Ignored::Verdict) {

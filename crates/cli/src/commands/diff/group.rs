@@ -13,8 +13,8 @@ pub(super) struct Group {
     pub(super) what: Vec<String>,
     /// Numbers of the packets, from 1, rising.
     pub(super) packets: Vec<usize>,
-    /// Of the first packet: the sentences of both sides, if they are explained.
-    pub(super) sentences: Option<[String; 2]>,
+    /// Of the first packet: the sentences of both sides, where they are explained.
+    pub(super) sentences: [Option<String>; 2],
     pub(super) parting: Option<Parting>,
     /// Of the first packet.
     pub(super) change: Change,
@@ -34,8 +34,8 @@ pub(super) type Explained = BTreeMap<usize, ChainExplanation>;
 pub(super) fn groups(changed: &[Changed], old: &Explained, new: &Explained) -> Vec<Group> {
     let mut groups: Vec<(Key, Group)> = Vec::new();
     for Changed { number, change } in changed {
-        let explained = old.get(number).zip(new.get(number));
-        let places = explained.map(|(old, new)| [decided_at(old), decided_at(new)]);
+        let explained = [old.get(number), new.get(number)];
+        let places = explained.map(|side| side.map(decided_at));
         let key = (change.what.clone(), places);
         match groups.iter_mut().find(|(known, _)| *known == key) {
             Some((_, group)) => group.packets.push(number + 1),
@@ -43,8 +43,8 @@ pub(super) fn groups(changed: &[Changed], old: &Explained, new: &Explained) -> V
                 let group = Group {
                     what: change.what.clone(),
                     packets: vec![number + 1],
-                    sentences: explained.map(|(old, new)| [old.sentence(), new.sentence()]),
-                    parting: explained.and_then(|(old, new)| parting(old, new)),
+                    sentences: explained.map(|side| side.map(ChainExplanation::sentence)),
+                    parting: explained[0].zip(explained[1]).and_then(|(old, new)| parting(old, new)),
                     change: change.clone(),
                 };
                 groups.push((key, group));
@@ -56,7 +56,7 @@ pub(super) fn groups(changed: &[Changed], old: &Explained, new: &Explained) -> V
     groups
 }
 
-type Key = (Vec<String>, Option<[String; 2]>);
+type Key = (Vec<String>, [Option<String>; 2]);
 
 /// The place of the branch that decided, in the program that ended the run.
 fn decided_at(explanation: &ChainExplanation) -> String {

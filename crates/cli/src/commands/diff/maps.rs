@@ -6,7 +6,7 @@ use paceline::Collection;
 use serde_json::{Value as Json, json};
 
 use super::args::Ignored;
-use super::side::{Side, SideMaker};
+use super::side::{Side, SideMaker, run_both};
 use crate::common::capture::CapturedPacket;
 use crate::common::failure::Failure;
 use crate::maps::MapsAsJson;
@@ -29,12 +29,13 @@ pub(super) struct MapChange {
 /// The contents of all maps by their names, which both sides have.
 type Contents = BTreeMap<String, Json>;
 
-fn contents(side: &Side) -> Contents {
+fn contents(side: &Side) -> Result<Contents, Failure> {
+    side.read_maps()?;
     let mut all = Contents::new();
     for (_, part) in &side.subject().parts {
         all.extend(contents_of(part));
     }
-    all
+    Ok(all)
 }
 
 fn contents_of(part: &Collection) -> Contents {
@@ -45,17 +46,17 @@ fn contents_of(part: &Collection) -> Contents {
 }
 
 /// The names of the maps that differ.
-fn differing(old: &Side, new: &Side, ignored: &[Ignored]) -> Vec<String> {
+fn differing(old: &Side, new: &Side, ignored: &[Ignored]) -> Result<Vec<String>, Failure> {
     if ignored.contains(&Ignored::Maps) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let (old, new) = (contents(old), contents(new));
+    let (old, new) = (contents(old)?, contents(new)?);
     let differs = |(name, value): &(&String, &Json)| new.get(*name).is_some_and(|other| other != *value);
     let counts = |name: &String| !ignored.contains(&Ignored::Map(name.clone()));
     // Constants are part of the programs.
     let is_constant = |name: &str| name.starts_with(".rodata");
     let names = old.iter().filter(differs).map(|(name, _)| name.clone());
-    names.filter(|name| counts(name) && !is_constant(name)).collect()
+    Ok(names.filter(|name| counts(name) && !is_constant(name)).collect())
 }
 
 /// The maps that differ after all packets, each with the first packet after which it does.
@@ -66,8 +67,8 @@ pub(super) fn changes(
     ignored: &[Ignored],
 ) -> Result<Vec<MapChange>, Failure> {
     let mut changes = Vec::new();
-    let (old, new) = (contents(sides[0]), contents(sides[1]));
-    for name in differing(sides[0], sides[1], ignored) {
+    let (old, new) = (contents(sides[0])?, contents(sides[1])?);
+    for name in differing(sides[0], sides[1], ignored)? {
         let since = since(makers, &name, packets, ignored)?;
         let [old, new] = [&old, &new].map(|all| all.get(&name).map(elements).unwrap_or_default());
         let mut differing = Vec::new();
@@ -113,10 +114,9 @@ fn since(
     let differs_after = |count: usize| -> Result<bool, Failure> {
         let (mut old, mut new) = (makers[0].make()?, makers[1].make()?);
         for (number, packet) in packets.iter().enumerate().take(count) {
-            old.run(number, packet)?;
-            new.run(number, packet)?;
+            run_both(&mut old, &mut new, number, packet)?;
         }
-        Ok(differing(&old, &new, ignored).contains(name))
+        Ok(differing(&old, &new, ignored)?.contains(name))
     };
     if differs_after(0)? {
         return Ok(0);

@@ -43,8 +43,8 @@ impl Report {
             json!({
                 "what": group.what,
                 "packets": group.packets,
-                "old": group.sentences.as_ref().map(|[old, _]| old),
-                "new": group.sentences.as_ref().map(|[_, new]| new),
+                "old": group.sentences[0],
+                "new": group.sentences[1],
                 "parted": group.parting.as_ref().map(|parting| json!({
                     "old": parting.last.as_ref().map(|(old, _)| old),
                     "new": parting.last.as_ref().map(|(_, new)| new),
@@ -81,9 +81,10 @@ fn write_group(out: &mut dyn Write, group: &Group) -> io::Result<()> {
     let which =
         if count == 1 { format!("packet {first}") } else { format!("{count} packets, first {first}") };
     writeln!(out, "{which}: {}", shown(&group.what.join("; ")))?;
-    if let Some([old, new]) = &group.sentences {
-        writeln!(out, "    old: {}", shown(old))?;
-        writeln!(out, "    new: {}", shown(new))?;
+    for (side, sentence) in ["old", "new"].iter().zip(&group.sentences) {
+        if let Some(sentence) = sentence {
+            writeln!(out, "    {side}: {}", shown(sentence))?;
+        }
     }
     if let Some(parting) = &group.parting {
         let next = parting.next.each_ref().map(|next| next.as_deref().unwrap_or("the end"));

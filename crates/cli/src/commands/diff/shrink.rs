@@ -1,5 +1,6 @@
 //! The shortest sequence of the simplest packets that differs, as a test file.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use paceline::FrameMeta;
@@ -8,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::args::{DiffArgs, Ignored};
 use super::compare::compare;
-use super::side::{Fate, SideMaker};
+use super::side::{Fate, SideMaker, run_both};
 use crate::common::capture::CapturedPacket;
 use crate::common::failure::Failure;
 
@@ -33,10 +34,18 @@ pub(super) fn shrink(
     makers: [&SideMaker<'_>; 2],
     packets: &[CapturedPacket],
     first: usize,
+    left_out: &BTreeSet<usize>,
     ignored: &[Ignored],
 ) -> Result<Option<Shrunk>, Failure> {
     let mut shrinker = Shrinker { makers, ignored, attempts: 0 };
     let mut best = packets.get(..=first).unwrap_or_default().to_vec();
+    // Packets that neither side runs have no outcome.
+    best = best
+        .into_iter()
+        .enumerate()
+        .filter(|(number, _)| !left_out.contains(number))
+        .map(|(_, packet)| packet)
+        .collect();
     shrinker.drop_packets(&mut best)?;
     shrinker.simplify(&mut best)?;
     let fates = shrinker.differs(&best)?;
@@ -50,8 +59,9 @@ impl Shrinker<'_> {
         let (mut old, mut new) = (self.makers[0].make()?, self.makers[1].make()?);
         let (mut fates, mut differs) = (Vec::new(), false);
         for (number, packet) in packets.iter().enumerate() {
-            let (ours, theirs) = (old.run(number, packet)?, new.run(number, packet)?);
-            differs = compare(&ours, &theirs, self.ignored).is_some();
+            let Some(both) = run_both(&mut old, &mut new, number, packet)? else { return Ok(None) };
+            differs = compare(&both, self.ignored).is_some();
+            let [ours, _] = both;
             fates.push(ours);
         }
         Ok(differs.then_some(fates))
@@ -150,7 +160,7 @@ impl Shrunk {
     /// A test file that expects of the new side what the old one does.
     pub(super) fn to_toml(&self, args: &DiffArgs, file: &Path) -> String {
         let quoted = |text: &str| Json::from(text).to_string();
-        let (old, new) = (args.old.to_string_lossy(), args.new.to_string_lossy());
+        let (old, new) = (args.old.to_string_lossy(), args.new_target().to_string_lossy());
         let key = if new.ends_with(".toml") { "chain" } else { "object" };
         let mut text =
             format!("# What {old} does, and {new} does not.\n{key} = {}\n", quoted(&relative(&new, file)));

@@ -1,15 +1,18 @@
 //! One of the two sides: a program or chain with maps of its own.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::rc::Rc;
 
 use paceline::explain::{ChainExplainer, ChainExplanation, Packet};
 use paceline::{Engine, Redirect, RedirectTarget, Verdict};
+use paceline_kernel::Packet as TestPacket;
 
 use super::args::DiffArgs;
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::capture::CapturedPacket;
 use crate::common::failure::{CommandError, Failure};
+use crate::kernel_side::KernelSide;
 use crate::object::Opener;
 use crate::session::{Outcome, Session, SessionError};
 use crate::subject::Subject;
@@ -34,6 +37,7 @@ impl CommandError for SideError {}
 pub(super) struct SideMaker<'a> {
     target: OsString,
     engine: Engine,
+    in_kernel: bool,
     args: &'a DiffArgs,
     opener: Rc<Opener>,
 }
@@ -48,9 +52,22 @@ pub(super) struct Fate {
     pub(super) events: Vec<(String, Vec<u8>)>,
 }
 
+/// Runs a packet on both sides, the new one first; on neither if the kernel does not take it.
+pub(super) fn run_both(
+    old: &mut Side,
+    new: &mut Side,
+    number: usize,
+    packet: &CapturedPacket,
+) -> Result<Option<[Fate; 2]>, Failure> {
+    let Some(new) = new.run(number, packet)? else { return Ok(None) };
+    Ok(old.run(number, packet)?.map(|old| [old, new]))
+}
+
 /// A program or chain, and the interface that packets come in on.
 pub(super) struct Side {
     session: Session,
+    /// What runs the packets in the place of the session.
+    kernel: Option<KernelSide>,
     ingress: u32,
     queue: u16,
 }
@@ -58,12 +75,29 @@ pub(super) struct Side {
 impl<'a> SideMaker<'a> {
     pub(super) fn new(target: &OsString, engine: Option<Engine>, args: &'a DiffArgs) -> Self {
         let engine = if args.unverified { Engine::Plain } else { engine.unwrap_or_else(Engine::best) };
-        Self { target: target.clone(), engine, args, opener: Rc::new(Opener::new(&args.object)) }
+        Self {
+            target: target.clone(),
+            engine,
+            in_kernel: false,
+            args,
+            opener: Rc::new(Opener::new(&args.object)),
+        }
+    }
+
+    /// The same side, in the running kernel if this is so.
+    pub(super) fn in_kernel(self, in_kernel: bool) -> Self {
+        Self { in_kernel, ..self }
+    }
+
+    /// Whether the side is explained: the kernel does not tell what it did.
+    pub(super) fn is_explained(&self) -> bool {
+        !self.in_kernel
     }
 
     /// For messages.
     pub(super) fn name(&self) -> String {
-        self.target.to_string_lossy().into_owned()
+        let name = self.target.to_string_lossy();
+        if self.in_kernel { format!("{name} in the kernel") } else { name.into_owned() }
     }
 
     pub(super) fn make(&self) -> Result<Side, Failure> {
@@ -80,7 +114,9 @@ impl<'a> SideMaker<'a> {
         let world = World::new(&world)?;
         let mut session = Session::new(subject, &world);
         session.host.set_trace(std::io::sink());
-        Ok(Side { session, ingress: world.ingress.unwrap_or(0), queue: self.args.world.rx_queue })
+        let kernel = self.in_kernel.then(|| KernelSide::new(&session.subject)).transpose()?;
+        let (ingress, queue) = (world.ingress.unwrap_or(0), self.args.world.rx_queue);
+        Ok(Side { session, kernel, ingress, queue })
     }
 }
 
@@ -89,8 +125,28 @@ impl Side {
         &self.session.subject
     }
 
-    /// Runs a packet, of a number from 0.
-    pub(super) fn run(&mut self, number: usize, packet: &CapturedPacket) -> Result<Fate, Failure> {
+    /// Gives the maps of the subject the contents of those that the packets changed.
+    pub(super) fn read_maps(&self) -> Result<(), Failure> {
+        self.kernel.as_ref().map_or(Ok(()), |kernel| kernel.read_maps(self.subject()))
+    }
+
+    /// Runs a packet, of a number from 0; `None` if the kernel does not take it.
+    fn run(&mut self, number: usize, packet: &CapturedPacket) -> Result<Option<Fate>, Failure> {
+        match &self.kernel {
+            None => self.run_here(number, packet).map(Some),
+            Some(kernel) => self.run_in_kernel(kernel, packet),
+        }
+    }
+
+    fn run_in_kernel(&self, kernel: &KernelSide, packet: &CapturedPacket) -> Result<Option<Fate>, Failure> {
+        let (ingress_ifindex, rx_queue) = (self.ingress, self.queue.into());
+        let packet = TestPacket { data: &packet.bytes, meta: &[], ingress_ifindex, rx_queue };
+        let Some((run, code)) = kernel.run_if_taken(&packet)? else { return Ok(None) };
+        let verdict = Verdict::from_code(code).unwrap_or(Verdict::Aborted);
+        Ok(Some(Fate { verdict, redirect: None, bytes: run.data, events: Vec::new() }))
+    }
+
+    fn run_here(&mut self, number: usize, packet: &CapturedPacket) -> Result<Fate, Failure> {
         let packet = self.packet(packet);
         if let Err(source) = self.session.run(&packet) {
             let name = self.subject().name.clone();
@@ -121,11 +177,15 @@ impl Side {
         mut self,
         packets: &[CapturedPacket],
         wanted: &[usize],
+        left_out: &BTreeSet<usize>,
     ) -> Vec<(usize, ChainExplanation)> {
         let mut explainer: ChainExplainer = self.session.subject.explainer();
         let mut explained = Vec::new();
         let last = wanted.last().copied().unwrap_or(0);
         for (number, packet) in packets.iter().enumerate().take(last + 1) {
+            if left_out.contains(&number) {
+                continue;
+            }
             let packet = self.packet(packet);
             if wanted.binary_search(&number).is_ok() {
                 explained

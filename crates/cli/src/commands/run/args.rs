@@ -75,7 +75,7 @@ pub(crate) struct RunArgs {
     cpus: u16,
     /// Threads that packets run on, each a CPU as with --cpus; outputs have the order of the capture.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256),
-        conflicts_with_all = ["cpus", "events", "stats", "time", "trace", "verdicts"])]
+        conflicts_with_all = ["cpus", "events", "stats", "trace", "verdicts"])]
     pub(super) workers: Option<u16>,
     /// Write what became of each packet: a JSON object per line, or, if the name ends in `.csv`, a table, or in `.pcapng`, the
     /// packets as they came out, with it in their comments; `-` is standard output.
@@ -112,11 +112,11 @@ pub(crate) struct RunArgs {
     /// Count the verdicts of each program of the chain.
     #[arg(long)]
     pub(super) stats: bool,
-    /// As `--stats`, and measure the time of each program; packets of a chain then run one by one.
-    #[arg(long)]
-    pub(super) time: bool,
+    /// Gone: `paceline bench` measures.
+    #[arg(long, hide = true, num_args = 0, default_missing_value = "", value_parser = gone)]
+    time: Option<Gone>,
     /// Show the effect of each program on these packets, such as `1,5-7`, counted from 1.
-    #[arg(long, value_name = "PACKETS", conflicts_with_all = ["stats", "time"])]
+    #[arg(long, value_name = "PACKETS", conflicts_with = "stats")]
     pub(super) trace: Option<Packets>,
     /// Load, verify and compile everything, show the chain, and run nothing.
     #[arg(long)]
@@ -189,6 +189,16 @@ impl ClockArg {
             Self::Capture => TimeSource::Packets,
         }
     }
+}
+
+/// An option that is gone.
+#[derive(Clone, Copy, Debug)]
+enum Gone {}
+
+fn gone(_: &str) -> Result<Gone, &'static str> {
+    Err(
+        "it is gone, as it measured along with everything else; `paceline bench OBJECT --in FILE` measures programs and chains",
+    )
 }
 
 /// Source of the time.

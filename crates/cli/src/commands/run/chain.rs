@@ -41,7 +41,6 @@ pub(super) fn is_wanted(args: &RunArgs) -> bool {
         || args.source.chain_file().is_some()
         || args.source.calls.is_some()
         || args.stats
-        || args.time
         || args.trace.is_some()
         || args.dry_run
 }
@@ -77,7 +76,6 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let worker = loaded.live.worker();
     let mut runner = match &args.trace {
         Some(packets) => Running::Traced(Tracer::new(worker, packets.clone())),
-        None if args.time => Running::Plain(worker.timed()),
         None if args.stats => Running::Plain(worker.counted()),
         None => Running::Plain(worker),
     };
@@ -105,7 +103,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         layout: loaded.live.layout(),
         capture: &capture.name,
         engine,
-        status: (args.stats || args.time).then(|| loaded.live.status()),
+        status: args.stats.then(|| loaded.live.status()),
         traces: tracer.as_ref(),
         maps: args.maps,
         is_file: args.source.chain_file().is_some(),

@@ -8,15 +8,89 @@ use paceline::Verdict;
 use serde_json::Value as Json;
 
 use super::error::Place;
+use super::in_c::TestInC;
 
-/// A test file.
+/// A file with tests.
 #[derive(Debug)]
 pub(super) struct TestFile {
     pub(super) path: PathBuf,
     /// For messages.
     pub(super) name: String,
-    pub(super) text: String,
-    pub(super) cases: Vec<Case>,
+    pub(super) tests: Tests,
+}
+
+#[derive(Debug)]
+pub(super) enum Tests {
+    /// Those of a test file, with its text.
+    Cases(String, Vec<Case>),
+    /// Those of an object.
+    InC(Vec<TestInC>),
+}
+
+impl TestFile {
+    /// The tests of a test file; none of an object.
+    pub(super) fn cases(&self) -> &[Case] {
+        match &self.tests {
+            Tests::Cases(_, cases) => cases,
+            Tests::InC(_) => &[],
+        }
+    }
+
+    /// All tests.
+    pub(super) fn all(&self) -> Vec<Test<'_>> {
+        match &self.tests {
+            Tests::Cases(_, cases) => cases.iter().map(Test::Case).collect(),
+            Tests::InC(tests) => tests.iter().map(Test::InC).collect(),
+        }
+    }
+}
+
+/// A test of either kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Test<'a> {
+    Case(&'a Case),
+    InC(&'a TestInC),
+}
+
+impl<'a> Test<'a> {
+    pub(super) fn name(self) -> &'a str {
+        match self {
+            Self::Case(case) => &case.name,
+            Self::InC(test) => &test.name,
+        }
+    }
+
+    /// The test of a test file.
+    pub(super) fn case(self) -> Option<&'a Case> {
+        match self {
+            Self::Case(case) => Some(case),
+            Self::InC(_) => None,
+        }
+    }
+
+    /// The test of an object.
+    pub(super) fn in_c(self) -> Option<&'a TestInC> {
+        match self {
+            Self::Case(_) => None,
+            Self::InC(test) => Some(test),
+        }
+    }
+
+    /// Line and column in the file that the test is written in, 0 if unknown.
+    pub(super) fn place(self) -> (usize, usize) {
+        match self {
+            Self::Case(case) => (case.at.line, case.at.column),
+            Self::InC(test) => (test.source.as_ref().map_or(0, |(_, line)| *line as usize), 0),
+        }
+    }
+
+    /// The source that the test is written in, where that is another file than the one with the tests.
+    pub(super) fn source(self) -> Option<&'a str> {
+        match self {
+            Self::Case(_) => None,
+            Self::InC(test) => test.source.as_ref().map(|(file, _)| file.as_str()),
+        }
+    }
 }
 
 /// Settings that all tests of a file share.

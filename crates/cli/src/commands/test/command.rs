@@ -10,8 +10,8 @@ use paceline::Engine;
 use paceline::coverage::Report;
 
 use super::args::TestArgs;
-use super::case::{Case, TestFile};
-use super::discover::files;
+use super::case::{Test, TestFile, Tests};
+use super::discover::tests;
 use super::error::TestError;
 use super::report::{Reported, Status, to_json, write_result, write_summary};
 use super::run::{TestResult, Tester};
@@ -21,19 +21,18 @@ use crate::common::failure::Failure;
 use crate::common::files::{Opened, Taken};
 use crate::common::report;
 use crate::coverage::CoverageFile;
-use crate::object;
+use crate::object::{self, Opener};
 
-/// A test to be run.
-#[derive(Clone, Copy)]
+/// Tests that run one after the other: a test of a test file, or those of an object, which share its maps.
 struct Planned<'a> {
     file: &'a TestFile,
-    case: &'a Case,
+    tests: Vec<Test<'a>>,
     engine: Engine,
 }
 
 /// Runs tests.
 pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
-    let files = files(&args.paths)?.iter().map(|path| TestFile::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let files = tests(&args.paths, &Opener::new(&args.object))?;
     let mut planned = planned(args, &files)?;
     if args.list {
         return list(&planned);
@@ -54,7 +53,12 @@ pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     })?;
     // Reports have the order of the files, whatever the order of the run.
     let place = |reported: &Reported<'_>| files.iter().position(|file| file.name == reported.file);
-    results.sort_by_key(|reported| (place(reported), reported.case.at.line, reported.case.at.column));
+    // Tests in C have the order of their names.
+    let within = |reported: &Reported<'_>| match reported.test {
+        Test::Case(case) => (case.at.line, case.at.column),
+        Test::InC(_) => (0, 0),
+    };
+    results.sort_by_key(|reported| (place(reported), within(reported)));
     if let Some(junit) = junit {
         let (mut file, name) = junit.start_text()?;
         junit::write(&mut file, &results).map_err(|source| TestError::Write { name, source })?;
@@ -71,13 +75,13 @@ pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
     if args.update {
         return update_files(&files, &results);
     }
-    let has_failed = results.iter().any(|reported| reported.status() != Status::Passed);
+    let has_failed = results.iter().any(|reported| reported.status().is_failure());
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The test files and their objects, which no output may replace.
 fn inputs(files: &[TestFile]) -> Vec<Taken> {
-    let targets = files.iter().flat_map(|file| &file.cases).flat_map(|case| &case.setup.targets);
+    let targets = files.iter().flat_map(TestFile::cases).flat_map(|case| &case.setup.targets);
     let mut targets: Vec<_> = targets.collect();
     targets.sort();
     targets.dedup();
@@ -90,14 +94,19 @@ fn inputs(files: &[TestFile]) -> Vec<Taken> {
 fn planned<'a>(args: &TestArgs, files: &'a [TestFile]) -> Result<Vec<Planned<'a>>, TestError> {
     let best = [Engine::best()];
     let engines = if args.engine.is_empty() { &best[..] } else { &args.engine };
-    let is_wanted = |file: &TestFile, case: &Case| {
+    let is_wanted = |file: &TestFile, test: &Test<'_>| {
         args.filter.is_empty()
-            || args.filter.iter().any(|text| case.name.contains(text) || file.name.contains(text))
+            || args.filter.iter().any(|text| test.name().contains(text) || file.name.contains(text))
     };
     let mut planned = Vec::new();
     for file in files {
-        for case in file.cases.iter().filter(|case| is_wanted(file, case)) {
-            planned.extend(engines.iter().map(|&engine| Planned { file, case, engine }));
+        let wanted: Vec<_> = file.all().into_iter().filter(|test| is_wanted(file, test)).collect();
+        let together = match file.tests {
+            Tests::Cases(..) => 1,
+            Tests::InC(_) => wanted.len().max(1),
+        };
+        for tests in wanted.chunks(together) {
+            planned.extend(engines.iter().map(|&engine| Planned { file, tests: tests.to_vec(), engine }));
         }
     }
     match (planned.is_empty(), args.filter.first()) {
@@ -109,8 +118,17 @@ fn planned<'a>(args: &TestArgs, files: &'a [TestFile]) -> Result<Vec<Planned<'a>
 
 fn list(planned: &[Planned<'_>]) -> Result<ExitCode, Failure> {
     report::print(|out| {
-        planned.iter().try_for_each(|Planned { file, case, .. }| {
-            writeln!(out, "{}:{}: {}", console::shown(&file.name), case.at.line, console::shown(&case.name))
+        let tests = planned.iter().flat_map(|plan| plan.tests.iter().map(move |test| (plan.file, test)));
+        let mut tests = tests;
+        tests.try_for_each(|(file, test)| {
+            let file = console::shown(&file.name);
+            match test.source() {
+                None => writeln!(out, "{file}:{}: {}", test.place().0, console::shown(test.name())),
+                Some(source) => {
+                    let (name, line) = (console::shown(test.name()), test.place().0);
+                    writeln!(out, "{file}: {name} ({}:{line})", console::shown(source))
+                }
+            }
         })
     })
 }
@@ -123,34 +141,36 @@ fn run_all<'a>(
 ) -> Result<Vec<Reported<'a>>, Failure> {
     let jobs = args.jobs.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);
     let next = AtomicUsize::new(0);
-    let (send, receive) = mpsc::channel::<(usize, TestResult)>();
+    let (send, receive) = mpsc::channel::<(usize, Vec<TestResult>)>();
     thread::scope(|scope| {
         for _ in 0..jobs.min(planned.len()) {
             let (send, next) = (send.clone(), &next);
             scope.spawn(move || {
                 let tester = Tester::new(args);
                 while let Some((index, plan)) = take(planned, next) {
-                    let result = tester.run(plan.case, &plan.file.name, plan.engine);
-                    if send.send((index, result)).is_err() {
+                    let results = tester.run(plan.file, &plan.tests, plan.engine);
+                    if send.send((index, results)).is_err() {
                         return;
                     }
                 }
             });
         }
         drop(send);
-        let mut results: Vec<Option<TestResult>> = planned.iter().map(|_| None).collect();
+        let mut results: Vec<Option<Vec<TestResult>>> = planned.iter().map(|_| None).collect();
         let (mut reported, mut told) = (Vec::new(), 0);
-        for (index, result) in receive {
+        for (index, of_plan) in receive {
             if let Some(place) = results.get_mut(index) {
-                *place = Some(result);
+                *place = Some(of_plan);
             }
-            while let Some((plan, result)) =
+            while let Some((plan, results)) =
                 planned.get(told).zip(results.get_mut(told).and_then(Option::take))
             {
                 let engine = (args.engine.len() > 1).then_some(plan.engine);
-                let one = Reported { file: &plan.file.name, case: plan.case, engine, result };
-                tell(&one)?;
-                reported.push(one);
+                for (&test, result) in plan.tests.iter().zip(results) {
+                    let one = Reported { file: &plan.file.name, test, engine, result };
+                    tell(&one)?;
+                    reported.push(one);
+                }
                 told += 1;
             }
         }
@@ -167,9 +187,11 @@ fn take<'p, 'a>(planned: &'p [Planned<'a>], next: &AtomicUsize) -> Option<(usize
 fn update_files(files: &[TestFile], results: &[Reported<'_>]) -> Result<ExitCode, Failure> {
     let mut is_unchanged = true;
     for file in files {
+        let Tests::Cases(text, _) = &file.tests else { continue };
         let of_file = results.iter().filter(|reported| reported.file == file.name);
-        let of_file: Vec<_> = of_file.map(|reported| (reported.case, &reported.result)).collect();
-        let updated = update::update(file, &of_file)?;
+        let of_file: Vec<_> =
+            of_file.filter_map(|reported| Some((reported.test.case()?, &reported.result))).collect();
+        let updated = update::update(file, text, &of_file)?;
         is_unchanged &= updated.changes + updated.disputed == 0;
         if updated.changes > 0 {
             console::note(format_args!("{}: {} expectations written", file.name, updated.changes));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use paceline::packet::TextError;
 
+use super::in_c::FindError;
 use crate::common::failure::CommandError;
 
 /// A place in a file.
@@ -35,15 +36,24 @@ pub(super) enum TestError {
     Write { name: String, source: io::Error },
     #[error("{name}:{}:{}: {problem}", .at.line, .at.column)]
     File { name: String, at: Place, problem: Box<Problem> },
-    #[error("{}: there are no files *.test.toml", .0.display())]
+    #[error("{}: there are no files *.test.toml, and no objects with tests", .0.display())]
     NoFiles(PathBuf),
+    #[error("{0}: the object has no tests")]
+    NoTestsInC(String),
+    #[error("{name}: {source}")]
+    InC { name: String, source: FindError },
     #[error("no test has a name or file with `{0}` in it")]
     NoTests(String),
     #[error("there are no tests in these files")]
     Empty,
 }
 
-impl CommandError for TestError {}
+impl CommandError for TestError {
+    fn hint(&self) -> Option<String> {
+        matches!(self, Self::NoTestsInC(_))
+            .then(|| "tests in C are programs in sections such as `xdp/test/NAME/check`".to_owned())
+    }
+}
 
 /// The cause of an error in a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

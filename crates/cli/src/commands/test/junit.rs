@@ -21,22 +21,25 @@ fn counts(results: &[Reported<'_>]) -> String {
     let of = |wanted: Status| results.iter().filter(|result| result.status() == wanted).count();
     let time: f64 = results.iter().map(|result| result.result.time.as_secs_f64()).sum();
     format!(
-        r#" tests="{}" failures="{}" errors="{}" time="{time:.6}""#,
+        r#" tests="{}" failures="{}" errors="{}" skipped="{}" time="{time:.6}""#,
         results.len(),
         of(Status::Failed),
-        of(Status::Error)
+        of(Status::Error),
+        of(Status::Skipped)
     )
 }
 
 fn write_case(out: &mut dyn Write, result: &Reported<'_>) -> io::Result<()> {
-    let (name, file) = (escaped(&result.name()), escaped(result.file));
+    let (name, class) = (escaped(&result.name()), escaped(result.file));
+    let file = escaped(result.test.source().unwrap_or(result.file));
     let time = result.result.time.as_secs_f64();
     let start = format!(
-        r#"    <testcase name="{name}" classname="{file}" file="{file}" line="{}" time="{time:.6}""#,
-        result.case.at.line
+        r#"    <testcase name="{name}" classname="{class}" file="{file}" line="{}" time="{time:.6}""#,
+        result.test.place().0
     );
     let element = match result.status() {
         Status::Passed => return writeln!(out, "{start}/>"),
+        Status::Skipped => "skipped",
         Status::Failed => "failure",
         Status::Error => "error",
     };

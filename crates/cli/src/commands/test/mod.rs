@@ -6,6 +6,7 @@ mod check;
 mod command;
 mod discover;
 mod error;
+mod in_c;
 mod json;
 mod junit;
 mod kernel;

@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 
 use super::case::{
     Case, EventData, Expectation, Expected, ExpectedEvent, MapContents, MapSource, Out, Setup, Step, Target,
-    TestFile,
+    TestFile, Tests,
 };
 use super::error::{Problem, TestError};
 use super::typed::{Located, Table, Text, Value};
@@ -32,15 +32,12 @@ const TEST: [&str; 15] = [
 /// Random numbers of tests that give no seed: the same in each run.
 const SEED: u64 = 1;
 
-impl TestFile {
-    /// Reads a file.
-    pub(super) fn read(path: &Path) -> Result<Self, TestError> {
-        let name = path.display().to_string();
-        let text =
-            fs::read_to_string(path).map_err(|source| TestError::Read { name: name.clone(), source })?;
-        let cases = cases(Text { name: &name, text: &text }, path.parent().unwrap_or(Path::new("")))?;
-        Ok(Self { path: path.to_owned(), name, text, cases })
-    }
+/// Reads a test file.
+pub(super) fn read(path: &Path) -> Result<TestFile, TestError> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|source| TestError::Read { name: name.clone(), source })?;
+    let cases = cases(Text { name: &name, text: &text }, path.parent().unwrap_or(Path::new("")))?;
+    Ok(TestFile { path: path.to_owned(), name, tests: Tests::Cases(text, cases) })
 }
 
 /// Reads a text as a test file, whose paths lead nowhere.

@@ -6,14 +6,14 @@ use std::time::Duration;
 use paceline::Engine;
 use serde_json::{Value as Json, json};
 
-use super::case::Case;
+use super::case::Test;
 use super::run::{Outcome, TestResult};
 use crate::common::console::shown;
 
 /// A test with its result.
 pub(super) struct Reported<'a> {
     pub(super) file: &'a str,
-    pub(super) case: &'a Case,
+    pub(super) test: Test<'a>,
     /// The engine, where there are several.
     pub(super) engine: Option<Engine>,
     pub(super) result: TestResult,
@@ -22,15 +22,23 @@ pub(super) struct Reported<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     Passed,
+    Skipped,
     Failed,
     Error,
+}
+
+impl Status {
+    pub(super) fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::Error)
+    }
 }
 
 impl Reported<'_> {
     pub(super) fn status(&self) -> Status {
         match &self.result.outcome {
             Outcome::Passed => Status::Passed,
-            Outcome::Failed(_) => Status::Failed,
+            Outcome::Skipped(_) => Status::Skipped,
+            Outcome::Failed(_) | Outcome::CheckFailed(_) => Status::Failed,
             Outcome::Error(_) => Status::Error,
         }
     }
@@ -38,20 +46,23 @@ impl Reported<'_> {
     /// The test's name, with the engine where there are several.
     pub(super) fn name(&self) -> String {
         let engine = self.engine.map_or_else(String::new, |engine| format!(" ({engine})"));
-        format!("{}{engine}", self.case.name)
+        format!("{}{engine}", self.test.name())
     }
 
     /// The failure, in lines.
     pub(super) fn lines(&self) -> Vec<String> {
         let failures = match &self.result.outcome {
             Outcome::Passed => return Vec::new(),
-            Outcome::Error(lines) => return lines.clone(),
+            Outcome::Error(lines) | Outcome::CheckFailed(lines) | Outcome::Skipped(lines) => {
+                return lines.clone();
+            }
             Outcome::Failed(failures) => failures,
         };
+        let Some(case) = self.test.case() else { return Vec::new() };
         let mut lines = Vec::new();
         for failure in failures {
-            let at = self.case.steps.get(failure.step).map_or(self.case.at, |step| step.at);
-            let step = match self.case.steps.len() {
+            let at = case.steps.get(failure.step).map_or(case.at, |step| step.at);
+            let step = match case.steps.len() {
                 1 => String::new(),
                 _ => format!("step {}, ", failure.step + 1),
             };
@@ -68,6 +79,7 @@ impl Reported<'_> {
 pub(super) fn write_result(out: &mut dyn Write, reported: &Reported<'_>, updates: bool) -> io::Result<()> {
     let word = match reported.status() {
         Status::Passed => "ok    ",
+        Status::Skipped => "SKIP  ",
         Status::Failed if updates => "CHANGE",
         Status::Failed => "FAILED",
         Status::Error => "ERROR ",
@@ -83,8 +95,12 @@ pub(super) fn write_summary(out: &mut dyn Write, results: &[Reported<'_>], time:
         0 => String::new(),
         errors => format!(", {errors} not run"),
     };
+    let skipped = match of(Status::Skipped) {
+        0 => String::new(),
+        skipped => format!(", {skipped} skipped"),
+    };
     let (passed, failed) = (of(Status::Passed), of(Status::Failed));
-    writeln!(out, "{passed} passed, {failed} failed{errors} in {:.2} s", time.as_secs_f64())
+    writeln!(out, "{passed} passed, {failed} failed{skipped}{errors} in {:.2} s", time.as_secs_f64())
 }
 
 /// All results as one JSON object.
@@ -92,11 +108,13 @@ pub(super) fn to_json(results: &[Reported<'_>], seed: Option<u64>) -> Json {
     let test = |reported: &Reported<'_>| {
         json!({
             "file": reported.file,
-            "line": reported.case.at.line,
-            "name": reported.case.name,
+            "source": reported.test.source(),
+            "line": reported.test.place().0,
+            "name": reported.test.name(),
             "engine": reported.engine.map(Engine::name),
             "status": match reported.status() {
                 Status::Passed => "passed",
+                Status::Skipped => "skipped",
                 Status::Failed => "failed",
                 Status::Error => "error",
             },
@@ -108,6 +126,7 @@ pub(super) fn to_json(results: &[Reported<'_>], seed: Option<u64>) -> Json {
     json!({
         "passed": of(Status::Passed),
         "failed": of(Status::Failed),
+        "skipped": of(Status::Skipped),
         "errors": of(Status::Error),
         "seed": seed,
         "tests": results.iter().map(test).collect::<Vec<_>>(),

@@ -1,5 +1,6 @@
 //! One test: its programs and maps made, its packets run.
 
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -8,8 +9,9 @@ use paceline::explain::Packet;
 use paceline::{Engine, FrameMeta};
 
 use super::args::TestArgs;
-use super::case::{Case, MapSource, Step};
+use super::case::{Case, MapSource, Step, Test, TestFile};
 use super::check::{Actual, Mismatch, as_expected, check};
+use super::in_c::{Ended, EndedAs, Suite, TestInC};
 use super::kernel;
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::failure::Failure;
@@ -33,6 +35,10 @@ pub(super) struct TestResult {
 pub(super) enum Outcome {
     Passed,
     Failed(Vec<StepFailure>),
+    /// A test in C failed: the lines of its log.
+    CheckFailed(Vec<String>),
+    /// A test in C says that it does not apply here.
+    Skipped(Vec<String>),
     /// The test could not be run: the cause, in lines.
     Error(Vec<String>),
 }
@@ -62,7 +68,40 @@ impl<'a> Tester<'a> {
         Self { args, opener: Rc::new(Opener::new(&args.object).counting(counting)) }
     }
 
-    pub(super) fn run(&self, case: &Case, file: &str, engine: Engine) -> TestResult {
+    /// Runs tests of a file, one after the other.
+    pub(super) fn run(&self, file: &TestFile, tests: &[Test<'_>], engine: Engine) -> Vec<TestResult> {
+        let in_c: Vec<_> = tests.iter().filter_map(|test| test.in_c()).collect();
+        match in_c.is_empty() {
+            true => tests
+                .iter()
+                .filter_map(|test| Some(self.run_case(test.case()?, &file.name, engine)))
+                .collect(),
+            false => self.run_in_c(&file.path, in_c, engine),
+        }
+    }
+
+    /// Runs tests of an object.
+    fn run_in_c(&self, path: &Path, tests: Vec<&TestInC>, engine: Engine) -> Vec<TestResult> {
+        let suite = Suite { path, opener: &self.opener, tests, unverified: self.args.unverified };
+        let mut coverage = Vec::new();
+        let ended = match self.args.kernel {
+            true => suite.run_in_kernel(),
+            false => suite.run(engine, &mut coverage),
+        };
+        let result = |Ended { outcome, time }| {
+            let outcome = match outcome {
+                EndedAs::Passed => Outcome::Passed,
+                EndedAs::Skipped(lines) => Outcome::Skipped(lines),
+                EndedAs::Failed(lines) => Outcome::CheckFailed(lines),
+                EndedAs::Error(lines) => Outcome::Error(lines),
+            };
+            // The programs of an object count together.
+            TestResult { coverage: std::mem::take(&mut coverage), time, outcome }
+        };
+        ended.into_iter().map(result).collect()
+    }
+
+    fn run_case(&self, case: &Case, file: &str, engine: Engine) -> TestResult {
         let start = Instant::now();
         let mut coverage = Vec::new();
         let outcome = match self.failures(case, file, engine, &mut coverage) {

@@ -34,17 +34,21 @@ pub(super) struct Updated {
 }
 
 /// Writes a file with what came out in the place of what was expected.
-pub(super) fn update(file: &TestFile, results: &[(&Case, &TestResult)]) -> Result<Updated, TestError> {
+pub(super) fn update(
+    file: &TestFile,
+    text: &str,
+    results: &[(&Case, &TestResult)],
+) -> Result<Updated, TestError> {
     let mut changes = Changes::default();
     for (case, result) in results {
         if let Outcome::Failed(failures) = &result.outcome {
-            failures.iter().for_each(|failure| note(&mut changes, &file.text, case, failure));
+            failures.iter().for_each(|failure| note(&mut changes, text, case, failure));
         }
     }
     let disputed = changes.disputed.len();
     changes.disputed.iter().for_each(|place| drop(changes.at.remove(place)));
     if !changes.at.is_empty() {
-        let text = applied(&file.text, &changes.at);
+        let text = applied(text, &changes.at);
         write(&file.path, &text).map_err(|source| TestError::Write { name: file.name.clone(), source })?;
     }
     Ok(Updated { changes: changes.at.len(), disputed })

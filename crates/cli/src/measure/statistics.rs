@@ -2,15 +2,15 @@
 
 /// Minimum, median and 99th percentile of rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Summary {
-    pub(super) min: f64,
-    pub(super) median: f64,
-    pub(super) p99: f64,
+pub(crate) struct Summary {
+    pub(crate) min: f64,
+    pub(crate) median: f64,
+    pub(crate) p99: f64,
 }
 
 impl Summary {
     /// The summary of at least one round; zeros of none.
-    pub(super) fn of(times: &[f64]) -> Self {
+    pub(crate) fn of(times: &[f64]) -> Self {
         let sorted = sorted(times);
         let at = |share: f64| {
             let index = (share * sorted.len().saturating_sub(1) as f64).round() as usize;
@@ -28,17 +28,17 @@ fn sorted(numbers: &[f64]) -> Vec<f64> {
 
 /// The ratio of two programs' times, round by round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ratio {
+pub(crate) struct Ratio {
     /// Median of ours to theirs: above 1 if ours takes longer.
-    pub(super) median: f64,
+    pub(crate) median: f64,
     /// Interval that has the true median with a probability of at least 95%.
-    pub(super) low: f64,
-    pub(super) high: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 /// Result of a comparison of two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
+pub(crate) enum Comparison {
     Faster,
     Slower,
     Equal,
@@ -48,7 +48,7 @@ pub(super) enum Comparison {
 const INDIFFERENT: f64 = 0.02;
 
 impl Ratio {
-    pub(super) fn of(ours: &[f64], theirs: &[f64]) -> Self {
+    pub(crate) fn of(ours: &[f64], theirs: &[f64]) -> Self {
         let ratios: Vec<_> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs.max(1e-9)).collect();
         let sorted = sorted(&ratios);
         let (low, high) = interval(sorted.len());
@@ -56,7 +56,7 @@ impl Ratio {
         Self { median: Summary::of(&ratios).median, low: at(low), high: at(high) }
     }
 
-    pub(super) fn comparison(&self) -> Comparison {
+    pub(crate) fn comparison(&self) -> Comparison {
         if self.high < 1.0 - INDIFFERENT {
             Comparison::Faster
         } else if self.low > 1.0 + INDIFFERENT {

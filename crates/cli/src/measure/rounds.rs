@@ -13,7 +13,7 @@ const COLD_BYTES: usize = 64 << 20;
 
 /// How packets are given to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(crate) enum Manner {
     /// 64 in a call.
     Bursts,
     /// One in a call.
@@ -23,14 +23,14 @@ pub(super) enum Manner {
 }
 
 /// The memory that rounds work in.
-pub(super) struct Room {
+pub(crate) struct Room {
     burst: Burst,
     singles: Vec<Burst>,
     cold: Vec<u8>,
 }
 
 impl Room {
-    pub(super) fn new(with_cold: bool) -> Self {
+    pub(crate) fn new(with_cold: bool) -> Self {
         Self {
             burst: Burst::new(MAX_BURST),
             singles: (0..MAX_BURST).map(|_| Burst::new(1)).collect(),
@@ -77,10 +77,10 @@ impl Room {
 }
 
 /// Nanoseconds for a packet, in each round of each contender.
-pub(super) type Times = Vec<Vec<f64>>;
+pub(crate) type Times = Vec<Vec<f64>>;
 
 /// Measures contenders in turn, in another order each round, after a round that warms up.
-pub(super) fn rounds(
+pub(crate) fn rounds(
     contenders: &mut [Contender],
     packets: &[CapturedPacket],
     manner: Manner,

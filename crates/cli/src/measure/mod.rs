@@ -1,0 +1,11 @@
+//! Times of programs: rounds over the packets of a capture, and their statistics. Knows no command.
+
+mod contender;
+mod lines;
+mod rounds;
+mod statistics;
+
+pub(crate) use contender::Contender;
+pub(crate) use lines::{Hot, hot_lines};
+pub(crate) use rounds::{Manner, Room, Times, rounds};
+pub(crate) use statistics::{Comparison, Ratio, Summary};
