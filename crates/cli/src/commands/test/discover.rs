@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::case::{TestFile, Tests};
 use super::error::TestError;
-use super::expand;
 use super::in_c::{find, may_have_tests};
+use super::read;
 use crate::common::failure::Failure;
 use crate::object::Opener;
 
@@ -14,13 +14,13 @@ const SUFFIX: &str = ".test.toml";
 
 /// The tests that paths name, in the order of the names in each folder.
 pub(super) fn tests(paths: &[PathBuf], opener: &Opener) -> Result<Vec<TestFile>, Failure> {
-    files(paths)?.iter().map(|path| read(path, opener)).collect()
+    files(paths)?.iter().map(|path| tests_of(path, opener)).collect()
 }
 
 /// Reads a test file, or the tests of an object.
-fn read(path: &Path, opener: &Opener) -> Result<TestFile, Failure> {
+fn tests_of(path: &Path, opener: &Opener) -> Result<TestFile, Failure> {
     if !is_object(path) {
-        return Ok(expand::read(path)?);
+        return Ok(read(path)?);
     }
     let name = path.display().to_string();
     let object = opener.open(path, None)?;
