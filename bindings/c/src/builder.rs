@@ -5,7 +5,8 @@ use std::sync::Arc;
 use paceline::btf::Btf;
 use paceline::isa::RawInsn;
 use paceline::{
-    FunctionInfo, InitialValue, KfuncRef, Linkage, MapFlags, MapKind, MapSpec, Object, ProgramKind, ProgramSpec,
+    FunctionInfo, InitialValue, KfuncRef, Linkage, MapFlags, MapKind, MapSpec, Object, ProgramKind,
+    ProgramSpec,
 };
 
 use crate::call;
@@ -208,7 +209,8 @@ pub extern "C" fn paceline_builder_object(
 impl Draft {
     fn map(&self, given: &paceline_map_spec) -> Result<MapSpec, Failure> {
         let kind = MapKind::from_number(given.kind);
-        let kind = kind.ok_or_else(|| Failure::argument(format!("{} is no enum bpf_map_type", given.kind)))?;
+        let kind =
+            kind.ok_or_else(|| Failure::argument(format!("{} is no enum bpf_map_type", given.kind)))?;
         let name = given.name.required("the name of a map")?;
         let mut map = MapSpec::new(name, kind, given.key_size, given.value_size, given.max_entries);
         map.flags = MapFlags(given.flags);
@@ -278,7 +280,10 @@ fn check_functions(program: &ProgramSpec) -> Result<(), Failure> {
     if rising && starts.last().is_some_and(|last| *last < program.insns.len()) {
         Ok(())
     } else {
-        Err(Failure::argument(format!("program {}: functions must begin at rising slots, the first at 0", program.name)))
+        Err(Failure::argument(format!(
+            "program {}: functions must begin at rising slots, the first at 0",
+            program.name
+        )))
     }
 }
 

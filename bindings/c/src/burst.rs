@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use paceline::{Burst, MAX_BURST};
 use ::paceline_frame::Span;
+use paceline::{Burst, MAX_BURST};
 
 use crate::call;
 use crate::error::ErrorOut;
@@ -51,7 +51,9 @@ impl Drop for Held {
 pub extern "C" fn paceline_burst_new(capacity: usize, error: ErrorOut) -> *mut paceline_burst {
     call::handle(error, || {
         if !(1..=MAX_BURST).contains(&capacity) {
-            return Err(Failure::argument(format!("a burst has room for 1 to {MAX_BURST} packets, not {capacity}")));
+            return Err(Failure::argument(format!(
+                "a burst has room for 1 to {MAX_BURST} packets, not {capacity}"
+            )));
         }
         BURSTS.give(Box::new(Held { burst: Burst::new(capacity), pools: Vec::new() }))
     })
@@ -143,7 +145,8 @@ fn place(
     if packet.metadata_length > 0 && packet.metadata.address() != before {
         return Err(Failure::argument("metadata of a packet in place lies right before the packet"));
     }
-    let metadata = u32::try_from(packet.metadata_length).map_err(|_| Failure::argument("metadata is too long"))?;
+    let metadata =
+        u32::try_from(packet.metadata_length).map_err(|_| Failure::argument("metadata is too long"))?;
     let (frame, offset) = pool.find(packet.data.address())?;
     let length = u32::try_from(packet.length).map_err(|_| Failure::argument("the packet is too long"))?;
     let chunk = lending.chunk(frame)?;
@@ -151,7 +154,11 @@ fn place(
     if let Err(chunk) = burst.place(pool.frames(), chunk, span, meta) {
         lending.give_back(chunk);
         let full = burst.is_full();
-        let why = if full { "burst is full" } else { "the packet and its metadata leave too little room in the frame" };
+        let why = if full {
+            "burst is full"
+        } else {
+            "the packet and its metadata leave too little room in the frame"
+        };
         return Err(Failure::new(paceline_status::NoRoom, why));
     }
     let index = burst.len() - 1;

@@ -9,7 +9,9 @@ use serde_json::{Map as Object, Value as Json};
 use crate::burst::BURSTS;
 use crate::call;
 use crate::error::ErrorOut;
-use crate::handles::{Table, paceline_burst, paceline_chain, paceline_host, paceline_program, paceline_worker};
+use crate::handles::{
+    Table, paceline_burst, paceline_chain, paceline_host, paceline_program, paceline_worker,
+};
 use crate::host::HOSTS;
 use crate::program::PROGRAMS;
 use crate::raw::{Given, Out, Text, given};
@@ -165,12 +167,13 @@ pub extern "C" fn paceline_chain_status(chain: *const paceline_chain, error: Err
     call::value(error, std::ptr::null_mut(), || {
         let status = CHAINS.get(chain)?.status();
         let layout = &status.layout;
-        let programs = layout.names.iter().zip(&layout.ids).zip(&status.programs).map(|((name, id), counts)| {
-            let verdicts = Verdict::ALL.iter().zip(counts.verdicts);
-            let verdicts: Object<String, Json> =
-                verdicts.map(|(verdict, count)| (verdict.name().to_owned(), count.into())).collect();
-            serde_json::json!({"name": name, "id": id, "verdicts": verdicts, "others": counts.others})
-        });
+        let programs =
+            layout.names.iter().zip(&layout.ids).zip(&status.programs).map(|((name, id), counts)| {
+                let verdicts = Verdict::ALL.iter().zip(counts.verdicts);
+                let verdicts: Object<String, Json> =
+                    verdicts.map(|(verdict, count)| (verdict.name().to_owned(), count.into())).collect();
+                serde_json::json!({"name": name, "id": id, "verdicts": verdicts, "others": counts.others})
+            });
         let programs: Json = programs.collect();
         let status = serde_json::json!({"revision": layout.revision, "programs": programs});
         Ok(text::give(&status.to_string()))
@@ -225,8 +228,9 @@ fn config(given: &paceline_member) -> Result<RunConfig, Failure> {
         return Err(Failure::argument(format!("{:#x} are no verdicts", given.actions)));
     }
     let is_in = |verdict: Verdict| given.actions & 1 << verdict as u32 != 0;
-    let actions =
-        Verdict::ALL.into_iter().fold(Actions::NONE, |actions, verdict| actions.with(verdict, is_in(verdict)));
+    let actions = Verdict::ALL
+        .into_iter()
+        .fold(Actions::NONE, |actions, verdict| actions.with(verdict, is_in(verdict)));
     Ok(RunConfig { priority: given.priority, actions })
 }
 
@@ -260,9 +264,9 @@ fn place(given: &paceline_change) -> Result<Place<String>, Failure> {
 
 fn of_change(error: &ChangeError) -> Failure {
     let program = match error {
-        ChangeError::NoMember { name, .. } | ChangeError::Needed { name, .. } | ChangeError::TwoLinks { name, .. } => {
-            Some(name.clone())
-        }
+        ChangeError::NoMember { name, .. }
+        | ChangeError::Needed { name, .. }
+        | ChangeError::TwoLinks { name, .. } => Some(name.clone()),
         ChangeError::NameTaken(name) => Some(name.clone()),
         _ => None,
     };

@@ -109,7 +109,8 @@ pub extern "C" fn paceline_collection_program_unverified(
 ) -> *mut paceline_program {
     call::handle(error, || {
         let collection = COLLECTIONS.get(collection)?;
-        let program = collection.program_unverified(name.optional()?).map_err(|error| of_no_program(&error))?;
+        let program =
+            collection.program_unverified(name.optional()?).map_err(|error| of_no_program(&error))?;
         let config = run_config(&collection, &program.spec().name)?;
         Bound::give(Bound::unverified(program, config))
     })

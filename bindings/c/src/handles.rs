@@ -153,11 +153,14 @@ impl<T, O: Opaque> Table<T, O> {
                     free.next += 1;
                     free.next - 1
                 }
-                None => return Err(Failure::new(paceline_status::NoRoom, "all handles of the kind are in use")),
+                None => {
+                    return Err(Failure::new(paceline_status::NoRoom, "all handles of the kind are in use"));
+                }
             }
         };
         let (segment, offset) = place(index as usize);
-        let slots = self.segments[segment].get_or_init(|| (0..FIRST << segment).map(|_| Slot::new()).collect());
+        let slots =
+            self.segments[segment].get_or_init(|| (0..FIRST << segment).map(|_| Slot::new()).collect());
         let slot = &slots[offset];
         *slot.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
         slot.value.clear_poison();
@@ -285,13 +288,19 @@ fn wrong<O: Opaque>(handle: usize) -> Failure {
 #[cold]
 fn busy<O: Opaque>() -> Failure {
     let name = O::NAME;
-    Failure::new(paceline_status::Busy, format!("{name} is in use by another thread, or by the call that called back"))
+    Failure::new(
+        paceline_status::Busy,
+        format!("{name} is in use by another thread, or by the call that called back"),
+    )
 }
 
 #[cold]
 fn broken<O: Opaque>() -> Failure {
     let name = O::NAME;
-    Failure::new(paceline_status::Panic, format!("{name} was left by a call that ended by a panic; it can only be freed"))
+    Failure::new(
+        paceline_status::Panic,
+        format!("{name} was left by a call that ended by a panic; it can only be freed"),
+    )
 }
 
 #[cfg(test)]
@@ -327,7 +336,15 @@ mod tests {
     fn any_number_that_is_no_handle_is_refused() {
         let table = Table::<Arc<u32>, paceline_map>::new();
         let handle = table.give(Arc::new(7)).unwrap().addr();
-        let wrong = [0, 1, usize::MAX, handle + 1, handle ^ 1 << KIND_SHIFT, handle ^ 1 << INDEX_BITS, handle | 0xff_ffff];
+        let wrong = [
+            0,
+            1,
+            usize::MAX,
+            handle + 1,
+            handle ^ 1 << KIND_SHIFT,
+            handle ^ 1 << INDEX_BITS,
+            handle | 0xff_ffff,
+        ];
         for number in wrong {
             let status = table.get(std::ptr::without_provenance(number)).unwrap_err().status();
             assert_eq!(status, paceline_status::Handle, "{number:#x}");

@@ -11,7 +11,9 @@ use crate::event;
 use crate::handles::{Table, paceline_host, paceline_program};
 use crate::packet::paceline_packet;
 use crate::program::{Bound, PROGRAMS, of_burst_fault, of_fault};
-use crate::raw::{Callback, Data, Filled, Out, Text, paceline_bytes_function, paceline_event_function, written};
+use crate::raw::{
+    Callback, Data, Filled, Out, Text, paceline_bytes_function, paceline_event_function, written,
+};
 use crate::status::{Failure, paceline_status};
 
 /// A host, with what makes a call short.
@@ -83,7 +85,11 @@ impl Worker {
 
     /// Runs a program over a burst.
     #[inline]
-    pub(crate) fn run_burst(&mut self, handle: *const paceline_program, burst: &mut Burst) -> Result<(), Failure> {
+    pub(crate) fn run_burst(
+        &mut self,
+        handle: *const paceline_program,
+        burst: &mut Burst,
+    ) -> Result<(), Failure> {
         self.find(handle)?;
         self.tell(burst);
         let Some((_, bound)) = &self.last else { unreachable!("found") };
@@ -93,7 +99,11 @@ impl Worker {
 
     /// Runs something else over a burst.
     #[inline]
-    pub(crate) fn run_with<T>(&mut self, burst: &mut Burst, run: impl FnOnce(&mut Burst, &mut Host) -> T) -> T {
+    pub(crate) fn run_with<T>(
+        &mut self,
+        burst: &mut Burst,
+        run: impl FnOnce(&mut Burst, &mut Host) -> T,
+    ) -> T {
         self.tell(burst);
         run(burst, &mut self.host)
     }
@@ -148,7 +158,11 @@ pub extern "C" fn paceline_host_free(host: *mut paceline_host) -> paceline_statu
 
 /// Sets the seed of random numbers, which come from the system's clock otherwise.
 #[unsafe(no_mangle)]
-pub extern "C" fn paceline_host_seed(host: *mut paceline_host, seed: u64, error: ErrorOut) -> paceline_status {
+pub extern "C" fn paceline_host_seed(
+    host: *mut paceline_host,
+    seed: u64,
+    error: ErrorOut,
+) -> paceline_status {
     call::status(error, || {
         HOSTS.lock(host)?.host.seed(seed);
         Ok(())
@@ -157,7 +171,11 @@ pub extern "C" fn paceline_host_seed(host: *mut paceline_host, seed: u64, error:
 
 /// Sets the clocks that programs see: one of enum paceline_time.
 #[unsafe(no_mangle)]
-pub extern "C" fn paceline_host_set_time(host: *mut paceline_host, time: u32, error: ErrorOut) -> paceline_status {
+pub extern "C" fn paceline_host_set_time(
+    host: *mut paceline_host,
+    time: u32,
+    error: ErrorOut,
+) -> paceline_status {
     call::status(error, || {
         let mut worker = HOSTS.lock(host)?;
         let source = match time {

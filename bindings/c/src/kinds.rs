@@ -90,7 +90,10 @@ pub(crate) fn engine(number: u32) -> Result<Engine, Failure> {
     if engine.is_available() {
         Ok(engine)
     } else {
-        Err(Failure::new(paceline_status::Unsupported, format!("engine {engine} is not available on this machine")))
+        Err(Failure::new(
+            paceline_status::Unsupported,
+            format!("engine {engine} is not available on this machine"),
+        ))
     }
 }
 

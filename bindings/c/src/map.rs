@@ -284,7 +284,10 @@ pub extern "C" fn paceline_map_pop(
         // Before it is taken: what does not fit would be lost.
         let size = held.map().spec().value_size as usize;
         if size > value_capacity {
-            return Err(Failure::new(paceline_status::NoRoom, format!("a value has {size} bytes, there is room for {value_capacity}")));
+            return Err(Failure::new(
+                paceline_status::NoRoom,
+                format!("a value has {size} bytes, there is room for {value_capacity}"),
+            ));
         }
         let taken = held.map().pop().map_err(|errno| held.refused(errno))?;
         value.write(value_capacity, &taken)
@@ -308,7 +311,9 @@ fn json(text: &Text, what: &str) -> Result<Json, Failure> {
 fn of_element(error: &ElementError) -> Failure {
     let (status, map, errno) = match error {
         ElementError::Refused { map, errno } => (paceline_status::Map, map, errno.0),
-        ElementError::Key { map, .. } | ElementError::Value { map, .. } => (paceline_status::Argument, map, 0),
+        ElementError::Key { map, .. } | ElementError::Value { map, .. } => {
+            (paceline_status::Argument, map, 0)
+        }
         _ => return Failure::new(paceline_status::Map, error),
     };
     Failure::told(Report {

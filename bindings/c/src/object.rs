@@ -135,7 +135,8 @@ fn parse(bytes: &[u8], options: Given<paceline_object_options>) -> Result<Object
     let mut options = ObjectOptions::default().target_btf(types.as_ref()).config(config.as_ref());
     if let Some(version) = given.kernel_version.optional()? {
         let version = version.parse::<KernelVersion>();
-        options = options.kernel_version(version.map_err(|_| Failure::argument("the kernel version is none"))?);
+        options =
+            options.kernel_version(version.map_err(|_| Failure::argument("the kernel version is none"))?);
     }
     Object::parse_with(bytes, &options).map_err(not_an_object)
 }
@@ -145,7 +146,8 @@ fn wrong_kernel_file(error: KernelFileError) -> Failure {
 }
 
 fn not_an_object(error: OpenError) -> Failure {
-    let status = if matches!(error, OpenError::Io(_)) { paceline_status::Io } else { paceline_status::Object };
+    let status =
+        if matches!(error, OpenError::Io(_)) { paceline_status::Io } else { paceline_status::Object };
     Failure::new(status, error)
 }
 
@@ -226,7 +228,8 @@ pub extern "C" fn paceline_object_map(
 ) -> paceline_status {
     call::status(error, || {
         let opened = OBJECTS.get(object)?;
-        let (name, spec) = opened.maps.get(index).zip(opened.object.maps().get(index)).ok_or(Failure::NOT_FOUND)?;
+        let (name, spec) =
+            opened.maps.get(index).zip(opened.object.maps().get(index)).ok_or(Failure::NOT_FOUND)?;
         info.write(paceline_map_info::new(name, spec, 0, 0))
     })
 }

@@ -135,7 +135,8 @@ impl paceline_packet {
     }
 
     pub(crate) fn queue(&self) -> Result<u16, Failure> {
-        u16::try_from(self.rx_queue).map_err(|_| Failure::argument(format!("queue {} is above 65535", self.rx_queue)))
+        u16::try_from(self.rx_queue)
+            .map_err(|_| Failure::argument(format!("queue {} is above 65535", self.rx_queue)))
     }
 
     /// Notes in the burst where the packet came from.

@@ -6,8 +6,10 @@
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ::paceline_frame::{
+    Chunk, ChunkLayout, FRAME_KEPT, FrameMemory, FramePool, HEADROOM, PoolCache, TAILROOM,
+};
 use paceline::Burst;
-use ::paceline_frame::{Chunk, ChunkLayout, FRAME_KEPT, FrameMemory, FramePool, HEADROOM, PoolCache, TAILROOM};
 
 use crate::call;
 use crate::error::ErrorOut;
@@ -175,7 +177,8 @@ impl Lending<'_> {
     #[inline]
     pub(crate) fn chunk(&mut self, frame: u32) -> Result<Chunk, Failure> {
         let (word, bit) = (frame as usize / 64, 1 << (frame % 64));
-        let bits = self.lent.bits.get_mut(word).ok_or_else(|| Failure::argument("the pool has no such frame"))?;
+        let bits =
+            self.lent.bits.get_mut(word).ok_or_else(|| Failure::argument("the pool has no such frame"))?;
         if *bits & bit != 0 {
             return Err(Failure::new(paceline_status::Busy, "the frame is in a burst"));
         }
@@ -200,7 +203,10 @@ impl Lending<'_> {
 
 /// Makes a pool of the caller's memory, whose frames are the caller's until paceline_burst_place. Null on failure.
 #[unsafe(no_mangle)]
-pub extern "C" fn paceline_pool_new(options: Given<paceline_pool_options>, error: ErrorOut) -> *mut paceline_pool {
+pub extern "C" fn paceline_pool_new(
+    options: Given<paceline_pool_options>,
+    error: ErrorOut,
+) -> *mut paceline_pool {
     call::handle(error, || POOLS.give(Arc::new(Pool::new(layout_of(&options.required()?)?))))
 }
 

@@ -1,9 +1,8 @@
 //! What C passes by address: the only file that reads, writes and calls through its pointers.
 //!
-//! Each type here stands for a pointer parameter, or a pointer in a structure, that the header documents. The values have no
-//! constructors, so that only C makes them, and C promises what the header says of each: that it is null, or that it points to as
-//! much as its type and the length beside it say, for as long as the call lasts. Every `SAFETY` comment in this file rests on that
-//! promise and on nothing else.
+//! Each type here stands for a pointer parameter, or a pointer in a structure, that the header documents. Only C and unsafe code make such
+//! values, and promise what the header says of each: that it is null, or that it points to as much as its type and the length
+//! beside it say, for as long as the call lasts. Every `SAFETY` comment in this file rests on that promise and on nothing else.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::mem::MaybeUninit;
@@ -14,6 +13,34 @@ use crate::status::Failure;
 
 /// Largest structure that is taken for one: sizes beyond are those of memory that was never set.
 const LARGEST: usize = 4096;
+
+/// Lets unsafe code make what C makes.
+macro_rules! made_by_unsafe_code {
+    ($($name:ident $(<$t:ident>)?, $pointer:ty;)*) => {$(
+        impl $(<$t>)? $name $(<$t>)? {
+            /// What C would pass.
+            ///
+            /// # Safety
+            /// The pointer is what the header says of the parameter or member, whenever the value is used.
+            #[must_use]
+            pub const unsafe fn new(pointer: $pointer) -> Self {
+                Self(pointer)
+            }
+        }
+    )*};
+}
+
+made_by_unsafe_code! {
+    Text, *const c_char;
+    Bytes, *const u8;
+    List<T>, *const T;
+    Room, *mut u8;
+    Out<T>, *mut T;
+    Given<T>, *const T;
+    Filled<T>, *mut T;
+    Data, *mut c_void;
+    Memory, *mut c_void;
+}
 
 /// A string of C that is read: UTF-8 and a null byte.
 ///
@@ -84,7 +111,9 @@ fn slice<T>(start: &*const T, length: usize) -> Result<&[T], Failure> {
         return Ok(&[]);
     }
     if start.is_null() || !start.is_aligned() {
-        return Err(Failure::argument(format!("{length} elements are given at an address that is null or not aligned")));
+        return Err(Failure::argument(format!(
+            "{length} elements are given at an address that is null or not aligned"
+        )));
     }
     if length.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX as usize) {
         return Err(Failure::argument(format!("{length} elements do not fit into memory")));
@@ -136,7 +165,7 @@ pub struct Out<T>(*mut T);
 
 impl<T> Out<T> {
     #[inline]
-    pub(crate) fn is_wanted(self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         !self.0.is_null()
     }
 
@@ -201,7 +230,11 @@ impl<T: Plain> Given<T> {
 
     /// Calls a function for each of several.
     #[inline]
-    pub(crate) fn each(self, count: usize, mut each: impl FnMut(usize, T) -> Result<(), Failure>) -> Result<(), Failure> {
+    pub(crate) fn each(
+        self,
+        count: usize,
+        mut each: impl FnMut(usize, T) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         if count == 0 {
             return Ok(());
         }
@@ -226,7 +259,9 @@ impl<T: Plain> Given<T> {
             (value.assume_init(), std::slice::from_raw_parts(start.add(known), size - known))
         };
         if rest.iter().any(|byte| *byte != 0) {
-            return Err(Failure::argument("a structure has members that this version of the library does not know"));
+            return Err(Failure::argument(
+                "a structure has members that this version of the library does not know",
+            ));
         }
         Ok(value)
     }
@@ -240,7 +275,7 @@ impl<T: Plain> Given<T> {
 pub struct Filled<T>(*mut T);
 
 impl<T: Growing> Filled<T> {
-    pub(crate) fn is_wanted(self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         !self.0.is_null()
     }
 
@@ -305,7 +340,8 @@ unsafe impl<F: Copy> Send for Callback<F> {}
 pub type paceline_bytes_function = Option<unsafe extern "C" fn(data: Data, bytes: *const u8, length: usize)>;
 
 /// A function of C that gets an event: `void (*)(void *data, const struct paceline_event *event)`.
-pub type paceline_event_function = Option<unsafe extern "C" fn(data: Data, event: *const crate::event::paceline_event)>;
+pub type paceline_event_function =
+    Option<unsafe extern "C" fn(data: Data, event: *const crate::event::paceline_event)>;
 
 impl<F: Copy> Callback<F> {
     pub(crate) fn new(function: F, data: Data) -> Self {
