@@ -7,7 +7,8 @@ use paceline::{Burst, MAX_BURST};
 
 use crate::call;
 use crate::error::ErrorOut;
-use crate::handles::{Table, paceline_burst, paceline_pool};
+use crate::handles::Table;
+use crate::opaque::{paceline_burst, paceline_pool};
 use crate::packet::{paceline_frame, paceline_packet};
 use crate::pool::{POOLS, Pool};
 use crate::raw::{Filled, Given, Out};

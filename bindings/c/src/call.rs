@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::ErrorOut;
-use crate::handles::Opaque;
+use crate::opaque::Opaque;
 use crate::status::{Failure, paceline_status};
 
 /// Runs a call that gives a status.

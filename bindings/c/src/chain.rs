@@ -9,10 +9,9 @@ use serde_json::{Map as Object, Value as Json};
 use crate::burst::BURSTS;
 use crate::call;
 use crate::error::ErrorOut;
-use crate::handles::{
-    Table, paceline_burst, paceline_chain, paceline_host, paceline_program, paceline_worker,
-};
+use crate::handles::Table;
 use crate::host::HOSTS;
+use crate::opaque::{paceline_burst, paceline_chain, paceline_host, paceline_program, paceline_worker};
 use crate::program::PROGRAMS;
 use crate::raw::{Given, Out, Text, given};
 use crate::status::{Failure, Report, paceline_status};

@@ -6,10 +6,11 @@ use paceline::{Collection, LoadOptions, NoProgram, SetupError};
 
 use crate::call;
 use crate::error::ErrorOut;
-use crate::handles::{Table, paceline_collection, paceline_map, paceline_object, paceline_program};
+use crate::handles::Table;
 use crate::kinds::{engine, engine_number, paceline_engine};
 use crate::map::Held;
 use crate::object::{OBJECTS, of_refused};
+use crate::opaque::{paceline_collection, paceline_map, paceline_object, paceline_program};
 use crate::program::Bound;
 use crate::raw::{Given, Text, given};
 use crate::status::{Failure, Report, paceline_status};

@@ -5,7 +5,8 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::call;
-use crate::handles::{Table, paceline_error};
+use crate::handles::Table;
+use crate::opaque::paceline_error;
 use crate::raw::{Filled, Out, written};
 use crate::status::{Report, paceline_status};
 use crate::text::c_string;

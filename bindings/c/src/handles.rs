@@ -12,6 +12,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
+use crate::opaque::{Opaque, name_of};
 use crate::status::{Failure, paceline_status};
 
 #[cfg(not(target_pointer_width = "64"))]
@@ -28,61 +29,6 @@ const _: () = assert!(SLOTS <= 1 << INDEX_BITS);
 
 /// Number of handles that were given out and not freed, of all kinds.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
-
-/// Declares the opaque types of C, with the number and the name of each kind.
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $opaque:ident = $number:literal, $name:literal;)*) => {
-        $(
-            $(#[$doc])*
-            pub struct $opaque {
-                _private: (),
-            }
-
-            impl Opaque for $opaque {
-                const KIND: u8 = $number;
-                const NAME: &'static str = $name;
-            }
-        )*
-
-        /// The name of a kind; `None` for numbers that are no kind.
-        fn name_of(kind: u8) -> Option<&'static str> {
-            match kind { $($number => Some($name),)* _ => None }
-        }
-    };
-}
-
-/// An opaque type of C.
-pub(crate) trait Opaque {
-    const KIND: u8;
-    const NAME: &'static str;
-}
-
-kinds! {
-    /// What an object file has: programs and maps, as the file describes them. Nothing is made yet. Any number of threads may use it.
-    paceline_object = 1, "an object";
-    /// The maps of an object, made and filled, and its programs, to be verified. Any number of threads may use it.
-    paceline_collection = 2, "a collection";
-    /// A program, ready to run, with its maps. Any number of threads may use it.
-    paceline_program = 3, "a program";
-    /// A map. Any number of threads may use it, while programs do.
-    paceline_map = 4, "a map";
-    /// Programs that run one after the other, and can be changed while they do. Any number of threads may use it.
-    paceline_chain = 5, "a chain";
-    /// What runs a chain on one thread. One thread at a time.
-    paceline_worker = 6, "a worker";
-    /// Up to 64 packets. One thread at a time.
-    paceline_burst = 7, "a burst";
-    /// The caller's memory, divided into frames that bursts can hold. Any number of threads may use it.
-    paceline_pool = 8, "a pool";
-    /// What programs see besides packets and maps: CPU, time, chance, network; and who gets their events. One thread at a time.
-    paceline_host = 9, "a host";
-    /// A packet filter. Any number of threads may use it.
-    paceline_filter = 10, "a filter";
-    /// An object in the making: programs and maps that come from elsewhere than a file. One thread at a time.
-    paceline_builder = 11, "a builder";
-    /// What is known of a call that failed. Any number of threads may read it.
-    paceline_error = 12, "an error";
-}
 
 /// The handles of a kind.
 pub(crate) struct Table<T, O> {
@@ -308,6 +254,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::opaque::{paceline_burst, paceline_map};
 
     #[test]
     fn indices_have_places_of_their_own() {

@@ -8,7 +8,8 @@ use paceline::{Burst, FrameRef, Host, TimeSource, network};
 use crate::call;
 use crate::error::ErrorOut;
 use crate::event;
-use crate::handles::{Table, paceline_host, paceline_program};
+use crate::handles::Table;
+use crate::opaque::{paceline_host, paceline_program};
 use crate::packet::paceline_packet;
 use crate::program::{Bound, PROGRAMS, of_burst_fault, of_fault};
 use crate::raw::{

@@ -10,8 +10,9 @@ use serde_json::Value as Json;
 
 use crate::call;
 use crate::error::ErrorOut;
-use crate::handles::{Table, paceline_map};
+use crate::handles::Table;
 use crate::object::paceline_map_info;
+use crate::opaque::paceline_map;
 use crate::raw::{Bytes, Callback, Data, Filled, Out, Room, Text, paceline_bytes_function};
 use crate::status::{Failure, Report, paceline_status};
 use crate::text::{self, c_string};

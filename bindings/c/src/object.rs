@@ -10,8 +10,9 @@ use paceline::{MapSpec, Object, ObjectOptions, OpenError, ProgramKind, ProgramSp
 
 use crate::call;
 use crate::error::ErrorOut;
-use crate::handles::{Table, paceline_object};
+use crate::handles::Table;
 use crate::kinds::{number_of, paceline_program_type};
+use crate::opaque::paceline_object;
 use crate::raw::{Bytes, Filled, Given, Text, given, written};
 use crate::status::{Failure, Report, paceline_status};
 use crate::text::c_string;

@@ -13,7 +13,8 @@ use paceline::Burst;
 
 use crate::call;
 use crate::error::ErrorOut;
-use crate::handles::{Table, paceline_pool};
+use crate::handles::Table;
+use crate::opaque::paceline_pool;
 use crate::raw::{Given, Memory, given};
 use crate::status::{Failure, paceline_status};
 

@@ -9,11 +9,12 @@ use paceline::{BurstFault, Fault, InstallError, Member, Program, VerifiedProgram
 use crate::burst::BURSTS;
 use crate::call;
 use crate::error::ErrorOut;
-use crate::handles::{Table, paceline_burst, paceline_host, paceline_map, paceline_program};
+use crate::handles::Table;
 use crate::host::HOSTS;
 use crate::kinds::{engine_number, paceline_engine};
 use crate::map::MAPS;
 use crate::object::{names_of, paceline_program_info};
+use crate::opaque::{paceline_burst, paceline_host, paceline_map, paceline_program};
 use crate::packet::{paceline_frame, paceline_packet};
 use crate::raw::{Filled, Given};
 use crate::status::{Failure, Report, paceline_status};

@@ -50,8 +50,6 @@ type Error = Out<*mut paceline_error>;
 
 functions! {
     paceline_abi_version() -> u32;
-    paceline_live_handles() -> usize;
-    paceline_string_free(string: *mut std::ffi::c_char) -> paceline_status;
     paceline_error_free(error: *mut paceline_error) -> paceline_status;
     paceline_error_read(error: *const paceline_error, details: Filled<paceline_error_details>) -> paceline_status;
     paceline_builder_new(types: Bytes, length: usize, error: Error) -> *mut paceline_builder;
@@ -96,7 +94,4 @@ functions! {
     paceline_chain_worker(chain: *const paceline_chain, counts: u32, error: Error) -> *mut paceline_worker;
     paceline_worker_free(worker: *mut paceline_worker) -> paceline_status;
     paceline_worker_run_burst(worker: *mut paceline_worker, burst: *mut paceline_burst, host: *mut paceline_host, error: Error) -> paceline_status;
-    paceline_filter_from_text(text: Text, options: Given<paceline_filter_options>, error: Error) -> *mut paceline_filter;
-    paceline_filter_matches(filter: *const paceline_filter, burst: *mut paceline_burst, host: *mut paceline_host, matches: Out<u64>, error: Error) -> paceline_status;
-    paceline_filter_free(filter: *mut paceline_filter) -> paceline_status;
 }
