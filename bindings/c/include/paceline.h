@@ -110,6 +110,86 @@ enum paceline_engine {
     PACELINE_ENGINE_PLAIN = 4,
 };
 
+// What becomes of a packet: enum xdp_action.
+enum paceline_verdict {
+    // The program failed; the packet is dropped.
+    PACELINE_VERDICT_ABORTED = 0,
+    // The packet is dropped.
+    PACELINE_VERDICT_DROP = 1,
+    // The packet goes on to the network stack.
+    PACELINE_VERDICT_PASS = 2,
+    // The packet goes back out of the interface it came in on.
+    PACELINE_VERDICT_TX = 3,
+    // The packet goes to the frame's redirect target.
+    PACELINE_VERDICT_REDIRECT = 4,
+};
+
+// The type of a program.
+enum paceline_program_type {
+    // XDP, attached to an interface.
+    PACELINE_PROGRAM_TYPE_XDP = 0,
+    // XDP, in an entry of a device map.
+    PACELINE_PROGRAM_TYPE_XDP_DEVMAP = 1,
+    // XDP, in an entry of a CPU map.
+    PACELINE_PROGRAM_TYPE_XDP_CPUMAP = 2,
+    // A socket filter.
+    PACELINE_PROGRAM_TYPE_SOCKET_FILTER = 3,
+    // A TC classifier.
+    PACELINE_PROGRAM_TYPE_SCHED_CLS = 4,
+};
+
+// Where a redirected packet goes.
+enum paceline_redirect {
+    // Nowhere: no helper set a target.
+    PACELINE_REDIRECT_NONE = 0,
+    // Out of the interface of index `target`.
+    PACELINE_REDIRECT_INTERFACE = 1,
+    // To the element `key` of the map of number `target`.
+    PACELINE_REDIRECT_MAP = 2,
+};
+
+// The clocks that programs see.
+enum paceline_time {
+    // The system's.
+    PACELINE_TIME_SYSTEM = 0,
+    // That of each packet (`time_ns`).
+    PACELINE_TIME_PACKETS = 1,
+};
+
+// What orders the programs of a chain.
+enum paceline_order {
+    // The order in which they are given.
+    PACELINE_ORDER_GIVEN = 0,
+    // Their priorities, lower ones first, as in libxdp.
+    PACELINE_ORDER_PRIORITY = 1,
+};
+
+// A place in a chain of given order.
+enum paceline_place {
+    // After all others, or where the priority puts it.
+    PACELINE_PLACE_LAST = 0,
+    // Before all others.
+    PACELINE_PLACE_FIRST = 1,
+    // Right before the member `other`.
+    PACELINE_PLACE_BEFORE = 2,
+    // Right after the member `other`.
+    PACELINE_PLACE_AFTER = 3,
+};
+
+// What a change does.
+enum paceline_change_kind {
+    // Adds `member` at `place`.
+    PACELINE_CHANGE_KIND_ADD = 0,
+    // Removes the member `name`.
+    PACELINE_CHANGE_KIND_REMOVE = 1,
+    // Puts `member` in the place of the member `name`.
+    PACELINE_CHANGE_KIND_REPLACE = 2,
+    // Gives the member `name` the priority and actions of `member`.
+    PACELINE_CHANGE_KIND_CONFIGURE = 3,
+    // Takes the member `name` to `place`.
+    PACELINE_CHANGE_KIND_REORDER = 4,
+};
+
 // An object in the making: programs and maps that come from elsewhere than a file. One thread at a time.
 struct paceline_builder;
 
