@@ -643,7 +643,7 @@ size_t paceline_burst_length(struct paceline_burst *burst);
 // Removes all packets; frames of the caller among them are the caller's again.
 enum paceline_status paceline_burst_clear(struct paceline_burst *burst, struct paceline_error **error);
 
-// Copies packets into a burst, after those that are there. `pushed` gets how many; fewer than `count` on failure, with the
+// Copies packets into a burst, after those that are there, which they may be. `pushed` gets how many; fewer than `count` on failure, with the
 // `index` of the first that was not in the error's details.
 enum paceline_status paceline_burst_push(struct paceline_burst *burst,
                                          const struct paceline_packet *packets,
@@ -1035,7 +1035,7 @@ enum paceline_status paceline_program_install(const struct paceline_program *pro
                                               struct paceline_error **error);
 
 // Runs a program over one packet, which is copied. `frame` gets the packet as the program left it; its bytes are the host's, and good
-// until the next call with the host. `frame` may be null.
+// until the next call with the host, to which they may be passed: so a packet goes through several programs. `frame` may be null.
 enum paceline_status paceline_program_run(const struct paceline_program *program,
                                           struct paceline_host *host,
                                           const struct paceline_packet *packet,

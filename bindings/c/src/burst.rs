@@ -81,7 +81,7 @@ pub extern "C" fn paceline_burst_clear(burst: *mut paceline_burst, error: ErrorO
     })
 }
 
-/// Copies packets into a burst, after those that are there. `pushed` gets how many; fewer than `count` on failure, with the
+/// Copies packets into a burst, after those that are there, which they may be. `pushed` gets how many; fewer than `count` on failure, with the
 /// `index` of the first that was not in the error's details.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_burst_push(

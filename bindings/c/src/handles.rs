@@ -168,11 +168,13 @@ impl<T, O: Opaque> Table<T, O> {
         refuse: impl FnOnce(&mut T) -> Result<(), Failure>,
     ) -> Result<T, Failure> {
         let slot = self.slot(handle)?;
+        // What a panic left can be freed.
         let mut value = match slot.value.try_lock() {
             Ok(value) => value,
-            Err(TryLockError::WouldBlock) => return Err(busy::<O>()),
-            // What a panic left can only be freed.
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
+            Err(TryLockError::WouldBlock) if O::IS_LOCKED => return Err(busy::<O>()),
+            // Another thread clones the value.
+            Err(TryLockError::WouldBlock) => slot.value.lock().unwrap_or_else(PoisonError::into_inner),
         };
         slot.check::<O>(handle)?;
         let found = value.as_mut().ok_or_else(|| wrong::<O>(handle.addr()))?;
@@ -296,6 +298,30 @@ mod tests {
             let status = table.get(std::ptr::without_provenance(number)).unwrap_err().status();
             assert_eq!(status, paceline_status::Handle, "{number:#x}");
         }
+    }
+
+    #[test]
+    fn a_shared_value_can_be_freed_while_others_look_at_it() {
+        let table = Table::<Arc<u32>, paceline_map>::new();
+        let current = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            let look = || {
+                while current.load(Ordering::Relaxed) != usize::MAX {
+                    let handle = std::ptr::without_provenance(current.load(Ordering::Relaxed));
+                    if let Err(failure) = table.get(handle) {
+                        assert_eq!(failure.status(), paceline_status::Handle);
+                    }
+                }
+            };
+            let others = [scope.spawn(look), scope.spawn(look)];
+            for round in 0..20_000 {
+                let handle = table.give(Arc::new(round)).unwrap();
+                current.store(handle.addr(), Ordering::Relaxed);
+                table.free(handle).unwrap();
+            }
+            current.store(usize::MAX, Ordering::Relaxed);
+            others.into_iter().for_each(|thread| thread.join().unwrap());
+        });
     }
 
     #[test]

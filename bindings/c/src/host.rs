@@ -24,8 +24,10 @@ pub(crate) struct Worker {
     last: Option<(usize, Arc<Bound>)>,
     /// Whether the host must be told of packets before they run, for their times or their numbers.
     tells: bool,
-    /// The packet of runs one by one.
-    packet: Option<Box<Burst>>,
+    /// The packets of the last run of one packet and of the one before, by turns: a caller may pass what the last one left.
+    packets: [Option<Box<Burst>>; 2],
+    /// Which of them is the last one's.
+    last_packet: usize,
 }
 
 pub(crate) static HOSTS: Table<Box<Worker>, paceline_host> = Table::new();
@@ -117,7 +119,8 @@ impl Worker {
     ) -> Result<u64, Failure> {
         self.find(handle)?;
         let Some((_, bound)) = &self.last else { unreachable!("found") };
-        let burst = self.packet.get_or_insert_with(|| Box::new(Burst::new(1)));
+        self.last_packet ^= 1;
+        let burst = self.packets[self.last_packet].get_or_insert_with(|| Box::new(Burst::new(1)));
         burst.clear();
         packet.push(burst)?;
         if self.tells {
@@ -129,7 +132,7 @@ impl Worker {
 
     /// The packet that ran last one by one.
     pub(crate) fn last_frame(&self) -> FrameRef<'_> {
-        let Some(burst) = &self.packet else { unreachable!("a packet ran") };
+        let Some(burst) = &self.packets[self.last_packet] else { unreachable!("a packet ran") };
         burst.frame(0)
     }
 
@@ -147,7 +150,7 @@ impl Worker {
 pub extern "C" fn paceline_host_new(cpu: u32, error: ErrorOut) -> *mut paceline_host {
     call::handle(error, || {
         let host = Host::new(cpu as usize);
-        HOSTS.give(Box::new(Worker { host, last: None, tells: false, packet: None }))
+        HOSTS.give(Box::new(Worker { host, last: None, tells: false, packets: [None, None], last_packet: 0 }))
     })
 }
 

@@ -6,6 +6,8 @@ pub(crate) trait Opaque {
     const KIND: u8;
     /// The kind in messages, with its article.
     const NAME: &'static str;
+    /// Whether one thread at a time may use it.
+    const IS_LOCKED: bool;
 }
 
 /// The name of a kind; `None` for numbers that are no kind.
@@ -13,32 +15,33 @@ pub(crate) fn name_of(kind: u8) -> Option<&'static str> {
     NAMES.iter().find(|(number, _)| *number == kind).map(|(_, name)| *name)
 }
 
-/// Gives each type its number and its name.
+/// Gives each type its number, its name, and whether one thread at a time may use it.
 macro_rules! kinds {
-    ($($opaque:ident = $number:literal, $name:literal;)*) => {
+    ($($opaque:ident = $number:literal, $name:literal, $is_locked:literal;)*) => {
         const NAMES: &[(u8, &str)] = &[$(($number, $name),)*];
         $(
             impl Opaque for $opaque {
                 const KIND: u8 = $number;
                 const NAME: &'static str = $name;
+                const IS_LOCKED: bool = $is_locked;
             }
         )*
     };
 }
 
 kinds! {
-    paceline_object = 1, "an object";
-    paceline_collection = 2, "a collection";
-    paceline_program = 3, "a program";
-    paceline_map = 4, "a map";
-    paceline_chain = 5, "a chain";
-    paceline_worker = 6, "a worker";
-    paceline_burst = 7, "a burst";
-    paceline_pool = 8, "a pool";
-    paceline_host = 9, "a host";
-    paceline_filter = 10, "a filter";
-    paceline_builder = 11, "a builder";
-    paceline_error = 12, "an error";
+    paceline_object = 1, "an object", false;
+    paceline_collection = 2, "a collection", false;
+    paceline_program = 3, "a program", false;
+    paceline_map = 4, "a map", false;
+    paceline_chain = 5, "a chain", false;
+    paceline_worker = 6, "a worker", true;
+    paceline_burst = 7, "a burst", true;
+    paceline_pool = 8, "a pool", false;
+    paceline_host = 9, "a host", true;
+    paceline_filter = 10, "a filter", false;
+    paceline_builder = 11, "a builder", true;
+    paceline_error = 12, "an error", false;
 }
 
 // Not in the macro: cbindgen does not look into it.

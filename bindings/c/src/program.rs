@@ -120,7 +120,7 @@ pub extern "C" fn paceline_program_install(
 }
 
 /// Runs a program over one packet, which is copied. `frame` gets the packet as the program left it; its bytes are the host's, and good
-/// until the next call with the host. `frame` may be null.
+/// until the next call with the host, to which they may be passed: so a packet goes through several programs. `frame` may be null.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_program_run(
     program: *const paceline_program,

@@ -444,6 +444,31 @@ static void wrong_handles(void)
     }
 }
 
+/* What a program left goes through the next one. */
+static void a_packet_through_several_programs(void)
+{
+    struct paceline_collection *collection = load("vlan.o", 1);
+    struct paceline_program *push = HANDLE(paceline_collection_program(collection, "vlan_push", &error));
+    struct paceline_program *pop = HANDLE(paceline_collection_program(collection, "vlan_pop", &error));
+    struct paceline_host *host = HANDLE(paceline_host_new(0, &error));
+    struct paceline_packet packet = STRUCT(paceline_packet, .data = ethernet, .length = sizeof ethernet);
+    struct paceline_frame frame = STRUCT(paceline_frame);
+    for (int i = 0; i < 5; i++) {
+        OK(paceline_program_run(push, host, &packet, &frame, &error));
+        CHECK(frame.length == sizeof ethernet + 4);
+        packet.data = frame.data;
+        packet.length = frame.length;
+        OK(paceline_program_run(pop, host, &packet, &frame, &error));
+        CHECK(frame.length == sizeof ethernet && !memcmp(frame.data, ethernet, sizeof ethernet));
+        packet.data = frame.data;
+        packet.length = frame.length;
+    }
+    paceline_host_free(host);
+    paceline_program_free(push);
+    paceline_program_free(pop);
+    paceline_collection_free(collection);
+}
+
 /* Each thread: what it needs, used and freed, and a program that all of them share. */
 static struct paceline_program *shared;
 
@@ -492,6 +517,7 @@ int main(int argc, char **argv)
     hosts_are_set();
     filters_match();
     frames_of_the_caller();
+    a_packet_through_several_programs();
     wrong_handles();
     threads_share_a_program();
     CHECK(paceline_live_handles() == 0);
