@@ -14,14 +14,20 @@ fn engines() -> Vec<Box<dyn Engine>> {
     let of = |name, like, number, verifies, way| -> Box<dyn Engine> {
         Box::new(LibraryEngine { name, like, number, verifies, way })
     };
-    vec![
+    let mut engines: Vec<Box<dyn Engine>> = vec![
         Box::new(OurEngine::plain()),
-        of("C, unverified", "plain", paceline_engine::Plain, false, Way::Alone),
-        of("C, threaded", "threaded", paceline_engine::Threaded, true, Way::Alone),
         of("C, jit", "jit", paceline_engine::Jit, true, Way::Alone),
-        of("C, jit, bursts", "jit-burst", paceline_engine::Jit, true, Way::Pushed),
         of("C, threaded, bursts in place", "threaded-burst", paceline_engine::Threaded, true, Way::Placed),
-    ]
+    ];
+    // The rest takes as long again, for what differs less.
+    if std::env::var_os("PACELINE_REQUIRE_ALL").is_some() {
+        engines.extend([
+            of("C, unverified", "plain", paceline_engine::Plain, false, Way::Alone),
+            of("C, threaded", "threaded", paceline_engine::Threaded, true, Way::Alone),
+            of("C, jit, bursts", "jit-burst", paceline_engine::Jit, true, Way::Pushed),
+        ]);
+    }
+    engines
 }
 
 /// What came of cases.
@@ -46,9 +52,8 @@ fn text_cases_give_what_they_give_in_rust() {
     // Many wait, for timers.
     std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(work))));
     let Total { cases, runs, failures } = total.into_inner().expect("no thread panics with it");
-    println!("{cases} cases, {runs} times run or refused");
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
-    assert!(cases > 1000 && runs > 4 * cases, "{cases} cases, {runs} runs");
+    assert!(cases > 3000 && runs > 2 * cases, "{cases} cases, {runs} runs");
 }
 
 fn run_file(file: &Path, engines: &[Box<dyn Engine>], total: &Mutex<Total>) {

@@ -150,7 +150,9 @@ pub(crate) fn example(object: &str, program: &str) -> *mut paceline_program {
 pub(crate) fn collection(object: &str) -> *mut paceline_collection {
     let path = c_string(&format!("{}/../../examples/{object}", env!("CARGO_MANIFEST_DIR")));
     let object = handle(|error| c::paceline_object_open(text(&path), nothing(), error)).expect("it opens");
-    let collection = handle(|error| c::paceline_object_load(object, nothing(), error)).expect("it loads");
+    let options = paceline_load_options { cpus: 2, ..zeroed() };
+    let collection =
+        handle(|error| c::paceline_object_load(object, given(&options), error)).expect("it loads");
     assert_eq!(c::paceline_object_free(object), paceline_status::Ok);
     collection
 }
