@@ -55,5 +55,5 @@ else
 fi
 
 say "the test in C under Valgrind"
-valgrind --quiet --smc-check=all --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
+valgrind --quiet --smc-check=all --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
     "$prefix/library" "$root/examples"

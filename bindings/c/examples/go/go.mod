@@ -1,5 +1,5 @@
 module paceline-example
 
-go 1.23
+go 1.18
 
 require github.com/ebitengine/purego v0.8.4

@@ -129,11 +129,10 @@ func run(path, name string) error {
 	bytes[12], bytes[13] = 0x08, 0x06 // ARP
 	in := packet{size: unsafe.Sizeof(packet{}), data: &bytes[0], length: uintptr(len(bytes))}
 	out := frame{size: unsafe.Sizeof(frame{})}
-	// The packet's bytes stay where they are while the library reads them.
-	var pinner runtime.Pinner
-	defer pinner.Unpin()
-	pinner.Pin(&bytes[0])
-	if programRun(program, host, &in, &out, &e) != 0 {
+	status := programRun(program, host, &in, &out, &e)
+	// The library reads the packet's bytes through a pointer that the garbage collector does not see.
+	runtime.KeepAlive(bytes)
+	if status != 0 {
 		return failure(e)
 	}
 	left := unsafe.Slice((*byte)(out.data), out.length)
