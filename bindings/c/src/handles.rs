@@ -1,12 +1,12 @@
 //! Handles: tables of what C holds, and numbers that name it.
 //!
-//! A handle is no address. It is a number, typed as a pointer so that the C compiler tells kinds apart: the kind, the index of a slot in
-//! the kind's table, and the generation of the slot, which counts up when a handle is freed. So a handle that is null, was
+//! A handle is no address. It is a number, typed as a pointer so that the C compiler tells kinds apart: the kind, the index of a cell in
+//! the kind's table, and the generation of the cell, which counts up when a handle is freed. So a handle that is null, was
 //! freed, is of another kind, or was never given out is found to be so without any access to memory that it might name, and a number is
 //! never given out twice.
 //!
-//! What several threads may use is cloned out of its slot (`Arc`), so that freeing the handle ends nothing that runs. What one
-//! thread at a time may use is locked in its slot, and a second user is refused instead of waiting: it may be a callback of the first.
+//! What several threads may use is cloned out of its cell (`Arc`), so that freeing the handle ends nothing that runs. What one
+//! thread at a time may use is locked in its cell, and a second user is refused instead of waiting: it may be a callback of the first.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -20,30 +20,30 @@ compile_error!("handles have 64 bits");
 
 const INDEX_BITS: u32 = 24;
 const KIND_SHIFT: u32 = 56;
-/// Slots of the first segment; each segment has twice as many as the one before.
+/// Cells of the first segment; each segment has twice as many as the one before.
 const FIRST: usize = 64;
-/// As many as slots of all indices need.
+/// As many as cells of all indices need.
 const SEGMENTS: usize = 18;
-const SLOTS: usize = FIRST * ((1 << SEGMENTS) - 1);
-const _: () = assert!(SLOTS <= 1 << INDEX_BITS);
+const CELLS: usize = FIRST * ((1 << SEGMENTS) - 1);
+const _: () = assert!(CELLS <= 1 << INDEX_BITS);
 
 /// Number of handles that were given out and not freed, of all kinds.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 /// The handles of a kind.
 pub(crate) struct Table<T, O> {
-    segments: [OnceLock<Box<[Slot<T>]>>; SEGMENTS],
+    segments: [OnceLock<Box<[Cell<T>]>>; SEGMENTS],
     free: Mutex<Free>,
     kind: std::marker::PhantomData<fn() -> O>,
 }
 
-struct Slot<T> {
-    /// Generation of the handle that names the slot, or of the next one.
+struct Cell<T> {
+    /// Generation of the handle that names the cell, or of the next one.
     generation: AtomicU32,
     value: Mutex<Option<T>>,
 }
 
-/// Slots without a value.
+/// Cells without a value.
 struct Free {
     freed: Vec<u32>,
     /// The first index that was never used.
@@ -95,7 +95,7 @@ impl<T, O: Opaque> Table<T, O> {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
             match free.freed.pop() {
                 Some(index) => index,
-                None if (free.next as usize) < SLOTS => {
+                None if (free.next as usize) < CELLS => {
                     free.next += 1;
                     free.next - 1
                 }
@@ -105,33 +105,33 @@ impl<T, O: Opaque> Table<T, O> {
             }
         };
         let (segment, offset) = place(index as usize);
-        let slots =
-            self.segments[segment].get_or_init(|| (0..FIRST << segment).map(|_| Slot::new()).collect());
-        let slot = &slots[offset];
-        *slot.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-        slot.value.clear_poison();
+        let cells =
+            self.segments[segment].get_or_init(|| (0..FIRST << segment).map(|_| Cell::new()).collect());
+        let cell = &cells[offset];
+        *cell.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        cell.value.clear_poison();
         LIVE.fetch_add(1, Ordering::Relaxed);
-        let generation = slot.generation.load(Ordering::Relaxed) as usize;
+        let generation = cell.generation.load(Ordering::Relaxed) as usize;
         let handle = (O::KIND as usize) << KIND_SHIFT | generation << INDEX_BITS | index as usize;
         Ok(std::ptr::without_provenance_mut(handle))
     }
 
-    /// The slot of a handle, if its generation is the slot's now.
+    /// The cell of a handle, if its generation is the cell's now.
     #[inline]
-    fn slot(&self, handle: *const O) -> Result<&Slot<T>, Failure> {
+    fn cell(&self, handle: *const O) -> Result<&Cell<T>, Failure> {
         let handle = handle.addr();
         let (segment, offset) = place(handle & ((1 << INDEX_BITS) - 1));
         let is_kind = handle >> KIND_SHIFT == O::KIND as usize;
-        let slots = self.segments.get(segment).filter(|_| is_kind).and_then(OnceLock::get);
-        let slot = slots.and_then(|slots| slots.get(offset));
-        slot.filter(|slot| slot.generation.load(Ordering::Acquire) == generation_of(handle))
+        let cells = self.segments.get(segment).filter(|_| is_kind).and_then(OnceLock::get);
+        let cell = cells.and_then(|cells| cells.get(offset));
+        cell.filter(|cell| cell.generation.load(Ordering::Acquire) == generation_of(handle))
             .ok_or_else(|| wrong::<O>(handle))
     }
 
     /// Whether the handle is one that was not freed.
     #[inline]
     pub(crate) fn is_live(&self, handle: *const O) -> bool {
-        self.slot(handle).is_ok()
+        self.cell(handle).is_ok()
     }
 
     /// The value of a handle that any thread may use.
@@ -139,22 +139,22 @@ impl<T, O: Opaque> Table<T, O> {
     where
         T: Clone,
     {
-        let slot = self.slot(handle)?;
-        let value = slot.value.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.check::<O>(handle)?;
+        let cell = self.cell(handle)?;
+        let value = cell.value.lock().unwrap_or_else(PoisonError::into_inner);
+        cell.check::<O>(handle)?;
         value.clone().ok_or_else(|| wrong::<O>(handle.addr()))
     }
 
     /// The value of a handle that one thread at a time may use.
     #[inline]
     pub(crate) fn lock(&self, handle: *const O) -> Result<Locked<'_, T>, Failure> {
-        let slot = self.slot(handle)?;
-        let value = match slot.value.try_lock() {
+        let cell = self.cell(handle)?;
+        let value = match cell.value.try_lock() {
             Ok(value) => value,
             Err(TryLockError::WouldBlock) => return Err(busy::<O>()),
             Err(TryLockError::Poisoned(_)) => return Err(broken::<O>()),
         };
-        slot.check::<O>(handle)?;
+        cell.check::<O>(handle)?;
         if value.is_none() {
             return Err(wrong::<O>(handle.addr()));
         }
@@ -167,24 +167,24 @@ impl<T, O: Opaque> Table<T, O> {
         handle: *const O,
         refuse: impl FnOnce(&mut T) -> Result<(), Failure>,
     ) -> Result<T, Failure> {
-        let slot = self.slot(handle)?;
+        let cell = self.cell(handle)?;
         // What a panic left can be freed.
-        let mut value = match slot.value.try_lock() {
+        let mut value = match cell.value.try_lock() {
             Ok(value) => value,
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) if O::IS_LOCKED => return Err(busy::<O>()),
             // Another thread clones the value.
-            Err(TryLockError::WouldBlock) => slot.value.lock().unwrap_or_else(PoisonError::into_inner),
+            Err(TryLockError::WouldBlock) => cell.value.lock().unwrap_or_else(PoisonError::into_inner),
         };
-        slot.check::<O>(handle)?;
+        cell.check::<O>(handle)?;
         let found = value.as_mut().ok_or_else(|| wrong::<O>(handle.addr()))?;
         refuse(found)?;
         let taken = value.take().ok_or_else(|| wrong::<O>(handle.addr()))?;
-        let generation = slot.generation.load(Ordering::Relaxed);
-        slot.generation.store(generation.wrapping_add(1), Ordering::Release);
+        let generation = cell.generation.load(Ordering::Relaxed);
+        cell.generation.store(generation.wrapping_add(1), Ordering::Release);
         drop(value);
         LIVE.fetch_sub(1, Ordering::Relaxed);
-        // A slot whose generations are used up names nothing any more.
+        // A cell whose generations are used up names nothing any more.
         if generation < u32::MAX {
             let index = (handle.addr() & ((1 << INDEX_BITS) - 1)) as u32;
             self.free.lock().unwrap_or_else(PoisonError::into_inner).freed.push(index);
@@ -201,12 +201,12 @@ impl<T, O: Opaque> Table<T, O> {
     }
 }
 
-impl<T> Slot<T> {
+impl<T> Cell<T> {
     fn new() -> Self {
         Self { generation: AtomicU32::new(1), value: Mutex::new(None) }
     }
 
-    /// Checks again, now that the slot is locked, that the handle was not freed meanwhile.
+    /// Checks again, now that the cell is locked, that the handle was not freed meanwhile.
     #[inline]
     fn check<O: Opaque>(&self, handle: *const O) -> Result<(), Failure> {
         let is_same = self.generation.load(Ordering::Relaxed) == generation_of(handle.addr());
@@ -261,8 +261,8 @@ mod tests {
     #[test]
     fn indices_have_places_of_their_own() {
         assert_eq!([0, 63, 64, 191, 192].map(place), [(0, 0), (0, 63), (1, 0), (1, 127), (2, 0)]);
-        assert_eq!(place(SLOTS - 1), (SEGMENTS - 1, (FIRST << (SEGMENTS - 1)) - 1));
-        assert_eq!(place(SLOTS).0, SEGMENTS);
+        assert_eq!(place(CELLS - 1), (SEGMENTS - 1, (FIRST << (SEGMENTS - 1)) - 1));
+        assert_eq!(place(CELLS).0, SEGMENTS);
     }
 
     #[test]

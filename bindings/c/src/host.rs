@@ -18,7 +18,7 @@ use crate::raw::{
 use crate::status::{Failure, paceline_status};
 
 /// A host, with what makes a call short.
-pub(crate) struct Worker {
+pub(crate) struct HostState {
     host: Host,
     /// The program that ran last and its handle: while the handle lives, the program is not looked up again.
     last: Option<(usize, Arc<Bound>)>,
@@ -30,7 +30,7 @@ pub(crate) struct Worker {
     last_packet: usize,
 }
 
-pub(crate) static HOSTS: Table<Box<Worker>, paceline_host> = Table::new();
+pub(crate) static HOSTS: Table<Box<HostState>, paceline_host> = Table::new();
 
 /// The clocks that programs see.
 #[derive(Clone, Copy)]
@@ -70,7 +70,7 @@ pub struct paceline_sk_buff {
 
 written!(paceline_sk_buff);
 
-impl Worker {
+impl HostState {
     /// The program of a handle, kept for the next call.
     #[inline]
     fn find(&mut self, handle: *const paceline_program) -> Result<(), Failure> {
@@ -150,7 +150,13 @@ impl Worker {
 pub extern "C" fn paceline_host_new(cpu: u32, error: ErrorOut) -> *mut paceline_host {
     call::handle(error, || {
         let host = Host::new(cpu as usize);
-        HOSTS.give(Box::new(Worker { host, last: None, tells: false, packets: [None, None], last_packet: 0 }))
+        HOSTS.give(Box::new(HostState {
+            host,
+            last: None,
+            tells: false,
+            packets: [None, None],
+            last_packet: 0,
+        }))
     })
 }
 
@@ -181,14 +187,14 @@ pub extern "C" fn paceline_host_set_time(
     error: ErrorOut,
 ) -> paceline_status {
     call::status(error, || {
-        let mut worker = HOSTS.lock(host)?;
+        let mut state = HOSTS.lock(host)?;
         let source = match time {
             0 => TimeSource::System,
             1 => TimeSource::Packets,
             _ => return Err(Failure::argument(format!("{time} is no enum paceline_time"))),
         };
-        worker.host.set_time(source);
-        worker.tells |= source == TimeSource::Packets;
+        state.host.set_time(source);
+        state.tells |= source == TimeSource::Packets;
         Ok(())
     })
 }
@@ -202,10 +208,10 @@ pub extern "C" fn paceline_host_set_network(
     error: ErrorOut,
 ) -> paceline_status {
     call::status(error, || {
-        let mut worker = HOSTS.lock(host)?;
+        let mut state = HOSTS.lock(host)?;
         let text = network.required("the network")?;
         let parsed = network::parse(text).map_err(|error| Failure::new(paceline_status::Network, error))?;
-        worker.host.set_network(Arc::new(parsed));
+        state.host.set_network(Arc::new(parsed));
         Ok(())
     })
 }
@@ -221,13 +227,13 @@ pub extern "C" fn paceline_host_set_events(
     error: ErrorOut,
 ) -> paceline_status {
     call::status(error, || {
-        let mut worker = HOSTS.lock(host)?;
+        let mut state = HOSTS.lock(host)?;
         if function.is_none() {
             return Err(Failure::argument("the function is null"));
         }
         let callback = Callback::new(function, data);
-        worker.host.set_events(Box::new(move |event| event::with(event, |event| callback.call(event))));
-        worker.tells = true;
+        state.host.set_events(Box::new(move |event| event::with(event, |event| callback.call(event))));
+        state.tells = true;
         Ok(())
     })
 }
