@@ -17,11 +17,15 @@ perl -0pi -e '
     my %pointer;
     my $name = qr/(?:Text|Bytes|Room|Data|Memory|ErrorOut|(?:List|Out|Given|Filled)_\w+)/;
     $pointer{$2} = $1 while s{(?:^//.*\n)*^typedef ([^;(\n]*?)($name);\n\n?}{}m;
+    sub replaced {
+        my ($text) = @_;
+        $text =~ s{const Text \*}{const char *const *}g;
+        $text =~ s{\b($name)\b( ?)}{$pointer{$1} // die "no type $1"}ge;
+        return $text;
+    }
     for my $round (1 .. 3) {
-        s{const Text \*}{const char *const *}g;
-        for my $text ($_, values %pointer) {
-            $text =~ s{\b($name)\b( ?)}{$pointer{$1} // die "no type $1"}ge;
-        }
+        $_ = replaced($_) for values %pointer;
+        $_ = join "", map { m{^\s*(?://|/?\*)} ? $_ : replaced($_) } split /^/m;
     }
 ' "$made/paceline.h"
 grep -oE '\bpaceline_[a-z0-9_]+\(' "$made/paceline.h" | tr -d '(' | sort -u > "$made/symbols.txt"

@@ -121,8 +121,12 @@ int main(int argc, char **argv)
     if (name)
         *name++ = 0;
     struct paceline_object *object = paceline_object_open(argv[1], NULL, &error);
-    struct paceline_collection *collection = object ? paceline_object_load(object, NULL, &error) : NULL;
-    struct paceline_program *program = collection ? paceline_collection_program(collection, name, &error) : NULL;
+    if (!object)
+        return tell("open");
+    struct paceline_collection *collection = paceline_object_load(object, NULL, &error);
+    if (!collection)
+        return tell(argv[1]);
+    struct paceline_program *program = paceline_collection_program(collection, name, &error);
     if (!program)
         return tell(argv[1]);
     /* The program has all it needs. */
@@ -133,11 +137,15 @@ int main(int argc, char **argv)
     struct paceline_pool_options options = {
         .size = sizeof options, .memory = memory, .stride = STRIDE, .count = FRAMES, .buffer_length = STRIDE,
     };
-    struct paceline_pool *pool = memory ? paceline_pool_new(&options, &error) : NULL;
-    struct paceline_burst *burst = paceline_burst_new(FRAMES, pool ? &error : NULL);
-    struct paceline_host *host = paceline_host_new(0, burst ? &error : NULL);
-    if (!pool || !burst || !host || paceline_host_set_time(host, PACELINE_TIME_PACKETS, &error))
-        return tell("set-up");
+    struct paceline_pool *pool = paceline_pool_new(&options, &error);
+    if (!pool)
+        return tell("pool");
+    struct paceline_burst *burst = paceline_burst_new(FRAMES, &error);
+    if (!burst)
+        return tell("burst");
+    struct paceline_host *host = paceline_host_new(0, &error);
+    if (!host || paceline_host_set_time(host, PACELINE_TIME_PACKETS, &error))
+        return tell("host");
 
     uint32_t ifindex = 0;
     FILE *file = live ? NULL : open_file(argv[2]);

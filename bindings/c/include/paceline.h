@@ -44,13 +44,13 @@
 // A number that is not known: of a slot or an index.
 #define PACELINE_UNKNOWN UINT64_MAX
 
-// const uint8_t *at the start of a frame's buffer that no packet and no metadata may use: sizeof(struct xdp_frame) in the kernel.
+// Bytes at the start of a frame's buffer that no packet and no metadata may use: sizeof(struct xdp_frame) in the kernel.
 #define PACELINE_FRAME_KEPT 40
 
-// const uint8_t *that drivers leave before a packet, so that programs can add headers. Fewer are allowed, from PACELINE_FRAME_KEPT on.
+// Bytes that drivers leave before a packet, so that programs can add headers. Fewer are allowed, from PACELINE_FRAME_KEPT on.
 #define PACELINE_HEADROOM 256
 
-// const uint8_t *at the end of a frame's buffer that no packet may use: sizeof(struct skb_shared_info) in the kernel.
+// Bytes at the end of a frame's buffer that no packet may use: sizeof(struct skb_shared_info) in the kernel.
 #define PACELINE_TAILROOM 320
 
 // Version of the interface: the number in the soname, libpaceline.so.1. Programs that were compiled for one version run with every
@@ -484,7 +484,7 @@ struct paceline_event {
     const uint8_t *data;
     // Its length in bytes.
     size_t length;
-    // const uint8_t *of the packet, as many as the program asked for; lives during the callback.
+    // Bytes of the packet, as many as the program asked for; lives during the callback.
     const uint8_t *packet;
     // Their number.
     size_t packet_length;
@@ -546,7 +546,7 @@ struct paceline_map_info {
     uint32_t flags;
     // Number of the map, unique in the process: the value by which a map of maps holds it.
     uint32_t id;
-    // const uint8_t *of a value for paceline_map_lookup and paceline_map_update: in per-CPU kinds `value_size` rounded up to 8, once for each
+    // Bytes of a value for paceline_map_lookup and paceline_map_update: in per-CPU kinds `value_size` rounded up to 8, once for each
     // CPU.
     size_t user_value_size;
 };
@@ -584,7 +584,7 @@ struct paceline_pool_options {
     size_t size;
     // The first frame. All `count * stride` bytes from there are readable, writable and initialized until the pool is freed.
     void *memory;
-    // const uint8_t *from one frame to the next.
+    // Bytes from one frame to the next.
     size_t stride;
     // Number of frames.
     uint32_t count;
