@@ -41,9 +41,6 @@
 // Any revision of a chain.
 #define PACELINE_ANY_REVISION UINT64_MAX
 
-// A number that is not known: of a slot or an index.
-#define PACELINE_UNKNOWN UINT64_MAX
-
 // Bytes at the start of a frame's buffer that no packet and no metadata may use: sizeof(struct xdp_frame) in the kernel.
 #define PACELINE_FRAME_KEPT 40
 
@@ -52,6 +49,9 @@
 
 // Bytes at the end of a frame's buffer that no packet may use: sizeof(struct skb_shared_info) in the kernel.
 #define PACELINE_TAILROOM 320
+
+// A number that is not known: of a slot or an index.
+#define PACELINE_UNKNOWN UINT64_MAX
 
 // Version of the interface: the number in the soname, libpaceline.so.1. Programs that were compiled for one version run with every
 // library of that version that is as new or newer.

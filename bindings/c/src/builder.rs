@@ -10,12 +10,12 @@ use paceline::{
 };
 
 use crate::call;
-use crate::error::ErrorOut;
 use crate::handles::Table;
 use crate::object::{Opened, program_kind};
 use crate::opaque::{paceline_builder, paceline_object};
 use crate::raw::{Bytes, Given, List, Text, given};
 use crate::status::{Failure, paceline_status};
+use crate::told::ErrorOut;
 
 /// Programs, maps and types so far.
 struct Draft {

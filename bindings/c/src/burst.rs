@@ -6,13 +6,13 @@ use ::paceline_frame::Span;
 use paceline::{Burst, MAX_BURST};
 
 use crate::call;
-use crate::error::ErrorOut;
 use crate::handles::Table;
 use crate::opaque::{paceline_burst, paceline_pool};
 use crate::packet::{paceline_frame, paceline_packet};
 use crate::pool::{POOLS, Pool};
 use crate::raw::{Filled, Given, Out};
 use crate::status::{Failure, paceline_status};
+use crate::told::ErrorOut;
 
 /// Maximum number of packets of a burst.
 pub const PACELINE_MAX_BURST: usize = 64;

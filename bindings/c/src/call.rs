@@ -3,9 +3,9 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::ErrorOut;
 use crate::opaque::Opaque;
 use crate::status::{Failure, paceline_status};
+use crate::told::ErrorOut;
 
 /// Runs a call that gives a status.
 #[inline]
@@ -57,7 +57,7 @@ fn outcome<T>(error: ErrorOut, run: impl FnOnce() -> Result<T, Failure>) -> Resu
 fn tell(error: ErrorOut, failure: Failure) -> paceline_status {
     let status = failure.status();
     let handle = match failure {
-        Failure::Told(report) if error.is_wanted() => crate::error::give(*report),
+        Failure::Told(report) if error.is_wanted() => crate::told::give(*report),
         Failure::Told(_) | Failure::Quiet(_) => std::ptr::null_mut(),
     };
     error.write(handle);

@@ -6,16 +6,16 @@ use paceline::chain::{Actions, Place, RunConfig};
 use paceline::{Change, ChangeError, LiveChain, Member, Order, Verdict};
 use serde_json::{Map as Object, Value as Json};
 
+use crate::bound::PROGRAMS;
 use crate::burst::BURSTS;
 use crate::call;
-use crate::error::ErrorOut;
 use crate::handles::Table;
 use crate::host::HOSTS;
 use crate::opaque::{paceline_burst, paceline_chain, paceline_host, paceline_program, paceline_worker};
-use crate::program::PROGRAMS;
 use crate::raw::{Given, Out, Text, given};
 use crate::status::{Failure, Report, paceline_status};
 use crate::text;
+use crate::told::ErrorOut;
 
 static CHAINS: Table<LiveChain, paceline_chain> = Table::new();
 static WORKERS: Table<Box<paceline::ChainWorker>, paceline_worker> = Table::new();

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use paceline::{Collection, LoadOptions, NoProgram, SetupError};
 
+use crate::bound::Bound;
 use crate::call;
-use crate::error::ErrorOut;
 use crate::handles::Table;
 use crate::kinds::{engine, engine_number, paceline_engine};
 use crate::map::Held;
 use crate::object::{OBJECTS, of_refused};
 use crate::opaque::{paceline_collection, paceline_map, paceline_object, paceline_program};
-use crate::program::Bound;
 use crate::raw::{Given, Text, given};
 use crate::status::{Failure, Report, paceline_status};
+use crate::told::ErrorOut;
 
 static COLLECTIONS: Table<Arc<Collection>, paceline_collection> = Table::new();
 

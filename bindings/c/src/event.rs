@@ -4,7 +4,11 @@ use std::ffi::c_char;
 
 use paceline::Event;
 
-use crate::text::c_string;
+use crate::c_string::c_string;
+use crate::raw::Data;
+
+/// A function of C that gets an event: `void (*)(void *data, const struct paceline_event *event)`.
+pub type paceline_event_function = Option<unsafe extern "C" fn(data: Data, event: *const paceline_event)>;
 
 /// An event that a program sends with bpf_perf_event_output.
 #[derive(Clone, Copy)]

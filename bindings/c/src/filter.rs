@@ -8,17 +8,17 @@ use paceline::filter::{
     text as classic,
 };
 
+use crate::bound::Bound;
 use crate::burst::BURSTS;
 use crate::call;
-use crate::error::ErrorOut;
 use crate::handles::Table;
 use crate::host::HOSTS;
 use crate::kinds::engine;
 use crate::object::of_refused;
 use crate::opaque::{paceline_burst, paceline_filter, paceline_host, paceline_program};
-use crate::program::Bound;
 use crate::raw::{Given, List, Out, Text, given};
 use crate::status::{Failure, paceline_status};
+use crate::told::ErrorOut;
 
 static FILTERS: Table<Arc<PacketFilter>, paceline_filter> = Table::new();
 

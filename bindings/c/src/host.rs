@@ -5,17 +5,15 @@ use std::sync::Arc;
 
 use paceline::{Burst, FrameRef, Host, TimeSource, network};
 
+use crate::bound::{Bound, PROGRAMS, of_burst_fault, of_fault};
 use crate::call;
-use crate::error::ErrorOut;
-use crate::event;
+use crate::event::{self, paceline_event_function};
 use crate::handles::Table;
 use crate::opaque::{paceline_host, paceline_program};
 use crate::packet::paceline_packet;
-use crate::program::{Bound, PROGRAMS, of_burst_fault, of_fault};
-use crate::raw::{
-    Callback, Data, Filled, Out, Text, paceline_bytes_function, paceline_event_function, written,
-};
+use crate::raw::{Callback, Data, Filled, Out, Text, paceline_bytes_function, written};
 use crate::status::{Failure, paceline_status};
+use crate::told::ErrorOut;
 
 /// A host, with what makes a call short.
 pub(crate) struct HostState {
@@ -232,7 +230,7 @@ pub extern "C" fn paceline_host_set_events(
             return Err(Failure::argument("the function is null"));
         }
         let callback = Callback::new(function, data);
-        state.host.set_events(Box::new(move |event| event::with(event, |event| callback.call(event))));
+        state.host.set_events(Box::new(move |event| event::with(event, |event| callback.call_with(event))));
         state.tells = true;
         Ok(())
     })

@@ -11,7 +11,7 @@
 //! first, which would wait for ever. Handles are locked in one order: worker, host, burst, pool.
 //!
 //! # Errors
-//! A call gives a status or a handle; if the caller wants more, an error handle has data and text (`error`). A missing element, an
+//! A call gives a status or a handle; if the caller wants more, an error handle has data and text (`told`). A missing element, an
 //! empty ring, the end of a list are answers (`PACELINE_STATUS_NOT_FOUND`) without a handle.
 //!
 //! # Unsafe code
@@ -26,8 +26,10 @@
 //! in `symbols.txt` and the layouts of structures; `header.sh` makes the header with cbindgen.
 #![allow(non_camel_case_types, reason = "the names of C")]
 
+mod bound;
 mod builder;
 mod burst;
+mod c_string;
 mod call;
 mod chain;
 mod collection;
@@ -46,6 +48,7 @@ mod program;
 mod raw;
 mod status;
 mod text;
+mod told;
 mod version;
 
 pub use builder::*;
@@ -66,4 +69,5 @@ pub use program::*;
 pub use raw::*;
 pub use status::*;
 pub use text::*;
+pub use told::*;
 pub use version::*;

@@ -8,14 +8,15 @@ use paceline::json::{ElementError, JsonMap};
 use paceline::{BatchError, Errno, Map};
 use serde_json::Value as Json;
 
+use crate::c_string::c_string;
 use crate::call;
-use crate::error::ErrorOut;
 use crate::handles::Table;
 use crate::object::paceline_map_info;
 use crate::opaque::paceline_map;
 use crate::raw::{Bytes, Callback, Data, Filled, Out, Room, Text, paceline_bytes_function};
 use crate::status::{Failure, Report, paceline_status};
-use crate::text::{self, c_string};
+use crate::text;
+use crate::told::ErrorOut;
 
 /// A map with its name as a string of C, and its types if it is an object's.
 pub(crate) struct Held {

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use paceline::kernel::{self, KernelFileError, KernelVersion};
 use paceline::{MapSpec, Object, ObjectOptions, OpenError, ProgramKind, ProgramSpec};
 
+use crate::c_string::c_string;
 use crate::call;
-use crate::error::ErrorOut;
 use crate::handles::Table;
 use crate::kinds::{number_of, paceline_program_type};
 use crate::opaque::paceline_object;
 use crate::raw::{Bytes, Filled, Given, Text, given, written};
 use crate::status::{Failure, Report, paceline_status};
-use crate::text::c_string;
+use crate::told::ErrorOut;
 
 /// An object with its names as strings of C.
 pub(crate) struct Opened {

@@ -12,11 +12,11 @@ use ::paceline_frame::{
 use paceline::Burst;
 
 use crate::call;
-use crate::error::ErrorOut;
 use crate::handles::Table;
 use crate::opaque::paceline_pool;
 use crate::raw::{Given, Memory, given};
 use crate::status::{Failure, paceline_status};
+use crate::told::ErrorOut;
 
 /// Bytes at the start of a frame's buffer that no packet and no metadata may use: sizeof(struct xdp_frame) in the kernel.
 pub const PACELINE_FRAME_KEPT: usize = 40;

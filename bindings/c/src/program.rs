@@ -1,63 +1,21 @@
-//! Programs that run.
+//! Functions of programs.
 
-use std::ffi::{CString, c_char};
-use std::sync::Arc;
+use std::ffi::c_char;
 
-use paceline::chain::RunConfig;
-use paceline::{BurstFault, Fault, InstallError, Member, Program, VerifiedProgram};
+use paceline::InstallError;
 
+use crate::bound::PROGRAMS;
 use crate::burst::BURSTS;
 use crate::call;
-use crate::error::ErrorOut;
-use crate::handles::Table;
 use crate::host::HOSTS;
 use crate::kinds::{engine_number, paceline_engine};
 use crate::map::MAPS;
-use crate::object::{names_of, paceline_program_info};
+use crate::object::paceline_program_info;
 use crate::opaque::{paceline_burst, paceline_host, paceline_map, paceline_program};
 use crate::packet::{paceline_frame, paceline_packet};
 use crate::raw::{Filled, Given};
 use crate::status::{Failure, Report, paceline_status};
-
-/// A program with its names as strings of C.
-pub(crate) struct Bound {
-    program: Program,
-    /// With its proof, if it was verified.
-    verified: Option<VerifiedProgram>,
-    config: RunConfig,
-    names: [CString; 2],
-}
-
-pub(crate) static PROGRAMS: Table<Arc<Bound>, paceline_program> = Table::new();
-
-impl Bound {
-    pub(crate) fn verified(program: VerifiedProgram, config: RunConfig) -> Self {
-        let names = names_of(program.spec());
-        Self { program: program.program().clone(), verified: Some(program), config, names }
-    }
-
-    pub(crate) fn unverified(program: Program, config: RunConfig) -> Self {
-        let names = names_of(program.spec());
-        Self { program, verified: None, config, names }
-    }
-
-    pub(crate) fn give(self) -> Result<*mut paceline_program, Failure> {
-        PROGRAMS.give(Arc::new(self))
-    }
-
-    pub(crate) fn program(&self) -> &Program {
-        &self.program
-    }
-
-    /// The program as a member of a chain, with what its object says of priority and actions.
-    pub(crate) fn member(&self, name: &str) -> Member {
-        let member = match &self.verified {
-            Some(verified) => Member::new(name, verified),
-            None => Member::unverified(name, self.program.clone()),
-        };
-        member.with_config(self.config)
-    }
-}
+use crate::told::ErrorOut;
 
 /// Frees a program. It stays as long as it runs, in maps and in chains. Null is allowed.
 #[unsafe(no_mangle)]
@@ -151,22 +109,4 @@ pub extern "C" fn paceline_program_run_burst(
         let mut held = BURSTS.lock(burst)?;
         host.run_burst(program, held.burst())
     })
-}
-
-/// The fault of a run, with the instruction and its source line.
-#[cold]
-pub(crate) fn of_fault(fault: &Fault, program: &Program) -> Failure {
-    let mut report = Report {
-        status: Some(paceline_status::Fault),
-        message: format!("program {}: {fault}", program.spec().name),
-        ..Report::default()
-    };
-    report.locate(fault.tail_called.as_ref().unwrap_or(program.spec()), fault.slot);
-    Failure::told(report)
-}
-
-/// The fault of a packet of a burst.
-#[cold]
-pub(crate) fn of_burst_fault(fault: &BurstFault, program: &Program) -> Failure {
-    of_fault(&fault.fault, program).at(fault.index)
 }

@@ -339,10 +339,6 @@ unsafe impl<F: Copy> Send for Callback<F> {}
 /// A function of C that gets bytes: `void (*)(void *data, const uint8_t *bytes, size_t length)`.
 pub type paceline_bytes_function = Option<unsafe extern "C" fn(data: Data, bytes: *const u8, length: usize)>;
 
-/// A function of C that gets an event: `void (*)(void *data, const struct paceline_event *event)`.
-pub type paceline_event_function =
-    Option<unsafe extern "C" fn(data: Data, event: *const crate::event::paceline_event)>;
-
 impl<F: Copy> Callback<F> {
     pub(crate) fn new(function: F, data: Data) -> Self {
         Self { function, data }
@@ -358,11 +354,11 @@ impl Callback<paceline_bytes_function> {
     }
 }
 
-impl Callback<paceline_event_function> {
-    pub(crate) fn call(&self, event: &crate::event::paceline_event) {
+impl<T> Callback<Option<unsafe extern "C" fn(Data, *const T)>> {
+    pub(crate) fn call_with(&self, structure: &T) {
         if let Some(function) = self.function {
-            // SAFETY: as above; the event lives during the call.
-            unsafe { function(self.data, event) };
+            // SAFETY: as above; the structure lives during the call.
+            unsafe { function(self.data, structure) };
         }
     }
 }

@@ -1,20 +1,15 @@
-//! Texts that C gets: those that live as long as a handle, and those that it frees.
+//! Texts that C gets and frees.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::sync::{Mutex, PoisonError};
 
+use crate::c_string::c_string;
 use crate::call;
 use crate::status::{Failure, paceline_status};
 
 /// The texts that were given out and not freed, by address.
 static GIVEN: Mutex<BTreeMap<usize, CString>> = Mutex::new(BTreeMap::new());
-
-/// A string of C; a null byte in the text becomes U+FFFD, as no string of C can have one.
-pub(crate) fn c_string(text: &str) -> CString {
-    let text = if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text.to_owned() };
-    CString::new(text).unwrap_or_default()
-}
 
 /// Gives a text to C, which frees it with `paceline_string_free`.
 pub(crate) fn give(text: &str) -> *mut c_char {
