@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::case::{TestFile, Tests};
 use super::error::TestError;
 use super::in_c::{find, may_have_tests};
-use super::read;
+use super::read::read;
 use crate::common::failure::Failure;
 use crate::object::Opener;
 
