@@ -7,7 +7,6 @@ mod commands;
 mod common;
 mod control;
 mod coverage;
-mod diagnosis;
 mod expression;
 mod kernel_side;
 mod maps;

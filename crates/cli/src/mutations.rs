@@ -16,11 +16,11 @@ use paceline::{
     Burst, Collection, FrameMeta, Host, LoadOptions, Object, Outputs, ProgramSpec, ReplayOptions, Tally,
     Verdict, replay,
 };
+use paceline_diagnosis::{Diagnosis, refused, render};
 
 use crate::commands::dump::Listing;
 use crate::commands::inspect::{Survey, write_survey};
 use crate::commands::test::test_file;
-use crate::diagnosis::{Diagnosis, refused, render};
 use crate::maps::{self, MapsAsJson};
 
 const MUTANTS: u64 = 300;

@@ -16,6 +16,7 @@ pub mod determinize;
 pub mod dispatcher;
 pub mod embed;
 pub mod engine;
+pub mod export;
 pub mod generate;
 pub mod kernel;
 pub mod namespace;

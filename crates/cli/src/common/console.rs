@@ -5,6 +5,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use clap::builder::styling::{AnsiColor, Style};
 
+pub(crate) use paceline_diagnosis::shown;
+
 /// Writes a result to standard output.
 pub(super) fn write_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     print_to(io::stdout().lock(), write)
@@ -44,19 +46,6 @@ pub(crate) fn error(text: impl Display) {
 /// Prints a text that is drawn for the terminal already, with color if [`stderr_has_color`].
 pub(crate) fn drawn(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
-}
-
-/// Text from an object, with control characters shown instead of sent to the terminal.
-pub(crate) fn shown(text: &str) -> String {
-    let mut shown = String::new();
-    for c in text.chars() {
-        match c {
-            '\t' => shown.push(c),
-            c if c.is_control() => shown.push_str(&format!("\\x{:02x}", c as u32)),
-            c => shown.push(c),
-        }
-    }
-    shown
 }
 
 fn label(label: &str, style: Style, text: impl Display) {

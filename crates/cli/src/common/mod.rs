@@ -9,5 +9,4 @@ pub(crate) mod packets;
 pub(crate) mod rate;
 pub(crate) mod report;
 pub(crate) mod suggest;
-pub(crate) mod symbols;
 pub(crate) mod watch;

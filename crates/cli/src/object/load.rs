@@ -1,12 +1,12 @@
 //! From an object to its maps and programs: the one way of all commands.
 
 use paceline::{Collection, Engine, LoadOptions, NoProgram, Object};
+use paceline_diagnosis::Diagnosis;
 
 use super::error::ObjectError;
 use super::opener::Opener;
 use super::program::{ProgramError, program_of};
 use crate::common::failure::Failure;
-use crate::diagnosis::Diagnosis;
 use crate::maps::{self, JsonFile, MapFileError};
 
 /// Options for loading objects; `map_memory` is the most bytes of one map.

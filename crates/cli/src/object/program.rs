@@ -1,11 +1,11 @@
 //! Programs of loaded objects.
 
-use paceline::{Collection, EntryError, Meaning, NoProgram, Object, Program, Refused, VerifiedProgram};
+use paceline::{Collection, Meaning, NoProgram, Object, Program, VerifiedProgram};
+use paceline_diagnosis::{Diagnosis, refused_to_json, render};
 use serde_json::Value as Json;
 
 use super::hints::program_hint;
 use crate::common::failure::CommandError;
-use crate::diagnosis::{Diagnosis, refused_to_json, render};
 
 /// The reason why an object does not give a program.
 #[derive(Debug, thiserror::Error)]
@@ -20,24 +20,25 @@ pub(crate) enum ProgramError {
 impl ProgramError {
     /// Makes a diagnosis if a program is not safe: the one that is asked for, or one that it would tail call.
     pub(crate) fn new(name: &str, object: &Object, error: NoProgram) -> Self {
-        let diagnosis = |refused: &Refused| Diagnosis::new(name, object, refused);
-        match &error {
-            NoProgram::Refused(refused) => return Self::Refused(Box::new(diagnosis(refused))),
-            NoProgram::Entry { map, index, source } => {
-                if let EntryError::Program(NoProgram::Refused(refused)) = &**source {
-                    return Self::Refused(Box::new(diagnosis(refused).of_entry(map, *index)));
-                }
-            }
-            _ => {}
+        match Diagnosis::of(name, object, &error) {
+            Some(diagnosis) => Self::Refused(Box::new(diagnosis)),
+            None => Self::NotLoaded { name: name.to_owned(), source: Box::new(error) },
         }
-        Self::NotLoaded { name: name.to_owned(), source: Box::new(error) }
+    }
+}
+
+/// The option that runs a program all the same.
+fn way_out(diagnosis: &Diagnosis) -> String {
+    match diagnosis.is_unsupported() {
+        true => format!("`paceline inspect {}` shows all that it needs", diagnosis.object()),
+        false => "--unverified runs it on the interpreter that checks every access at run time".to_owned(),
     }
 }
 
 impl CommandError for ProgramError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Refused(diagnosis) => Some(diagnosis.way_out()),
+            Self::Refused(diagnosis) => Some(way_out(diagnosis)),
             Self::NotLoaded { name, source } => program_hint(name, source),
         }
     }

@@ -7,10 +7,10 @@ use std::ops::Range;
 use paceline::btf::{Btf, Type};
 use paceline::isa::{Line, RawInsn, disassemble};
 use paceline::{FunctionInfo, LineInfo, Linkage, Object, ProgramSpec};
+use paceline_diagnosis::Symbols;
 use serde_json::{Value as Json, json};
 
 use super::native::{Function, Native};
-use crate::common::symbols::Symbols;
 
 /// A program with all that its listing needs.
 pub(crate) struct Listing<'a> {

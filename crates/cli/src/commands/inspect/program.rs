@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use paceline::helper::Helper;
 use paceline::isa::{Callee, Imm64, Insn, disassemble};
 use paceline::{FunctionInfo, KfuncRef, Linkage, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_diagnosis::helper;
 use serde_json::{Value as Json, json};
-
-use crate::common::symbols::helper;
 
 /// The contents of a program.
 pub(super) struct ProgramSurvey<'a> {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use paceline::isa::disassemble;
 use paceline::{Fault, FaultKind, LineInfo, Object, ProgramSpec};
+use paceline_diagnosis::Symbols;
 
 use crate::common::failure::CommandError;
 use crate::common::packets::{When, processed};
-use crate::common::symbols::Symbols;
 
 /// A fault, its time and its place in the program.
 #[derive(Debug)]

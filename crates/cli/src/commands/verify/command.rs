@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use paceline::verifier::{Options, Stats};
 use paceline::{Collection, Engine, Object, ProgramSpec};
+use paceline_diagnosis::{Diagnosis, refused, render};
 use serde_json::{Value as Json, json};
 
 use super::args::VerifyArgs;
@@ -13,7 +14,6 @@ use super::log::Log;
 use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::report;
-use crate::diagnosis::{Diagnosis, refused, render};
 use crate::object::{NamedObject, Opener, ProgramError, load, load_options};
 
 /// Loads programs as a run does, and reports refusals.

@@ -6,8 +6,7 @@ use paceline::isa::{Insn, Reg, disassemble};
 use paceline::verifier::state::State;
 use paceline::verifier::{Observer, PathEnd};
 use paceline::{Object, ProgramSpec};
-
-use crate::common::symbols::Symbols;
+use paceline_diagnosis::Symbols;
 
 /// Writes each instruction with the values of the registers that it reads.
 pub(super) struct Log<'a> {

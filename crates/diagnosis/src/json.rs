@@ -9,7 +9,8 @@ use super::advice;
 use super::data::{Diagnosis, Place};
 
 /// A refusal without the time of verification.
-pub(crate) fn refused_to_json(diagnosis: &Diagnosis) -> Json {
+#[must_use]
+pub fn refused_to_json(diagnosis: &Diagnosis) -> Json {
     let mut json = refused(diagnosis, Duration::ZERO);
     if let Some(members) = json.as_object_mut() {
         members.remove("stats");
@@ -18,7 +19,8 @@ pub(crate) fn refused_to_json(diagnosis: &Diagnosis) -> Json {
 }
 
 /// A refusal, and the time of verification.
-pub(crate) fn refused(diagnosis: &Diagnosis, time: Duration) -> Json {
+#[must_use]
+pub fn refused(diagnosis: &Diagnosis, time: Duration) -> Json {
     let refusal = &diagnosis.refusal;
     let mut json = json!({
         "name": diagnosis.program,

@@ -8,7 +8,7 @@ use paceline::isa::{Callee, Imm64, Insn, Line, disassemble};
 use paceline::{MapSpec, Object, ProgramSpec};
 
 /// The names of helpers, functions, maps and variables that a program's instructions refer to by number.
-pub(crate) struct Symbols<'a> {
+pub struct Symbols<'a> {
     spec: &'a ProgramSpec,
     maps: &'a [MapSpec],
     btf: Option<&'a Btf>,
@@ -17,7 +17,9 @@ pub(crate) struct Symbols<'a> {
 }
 
 impl<'a> Symbols<'a> {
-    pub(crate) fn new(object: &'a Object, spec: &'a ProgramSpec) -> Self {
+    /// Those of a program of an object.
+    #[must_use]
+    pub fn new(object: &'a Object, spec: &'a ProgramSpec) -> Self {
         let lines = disassemble(&spec.insns);
         let target = |line: &Line| usize::try_from(line.insn.as_ref().ok()?.jump_target(line.slot)?).ok();
         Self {
@@ -29,12 +31,14 @@ impl<'a> Symbols<'a> {
     }
 
     /// The label of a slot that jumps lead to.
-    pub(crate) fn label(&self, slot: usize) -> Option<String> {
+    #[must_use]
+    pub fn label(&self, slot: usize) -> Option<String> {
         self.targets.contains(&slot).then(|| label(slot))
     }
 
     /// The text of an instruction. The assembler reads it back, if it has the names.
-    pub(crate) fn text(&self, line: &Line) -> String {
+    #[must_use]
+    pub fn text(&self, line: &Line) -> String {
         match &line.insn {
             Ok(insn) => self.with_names(line.slot, insn).unwrap_or_else(|| insn.to_string()),
             Err(error) => format!("<{error}>"),
@@ -42,7 +46,8 @@ impl<'a> Symbols<'a> {
     }
 
     /// A remark on an instruction: why it is not relocated, or the variable that it refers to.
-    pub(crate) fn remark(&self, line: &Line) -> Option<String> {
+    #[must_use]
+    pub fn remark(&self, line: &Line) -> Option<String> {
         if let Some(poison) = self.spec.poison_at(line.slot) {
             return Some(format!("not relocated: {}", poison.reason));
         }
@@ -105,7 +110,8 @@ impl<'a> Symbols<'a> {
 }
 
 /// The helper of a call's number.
-pub(crate) fn helper(id: i32) -> Option<&'static Helper> {
+#[must_use]
+pub fn helper(id: i32) -> Option<&'static Helper> {
     Helper::from_imm(id)
 }
 

@@ -5,11 +5,11 @@ use std::fmt;
 use paceline::isa::{Line, Reg, decode_at, disassemble};
 use paceline::verifier::state::{Lost, Stale, Value};
 use paceline::verifier::{Branch, Cause, Hint, Refusal, RegName};
-use paceline::{LineInfo, Object, ProgramSpec, Refused};
+use paceline::{EntryError, LineInfo, NoProgram, Object, ProgramSpec, Refused};
 
 use super::history::History;
-use crate::common::console::shown;
-use crate::common::symbols::Symbols;
+use super::shown::shown;
+use super::symbols::Symbols;
 
 /// Branches before the guilty instruction that are shown.
 const BRANCHES_SHOWN: usize = 3;
@@ -19,7 +19,7 @@ const AROUND: usize = 4;
 
 /// The reasons for a refusal, in words. All text is fit for a terminal.
 #[derive(Clone, Debug)]
-pub(crate) struct Diagnosis {
+pub struct Diagnosis {
     /// For messages.
     pub(super) object: String,
     pub(super) program: String,
@@ -70,8 +70,9 @@ pub(super) struct Mark {
 }
 
 impl Diagnosis {
-    /// Walks the program again, to remember how it gets to the guilty instruction.
-    pub(crate) fn new(name: &str, object: &Object, refused: &Refused) -> Self {
+    /// Walks the program again, to remember how it gets to the guilty instruction. `name` is the object's, for messages.
+    #[must_use]
+    pub fn new(name: &str, object: &Object, refused: &Refused) -> Self {
         let mut history = History::default();
         let _ = object.verify_observed(&refused.program, &refused.options, &mut history);
         let (spec, refusal) = (&*refused.program, &*refused.refusal);
@@ -96,25 +97,50 @@ impl Diagnosis {
         }
     }
 
+    /// That of a program that cannot be had because the verifier refuses it, or one that it may tail call.
+    #[must_use]
+    pub fn of(name: &str, object: &Object, error: &NoProgram) -> Option<Self> {
+        match error {
+            NoProgram::Refused(refused) => Some(Self::new(name, object, refused)),
+            NoProgram::Entry { map, index, source } => match &**source {
+                EntryError::Program(NoProgram::Refused(refused)) => {
+                    Some(Self::new(name, object, refused).of_entry(map, *index))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// A refusal of a program that an entry of a program array names.
-    pub(crate) fn of_entry(self, map: &str, index: u32) -> Self {
+    #[must_use]
+    pub fn of_entry(self, map: &str, index: u32) -> Self {
         let wanted = format!("map {} has it at index {index}, to be tail called", shown(map));
         Self { wanted: Some(wanted), ..self }
     }
 
     /// The cause, in a line.
-    pub(super) fn cause(&self) -> String {
+    #[must_use]
+    pub fn cause(&self) -> String {
         shown(&self.refusal.cause.to_string())
     }
 
-    /// The option that runs the program all the same.
-    pub(crate) fn way_out(&self) -> String {
-        match self.unsupported {
-            true => format!("`paceline inspect {}` shows all that it needs", self.object),
-            false => {
-                "--unverified runs it on the interpreter that checks every access at run time".to_owned()
-            }
-        }
+    /// The object's name in messages.
+    #[must_use]
+    pub fn object(&self) -> &str {
+        &self.object
+    }
+
+    /// The program's name.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// Whether Paceline lacks what the program needs, which may be safe.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        self.unsupported
     }
 
     /// The advice of the verifier.

@@ -13,7 +13,8 @@ use super::data::{Diagnosis, Source};
 const NEAR: u32 = 100;
 
 /// The text of a diagnosis; ends without a line break.
-pub(crate) fn render(diagnosis: &Diagnosis, color: bool) -> String {
+#[must_use]
+pub fn render(diagnosis: &Diagnosis, color: bool) -> String {
     let mut error = Group::with_title(Level::ERROR.primary_title(diagnosis.to_string()));
     error = match &diagnosis.at.line {
         Some(line) => error.elements(snippets(diagnosis, line)),
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     fn refusal(name: &str, change: impl Fn(&mut paceline::LineInfo) -> bool) -> String {
-        let path = format!("{}/tests/fixtures/{name}.o", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/../cli/tests/fixtures/{name}.o", env!("CARGO_MANIFEST_DIR"));
         let mut object = Object::open(path).unwrap();
         for program in &mut object.specs_mut().programs {
             program.lines.retain_mut(&change);

@@ -1,0 +1,108 @@
+"""Speeds of the package, beside what they are compared with.
+
+    python bench/bench.py            # from bindings/python, with the package, pyarrow and Scapy installed
+    python bench/bench.py --library NS   # with the nanoseconds that `cargo run --release --example library` prints
+
+Each figure is the least of some rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+import timeit
+from pathlib import Path
+
+import pyarrow as pa
+
+import paceline as pl
+from paceline import _paceline
+
+ROOT = Path(__file__).resolve().parents[3]
+FIREWALL, COUNTER = ROOT / "examples/firewall.o", ROOT / "examples/counter.o"
+PACKETS = 1_000_000
+
+UNIT_TEST = """
+import time
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
+begin = time.perf_counter()
+import paceline as pl
+imported = time.perf_counter()
+fw = pl.load({path!r}, program="firewall")
+loaded = time.perf_counter()
+run = fw.run(Ether() / IP(src="10.0.0.9", dst="10.0.0.1") / TCP(dport=23))
+assert run.verdict == pl.DROP
+end = time.perf_counter()
+print(end - begin, imported - begin, loaded - imported, end - loaded)
+"""
+
+
+def least(call: str, rounds: int = 9, **names: object) -> float:
+    """Nanoseconds of a call."""
+    timer = timeit.Timer(call, globals=names)
+    number, _ = timer.autorange()
+    return min(timer.repeat(rounds, number)) / number * 1e9
+
+
+def row(name: str, value: str, beside: str, bar: str) -> None:
+    print(f"| {name} | {value} | {beside} | {bar} |")
+
+
+def single(path: Path) -> None:
+    program, packet = pl.load(path), bytes(pl.packet("eth / ipv4 src=10.0.0.9 / tcp dport=80"))
+    smallest = least("nothing(packet)", nothing=_paceline.nothing, packet=packet)
+    run = least("run(packet)", run=program.run, packet=packet)
+    name = f"`run` of one packet, {path.stem}"
+    row(name, f"{run:.0f} ns", f"smallest PyO3 call {smallest:.0f} ns", f"{run - smallest:.0f} ns more; bar 1000, reach 300")
+
+
+def many(library: float) -> None:
+    packet = bytes(pl.packet("eth / ipv4 src=10.0.0.9 / tcp dport=80")).ljust(64, b"\0")
+    program = pl.load(FIREWALL)
+    column = pa.array([packet] * PACKETS)
+    program.run_many(column)
+    rounds = []
+    for _ in range(9):
+        begin = time.perf_counter()
+        program.run_many(column)
+        rounds.append(time.perf_counter() - begin)
+    nanoseconds = min(rounds) / PACKETS * 1e9
+    row(
+        "`run_many` of a million packets of 64 bytes from an Arrow column, firewall",
+        f"{nanoseconds:.1f} ns a packet",
+        f"Rust library {library:.1f} ns",
+        f"{nanoseconds / library:.2f} times; bar 1.3, reach 1.05",
+    )
+
+
+def unit_test() -> None:
+    code = UNIT_TEST.format(path=str(FIREWALL))
+    runs = [subprocess.run([sys.executable, "-c", code], check=True, capture_output=True) for _ in range(9)]
+    whole, imported, loaded, run = min([float(x) * 1e3 for x in done.stdout.split()] for done in runs)
+    row(
+        "unit test with a Scapy packet, after Scapy's import",
+        f"{whole:.1f} ms",
+        f"import {imported:.1f}, load and verify {loaded:.1f}, run {run:.1f} ms",
+        "bar 30 ms, reach 10",
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", type=float, metavar="NS")
+    library = parser.parse_args().library
+    if library is None:
+        command = ["cargo", "run", "-q", "--release", "--example", "library", str(FIREWALL)]
+        library = float(subprocess.run(command, check=True, capture_output=True, cwd=ROOT / "bindings/python").stdout)
+    print("| what | measured | beside | |\n|---|---|---|---|")
+    single(COUNTER)
+    single(FIREWALL)
+    many(library)
+    unit_test()
+
+
+if __name__ == "__main__":
+    main()

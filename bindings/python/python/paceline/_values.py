@@ -1,0 +1,96 @@
+"""Values of C types that Python has no type of its own for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def _frozen(value: Any) -> Any:
+    """Lists are equal to the tuples that arrays are read as."""
+    return tuple(_frozen(element) for element in value) if isinstance(value, (list, tuple)) else value
+
+
+class Struct(Mapping[str, Any]):
+    """A C structure or union as it was when it was read: members by name, as items and as attributes.
+
+    It is equal to a mapping with the same members, and can be a key of a dict. To change a member of an element, write the
+    element again: `rules[key] = rules[key]._replace(action=1)`.
+    """
+
+    __slots__ = ("_members",)
+
+    def __init__(self, members: Mapping[str, Any]) -> None:
+        object.__setattr__(self, "_members", members)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._members[name]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_members":  # of an object that is not made yet, as `copy` asks
+            raise AttributeError(name)
+        try:
+            return self._members[name]
+        except KeyError:
+            raise AttributeError(f"no member {name!r}; there is: {', '.join(self._members)}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a Struct is a copy: write the element again, with _replace({name}=...)")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return len(self) == len(other) and all(
+            name in other and _frozen(value) == _frozen(other[name]) for name, value in self._members.items()
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._members.items()))
+
+    def __repr__(self) -> str:
+        return "Struct(" + ", ".join(f"{name}={value!r}" for name, value in self._members.items()) + ")"
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._members]
+
+    def __reduce__(self) -> tuple[type[Struct], tuple[dict[str, Any]]]:
+        return Struct, (dict(self._members),)
+
+    def _replace(self, **changes: Any) -> Struct:
+        """A copy with other values of some members."""
+        for name in changes:
+            self.__getattr__(name)
+        return Struct({**self._members, **changes})
+
+    def _asdict(self) -> dict[str, Any]:
+        """The members as a dict, those of nested structures too."""
+        return {name: _plain(value) for name, value in self._members.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Struct):
+        return value._asdict()
+    return tuple(_plain(element) for element in value) if isinstance(value, tuple) else value
+
+
+class Enumerator(int):
+    """A value of a C enumeration: a number with the enumerator's name."""
+
+    name: str
+
+    def __new__(cls, value: int, name: str) -> Enumerator:
+        enumerator = super().__new__(cls, value)
+        enumerator.name = name
+        return enumerator
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {int(self)}>"
+
+    def __reduce__(self) -> tuple[type[Enumerator], tuple[int, str]]:
+        return Enumerator, (int(self), self.name)

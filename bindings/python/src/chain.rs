@@ -1,0 +1,155 @@
+//! Chains of programs, which change while packets run through them.
+
+use std::sync::Arc;
+
+use paceline::chain::Place;
+use paceline::{Change, ChangeError, LiveChain, Member, Order};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::error::{Class, Failure, guarded};
+use crate::filter::PyFilter;
+use crate::program::PyProgram;
+use crate::runner::PyRunner;
+use crate::subject::{Part, Parts, Subject};
+use crate::worker::Workers;
+
+/// Programs that run one after the other.
+#[pyclass(frozen, extends = PyRunner, name = "Chain", module = "paceline")]
+pub(crate) struct PyChain {
+    live: LiveChain,
+}
+
+fn refused(error: &ChangeError) -> Failure {
+    Failure::new(Class::Chain, error)
+}
+
+/// A member of a chain from a program, a filter, or a pair of a name and one of these.
+fn member(given: &Bound<'_, PyAny>) -> PyResult<(Member, Part)> {
+    let pair = given.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
+    let Some(pair) = pair else { return member_of(None, given) };
+    let name = pair.get_item(0)?.cast_into::<PyString>()?.to_string();
+    member_of(Some(name), &pair.get_item(1)?)
+}
+
+fn member_of(name: Option<String>, given: &Bound<'_, PyAny>) -> PyResult<(Member, Part)> {
+    if let Ok(program) = given.cast::<PyProgram>() {
+        let program = program.get();
+        let part = program.part();
+        let spec = part.program.spec();
+        let name = name.unwrap_or_else(|| spec.name.clone());
+        let config = program.shared().collection.object().run_config(&spec.name);
+        let config = config.map_err(|error| Failure::new(Class::Chain, error))?;
+        let member = match &program.verified {
+            Some(verified) => Member::new(name, verified),
+            None => Member::unverified(name, part.program.clone()),
+        };
+        return Ok((member.with_config(config), part));
+    }
+    if let Ok(filter) = given.cast::<PyFilter>() {
+        let program = filter.get().program();
+        let name = name.unwrap_or_else(|| program.spec().name.clone());
+        return Ok((Member::new(name, program), Part { program: program.program().clone(), shared: None }));
+    }
+    let kind = given.get_type().name()?;
+    Err(PyTypeError::new_err(format!(
+        "a chain is of programs, filters, and pairs of a name and one of these, not {kind}"
+    )))
+}
+
+/// Equal names get numbers, from the second one on.
+fn numbered(members: Vec<Member>) -> Vec<Member> {
+    let mut named: Vec<Member> = Vec::new();
+    for member in members {
+        let name = unused(member.name(), |name| named.iter().any(|other| other.name() == name));
+        named.push(member.renamed(name));
+    }
+    named
+}
+
+fn unused(name: &str, is_used: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|number: u32| format!("{name}#{number}"));
+    std::iter::once(name.to_owned()).chain(numbered).find(|name| !is_used(name)).unwrap_or_default()
+}
+
+/// A chain of programs.
+#[pyfunction]
+#[pyo3(signature = (programs, *, order = "given", cpus = 1))]
+pub(crate) fn chain(programs: &Bound<'_, PyAny>, order: &str, cpus: usize) -> PyResult<Py<PyChain>> {
+    let order = match order {
+        "given" => Order::Given,
+        "priority" => Order::Priority,
+        other => {
+            return Err(PyValueError::new_err(format!("order is \"given\" or \"priority\", not {other:?}")));
+        }
+    };
+    if !(1..=4096).contains(&cpus) {
+        return Err(PyValueError::new_err("cpus is 1 to 4096"));
+    }
+    let py = programs.py();
+    let members: Vec<(Member, Part)> =
+        programs.try_iter()?.map(|given| member(&given?)).collect::<PyResult<_>>()?;
+    guarded(|| {
+        let (members, parts) = members.into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
+        let live = py.detach(|| LiveChain::new(numbered(members), order)).map_err(|error| refused(&error))?;
+        let subject =
+            Subject::Chain { live: live.clone(), parts: Parts::from(parts), workers: Workers::new(cpus) };
+        let base = PyRunner { subject: Arc::new(subject) };
+        Py::new(py, PyClassInitializer::from(base).add_subclass(PyChain { live }))
+    })
+}
+
+impl PyChain {
+    fn change(slf: &Bound<'_, Self>, change: Change, part: Option<Part>) -> PyResult<()> {
+        let (py, live) = (slf.py(), &slf.get().live);
+        let Subject::Chain { parts, .. } = &*slf.as_super().get().subject else { return Ok(()) };
+        part.into_iter().for_each(|part| parts.add(part));
+        guarded(|| {
+            let changed = py.detach(|| live.change(None, vec![change]));
+            parts.keep_those_of(live);
+            changed.map_err(|error| refused(&error))?;
+            Ok(())
+        })
+    }
+}
+
+#[pymethods]
+impl PyChain {
+    /// Names of the programs, in the order in which they are planned.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.live.layout().names
+    }
+
+    /// Number of changes so far.
+    #[getter]
+    fn revision(&self) -> u64 {
+        self.live.layout().revision
+    }
+
+    /// Adds a program, last or before another.
+    #[pyo3(signature = (program, *, before = None))]
+    fn add(slf: &Bound<'_, Self>, program: &Bound<'_, PyAny>, before: Option<String>) -> PyResult<()> {
+        let (member, part) = member(program)?;
+        let names = slf.get().names();
+        let name = unused(member.name(), |name| names.iter().any(|other| other == name));
+        let place = before.map(Place::Before);
+        Self::change(slf, Change::Add { member: member.renamed(name), place }, Some(part))
+    }
+
+    /// Removes a program.
+    fn remove(slf: &Bound<'_, Self>, name: String) -> PyResult<()> {
+        Self::change(slf, Change::Remove { name }, None)
+    }
+
+    /// Puts another program in the place of one, under its name.
+    fn replace(slf: &Bound<'_, Self>, name: String, program: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (member, part) = member(program)?;
+        Self::change(slf, Change::Replace { name: name.clone(), member: member.renamed(name) }, Some(part))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Chain: {}>", self.names().join(", "))
+    }
+}

@@ -1,0 +1,99 @@
+//! The compiled part of the Python package `paceline`. `python/paceline` has the rest.
+//!
+//! | Python | stands on |
+//! |---|---|
+//! | `Object` | `paceline::Object` |
+//! | `Collection`, `Program` | `paceline::Collection`, `paceline::VerifiedProgram`, which any thread may use |
+//! | `Chain`, `Filter` | `paceline::LiveChain`, `paceline::filter::PacketFilter` |
+//! | `Runner.run`, `run_many` | a `worker::Worker` for each CPU: a `Host` and bursts, which one call has at a time |
+//! | `Replay` | `paceline::capture::CaptureReader` with a host of its own |
+//! | `Map`, `Variables` | `paceline::Map` with the object's `Btf` |
+//! | `Explanation` | `paceline::explain::ChainExplanation` |
+//! | `Batch`, `Column` | record batches of `arrow-array`, by the PyCapsule protocol |
+//!
+//! All classes are frozen: what changes is behind locks of its own, or of the library. Packets are copied into frames that a worker owns,
+//! and results are copied out, so that nothing in Python points into a frame. Arrow buffers are reference counted on both sides.
+//! No lock is held while code of Python runs.
+
+mod chain;
+mod columns;
+mod coverage;
+mod effects;
+mod error;
+mod explanation;
+mod filter;
+mod json;
+mod many;
+mod map;
+mod network;
+mod object;
+mod packet;
+mod packets;
+mod program;
+mod replay;
+mod run;
+mod runner;
+mod settings;
+mod shared;
+mod source;
+mod subject;
+mod table;
+mod testing;
+mod value;
+mod variables;
+mod verdict;
+mod worker;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _paceline {
+    use paceline::Engine;
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::chain::{PyChain, chain};
+    #[pymodule_export]
+    use crate::coverage::{PyCoverage, record_coverage, recorded_coverage};
+    #[pymodule_export]
+    use crate::effects::Event;
+    #[pymodule_export]
+    use crate::explanation::{PyExplanation, PyFact};
+    #[pymodule_export]
+    use crate::filter::{PyFilter, classic_filter, filter};
+    #[pymodule_export]
+    use crate::map::RawMap;
+    #[pymodule_export]
+    use crate::network::PyNetwork;
+    #[pymodule_export]
+    use crate::object::{PyCollection, PyObject};
+    #[pymodule_export]
+    use crate::packet::{build_packet, layer_names, layers_text, packet_differences, packet_field};
+    #[pymodule_export]
+    use crate::program::PyProgram;
+    #[pymodule_export]
+    use crate::replay::{PyReplay, replay};
+    #[pymodule_export]
+    use crate::run::{PyRedirect, PyRun};
+    #[pymodule_export]
+    use crate::runner::PyRunner;
+    #[pymodule_export]
+    use crate::table::{PyBatch, PyColumn};
+    #[pymodule_export]
+    use crate::testing::{nothing, object_of_case, panic};
+    #[pymodule_export]
+    use crate::variables::Variables;
+    #[pymodule_export]
+    use crate::worker::forked;
+
+    /// Names of the engines of this machine, the fastest first.
+    #[pyfunction]
+    fn engines() -> Vec<&'static str> {
+        Engine::ALL.into_iter().filter(|engine| engine.is_available()).map(Engine::name).collect()
+    }
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

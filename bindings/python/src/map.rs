@@ -1,0 +1,446 @@
+//! Maps by their BTF types. `paceline._maps` makes mutable mappings of them.
+
+use std::sync::Arc;
+
+use paceline::btf::Btf;
+use paceline::{Collection, Errno, Map, MapSpec, Program};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyTuple};
+
+use crate::error::{Class, Failure, guarded};
+use crate::shared::Shared;
+use crate::value::Typing;
+
+/// A map of a collection, as user space sees it.
+#[pyclass(frozen, name = "RawMap", module = "paceline._paceline")]
+pub(crate) struct RawMap {
+    map: Arc<Map>,
+    /// As the collection's own object says: the type ids of a shared map refer to another object's BTF.
+    spec: MapSpec,
+    btf: Option<Arc<Btf>>,
+    shared: Arc<Shared>,
+    /// Whether keys and values are `bytes`, whatever their types.
+    is_plain: bool,
+}
+
+impl RawMap {
+    pub(crate) fn new(map: &Arc<Map>, spec: &MapSpec, shared: &Arc<Shared>) -> Self {
+        let spec = MapSpec { contents: Vec::new(), ..spec.clone() };
+        let btf = shared.collection.object().shared_btf();
+        Self { map: Arc::clone(map), spec, btf, shared: Arc::clone(shared), is_plain: false }
+    }
+
+    fn collection(&self) -> &Collection {
+        &self.shared.collection
+    }
+
+    fn key_typing(&self) -> Typing<'_> {
+        Typing {
+            btf: self.btf.as_deref().filter(|_| !self.is_plain),
+            ty: self.spec.key_type,
+            size: self.spec.key_size as usize,
+            is_prefix: self.spec.kind.has_prefixes(),
+        }
+    }
+
+    fn value_typing(&self) -> Typing<'_> {
+        Typing {
+            btf: self.btf.as_deref().filter(|_| !self.is_plain),
+            ty: self.spec.value_type,
+            size: self.spec.value_size as usize,
+            is_prefix: false,
+        }
+    }
+
+    fn encode_key(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+        self.key_typing().encode(key).map_err(|error| self.about("key", &error, key.py()))
+    }
+
+    fn encode_value(&self, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+        let about = |error| self.about("value", &error, value.py());
+        if !self.spec.kind.is_per_cpu() {
+            return self.value_typing().encode(value).map_err(about);
+        }
+        let (size, stride) = (self.map.user_value_size(), self.map.value_stride());
+        let cpus = size / stride.max(1);
+        let values: Vec<Bound<'_, PyAny>> = match value.extract() {
+            Ok(values) => values,
+            Err(_) => return Err(about(self.wrong_cpus(cpus))),
+        };
+        if values.len() != cpus {
+            return Err(about(self.wrong_cpus(cpus)));
+        }
+        let mut all = Vec::with_capacity(size);
+        for value in values {
+            all.extend(self.value_typing().encode(&value).map_err(about)?);
+            all.resize(all.len().next_multiple_of(stride), 0);
+        }
+        Ok(all)
+    }
+
+    fn wrong_cpus(&self, cpus: usize) -> PyErr {
+        Failure::new(
+            Class::Value,
+            format!("a per-CPU map takes a sequence of {cpus} values, one for each CPU"),
+        )
+        .into()
+    }
+
+    fn decode_value<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        if !self.spec.kind.is_per_cpu() {
+            return self.value_typing().decode(py, bytes);
+        }
+        let size = self.spec.value_size as usize;
+        let values = bytes.chunks(self.map.value_stride().max(1));
+        let values = values.map(|value| self.value_typing().decode(py, value.get(..size).unwrap_or(value)));
+        Ok(PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?.into_any())
+    }
+
+    /// Names the map and the part of the element in an error of a value.
+    fn about(&self, part: &str, error: &PyErr, py: Python<'_>) -> PyErr {
+        let cause = error.value(py).to_string();
+        let failure = Failure::new(Class::Value, format!("map {}, {part}: {cause}", self.spec.name));
+        match error.is_instance_of::<PyTypeError>(py) {
+            true => PyTypeError::new_err(format!("map {}, {part}: {cause}", self.spec.name)),
+            false => failure.at(format!("map {}", self.spec.name)).into(),
+        }
+    }
+
+    fn refused(&self, errno: Errno) -> PyErr {
+        let name = &self.spec.name;
+        let failure = Failure::new(Class::Map, format!("map {name}: {errno}"));
+        failure.at(format!("map {name}")).with_data(serde_json::json!({ "errno": errno.0 })).into()
+    }
+
+    fn found<T>(&self, result: Result<T, Errno>) -> PyResult<Option<T>> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(self.refused(errno)),
+        }
+    }
+
+    /// The error of a missing key: as a list has it for arrays, and a dict for others.
+    fn missing(&self, key: &Bound<'_, PyAny>) -> PyErr {
+        match self.spec.kind.is_array() {
+            true => PyIndexError::new_err(format!(
+                "map {} has {} elements",
+                self.spec.name,
+                self.map.spec().max_entries
+            )),
+            false => PyKeyError::new_err(key.clone().unbind()),
+        }
+    }
+
+    fn keys_bytes(&self) -> PyResult<Vec<Vec<u8>>> {
+        Ok(self.map.keys().map_err(|errno| self.refused(errno))?.collect())
+    }
+}
+
+#[pymethods]
+impl RawMap {
+    #[getter]
+    fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// The kind's name, as in libbpf's maps without the prefix: `hash`, `percpu_array`.
+    #[getter]
+    fn kind(&self) -> String {
+        self.spec.kind.to_string()
+    }
+
+    #[getter]
+    fn key_size(&self) -> u32 {
+        self.spec.key_size
+    }
+
+    #[getter]
+    fn value_size(&self) -> u32 {
+        self.spec.value_size
+    }
+
+    #[getter]
+    fn max_entries(&self) -> u32 {
+        self.map.spec().max_entries
+    }
+
+    /// Number of the map, unique in the process.
+    #[getter]
+    fn id(&self) -> u32 {
+        self.map.id()
+    }
+
+    /// Values of an element: one, or one for each CPU.
+    #[getter]
+    fn cpus(&self) -> usize {
+        self.map.user_value_size() / self.map.value_stride().max(1)
+    }
+
+    #[getter]
+    fn is_frozen(&self) -> bool {
+        self.map.is_frozen()
+    }
+
+    /// Which class of `paceline._maps` it is.
+    #[getter]
+    fn form(&self) -> &'static str {
+        let kind = self.spec.kind;
+        match () {
+            () if kind.holds_programs() => "programs",
+            () if self.spec.inner.is_some() => "maps",
+            () if kind.is_queue() => "queue",
+            () if kind.tests_membership() => "bloom",
+            () if self.map.ring_buffer().is_some() => "ring",
+            () => "elements",
+        }
+    }
+
+    /// The same map with keys and values as `bytes`.
+    fn plain(&self) -> Self {
+        Self {
+            map: Arc::clone(&self.map),
+            spec: self.spec.clone(),
+            btf: None,
+            shared: Arc::clone(&self.shared),
+            is_plain: true,
+        }
+    }
+
+    fn get<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| {
+            let bytes = self.encode_key(key)?;
+            match self.found(self.map.lookup(&bytes))? {
+                Some(value) => self.decode_value(key.py(), &value),
+                None => Err(self.missing(key)),
+            }
+        })
+    }
+
+    #[pyo3(signature = (key, value, flags = 0))]
+    fn set(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, flags: u64) -> PyResult<()> {
+        guarded(|| {
+            let (bytes, value) = (self.encode_key(key)?, self.encode_value(value)?);
+            self.map.update(&bytes, &value, flags).map_err(|errno| match errno {
+                Errno::E2BIG if self.spec.kind.is_array() => self.missing(key),
+                errno => self.refused(errno),
+            })
+        })
+    }
+
+    fn delete(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        guarded(|| match self.found(self.map.delete(&self.encode_key(key)?))? {
+            Some(()) => Ok(()),
+            None => Err(self.missing(key)),
+        })
+    }
+
+    fn contains(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        guarded(|| Ok(self.found(self.map.lookup(&self.encode_key(key)?))?.is_some()))
+    }
+
+    fn len(&self) -> PyResult<usize> {
+        guarded(|| Ok(self.map.keys().map_err(|errno| self.refused(errno))?.count()))
+    }
+
+    /// All keys there are now.
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        guarded(|| {
+            let keys = self.keys_bytes()?;
+            let keys = keys.iter().map(|key| self.key_typing().decode(py, key));
+            PyList::new(py, keys.collect::<PyResult<Vec<_>>>()?)
+        })
+    }
+
+    /// All elements there are now.
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        guarded(|| {
+            let mut items = Vec::new();
+            for key in self.keys_bytes()? {
+                let Ok(value) = self.map.lookup(&key) else { continue };
+                items.push((self.key_typing().decode(py, &key)?, self.decode_value(py, &value)?));
+            }
+            PyList::new(py, items)
+        })
+    }
+
+    /// The values of many keys, `None` for those that are not there.
+    fn lookup_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        guarded(|| {
+            let py = keys.py();
+            let mut values = Vec::new();
+            for key in keys.try_iter()? {
+                values.push(match self.found(self.map.lookup(&self.encode_key(&key?)?))? {
+                    Some(value) => self.decode_value(py, &value)?,
+                    None => py.None().into_bound(py),
+                });
+            }
+            PyList::new(py, values)
+        })
+    }
+
+    /// Sets many elements, from a mapping or from pairs. All are checked against the types before the first is set.
+    fn update_many(&self, elements: &Bound<'_, PyAny>) -> PyResult<usize> {
+        guarded(|| {
+            let items = match elements.cast::<PyMapping>() {
+                Ok(mapping) => mapping.items()?.into_any(),
+                Err(_) => elements.clone(),
+            };
+            let mut encoded = Vec::new();
+            for item in items.try_iter()? {
+                let (key, value) = item?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+                encoded.push((self.encode_key(&key)?, self.encode_value(&value)?));
+            }
+            for (key, value) in &encoded {
+                self.map.update(key, value, 0).map_err(|errno| self.refused(errno))?;
+            }
+            Ok(encoded.len())
+        })
+    }
+
+    /// Removes all elements; those of arrays become zero.
+    fn clear(&self) -> PyResult<()> {
+        guarded(|| {
+            for key in self.keys_bytes()? {
+                match self.spec.kind.is_array() {
+                    true => self.map.update(&key, &vec![0; self.map.user_value_size()], 0),
+                    false => self
+                        .map
+                        .delete(&key)
+                        .or_else(|errno| if errno == Errno::ENOENT { Ok(()) } else { Err(errno) }),
+                }
+                .map_err(|errno| self.refused(errno))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes the map read-only for user space.
+    fn freeze(&self) -> PyResult<()> {
+        guarded(|| self.map.freeze().map_err(|errno| self.refused(errno)))
+    }
+
+    // Queues and stacks, and Bloom filters.
+
+    #[pyo3(signature = (value, flags = 0))]
+    fn push(&self, value: &Bound<'_, PyAny>, flags: u64) -> PyResult<()> {
+        guarded(|| self.map.push(&self.encode_value(value)?, flags).map_err(|errno| self.refused(errno)))
+    }
+
+    fn pop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| self.taken(py, self.map.pop()))
+    }
+
+    fn peek<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| self.taken(py, self.map.peek()))
+    }
+
+    /// The values of a queue or stack, the oldest first.
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        guarded(|| {
+            let values = self.map.values().map_err(|errno| self.refused(errno))?;
+            let values = values.iter().map(|value| self.decode_value(py, value));
+            PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
+        })
+    }
+
+    fn may_contain(&self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        guarded(|| self.map.may_contain(&self.encode_value(value)?).map_err(|errno| self.refused(errno)))
+    }
+
+    // Ring buffers.
+
+    /// The records that programs submitted since the last call.
+    fn records<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        guarded(|| {
+            let mut records = Vec::new();
+            if let Some(reader) = self.map.ring_buffer() {
+                reader.consume(|record| records.push(PyBytes::new(py, record)));
+            }
+            Ok(records)
+        })
+    }
+
+    // Maps of maps.
+
+    /// The map in an entry.
+    fn inner(&self, key: &Bound<'_, PyAny>) -> PyResult<Self> {
+        guarded(|| {
+            let bytes =
+                self.found(self.map.lookup(&self.encode_key(key)?))?.ok_or_else(|| self.missing(key))?;
+            let id = bytes.as_slice().try_into().map(u32::from_ne_bytes).ok();
+            let map = id.and_then(Map::by_id).ok_or_else(|| self.missing(key))?;
+            Ok(self.of_inner(map))
+        })
+    }
+
+    /// Makes a map such as this one holds.
+    fn make_inner(&self) -> PyResult<Self> {
+        guarded(|| {
+            let map =
+                self.collection().make_inner(&self.map).map_err(|error| Failure::new(Class::Map, error))?;
+            Ok(self.of_inner(map))
+        })
+    }
+
+    fn set_inner(&self, key: &Bound<'_, PyAny>, inner: &Self) -> PyResult<()> {
+        guarded(|| {
+            self.map.check_inner(&inner.map).map_err(|mismatch| {
+                let (name, inner) = (&self.spec.name, &inner.spec.name);
+                Failure::new(Class::Map, format!("map {name} cannot hold map {inner}: {mismatch}"))
+            })?;
+            let id = inner.map.id().to_ne_bytes();
+            self.map.update(&self.encode_key(key)?, &id, 0).map_err(|errno| self.refused(errno))
+        })
+    }
+
+    // Program arrays.
+
+    fn uninstall(&self, index: u32) -> PyResult<bool> {
+        guarded(|| {
+            Ok(self.collection().uninstall(&self.spec.name, index).map_err(|error| self.entry(&error))?)
+        })
+    }
+
+    /// The name of the program in an entry, if it came there through this collection.
+    fn installed(&self, index: u32) -> Option<String> {
+        self.collection().installed(&self.spec.name, index)
+    }
+}
+
+impl RawMap {
+    pub(crate) fn install(&self, index: u32, program: &Program) -> PyResult<()> {
+        Ok(self.collection().install(&self.spec.name, index, program).map_err(|error| self.entry(&error))?)
+    }
+
+    fn taken<'py>(&self, py: Python<'py>, value: Result<Vec<u8>, Errno>) -> PyResult<Bound<'py, PyAny>> {
+        match self.found(value)? {
+            Some(value) => self.decode_value(py, &value),
+            None => Err(PyIndexError::new_err(format!("map {} is empty", self.spec.name))),
+        }
+    }
+
+    fn of_inner(&self, map: Arc<Map>) -> Self {
+        // The types of an inner map are those of its template.
+        let template = self.spec.inner.as_deref().unwrap_or(&self.spec);
+        let spec = MapSpec { name: map.spec().name.clone(), ..template.clone() };
+        Self { map, spec, btf: self.btf.clone(), shared: Arc::clone(&self.shared), is_plain: self.is_plain }
+    }
+
+    fn entry(&self, error: &paceline::EntryError) -> Failure {
+        Failure::new(Class::Map, format!("map {}: {error}", self.spec.name))
+    }
+}
+
+/// The maps of a collection, as a mapping in Python; without sections of variables, and the counters of coverage.
+pub(crate) fn maps_of<'py>(py: Python<'py>, shared: &Arc<Shared>) -> PyResult<Bound<'py, PyAny>> {
+    let maps = PyDict::new(py);
+    let specs = shared.collection.object().maps();
+    for (map, spec) in shared.collection.maps().iter().zip(specs) {
+        if spec.name != paceline::coverage::MAP {
+            maps.set_item(&spec.name, RawMap::new(map, spec, shared))?;
+        }
+    }
+    py.import("paceline._maps")?.call_method1("Maps", (maps,))
+}

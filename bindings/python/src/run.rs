@@ -1,0 +1,294 @@
+//! One packet through a program or chain, and what became of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use paceline::explain::{Outcome, Packet};
+use paceline::{Redirect, RedirectTarget, Verdict};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::effects::{Event, Sent};
+use crate::error::{Class, Failure, guarded};
+use crate::explanation::PyExplanation;
+use crate::packet::too_long;
+use crate::settings::Settings;
+use crate::subject::Subject;
+use crate::verdict;
+use crate::worker::Lease;
+
+/// A run that takes longer lets other threads of Python run meanwhile. To do so for a shorter one would cost more than it gives: the
+/// interpreter may be gone for milliseconds then.
+const LONG: Duration = Duration::from_micros(20);
+
+/// What became of a packet.
+#[pyclass(frozen, name = "Run", module = "paceline")]
+pub(crate) struct PyRun {
+    verdict: Verdict,
+    code: u32,
+    data: Py<PyBytes>,
+    metadata: Vec<u8>,
+    redirect: Option<Redirect>,
+    lines: Vec<String>,
+    events: Vec<Py<Event>>,
+    /// The packet as it came in.
+    input: Py<PyBytes>,
+    input_metadata: Vec<u8>,
+    settings: Settings,
+    subject: Arc<Subject>,
+    /// If the run was recorded.
+    explanation: Option<Py<PyExplanation>>,
+}
+
+/// A packet, and the surroundings of its run.
+pub(crate) struct Given<'py> {
+    pub(crate) packet: Bound<'py, PyBytes>,
+    pub(crate) metadata: Vec<u8>,
+    pub(crate) settings: Settings,
+}
+
+impl Given<'_> {
+    fn packet(&self) -> Packet<'_> {
+        let bytes = self.packet.as_bytes();
+        let Settings { ingress, queue, .. } = self.settings;
+        Packet { bytes, metadata: &self.metadata, meta: self.settings.meta(bytes.len()), ingress, queue }
+    }
+}
+
+/// Runs a packet.
+pub(crate) fn run(subject: &Arc<Subject>, given: Given<'_>) -> PyResult<PyRun> {
+    let py = given.packet.py();
+    let mut lease = subject.lease(py);
+    receive(&given, &mut lease)?;
+    let worker = lease.worker();
+    worker.host.fire_timers().map_err(|fault| subject.fault(&fault))?;
+    match worker.is_slow {
+        true => {
+            let start = Instant::now();
+            py.detach(|| subject.run_one(worker))?;
+            worker.is_slow = start.elapsed() > LONG;
+        }
+        false => {
+            let start = Instant::now();
+            subject.run_one(worker)?;
+            worker.is_slow = start.elapsed() > LONG;
+        }
+    }
+    let frame = worker.single.frame(0);
+    let verdict = frame.verdict();
+    let redirect = frame.redirect().filter(|_| verdict == Verdict::Redirect);
+    let (data, metadata) = (PyBytes::new(py, frame.packet()).unbind(), frame.metadata().to_vec());
+    let outcome = Ended { verdict, code: frame.code(), redirect, data, metadata };
+    let sent = worker.effects.take();
+    drop(lease);
+    PyRun::new(py, subject, given, outcome, sent, None)
+}
+
+/// Runs a packet on the interpreter that records the run.
+pub(crate) fn run_explained(subject: &Arc<Subject>, given: Given<'_>) -> PyResult<PyRun> {
+    let py = given.packet.py();
+    let mut lease = subject.lease(py);
+    receive(&given, &mut lease)?;
+    let worker = lease.worker();
+    worker.host.fire_timers().map_err(|fault| subject.fault(&fault))?;
+    let packet = given.packet();
+    let explained = py.detach(|| subject.explainer().explain(&packet, &mut worker.host));
+    let explanation = explained.map_err(|_| too_long(packet.bytes.len()))?;
+    let Outcome { verdict, code, redirect, bytes, metadata, fault } = explanation.outcome.clone();
+    if let Some(fault) = fault {
+        return Err(subject.fault(&fault).into());
+    }
+    let outcome = Ended { verdict, code, redirect, data: PyBytes::new(py, &bytes).unbind(), metadata };
+    let sent = worker.effects.take();
+    drop(lease);
+    let explanation = Py::new(py, PyExplanation::new(explanation))?;
+    PyRun::new(py, subject, given, outcome, sent, Some(explanation))
+}
+
+/// Places the packet in the worker's frame, and sets the worker's host up.
+fn receive(given: &Given<'_>, lease: &mut Lease) -> PyResult<()> {
+    let worker = lease.worker();
+    let bytes = given.packet.as_bytes();
+    worker.single.clear();
+    worker.single.push(bytes, given.settings.meta(bytes.len())).map_err(|_| too_long(bytes.len()))?;
+    let mut frame = worker.single.frame_mut(0);
+    frame.set_ingress(given.settings.ingress, given.settings.queue);
+    if !given.metadata.is_empty() {
+        frame.set_metadata(&given.metadata).map_err(|error| Failure::new(Class::Packet, error))?;
+    }
+    given.settings.apply(worker);
+    worker.host.arrive(&worker.single);
+    Ok(())
+}
+
+/// The end of a run.
+struct Ended {
+    verdict: Verdict,
+    code: u32,
+    redirect: Option<Redirect>,
+    data: Py<PyBytes>,
+    metadata: Vec<u8>,
+}
+
+impl PyRun {
+    fn new(
+        py: Python<'_>,
+        subject: &Arc<Subject>,
+        given: Given<'_>,
+        ended: Ended,
+        sent: Sent,
+        explanation: Option<Py<PyExplanation>>,
+    ) -> PyResult<Self> {
+        let Ended { verdict, code, redirect, data, metadata } = ended;
+        let (lines, events) = match sent.is_empty() {
+            true => Default::default(),
+            false => (
+                sent.lines(),
+                sent.events.into_iter().map(|event| Py::new(py, event)).collect::<PyResult<_>>()?,
+            ),
+        };
+        Ok(Self {
+            verdict,
+            code,
+            data,
+            metadata,
+            redirect,
+            lines,
+            events,
+            input: given.packet.unbind(),
+            input_metadata: given.metadata,
+            settings: given.settings,
+            subject: Arc::clone(subject),
+            explanation,
+        })
+    }
+
+    /// Whether the verdict is pass.
+    pub(crate) fn is_passed(&self) -> bool {
+        self.verdict == Verdict::Pass
+    }
+
+    /// Explains the run by another one, which leaves maps as they are.
+    fn rehearse(&self, py: Python<'_>) -> PyResult<PyExplanation> {
+        let given = Given {
+            packet: self.input.bind(py).clone(),
+            metadata: self.input_metadata.clone(),
+            settings: self.settings.clone(),
+        };
+        let mut lease = self.subject.lease(py);
+        receive(&given, &mut lease)?;
+        let host = &mut lease.worker().host;
+        let packet = given.packet();
+        let explained = py.detach(|| self.subject.explainer().rehearse(&packet, host));
+        let explanation = explained.map_err(|_| too_long(packet.bytes.len()))?;
+        let outcome = &explanation.outcome;
+        let same = (outcome.verdict, outcome.code) == (self.verdict, self.code)
+            && outcome.bytes == self.data.bind(py).as_bytes();
+        if !same {
+            let cause = "the program would do something else with the packet now, because maps, time or random numbers are \
+                         others; run(packet, explain=True) records the run itself";
+            return Err(Failure::new(Class::Program, cause).in_file(self.subject.file()).into());
+        }
+        Ok(PyExplanation::new(explanation))
+    }
+}
+
+#[pymethods]
+impl PyRun {
+    #[getter]
+    fn verdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        verdict::to_python(py, self.verdict)
+    }
+
+    /// The program's return value; for socket filters the number of bytes to keep.
+    #[getter]
+    fn code(&self) -> u32 {
+        self.code
+    }
+
+    #[getter]
+    fn data(&self, py: Python<'_>) -> Py<PyBytes> {
+        self.data.clone_ref(py)
+    }
+
+    #[getter]
+    fn input(&self, py: Python<'_>) -> Py<PyBytes> {
+        self.input.clone_ref(py)
+    }
+
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.metadata)
+    }
+
+    #[getter]
+    fn redirect(&self) -> Option<PyRedirect> {
+        self.redirect.map(|redirect| PyRedirect::of(redirect, &self.subject))
+    }
+
+    #[getter]
+    fn events(&self, py: Python<'_>) -> Vec<Py<Event>> {
+        self.events.iter().map(|event| event.clone_ref(py)).collect()
+    }
+
+    /// Lines of `bpf_trace_printk`.
+    #[getter]
+    fn trace(&self) -> Vec<String> {
+        self.lines.clone()
+    }
+
+    /// Why the program did what it did.
+    fn why(&self, py: Python<'_>) -> PyResult<Py<PyExplanation>> {
+        guarded(|| match &self.explanation {
+            Some(explanation) => Ok(explanation.clone_ref(py)),
+            None => Py::new(py, self.rehearse(py)?),
+        })
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("<Run: {}, {} bytes>", self.verdict.name(), self.data.bind(py).as_bytes().len())
+    }
+}
+
+/// Where a packet is redirected to.
+#[pyclass(frozen, name = "Redirect", module = "paceline", get_all, eq)]
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct PyRedirect {
+    /// Index of the interface, for `bpf_redirect`.
+    interface: Option<u32>,
+    /// Name of the map, for `bpf_redirect_map`.
+    map: Option<String>,
+    /// Key in the map.
+    key: Option<u32>,
+    flags: u32,
+}
+
+impl PyRedirect {
+    fn of(redirect: Redirect, subject: &Subject) -> Self {
+        let flags = redirect.flags;
+        match redirect.target {
+            RedirectTarget::Interface { ifindex } => {
+                Self { interface: Some(ifindex), map: None, key: None, flags }
+            }
+            RedirectTarget::Map { map, key } => {
+                Self { interface: None, map: subject.map_name(map), key: Some(key), flags }
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl PyRedirect {
+    fn __repr__(&self) -> String {
+        match (self.interface, &self.map, self.key) {
+            (Some(interface), ..) => format!("<Redirect to interface {interface}>"),
+            (None, map, key) => {
+                format!(
+                    "<Redirect to {}[{}]>",
+                    map.as_deref().unwrap_or("another map"),
+                    key.unwrap_or_default()
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Workers: what one CPU needs to run packets, taken by one call at a time.
+//!
+//! A collection has as many workers as its per-CPU maps have values. A call takes the free worker of the lowest number, or waits for
+//! one with the interpreter released, so that two runs never share a CPU's values, as in the kernel.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use paceline::{Burst, ChainWorker, Host};
+use pyo3::prelude::*;
+
+use crate::effects::Effects;
+
+/// Number of forks that led to this process. Threads of the parent, and the workers that they had, are not in the child.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// Tells that this process is the child of a fork; registered with `os.register_at_fork`.
+#[pyfunction]
+pub(crate) fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Whether this process is the child of a fork, in which no native code can be made.
+pub(crate) fn is_forked() -> bool {
+    FORKS.load(Ordering::Relaxed) > 0
+}
+
+/// What a CPU needs to run packets.
+pub(crate) struct Worker {
+    pub(crate) host: Host,
+    /// For one packet.
+    pub(crate) single: Burst,
+    /// For many; made when there are many.
+    pub(crate) burst: Option<Burst>,
+    /// Of a chain that runs here.
+    pub(crate) chain: Option<ChainWorker>,
+    pub(crate) effects: Effects,
+    /// Whether the last run took long; true before the first.
+    pub(crate) is_slow: bool,
+    /// Whether the host has another network than an empty one.
+    pub(crate) is_network_set: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(cpu: usize) -> Self {
+        let mut host = Host::new(cpu);
+        let effects = Effects::of(&mut host);
+        Self {
+            host,
+            single: Burst::new(1),
+            burst: None,
+            chain: None,
+            effects,
+            is_slow: true,
+            is_network_set: false,
+        }
+    }
+}
+
+/// The workers of a collection or chain.
+pub(crate) struct Workers {
+    cpus: usize,
+    /// Those of this process; locked with the interpreter held only, so that no fork meets it locked.
+    current: Mutex<(u64, Arc<Pool>)>,
+}
+
+struct Pool {
+    /// By rising number from the end; `None` stands for one that was not needed yet.
+    free: Mutex<Vec<(usize, Option<Box<Worker>>)>>,
+    returned: Condvar,
+}
+
+impl Pool {
+    fn new(cpus: usize) -> Arc<Self> {
+        let free = Mutex::new((0..cpus).rev().map(|cpu| (cpu, None)).collect());
+        Arc::new(Self { free, returned: Condvar::new() })
+    }
+
+    fn put(&self, cpu: usize, worker: Option<Box<Worker>>) {
+        let mut free = lock(&self.free);
+        let place = free.partition_point(|(other, _)| *other > cpu);
+        free.insert(place, (cpu, worker));
+        // Some wait for one CPU, some for any.
+        self.returned.notify_all();
+    }
+
+    fn wait(&self, cpu: Option<usize>) -> (usize, Option<Box<Worker>>) {
+        let mut free = lock(&self.free);
+        loop {
+            match take_from(&mut free, cpu) {
+                Some(worker) => return worker,
+                None => free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+/// Takes the worker of a CPU, or of the lowest one that is free.
+fn take_from(
+    free: &mut Vec<(usize, Option<Box<Worker>>)>,
+    cpu: Option<usize>,
+) -> Option<(usize, Option<Box<Worker>>)> {
+    let Some(cpu) = cpu else { return free.pop() };
+    let place = free.iter().position(|(other, _)| *other == cpu)?;
+    Some(free.remove(place))
+}
+
+impl Workers {
+    pub(crate) fn new(cpus: usize) -> Self {
+        let current = Mutex::new((FORKS.load(Ordering::Relaxed), Pool::new(cpus)));
+        Self { cpus, current }
+    }
+
+    /// Takes a free worker, or waits for one.
+    pub(crate) fn take(&self, py: Python<'_>) -> Lease {
+        self.take_of(py, None)
+    }
+
+    /// Takes the worker of a CPU, as soon as it is free.
+    pub(crate) fn take_again(&self, py: Python<'_>, cpu: usize) -> Lease {
+        self.take_of(py, Some(cpu))
+    }
+
+    fn take_of(&self, py: Python<'_>, cpu: Option<usize>) -> Lease {
+        let pool = self.pool();
+        let free = take_from(&mut lock(&pool.free), cpu);
+        let (cpu, worker) = free.unwrap_or_else(|| py.detach(|| pool.wait(cpu)));
+        let worker = worker.unwrap_or_else(|| Box::new(Worker::new(cpu)));
+        Lease { pool, cpu, worker: Some(worker) }
+    }
+
+    fn pool(&self) -> Arc<Pool> {
+        let mut current = lock(&self.current);
+        let forks = FORKS.load(Ordering::Relaxed);
+        if current.0 != forks {
+            *current = (forks, Pool::new(self.cpus));
+        }
+        Arc::clone(&current.1)
+    }
+}
+
+/// A worker that a call has, and gives back at its end.
+pub(crate) struct Lease {
+    pool: Arc<Pool>,
+    cpu: usize,
+    worker: Option<Box<Worker>>,
+}
+
+impl Lease {
+    pub(crate) fn cpu(&self) -> usize {
+        self.cpu
+    }
+
+    pub(crate) fn worker(&mut self) -> &mut Worker {
+        let cpu = self.cpu;
+        self.worker.get_or_insert_with(|| Box::new(Worker::new(cpu)))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // A panic may have left it in any state.
+        let worker = self.worker.take().filter(|_| !std::thread::panicking());
+        self.pool.put(self.cpu, worker);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
