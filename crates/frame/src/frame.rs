@@ -14,7 +14,7 @@ use crate::{FRAME_KEPT, HEADROOM, MIN_PACKET, TAILROOM, Verdict};
 /// Invariant: `hard_start <= data_meta <= data <= data_end <= hard_start + buffer_len - TAILROOM`, and all `buffer_len` bytes at
 /// `hard_start` are initialized memory that the frame owns exclusively. `exposed` is the offset of the first byte of the headroom that
 /// was part of the packet or its metadata since the frame was filled: bytes before it may be those of earlier packets, and are zeroed
-/// when a program moves the start there. Its bit [`DESCRIBED`] says that the reserved area at `hard_start` holds [`DeviceMetadata`].
+/// when a program moves the start there. Its highest bit says that the reserved area at `hard_start` holds [`DeviceMetadata`].
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Frame {

@@ -3,8 +3,10 @@
 mod common;
 
 mod bad_input;
+mod balancer;
 mod bench;
 mod chains;
+mod container;
 mod diff;
 mod dpdk;
 mod engines;

@@ -341,6 +341,18 @@ fn an_interface_comes_and_goes() {
             port.send(Group::new(&mut burst, &group, 0)).expect("the port works");
         }
     }
+    // Up again, packets go both ways.
+    for (from, to) in [(0, 1), (1, 0)] {
+        let sent = packet(7, 60);
+        within("a packet after the interface came up", || {
+            burst.clear();
+            burst.push(&sent, Default::default()).expect("room");
+            ports[from].send(Group::new(&mut burst, &[0], 0)).expect("the port works");
+            burst.clear();
+            ports[to].receive(&mut burst).expect("the port works");
+            burst.iter().any(|frame| frame.packet() == sent).then_some(())
+        });
+    }
     ip("link del va").expect("it is deleted");
     ip("link del tap7").expect("it is deleted");
     ports.push(Box::new(std::mem::replace(&mut tap, TapPort::open("tap8", &pool, false).expect("another"))));
