@@ -1,6 +1,6 @@
 //! `paceline bench`: what is measured, compared and allowed.
 
-use crate::common::{Done, example, fixture, paceline};
+use crate::common::{Done, Folder, example, fixture, paceline};
 
 fn bench(arguments: &[&str]) -> Done {
     // Short rounds: the figures of a test mean nothing.
@@ -11,7 +11,11 @@ fn bench(arguments: &[&str]) -> Done {
 fn the_option_that_bench_replaces_is_gone_with_a_hint() {
     for command in [&["run"][..], &["chain", "status"]] {
         let arguments = [command, &["--time"]].concat();
-        paceline(arguments).fails(2, "--time", &["`paceline bench OBJECT --in FILE` measures"]);
+        paceline(arguments).fails(
+            2,
+            "invalid value '' for '--time'",
+            &["`paceline bench OBJECT --in FILE` measures"],
+        );
     }
 }
 
@@ -109,13 +113,25 @@ const PAIRS: [(&str, &str, &str); 6] = [
 #[test]
 fn programs_that_differ_by_a_tenth_are_ordered() {
     let campaign = std::env::var("PACELINE_PAIRS").ok().and_then(|count| count.parse::<u32>().ok());
-    let object = fixture("work.o");
+    let (object, folder) = (fixture("work.o"), Folder::new());
+    let capture = folder.capture("64.pcap", &[&[0; 60]; 64]);
     for engine in ["jit", "threaded", "plain"] {
         for (ours, theirs, expected) in PAIRS {
             let [ours, theirs] = [ours, theirs].map(|program| format!("{object}:{program}"));
             let compare = || {
-                let arguments =
-                    ["bench", &ours, "--against", &theirs, "--engine", engine, "--round-ms", "1", "--json"];
+                let arguments = [
+                    "bench",
+                    &ours,
+                    "--against",
+                    &theirs,
+                    "--engine",
+                    engine,
+                    "--in",
+                    &capture,
+                    "--round-ms",
+                    "1",
+                    "--json",
+                ];
                 paceline(arguments).json()["bursts"]["ratio"]["comparison"].as_str().unwrap().to_owned()
             };
             let found: Vec<_> = (0..campaign.unwrap_or(1)).map(|_| compare()).collect();
