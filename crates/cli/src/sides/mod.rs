@@ -13,4 +13,4 @@ pub(crate) use compare::compare;
 pub(crate) use differences::Differences;
 pub(crate) use found::{Found, find};
 pub(crate) use ignored::Ignored;
-pub(crate) use side::{Fate, SideArgs, SideMaker, run_both};
+pub(crate) use side::{Fate, Side, SideArgs, SideMaker, run_both};

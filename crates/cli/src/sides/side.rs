@@ -1,7 +1,7 @@
 //! One of the two sides: a program or chain with maps of its own.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::rc::Rc;
 
 use paceline::explain::{ChainExplainer, ChainExplanation, Packet};
@@ -34,7 +34,7 @@ impl CommandError for SideError {}
 /// Makes a side, as often as one is needed.
 #[derive(Clone)]
 pub(crate) struct SideMaker<'a> {
-    target: OsString,
+    source: SourceArgs,
     engine: Engine,
     in_kernel: bool,
     args: SideArgs<'a>,
@@ -80,15 +80,14 @@ pub(crate) struct Side {
 }
 
 impl<'a> SideMaker<'a> {
+    /// A program or chain by one name.
     pub(crate) fn new(target: &OsString, engine: Option<Engine>, args: SideArgs<'a>) -> Self {
+        Self::of(SourceArgs::of(vec![target.clone()], args.object.clone()), engine, args)
+    }
+
+    pub(crate) fn of(source: SourceArgs, engine: Option<Engine>, args: SideArgs<'a>) -> Self {
         let engine = if args.unverified { Engine::Plain } else { engine.unwrap_or_else(Engine::best) };
-        Self {
-            target: target.clone(),
-            engine,
-            in_kernel: false,
-            args,
-            opener: Rc::new(Opener::new(args.object)),
-        }
+        Self { source, engine, in_kernel: false, args, opener: Rc::new(Opener::new(args.object)) }
     }
 
     /// The same side, in the running kernel if this is so.
@@ -103,8 +102,11 @@ impl<'a> SideMaker<'a> {
 
     /// For messages.
     pub(crate) fn name(&self) -> String {
-        let name = self.target.to_string_lossy();
-        if self.in_kernel { format!("{name} in the kernel") } else { name.into_owned() }
+        let targets = self.source.targets.iter().map(OsString::as_os_str);
+        let chain = self.source.chain.iter().map(|path| path.as_os_str());
+        let names: Vec<_> = targets.chain(chain).map(OsStr::to_string_lossy).collect();
+        let name = if names.is_empty() { "built-in firewall".to_owned() } else { names.join(", ") };
+        if self.in_kernel { format!("{name} in the kernel") } else { name }
     }
 
     pub(crate) fn make(&self) -> Result<Side, Failure> {
@@ -114,8 +116,7 @@ impl<'a> SideMaker<'a> {
             opener: Rc::clone(&self.opener),
             ..LoadHow::of(self.args.object)
         };
-        let source = SourceArgs::of(vec![self.target.clone()], self.args.object.clone());
-        let subject = Subject::load(&source, &how)?;
+        let subject = Subject::load(&self.source, &how)?;
         let mut world = self.args.world.clone();
         world.seed = world.seed.or(Some(SEED));
         let world = World::new(&world)?;
