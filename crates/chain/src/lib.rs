@@ -24,7 +24,7 @@ mod sequence;
 
 pub use actions::Actions;
 pub use call_map::{CallMap, CallMapError, Calls};
-pub use draw::{Drawing, dot, svg};
+pub use draw::{Drawing, EdgePackets, dot, svg};
 pub use file::{
     ChainFile, FileError, FileMap, FileObject, FileOrder, FilePlace, FilePort, FileProblem, FileProgram,
     Located, MapSource, ObjectSource,

@@ -16,6 +16,7 @@ mod mutations;
 mod object;
 mod ports;
 mod session;
+mod sides;
 mod subject;
 mod world;
 

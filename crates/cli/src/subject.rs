@@ -1,10 +1,11 @@
 //! Programs as commands take them: one, or a chain, loaded with their maps.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use paceline::chain::Graph;
+use paceline::chain::{EdgePackets, Graph, Next, Node};
 use paceline::explain::{ChainExplainer, Explainer};
-use paceline::{Burst, BurstFault, ChainWorker, Collection, Host, Map, Program};
+use paceline::{Burst, BurstFault, ChainWorker, Collection, Host, LiveChain, Map, Program, Verdict};
 
 use crate::chain::{self, LoadHow, SourceArgs};
 use crate::common::console;
@@ -36,6 +37,8 @@ pub(crate) struct Subject {
     /// The files that it was loaded from, which no output may replace.
     pub(crate) taken: Vec<Taken>,
     runner: Running,
+    /// Where the counts of a chain are.
+    live: Option<LiveChain>,
 }
 
 enum Running {
@@ -106,7 +109,7 @@ impl Subject {
         let runner = Running::Program(program.clone());
         let of_node = SubjectProgram { name: program.spec().name.clone(), program, part: 0 };
         let (programs, parts) = (vec![of_node], vec![(name.clone(), collection)]);
-        Ok(Self { name, programs, graph: Graph::one(), parts, is_chain: false, taken, runner })
+        Ok(Self { name, programs, graph: Graph::one(), parts, is_chain: false, taken, runner, live: None })
     }
 
     fn of_chain(source: &SourceArgs, how: &LoadHow) -> Result<Self, Failure> {
@@ -117,7 +120,43 @@ impl Subject {
         let (programs, worker) = (programs.collect(), loaded.live.worker());
         let parts = loaded.parts.into_iter().map(|part| (part.name, part.collection)).collect();
         let runner = Running::Chain(worker);
-        Ok(Self { name: loaded.name, programs, graph, parts, is_chain: true, taken: loaded.taken, runner })
+        let live = Some(loaded.live);
+        Ok(Self {
+            name: loaded.name,
+            programs,
+            graph,
+            parts,
+            is_chain: true,
+            taken: loaded.taken,
+            runner,
+            live,
+        })
+    }
+
+    /// The same, with counts of what each program of a chain returns.
+    pub(crate) fn counted(mut self) -> Self {
+        if let Some(live) = &self.live {
+            self.runner = Running::Chain(live.worker().counted());
+        }
+        self
+    }
+
+    /// The packets that took each edge of a chain that is counted.
+    pub(crate) fn edges(&mut self) -> Vec<EdgePackets> {
+        let Some(live) = &self.live else { return Vec::new() };
+        // A worker publishes its counts when it is dropped.
+        self.runner = Running::Chain(live.worker().counted());
+        let status = live.status();
+        let graph = &status.layout.graph;
+        let mut edges: BTreeMap<(Node, Next), u64> = BTreeMap::new();
+        for ((from, _), program) in graph.iter().zip(&status.programs) {
+            let returned = Verdict::ALL.iter().map(|verdict| *verdict as u32).zip(program.verdicts);
+            for (code, count) in returned.chain([(u32::MAX, program.others)]).filter(|(_, count)| *count > 0)
+            {
+                *edges.entry((from, graph.after(from, code))).or_default() += count;
+            }
+        }
+        edges.into_iter().map(|((from, to), packets)| EdgePackets { from, to, packets }).collect()
     }
 
     /// Runs the packets of a burst on the engine that it was loaded for.

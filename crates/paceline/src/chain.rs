@@ -5,8 +5,8 @@
 //! run; a [`LiveChain`](crate::LiveChain) changes under traffic.
 
 pub use paceline_chain::{
-    Actions, CallMap, CallMapError, Calls, ChainFile, DEFAULT_PRIORITY, Drawing, Edges, Entrant, FileError,
-    FileMap, FileObject, FileOrder, FilePlace, FilePort, FileProblem, FileProgram, Graph, GraphError, Lead,
-    Located, MAX_RUNS, MapSource, Meaning, Next, Node, ObjectSource, Place, Placement, Plan, PlanError,
-    Reason, RunConfig, RunConfigError, Sequence, SequenceError, Tie, Warning, dot, svg,
+    Actions, CallMap, CallMapError, Calls, ChainFile, DEFAULT_PRIORITY, Drawing, EdgePackets, Edges, Entrant,
+    FileError, FileMap, FileObject, FileOrder, FilePlace, FilePort, FileProblem, FileProgram, Graph,
+    GraphError, Lead, Located, MAX_RUNS, MapSource, Meaning, Next, Node, ObjectSource, Place, Placement,
+    Plan, PlanError, Reason, RunConfig, RunConfigError, Sequence, SequenceError, Tie, Warning, dot, svg,
 };

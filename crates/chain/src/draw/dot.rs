@@ -13,7 +13,7 @@ pub fn dot(drawing: &Drawing<'_>) -> String {
         let _ = writeln!(text, "  n{node} [label={}];", quoted(drawing.name(node)));
     }
     text.push_str("  in [shape=point];\n  in -> n0;\n");
-    for arrow in arrows(drawing.graph) {
+    for arrow in arrows(drawing) {
         let label = quoted(&arrow.label);
         let _ = match arrow.to {
             Next::Program(to) => writeln!(text, "  n{} -> n{to} [label={label}];", arrow.from),

@@ -17,6 +17,19 @@ pub struct Drawing<'a> {
     pub graph: &'a Graph,
     /// The name of each node.
     pub names: &'a [String],
+    /// The packets that took each edge, if they are to be shown; ends with the program's own verdict are then arrows as well.
+    pub packets: Option<&'a [EdgePackets]>,
+}
+
+/// Packets of an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EdgePackets {
+    /// The program that they left.
+    pub from: Node,
+    /// What came next.
+    pub to: Next,
+    /// Their number.
+    pub packets: u64,
 }
 
 impl Drawing<'_> {
@@ -33,8 +46,22 @@ struct Arrow {
 }
 
 /// The arrows of a graph, by node. For chains that end with the program's own verdict, one arrow per verdict.
-fn arrows(graph: &Graph) -> Vec<Arrow> {
-    graph.iter().flat_map(|(node, edges)| arrows_from(node, edges)).collect()
+fn arrows(drawing: &Drawing<'_>) -> Vec<Arrow> {
+    let mut arrows: Vec<_> =
+        drawing.graph.iter().flat_map(|(node, edges)| arrows_from(node, edges)).collect();
+    let Some(packets) = drawing.packets else { return arrows };
+    for arrow in &mut arrows {
+        let of_arrow = packets.iter().filter(|edge| (edge.from, edge.to) == (arrow.from, arrow.to));
+        let count: u64 = of_arrow.map(|edge| edge.packets).sum();
+        arrow.label.push_str(&format!(": {count}"));
+    }
+    for EdgePackets { from, to, packets } in packets {
+        let is_drawn = arrows.iter().any(|arrow| (arrow.from, arrow.to) == (*from, *to));
+        if let (false, Next::End(verdict)) = (is_drawn, to) {
+            arrows.push(Arrow { from: *from, to: *to, label: format!("{}: {packets}", verdict.name()) });
+        }
+    }
+    arrows
 }
 
 fn arrows_from(from: Node, edges: &Edges) -> Vec<Arrow> {

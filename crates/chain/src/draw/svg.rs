@@ -23,7 +23,7 @@ const STYLE: &str = "text{font:13px monospace;text-anchor:middle}rect,path{fill:
 #[must_use]
 pub fn svg(drawing: &Drawing<'_>) -> String {
     let nodes = || drawing.graph.iter().map(|(node, _)| node);
-    let arrows = arrows(drawing.graph);
+    let arrows = arrows(drawing);
     let longest = |longest: usize, text: &str| longest.max(text.chars().count());
     let width = LETTER * nodes().map(|node| drawing.name(node)).fold(6, longest) + 2 * LETTER;
     let gap = GAP.max(LETTER * arrows.iter().map(|arrow| arrow.label.as_str()).fold(0, longest));

@@ -56,6 +56,18 @@ impl Ratio {
         Self { median: Summary::of(&ratios).median, low: at(low), high: at(high) }
     }
 
+    /// `1.12 times as fast (1.10 to 1.14)`
+    pub(crate) fn in_words(&self) -> String {
+        let Self { median, low, high } = *self;
+        match self.comparison() {
+            Comparison::Faster => {
+                format!("{:.2} times as fast ({:.2} to {:.2})", 1.0 / median, 1.0 / high, 1.0 / low)
+            }
+            Comparison::Slower => format!("{median:.2} times as long ({low:.2} to {high:.2})"),
+            Comparison::Equal => format!("no difference beyond noise (ratio {low:.2} to {high:.2})"),
+        }
+    }
+
     pub(crate) fn comparison(&self) -> Comparison {
         if self.high < 1.0 - INDIFFERENT {
             Comparison::Faster

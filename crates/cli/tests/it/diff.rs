@@ -130,3 +130,37 @@ fn changed_instructions_are_found_where_runs_can_tell_them_apart() {
     }
     assert!(different * 4 > compared, "only {different} of {compared} differ");
 }
+
+#[test]
+fn the_kernel_does_the_same_and_differences_to_it_are_found() {
+    const TEST: &str = "the_kernel_does_the_same_and_differences_to_it_are_found";
+    if !paceline_testkit::kernel::available_for(TEST) {
+        return;
+    }
+    let capture = example("traffic.pcap");
+    let programs = ["firewall.o", "balancer.o", "counter.o", "reflector.o", "steering.o", "vlan.o:vlan_push"];
+    for program in programs {
+        let out = diff(&[&example(program), "--kernel", "--in", &capture]).ok();
+        assert_eq!(out, format!("492 packets of {capture}: 0 differ\n"), "{program}");
+    }
+    let folder = Folder::new();
+    let [pop, push] = ["pop", "push"].map(|name| format!("{}:vlan_{name}", example("vlan.o")));
+    let shrunk = folder.text("differs.test.toml");
+    let done = diff(&[&pop, &push, "--kernel", "--in", &capture, "--shrink", &shrunk]);
+    assert_eq!(done.status, Some(1), "{}", done.err);
+    for part in ["packet: eth.type", "    old: passed at vlan.bpf.c:", "map vlans differs since packet "] {
+        assert!(done.out.contains(part), "no {part:?} in {}", done.out);
+    }
+    assert!(!done.out.contains("    new: "), "{}", done.out);
+    assert!(done.err.contains("note: 2 packets are left out: the kernel's test run does not take them"));
+    assert!(paceline(["test", &shrunk]).out.contains("0 passed, 1 failed"));
+    // The same as without the kernel, but for what a test run does not take and show.
+    let groups = |more: &[&str]| -> usize {
+        let json = diff(&[&[&pop, &push, "--in", &capture, "--json"], more].concat());
+        let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+        json["groups"].as_array().unwrap().iter().map(|g| g["packets"].as_array().unwrap().len()).sum()
+    };
+    assert!(groups(&["--kernel"]) <= groups(&[]) && groups(&["--kernel"]) > 400);
+    diff(&[&pop, "--kernel", "--new-engine", "jit"]).fails(2, "", &["cannot be used with"]);
+    diff(&[&pop]).fails(2, "", &["<NEW>"]);
+}

@@ -55,6 +55,53 @@ fn the_page_has_verdicts_reasons_packets_lines_and_flows() {
     paceline(["report", &firewall, "-o", "/nowhere/x.html"]).fails(1, "/nowhere/x.html: No such file", &[]);
 }
 
+#[test]
+fn the_page_has_a_chain_with_packets_both_sides_of_a_diff_and_times() {
+    let folder = Folder::new();
+    let (firewall, capture) = (example("firewall.o"), example("traffic.pcap"));
+    let chain = [firewall.as_str(), &example("reflector.o")];
+    let arguments = [&chain[..], &["--in", &capture, "--against", &firewall, "--bench"]].concat();
+    let data = data(&written(&folder, &arguments));
+    let run = paceline(["run", &firewall, "--in", &capture, "--json"]).json();
+    let svg = data["chain"].as_str().unwrap();
+    for verdict in ["pass", "drop"] {
+        let edge = format!(">{verdict}: {}", run["verdicts"][verdict]);
+        assert!(svg.contains(&edge), "no {edge:?} in {svg}");
+    }
+    let both = paceline(
+        [&["diff"], &[firewall.as_str(), firewall.as_str()][..], &["--in", &capture, "--json"]].concat(),
+    );
+    assert_eq!(both.json()["groups"], serde_json::json!([]));
+    // What only the chain does, packet by packet.
+    let run = paceline([&["run"], &chain[..], &["--in", &capture, "--json"]].concat()).json();
+    let groups = data["diff"]["groups"].as_array().unwrap();
+    let packets: usize = groups.iter().map(|group| group["packets"].as_array().unwrap().len()).sum();
+    assert_eq!(packets as u64, run["verdicts"]["tx"].as_u64().unwrap(), "{groups:?}");
+    assert!(groups[0]["old"].as_str().unwrap().starts_with("sent back at "), "{groups:?}");
+    let measured = data["bench"]["measured"].as_array().unwrap();
+    for one in measured {
+        let times = one["times"].as_array().unwrap();
+        assert!(times.len() == 2 && one["ratio"].is_string(), "{one}");
+        for of in times {
+            let rounds: Vec<_> =
+                of["rounds"].as_array().unwrap().iter().map(|n| n.as_f64().unwrap()).collect();
+            assert_eq!(rounds.len(), 30);
+            assert!(rounds.iter().all(|round| *round >= of["min"].as_f64().unwrap()), "{of}");
+        }
+    }
+    // A page of one program without them has no such views.
+    let data = self::data(&written(&folder, &[&firewall, "--in", &capture]));
+    assert!(["chain", "diff", "bench"].iter().all(|name| data[name].is_null()), "{data}");
+    let output = folder.text("report.html");
+    fs::copy(&firewall, folder.path("new.o")).unwrap();
+    paceline(["report", &firewall, "--against", &folder.text("new.o"), "-o", &folder.text("new.o")]).fails(
+        1,
+        "--output",
+        &["is the same file as the object"],
+    );
+    paceline(["report", &firewall, "--against", "no.o", "-o", &output]).fails(1, "no.o: No such file", &[]);
+}
+
 /// Each view, as a browser without a screen shows it.
 #[test]
 fn a_browser_shows_every_view() {
@@ -64,13 +111,18 @@ fn a_browser_shows_every_view() {
         return;
     }
     let folder = Folder::new();
-    written(&folder, &[&example("firewall.o"), "--in", &example("traffic.pcap")]);
+    let (firewall, reflector) = (example("firewall.o"), example("reflector.o"));
+    let against = ["--against", &firewall, "--bench"];
+    written(&folder, &[&[&firewall, &reflector, "--in", &example("traffic.pcap")], &against[..]].concat());
     for (view, parts) in [
-        ("Overview", ["<svg", "76.6%"]),
+        ("Overview", ["<svg", "67.5%"]),
         ("Reasons", ["firewall.bpf.c:385", "because eth.type is arp"]),
         ("Packets", ["class=\"row\"", "of 492 in all"]),
         ("Source", ["lines ran", "bpf_map_lookup_elem(&amp;counters, &amp;reason)"]),
         ("Flows", [" flows; those with the most packets", "tcp "]),
+        ("Chain", ["pass: 377</text>", "tx: 45 → tx"]),
+        ("Diff", ["45 of 492 packets differ", "sent back at reflector.bpf.c:"]),
+        ("Bench", ["in bursts of 64", "class=\"rounds\""]),
     ] {
         let url = format!("file://{}#{view}", folder.text("report.html"));
         let shown = Command::new("timeout")

@@ -60,7 +60,7 @@ impl Report {
                 writeln!(out, "{what:22}{min:>10.1}{median:>10.1}{p99:>10.1}")?;
             }
             if let Some(ratio) = &measured.ratio {
-                writeln!(out, "  {}", in_words(ratio))?;
+                writeln!(out, "  {}", ratio.in_words())?;
             }
         }
         self.subjects.iter().try_for_each(|subject| write_hot(out, subject))
@@ -128,15 +128,4 @@ fn write_hot(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
         writeln!(out, "{:>6.1}%           without a line", 100.0 * hot.without_line)?;
     }
     Ok(())
-}
-
-fn in_words(ratio: &Ratio) -> String {
-    let Ratio { median, low, high } = *ratio;
-    match ratio.comparison() {
-        Comparison::Faster => {
-            format!("{:.2} times as fast ({:.2} to {:.2})", 1.0 / median, 1.0 / high, 1.0 / low)
-        }
-        Comparison::Slower => format!("{median:.2} times as long ({low:.2} to {high:.2})"),
-        Comparison::Equal => format!("no difference beyond noise (ratio {low:.2} to {high:.2})"),
-    }
 }

@@ -13,7 +13,7 @@ use crate::common::report;
 pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let loaded = load(&args.source, &LoadHow::of(&args.source.object))?;
     let layout = loaded.layout();
-    let drawing = Drawing { graph: &layout.graph, names: &layout.names };
+    let drawing = Drawing { graph: &layout.graph, names: &layout.names, packets: None };
     report::print(|out| {
         if args.dot {
             out.write_all(dot(&drawing).as_bytes())

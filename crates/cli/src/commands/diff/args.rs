@@ -8,6 +8,7 @@ use paceline::Engine;
 
 use crate::common::args::engine_names;
 use crate::object::ObjectArgs;
+use crate::sides::Ignored;
 use crate::world::WorldArgs;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -83,42 +84,4 @@ impl DiffArgs {
 /// A path that no object and no capture has.
 fn test_file(text: &str) -> Result<PathBuf, &'static str> {
     text.ends_with(".test.toml").then(|| text.into()).ok_or("the name must end in .test.toml")
-}
-
-/// A kind of difference that is ignored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ignored {
-    Verdict,
-    Redirect,
-    Events,
-    Bytes,
-    Maps,
-    Map(String),
-    Field(String),
-}
-
-impl Ignored {
-    fn parse(text: &str) -> Result<Self, String> {
-        const FORM: &str =
-            "it must be verdict, redirect, events, bytes, maps, map:NAME or a field such as ipv4.ttl";
-        Ok(match text {
-            "verdict" => Self::Verdict,
-            "redirect" => Self::Redirect,
-            "events" => Self::Events,
-            "bytes" => Self::Bytes,
-            "maps" => Self::Maps,
-            text => match (text.strip_prefix("map:"), text.split_once('.')) {
-                (Some(map), _) if !map.is_empty() => Self::Map(map.to_owned()),
-                (None, Some((layer, field))) => {
-                    let name = layer.split('#').next().unwrap_or(layer);
-                    let protocol = paceline::packet::Protocol::named(name);
-                    match protocol.and_then(|protocol| protocol.field(field)) {
-                        Some(_) => Self::Field(text.to_owned()),
-                        None => return Err(format!("there is no field `{text}`; {FORM}")),
-                    }
-                }
-                _ => return Err(FORM.to_owned()),
-            },
-        })
-    }
 }

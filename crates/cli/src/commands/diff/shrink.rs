@@ -7,11 +7,10 @@ use paceline::FrameMeta;
 use paceline::packet::{build, to_text};
 use serde_json::Value as Json;
 
-use super::args::{DiffArgs, Ignored};
-use super::compare::compare;
-use super::side::{Fate, SideMaker, run_both};
+use super::args::DiffArgs;
 use crate::common::capture::CapturedPacket;
 use crate::common::failure::Failure;
+use crate::sides::{Fate, Ignored, SideMaker, compare, run_both};
 
 /// Most attempts, each of which loads both sides.
 const MOST: usize = 400;

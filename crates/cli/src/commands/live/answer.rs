@@ -42,7 +42,7 @@ pub(super) fn answer(
 /// The chain as JSON, or as a text in another form.
 fn chain(request: &Json, loaded: &Loaded) -> Result<Json, String> {
     let layout = loaded.layout();
-    let drawing = Drawing { graph: &layout.graph, names: &layout.names };
+    let drawing = Drawing { graph: &layout.graph, names: &layout.names, packets: None };
     let mut out = Vec::new();
     match request.get("form").map_or(Some("json"), Json::as_str) {
         Some("json") => return Ok(to_json(loaded, &layout)),

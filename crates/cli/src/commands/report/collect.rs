@@ -5,6 +5,7 @@ use std::fs;
 use std::rc::Rc;
 
 use paceline::capture::CaptureReader;
+use paceline::chain::{Drawing, svg};
 use paceline::coverage::{Counting, Report as Coverage};
 use paceline::explain::{ChainExplanation, Packet};
 use paceline::packet::{differences, to_text};
@@ -12,13 +13,15 @@ use paceline::{Burst, Engine, FrameMeta, Host, TimeSource, Verdict};
 use serde_json::{Value as Json, json};
 
 use super::args::ReportArgs;
+use super::bench;
 use super::flows::Flows;
-use crate::chain::LoadHow;
-use crate::common::capture::{Capture, CaptureError};
+use crate::chain::{LoadHow, SourceArgs};
+use crate::common::capture::{Capture, CaptureError, CapturedPacket};
 use crate::common::failure::{CommandError, Failure};
 use crate::common::files::Taken;
 use crate::object::Opener;
 use crate::session::{Session, SessionError};
+use crate::sides::{Differences, Found, Side, SideArgs, SideMaker, find};
 use crate::subject::Subject;
 use crate::world::World;
 
@@ -58,6 +61,15 @@ pub(super) struct Inputs<'a> {
     session: Session,
     /// The same programs with maps of their own, on the plain interpreter.
     explained: Subject,
+    /// Programs that the page compares with, loaded, and those of the page themselves.
+    sides: Option<[Side; 2]>,
+}
+
+/// Makers of both sides.
+fn makers(args: &ReportArgs) -> Option<[SideMaker<'_>; 2]> {
+    let both = SideArgs { object: &args.source.object, world: &args.world, unverified: false };
+    let against = SourceArgs::of(vec![args.against.clone()?], args.source.object.clone());
+    Some([args.source.clone(), against].map(|source| SideMaker::of(source, None, both)))
 }
 
 impl<'a> Inputs<'a> {
@@ -70,26 +82,38 @@ impl<'a> Inputs<'a> {
             opener: Rc::new(Opener::new(&args.source.object).counting(counting)),
             ..LoadHow::of(&args.source.object)
         };
-        let subject = Subject::load(&args.source, &how(Engine::best(), Some(Counting::Plain)))?;
+        let subject = Subject::load(&args.source, &how(Engine::best(), Some(Counting::Plain)))?.counted();
         let explained = Subject::load(&args.source, &how(Engine::Plain, None))?;
         let capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
         let mut session = Session::new(subject, &world);
         session.host.set_trace(std::io::sink());
-        Ok(Self { args, world, capture, session, explained })
+        let sides =
+            makers(args).map(|[old, new]| Ok::<_, Failure>([old.make()?, new.make()?])).transpose()?;
+        Ok(Self { args, world, capture, session, explained, sides })
     }
 
     /// The files that the page may not replace.
     pub(super) fn taken(&self) -> Vec<Taken> {
         let capture = self.capture.file.clone();
-        self.explained.taken.iter().cloned().chain(capture).chain(self.args.world.file()).collect()
+        let against = self.sides.iter().flatten().flat_map(|side| side.subject().taken.clone());
+        self.explained
+            .taken
+            .iter()
+            .cloned()
+            .chain(capture)
+            .chain(against)
+            .chain(self.args.world.file())
+            .collect()
     }
 
     /// Runs the packets and collects the data of the page.
     pub(super) fn collect(self) -> Result<Json, Failure> {
-        let Self { args, world, mut capture, mut session, explained } = self;
+        let Self { args, world, mut capture, mut session, explained, sides } = self;
         let place = (world.ingress.unwrap_or(0), args.world.rx_queue);
         let (mut seen, mut kept, mut flows) = (Vec::new(), Vec::new(), Flows::default());
         let mut burst = Burst::new(1);
+        let is_compared = sides.is_some() || args.bench;
+        let most = if is_compared { MOST } else { args.explain.min(MOST) };
         loop {
             let failed = |source| {
                 let (name, processed) = (capture.name.clone(), seen.len() as u64);
@@ -105,10 +129,14 @@ impl<'a> Inputs<'a> {
             let verdict = session.outcome().verdict;
             flows.add(&bytes, verdict);
             seen.push(Seen { time_ns: meta.timestamp_ns, verdict });
-            if kept.len() < args.explain.min(MOST) {
-                kept.push((bytes, meta));
+            if kept.len() < most {
+                kept.push(CapturedPacket { bytes, meta });
             }
         }
+        let diff = sides.map(|sides| compared(args, sides, &kept, &capture.name)).transpose()?;
+        let bench = args.bench.then(|| bench::bench(args, &kept)).transpose()?;
+        kept.truncate(args.explain);
+        let chain = chain(&mut session.subject);
         let subject = &session.subject;
         let counts: Vec<_> = subject.parts.iter().flat_map(|(_, part)| part.coverage()).collect();
         let (packets, reasons) = explain(&explained, &kept, quiet(&world), place);
@@ -124,8 +152,32 @@ impl<'a> Inputs<'a> {
             "explained": kept.len(),
             "reasons": reasons,
             "packets": packets,
+            "chain": chain,
+            "diff": diff,
+            "bench": bench,
         }))
     }
+}
+
+/// The graph of a chain with the packets of its edges, as SVG.
+fn chain(subject: &mut Subject) -> Option<String> {
+    let edges = subject.edges();
+    let names: Vec<_> = subject.programs.iter().map(|program| program.name.clone()).collect();
+    let drawing = Drawing { graph: &subject.graph, names: &names, packets: Some(&edges) };
+    subject.is_chain.then(|| svg(&drawing))
+}
+
+/// What differs between both sides.
+fn compared(
+    args: &ReportArgs,
+    sides: [Side; 2],
+    packets: &[CapturedPacket],
+    capture: &str,
+) -> Result<Json, Failure> {
+    let Some([old, new]) = makers(args) else { return Ok(Json::Null) };
+    let Found { groups, maps, .. } = find([&old, &new], sides, packets, &[])?;
+    let (names, capture) = ([old.name(), new.name()], capture.to_owned());
+    Ok(Differences { names, capture, packets: packets.len(), groups, maps }.to_json())
 }
 
 fn quiet(world: &World) -> Host {
@@ -181,14 +233,14 @@ struct Reason {
 /// The packets that matter, and all reasons.
 fn explain(
     subject: &Subject,
-    kept: &[(Vec<u8>, FrameMeta)],
+    kept: &[CapturedPacket],
     mut host: Host,
     (ingress, queue): (u32, u16),
 ) -> (Vec<Json>, Vec<Json>) {
     let mut explainer = subject.explainer();
     let mut reasons: BTreeMap<(&str, String), Reason> = BTreeMap::new();
     let mut packets = Vec::new();
-    for (number, (bytes, meta)) in (1..).zip(kept) {
+    for (number, CapturedPacket { bytes, meta }) in (1..).zip(kept) {
         let packet = Packet { bytes, metadata: &[], meta: *meta, ingress, queue };
         // It was in a burst before.
         let Ok(explanation) = explainer.explain(&packet, &mut host) else { continue };

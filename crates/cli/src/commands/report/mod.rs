@@ -1,6 +1,7 @@
 //! `paceline report`.
 
 mod args;
+mod bench;
 mod collect;
 mod command;
 mod flows;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use paceline::Collection;
 use serde_json::{Value as Json, json};
 
-use super::args::Ignored;
+use super::ignored::Ignored;
 use super::side::{Side, SideMaker, run_both};
 use crate::common::capture::CapturedPacket;
 use crate::common::failure::Failure;
@@ -16,14 +16,14 @@ const SHOWN: usize = 5;
 
 /// A map that is not the same on both sides.
 #[derive(Clone, Debug)]
-pub(super) struct MapChange {
-    pub(super) name: String,
+pub(crate) struct MapChange {
+    pub(crate) name: String,
     /// The packet since which it differs, from 1; 0 before the first one.
-    pub(super) since: usize,
+    pub(crate) since: usize,
     /// Elements that differ: what names them, the old and the new value.
-    pub(super) elements: Vec<(String, Option<Json>, Option<Json>)>,
+    pub(crate) elements: Vec<(String, Option<Json>, Option<Json>)>,
     /// Elements that differ in all.
-    pub(super) count: usize,
+    pub(crate) count: usize,
 }
 
 /// The contents of all maps by their names, which both sides have.
@@ -60,7 +60,7 @@ fn differing(old: &Side, new: &Side, ignored: &[Ignored]) -> Result<Vec<String>,
 }
 
 /// The maps that differ after all packets, each with the first packet after which it does.
-pub(super) fn changes(
+pub(crate) fn changes(
     makers: [&SideMaker<'_>; 2],
     sides: [&Side; 2],
     packets: &[CapturedPacket],

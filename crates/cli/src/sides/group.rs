@@ -9,29 +9,29 @@ use super::parting::{Parting, parting};
 
 /// Packets that differ in the same way, decided at the same places.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub(super) what: Vec<String>,
+pub(crate) struct Group {
+    pub(crate) what: Vec<String>,
     /// Numbers of the packets, from 1, rising.
-    pub(super) packets: Vec<usize>,
+    pub(crate) packets: Vec<usize>,
     /// Of the first packet: the sentences of both sides, where they are explained.
-    pub(super) sentences: [Option<String>; 2],
-    pub(super) parting: Option<Parting>,
+    pub(crate) sentences: [Option<String>; 2],
+    pub(crate) parting: Option<Parting>,
     /// Of the first packet.
-    pub(super) change: Change,
+    pub(crate) change: Change,
 }
 
 /// A packet with its change.
-pub(super) struct Changed {
+pub(crate) struct Changed {
     /// From 0.
-    pub(super) number: usize,
-    pub(super) change: Change,
+    pub(crate) number: usize,
+    pub(crate) change: Change,
 }
 
 /// Explanations of packets by their numbers.
-pub(super) type Explained = BTreeMap<usize, ChainExplanation>;
+pub(crate) type Explained = BTreeMap<usize, ChainExplanation>;
 
 /// Groups packets by what differs and where that was decided; packets without explanations by what differs alone.
-pub(super) fn groups(changed: &[Changed], old: &Explained, new: &Explained) -> Vec<Group> {
+pub(crate) fn groups(changed: &[Changed], old: &Explained, new: &Explained) -> Vec<Group> {
     let mut groups: Vec<(Key, Group)> = Vec::new();
     for Changed { number, change } in changed {
         let explained = [old.get(number), new.get(number)];

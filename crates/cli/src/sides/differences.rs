@@ -9,24 +9,24 @@ use super::maps::MapChange;
 use crate::common::console::shown;
 
 /// The differences between two programs.
-pub(super) struct Report {
-    pub(super) names: [String; 2],
-    pub(super) capture: String,
-    pub(super) packets: usize,
-    pub(super) groups: Vec<Group>,
-    pub(super) maps: Vec<MapChange>,
+pub(crate) struct Differences {
+    pub(crate) names: [String; 2],
+    pub(crate) capture: String,
+    pub(crate) packets: usize,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) maps: Vec<MapChange>,
 }
 
 /// Most groups, and most fields of each, that the text has.
 const GROUPS: usize = 20;
 const FIELDS: usize = 8;
 
-impl Report {
-    pub(super) fn is_empty(&self) -> bool {
+impl Differences {
+    pub(crate) fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.maps.is_empty()
     }
 
-    pub(super) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         let differ: usize = self.groups.iter().map(|group| group.packets.len()).sum();
         writeln!(out, "{} packets of {}: {differ} differ", self.packets, shown(&self.capture))?;
         for group in self.groups.iter().take(GROUPS) {
@@ -38,7 +38,7 @@ impl Report {
         self.maps.iter().try_for_each(|map| write_map(out, map))
     }
 
-    pub(super) fn to_json(&self) -> Json {
+    pub(crate) fn to_json(&self) -> Json {
         let group = |group: &Group| {
             json!({
                 "what": group.what,

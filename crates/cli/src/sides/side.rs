@@ -1,22 +1,21 @@
 //! One of the two sides: a program or chain with maps of its own.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::rc::Rc;
 
 use paceline::explain::{ChainExplainer, ChainExplanation, Packet};
 use paceline::{Engine, Redirect, RedirectTarget, Verdict};
 use paceline_kernel::Packet as TestPacket;
 
-use super::args::DiffArgs;
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::capture::CapturedPacket;
 use crate::common::failure::{CommandError, Failure};
 use crate::kernel_side::KernelSide;
-use crate::object::Opener;
+use crate::object::{ObjectArgs, Opener};
 use crate::session::{Outcome, Session, SessionError};
 use crate::subject::Subject;
-use crate::world::World;
+use crate::world::{World, WorldArgs};
 
 /// Random numbers of both sides, where no seed is given: they must be the same.
 const SEED: u64 = 1;
@@ -34,26 +33,34 @@ impl CommandError for SideError {}
 
 /// Makes a side, as often as one is needed.
 #[derive(Clone)]
-pub(super) struct SideMaker<'a> {
-    target: OsString,
+pub(crate) struct SideMaker<'a> {
+    source: SourceArgs,
     engine: Engine,
     in_kernel: bool,
-    args: &'a DiffArgs,
+    args: SideArgs<'a>,
     opener: Rc<Opener>,
+}
+
+/// What both sides have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct SideArgs<'a> {
+    pub(crate) object: &'a ObjectArgs,
+    pub(crate) world: &'a WorldArgs,
+    pub(crate) unverified: bool,
 }
 
 /// Outcome of a packet on one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fate {
-    pub(super) verdict: Verdict,
+pub(crate) struct Fate {
+    pub(crate) verdict: Verdict,
     /// The target in words, which are the same for equal targets of different maps.
-    pub(super) redirect: Option<String>,
-    pub(super) bytes: Vec<u8>,
-    pub(super) events: Vec<(String, Vec<u8>)>,
+    pub(crate) redirect: Option<String>,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) events: Vec<(String, Vec<u8>)>,
 }
 
 /// Runs a packet on both sides, the new one first; on neither if the kernel does not take it.
-pub(super) fn run_both(
+pub(crate) fn run_both(
     old: &mut Side,
     new: &mut Side,
     number: usize,
@@ -64,7 +71,7 @@ pub(super) fn run_both(
 }
 
 /// A program or chain, and the interface that packets come in on.
-pub(super) struct Side {
+pub(crate) struct Side {
     session: Session,
     /// What runs the packets in the place of the session.
     kernel: Option<KernelSide>,
@@ -73,42 +80,43 @@ pub(super) struct Side {
 }
 
 impl<'a> SideMaker<'a> {
-    pub(super) fn new(target: &OsString, engine: Option<Engine>, args: &'a DiffArgs) -> Self {
+    /// A program or chain by one name.
+    pub(crate) fn new(target: &OsString, engine: Option<Engine>, args: SideArgs<'a>) -> Self {
+        Self::of(SourceArgs::of(vec![target.clone()], args.object.clone()), engine, args)
+    }
+
+    pub(crate) fn of(source: SourceArgs, engine: Option<Engine>, args: SideArgs<'a>) -> Self {
         let engine = if args.unverified { Engine::Plain } else { engine.unwrap_or_else(Engine::best) };
-        Self {
-            target: target.clone(),
-            engine,
-            in_kernel: false,
-            args,
-            opener: Rc::new(Opener::new(&args.object)),
-        }
+        Self { source, engine, in_kernel: false, args, opener: Rc::new(Opener::new(args.object)) }
     }
 
     /// The same side, in the running kernel if this is so.
-    pub(super) fn in_kernel(self, in_kernel: bool) -> Self {
+    pub(crate) fn in_kernel(self, in_kernel: bool) -> Self {
         Self { in_kernel, ..self }
     }
 
     /// Whether the side is explained: the kernel does not tell what it did.
-    pub(super) fn is_explained(&self) -> bool {
+    pub(crate) fn is_explained(&self) -> bool {
         !self.in_kernel
     }
 
     /// For messages.
-    pub(super) fn name(&self) -> String {
-        let name = self.target.to_string_lossy();
-        if self.in_kernel { format!("{name} in the kernel") } else { name.into_owned() }
+    pub(crate) fn name(&self) -> String {
+        let targets = self.source.targets.iter().map(OsString::as_os_str);
+        let chain = self.source.chain.iter().map(|path| path.as_os_str());
+        let names: Vec<_> = targets.chain(chain).map(OsStr::to_string_lossy).collect();
+        let name = if names.is_empty() { "built-in firewall".to_owned() } else { names.join(", ") };
+        if self.in_kernel { format!("{name} in the kernel") } else { name }
     }
 
-    pub(super) fn make(&self) -> Result<Side, Failure> {
+    pub(crate) fn make(&self) -> Result<Side, Failure> {
         let how = LoadHow {
             engine: self.engine,
             unverified: self.args.unverified,
             opener: Rc::clone(&self.opener),
-            ..LoadHow::of(&self.args.object)
+            ..LoadHow::of(self.args.object)
         };
-        let source = SourceArgs::of(vec![self.target.clone()], self.args.object.clone());
-        let subject = Subject::load(&source, &how)?;
+        let subject = Subject::load(&self.source, &how)?;
         let mut world = self.args.world.clone();
         world.seed = world.seed.or(Some(SEED));
         let world = World::new(&world)?;
@@ -121,12 +129,12 @@ impl<'a> SideMaker<'a> {
 }
 
 impl Side {
-    pub(super) fn subject(&self) -> &Subject {
+    pub(crate) fn subject(&self) -> &Subject {
         &self.session.subject
     }
 
     /// Gives the maps of the subject the contents of those that the packets changed.
-    pub(super) fn read_maps(&self) -> Result<(), Failure> {
+    pub(crate) fn read_maps(&self) -> Result<(), Failure> {
         self.kernel.as_ref().map_or(Ok(()), |kernel| kernel.read_maps(self.subject()))
     }
 
@@ -173,7 +181,7 @@ impl Side {
     }
 
     /// Runs the packets with explanations of those that are wanted, on the plain interpreter.
-    pub(super) fn explain(
+    pub(crate) fn explain(
         mut self,
         packets: &[CapturedPacket],
         wanted: &[usize],

@@ -2,20 +2,20 @@
 
 use paceline::packet::{Difference, differences};
 
-use super::args::Ignored;
+use super::ignored::Ignored;
 use super::side::Fate;
 
 /// How a packet fared differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// `drop -> pass`, `bytes`, `redirect`: what a group is named by.
-    pub(super) what: Vec<String>,
+    pub(crate) what: Vec<String>,
     /// The fields of the packet that differ, if packets are compared.
-    pub(super) fields: Vec<Difference>,
+    pub(crate) fields: Vec<Difference>,
 }
 
 /// The differences that are not ignored; `None` if there are none.
-pub(super) fn compare([old, new]: &[Fate; 2], ignored: &[Ignored]) -> Option<Change> {
+pub(crate) fn compare([old, new]: &[Fate; 2], ignored: &[Ignored]) -> Option<Change> {
     let counts = |what: &Ignored| !ignored.contains(what);
     let mut change = Change { what: Vec::new(), fields: Vec::new() };
     if old.verdict != new.verdict && counts(&Ignored::Verdict) {

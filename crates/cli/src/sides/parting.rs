@@ -5,16 +5,16 @@ use paceline::explain::{ChainExplanation, Event, Explanation};
 
 /// The last line that both runs have in common, and the next line of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Parting {
+pub(crate) struct Parting {
     /// In the old and in the new source.
-    pub(super) last: Option<(String, String)>,
+    pub(crate) last: Option<(String, String)>,
     /// Text of the last common line.
-    pub(super) text: String,
-    pub(super) next: [Option<String>; 2],
+    pub(crate) text: String,
+    pub(crate) next: [Option<String>; 2],
 }
 
 /// Where two runs parted; `None` if they ran the same lines, or have none.
-pub(super) fn parting(old: &ChainExplanation, new: &ChainExplanation) -> Option<Parting> {
+pub(crate) fn parting(old: &ChainExplanation, new: &ChainExplanation) -> Option<Parting> {
     let (old, new) = (lines(old), lines(new));
     // Lines have other numbers in another version: equal texts are the same line.
     let is_same = |(a, b): &(&LineInfo, &LineInfo)| a.text.trim() == b.text.trim();
