@@ -51,7 +51,8 @@ fn header_and_symbols_have_every_function() {
 fn pointers_are_used_in_two_files() {
     for (name, text) in sources() {
         let is_allowed = matches!(name.as_str(), "raw.rs" | "pool.rs");
-        let text = text.replace("#[unsafe(no_mangle)]", "");
+        // Attributes, and types of functions that C passes.
+        let text = text.replace("#[unsafe(no_mangle)]", "").replace("unsafe extern \"C\" fn(", "");
         let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
         let uses = code.iter().filter(|line| line.contains("unsafe")).count();
         assert!(is_allowed || uses == 0, "{name} has unsafe code");
