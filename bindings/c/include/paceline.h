@@ -812,9 +812,9 @@ enum paceline_status paceline_host_set_network(struct paceline_host *host,
                                                const char *network,
                                                struct paceline_error **error);
 
-// Sets the receiver of events of perf event arrays, without which programs see -ENOENT. It is called by the thread that runs
-// packets, during the call that runs them, must return, and may not use the host or the burst of that call (they are
-// PACELINE_STATUS_BUSY).
+// Sets the receiver of events of perf event arrays, without which programs see -ENOENT. It is called by the thread that runs packets,
+// during the call that runs them, must return, and may not use the host or the burst of that call (they are
+// PACELINE_STATUS_BUSY). `data` is passed to it, until another receiver is set or the host is freed.
 enum paceline_status paceline_host_set_events(struct paceline_host *host,
                                               paceline_event_function function,
                                               void *data,

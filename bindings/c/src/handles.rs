@@ -10,7 +10,9 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use try_lock::TryLock;
 
 use crate::opaque::{Opaque, name_of};
 use crate::status::{Failure, paceline_status};
@@ -40,7 +42,13 @@ pub(crate) struct Table<T, O> {
 struct Cell<T> {
     /// Generation of the handle that names the cell, or of the next one.
     generation: AtomicU32,
-    value: Mutex<Option<T>>,
+    content: TryLock<Content<T>>,
+}
+
+struct Content<T> {
+    value: Option<T>,
+    /// Whether a call ended by a panic while it used the value.
+    is_broken: bool,
 }
 
 /// Cells without a value.
@@ -51,20 +59,29 @@ struct Free {
 }
 
 /// A value that is used by one thread.
-pub(crate) struct Locked<'a, T>(MutexGuard<'a, Option<T>>);
+pub(crate) struct Locked<'a, T>(try_lock::Locked<'a, Content<T>>);
 
 impl<T> Deref for Locked<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        self.0.as_ref().unwrap_or_else(|| unreachable!("checked when it was locked"))
+        self.0.value.as_ref().unwrap_or_else(|| unreachable!("checked when it was locked"))
     }
 }
 
 impl<T> DerefMut for Locked<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        self.0.as_mut().unwrap_or_else(|| unreachable!("checked when it was locked"))
+        self.0.value.as_mut().unwrap_or_else(|| unreachable!("checked when it was locked"))
+    }
+}
+
+impl<T> Drop for Locked<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.is_broken = true;
+        }
     }
 }
 
@@ -108,8 +125,7 @@ impl<T, O: Opaque> Table<T, O> {
         let cells =
             self.segments[segment].get_or_init(|| (0..FIRST << segment).map(|_| Cell::new()).collect());
         let cell = &cells[offset];
-        *cell.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-        cell.value.clear_poison();
+        *cell.wait() = Content { value: Some(value), is_broken: false };
         LIVE.fetch_add(1, Ordering::Relaxed);
         let generation = cell.generation.load(Ordering::Relaxed) as usize;
         let handle = (O::KIND as usize) << KIND_SHIFT | generation << INDEX_BITS | index as usize;
@@ -140,25 +156,22 @@ impl<T, O: Opaque> Table<T, O> {
         T: Clone,
     {
         let cell = self.cell(handle)?;
-        let value = cell.value.lock().unwrap_or_else(PoisonError::into_inner);
+        let content = cell.wait();
         cell.check::<O>(handle)?;
-        value.clone().ok_or_else(|| wrong::<O>(handle.addr()))
+        content.value.clone().ok_or_else(|| wrong::<O>(handle.addr()))
     }
 
     /// The value of a handle that one thread at a time may use.
     #[inline]
     pub(crate) fn lock(&self, handle: *const O) -> Result<Locked<'_, T>, Failure> {
         let cell = self.cell(handle)?;
-        let value = match cell.value.try_lock() {
-            Ok(value) => value,
-            Err(TryLockError::WouldBlock) => return Err(busy::<O>()),
-            Err(TryLockError::Poisoned(_)) => return Err(broken::<O>()),
-        };
+        let content = cell.content.try_lock().ok_or_else(busy::<O>)?;
         cell.check::<O>(handle)?;
-        if value.is_none() {
-            return Err(wrong::<O>(handle.addr()));
+        match &*content {
+            Content { is_broken: true, .. } => Err(broken::<O>()),
+            Content { value: None, .. } => Err(wrong::<O>(handle.addr())),
+            Content { value: Some(_), .. } => Ok(Locked(content)),
         }
-        Ok(Locked(value))
     }
 
     /// Takes a value back: the handle is no longer one. `refuse` may say that it has to stay.
@@ -168,21 +181,15 @@ impl<T, O: Opaque> Table<T, O> {
         refuse: impl FnOnce(&mut T) -> Result<(), Failure>,
     ) -> Result<T, Failure> {
         let cell = self.cell(handle)?;
-        // What a panic left can be freed.
-        let mut value = match cell.value.try_lock() {
-            Ok(value) => value,
-            Err(TryLockError::Poisoned(value)) => value.into_inner(),
-            Err(TryLockError::WouldBlock) if O::IS_LOCKED => return Err(busy::<O>()),
-            // Another thread clones the value.
-            Err(TryLockError::WouldBlock) => cell.value.lock().unwrap_or_else(PoisonError::into_inner),
-        };
+        let mut content =
+            if O::IS_LOCKED { cell.content.try_lock().ok_or_else(busy::<O>)? } else { cell.wait() };
         cell.check::<O>(handle)?;
-        let found = value.as_mut().ok_or_else(|| wrong::<O>(handle.addr()))?;
+        let found = content.value.as_mut().ok_or_else(|| wrong::<O>(handle.addr()))?;
         refuse(found)?;
-        let taken = value.take().ok_or_else(|| wrong::<O>(handle.addr()))?;
+        let taken = content.value.take().ok_or_else(|| wrong::<O>(handle.addr()))?;
         let generation = cell.generation.load(Ordering::Relaxed);
         cell.generation.store(generation.wrapping_add(1), Ordering::Release);
-        drop(value);
+        drop(content);
         LIVE.fetch_sub(1, Ordering::Relaxed);
         // A cell whose generations are used up names nothing any more.
         if generation < u32::MAX {
@@ -203,7 +210,18 @@ impl<T, O: Opaque> Table<T, O> {
 
 impl<T> Cell<T> {
     fn new() -> Self {
-        Self { generation: AtomicU32::new(1), value: Mutex::new(None) }
+        let content = TryLock::new(Content { value: None, is_broken: false });
+        Self { generation: AtomicU32::new(1), content }
+    }
+
+    /// Locks the cell of a value that any thread may use: others hold it as long as it takes to clone the value.
+    fn wait(&self) -> try_lock::Locked<'_, Content<T>> {
+        loop {
+            match self.content.try_lock() {
+                Some(content) => return content,
+                None => std::thread::yield_now(),
+            }
+        }
     }
 
     /// Checks again, now that the cell is locked, that the handle was not freed meanwhile.
@@ -322,6 +340,21 @@ mod tests {
             current.store(usize::MAX, Ordering::Relaxed);
             others.into_iter().for_each(|thread| thread.join().unwrap());
         });
+    }
+
+    #[test]
+    fn what_a_panic_left_can_only_be_freed() {
+        let table = Table::<u32, paceline_burst>::new();
+        let handle = table.give(7).unwrap();
+        let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _locked = table.lock(handle).unwrap();
+            panic!("meant");
+        }));
+        assert!(panics.is_err());
+        assert_eq!(table.lock(handle).map(drop).unwrap_err().status(), paceline_status::Panic);
+        table.free(handle).unwrap();
+        let next = table.give(8).unwrap();
+        assert_eq!(*table.lock(next).unwrap(), 8);
     }
 
     #[test]

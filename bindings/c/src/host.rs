@@ -214,9 +214,9 @@ pub extern "C" fn paceline_host_set_network(
     })
 }
 
-/// Sets the receiver of events of perf event arrays, without which programs see -ENOENT. It is called by the thread that runs
-/// packets, during the call that runs them, must return, and may not use the host or the burst of that call (they are
-/// PACELINE_STATUS_BUSY).
+/// Sets the receiver of events of perf event arrays, without which programs see -ENOENT. It is called by the thread that runs packets,
+/// during the call that runs them, must return, and may not use the host or the burst of that call (they are
+/// PACELINE_STATUS_BUSY). `data` is passed to it, until another receiver is set or the host is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_host_set_events(
     host: *mut paceline_host,
