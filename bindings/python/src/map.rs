@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use paceline::btf::Btf;
 use paceline::{Collection, Errno, Map, MapSpec, Program};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyTuple};
@@ -50,6 +51,14 @@ impl RawMap {
             ty: self.spec.value_type,
             size: self.spec.value_size as usize,
             is_prefix: false,
+        }
+    }
+
+    fn decode_key<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        match <[u8; 4]>::try_from(key) {
+            // An index, whether the object says so or not.
+            Ok(index) if self.spec.kind.is_array() && !self.is_plain => u32::from_ne_bytes(index).into_bound_py_any(py),
+            _ => self.key_typing().decode(py, key),
         }
     }
 
@@ -248,7 +257,7 @@ impl RawMap {
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         guarded(|| {
             let keys = self.keys_bytes()?;
-            let keys = keys.iter().map(|key| self.key_typing().decode(py, key));
+            let keys = keys.iter().map(|key| self.decode_key(py, key));
             PyList::new(py, keys.collect::<PyResult<Vec<_>>>()?)
         })
     }
@@ -259,7 +268,7 @@ impl RawMap {
             let mut items = Vec::new();
             for key in self.keys_bytes()? {
                 let Ok(value) = self.map.lookup(&key) else { continue };
-                items.push((self.key_typing().decode(py, &key)?, self.decode_value(py, &value)?));
+                items.push((self.decode_key(py, &key)?, self.decode_value(py, &value)?));
             }
             PyList::new(py, items)
         })
@@ -433,7 +442,7 @@ impl RawMap {
     }
 }
 
-/// The maps of a collection, as a mapping in Python; without sections of variables, and the counters of coverage.
+/// The maps of a collection, as a mapping in Python, without the counters of coverage.
 pub(crate) fn maps_of<'py>(py: Python<'py>, shared: &Arc<Shared>) -> PyResult<Bound<'py, PyAny>> {
     let maps = PyDict::new(py);
     let specs = shared.collection.object().maps();

@@ -65,44 +65,54 @@ pub(crate) struct Workers {
 }
 
 struct Pool {
-    /// By rising number from the end; `None` stands for one that was not needed yet.
-    free: Mutex<Vec<(usize, Option<Box<Worker>>)>>,
+    free: Mutex<Free>,
     returned: Condvar,
+}
+
+/// The workers that no call has.
+struct Free {
+    /// By rising number from the end; `None` stands for one that was not needed yet.
+    workers: Vec<(usize, Option<Box<Worker>>)>,
+    /// Calls that wait: to wake nobody costs a system call.
+    waiting: usize,
 }
 
 impl Pool {
     fn new(cpus: usize) -> Arc<Self> {
-        let free = Mutex::new((0..cpus).rev().map(|cpu| (cpu, None)).collect());
-        Arc::new(Self { free, returned: Condvar::new() })
+        let workers = (0..cpus).rev().map(|cpu| (cpu, None)).collect();
+        Arc::new(Self { free: Mutex::new(Free { workers, waiting: 0 }), returned: Condvar::new() })
     }
 
     fn put(&self, cpu: usize, worker: Option<Box<Worker>>) {
         let mut free = lock(&self.free);
-        let place = free.partition_point(|(other, _)| *other > cpu);
-        free.insert(place, (cpu, worker));
-        // Some wait for one CPU, some for any.
-        self.returned.notify_all();
+        let place = free.workers.partition_point(|(other, _)| *other > cpu);
+        free.workers.insert(place, (cpu, worker));
+        if free.waiting > 0 {
+            // Some wait for one CPU, some for any.
+            self.returned.notify_all();
+        }
     }
 
     fn wait(&self, cpu: Option<usize>) -> (usize, Option<Box<Worker>>) {
         let mut free = lock(&self.free);
         loop {
-            match take_from(&mut free, cpu) {
-                Some(worker) => return worker,
-                None => free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner),
+            if let Some(worker) = free.take(cpu) {
+                return worker;
             }
+            free.waiting += 1;
+            free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner);
+            free.waiting -= 1;
         }
     }
 }
 
-/// Takes the worker of a CPU, or of the lowest one that is free.
-fn take_from(
-    free: &mut Vec<(usize, Option<Box<Worker>>)>,
-    cpu: Option<usize>,
-) -> Option<(usize, Option<Box<Worker>>)> {
-    let Some(cpu) = cpu else { return free.pop() };
-    let place = free.iter().position(|(other, _)| *other == cpu)?;
-    Some(free.remove(place))
+impl Free {
+    /// Takes the worker of a CPU, or of the lowest one that is free.
+    fn take(&mut self, cpu: Option<usize>) -> Option<(usize, Option<Box<Worker>>)> {
+        let Some(cpu) = cpu else { return self.workers.pop() };
+        let place = self.workers.iter().position(|(other, _)| *other == cpu)?;
+        Some(self.workers.remove(place))
+    }
 }
 
 impl Workers {
@@ -123,7 +133,7 @@ impl Workers {
 
     fn take_of(&self, py: Python<'_>, cpu: Option<usize>) -> Lease {
         let pool = self.pool();
-        let free = take_from(&mut lock(&pool.free), cpu);
+        let free = lock(&pool.free).take(cpu);
         let (cpu, worker) = free.unwrap_or_else(|| py.detach(|| pool.wait(cpu)));
         let worker = worker.unwrap_or_else(|| Box::new(Worker::new(cpu)));
         Lease { pool, cpu, worker: Some(worker) }

@@ -59,7 +59,9 @@ def test_case(case: dict[str, Any]) -> None:
     time = 0
     for run in case["runs"]:
         time += run["wait_ms"] * 1_000_000
-        assert outcome(loaded, program, network, run, time) == run["outcome"]
+        ours = outcome(loaded, program, network, run, time)
+        assert ours == run["outcome"]
+        assert {name: ours.get(name) for name in run["expected"]} == run["expected"]
     assert contents(loaded) == {name: dict(elements) for name, elements in case["after"].items()}
 
 

@@ -92,13 +92,25 @@ def test_networks(tmp_path: Path) -> None:
         pl.Network("hello {")
 
 
-def test_events_come_with_the_run(examples: Path) -> None:
-    sampler = pl.load(examples / "sampler.o", "sample_every")
-    runs = [sampler.run(pl.packet(TCP.format(80)), seed=seed) for seed in range(200)]
-    rings = [m for m in sampler.maps.values() if isinstance(m, pl.RingBuffer)]
-    records = [record for ring in rings for record in ring.read()]
-    events = [event for run in runs for event in run.events]
-    assert records or events
-    assert all(isinstance(record, bytes) for record in records)
-    assert all(event.data and event.packet and event.map for event in events)
-    assert all(not ring.read() for ring in rings)
+FIXTURES = Path(__file__).resolve().parents[3] / "crates/cli/tests/fixtures"
+
+
+def test_events_come_with_the_run() -> None:
+    tell = pl.Object(FIXTURES / "events.o").load().program("tell")
+    packet = pl.packet("eth / ipv4 / udp dport=9")
+    run = tell.run(packet)
+    (event,) = run.events
+    assert (event.map, event.cpu, event.packet) == ("perf", 0, 1) and packet.startswith(event.captured)
+    ring = tell.maps["ring"]
+    assert isinstance(ring, pl.RingBuffer)
+    (record,) = ring
+    assert record == event.data and ring.read() == []
+    batch = tell.run_many([packet] * 70)
+    assert [event.packet for event in batch.events] == list(range(2, 72)) and len(ring.read()) == 70
+
+
+def test_lines_of_the_trace_come_with_the_run(examples: Path) -> None:
+    sampler = pl.load(examples / "sampler.o", "sample_every", variables={"one_in": 1, "report_every": 2})
+    runs = [sampler.run(pl.packet(TCP.format(80))) for _ in range(4)]
+    assert [len(run.trace) for run in runs] == [0, 1, 0, 1] and "2 samples of 2 packets" in runs[1].trace[0]
+    assert len(sampler.run_many([bytes(pl.packet("eth / arp"))] * 10).trace) == 5

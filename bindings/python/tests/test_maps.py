@@ -215,3 +215,69 @@ def test_program_arrays(examples: Path) -> None:
 def test_the_mapping_of_maps(fw: pl.Program) -> None:
     assert set(fw.maps) == {"rules", "blocked_v4", "blocked_v6", "counters", ".rodata"}
     assert "rules" in repr(fw.maps) and repr(fw.maps["rules"]) == "<Map rules: hash, at most 1024 entries>"
+
+
+FIXTURES = Path(__file__).resolve().parents[3] / "crates/cli/tests/fixtures"
+
+
+def test_every_kind_has_its_class() -> None:
+    maps = pl.load(FIXTURES / "state.o").maps
+    queue, stack, seen, outer, prefixes = (maps[name] for name in ("queue", "stack", "seen", "outer", "prefixes"))
+    for target, order in ((queue, [7, 8]), (stack, [8, 7])):
+        assert isinstance(target, pl.Queue) and len(target) == 0
+        target.push(7)
+        target.push(8)
+        assert len(target) == 2 and 7 in target and target.peek() == order[0]
+        assert [target.pop(), target.pop()] == order
+        with pytest.raises(IndexError, match="is empty"):
+            target.pop()
+    for n in range(queue.max_entries):
+        queue.push(n)
+    with pytest.raises(pl.MapError) as error:
+        queue.push(0)
+    assert error.value.errno == 7
+    assert isinstance(seen, pl.Bloom)
+    seen.add(5)
+    assert 5 in seen and 6 not in seen
+    prefixes["10.0.0.0/8"] = 3
+    assert prefixes[{"length": 8, "address": "10.0.0.0"}] == 3 == prefixes["10.1.2.3/32"] and "11.0.0.0/8" not in prefixes
+    assert isinstance(maps["recent"], pl.Map) and maps[".bss"][0].packets == 0
+
+
+def test_maps_of_maps() -> None:
+    maps = pl.load(FIXTURES / "state.o").maps
+    outer = maps["outer"]
+    assert isinstance(outer, pl.MapOfMaps) and 7 not in outer
+    before = len(outer)
+    outer[7] = {0: 5}
+    assert outer[7] == {0: 5, 1: 0} and 7 in outer and len(outer) == before + 1 and 7 in list(outer)
+    outer[7][1] = 6
+    assert outer[7][1] == 6
+    outer[7] = maps["left"]
+    assert outer[7] == maps["left"] and outer[7].name == "left"
+    del outer[7]
+    with pytest.raises(KeyError):
+        outer[7]
+    with pytest.raises(pl.MapError, match="cannot hold"):
+        outer[7] = maps["flows"]
+    with pytest.raises((TypeError, pl.MapValueError)):
+        outer[7] = 5
+
+
+def test_enumerators_have_names() -> None:
+    variables = pl.load(FIXTURES / "types.o").variables
+    verdict = variables["verdict"]
+    assert isinstance(verdict, pl.Enumerator) and (verdict, verdict.name) == (0, "ALLOW") and repr(verdict) == "<ALLOW: 0>"
+    assert pickle.loads(pickle.dumps(verdict)).name == "ALLOW"
+    assert pl.load(FIXTURES / "types.o", variables={"verdict": "ALLOW"}).variables["verdict"] == 0
+
+
+def test_per_cpu_hashes() -> None:
+    recent = pl.load(FIXTURES / "state.o", cpus=3).maps["recent"]
+    key = next(iter(recent), 1)
+    try:
+        recent[key] = [1, 2, 3]
+    except pl.MapValueError:
+        recent[bytes(recent._raw.key_size)] = [bytes(recent._raw.value_size)] * 3
+    ((_, value),) = recent.items()
+    assert len(value) == 3

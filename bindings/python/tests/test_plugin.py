@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import paceline as pl
 from paceline import strategies
 
-pytest_plugins = ["pytester"]
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 

@@ -67,8 +67,10 @@ class Map(_Named, MutableMapping[Any, Any]):
     """
 
     __slots__ = ()
-    __eq__ = Mapping.__eq__
     __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return Mapping.__eq__(self, other)
 
     def __getitem__(self, key: Any) -> Any:
         return self._raw.get(key)

@@ -112,8 +112,8 @@ def load_object(request: pytest.FixtureRequest) -> Callable[..., pl.Program]:
 
 def _found(request: pytest.FixtureRequest, path: Any) -> Path:
     directory = request.config.getini("paceline_objects")
-    base = request.config.rootpath / directory if directory else request.path.parent
-    return base / path
+    base: Path = request.config.rootpath / directory if directory else request.path.parent
+    return base.joinpath(path)
 
 
 @pytest.fixture

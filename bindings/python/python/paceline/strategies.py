@@ -22,6 +22,7 @@ _LINKS = {
 @st.composite
 def packets(
     draw: st.DrawFn,
+    /,
     layers: Optional[Sequence[str]] = None,
     max_payload: int = 64,
     **fields: Any,

@@ -11,8 +11,8 @@ use serde_json::{Value as Json, json};
 use super::hex;
 use crate::case::{Case, Change, Run};
 
-/// The time of the first run, in nanoseconds since the epoch.
-pub(super) const TIME: u64 = 1_700_000_000_000_000_000;
+/// The time of the first run in nanoseconds: an hour, which 32 bits of the kernel's ticks hold.
+pub(super) const TIME: u64 = 3_600_000_000_000;
 
 /// Seed of each run.
 const SEED: u64 = 1;

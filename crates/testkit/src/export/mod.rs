@@ -1,14 +1,14 @@
 //! Text cases as JSON, with what the public library does with them: for tests of its bindings.
 //!
 //! Bytes are hexadecimal. A case says its types, maps and programs as they are before anything is made, then its runs with the changes of
-//! maps before each, and the outcome of each here, and at last the elements of its maps.
+//! maps before each, what the case expects and the outcome of each here, and at last the elements of its maps.
 
 mod library;
 
 use paceline::{InitialValue, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use serde_json::{Value as Json, json};
 
-use crate::case::{ByteOrder, Case, CaseKind, Change, Run};
+use crate::case::{ByteOrder, Case, CaseKind, Change, Expect, Run};
 use library::Library;
 
 /// A case as JSON; `None` for those that the public library does not run alone: of other program types, over plain memory, of chains,
@@ -50,8 +50,20 @@ fn run(case: &Case, run: &Run, outcome: Json) -> Json {
         "time": library::TIME,
         "wait_ms": run.wait_ms,
         "changes": run.changes.iter().map(|of| change(case, of)).collect::<Vec<_>>(),
+        "expected": expected(&run.expect),
         "outcome": outcome,
     })
+}
+
+/// What the case says of the outcome, in the same members.
+fn expected(expect: &Expect) -> Json {
+    let mut json = serde_json::Map::new();
+    let code = expect.r0.map(|r0| r0 as u32).or(expect.verdict.map(|verdict| verdict as u32));
+    json.extend(code.map(|code| ("code".to_owned(), code.into())));
+    json.extend(expect.output.as_ref().map(|data| ("data".to_owned(), hex(data).into())));
+    json.extend(expect.output_meta.as_ref().map(|data| ("metadata".to_owned(), hex(data).into())));
+    json.extend(expect.redirect.as_ref().map(|target| ("redirect".to_owned(), target.as_str().into())));
+    Json::Object(json)
 }
 
 fn change(case: &Case, change: &Change) -> Json {
