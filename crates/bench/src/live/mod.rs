@@ -4,11 +4,12 @@
 mod testpmd;
 
 use std::error::Error;
+use std::hint::black_box;
 use std::io::{Cursor, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use paceline::capture::CaptureReader;
 use paceline::device::{DpdkPort, Interface, Umem, XdpDevice, XdpOptions, XdpPort};
@@ -32,6 +33,9 @@ const ROUNDS: usize = 200;
 const PACKETS: usize = 1 << 21;
 /// Pairs of rounds of ours and of testpmd's.
 const PAIRS: usize = 15;
+/// Packets between two looks at the clock, and the time between two statistics.
+const STRETCH: usize = 4096;
+const SHOWN: Duration = Duration::from_millis(100);
 /// Flows of the packets that workers share.
 const FLOWS: u16 = 1000;
 
@@ -39,6 +43,7 @@ pub(crate) fn table(settings: Settings) -> Table {
     let mut report = Report::default();
     report.rows.extend(device_rows(settings)?);
     report.rows.extend(generated_rows(settings)?);
+    report.rows.push(statistics_row(settings)?);
     report.rows.extend(worker_rows(settings)?);
     Ok(report)
 }
@@ -148,6 +153,36 @@ fn generated_rows(settings: Settings) -> Rows {
         Row { reach: Some(Bar::Most(10.0)), ..row }
     });
     Ok(rows.collect())
+}
+
+/// Generated packets through the example firewall, while what `paceline top` shows is taken (a sample of packets that are followed,
+/// and all counts, ten times a second), and without.
+fn statistics_row(settings: Settings) -> Result<Row, Box<dyn Error>> {
+    let packets = if settings.smoke { 6400 } else { PACKETS };
+    let mut works: Vec<Work<'_>> = Vec::new();
+    for is_on in [false, true] {
+        let pipeline = firewall(1)?;
+        pipeline.follow(is_on);
+        let mut worker = pipeline.worker(0);
+        worker.attach(1, 0, Generator::new(flows(), None));
+        let mut shown = Instant::now();
+        works.push(Box::new(move || {
+            let mut done = 0;
+            while done < packets {
+                done += polled(&mut worker, STRETCH)? as usize;
+                if is_on && shown.elapsed() >= SHOWN {
+                    shown = Instant::now();
+                    worker.update_counts();
+                    black_box((pipeline.counts(), pipeline.ports(), pipeline.followed()));
+                }
+            }
+            Ok(done as u64)
+        }));
+    }
+    let times = interleaved(settings.smoke, &mut works)?;
+    let figure = Figure::Time { ours: times[1], against: Some(times[0]) };
+    let row = Row::new("statistics taken, firewall", "none taken", figure);
+    Ok(Row { reach: Some(Bar::Ratio(0.99)), ..row.with_bar(Some(Bar::Ratio(0.97))) })
 }
 
 /// A worker that drops the packets of a port.

@@ -43,10 +43,10 @@ fn mac(interface: &str) -> String {
 
 /// Sets up the service: TCP to port 5201 of the virtual address goes to the only backend.
 fn configure(control: &str) {
-    let vip = format!(r#"{{"address": [192, 0, 2, 10], "port": 5201, "protocol": 6, "reserved": 0}}"#);
+    let vip = r#"{"address": [192, 0, 2, 10], "port": 5201, "protocol": 6, "reserved": 0}"#;
     let service = r#"{"mode": 0, "first_backend": 16, "backends": 1}"#;
     let backend = format!(r#"{{"mac": {BACKEND:?}, "enabled": 1, "reserved": 0, "address": [0, 0, 0, 0]}}"#);
-    for (map, key, value) in [("vips", &*vip, service), ("backends", "16", &backend)] {
+    for (map, key, value) in [("vips", vip, service), ("backends", "16", &backend)] {
         paceline(["map", "set", map, key, value, "--control", control]).ok();
     }
 }

@@ -62,8 +62,8 @@ impl Region {
         if !self.has(offset, to.len()) {
             return false;
         }
-        // SAFETY: the range is inside of the mapping, which no reference refers to. Another process may write it meanwhile, which
-        // makes the copied bytes arbitrary, as every byte may be.
+        // SAFETY: the range is inside of the mapping, which no reference refers to, and the own buffer is not part of it. The peer, or
+        // another worker if the peer lets buffers overlap, may write it meanwhile: the copied bytes are then arbitrary, as each may be.
         unsafe {
             let from = self.mapping.start().as_ptr().add(offset);
             from.copy_to_nonoverlapping(to.as_mut_ptr(), to.len());
