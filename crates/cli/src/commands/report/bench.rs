@@ -27,7 +27,7 @@ pub(super) fn bench(args: &ReportArgs, packets: &[CapturedPacket]) -> Result<Jso
         args.against.iter().map(|against| SourceArgs::of(vec![against.clone()], args.source.object.clone()));
     let sources = [args.source.clone()].into_iter().chain(other);
     let load = |source: SourceArgs| Contender::load(&source, None, false, &args.world);
-    let mut contenders = sources.map(|source| load(source)).collect::<Result<Vec<_>, _>>()?;
+    let mut contenders = sources.map(load).collect::<Result<Vec<_>, _>>()?;
     let mut room = Room::new(false);
     let mut measured = Vec::new();
     for (what, manner) in [("in bursts of 64", Manner::Bursts), ("alone", Manner::Alone)] {
