@@ -137,7 +137,7 @@ fn programs_that_differ_by_a_tenth_are_ordered() {
                 Some(count) => {
                     let found: Vec<_> = (0..count).map(|_| compare()).collect();
                     let right = found.iter().filter(|found| *found == expected).count();
-                    println!("{what}: {expected} {right} times of {count}");
+                    eprintln!("{what}: {expected} {right} times of {count}");
                     assert!(right * 100 >= 95 * count, "{what}: {found:?}");
                 }
             }

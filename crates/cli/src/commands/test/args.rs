@@ -14,6 +14,7 @@ Examples:
   paceline test firewall.test.toml --filter telnet
   paceline test --coverage coverage.info && genhtml coverage.info -o coverage/
   paceline test tests/ --engine jit --engine plain --junit report.xml
+  paceline test tests/ping.o                        tests in C: pktgen, setup and check programs, as Cilium's
   paceline test --update                            write what comes out into the files, to be reviewed
 
 A test file names an object and lists tests:
@@ -26,13 +27,14 @@ A test file names an object and lists tests:
   verdict = \"drop\"
   after.counters = [{ key = 10, value = { packets = 1 } }]
 
-Each test has maps of its own. docs/TESTING.md describes the files.
+Each test has maps of its own; those of an object share its maps. docs/TESTING.md describes both.
 
 Exit status: 0 all tests pass, 1 one fails or something could not be done, 2 wrong usage.";
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct TestArgs {
-    /// Test files, and folders that are searched for files whose names end in `.test.toml`; this folder if left out.
+    /// Test files, objects with tests in C, and folders that are searched for files whose names end in `.test.toml` and for such
+    /// objects; this folder if left out.
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(super) paths: Vec<PathBuf>,
     /// Run only the tests whose name or file contains this text; may be given several times.

@@ -6,9 +6,9 @@ use paceline::{Object, ProgramSpec};
 
 /// A test: the names of its programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct TestInC {
+pub(crate) struct TestInC {
     /// Unique in its object.
-    pub(in super::super) name: String,
+    pub(crate) name: String,
     /// Makes the packet.
     pub(super) pktgen: Option<String>,
     /// Prepares maps, and runs the program under test.
@@ -16,7 +16,7 @@ pub(in super::super) struct TestInC {
     /// Checks the outcome.
     pub(super) check: String,
     /// File and line of the check program, where the object has lines.
-    pub(in super::super) source: Option<(String, u32)>,
+    pub(crate) source: Option<(String, u32)>,
 }
 
 impl TestInC {
@@ -29,7 +29,7 @@ impl TestInC {
 
 /// Programs that are no tests.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in super::super) enum FindError {
+pub(crate) enum FindError {
     #[error("test `{test}` has two {stage} programs, `{}` and `{}`", .programs[0], .programs[1])]
     Two { test: String, stage: &'static str, programs: [String; 2] },
     #[error("test `{0}` has no check program")]
@@ -46,13 +46,13 @@ fn of_section(section: &str) -> Option<(&str, usize)> {
 }
 
 /// Whether the bytes of a file have what the name of a check program's section has.
-pub(in super::super) fn may_have_tests(bytes: &[u8]) -> bool {
+pub(crate) fn may_have_tests(bytes: &[u8]) -> bool {
     let has = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
     bytes.starts_with(b"\x7fELF") && has(b"/test/") && has(b"/check\0")
 }
 
 /// The tests of an object in the order of their names, which is the one that they run in.
-pub(in super::super) fn find(object: &Object) -> Result<Vec<TestInC>, FindError> {
+pub(crate) fn find(object: &Object) -> Result<Vec<TestInC>, FindError> {
     let mut found: BTreeMap<&str, [Option<&ProgramSpec>; 3]> = BTreeMap::new();
     for program in object.programs() {
         let Some((test, stage)) = of_section(&program.section) else { continue };

@@ -19,21 +19,21 @@ use crate::object::Opener;
 const CLEARED: [&str; 2] = [RESULTS, "mock_skb_meta_map"];
 
 /// Tests of an object, to be run in their order: they share its maps.
-pub(in super::super) struct Suite<'a> {
-    pub(in super::super) path: &'a Path,
-    pub(in super::super) opener: &'a Opener,
-    pub(in super::super) tests: Vec<&'a TestInC>,
-    pub(in super::super) unverified: bool,
+pub(crate) struct Suite<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) opener: &'a Opener,
+    pub(crate) tests: Vec<&'a TestInC>,
+    pub(crate) unverified: bool,
 }
 
 /// The end of a test.
-pub(in super::super) struct Ended {
-    pub(in super::super) outcome: EndedAs,
-    pub(in super::super) time: Duration,
+pub(crate) struct Ended {
+    pub(crate) outcome: EndedAs,
+    pub(crate) time: Duration,
 }
 
 /// The outcome of a test, with the lines of its log.
-pub(in super::super) enum EndedAs {
+pub(crate) enum EndedAs {
     Passed,
     Skipped(Vec<String>),
     Failed(Vec<String>),
@@ -49,7 +49,7 @@ struct Checked {
 
 impl Suite<'_> {
     /// Runs the tests on an engine.
-    pub(in super::super) fn run(&self, engine: Engine, coverage: &mut Vec<Counts>) -> Vec<Ended> {
+    pub(crate) fn run(&self, engine: Engine, coverage: &mut Vec<Counts>) -> Vec<Ended> {
         let setup = Setup { path: self.path, opener: self.opener, engine, unverified: self.unverified };
         let programs: Vec<_> = self.tests.iter().flat_map(|test| test.programs()).collect();
         let mut machine = match OnEngine::new(&setup, &programs) {
@@ -73,7 +73,7 @@ impl Suite<'_> {
     }
 
     /// Runs the tests in the running kernel.
-    pub(in super::super) fn run_in_kernel(&self) -> Vec<Ended> {
+    pub(crate) fn run_in_kernel(&self) -> Vec<Ended> {
         let engine = Engine::Plain;
         let setup = Setup { path: self.path, opener: self.opener, engine, unverified: self.unverified };
         let programs = self.tests.iter().flat_map(|test| test.programs());
