@@ -85,6 +85,20 @@ impl<T> Drop for Locked<'_, T> {
     }
 }
 
+/// A handle that is looked at again and again.
+pub(crate) struct Watch {
+    handle: usize,
+    generation: &'static AtomicU32,
+}
+
+impl Watch {
+    /// Whether it is this handle, and was not freed.
+    #[inline]
+    pub(crate) fn is_live<O>(&self, handle: *const O) -> bool {
+        self.handle == handle.addr() && self.generation.load(Ordering::Acquire) == generation_of(self.handle)
+    }
+}
+
 /// Place of an index: its segment, and where in it.
 #[inline]
 fn place(index: usize) -> (usize, usize) {
@@ -132,22 +146,19 @@ impl<T, O: Opaque> Table<T, O> {
         Ok(std::ptr::without_provenance_mut(handle))
     }
 
-    /// The cell of a handle, if its generation is the cell's now.
+    /// The cell of a handle, whose generation may be another one.
     #[inline]
     fn cell(&self, handle: *const O) -> Result<&Cell<T>, Failure> {
         let handle = handle.addr();
         let (segment, offset) = place(handle & ((1 << INDEX_BITS) - 1));
         let is_kind = handle >> KIND_SHIFT == O::KIND as usize;
         let cells = self.segments.get(segment).filter(|_| is_kind).and_then(OnceLock::get);
-        let cell = cells.and_then(|cells| cells.get(offset));
-        cell.filter(|cell| cell.generation.load(Ordering::Acquire) == generation_of(handle))
-            .ok_or_else(|| wrong::<O>(handle))
+        cells.and_then(|cells| cells.get(offset)).ok_or_else(|| wrong::<O>(handle))
     }
 
-    /// Whether the handle is one that was not freed.
-    #[inline]
-    pub(crate) fn is_live(&self, handle: *const O) -> bool {
-        self.cell(handle).is_ok()
+    /// What tells whether a handle was freed.
+    pub(crate) fn watch(&'static self, handle: *const O) -> Result<Watch, Failure> {
+        Ok(Watch { handle: handle.addr(), generation: &self.cell(handle)?.generation })
     }
 
     /// The value of a handle that any thread may use.
@@ -224,7 +235,7 @@ impl<T> Cell<T> {
         }
     }
 
-    /// Checks again, now that the cell is locked, that the handle was not freed meanwhile.
+    /// Checks, now that the cell is locked, that the handle is its value's.
     #[inline]
     fn check<O: Opaque>(&self, handle: *const O) -> Result<(), Failure> {
         let is_same = self.generation.load(Ordering::Relaxed) == generation_of(handle.addr());
@@ -292,7 +303,6 @@ mod tests {
             assert!(seen.insert(handle.addr()));
             assert_eq!(*table.get(handle).unwrap(), round);
             table.free(handle).unwrap();
-            assert!(!table.is_live(handle));
             assert_eq!(table.free(handle).unwrap_err().status(), paceline_status::Handle);
         }
         let many: Vec<_> = (0..500).map(|n| table.give(Arc::new(n)).unwrap()).collect();

@@ -8,7 +8,7 @@ use paceline::{Burst, FrameRef, Host, TimeSource, network};
 use crate::bound::{Bound, PROGRAMS, of_burst_fault, of_fault};
 use crate::call;
 use crate::event::{self, paceline_event_function};
-use crate::handles::Table;
+use crate::handles::{Table, Watch};
 use crate::opaque::{paceline_host, paceline_program};
 use crate::packet::paceline_packet;
 use crate::raw::{Callback, Data, Filled, Out, Text, paceline_bytes_function, written};
@@ -19,7 +19,7 @@ use crate::told::ErrorOut;
 pub(crate) struct HostState {
     host: Host,
     /// The program that ran last and its handle: while the handle lives, the program is not looked up again.
-    last: Option<(usize, Arc<Bound>)>,
+    last: Option<(Watch, Arc<Bound>)>,
     /// Whether the host must be told of packets before they run, for their times or their numbers.
     tells: bool,
     /// The packets of the last run of one packet and of the one before, by turns: a caller may pass what the last one left.
@@ -72,15 +72,16 @@ impl HostState {
     /// The program of a handle, kept for the next call.
     #[inline]
     fn find(&mut self, handle: *const paceline_program) -> Result<(), Failure> {
-        let is_last = self.last.as_ref().is_some_and(|(last, _)| *last == handle.addr());
-        if is_last && PROGRAMS.is_live(handle) { Ok(()) } else { self.look_up(handle) }
+        let is_last = self.last.as_ref().is_some_and(|(last, _)| last.is_live(handle));
+        if is_last { Ok(()) } else { self.look_up(handle) }
     }
 
     #[cold]
     fn look_up(&mut self, handle: *const paceline_program) -> Result<(), Failure> {
         // Also if the handle is wrong: a program that was freed does not stay here.
         self.last = None;
-        self.last = Some((handle.addr(), PROGRAMS.get(handle)?));
+        let bound = PROGRAMS.get(handle)?;
+        self.last = Some((PROGRAMS.watch(handle)?, bound));
         Ok(())
     }
 
