@@ -51,7 +51,10 @@ impl Class {
 
 /// An operation failed: what becomes an exception once the interpreter is attached.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct Failure(Box<Content>);
+
+#[derive(Debug)]
+struct Content {
     class: Class,
     message: String,
     /// Attributes of the exception.
@@ -64,27 +67,28 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(class: Class, cause: impl ToString) -> Self {
         let cause = cause.to_string();
-        Self { class, message: cause.clone(), file: None, place: None, cause: Some(cause), data: None }
+        let message = cause.clone();
+        Self(Box::new(Content { class, message, file: None, place: None, cause: Some(cause), data: None }))
     }
 
     /// Names the file, before the cause in the message.
     pub(crate) fn in_file(mut self, file: Option<&str>) -> Self {
         if let Some(file) = file {
-            self.message = format!("{file}: {}", self.message);
-            self.file = Some(file.to_owned());
+            self.0.message = format!("{file}: {}", self.0.message);
+            self.0.file = Some(file.to_owned());
         }
         self
     }
 
     /// Names the place in the file, or in the text.
     pub(crate) fn at(mut self, place: impl ToString) -> Self {
-        self.place = Some(place.to_string());
+        self.0.place = Some(place.to_string());
         self
     }
 
     /// Sets the data of a refusal, or the number of an error.
     pub(crate) fn with_data(mut self, data: Json) -> Self {
-        self.data = Some(data);
+        self.0.data = Some(data);
         self
     }
 
@@ -98,26 +102,27 @@ impl Failure {
             (Some(source), Some(line)) => format!("{source}:{line}"),
             _ => format!("instruction {}", data["slot"]),
         };
-        Self {
+        Self(Box::new(Content {
             class: Class::Verifier,
             message: render(&diagnosis, false),
             file: file.map(str::to_owned),
             place: Some(place),
             cause: Some(diagnosis.cause()),
             data: Some(data),
-        }
+        }))
     }
 
     fn raise(self, py: Python<'_>) -> PyResult<PyErr> {
+        let Content { class, message, file, place, cause, data } = *self.0;
         let arguments = PyDict::new(py);
-        arguments.set_item("file", self.file)?;
-        arguments.set_item("place", self.place)?;
-        arguments.set_item("cause", self.cause)?;
-        if let Some(data) = &self.data {
+        arguments.set_item("file", file)?;
+        arguments.set_item("place", place)?;
+        arguments.set_item("cause", cause)?;
+        if let Some(data) = &data {
             arguments.set_item("data", json::to_python(py, data)?)?;
         }
-        let class = class_of(py, self.class)?;
-        Ok(PyErr::from_value(class.call((self.message,), Some(&arguments))?))
+        let class = class_of(py, class)?;
+        Ok(PyErr::from_value(class.call((message,), Some(&arguments))?))
     }
 }
 
@@ -130,7 +135,7 @@ fn class_of(py: Python<'_>, class: Class) -> PyResult<Bound<'_, PyType>> {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.0.message)
     }
 }
 

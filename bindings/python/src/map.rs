@@ -2,15 +2,23 @@
 
 use std::sync::Arc;
 
-use paceline::btf::Btf;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, Field, Schema};
+use paceline::btf::{Btf, Value};
 use paceline::{Collection, Errno, Map, MapSpec, Program};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyTuple};
 
+use pyo3_arrow::input::AnyRecordBatch;
+
+use crate::effects::Sent;
+use crate::elements::Shape;
 use crate::error::{Class, Failure, guarded};
+use crate::rows::value_at;
 use crate::shared::Shared;
+use crate::table::{PyBatch, arrow_error};
 use crate::value::Typing;
 
 /// A map of a collection, as user space sees it.
@@ -57,7 +65,9 @@ impl RawMap {
     fn decode_key<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         match <[u8; 4]>::try_from(key) {
             // An index, whether the object says so or not.
-            Ok(index) if self.spec.kind.is_array() && !self.is_plain => u32::from_ne_bytes(index).into_bound_py_any(py),
+            Ok(index) if self.spec.kind.is_array() && !self.is_plain => {
+                u32::from_ne_bytes(index).into_bound_py_any(py)
+            }
             _ => self.key_typing().decode(py, key),
         }
     }
@@ -67,28 +77,57 @@ impl RawMap {
     }
 
     fn encode_value(&self, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-        let about = |error| self.about("value", &error, value.py());
-        if !self.spec.kind.is_per_cpu() {
-            return self.value_typing().encode(value).map_err(about);
-        }
-        let (size, stride) = (self.map.user_value_size(), self.map.value_stride());
-        let cpus = size / stride.max(1);
-        let values: Vec<Bound<'_, PyAny>> = match value.extract() {
-            Ok(values) => values,
-            Err(_) => return Err(about(self.wrong_cpus(cpus))),
+        let encoded = match self.spec.kind.is_per_cpu() {
+            true => match value.extract::<Vec<Bound<'_, PyAny>>>() {
+                Ok(values) => {
+                    self.per_cpu(values.len(), values.iter().map(|value| self.value_typing().encode(value)))
+                }
+                Err(_) => Err(self.wrong_cpus()),
+            },
+            false => self.value_typing().encode(value),
         };
-        if values.len() != cpus {
-            return Err(about(self.wrong_cpus(cpus)));
+        encoded.map_err(|error| self.about("value", &error, value.py()))
+    }
+
+    /// The bytes of the values of all CPUs.
+    fn per_cpu(&self, count: usize, values: impl Iterator<Item = PyResult<Vec<u8>>>) -> PyResult<Vec<u8>> {
+        let stride = self.map.value_stride();
+        if count != self.cpus() {
+            return Err(self.wrong_cpus());
         }
-        let mut all = Vec::with_capacity(size);
+        let mut all = Vec::with_capacity(self.map.user_value_size());
         for value in values {
-            all.extend(self.value_typing().encode(&value).map_err(about)?);
+            all.extend(value?);
             all.resize(all.len().next_multiple_of(stride), 0);
         }
         Ok(all)
     }
 
-    fn wrong_cpus(&self, cpus: usize) -> PyErr {
+    /// The bytes of a key and a value of a table of Arrow.
+    fn encode_row(
+        &self,
+        (key, value): (&ArrayRef, &ArrayRef),
+        row: usize,
+        py: Python<'_>,
+    ) -> PyResult<(Vec<u8>, Vec<u8>)> {
+        let value_of = |array: &ArrayRef| {
+            value_at(array, row).map_err(|cause| PyErr::from(Failure::new(Class::Value, cause)))
+        };
+        let key = value_of(key).and_then(|key| self.key_typing().encode_value(key));
+        let key = key.map_err(|error| self.about("key", &error, py))?;
+        let value = value_of(value).and_then(|value| match (self.spec.kind.is_per_cpu(), value) {
+            (true, Value::Array(values)) => {
+                let count = values.len();
+                self.per_cpu(count, values.into_iter().map(|value| self.value_typing().encode_value(value)))
+            }
+            (true, _) => Err(self.wrong_cpus()),
+            (false, value) => self.value_typing().encode_value(value),
+        });
+        Ok((key, value.map_err(|error| self.about("value", &error, py))?))
+    }
+
+    fn wrong_cpus(&self) -> PyErr {
+        let cpus = self.cpus();
         Failure::new(
             Class::Value,
             format!("a per-CPU map takes a sequence of {cpus} values, one for each CPU"),
@@ -308,6 +347,55 @@ impl RawMap {
         })
     }
 
+    /// Sets the elements of a table of Arrow with the columns `key` and `value`. All are checked before the first is set.
+    fn update_arrow(&self, table: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let py = table.py();
+        let reader = table.extract::<AnyRecordBatch>()?.into_reader()?;
+        guarded(|| {
+            let mut encoded = Vec::new();
+            for batch in reader {
+                let batch = batch.map_err(|error| Failure::new(Class::Value, error))?;
+                let column = |name: &str| {
+                    batch
+                        .column_by_name(name)
+                        .ok_or_else(|| PyKeyError::new_err(format!("the table has no column {name}")))
+                };
+                let columns = (column("key")?, column("value")?);
+                for row in 0..batch.num_rows() {
+                    encoded.push(self.encode_row(columns, row, py)?);
+                }
+            }
+            for (key, value) in &encoded {
+                self.map.update(key, value, 0).map_err(|errno| self.refused(errno))?;
+            }
+            Ok(encoded.len())
+        })
+    }
+
+    /// All elements there are now, as a table of Arrow with the columns `key` and `value`.
+    fn to_arrow(&self, py: Python<'_>) -> PyResult<PyBatch> {
+        guarded(|| {
+            let (mut keys, mut values, mut count) = (Vec::new(), Vec::new(), 0);
+            let (size, stride) = (self.spec.value_size as usize, self.map.value_stride().max(1));
+            for key in self.keys_bytes()? {
+                let Ok(value) = self.map.lookup(&key) else { continue };
+                keys.extend(key);
+                // Without what fills the values of CPUs up to whole words.
+                value
+                    .chunks(stride)
+                    .for_each(|value| values.extend_from_slice(value.get(..size).unwrap_or(value)));
+                count += 1;
+            }
+            let Typing { btf, ty, size, .. } = self.key_typing();
+            let key = Shape::of(btf, ty, size);
+            let Typing { btf, ty, size, .. } = self.value_typing();
+            let value = Shape::of(btf, ty, size);
+            let value = if self.spec.kind.is_per_cpu() { value.repeated(self.cpus()) } else { value };
+            let table = table_of(&[("key", &key, &keys), ("value", &value, &values)], count);
+            PyBatch::new(py, table.map_err(|error| arrow_error(&error))?, Sent::default())
+        })
+    }
+
     /// Removes all elements; those of arrays become zero.
     fn clear(&self) -> PyResult<()> {
         guarded(|| {
@@ -440,6 +528,16 @@ impl RawMap {
     fn entry(&self, error: &paceline::EntryError) -> Failure {
         Failure::new(Class::Map, format!("map {}: {error}", self.spec.name))
     }
+}
+
+/// A table of columns of so many elements, from their bytes.
+fn table_of(columns: &[(&str, &Shape, &[u8])], count: usize) -> Result<RecordBatch, ArrowError> {
+    let field =
+        |(name, shape, _): &(&str, &Shape, &[u8])| Field::new(*name, shape.data_type().clone(), false);
+    let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
+    let arrays = columns.iter().map(|(_, shape, bytes)| shape.array(bytes, bytes.len() / count.max(1), 0));
+    let options = RecordBatchOptions::new().with_row_count(Some(count));
+    RecordBatch::try_new_with_options(Arc::new(schema), arrays.collect::<Result<_, _>>()?, &options)
 }
 
 /// The maps of a collection, as a mapping in Python, without the counters of coverage.

@@ -78,12 +78,15 @@ pub(crate) fn packet_field<'py>(
     })
 }
 
-/// The differences of two packets: name, value in the first, value in the second.
+/// A difference of two packets: name, value in the first, value in the second.
+type Difference = (String, Option<String>, Option<String>);
+
+/// The differences of two packets.
 #[pyfunction]
 pub(crate) fn packet_differences(
     first: &Bound<'_, PyAny>,
     second: &Bound<'_, PyAny>,
-) -> PyResult<Vec<(String, Option<String>, Option<String>)>> {
+) -> PyResult<Vec<Difference>> {
     let (first, second) = (bytes_of(first)?, bytes_of(second)?);
     guarded(|| {
         let found = differences(first.as_bytes(), second.as_bytes());

@@ -49,7 +49,11 @@ impl Typing<'_> {
 
     /// The bytes of a key or value. `bytes` of its size stand for themselves.
     pub(crate) fn encode(&self, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-        let value = from_python(object, 0)?;
+        self.encode_value(from_python(object, 0)?)
+    }
+
+    /// As [`encode`](Self::encode), of a value.
+    pub(crate) fn encode_value(&self, value: Value) -> PyResult<Vec<u8>> {
         match value {
             Value::Bytes(bytes) if bytes.len() == self.size => Ok(bytes),
             Value::Text(text) if self.is_prefix && prefix_bytes(&text, self.size).is_some() => {

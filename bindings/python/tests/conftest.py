@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,3 +25,11 @@ def missing(name: str, reason: str) -> None:
     if os.environ.get("PACELINE_REQUIRE_ALL") == "1":
         pytest.fail(f"{name}: {reason}")
     pytest.skip(reason)
+
+
+def library(name: str) -> Any:
+    """A library that a test needs."""
+    try:
+        return __import__(name)
+    except ImportError:
+        missing(name, f"{name} is not installed")

@@ -14,6 +14,8 @@ import pytest
 
 import paceline as pl
 
+from .conftest import library
+
 
 @pytest.fixture
 def fw(examples: Path) -> pl.Program:
@@ -281,3 +283,42 @@ def test_per_cpu_hashes() -> None:
         recent[bytes(recent._raw.key_size)] = [bytes(recent._raw.value_size)] * 3
     ((_, value),) = recent.items()
     assert len(value) == 3
+
+
+def test_maps_from_and_to_arrow(fw: pl.Program) -> None:
+    pa = library("pyarrow")
+    rules, blocked, counters = (fw.maps[name] for name in ("rules", "blocked_v4", "counters"))
+    rules.update([({"port": port, "protocol": 6}, {"action": 1, "hits": port}) for port in range(300)])
+    table = pa.table(rules.to_arrow())
+    assert table.schema.field("key").type == pa.struct(
+        [pa.field(n, t, nullable=False) for n, t in (("port", pa.uint16()), ("protocol", pa.uint8()), ("reserved", pa.uint8()))]
+    )
+    assert {row["key"]["port"]: row["value"]["hits"] for row in table.to_pylist()} == {n: n for n in range(300)}
+    expected = dict(rules.items())
+    rules.clear()
+    rules.update(table)
+    assert dict(rules.items()) == expected
+    rules.clear()
+    rules.update(pa.table({"key": [{"port": 7, "protocol": 17}], "value": [{"action": 1}]}))
+    assert dict(rules.items()) == {k: v for k, v in [(next(iter(rules)), {"action": 1, "reserved": 0, "hits": 0})]}
+    blocked.update(pa.table({"key": ["10.0.0.1", "10.0.0.2"], "value": [1, 2]}))
+    assert blocked["10.0.0.2"] == 2
+    assert pa.table(blocked.to_arrow())["key"].to_pylist()[0].keys() == {"octets"}
+    fw.run(pl.packet("eth / arp"))
+    table = pa.table(counters.to_arrow())
+    assert table.num_rows == len(counters) and len(table["value"][0]) == 2
+    before = dict(counters.items())
+    counters.clear()
+    counters.update(table)
+    assert dict(counters.items()) == before and before[1][0].packets == 1
+    for wrong, text in [
+        ({"key": [{"port": 1}], "value": [None]}, "null"),
+        ({"key": [{"ports": 1}], "value": [{"action": 1}]}, "ports"),
+        ({"key": [{"port": 1 << 20}], "value": [{"action": 1}]}, "does not fit"),
+        ({"key": [1.5], "value": [{"action": 1}]}, "a structure"),
+    ]:
+        with pytest.raises(pl.MapValueError, match=text):
+            rules.update(pa.table(wrong))
+    with pytest.raises(KeyError, match="no column value"):
+        rules.update(pa.table({"key": [1]}))
+    assert len(pa.table(pl.load(FIXTURES / "state.o").maps["flows"].to_arrow())) == 0

@@ -6,7 +6,7 @@ from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, 
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 if TYPE_CHECKING:
-    from ._paceline import Program, RawMap
+    from ._paceline import Batch, Program, RawMap
 
 #: For `Map.set`: create or change, create only, change only (`BPF_ANY`, `BPF_NOEXIST`, `BPF_EXIST`).
 ANY, NOEXIST, EXIST = 0, 1, 2
@@ -100,8 +100,18 @@ class Map(_Named, MutableMapping[Any, Any]):
     def update(  # type: ignore[override]
         self, elements: Union[Mapping[Any, Any], Iterable[tuple[Any, Any]]] = (), /
     ) -> None:
-        """Sets many elements. All are checked against the types before the first is set."""
-        self._raw.update_many(elements)
+        """Sets many elements: of a mapping, pairs, or an Arrow table with the columns `key` and `value`.
+
+        All are checked against the types before the first is set.
+        """
+        if hasattr(elements, "__arrow_c_stream__") or hasattr(elements, "__arrow_c_array__"):
+            self._raw.update_arrow(elements)
+        else:
+            self._raw.update_many(elements)
+
+    def to_arrow(self) -> Batch:
+        """The elements there are now, as an Arrow table with the columns `key` and `value`."""
+        return self._raw.to_arrow()
 
     def lookup_batch(self, keys: Iterable[Any]) -> list[Optional[Any]]:
         """The values of many keys, `None` for those that are not there."""
