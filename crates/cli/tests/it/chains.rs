@@ -37,7 +37,7 @@ fn several_objects_run_by_their_priorities_or_as_given() {
         (&late["runs"], &late["edges"]),
         (&json!(2), &json!([{"after": "tx", "end": "pass", "packets": 2}]))
     );
-    let json = run(&["--order", "given", "--stats"]).json();
+    let json = run(&["--order", "given"]).json();
     assert_eq!(names(&json["chain"]), ["late", "middle", "early"]);
     assert_eq!(json["verdicts"]["drop"], 2);
     let runs = json["status"]["programs"].as_array().unwrap().iter().map(|program| &program["runs"]);

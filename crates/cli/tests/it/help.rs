@@ -11,8 +11,9 @@ use paceline_testkit::namespace::namespace;
 use crate::common::{Folder, command, example, has_libpcap, paceline};
 
 /// The names of files in the examples, with the committed file that each one stands for.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
     ("firewall.o", "firewall.o"),
+    ("reflector_in_c.o", "tests/reflector_in_c.o"),
     ("balancer.o", "balancer.o"),
     ("vlan.o", "vlan.o"),
     ("sampler.o", "sampler.o"),
@@ -136,6 +137,7 @@ fn the_examples_of_the_help_are_commands_that_succeed() {
     let can_run = |script: &str| match script {
         script if script.contains("paceline filter") || script.contains("tcp port") => libpcap,
         script if script.contains("paceline live") => has_interface,
+        script if script.contains("--kernel ") => paceline_testkit::kernel::available_for(TEST),
         // It needs a terminal.
         script if script.contains("paceline top") => false,
         _ => true,

@@ -12,7 +12,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   paceline report firewall.o --in traffic.pcap -o report.html
   paceline report firewall.o balancer.o --in traffic.pcap -o report.html
-  paceline report firewall.o --against new.o --in traffic.pcap --bench -o report.html
+  paceline report firewall.o --against vlan.o:vlan_pop --in traffic.pcap --bench -o report.html
   paceline report firewall.o --map rules=rules.json --explain 500 -o report.html
 
 The page needs nothing else: no network, no other file. Keys: numbers choose a view, / the filter, j and k a packet.";

@@ -14,7 +14,7 @@ Examples:
   paceline test firewall.test.toml --filter telnet
   paceline test --coverage coverage.info && genhtml coverage.info -o coverage/
   paceline test tests/ --engine jit --engine plain --junit report.xml
-  paceline test tests/ping.o                        tests in C: pktgen, setup and check programs, as Cilium's
+  paceline test reflector_in_c.o                    tests in C: pktgen, setup and check programs, as Cilium's
   paceline test --update                            write what comes out into the files, to be reviewed
 
 A test file names an object and lists tests:
