@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use paceline_frame::{Burst, FrameRef, Redirect, RedirectTarget, Verdict};
+use paceline_frame::{Burst, FrameRef, MAX_BURST, Redirect, RedirectTarget, Verdict};
 use paceline_maps::{Map, RedirectTarget as Element};
 use paceline_port::{Group, Port, PortError};
 use paceline_vm::{Fault, Host};
@@ -148,6 +148,26 @@ impl CpuTx {
     }
 }
 
+/// Counts of the verdicts of a burst, 8 bits for each: they stay in a register, where counters in memory would make each packet wait for
+/// the store of the one before.
+#[derive(Default)]
+struct VerdictCounts(u64);
+
+const _: () = assert!(MAX_BURST < 1 << 8);
+
+impl VerdictCounts {
+    #[inline]
+    fn add(&mut self, verdict: Verdict) {
+        self.0 += 1 << (8 * verdict as u32);
+    }
+
+    fn add_to(&self, counts: &mut PipelineCounts) {
+        for (count, more) in counts.verdicts.iter_mut().zip(self.0.to_le_bytes()) {
+            *count += u64::from(more);
+        }
+    }
+}
+
 /// Output queues of a worker. The packets of a queue are in the burst's order, whatever sends them there.
 #[derive(Default)]
 pub(super) struct TxPorts {
@@ -169,13 +189,14 @@ impl TxPorts {
     /// [`SendError`] of the first place at fault. The others have what was for them.
     pub(super) fn act(&mut self, act: &mut Act<'_>) -> Result<(), SendError> {
         self.maps.follow_maps(&act.shared.maps);
+        let mut verdicts = VerdictCounts::default();
         for (index, frame) in act.burst.iter().enumerate() {
             let verdict = match (frame.verdict(), act.from) {
                 // There is no interface to go back to (`cpu_map_bpf_prog_run_xdp`).
                 (Verdict::Tx, None) => Verdict::Aborted,
                 (verdict, _) => verdict,
             };
-            act.counts.verdicts[verdict as usize] += 1;
+            verdicts.add(verdict);
             match verdict {
                 // They are released with the burst.
                 Verdict::Drop => {}
@@ -197,6 +218,7 @@ impl TxPorts {
                 }
             }
         }
+        verdicts.add_to(act.counts);
         self.send(act)
     }
 

@@ -17,7 +17,6 @@ Examples:
   paceline live firewall.o --port xdp:eth0                          drop what the firewall drops; the rest is counted
   paceline live firewall.o --port xdp:eth0 --pass tap:pl0           and give the rest to the host, by the interface pl0
   paceline live balancer.o --port xdp:eth0@0-1 --workers 2 --pin
-  paceline live firewall.o --port memif:/run/vpp/memif.sock,id=3
   paceline live --chain chain.toml --port packet:eth0 --every 1     SIGHUP reads the chain again
   paceline live firewall.o --port xdp:veth0 --wait                  wait for veth0, whenever it is missing
   paceline live firewall.o --port gen:size=64-1514,flows=1000,count=10M
