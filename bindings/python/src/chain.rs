@@ -13,7 +13,7 @@ use crate::filter::PyFilter;
 use crate::program::PyProgram;
 use crate::runner::PyRunner;
 use crate::subject::{Part, Parts, Subject};
-use crate::worker::Workers;
+use crate::worker::{MAX_CPUS, Workers};
 
 /// Programs that run one after the other.
 #[pyclass(frozen, extends = PyRunner, name = "Chain", module = "paceline")]
@@ -75,8 +75,8 @@ fn unused(name: &str, is_used: impl Fn(&str) -> bool) -> String {
 
 /// A chain of programs.
 #[pyfunction]
-#[pyo3(signature = (programs, *, order = "given", cpus = 1))]
-pub(crate) fn chain(programs: &Bound<'_, PyAny>, order: &str, cpus: usize) -> PyResult<Py<PyChain>> {
+#[pyo3(signature = (programs, *, order = "given", cpus = None))]
+pub(crate) fn chain(programs: &Bound<'_, PyAny>, order: &str, cpus: Option<usize>) -> PyResult<Py<PyChain>> {
     let order = match order {
         "given" => Order::Given,
         "priority" => Order::Priority,
@@ -84,12 +84,18 @@ pub(crate) fn chain(programs: &Bound<'_, PyAny>, order: &str, cpus: usize) -> Py
             return Err(PyValueError::new_err(format!("order is \"given\" or \"priority\", not {other:?}")));
         }
     };
-    if !(1..=4096).contains(&cpus) {
-        return Err(PyValueError::new_err("cpus is 1 to 4096"));
-    }
     let py = programs.py();
     let members: Vec<(Member, Part)> =
         programs.try_iter()?.map(|given| member(&given?)).collect::<PyResult<_>>()?;
+    // A program cannot run on a CPU that its maps have no values for.
+    let most = members.iter().filter_map(|(_, part)| part.cpus()).min();
+    let cpus = cpus.or(most).unwrap_or(1);
+    if cpus == 0 || cpus > most.unwrap_or(MAX_CPUS) {
+        return Err(PyValueError::new_err(format!(
+            "cpus is 1 to {}, which the programs have",
+            most.unwrap_or(MAX_CPUS)
+        )));
+    }
     guarded(|| {
         let (members, parts) = members.into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
         let live = py.detach(|| LiveChain::new(numbered(members), order)).map_err(|error| refused(&error))?;
@@ -103,7 +109,12 @@ pub(crate) fn chain(programs: &Bound<'_, PyAny>, order: &str, cpus: usize) -> Py
 impl PyChain {
     fn change(slf: &Bound<'_, Self>, change: Change, part: Option<Part>) -> PyResult<()> {
         let (py, live) = (slf.py(), &slf.get().live);
-        let Subject::Chain { parts, .. } = &*slf.as_super().get().subject else { return Ok(()) };
+        let Subject::Chain { parts, workers, .. } = &*slf.as_super().get().subject else { return Ok(()) };
+        if let Some(cpus) = part.as_ref().and_then(Part::cpus).filter(|cpus| *cpus < workers.cpus()) {
+            let cause =
+                format!("the chain runs on {} CPUs, the program was loaded for {cpus}", workers.cpus());
+            return Err(Failure::new(Class::Chain, cause).into());
+        }
         part.into_iter().for_each(|part| parts.add(part));
         guarded(|| {
             let changed = py.detach(|| live.change(None, vec![change]));

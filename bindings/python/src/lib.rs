@@ -16,6 +16,7 @@
 //! No lock is held while code of Python runs.
 
 mod chain;
+mod codec;
 mod columns;
 mod coverage;
 mod effects;

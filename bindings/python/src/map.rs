@@ -2,161 +2,38 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{ArrowError, Field, Schema};
-use paceline::btf::{Btf, Value};
 use paceline::{Collection, Errno, Map, MapSpec, Program};
-use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyKeyError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PyTuple};
-
+use pyo3::types::{PyBytes, PyDict, PyList, PyMapping};
 use pyo3_arrow::input::AnyRecordBatch;
 
+use crate::codec::Codec;
 use crate::effects::Sent;
-use crate::elements::Shape;
 use crate::error::{Class, Failure, guarded};
-use crate::rows::value_at;
 use crate::shared::Shared;
 use crate::table::{PyBatch, arrow_error};
-use crate::value::Typing;
 
 /// A map of a collection, as user space sees it.
 #[pyclass(frozen, name = "RawMap", module = "paceline._paceline")]
 pub(crate) struct RawMap {
     map: Arc<Map>,
-    /// As the collection's own object says: the type ids of a shared map refer to another object's BTF.
-    spec: MapSpec,
-    btf: Option<Arc<Btf>>,
+    codec: Codec,
     shared: Arc<Shared>,
-    /// Whether keys and values are `bytes`, whatever their types.
-    is_plain: bool,
 }
 
 impl RawMap {
     pub(crate) fn new(map: &Arc<Map>, spec: &MapSpec, shared: &Arc<Shared>) -> Self {
-        let spec = MapSpec { contents: Vec::new(), ..spec.clone() };
-        let btf = shared.collection.object().shared_btf();
-        Self { map: Arc::clone(map), spec, btf, shared: Arc::clone(shared), is_plain: false }
+        let codec = Codec::new(map, spec, shared.collection.object().shared_btf());
+        Self { map: Arc::clone(map), codec, shared: Arc::clone(shared) }
     }
 
     fn collection(&self) -> &Collection {
         &self.shared.collection
     }
 
-    fn key_typing(&self) -> Typing<'_> {
-        Typing {
-            btf: self.btf.as_deref().filter(|_| !self.is_plain),
-            ty: self.spec.key_type,
-            size: self.spec.key_size as usize,
-            is_prefix: self.spec.kind.has_prefixes(),
-        }
-    }
-
-    fn value_typing(&self) -> Typing<'_> {
-        Typing {
-            btf: self.btf.as_deref().filter(|_| !self.is_plain),
-            ty: self.spec.value_type,
-            size: self.spec.value_size as usize,
-            is_prefix: false,
-        }
-    }
-
-    fn decode_key<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        match <[u8; 4]>::try_from(key) {
-            // An index, whether the object says so or not.
-            Ok(index) if self.spec.kind.is_array() && !self.is_plain => {
-                u32::from_ne_bytes(index).into_bound_py_any(py)
-            }
-            _ => self.key_typing().decode(py, key),
-        }
-    }
-
-    fn encode_key(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-        self.key_typing().encode(key).map_err(|error| self.about("key", &error, key.py()))
-    }
-
-    fn encode_value(&self, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-        let encoded = match self.spec.kind.is_per_cpu() {
-            true => match value.extract::<Vec<Bound<'_, PyAny>>>() {
-                Ok(values) => {
-                    self.per_cpu(values.len(), values.iter().map(|value| self.value_typing().encode(value)))
-                }
-                Err(_) => Err(self.wrong_cpus()),
-            },
-            false => self.value_typing().encode(value),
-        };
-        encoded.map_err(|error| self.about("value", &error, value.py()))
-    }
-
-    /// The bytes of the values of all CPUs.
-    fn per_cpu(&self, count: usize, values: impl Iterator<Item = PyResult<Vec<u8>>>) -> PyResult<Vec<u8>> {
-        let stride = self.map.value_stride();
-        if count != self.cpus() {
-            return Err(self.wrong_cpus());
-        }
-        let mut all = Vec::with_capacity(self.map.user_value_size());
-        for value in values {
-            all.extend(value?);
-            all.resize(all.len().next_multiple_of(stride), 0);
-        }
-        Ok(all)
-    }
-
-    /// The bytes of a key and a value of a table of Arrow.
-    fn encode_row(
-        &self,
-        (key, value): (&ArrayRef, &ArrayRef),
-        row: usize,
-        py: Python<'_>,
-    ) -> PyResult<(Vec<u8>, Vec<u8>)> {
-        let value_of = |array: &ArrayRef| {
-            value_at(array, row).map_err(|cause| PyErr::from(Failure::new(Class::Value, cause)))
-        };
-        let key = value_of(key).and_then(|key| self.key_typing().encode_value(key));
-        let key = key.map_err(|error| self.about("key", &error, py))?;
-        let value = value_of(value).and_then(|value| match (self.spec.kind.is_per_cpu(), value) {
-            (true, Value::Array(values)) => {
-                let count = values.len();
-                self.per_cpu(count, values.into_iter().map(|value| self.value_typing().encode_value(value)))
-            }
-            (true, _) => Err(self.wrong_cpus()),
-            (false, value) => self.value_typing().encode_value(value),
-        });
-        Ok((key, value.map_err(|error| self.about("value", &error, py))?))
-    }
-
-    fn wrong_cpus(&self) -> PyErr {
-        let cpus = self.cpus();
-        Failure::new(
-            Class::Value,
-            format!("a per-CPU map takes a sequence of {cpus} values, one for each CPU"),
-        )
-        .into()
-    }
-
-    fn decode_value<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        if !self.spec.kind.is_per_cpu() {
-            return self.value_typing().decode(py, bytes);
-        }
-        let size = self.spec.value_size as usize;
-        let values = bytes.chunks(self.map.value_stride().max(1));
-        let values = values.map(|value| self.value_typing().decode(py, value.get(..size).unwrap_or(value)));
-        Ok(PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?.into_any())
-    }
-
-    /// Names the map and the part of the element in an error of a value.
-    fn about(&self, part: &str, error: &PyErr, py: Python<'_>) -> PyErr {
-        let cause = error.value(py).to_string();
-        let failure = Failure::new(Class::Value, format!("map {}, {part}: {cause}", self.spec.name));
-        match error.is_instance_of::<PyTypeError>(py) {
-            true => PyTypeError::new_err(format!("map {}, {part}: {cause}", self.spec.name)),
-            false => failure.at(format!("map {}", self.spec.name)).into(),
-        }
-    }
-
     fn refused(&self, errno: Errno) -> PyErr {
-        let name = &self.spec.name;
+        let name = &self.codec.spec.name;
         let failure = Failure::new(Class::Map, format!("map {name}: {errno}"));
         failure.at(format!("map {name}")).with_data(serde_json::json!({ "errno": errno.0 })).into()
     }
@@ -171,10 +48,10 @@ impl RawMap {
 
     /// The error of a missing key: as a list has it for arrays, and a dict for others.
     fn missing(&self, key: &Bound<'_, PyAny>) -> PyErr {
-        match self.spec.kind.is_array() {
+        match self.codec.spec.kind.is_array() {
             true => PyIndexError::new_err(format!(
                 "map {} has {} elements",
-                self.spec.name,
+                self.codec.spec.name,
                 self.map.spec().max_entries
             )),
             false => PyKeyError::new_err(key.clone().unbind()),
@@ -190,23 +67,23 @@ impl RawMap {
 impl RawMap {
     #[getter]
     fn name(&self) -> &str {
-        &self.spec.name
+        &self.codec.spec.name
     }
 
     /// The kind's name, as in libbpf's maps without the prefix: `hash`, `percpu_array`.
     #[getter]
     fn kind(&self) -> String {
-        self.spec.kind.to_string()
+        self.codec.spec.kind.to_string()
     }
 
     #[getter]
     fn key_size(&self) -> u32 {
-        self.spec.key_size
+        self.codec.spec.key_size
     }
 
     #[getter]
     fn value_size(&self) -> u32 {
-        self.spec.value_size
+        self.codec.spec.value_size
     }
 
     #[getter]
@@ -223,7 +100,7 @@ impl RawMap {
     /// Values of an element: one, or one for each CPU.
     #[getter]
     fn cpus(&self) -> usize {
-        self.map.user_value_size() / self.map.value_stride().max(1)
+        self.codec.cpus
     }
 
     #[getter]
@@ -234,10 +111,10 @@ impl RawMap {
     /// Which class of `paceline._maps` it is.
     #[getter]
     fn form(&self) -> &'static str {
-        let kind = self.spec.kind;
+        let kind = self.codec.spec.kind;
         match () {
             () if kind.holds_programs() => "programs",
-            () if self.spec.inner.is_some() => "maps",
+            () if self.codec.spec.inner.is_some() => "maps",
             () if kind.is_queue() => "queue",
             () if kind.tests_membership() => "bloom",
             () if self.map.ring_buffer().is_some() => "ring",
@@ -247,20 +124,14 @@ impl RawMap {
 
     /// The same map with keys and values as `bytes`.
     fn plain(&self) -> Self {
-        Self {
-            map: Arc::clone(&self.map),
-            spec: self.spec.clone(),
-            btf: None,
-            shared: Arc::clone(&self.shared),
-            is_plain: true,
-        }
+        Self { map: Arc::clone(&self.map), codec: self.codec.plain(), shared: Arc::clone(&self.shared) }
     }
 
     fn get<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
-            let bytes = self.encode_key(key)?;
+            let bytes = self.codec.encode_key(key)?;
             match self.found(self.map.lookup(&bytes))? {
-                Some(value) => self.decode_value(key.py(), &value),
+                Some(value) => self.codec.decode_value(key.py(), &value),
                 None => Err(self.missing(key)),
             }
         })
@@ -269,23 +140,23 @@ impl RawMap {
     #[pyo3(signature = (key, value, flags = 0))]
     fn set(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, flags: u64) -> PyResult<()> {
         guarded(|| {
-            let (bytes, value) = (self.encode_key(key)?, self.encode_value(value)?);
+            let (bytes, value) = (self.codec.encode_key(key)?, self.codec.encode_value(value)?);
             self.map.update(&bytes, &value, flags).map_err(|errno| match errno {
-                Errno::E2BIG if self.spec.kind.is_array() => self.missing(key),
+                Errno::E2BIG if self.codec.spec.kind.is_array() => self.missing(key),
                 errno => self.refused(errno),
             })
         })
     }
 
     fn delete(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        guarded(|| match self.found(self.map.delete(&self.encode_key(key)?))? {
+        guarded(|| match self.found(self.map.delete(&self.codec.encode_key(key)?))? {
             Some(()) => Ok(()),
             None => Err(self.missing(key)),
         })
     }
 
     fn contains(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        guarded(|| Ok(self.found(self.map.lookup(&self.encode_key(key)?))?.is_some()))
+        guarded(|| Ok(self.found(self.map.lookup(&self.codec.encode_key(key)?))?.is_some()))
     }
 
     fn len(&self) -> PyResult<usize> {
@@ -296,7 +167,7 @@ impl RawMap {
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         guarded(|| {
             let keys = self.keys_bytes()?;
-            let keys = keys.iter().map(|key| self.decode_key(py, key));
+            let keys = keys.iter().map(|key| self.codec.decode_key(py, key));
             PyList::new(py, keys.collect::<PyResult<Vec<_>>>()?)
         })
     }
@@ -307,7 +178,7 @@ impl RawMap {
             let mut items = Vec::new();
             for key in self.keys_bytes()? {
                 let Ok(value) = self.map.lookup(&key) else { continue };
-                items.push((self.decode_key(py, &key)?, self.decode_value(py, &value)?));
+                items.push((self.codec.decode_key(py, &key)?, self.codec.decode_value(py, &value)?));
             }
             PyList::new(py, items)
         })
@@ -319,8 +190,8 @@ impl RawMap {
             let py = keys.py();
             let mut values = Vec::new();
             for key in keys.try_iter()? {
-                values.push(match self.found(self.map.lookup(&self.encode_key(&key?)?))? {
-                    Some(value) => self.decode_value(py, &value)?,
+                values.push(match self.found(self.map.lookup(&self.codec.encode_key(&key?)?))? {
+                    Some(value) => self.codec.decode_value(py, &value)?,
                     None => py.None().into_bound(py),
                 });
             }
@@ -338,7 +209,7 @@ impl RawMap {
             let mut encoded = Vec::new();
             for item in items.try_iter()? {
                 let (key, value) = item?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
-                encoded.push((self.encode_key(&key)?, self.encode_value(&value)?));
+                encoded.push((self.codec.encode_key(&key)?, self.codec.encode_value(&value)?));
             }
             for (key, value) in &encoded {
                 self.map.update(key, value, 0).map_err(|errno| self.refused(errno))?;
@@ -362,7 +233,7 @@ impl RawMap {
                 };
                 let columns = (column("key")?, column("value")?);
                 for row in 0..batch.num_rows() {
-                    encoded.push(self.encode_row(columns, row, py)?);
+                    encoded.push(self.codec.encode_row(columns, row, py)?);
                 }
             }
             for (key, value) in &encoded {
@@ -375,24 +246,13 @@ impl RawMap {
     /// All elements there are now, as a table of Arrow with the columns `key` and `value`.
     fn to_arrow(&self, py: Python<'_>) -> PyResult<PyBatch> {
         guarded(|| {
-            let (mut keys, mut values, mut count) = (Vec::new(), Vec::new(), 0);
-            let (size, stride) = (self.spec.value_size as usize, self.map.value_stride().max(1));
+            let mut elements = Vec::new();
             for key in self.keys_bytes()? {
                 let Ok(value) = self.map.lookup(&key) else { continue };
-                keys.extend(key);
-                // Without what fills the values of CPUs up to whole words.
-                value
-                    .chunks(stride)
-                    .for_each(|value| values.extend_from_slice(value.get(..size).unwrap_or(value)));
-                count += 1;
+                elements.push((key, value));
             }
-            let Typing { btf, ty, size, .. } = self.key_typing();
-            let key = Shape::of(btf, ty, size);
-            let Typing { btf, ty, size, .. } = self.value_typing();
-            let value = Shape::of(btf, ty, size);
-            let value = if self.spec.kind.is_per_cpu() { value.repeated(self.cpus()) } else { value };
-            let table = table_of(&[("key", &key, &keys), ("value", &value, &values)], count);
-            PyBatch::new(py, table.map_err(|error| arrow_error(&error))?, Sent::default())
+            let table = self.codec.table(&elements).map_err(|error| arrow_error(&error))?;
+            PyBatch::new(py, table, Sent::default())
         })
     }
 
@@ -400,7 +260,7 @@ impl RawMap {
     fn clear(&self) -> PyResult<()> {
         guarded(|| {
             for key in self.keys_bytes()? {
-                match self.spec.kind.is_array() {
+                match self.codec.spec.kind.is_array() {
                     true => self.map.update(&key, &vec![0; self.map.user_value_size()], 0),
                     false => self
                         .map
@@ -422,7 +282,9 @@ impl RawMap {
 
     #[pyo3(signature = (value, flags = 0))]
     fn push(&self, value: &Bound<'_, PyAny>, flags: u64) -> PyResult<()> {
-        guarded(|| self.map.push(&self.encode_value(value)?, flags).map_err(|errno| self.refused(errno)))
+        guarded(|| {
+            self.map.push(&self.codec.encode_value(value)?, flags).map_err(|errno| self.refused(errno))
+        })
     }
 
     fn pop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -437,13 +299,15 @@ impl RawMap {
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         guarded(|| {
             let values = self.map.values().map_err(|errno| self.refused(errno))?;
-            let values = values.iter().map(|value| self.decode_value(py, value));
+            let values = values.iter().map(|value| self.codec.decode_value(py, value));
             PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
         })
     }
 
     fn may_contain(&self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        guarded(|| self.map.may_contain(&self.encode_value(value)?).map_err(|errno| self.refused(errno)))
+        guarded(|| {
+            self.map.may_contain(&self.codec.encode_value(value)?).map_err(|errno| self.refused(errno))
+        })
     }
 
     // Ring buffers.
@@ -464,8 +328,9 @@ impl RawMap {
     /// The map in an entry.
     fn inner(&self, key: &Bound<'_, PyAny>) -> PyResult<Self> {
         guarded(|| {
-            let bytes =
-                self.found(self.map.lookup(&self.encode_key(key)?))?.ok_or_else(|| self.missing(key))?;
+            let bytes = self
+                .found(self.map.lookup(&self.codec.encode_key(key)?))?
+                .ok_or_else(|| self.missing(key))?;
             let id = bytes.as_slice().try_into().map(u32::from_ne_bytes).ok();
             let map = id.and_then(Map::by_id).ok_or_else(|| self.missing(key))?;
             Ok(self.of_inner(map))
@@ -484,11 +349,11 @@ impl RawMap {
     fn set_inner(&self, key: &Bound<'_, PyAny>, inner: &Self) -> PyResult<()> {
         guarded(|| {
             self.map.check_inner(&inner.map).map_err(|mismatch| {
-                let (name, inner) = (&self.spec.name, &inner.spec.name);
+                let (name, inner) = (&self.codec.spec.name, &inner.codec.spec.name);
                 Failure::new(Class::Map, format!("map {name} cannot hold map {inner}: {mismatch}"))
             })?;
             let id = inner.map.id().to_ne_bytes();
-            self.map.update(&self.encode_key(key)?, &id, 0).map_err(|errno| self.refused(errno))
+            self.map.update(&self.codec.encode_key(key)?, &id, 0).map_err(|errno| self.refused(errno))
         })
     }
 
@@ -496,48 +361,42 @@ impl RawMap {
 
     fn uninstall(&self, index: u32) -> PyResult<bool> {
         guarded(|| {
-            Ok(self.collection().uninstall(&self.spec.name, index).map_err(|error| self.entry(&error))?)
+            Ok(self
+                .collection()
+                .uninstall(&self.codec.spec.name, index)
+                .map_err(|error| self.entry(&error))?)
         })
     }
 
     /// The name of the program in an entry, if it came there through this collection.
     fn installed(&self, index: u32) -> Option<String> {
-        self.collection().installed(&self.spec.name, index)
+        self.collection().installed(&self.codec.spec.name, index)
     }
 }
 
 impl RawMap {
     pub(crate) fn install(&self, index: u32, program: &Program) -> PyResult<()> {
-        Ok(self.collection().install(&self.spec.name, index, program).map_err(|error| self.entry(&error))?)
+        Ok(self
+            .collection()
+            .install(&self.codec.spec.name, index, program)
+            .map_err(|error| self.entry(&error))?)
     }
 
     fn taken<'py>(&self, py: Python<'py>, value: Result<Vec<u8>, Errno>) -> PyResult<Bound<'py, PyAny>> {
         match self.found(value)? {
-            Some(value) => self.decode_value(py, &value),
-            None => Err(PyIndexError::new_err(format!("map {} is empty", self.spec.name))),
+            Some(value) => self.codec.decode_value(py, &value),
+            None => Err(PyIndexError::new_err(format!("map {} is empty", self.codec.spec.name))),
         }
     }
 
     fn of_inner(&self, map: Arc<Map>) -> Self {
-        // The types of an inner map are those of its template.
-        let template = self.spec.inner.as_deref().unwrap_or(&self.spec);
-        let spec = MapSpec { name: map.spec().name.clone(), ..template.clone() };
-        Self { map, spec, btf: self.btf.clone(), shared: Arc::clone(&self.shared), is_plain: self.is_plain }
+        let codec = self.codec.of_inner(&map);
+        Self { map, codec, shared: Arc::clone(&self.shared) }
     }
 
     fn entry(&self, error: &paceline::EntryError) -> Failure {
-        Failure::new(Class::Map, format!("map {}: {error}", self.spec.name))
+        Failure::new(Class::Map, format!("map {}: {error}", self.codec.spec.name))
     }
-}
-
-/// A table of columns of so many elements, from their bytes.
-fn table_of(columns: &[(&str, &Shape, &[u8])], count: usize) -> Result<RecordBatch, ArrowError> {
-    let field =
-        |(name, shape, _): &(&str, &Shape, &[u8])| Field::new(*name, shape.data_type().clone(), false);
-    let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
-    let arrays = columns.iter().map(|(_, shape, bytes)| shape.array(bytes, bytes.len() / count.max(1), 0));
-    let options = RecordBatchOptions::new().with_row_count(Some(count));
-    RecordBatch::try_new_with_options(Arc::new(schema), arrays.collect::<Result<_, _>>()?, &options)
 }
 
 /// The maps of a collection, as a mapping in Python, without the counters of coverage.

@@ -15,7 +15,7 @@ use crate::program::{Made, PyProgram};
 use crate::shared::Shared;
 use crate::source::read_source;
 use crate::variables::{set_initial, variables_of};
-use crate::worker::{Workers, is_forked};
+use crate::worker::{MAX_CPUS, Workers, is_forked};
 
 /// The programs and maps of an object file; nothing is made yet.
 #[pyclass(frozen, name = "Object", module = "paceline")]
@@ -112,8 +112,8 @@ impl PyObject {
         variables: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyCollection> {
         let engine = engine_of(engine)?;
-        if !(1..=4096).contains(&cpus) {
-            return Err(PyValueError::new_err("cpus is 1 to 4096"));
+        if !(1..=MAX_CPUS).contains(&cpus) {
+            return Err(PyValueError::new_err(format!("cpus is 1 to {MAX_CPUS}")));
         }
         let failed = |class, error: &dyn ToString| {
             Failure::new(class, error.to_string()).in_file(self.file.as_deref())

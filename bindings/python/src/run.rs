@@ -15,7 +15,7 @@ use crate::packet::too_long;
 use crate::settings::Settings;
 use crate::subject::Subject;
 use crate::verdict;
-use crate::worker::Lease;
+use crate::worker::{Lease, Worker};
 
 /// A run that takes longer lets other threads of Python run meanwhile. To do so for a shorter one would cost more than it gives: the
 /// interpreter may be gone for milliseconds then.
@@ -62,18 +62,13 @@ pub(crate) fn run(subject: &Arc<Subject>, given: Given<'_>) -> PyResult<PyRun> {
     receive(&given, &mut lease)?;
     let worker = lease.worker();
     worker.host.fire_timers().map_err(|fault| subject.fault(&fault))?;
-    match worker.is_slow {
-        true => {
-            let start = Instant::now();
-            py.detach(|| subject.run_one(worker))?;
-            worker.is_slow = start.elapsed() > LONG;
-        }
-        false => {
-            let start = Instant::now();
-            subject.run_one(worker)?;
-            worker.is_slow = start.elapsed() > LONG;
-        }
-    }
+    let run = |worker: &mut Worker| {
+        let start = Instant::now();
+        let ran = subject.run_one(worker);
+        worker.is_slow = start.elapsed() > LONG;
+        ran
+    };
+    if worker.is_slow { py.detach(|| run(worker)) } else { run(worker) }?;
     let frame = worker.single.frame(0);
     let verdict = frame.verdict();
     let redirect = frame.redirect().filter(|_| verdict == Verdict::Redirect);

@@ -26,6 +26,13 @@ pub(crate) struct Part {
     pub(crate) shared: Option<Arc<Shared>>,
 }
 
+impl Part {
+    /// CPUs that its maps have values for; any for a filter.
+    pub(crate) fn cpus(&self) -> Option<usize> {
+        self.shared.as_ref().map(|shared| shared.workers.cpus())
+    }
+}
+
 /// The programs that are or were in a chain, to find what belongs to one. Locked for moments only, with the interpreter held.
 #[derive(Default)]
 pub(crate) struct Parts(Mutex<Vec<Part>>);

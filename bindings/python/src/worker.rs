@@ -11,6 +11,9 @@ use pyo3::prelude::*;
 
 use crate::effects::Effects;
 
+/// CPUs that there may be: more than machines have.
+pub(crate) const MAX_CPUS: usize = 4096;
+
 /// Number of forks that led to this process. Threads of the parent, and the workers that they had, are not in the child.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
@@ -119,6 +122,11 @@ impl Workers {
     pub(crate) fn new(cpus: usize) -> Self {
         let current = Mutex::new((FORKS.load(Ordering::Relaxed), Pool::new(cpus)));
         Self { cpus, current }
+    }
+
+    /// Number of them.
+    pub(crate) fn cpus(&self) -> usize {
+        self.cpus
     }
 
     /// Takes a free worker, or waits for one.

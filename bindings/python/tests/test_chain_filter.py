@@ -46,6 +46,16 @@ def test_a_chain_changes(examples: Path) -> None:
         pl.chain([fw], order="random")  # type: ignore[arg-type]
 
 
+def test_a_chain_runs_on_the_cpus_that_all_its_programs_have(examples: Path) -> None:
+    one, three = pl.load(examples / "firewall.o"), pl.load(examples / "firewall.o", cpus=3)
+    with pytest.raises(ValueError, match="cpus is 1 to 1"):
+        pl.chain([one, three], cpus=2)
+    chain = pl.chain([three])
+    with pytest.raises(pl.ChainError, match="runs on 3 CPUs, the program was loaded for 1"):
+        chain.add(one)
+    assert chain.names == ["firewall"] and chain.run(pl.packet(TCP.format(23))).verdict == pl.DROP
+
+
 def test_equal_names_get_numbers(examples: Path) -> None:
     first, second, third = (pl.load(examples / "counter.o") for _ in range(3))
     chain = pl.chain([first, second])

@@ -65,7 +65,8 @@ def test_packets_that_differ_are_shown_by_fields(pytester: pytest.Pytester) -> N
     result.stdout.fnmatch_lines(["*At index 0 diff*"])
 
 
-def test_coverage_of_all_tests_is_one_file(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["alone", "xdist"])
+def test_coverage_of_all_tests_is_one_file(pytester: pytest.Pytester, options: list[str]) -> None:
     pytester.makepyfile(
         f"""
         import paceline as pl
@@ -80,13 +81,25 @@ def test_coverage_of_all_tests_is_one_file(pytester: pytest.Pytester) -> None:
             kept.run(pl.packet("eth / arp"))
         """
     )
-    result = pytester.runpytest_subprocess("--paceline-coverage", "out.info")
+    result = pytester.runpytest_subprocess("--paceline-coverage", "out.info", *options)
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["*BPF coverage*", "lines: *", "written to out.info"])
     text = (pytester.path / "out.info").read_text()
     assert "firewall.bpf.c" in text and "counter.bpf.c" in text
     hits = dict(line[3:].split(",") for line in text.split("firewall.bpf.c")[1].split("end_of_record")[0].splitlines() if line.startswith("DA:"))
     assert hits["189"] != "0" and max(map(int, hits.values())) >= 2
+
+
+def test_reports_are_merged_by_lines_functions_and_branches() -> None:
+    from paceline import _lcov
+
+    counter = pl.load(EXAMPLES / "counter.o", coverage=True)
+    counter.run(pl.packet("eth / arp"))
+    once = counter.coverage()
+    assert _lcov.merge([once.lcov()]) == once.lcov() and _lcov.totals(once.lcov()) == once.totals
+    counter.run(pl.packet("eth / ipv4 / udp"))
+    both = once + counter.coverage()
+    assert _lcov.merge([once.lcov(), counter.coverage().lcov()]) == both.lcov()
 
 
 def test_a_program_needs_its_marker(pytester: pytest.Pytester) -> None:

@@ -355,9 +355,9 @@ class Chain(Runner):
 _Member = Union[Program, Filter, tuple[str, Union[Program, Filter]]]
 
 def chain(
-    programs: Iterable[_Member], *, order: Literal["given", "priority"] = "given", cpus: int = 1
+    programs: Iterable[_Member], *, order: Literal["given", "priority"] = "given", cpus: Optional[int] = None
 ) -> Chain:
-    """A chain of programs and filters, each alone or with a name; equal names get numbers.
+    """A chain of programs and filters, each alone or with a name; equal names get numbers. It runs on as many CPUs as all have.
 
     In the given order a program runs if the verdict of the one before is one of its actions, pass by default. By priority the order is
     libxdp's. Raises `ChainError`.

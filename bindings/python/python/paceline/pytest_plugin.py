@@ -37,19 +37,35 @@ def pytest_configure(config: pytest.Config) -> None:
         _paceline.record_coverage(True)
 
 
+_TOTALS = pytest.StashKey[dict[str, tuple[int, int]]]()
+#: Reports of the workers of pytest-xdist.
+_WORKERS = pytest.StashKey[list[str]]()
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    path = session.config.getoption("paceline_coverage")
-    if not path or hasattr(session.config, "workerinput"):
+    config = session.config
+    path = config.getoption("paceline_coverage")
+    if not path:
         return
-    from paceline import _paceline
+    from paceline import _lcov, _paceline
 
     _paceline.record_coverage(False)
-    coverage = _paceline.recorded_coverage()
-    coverage.write_lcov(path)
-    session.config.stash[_TOTALS] = coverage.totals
+    report = _paceline.recorded_coverage().lcov()
+    output = getattr(config, "workeroutput", None)
+    if output is not None:
+        output["paceline_coverage"] = report
+        return
+    report = _lcov.merge([report, *config.stash.get(_WORKERS, [])])
+    Path(path).write_text(report, encoding="utf-8")
+    config.stash[_TOTALS] = _lcov.totals(report)
 
 
-_TOTALS = pytest.StashKey[dict[str, tuple[int, int]]]()
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """A worker of pytest-xdist is done."""
+    report = getattr(node, "workeroutput", {}).get("paceline_coverage")
+    if report:
+        node.config.stash.setdefault(_WORKERS, []).append(report)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
