@@ -28,6 +28,8 @@ const LOOPBACK: u32 = 1;
 const ATTACH_XDP_DEVMAP: u32 = 33;
 const ATTACH_XDP_CPUMAP: u32 = 35;
 const ATTACH_XDP: u32 = 37;
+/// `BPF_TCX_EGRESS`
+const ATTACH_EGRESS: u32 = 47;
 const F_XDP_HAS_FRAGS: u32 = 1 << 5;
 
 /// The log level with reasons and statistics, without instructions (`BPF_LOG_STATS`).
@@ -161,6 +163,14 @@ impl Program {
     /// The kernel's refusal.
     pub fn attach(&self, ifindex: u32) -> Result<OwnedFd, KernelError> {
         sys::link_create(self.fd(), ifindex, ATTACH_XDP).map_err(|errno| KernelError::new("attach", errno))
+    }
+
+    /// Attaches a classifier to what an interface sends, until the returned link is dropped.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn attach_egress(&self, ifindex: u32) -> Result<OwnedFd, KernelError> {
+        sys::link_create(self.fd(), ifindex, ATTACH_EGRESS).map_err(|errno| KernelError::new("attach", errno))
     }
 
     pub(super) fn raw_fd(&self) -> u32 {
