@@ -53,6 +53,14 @@ def test_many_packets_from_every_source_get_the_same_verdicts(fw: pl.Program) ->
         assert pa.array(batch["verdict"]).to_pylist() == expected, name
 
 
+def test_long_lists_run_in_parts(fw: pl.Program) -> None:
+    given = packets() * 200
+    assert sum(map(len, given)) > 3 << 20
+    batch = fw.run_many(given, columns=["number", "verdict", "data"])
+    assert batch["data"].to_list() == given and batch["number"].to_list() == list(range(1, len(given) + 1))
+    assert batch["verdict"].to_list() == fw.run_many(packets())["verdict"].to_list() * 200
+
+
 def test_columns(fw: pl.Program) -> None:
     pa = library("pyarrow")
     names = ["number", "length", "captured_length", "verdict", "code", "input", "data", "metadata", "redirect_key"]
