@@ -404,7 +404,7 @@ pub(crate) fn maps_of<'py>(py: Python<'py>, shared: &Arc<Shared>) -> PyResult<Bo
     let maps = PyDict::new(py);
     let specs = shared.collection.object().maps();
     for (map, spec) in shared.collection.maps().iter().zip(specs) {
-        if spec.name != paceline::coverage::MAP {
+        if !shared.collection.is_counters(&spec.name) {
             maps.set_item(&spec.name, RawMap::new(map, spec, shared))?;
         }
     }
