@@ -110,7 +110,7 @@ enum paceline_engine {
     PACELINE_ENGINE_PLAIN = 4,
 };
 
-// What becomes of a packet: enum xdp_action.
+// Verdict of a packet: enum xdp_action.
 enum paceline_verdict {
     // The program failed; the packet is dropped.
     PACELINE_VERDICT_ABORTED = 0,
@@ -156,7 +156,7 @@ enum paceline_time {
     PACELINE_TIME_PACKETS = 1,
 };
 
-// What orders the programs of a chain.
+// Order of the programs of a chain.
 enum paceline_order {
     // The order in which they are given.
     PACELINE_ORDER_GIVEN = 0,
@@ -176,7 +176,7 @@ enum paceline_place {
     PACELINE_PLACE_AFTER = 3,
 };
 
-// What a change does.
+// Kind of a change.
 enum paceline_change_kind {
     // Adds `member` at `place`.
     PACELINE_CHANGE_KIND_ADD = 0,
@@ -202,19 +202,19 @@ struct paceline_chain;
 // The maps of an object, made and filled, and its programs, to be verified. Any number of threads may use it.
 struct paceline_collection;
 
-// What is known of a call that failed. Any number of threads may read it.
+// Details of a call that failed. Any number of threads may read it.
 struct paceline_error;
 
 // A packet filter. Any number of threads may use it.
 struct paceline_filter;
 
-// What programs see besides packets and maps: CPU, time, chance, network; and who gets their events. One thread at a time.
+// State that programs observe besides packets and maps: CPU, time, chance, network; and who gets their events. One thread at a time.
 struct paceline_host;
 
 // A map. Any number of threads may use it, while programs do.
 struct paceline_map;
 
-// What an object file has: programs and maps, as the file describes them. Nothing is made yet. Any number of threads may use it.
+// Contents of an object file: programs and maps, as the file describes them. Nothing is made yet. Any number of threads may use it.
 struct paceline_object;
 
 // The caller's memory, divided into frames that bursts can hold. Any number of threads may use it.
@@ -223,7 +223,7 @@ struct paceline_pool;
 // A program, ready to run, with its maps. Any number of threads may use it.
 struct paceline_program;
 
-// What runs a chain on one thread. One thread at a time.
+// Runner of a chain on one thread. One thread at a time.
 struct paceline_worker;
 
 // A map to add.
@@ -417,7 +417,7 @@ struct paceline_load_options {
     const struct paceline_collection *replaces;
 };
 
-// What is known of a call that failed. Texts are null where nothing is known, and live as long as the error handle.
+// Details of a call that failed. Texts are null where nothing is known, and live as long as the error handle.
 struct paceline_error_details {
     // sizeof(struct paceline_error_details)
     size_t size;
@@ -666,7 +666,7 @@ enum paceline_status paceline_burst_place(struct paceline_burst *burst,
                                           size_t *placed,
                                           struct paceline_error **error);
 
-// What became of the packets of a burst: `frames` gets as many as there are, at most `capacity`, and `count` how many.
+// Results of the packets of a burst: `frames` gets as many as there are, at most `capacity`, and `count` how many.
 enum paceline_status paceline_burst_frames(struct paceline_burst *burst,
                                            struct paceline_frame *frames,
                                            size_t capacity,
@@ -692,7 +692,7 @@ enum paceline_status paceline_chain_change(const struct paceline_chain *chain,
                                            uint64_t *revision,
                                            struct paceline_error **error);
 
-// What a chain is and counted, as JSON: {"revision": 1, "programs": [{"name": ..., "id": ..., "verdicts": {"pass": 3, ...}, "others":
+// Status and counts of a chain as JSON: {"revision": 1, "programs": [{"name": ..., "id": ..., "verdicts": {"pass": 3, ...}, "others":
 // 0}, ...]}, in the order in which they run. Counts are those of workers that count. Free the text with paceline_string_free. Null on
 // failure.
 char *paceline_chain_status(const struct paceline_chain *chain,
@@ -780,7 +780,7 @@ struct paceline_filter *paceline_filter_from_text(const char *text,
 // Frees a filter. Null is allowed.
 enum paceline_status paceline_filter_free(struct paceline_filter *filter);
 
-// Which packets of a burst match: `matches` gets a bit each, from the lowest.
+// Matching packets of a burst: `matches` gets a bit each, from the lowest.
 enum paceline_status paceline_filter_matches(const struct paceline_filter *filter,
                                              struct paceline_burst *burst,
                                              struct paceline_host *host,
@@ -838,7 +838,7 @@ enum paceline_status paceline_host_sk_buff(struct paceline_host *host,
 // Frees a handle of a map. The map stays as long as its collection, its programs or other handles. Null is allowed.
 enum paceline_status paceline_map_free(struct paceline_map *map);
 
-// What a map is, with its number and the bytes of a value.
+// Properties of a map, with its number and the bytes of a value.
 enum paceline_status paceline_map_read_info(const struct paceline_map *map,
                                             struct paceline_map_info *info,
                                             struct paceline_error **error);
@@ -980,7 +980,7 @@ enum paceline_status paceline_object_free(struct paceline_object *object);
 // Number of programs of the types that Paceline runs.
 size_t paceline_object_programs(const struct paceline_object *object);
 
-// What a program of an object is, by its place in the file from 0. PACELINE_STATUS_NOT_FOUND past the last.
+// Properties of a program of an object, by its place in the file from 0. PACELINE_STATUS_NOT_FOUND past the last.
 enum paceline_status paceline_object_program(const struct paceline_object *object,
                                              size_t index,
                                              struct paceline_program_info *info,
@@ -989,7 +989,7 @@ enum paceline_status paceline_object_program(const struct paceline_object *objec
 // Number of maps.
 size_t paceline_object_maps(const struct paceline_object *object);
 
-// What a map of an object is, by its place in the file from 0. PACELINE_STATUS_NOT_FOUND past the last.
+// Properties of a map of an object, by its place in the file from 0. PACELINE_STATUS_NOT_FOUND past the last.
 enum paceline_status paceline_object_map(const struct paceline_object *object,
                                          size_t index,
                                          struct paceline_map_info *info,
@@ -1017,7 +1017,7 @@ enum paceline_status paceline_program_free(struct paceline_program *program);
 // The name of a program, which lives as long as the handle; an empty text if it is no handle.
 const char *paceline_program_name(const struct paceline_program *program);
 
-// What a program is.
+// Properties of a program.
 enum paceline_status paceline_program_read_info(const struct paceline_program *program,
                                                 struct paceline_program_info *info,
                                                 struct paceline_error **error);

@@ -274,7 +274,7 @@ fn function_of(given: &paceline_function) -> Result<FunctionInfo, Failure> {
     })
 }
 
-/// What every program of a file has: functions by rising slot, from 0, inside of its instructions.
+/// Rules of all programs of a file: functions are in order of their slots, begin at 0 and lie within the instructions.
 fn check_functions(program: &ProgramSpec) -> Result<(), Failure> {
     let starts: Vec<usize> = program.functions.iter().map(|function| function.start).collect();
     let rising = starts.is_sorted_by(|a, b| a < b) && starts.first() == Some(&0);

@@ -167,7 +167,7 @@ fn place(
     Ok(())
 }
 
-/// What became of the packets of a burst: `frames` gets as many as there are, at most `capacity`, and `count` how many.
+/// Results of the packets of a burst: `frames` gets as many as there are, at most `capacity`, and `count` how many.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_burst_frames(
     burst: *mut paceline_burst,

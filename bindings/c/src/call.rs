@@ -42,7 +42,7 @@ pub(crate) fn plain_status(run: impl FnOnce() -> Result<(), Failure>) -> pacelin
 
 #[inline]
 fn outcome<T>(error: ErrorOut, run: impl FnOnce() -> Result<T, Failure>) -> Result<T, paceline_status> {
-    // What a panic leaves half done is locked in its cell, which is poisoned then, or was never given out.
+    // A value that a panic leaves inconsistent is in a locked cell, which is poisoned then, or was never given out.
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(value)) => {
             error.write(std::ptr::null_mut());

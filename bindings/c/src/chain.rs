@@ -23,7 +23,7 @@ static WORKERS: Table<Box<paceline::ChainWorker>, paceline_worker> = Table::new(
 /// Any revision of a chain.
 pub const PACELINE_ANY_REVISION: u64 = u64::MAX;
 
-/// What orders the programs of a chain.
+/// Order of the programs of a chain.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub enum paceline_order {
@@ -53,7 +53,7 @@ pub struct paceline_member {
     pub reserved: u32,
 }
 
-/// What a change does.
+/// Kind of a change.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub enum paceline_change_kind {
@@ -158,7 +158,7 @@ pub extern "C" fn paceline_chain_change(
     })
 }
 
-/// What a chain is and counted, as JSON: {"revision": 1, "programs": [{"name": ..., "id": ..., "verdicts": {"pass": 3, ...}, "others":
+/// Status and counts of a chain as JSON: {"revision": 1, "programs": [{"name": ..., "id": ..., "verdicts": {"pass": 3, ...}, "others":
 /// 0}, ...]}, in the order in which they run. Counts are those of workers that count. Free the text with paceline_string_free. Null on
 /// failure.
 #[unsafe(no_mangle)]

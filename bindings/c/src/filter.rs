@@ -111,7 +111,7 @@ pub extern "C" fn paceline_filter_free(filter: *mut paceline_filter) -> paceline
     call::plain_status(|| FILTERS.free(filter))
 }
 
-/// Which packets of a burst match: `matches` gets a bit each, from the lowest.
+/// Matching packets of a burst: `matches` gets a bit each, from the lowest.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_filter_matches(
     filter: *const paceline_filter,

@@ -5,7 +5,7 @@
 //! freed, is of another kind, or was never given out is found to be so without any access to memory that it might name, and a number is
 //! never given out twice.
 //!
-//! What several threads may use is cloned out of its cell (`Arc`), so that freeing the handle ends nothing that runs. What one
+//! A value that several threads may use is cloned out of its cell (`Arc`), so that freeing the handle ends nothing that runs. What one
 //! thread at a time may use is locked in its cell, and a second user is refused instead of waiting: it may be a callback of the first.
 
 use std::ops::{Deref, DerefMut};
@@ -156,7 +156,7 @@ impl<T, O: Opaque> Table<T, O> {
         cells.and_then(|cells| cells.get(offset)).ok_or_else(|| wrong::<O>(handle))
     }
 
-    /// What tells whether a handle was freed.
+    /// Generation: tells whether a handle was freed.
     pub(crate) fn watch(&'static self, handle: *const O) -> Result<Watch, Failure> {
         Ok(Watch { handle: handle.addr(), generation: &self.cell(handle)?.generation })
     }
@@ -248,7 +248,7 @@ pub(crate) fn live() -> usize {
     LIVE.load(Ordering::Relaxed)
 }
 
-/// What is wrong with a handle that names nothing.
+/// The error of a handle that names nothing.
 #[cold]
 fn wrong<O: Opaque>(handle: usize) -> Failure {
     let wanted = O::NAME;

@@ -20,7 +20,7 @@ pub enum paceline_engine {
     Plain = 4,
 }
 
-/// What becomes of a packet: enum xdp_action.
+/// Verdict of a packet: enum xdp_action.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub enum paceline_verdict {

@@ -63,7 +63,7 @@ pub extern "C" fn paceline_map_free(map: *mut paceline_map) -> paceline_status {
     call::plain_status(|| MAPS.free(map))
 }
 
-/// What a map is, with its number and the bytes of a value.
+/// Properties of a map, with its number and the bytes of a value.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_map_read_info(
     map: *const paceline_map,

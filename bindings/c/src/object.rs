@@ -197,7 +197,7 @@ pub extern "C" fn paceline_object_programs(object: *const paceline_object) -> us
     call::plain(0, || Ok(OBJECTS.get(object)?.programs.len()))
 }
 
-/// What a program of an object is, by its place in the file from 0. PACELINE_STATUS_NOT_FOUND past the last.
+/// Properties of a program of an object, by its place in the file from 0. PACELINE_STATUS_NOT_FOUND past the last.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_object_program(
     object: *const paceline_object,
@@ -219,7 +219,7 @@ pub extern "C" fn paceline_object_maps(object: *const paceline_object) -> usize 
     call::plain(0, || Ok(OBJECTS.get(object)?.maps.len()))
 }
 
-/// What a map of an object is, by its place in the file from 0. PACELINE_STATUS_NOT_FOUND past the last.
+/// Properties of a map of an object, by its place in the file from 0. PACELINE_STATUS_NOT_FOUND past the last.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_object_map(
     object: *const paceline_object,

@@ -46,7 +46,7 @@ kinds! {
 
 // Not in the macro: cbindgen does not look into it.
 
-/// What an object file has: programs and maps, as the file describes them. Nothing is made yet. Any number of threads may use it.
+/// Contents of an object file: programs and maps, as the file describes them. Nothing is made yet. Any number of threads may use it.
 pub struct paceline_object {
     _private: (),
 }
@@ -71,7 +71,7 @@ pub struct paceline_chain {
     _private: (),
 }
 
-/// What runs a chain on one thread. One thread at a time.
+/// Runner of a chain on one thread. One thread at a time.
 pub struct paceline_worker {
     _private: (),
 }
@@ -86,7 +86,7 @@ pub struct paceline_pool {
     _private: (),
 }
 
-/// What programs see besides packets and maps: CPU, time, chance, network; and who gets their events. One thread at a time.
+/// State that programs observe besides packets and maps: CPU, time, chance, network; and who gets their events. One thread at a time.
 pub struct paceline_host {
     _private: (),
 }
@@ -101,7 +101,7 @@ pub struct paceline_builder {
     _private: (),
 }
 
-/// What is known of a call that failed. Any number of threads may read it.
+/// Details of a call that failed. Any number of threads may read it.
 pub struct paceline_error {
     _private: (),
 }

@@ -29,7 +29,7 @@ pub extern "C" fn paceline_program_name(program: *const paceline_program) -> *co
     call::plain(c"".as_ptr(), || Ok(PROGRAMS.get(program)?.names[0].as_ptr()))
 }
 
-/// What a program is.
+/// Properties of a program.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_program_read_info(
     program: *const paceline_program,

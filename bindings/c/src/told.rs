@@ -29,7 +29,7 @@ pub(crate) static ERRORS: Table<Arc<Told>, paceline_error> = Table::new();
 /// A number that is not known: of a slot or an index.
 pub const PACELINE_UNKNOWN: u64 = u64::MAX;
 
-/// What is known of a call that failed. Texts are null where nothing is known, and live as long as the error handle.
+/// Details of a call that failed. Texts are null where nothing is known, and live as long as the error handle.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct paceline_error_details {
