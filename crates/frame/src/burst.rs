@@ -272,7 +272,7 @@ impl Burst {
     ///
     /// # Panics
     /// If the chunk is of another pool.
-    #[inline]
+    #[inline(always)]
     pub fn place(
         &mut self,
         pool: &Arc<FramePool>,
@@ -312,7 +312,7 @@ impl Burst {
     ///
     /// # Panics
     /// If `index` is not less than [`len`](Self::len).
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn take(&mut self, index: usize, pool: &FramePool) -> Option<Taken> {
         let span = self.frames[..self.len][index].span();

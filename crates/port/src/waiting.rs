@@ -34,7 +34,7 @@ impl Waiting {
     }
 
     /// Adds the packet to a burst that is not full.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn deliver(self, meta: FrameMeta, burst: &mut Burst, cache: &mut PoolCache) {
         match self {
             Self::Frame(chunk, span) => {

@@ -187,6 +187,7 @@ impl TxPorts {
     ///
     /// # Errors
     /// [`SendError`] of the first place at fault. The others have what was for them.
+    #[inline(never)]
     pub(super) fn act(&mut self, act: &mut Act<'_>) -> Result<(), SendError> {
         self.maps.follow_maps(&act.shared.maps);
         let mut verdicts = VerdictCounts::default();
