@@ -44,7 +44,7 @@ pub struct Observed<'a> {
     pub(crate) image: &'a Image,
     /// Slot of the instruction.
     pub slot: usize,
-    /// `r0` to `r10`; addresses are real ones.
+    /// `r0` to `r10`; addresses are real ones, except [that of the context](Self::context).
     pub registers: &'a [u64; 11],
     pub(crate) callers: &'a [Caller],
     pub(crate) regions: &'a Regions,

@@ -84,7 +84,11 @@ impl fmt::Display for FaultAddress {
 /// Largest distance in bytes at which an address is described by a region.
 const NEAR: u64 = 1 << 16;
 
-/// The memory of one run. Addresses are real ones; ranges are half-open.
+/// Address of the context in a run whose accesses are checked: in the upper half of the address space, where no memory of a process is.
+/// The frame's address does not serve, because most context structures are larger than a frame, and a map's value may follow the frame.
+pub const CONTEXT_ADDRESS: u64 = 0xffff_c000_0000_0000;
+
+/// The memory of one run. Addresses are real ones, except that of the context; ranges are half-open.
 #[derive(Clone)]
 pub struct Regions {
     /// The stack frames of all active functions.
@@ -93,8 +97,7 @@ pub struct Regions {
     pub frame_pointer: u64,
     /// The packet's frame; null when there is no packet.
     pub frame: *mut Frame,
-    /// Addresses of the context: from the frame's address on, with the size of the context's structure. The program reaches this
-    /// memory as the context only. Empty without a packet.
+    /// Addresses of the context: from [`CONTEXT_ADDRESS`] on, with the size of the context's structure. Empty without a packet.
     pub context: Range<u64>,
     /// Memory that the caller gave a program without packet.
     pub memory: Range<u64>,

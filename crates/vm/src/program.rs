@@ -339,8 +339,7 @@ impl Program {
                 }
             }
         };
-        let run =
-            |host: &mut runtime::Host| plain::run_packet(&self.image, frame as u64, host, Some(&mut observe));
+        let run = |host: &mut runtime::Host| plain::run_packet(&self.image, host, Some(&mut observe));
         let exit = self.pinned(host, run);
         host.resume_panic();
         if let Ok(exit) = &exit {

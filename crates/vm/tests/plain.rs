@@ -9,7 +9,7 @@ use paceline_isa::{Names, assemble};
 use paceline_maps::{Limits, Map};
 use paceline_spec::helper::Helper;
 use paceline_spec::{MapFlags, MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
-use paceline_vm::{Access, FaultAddress, FaultKind, Host, Program, ProgramError};
+use paceline_vm::{Access, FaultAddress, FaultKind, Host, Location, Program, ProgramError};
 
 struct TestNames;
 
@@ -29,9 +29,12 @@ fn map(name: &str, kind: MapKind, flags: MapFlags) -> Arc<Map> {
 }
 
 fn load(text: &str) -> Result<Program, ProgramError> {
+    load_as(ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false }, text)
+}
+
+fn load_as(kind: ProgramKind, text: &str) -> Result<Program, ProgramError> {
     let code = assemble(text, &TestNames).expect("the test's program assembles");
     let insns = code.encode().expect("what assembles can be encoded");
-    let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
     let maps = vec![
         map("hits", MapKind::Array, MapFlags::default()),
         map("config", MapKind::Array, MapFlags::RDONLY_PROG),
@@ -144,6 +147,22 @@ fn context_fields_are_read_whole_and_never_written() {
     }
     let text = "*(u32 *)(r1 + 16) = 1\n r0 = 0\n exit";
     assert!(matches!(fault(text), (0, FaultKind::Context { access: Access::Write, .. })));
+}
+
+/// `struct __sk_buff` is larger than a frame, which a map's value may follow in memory.
+#[test]
+fn no_memory_has_an_address_of_the_context() {
+    let program = load_as(ProgramKind::SchedCls, "r0 = *(u32 *)(r1 + 188)\n exit");
+    let program = program.expect("the test's program is well-formed");
+    let mut burst = Burst::new(1);
+    burst.push(&[7; 60], FrameMeta::default()).expect("there is room");
+    let mut context = 0;
+    let exit = program.run_observed(&mut burst.frame_mut(0), &mut Host::default(), |observed| {
+        context = observed.registers[1];
+        assert_eq!((observed.context(), observed.location(context + 188)), (context, Location::Context(188)));
+    });
+    assert!(exit.is_err(), "padding is not read");
+    assert!(context.leading_ones() >= 16, "{context:#x} is not the kernel's half of the address space");
 }
 
 #[test]

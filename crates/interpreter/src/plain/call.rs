@@ -72,6 +72,14 @@ impl Machine<'_> {
         }
     }
 
+    /// Values of the argument registers for a function of the runtime, which takes the frame for the context.
+    pub(super) fn arguments<A>(&self, args: &[A], is_context: impl Fn(&A) -> bool) -> [u64; 5] {
+        std::array::from_fn(|index| match args.get(index) {
+            Some(arg) if is_context(arg) => self.regions.frame as u64,
+            _ => self.registers[index + 1],
+        })
+    }
+
     pub(super) fn call_helper(&mut self, id: i32) -> Result<u64, FaultKind> {
         let found = Helper::from_imm(id)
             .and_then(|helper| Some((helper, helper_fn(helper.id, self.image.spec.kind)?)));
@@ -79,7 +87,8 @@ impl Machine<'_> {
         if let Some(prototype) = &helper.prototype {
             self.check_arguments(helper, prototype)?;
         }
-        let [_, r1, r2, r3, r4, r5, ..] = self.registers;
+        let args = helper.prototype.as_ref().map_or(&[][..], |prototype| prototype.args);
+        let [r1, r2, r3, r4, r5] = self.arguments(args, |arg| *arg == Arg::Context);
         if helper.calls_later() {
             let function = self.function(r2).ok_or(FaultKind::LeftProgram)?;
             // SAFETY: the arguments were just checked against the prototype.
@@ -152,7 +161,7 @@ impl Machine<'_> {
         if let Some(prototype) = &helper.prototype {
             self.check_arguments(helper, prototype)?;
         }
-        let [_, context, map, index, ..] = self.registers;
+        let [_, _, map, index, ..] = self.registers;
         let token =
             self.regions.map(map).and_then(|map| map.for_programs().prog_array()?.token(index as u32));
         let Some(token) = token.filter(|_| self.host.tail_calls < MAX_TAIL_CALLS) else {
@@ -164,10 +173,10 @@ impl Machine<'_> {
         // SAFETY: tokens are addresses of images, which live as long as somebody may have read them.
         let image = unsafe { &*(token.get() as *const Image) };
         let r0 = match self.observer.as_deref_mut() {
-            // SAFETY: the context was just found to be the frame.
+            // SAFETY: the host runs the frame, and the token is that of the image.
             None => unsafe {
                 (image.tail_entry)(
-                    context,
+                    self.regions.frame as u64,
                     token.get(),
                     Unset::uninit(),
                     Unset::uninit(),
@@ -175,7 +184,7 @@ impl Machine<'_> {
                     self.host,
                 )
             },
-            Some(observer) => match run_packet(image, context, self.host, Some(observer)) {
+            Some(observer) => match run_packet(image, self.host, Some(observer)) {
                 Ok(exit) => exit.r0,
                 Err(fault) => self.host.fail(fault),
             },

@@ -20,7 +20,7 @@ use paceline_runtime::fault::{Fault, FaultKind};
 use paceline_runtime::helpers::release_held;
 use paceline_runtime::host::Host;
 use paceline_runtime::memory;
-use paceline_runtime::region::{Access, Regions};
+use paceline_runtime::region::{Access, CONTEXT_ADDRESS, Regions};
 use paceline_runtime::rounds::calls_back;
 use paceline_runtime::stack::STACK_FRAME;
 use paceline_spec::MAX_LOOPS;
@@ -93,8 +93,8 @@ impl Interpreter for Plain {
         Some(image)
     }
 
-    unsafe fn run(image: &Image, context: u64, host: &mut Host) -> u64 {
-        match run_packet(image, context, host, None) {
+    unsafe fn run(image: &Image, _: u64, host: &mut Host) -> u64 {
+        match run_packet(image, host, None) {
             Ok(exit) => exit.r0,
             Err(fault) => host.fail(fault),
         }
@@ -104,12 +104,10 @@ impl Interpreter for Plain {
 /// Runs a program over the packet that the host runs; the observer, if any, looks at the machine before each instruction.
 pub fn run_packet<'a>(
     image: &'a Image,
-    context: u64,
     host: &'a mut Host,
     observer: Option<&'a mut Observer<'a>>,
 ) -> Result<Exit, Box<Fault>> {
-    let context = context..context + u64::from(image.spec.kind.context().size);
-    let mut machine = Machine::new(image, [context.start, 0], context.clone(), 0..0, host);
+    let mut machine = Machine::on_packet(image, host);
     machine.observer = observer;
     run(machine)
 }
@@ -118,7 +116,7 @@ pub fn run_packet<'a>(
 pub fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
     host.frame = std::ptr::null_mut();
-    run(Machine::new(image, [start, memory.end - memory.start], 0..0, memory, host))
+    run(Machine::on_memory(image, [start, memory.end - memory.start], memory, host))
 }
 
 /// Runs the function that starts at a slot for an element of a map, with its arguments, one of which is the address of a key.
@@ -130,7 +128,7 @@ pub fn run_function(
     map: Arc<Map>,
     host: &mut Host,
 ) -> Result<(), Box<Fault>> {
-    let mut machine = Machine::new(image, [0, 0], 0..0, 0..0, host);
+    let mut machine = Machine::on_memory(image, [0, 0], 0..0, host);
     machine.slot = slot;
     machine.registers[1..6].copy_from_slice(&arguments);
     machine.regions.keys.push(key);
@@ -191,9 +189,18 @@ impl Drop for Machine<'_> {
 }
 
 impl<'a> Machine<'a> {
-    /// A machine at the start of a program, with the first two arguments, the addresses of the context, and the memory
-    /// of the caller.
-    pub fn new(
+    /// A machine at the start of a program over the packet that the host runs.
+    pub fn on_packet(image: &'a Image, host: &'a mut Host) -> Self {
+        let context = CONTEXT_ADDRESS..CONTEXT_ADDRESS + u64::from(image.spec.kind.context().size);
+        Self::new(image, [CONTEXT_ADDRESS, 0], context, 0..0, host)
+    }
+
+    /// A machine at the start of a program without a packet, with the first two arguments and the memory of the caller.
+    pub fn on_memory(image: &'a Image, arguments: [u64; 2], memory: Range<u64>, host: &'a mut Host) -> Self {
+        Self::new(image, arguments, 0..0, memory, host)
+    }
+
+    fn new(
         image: &'a Image,
         arguments: [u64; 2],
         context: Range<u64>,

@@ -112,7 +112,7 @@ impl Machine<'_> {
                 self.allow(value, 0, size, access)?;
             }
         }
-        let [_, r1, r2, r3, r4, r5, ..] = self.registers;
+        let [r1, r2, r3, r4, r5] = self.arguments(kfunc.args, |arg| *arg == KfuncArg::Context);
         self.host.regions = Some(self.regions.clone());
         // SAFETY: all memory was just allowed, and the context is the frame.
         let r0 = unsafe { function(r1, r2, r3, r4, r5, self.host) };

@@ -68,15 +68,12 @@ impl Interpreter for Checked {
         Some(image)
     }
 
-    unsafe fn run(image: &Image, context: u64, host: &mut Host) -> u64 {
-        run_packet(image, context, host).unwrap_or_else(|fault| host.fail(fault))
+    unsafe fn run(image: &Image, _: u64, host: &mut Host) -> u64 {
+        match run(Machine::on_packet(image, host)) {
+            Ok(exit) => exit.r0,
+            Err(fault) => host.fail(fault),
+        }
     }
-}
-
-fn run_packet(image: &Image, context: u64, host: &mut Host) -> Result<u64, Box<Fault>> {
-    let context = context..context + u64::from(image.spec.kind.context().size);
-    let machine = Machine::new(image, [context.start, 0], context.clone(), 0..0, host);
-    run(machine).map(|exit| exit.r0)
 }
 
 /// Runs a program over plain memory, as [`paceline_interpreter::plain::run_memory`] does.
@@ -88,7 +85,7 @@ pub(crate) fn run_memory(
 ) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
     host.frame = std::ptr::null_mut();
-    run(Machine::new(image, [start, memory.end - memory.start], 0..0, memory, host))
+    run(Machine::on_memory(image, [start, memory.end - memory.start], memory, host))
 }
 
 fn run(machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
