@@ -69,8 +69,14 @@ impl Opening {
         taken.extend(specs.iter().filter_map(|spec| spec.input()));
         let mut outputs = Vec::new();
         for spec in specs {
-            if let Kind::Pcap { output: Some(output), .. } = &spec.kind {
-                outputs.push((spec.text.clone(), Opened::open(output, "--port", &mut taken)?));
+            match &spec.kind {
+                Kind::Pcap { output: Some(output), .. } => {
+                    outputs.push((spec.text.clone(), Opened::open(output, "--port", &mut taken)?));
+                }
+                Kind::Memif { socket, options } => {
+                    options.check(socket).map_err(|source| open_error(spec, source))?;
+                }
+                _ => {}
             }
         }
         let queues = specs.iter().map(|spec| queues(spec).max(workers as u32)).fold(0, u32::saturating_add);

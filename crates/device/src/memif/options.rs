@@ -1,5 +1,7 @@
 //! Options of memif interfaces.
 
+use crate::error::OpenError;
+
 use super::message::SECRET;
 use super::ring::MAX_LOG2;
 
@@ -43,13 +45,24 @@ impl MemifOptions {
     pub const MAX_BUFFER: u32 = 65_536;
 
     /// Size of a client's memory in bytes.
-    pub(super) fn memory(&self) -> u64 {
+    fn memory(&self) -> u64 {
         let entry = 16 + u64::from(self.buffer_len);
         2 * u64::from(self.queues) * ((entry << self.log2_entries) + 256)
     }
 
+    /// Checks the options of a port of this socket, before memory is taken for it.
+    ///
+    /// # Errors
+    /// [`OpenError::TooLarge`]: numbers are out of their ranges, or the memory is larger than offsets of 32 bits.
+    pub fn check(&self, socket: &str) -> Result<(), OpenError> {
+        if self.is_valid() {
+            return Ok(());
+        }
+        Err(OpenError::TooLarge { socket: socket.to_owned(), bytes: self.memory() })
+    }
+
     /// Whether all numbers are in their ranges, and offsets of 32 bits reach all buffers.
-    pub(super) fn is_valid(&self) -> bool {
+    fn is_valid(&self) -> bool {
         (1..=Self::MAX_QUEUES).contains(&self.queues)
             && self.log2_entries <= Self::MAX_LOG2_ENTRIES
             && (1..=Self::MAX_BUFFER).contains(&self.buffer_len)

@@ -57,9 +57,7 @@ impl MemifPort {
     /// # Errors
     /// [`OpenError`]: the options are out of range, the socket cannot be made or used, or the server refuses the client.
     pub fn open(socket: &str, options: &MemifOptions, pool: &Arc<FramePool>) -> Result<Vec<Self>, OpenError> {
-        if !options.is_valid() {
-            return Err(OpenError::TooLarge { socket: socket.to_owned(), bytes: options.memory() });
-        }
+        options.check(socket)?;
         let failed = |errno| match errno {
             Errno::ADDRINUSE => OpenError::SocketInUse { socket: socket.to_owned() },
             errno => OpenError::Socket { socket: socket.to_owned(), source: Errno::into(errno) },
