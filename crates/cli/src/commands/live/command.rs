@@ -83,8 +83,9 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     };
     let Some(first) = run.open_or_wait()? else { return Ok(ExitCode::SUCCESS) };
     let capture = capture.map(Opened::start_text).transpose()?;
-    let server = args.control.as_deref().map(Server::bind).transpose()?;
     let metrics = args.metrics.map(MetricsServer::bind).transpose()?;
+    // The last one: the socket tells others that the run is ready.
+    let server = args.control.as_deref().map(Server::bind).transpose()?;
     if !args.keeps_privileges() {
         let any = |has: fn(&PortSpec) -> bool| args.specs().into_iter().any(has);
         sandbox::enter(Needs { dpdk: any(PortSpec::is_dpdk), memif: any(PortSpec::is_memif) })?;
