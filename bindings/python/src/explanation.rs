@@ -149,6 +149,7 @@ fn kind(kind: FactKind) -> &'static str {
         FactKind::Element => "element",
         FactKind::Value => "value",
         FactKind::Result => "result",
+        FactKind::Variable => "variable",
         _ => "other",
     }
 }

@@ -3,7 +3,7 @@
 use paceline_isa::{
     AluOp, AtomicOp, Code, DecodeError, EncodeError, Imm64, Insn, Operand, Reg, RegSet, Size, Width, decode,
 };
-use paceline_spec::{FunctionInfo, LineInfo, Poison, ProgramSpec};
+use paceline_spec::{FunctionInfo, LineInfo, Poison, ProgramSpec, Variable};
 
 use crate::blocks::{Block, blocks};
 use crate::liveness::{free_stack, live_at_starts};
@@ -262,12 +262,17 @@ impl Rewriter<'_> {
         let place = |slot: usize| self.places.get(slot).copied().unwrap_or(slot);
         let function = |f: &FunctionInfo| FunctionInfo { start: label(f.start), ..f.clone() };
         let line = |line: &LineInfo| LineInfo { slot: label(line.slot), ..line.clone() };
+        let variable = |variable: &Variable| Variable {
+            slots: label(variable.slots.start)..label(variable.slots.end),
+            ..variable.clone()
+        };
         let poison = |poison: &Poison| Poison { slot: place(poison.slot), ..poison.clone() };
         ProgramSpec {
             // Every instruction was decoded, and the counters have encodings.
             insns: code.encode().unwrap_or_default(),
             functions: self.spec.functions.iter().map(function).collect(),
             lines: self.spec.lines.iter().map(line).collect(),
+            variables: self.spec.variables.iter().map(variable).collect(),
             poisoned: self.spec.poisoned.iter().map(poison).collect(),
             ..self.spec.clone()
         }

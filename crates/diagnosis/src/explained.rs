@@ -40,6 +40,7 @@ fn of_branch(explanation: &Explanation, branch: &Branch) -> Json {
         "at": place(explanation, branch.at),
         "taken": branch.taken,
         "facts": branch.facts.iter().map(of_fact).collect::<Vec<_>>(),
+        "variables": branch.variables.iter().map(of_fact).collect::<Vec<_>>(),
     })
 }
 
@@ -50,6 +51,7 @@ fn of_fact(fact: &Fact) -> Json {
         FactKind::Element => "element",
         FactKind::Value => "value",
         FactKind::Result => "result",
+        FactKind::Variable => "variable",
         _ => "other",
     };
     json!({ "kind": kind, "name": fact.name, "value": fact.value })

@@ -18,6 +18,7 @@ mod recorder;
 mod sentence;
 mod shadow;
 mod trace;
+mod variables;
 mod writes;
 
 pub use chain::{ChainExplainer, ChainExplanation};

@@ -15,6 +15,7 @@ use crate::fact::FactWriter;
 use crate::origin::{Element, Origin, PacketBits, Source};
 use crate::shadow::Shadow;
 use crate::trace::{At, Branch, Call, Event};
+use crate::variables::variables;
 
 /// Most branches that are inverted to find the one that decides.
 const MOST_TRIALS: usize = 256;
@@ -251,7 +252,8 @@ impl<'a> Recorder<'a> {
                 let taken = eval::compare(width, condition, value(dst), right);
                 let origin = self.shadow.get(dst).merged(&other);
                 let facts = self.writer.facts(&origin.sources);
-                let event = self.push(Event::Branch(Branch { at, taken, facts }));
+                let variables = variables(observed, [Some(dst), src.reg()], &facts);
+                let event = self.push(Event::Branch(Branch { at, taken, facts, variables }));
                 self.jumps += 1;
                 self.keep(Jump { number: self.jumps, event, compares: Compares::of(&origin) });
             }

@@ -18,7 +18,8 @@ impl Explanation {
             return format!("{fate} {}, whatever the branches", self.place(self.end));
         };
         let place = self.place(branch.at);
-        match (branch.facts.as_slice(), self.line(branch.at)) {
+        let facts = if branch.facts.is_empty() { &branch.variables } else { &branch.facts };
+        match (facts.as_slice(), self.line(branch.at)) {
             ([], Some(line)) => format!("{fate} {place} by `{}`", line.text.trim()),
             ([], None) => format!("{fate} {place}"),
             (facts, _) => {

@@ -44,6 +44,8 @@ pub enum FactKind {
     Value,
     /// The result of a helper or kernel function.
     Result,
+    /// A local variable.
+    Variable,
 }
 
 /// A value that a branch depends on.
@@ -64,8 +66,10 @@ pub struct Branch {
     pub at: At,
     /// Whether it jumped.
     pub taken: bool,
-    /// The values that it compared, without constants.
+    /// The sources of the values that it compared, without constants.
     pub facts: Vec<Fact>,
+    /// The local variables that it compared, as far as the program has them ([`ProgramSpec::variables`]).
+    pub variables: Vec<Fact>,
 }
 
 /// A call of a helper or kernel function.

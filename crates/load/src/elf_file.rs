@@ -11,6 +11,7 @@ pub(crate) mod reloc {
     pub(crate) const NONE: u32 = 0;
     pub(crate) const R_64_64: u32 = 1;
     pub(crate) const R_64_ABS64: u32 = 2;
+    pub(crate) const R_64_ABS32: u32 = 3;
     pub(crate) const R_64_32: u32 = 10;
 }
 
@@ -24,7 +25,7 @@ pub(crate) struct Section<'a> {
     /// `sh_size`; larger than `data` for sections without contents in the file.
     pub(crate) size: u64,
     pub(crate) data: &'a [u8],
-    /// Relocations of this section, sorted by offset; only for code, maps and data.
+    /// Relocations of this section, sorted by offset; only for code, maps and data, and for debug information if asked for.
     pub(crate) relocations: Vec<Relocation>,
 }
 
@@ -96,6 +97,11 @@ pub(crate) struct ElfFile<'a> {
 
 impl<'a> ElfFile<'a> {
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, LoadError> {
+        Self::parse_with(bytes, false)
+    }
+
+    /// Parses a file, with or without the relocations of its debug information.
+    pub(crate) fn parse_with(bytes: &'a [u8], debug: bool) -> Result<Self, LoadError> {
         if !bytes.starts_with(&abi::ELFMAGIC) {
             return Err(LoadError::NotElf);
         }
@@ -112,7 +118,7 @@ impl<'a> ElfFile<'a> {
         }
         let mut sections = parse_sections(&file)?;
         let symbols = parse_symbols(&file, sections.len())?;
-        attach_relocations(&file, &mut sections, bytes.len())?;
+        attach_relocations(&file, &mut sections, bytes.len(), debug)?;
         Ok(Self { sections, symbols })
     }
 
@@ -224,12 +230,14 @@ fn attach_relocations(
     file: &ElfBytes<'_, AnyEndian>,
     sections: &mut [Section<'_>],
     mut most: usize,
+    debug: bool,
 ) -> Result<(), LoadError> {
     let Some(headers) = file.section_headers() else { return Ok(()) };
     for header in headers.iter().filter(|h| h.sh_type == abi::SHT_REL) {
         let Some(target) = sections.get_mut(header.sh_info as usize) else { continue };
-        // Relocations of types and debug information are for linkers only.
-        if !target.is_code() && target.name != ".maps" && data_section(target.name).is_none() {
+        // Relocations of types are for linkers only.
+        let is_debug = debug && target.name.starts_with(".debug_");
+        if !target.is_code() && target.name != ".maps" && data_section(target.name).is_none() && !is_debug {
             continue;
         }
         // Headers that share the same bytes could request far more memory than the size of the file.

@@ -43,6 +43,7 @@ mod object;
 mod relocate;
 mod section;
 mod tagged;
+mod variables;
 
 pub use error::{CoreProblem, LoadError, MapProblem};
 pub use kernel::{

@@ -5,13 +5,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use paceline_isa::RawInsn;
-use paceline_spec::{FunctionInfo, Poison, ProgramSpec};
+use paceline_spec::{FunctionInfo, Poison, ProgramSpec, Variable};
 
 use crate::LoadError;
 use crate::debug_info::DebugInfo;
 use crate::function::Function;
 use crate::relocate::{Body, Relocator};
 use crate::section::ProgramSection;
+use crate::variables::Variables;
 
 /// Maximum number of slots of one program: the kernel verifies no more (`BPF_COMPLEXITY_LIMIT_INSNS`).
 const PROGRAM_LIMIT: usize = 1_000_000;
@@ -23,6 +24,7 @@ const OBJECT_LIMIT: usize = 1 << 21;
 pub(crate) struct Linker<'a> {
     pub(crate) relocator: Relocator<'a>,
     pub(crate) debug: Option<DebugInfo>,
+    pub(crate) variables: Variables,
     pub(crate) license: &'a str,
     bodies: HashMap<usize, Rc<Body>>,
     /// Slots and bytes of names of all bodies and programs so far.
@@ -30,8 +32,13 @@ pub(crate) struct Linker<'a> {
 }
 
 impl<'a> Linker<'a> {
-    pub(crate) fn new(relocator: Relocator<'a>, debug: Option<DebugInfo>, license: &'a str) -> Self {
-        Self { relocator, debug, license, bodies: HashMap::new(), spent: 0 }
+    pub(crate) fn new(
+        relocator: Relocator<'a>,
+        debug: Option<DebugInfo>,
+        variables: Variables,
+        license: &'a str,
+    ) -> Self {
+        Self { relocator, debug, variables, license, bodies: HashMap::new(), spent: 0 }
     }
 
     /// Links the program with the main function `main`.
@@ -118,6 +125,10 @@ impl<'a> Linker<'a> {
             btf_id = debug.function_type(section, function);
             debug.append_lines(section, function, start, &mut program.lines);
         }
+        let variables = self.variables.of(function);
+        program.variables.extend(variables.iter().map(|variable| placed_at(variable, function, start)));
+        let held = variables.len();
+        self.spend(function, held)?;
         program.functions.push(FunctionInfo {
             start,
             name: function.name.to_owned(),
@@ -146,6 +157,12 @@ impl<'a> Linker<'a> {
         self.spent = self.spent.saturating_add(amount);
         if self.spent > OBJECT_LIMIT { Err(too_large(function, OBJECT_LIMIT)) } else { Ok(()) }
     }
+}
+
+/// A variable of a function that was placed at a slot.
+fn placed_at(variable: &Variable, function: &Function<'_>, start: usize) -> Variable {
+    let slot = |slot: usize| start + slot.min(function.end).saturating_sub(function.start);
+    Variable { slots: slot(variable.slots.start)..slot(variable.slots.end), ..variable.clone() }
 }
 
 fn too_large(function: &Function<'_>, limit: usize) -> LoadError {

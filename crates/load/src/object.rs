@@ -18,6 +18,7 @@ use crate::maps::{self, Maps};
 use crate::relocate::Relocator;
 use crate::section::{ProgramSection, program_section};
 use crate::tagged;
+use crate::variables::Variables;
 
 /// Properties of a kernel and other parameters of loading, set one after the other:
 /// `LoadOptions::default().target_btf(&types).config(&config)`.
@@ -38,6 +39,8 @@ pub struct LoadOptions<'a> {
     pub kfuncs: &'a [&'a str],
     /// The type of programs in sections whose names do not determine it.
     pub given_type: Option<GivenType<'a>>,
+    /// Whether programs get their local variables ([`ProgramSpec::variables`]), which are in DWARF. Damaged DWARF gives fewer, and no error.
+    pub variables: bool,
 }
 
 impl<'a> LoadOptions<'a> {
@@ -73,6 +76,13 @@ impl<'a> LoadOptions<'a> {
     #[must_use]
     pub fn given_type(mut self, given: impl Into<Option<GivenType<'a>>>) -> Self {
         self.given_type = given.into();
+        self
+    }
+
+    /// Sets whether programs get their local variables.
+    #[must_use]
+    pub const fn variables(mut self, variables: bool) -> Self {
+        self.variables = variables;
         self
     }
 }
@@ -111,6 +121,7 @@ impl Default for LoadOptions<'_> {
             config: None,
             kfuncs: &[],
             given_type: None,
+            variables: false,
         }
     }
 }
@@ -170,7 +181,7 @@ impl Object {
     /// # Errors
     /// As [`Object::parse`]; also if a program depends on a kernel property that the options lack.
     pub fn parse_with(bytes: &[u8], options: &LoadOptions<'_>) -> Result<Self, LoadError> {
-        let elf = ElfFile::parse(bytes)?;
+        let elf = ElfFile::parse_with(bytes, options.variables)?;
         let license = license(&elf);
         let mut btf = parse_types(&elf)?;
         let functions = Functions::find_all(&elf)?;
@@ -200,7 +211,8 @@ impl Object {
             core,
             kfuncs: options.kfuncs,
         };
-        let mut linker = Linker::new(relocator, debug, &license);
+        let variables = if options.variables { Variables::new(&elf) } else { Variables::default() };
+        let mut linker = Linker::new(relocator, debug, variables, &license);
         let (mut programs, mut skipped) = (Vec::new(), Vec::new());
         for (index, function) in functions.iter().filter(|(_, f)| f.exported || tagged.contains(f.name)) {
             let name = elf.section_name(function.section);

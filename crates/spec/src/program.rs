@@ -5,6 +5,7 @@ use std::sync::Arc;
 use paceline_isa::RawInsn;
 
 use crate::kfunc::Kfunc;
+use crate::variable::Variable;
 
 /// Attachment point of an XDP program in the kernel (`SEC("xdp")`, `SEC("xdp/devmap")`, `SEC("xdp/cpumap")`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -143,6 +144,8 @@ pub struct ProgramSpec {
     pub functions: Vec<FunctionInfo>,
     /// Source lines by rising `slot`; empty without BTF.
     pub lines: Vec<LineInfo>,
+    /// Local variables in registers, by rising first slot; empty unless they are asked for, and without DWARF.
+    pub variables: Vec<Variable>,
     /// The object's license string.
     pub license: String,
     /// Kernel functions it calls. A call with `src` 2 ([`Callee::Kfunc`](paceline_isa::Callee::Kfunc)) has the index
@@ -166,6 +169,7 @@ impl ProgramSpec {
             insns,
             functions: vec![main],
             lines: Vec::new(),
+            variables: Vec::new(),
             license: String::new(),
             kfuncs: Vec::new(),
             poisoned: Vec::new(),
@@ -190,6 +194,13 @@ impl ProgramSpec {
     pub fn line_of(&self, slot: usize) -> Option<&LineInfo> {
         let next = self.lines.partition_point(|line| line.slot <= slot);
         next.checked_sub(1).and_then(|i| self.lines.get(i))
+    }
+
+    /// The local variables that a register holds before the instruction of a slot.
+    pub fn variables_at(&self, slot: usize, register: u8) -> impl Iterator<Item = &Variable> {
+        let before = self.variables.partition_point(|variable| variable.slots.start <= slot);
+        let held = move |variable: &&Variable| variable.slots.end > slot && variable.register == register;
+        self.variables.iter().take(before).filter(held)
     }
 
     /// The function that a slot belongs to.

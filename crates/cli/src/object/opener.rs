@@ -57,7 +57,8 @@ impl Opener {
             .target_btf(kernel.types)
             .kernel_version(kernel.version)
             .config(kernel.config.as_ref())
-            .given_type(given_type);
+            .given_type(given_type)
+            .variables(true);
         let mut object = Object::parse_with(&bytes, &options).map_err(malformed)?;
         if let Some(used) = kernel.used(&needs) {
             console::note(format_args!("{}: {used}", name()));

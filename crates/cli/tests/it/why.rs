@@ -51,6 +51,17 @@ fn the_path_has_lines_values_calls_and_changes() {
 }
 
 #[test]
+fn local_variables_have_names_and_values() {
+    let object = "../load/tests/fixtures/variables.clang19.o";
+    // 25 * 3 + 2: no field of a packet has this value.
+    let packet = "eth type=0x1234 / 0x1902000000000000";
+    let out = why(&[object, "--new", packet]).ok();
+    assert!(out.contains("sum is 77  <- decides"), "{out}");
+    let json = why(&[object, "--new", packet, "--json"]).json();
+    assert!(json.to_string().contains(r#"{"kind":"variable","name":"sum","value":"77"}"#), "{json}");
+}
+
+#[test]
 fn packets_before_run_first_and_tail_calls_and_chains_name_where_they_go() {
     let protocols = example("protocols.o");
     let out = why(&[&format!("{protocols}:dispatch"), "--new", "eth / ipv4 / udp dport=53"]).ok();

@@ -20,12 +20,15 @@ const MOST_MEMORY: u64 = 1 << 20;
 /// Everything that a caller does with an object.
 fn exercise(bytes: &[u8], target: Option<&Btf>) {
     let _ = Object::needs(bytes);
-    let options = LoadOptions::default().target_btf(target);
+    let options = LoadOptions::default().target_btf(target).variables(true);
     let Ok(object) = Object::parse_with(bytes, &options) else { return };
     for program in &object.programs {
         assert!(program.functions.is_sorted_by_key(|f| f.start), "functions are in order");
         assert!(program.lines.is_sorted_by(|a, b| a.slot < b.slot), "lines are in order, one for each slot");
         assert!(program.lines.iter().all(|l| l.slot < program.insns.len()), "lines are within the code");
+        let variables = &program.variables;
+        assert!(variables.is_sorted_by_key(|v| v.slots.start), "variables are in order");
+        assert!(variables.iter().all(|v| v.slots.end <= program.insns.len()), "they are within the code");
         assert!(program.poisoned.iter().all(|p| p.slot < program.insns.len()), "poison is within the code");
     }
     let Some(btf) = &object.btf else { return };

@@ -7,3 +7,4 @@ mod crafted;
 mod hostile;
 mod libbpf;
 mod values;
+mod variables;

@@ -59,7 +59,8 @@ fn write_events(out: &mut dyn Write, explanation: &Explanation) -> io::Result<()
                 write_line(out, explanation, *at, &mut file)?;
             }
             Event::Branch(branch) => {
-                let facts: Vec<_> = branch.facts.iter().map(ToString::to_string).collect();
+                let facts = branch.facts.iter().chain(&branch.variables);
+                let facts: Vec<_> = facts.map(ToString::to_string).collect();
                 let facts = shown(&facts.join(", "));
                 match explanation.decision == Some(index) {
                     true => writeln!(out, "             {facts}  <- decides")?,
