@@ -23,9 +23,9 @@ use crate::socket_options;
 /// Entries of each ring.
 pub(super) const ENTRIES: u32 = 1024;
 
-/// Times that a queue in use is tried again, and the pause between two tries.
-const TRIES: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(4);
+/// Times that a queue in use is tried again, and the pause between two tries: a second, as grace periods of a busy machine are long.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Rings {
     pub(super) fill: Producer<u64>,
