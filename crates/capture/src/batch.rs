@@ -4,15 +4,35 @@ use paceline_frame::{Burst, FrameMeta};
 
 /// Where decoded packets go.
 pub(crate) trait Sink {
+    /// Whether the records of the packets are kept too, for a writer.
+    const KEEPS_RECORDS: bool = true;
+
     /// Adds a packet, which is copied; false if the sink is full.
-    fn push(&mut self, packet: &[u8], meta: FrameMeta) -> bool;
+    fn push(&mut self, packet: &[u8], meta: FrameMeta, place: Place) -> bool;
+
+    /// Number of packets.
+    fn count(&self) -> usize;
+}
+
+/// Place of a packet in the capture.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// Offset of its record.
+    pub(crate) record: u64,
+    /// Length of the record's header.
+    pub(crate) head: usize,
 }
 
 impl Sink for Burst {
     // Inlined as `Burst::push` is.
     #[inline(always)]
-    fn push(&mut self, packet: &[u8], meta: FrameMeta) -> bool {
+    fn push(&mut self, packet: &[u8], meta: FrameMeta, _: Place) -> bool {
         Self::push(self, packet, meta).is_ok()
+    }
+
+    #[inline]
+    fn count(&self) -> usize {
+        self.len()
     }
 }
 
@@ -77,8 +97,12 @@ impl Batch {
 }
 
 impl Sink for Batch {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
     #[inline]
-    fn push(&mut self, packet: &[u8], meta: FrameMeta) -> bool {
+    fn push(&mut self, packet: &[u8], meta: FrameMeta, _: Place) -> bool {
         if self.is_full() {
             return false;
         }

@@ -24,6 +24,24 @@ impl<R: Read> Input<R> {
         Self { source, buffer: vec![0; WINDOW], start: 0, end: 0, offset: 0, ended: false }
     }
 
+    /// The bytes of a capture from an offset on.
+    pub(crate) fn at(source: R, offset: u64) -> Self {
+        Self { offset, ..Self::new(source) }
+    }
+
+    /// Whether the capture ends with the buffered bytes.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Bytes at an offset, which may be consumed: they are there until others are required.
+    #[inline]
+    pub(crate) fn kept(&self, offset: u64, len: usize) -> &[u8] {
+        let back = self.offset.wrapping_sub(offset);
+        let start = self.start.wrapping_sub(back as usize);
+        self.buffer.get(start..start.wrapping_add(len)).unwrap_or_default()
+    }
+
     /// The buffered bytes.
     #[inline]
     pub(crate) fn available(&self) -> &[u8] {

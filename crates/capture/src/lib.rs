@@ -46,25 +46,35 @@
 
 mod annotated;
 mod batch;
+mod boundary;
 mod byte_order;
 mod error;
+mod framing;
+mod heads;
 mod input;
 mod link_type;
+mod lost;
 mod packet_log;
 mod pcap;
 mod pcapng;
+mod preamble;
 mod pseudo_header;
 mod reader;
 mod records;
+mod split;
 mod writer;
 
 pub use annotated::{AnnotatedWriter, Notes};
 pub use batch::Batch;
 pub use byte_order::ByteOrder;
 pub use error::{Part, ReadError, WriteError};
+pub use heads::Heads;
 pub use link_type::LinkType;
+pub use lost::{Damage, Lost};
 pub use packet_log::PacketLog;
 pub use pcap::{PcapHeader, Resolution};
+pub use preamble::Preamble;
 pub use reader::{CaptureReader, Header, Link};
 pub use records::Records;
+pub use split::{ReadAt, Split, SplitOptions, splits};
 pub use writer::CaptureWriter;

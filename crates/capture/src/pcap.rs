@@ -4,14 +4,18 @@
 
 use paceline_frame::{FrameMeta, MAX_PACKET};
 
-use crate::batch::Sink;
+use crate::batch::{Place, Sink};
 use crate::byte_order::ByteOrder;
+use crate::framing::Step;
 use crate::reader::{Link, ReadFor, Stop};
 use crate::records::{HEAD, Layout, Records, written_snaplen};
 use crate::{LinkType, Part, ReadError};
 
 /// Length of the file header in bytes.
 pub(crate) const FILE_HEADER: usize = 24;
+
+/// A longer packet on the wire is unlikely, in bytes.
+const MOST_ON_WIRE: u32 = 1 << 24;
 
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
@@ -122,27 +126,31 @@ impl PcapHeader {
         }
         let header = Self { bytes, order, layout, resolution };
         let longest = if read_for == ReadFor::Filters { link.snaplen } else { u32::MAX };
-        let decoder = Decoder { order, layout, lengths, longest, unit: resolution.nanoseconds(), packets: 0 };
+        let shape = Shape { order, layout, lengths, unit: resolution.nanoseconds() };
+        let decoder = Decoder { shape, longest, packets: 0 };
         Ok((header, link, decoder))
     }
 }
 
-/// A decoder of records.
-pub(crate) struct Decoder {
+/// The form of a capture's records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
     order: ByteOrder,
     layout: Layout,
     lengths: Lengths,
-    /// Packets are truncated to this length in bytes.
-    longest: u32,
+    /// Nanoseconds per unit of a fraction.
     unit: u64,
-    /// Number of packets read so far.
-    pub(crate) packets: u64,
 }
 
-impl Decoder {
+impl Shape {
+    /// Length of a record header in bytes.
+    pub(crate) fn head(self) -> usize {
+        self.layout.pcap_head()
+    }
+
     /// The captured length and the wire length.
     #[inline]
-    fn lengths(&self, head: &[u8; 16]) -> (u32, u32) {
+    fn lengths(self, head: &[u8; 16]) -> (u32, u32) {
         let (first, last) = (self.order.u32(head, 8), self.order.u32(head, 12));
         match self.lengths {
             Lengths::CapturedFirst => (first, last),
@@ -151,20 +159,54 @@ impl Decoder {
         }
     }
 
+    /// Length of the record at the start of `data`, as its header says.
+    #[inline]
+    pub(crate) fn step(self, data: &[u8]) -> Step {
+        let Some(head) = data.first_chunk::<16>().filter(|_| data.len() >= self.head()) else {
+            return Step::More(self.head());
+        };
+        match self.lengths(head).0 as usize {
+            captured if captured > MAX_PACKET => Step::Bad,
+            captured => Step::Record(self.head() + captured),
+        }
+    }
+
+    /// The seconds of a header that looks like a packet's.
+    pub(crate) fn likely(self, data: &[u8]) -> Result<u32, Step> {
+        let head = data.first_chunk::<16>().ok_or(Step::More(16))?;
+        let (captured, original) = self.lengths(head);
+        let fraction = u64::from(self.order.u32(head, 4)) * self.unit;
+        let is_likely =
+            fraction < 1_000_000_000 && captured > 0 && (captured..=MOST_ON_WIRE).contains(&original);
+        if is_likely { Ok(self.order.u32(head, 0)) } else { Err(Step::Bad) }
+    }
+}
+
+/// A decoder of records.
+pub(crate) struct Decoder {
+    pub(crate) shape: Shape,
+    /// Packets are truncated to this length in bytes.
+    longest: u32,
+    /// Number of packets read so far.
+    pub(crate) packets: u64,
+}
+
+impl Decoder {
     /// Decodes one packet and returns the length of its record.
     #[inline]
-    pub(crate) fn take(
+    pub(crate) fn take<S: Sink>(
         &mut self,
         data: &[u8],
         offset: u64,
-        packets: &mut impl Sink,
+        packets: &mut S,
         records: &mut Records,
     ) -> Result<usize, Stop> {
-        let head_len = self.layout.pcap_head();
+        let Shape { order, layout, unit, .. } = self.shape;
+        let head_len = layout.pcap_head();
         let (Some(head), Some(rest)) = (data.first_chunk::<16>(), data.get(head_len..)) else {
             return Err(Stop::More(head_len));
         };
-        let (captured, original) = self.lengths(head);
+        let (captured, original) = self.shape.lengths(head);
         if captured as usize > MAX_PACKET {
             return Err(self.too_long(offset, captured).into());
         }
@@ -173,23 +215,26 @@ impl Decoder {
         let captured = captured.min(self.longest);
         let packet = packet.get(..captured as usize).unwrap_or(packet);
         let meta = FrameMeta {
-            timestamp_ns: u64::from(self.order.u32(head, 0)) * 1_000_000_000
-                + u64::from(self.order.u32(head, 4)) * self.unit,
+            timestamp_ns: u64::from(order.u32(head, 0)) * 1_000_000_000
+                + u64::from(order.u32(head, 4)) * unit,
             original_len: original,
             interface: 0,
         };
-        if !packets.push(packet, meta) {
+        if !packets.push(packet, meta, Place { record: offset, head: head_len }) {
             return Err(Stop::BurstFull);
+        }
+        self.packets += 1;
+        if !S::KEEPS_RECORDS {
+            return Ok(len);
         }
         let mut kept = [0; HEAD];
         kept[..16].copy_from_slice(head);
-        if self.layout == Layout::PcapModified
+        if layout == Layout::PcapModified
             && let Some(more) = data.get(16..24)
         {
             kept[16..24].copy_from_slice(more);
         }
         records.push_packet(kept, captured, original, &[]);
-        self.packets += 1;
         Ok(len)
     }
 

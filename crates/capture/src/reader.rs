@@ -6,9 +6,13 @@ use paceline_frame::Burst;
 
 use crate::batch::{Batch, Sink};
 use crate::byte_order::ByteOrder;
+use crate::framing::{Found, Framing, Rest, Step};
+use crate::heads::Heads;
 use crate::input::Input;
+use crate::lost::{Damage, Lost};
 use crate::pcap::{self, PcapHeader};
 use crate::pcapng;
+use crate::preamble::Preamble;
 use crate::records::{Layout, Records};
 use crate::{LinkType, Part, ReadError};
 
@@ -35,22 +39,29 @@ struct Drained {
     stop: Stop,
 }
 
-enum Decoder {
+pub(crate) enum Decoder {
     Pcap(pcap::Decoder),
     Pcapng(pcapng::Decoder),
 }
 
 impl Decoder {
     /// Decodes all complete records at the start of `data`, until the burst is full.
-    fn drain(&mut self, data: &[u8], offset: u64, packets: &mut impl Sink, records: &mut Records) -> Drained {
+    fn drain(&mut self, bytes: Bytes<'_>, packets: &mut impl Sink, records: &mut Records) -> Drained {
         // The format is matched once per call, not per record.
         match self {
             Self::Pcap(decoder) => {
-                take_all(data, offset, |data, offset| decoder.take(data, offset, packets, records))
+                take_all(bytes, |data, offset| decoder.take(data, offset, packets, records))
             }
             Self::Pcapng(decoder) => {
-                take_all(data, offset, |data, offset| decoder.take(data, offset, packets, records))
+                take_all(bytes, |data, offset| decoder.take(data, offset, packets, records))
             }
+        }
+    }
+
+    pub(crate) fn framing(&self) -> Framing {
+        match self {
+            Self::Pcap(decoder) => Framing::Pcap(decoder.shape),
+            Self::Pcapng(decoder) => Framing::Pcapng(decoder.order()),
         }
     }
 
@@ -62,11 +73,25 @@ impl Decoder {
     }
 }
 
+/// Bytes to be decoded.
+#[derive(Clone, Copy)]
+struct Bytes<'a> {
+    data: &'a [u8],
+    /// Offset of the first one in the capture.
+    offset: u64,
+    /// Records from this offset on are left.
+    until: u64,
+}
+
 /// Decodes records in sequence; `take` returns the length of the record it decoded.
-fn take_all(data: &[u8], offset: u64, mut take: impl FnMut(&[u8], u64) -> Result<usize, Stop>) -> Drained {
+fn take_all(bytes: Bytes<'_>, mut take: impl FnMut(&[u8], u64) -> Result<usize, Stop>) -> Drained {
+    let Bytes { data, offset, until } = bytes;
     let mut used = 0;
     loop {
         let rest = data.get(used..).unwrap_or_default();
+        if offset + used as u64 >= until {
+            return Drained { used, stop: Stop::BurstFull };
+        }
         match take(rest, offset + used as u64) {
             Ok(len) => used += len,
             Err(stop) => return Drained { used, stop },
@@ -129,9 +154,13 @@ pub(crate) enum ReadFor {
 pub struct CaptureReader<R> {
     input: Input<R>,
     header: Header,
-    link: Link,
-    decoder: Decoder,
+    pub(crate) link: Link,
+    pub(crate) decoder: Decoder,
     records: Records,
+    /// Records from this offset on are left.
+    until: u64,
+    /// Bytes that gave no packets, if damage does not end the reading.
+    lost: Option<Vec<Lost>>,
     done: bool,
 }
 
@@ -191,6 +220,8 @@ impl<R: Read> CaptureReader<R> {
             decoder: Decoder::Pcap(decoder),
             records: Records::new(header.layout, header.order),
             header: Header::Pcap(header),
+            until: u64::MAX,
+            lost: None,
             done: false,
         })
     }
@@ -220,6 +251,8 @@ impl<R: Read> CaptureReader<R> {
             records: Records::new(Layout::Pcapng, decoder.order()),
             decoder: Decoder::Pcapng(decoder),
             header: Header::Pcapng(pcapng::unsized_section(header)),
+            until: u64::MAX,
+            lost: None,
             done: false,
         })
     }
@@ -288,30 +321,151 @@ impl<R: Read> CaptureReader<R> {
     }
 
     fn fill_some(&mut self, packets: &mut impl Sink) -> Result<usize, ReadError> {
+        let before = packets.count();
         loop {
-            let Drained { used, stop } =
-                self.decoder.drain(self.input.available(), self.input.offset(), packets, &mut self.records);
+            let bytes =
+                Bytes { data: self.input.available(), offset: self.input.offset(), until: self.until };
+            let Drained { used, stop } = self.decoder.drain(bytes, packets, &mut self.records);
             self.input.consume(used);
-            let filled = self.records.packets.len();
+            let filled = packets.count() - before;
             if filled > 0 {
                 // The next call stops at the same record again, and reports it.
                 return Ok(filled);
             }
             match stop {
                 Stop::BurstFull => return Ok(0),
-                Stop::Failed(error) => return Err(*error),
+                Stop::Failed(error) => self.skip(*error)?,
                 Stop::More(needed) => {
-                    if !self.input.require(needed)? {
-                        return self.end(needed);
+                    if self.input.require(needed)? {
+                        continue;
                     }
+                    let left = self.input.available();
+                    if left.is_empty() {
+                        return Ok(0);
+                    }
+                    self.skip(self.decoder.cut(left, self.input.offset(), needed))?;
                 }
             }
         }
     }
+}
 
-    fn end(&self, needed: usize) -> Result<usize, ReadError> {
-        let left = self.input.available();
-        if left.is_empty() { Ok(0) } else { Err(self.decoder.cut(left, self.input.offset(), needed)) }
+/// Reading of parts of a capture, and beyond damage.
+impl<R: Read> CaptureReader<R> {
+    /// Reads the records of a capture from the middle: `source` gives the bytes from the offset `at` on, a boundary of records, to the
+    /// end of the capture. Packets are for filters, as with [`for_filters`](Self::for_filters).
+    ///
+    /// # Errors
+    /// [`ReadError`] if the preamble cannot be read.
+    pub fn resume(source: R, preamble: &Preamble, at: u64) -> Result<Self, ReadError> {
+        let CaptureReader { header, link, decoder, records, .. } = preamble.open()?;
+        let (input, until, lost) = (Input::at(source, at), u64::MAX, None);
+        Ok(Self { input, header, link, decoder, records, until, lost, done: false })
+    }
+
+    /// Leaves the records that begin at this offset or behind it.
+    pub fn set_end(&mut self, offset: u64) {
+        self.until = offset;
+        self.done = false;
+    }
+
+    /// Goes on after damage, and notes what is lost. Records after it are found by their headers: four in a row that look like those
+    /// of packets.
+    #[must_use]
+    pub fn recovering(mut self) -> Self {
+        self.lost = Some(Vec::new());
+        self
+    }
+
+    /// Takes what was lost since the last call.
+    pub fn take_lost(&mut self) -> Vec<Lost> {
+        self.lost.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Offset of the next record.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.input.offset()
+    }
+
+    /// Offset of the first section or interface that was described after the preamble of [`resume`](Self::resume). Parts behind it need
+    /// another preamble: [`preamble`](Self::preamble).
+    #[must_use]
+    pub fn redescribed(&self) -> Option<u64> {
+        match &self.decoder {
+            Decoder::Pcap(_) => None,
+            Decoder::Pcapng(decoder) => decoder.redescribed,
+        }
+    }
+
+    /// The preamble of the records from here on, for a reader of `before`.
+    #[must_use]
+    pub fn preamble(&self, before: &Preamble) -> Preamble {
+        match &self.decoder {
+            Decoder::Pcap(_) => before.clone(),
+            Decoder::Pcapng(decoder) => Preamble {
+                bytes: decoder.descriptions.clone(),
+                interfaces_before: decoder.interfaces_before,
+                link_type: decoder.link_type,
+            },
+        }
+    }
+
+    /// Fills heads with the next packets; returns their number, 0 at the end. No records are kept for a writer.
+    ///
+    /// # Errors
+    /// [`ReadError`], after all packets before the error were delivered. Later calls return 0.
+    pub fn fill_heads(&mut self, heads: &mut Heads) -> Result<usize, ReadError> {
+        heads.clear();
+        self.fill_sink(heads)
+    }
+
+    /// The bytes of a packet of the last [`fill_heads`](Self::fill_heads), all that were captured.
+    #[must_use]
+    #[inline]
+    pub fn packet(&self, heads: &Heads, index: usize) -> &[u8] {
+        let (offset, len) = heads.bytes(index);
+        self.input.kept(offset, len)
+    }
+
+    /// Skips a record that cannot be read, and with damaged boundaries all bytes up to the next record.
+    #[cold]
+    fn skip(&mut self, error: ReadError) -> Result<(), ReadError> {
+        let damage = self.lost.as_ref().and_then(|_| Damage::of(&error));
+        let Some(damage) = damage else { return Err(error) };
+        let from = self.input.offset();
+        match self.decoder.framing().step(self.input.available()) {
+            Step::Record(len) if len <= self.input.available().len() => self.input.consume(len),
+            _ => self.find_record()?,
+        }
+        let to = self.input.offset();
+        self.lost.get_or_insert_default().push(Lost { from, to, damage });
+        Ok(())
+    }
+
+    /// Consumes bytes up to the next record, at least one.
+    fn find_record(&mut self) -> Result<(), ReadError> {
+        let (framing, mut from) = (self.decoder.framing(), 1);
+        loop {
+            let rest = Rest { data: self.input.available(), is_all: self.input.has_ended() };
+            let needed = match framing.find(rest, from) {
+                Found::At(at) => {
+                    self.input.consume(at);
+                    return Ok(());
+                }
+                Found::Nowhere => {
+                    self.input.consume(self.input.available().len());
+                    return Ok(());
+                }
+                Found::More { from: next, needed } => {
+                    let used = next.min(self.input.available().len());
+                    self.input.consume(used);
+                    from = next - used;
+                    needed - used
+                }
+            };
+            self.input.require(needed)?;
+        }
     }
 }
 

@@ -2,27 +2,22 @@
 
 use paceline_frame::{FrameMeta, MAX_PACKET};
 
+use super::block::{MAX_BLOCK, MIN_BLOCK, min_len, order_of};
 use super::interface::Interface;
 use super::{
     CUSTOM_NOT_COPIED, ENHANCED_HEAD, ENHANCED_PACKET, INTERFACE_DESCRIPTION, PACKET, SECTION_HEADER,
     SIMPLE_HEAD, SIMPLE_PACKET,
 };
-use crate::batch::Sink;
+use crate::batch::{Place, Sink};
 use crate::byte_order::ByteOrder;
 use crate::reader::{ReadFor, Stop};
 use crate::records::{HEAD, Records, written_snaplen};
 use crate::{LinkType, Part, ReadError};
 
-/// Minimum length of a block in bytes: type and two lengths.
-const MIN_BLOCK: usize = 12;
-/// Maximum length of a block in bytes, as in Wireshark.
-const MAX_BLOCK: usize = 16 * 1024 * 1024;
 /// Maximum number of bytes of blocks and options that are stored with a burst.
 const MAX_KEPT: usize = 4 * MAX_BLOCK;
 /// Maximum number of interfaces in a section.
 const MAX_INTERFACES: usize = 1 << 16;
-
-const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
 /// A packet as described by a block.
 struct Packet<'a> {
@@ -44,7 +39,11 @@ pub(crate) struct Decoder {
     order: ByteOrder,
     interfaces: Vec<Interface>,
     /// Number of interfaces in earlier sections, for a consecutive numbering over the capture.
-    interfaces_before: u32,
+    pub(crate) interfaces_before: u32,
+    /// The section header and interface descriptions of the section so far.
+    pub(crate) descriptions: Vec<u8>,
+    /// Offset of the first section or interface that was described.
+    pub(crate) redescribed: Option<u64>,
     /// The required link type.
     pub(crate) link_type: LinkType,
     /// Number of packets read so far.
@@ -58,6 +57,8 @@ impl Decoder {
             order: ByteOrder::Little,
             interfaces: Vec::new(),
             interfaces_before: 0,
+            descriptions: Vec::new(),
+            redescribed: None,
             link_type: LinkType::ETHERNET,
             packets: 0,
         }
@@ -69,53 +70,47 @@ impl Decoder {
 
     /// Starts a section with the header block at the start of `data`; returns the block.
     pub(crate) fn section<'a>(&mut self, data: &'a [u8], offset: u64) -> Result<&'a [u8], Stop> {
-        self.order = section_order(data, offset)?;
-        let block = self.block(data, SECTION_HEADER, offset)?;
+        let order = section_order(data, offset)?;
+        let block = block(data, SECTION_HEADER, order, offset)?;
         let head = head::<16>(block)?;
-        let (major, minor) = (self.order.u16(head, 12), self.order.u16(head, 14));
+        let (major, minor) = (order.u16(head, 12), order.u16(head, 14));
         // Version 1.2 was written by mistake instead of 1.0, and the draft requires readers to accept it.
         if !matches!((major, minor), (1, 0 | 2)) {
             return Err(ReadError::Version { format: "pcapng", major, minor, offset }.into());
         }
+        self.order = order;
         self.interfaces_before = self.interfaces_before.saturating_add(self.interfaces.len() as u32);
         self.interfaces.clear();
+        self.descriptions.clear();
+        self.describe(block, offset);
         Ok(block)
     }
 
-    /// The complete block at the start of `data`.
-    #[inline]
-    fn block<'a>(&self, data: &'a [u8], kind: u32, offset: u64) -> Result<&'a [u8], Stop> {
-        let first = self.order.u32(head::<MIN_BLOCK>(data)?, 4);
-        let len = first as usize;
-        if len < min_len(kind) || len > MAX_BLOCK || !len.is_multiple_of(4) {
-            return Err(bad_block_length(kind, offset, first).into());
-        }
-        let Some(block) = data.get(..len) else { return Err(Stop::More(len)) };
-        let second = block.last_chunk::<4>().map_or(0, |bytes| self.order.u32(bytes, 0));
-        if second != first {
-            return Err(ReadError::BlockLengths { kind, offset, first, second }.into());
-        }
-        Ok(block)
+    fn describe(&mut self, block: &[u8], offset: u64) {
+        self.descriptions.extend_from_slice(block);
+        self.redescribed.get_or_insert(offset);
     }
 
     /// Decodes one block and returns its length.
     #[inline]
-    pub(crate) fn take(
+    pub(crate) fn take<S: Sink>(
         &mut self,
         data: &[u8],
         offset: u64,
-        packets: &mut impl Sink,
+        packets: &mut S,
         records: &mut Records,
     ) -> Result<usize, Stop> {
         let kind = self.order.u32(head::<MIN_BLOCK>(data)?, 0);
         if kind == SECTION_HEADER {
             return self.take_section(data, offset, records);
         }
-        let block = self.block(data, kind, offset)?;
+        let block = block(data, kind, self.order, offset)?;
         match kind {
             ENHANCED_PACKET | PACKET => self.enhanced_packet(block, offset, packets, records)?,
             SIMPLE_PACKET => self.simple_packet(block, offset, packets, records)?,
-            _ => self.other(kind, block, offset, records)?,
+            INTERFACE_DESCRIPTION => self.interface_description(block, offset, records)?,
+            _ if S::KEEPS_RECORDS => other(kind, block, offset, records)?,
+            _ => {}
         }
         Ok(block.len())
     }
@@ -134,29 +129,19 @@ impl Decoder {
     }
 
     #[cold]
-    fn other(&mut self, kind: u32, block: &[u8], offset: u64, records: &mut Records) -> Result<(), Stop> {
-        if kind == CUSTOM_NOT_COPIED {
-            return Ok(());
-        }
-        room_for(block, offset, records)?;
-        if kind == INTERFACE_DESCRIPTION {
-            return self.interface_description(block, offset, records);
-        }
-        records.push_block(block);
-        Ok(())
-    }
-
     fn interface_description(
         &mut self,
         block: &[u8],
         offset: u64,
         records: &mut Records,
     ) -> Result<(), Stop> {
+        room_for(block, offset, records)?;
         if self.interfaces.len() >= MAX_INTERFACES {
             return Err(ReadError::Interfaces { offset, limit: MAX_INTERFACES }.into());
         }
         let options = block.get(16..block.len() - 4).unwrap_or_default();
         let interface = Interface::decode(head(block)?, options, self.order, offset)?;
+        self.describe(block, offset);
         let mut block = Box::<[u8]>::from(block);
         if let Some(snaplen) = block.get_mut(12..16) {
             snaplen.copy_from_slice(&self.order.bytes(self.written_snaplen(interface.snaplen)));
@@ -172,11 +157,11 @@ impl Decoder {
     }
 
     #[inline(always)]
-    fn enhanced_packet(
+    fn enhanced_packet<S: Sink>(
         &mut self,
         block: &[u8],
         offset: u64,
-        packets: &mut impl Sink,
+        packets: &mut S,
         records: &mut Records,
     ) -> Result<(), Stop> {
         let order = self.order;
@@ -199,11 +184,11 @@ impl Decoder {
     }
 
     #[inline(never)]
-    fn simple_packet(
+    fn simple_packet<S: Sink>(
         &mut self,
         block: &[u8],
         offset: u64,
-        packets: &mut impl Sink,
+        packets: &mut S,
         records: &mut Records,
     ) -> Result<(), Stop> {
         let head = head::<SIMPLE_HEAD>(block)?;
@@ -234,10 +219,10 @@ impl Decoder {
     }
 
     #[inline(always)]
-    fn deliver(
+    fn deliver<S: Sink>(
         &mut self,
         packet: &Packet<'_>,
-        packets: &mut impl Sink,
+        packets: &mut S,
         records: &mut Records,
     ) -> Result<(), Stop> {
         let &Packet { head, captured, original, .. } = packet;
@@ -259,10 +244,13 @@ impl Decoder {
         if !options.is_empty() {
             room_for(options, packet.offset, records)?;
         }
-        if !packets.push(bytes, meta) {
+        let head_len = if packet.has_options { ENHANCED_HEAD } else { SIMPLE_HEAD };
+        if !packets.push(bytes, meta, Place { record: packet.offset, head: head_len }) {
             return Err(Stop::BurstFull);
         }
-        records.push_packet(head, captured, original, options);
+        if S::KEEPS_RECORDS {
+            records.push_packet(head, captured, original, options);
+        }
         self.packets += 1;
         Ok(())
     }
@@ -322,26 +310,26 @@ fn head<const N: usize>(data: &[u8]) -> Result<&[u8; N], Stop> {
     }
 }
 
-/// Byte order of the section whose header is at the start of `data`.
-fn section_order(data: &[u8], offset: u64) -> Result<ByteOrder, Stop> {
-    let head = head::<MIN_BLOCK>(data)?;
-    if ByteOrder::Little.u32(head, 8) == BYTE_ORDER_MAGIC {
-        return Ok(ByteOrder::Little);
+/// The complete block at the start of `data`.
+#[inline]
+fn block(data: &[u8], kind: u32, order: ByteOrder, offset: u64) -> Result<&[u8], Stop> {
+    let first = order.u32(head::<MIN_BLOCK>(data)?, 4);
+    let len = first as usize;
+    if len < min_len(kind) || len > MAX_BLOCK || !len.is_multiple_of(4) {
+        return Err(bad_block_length(kind, offset, first).into());
     }
-    match ByteOrder::Big.u32(head, 8) {
-        BYTE_ORDER_MAGIC => Ok(ByteOrder::Big),
-        magic => Err(ReadError::ByteOrderMagic { offset, magic }.into()),
+    let Some(block) = data.get(..len) else { return Err(Stop::More(len)) };
+    let second = block.last_chunk::<4>().map_or(0, |bytes| order.u32(bytes, 0));
+    if second != first {
+        return Err(ReadError::BlockLengths { kind, offset, first, second }.into());
     }
+    Ok(block)
 }
 
-fn min_len(kind: u32) -> usize {
-    match kind {
-        SECTION_HEADER => 28,
-        ENHANCED_PACKET | PACKET => ENHANCED_HEAD + 4,
-        SIMPLE_PACKET => SIMPLE_HEAD + 4,
-        INTERFACE_DESCRIPTION => 20,
-        _ => MIN_BLOCK,
-    }
+/// Byte order of the section whose header is at the start of `data`.
+fn section_order(data: &[u8], offset: u64) -> Result<ByteOrder, Stop> {
+    let magic = ByteOrder::Big.u32(head::<MIN_BLOCK>(data)?, 8);
+    order_of(magic).ok_or_else(|| ReadError::ByteOrderMagic { offset, magic }.into())
 }
 
 #[cold]
@@ -354,6 +342,16 @@ fn bad_block_length(kind: u32, offset: u64, len: u32) -> ReadError {
         "not a multiple of 4"
     };
     ReadError::BlockLength { kind, offset, len, rule }
+}
+
+#[cold]
+fn other(kind: u32, block: &[u8], offset: u64, records: &mut Records) -> Result<(), Stop> {
+    if kind == CUSTOM_NOT_COPIED {
+        return Ok(());
+    }
+    room_for(block, offset, records)?;
+    records.push_block(block);
+    Ok(())
 }
 
 /// Bounds memory: a block that does not fit starts a new burst, or ends the capture if the burst is empty.

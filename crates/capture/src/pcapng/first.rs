@@ -1,9 +1,11 @@
-//! Lookahead to the first interface.
+//! Lookahead to the first interface, and to the first packet.
 
 use std::io::Read;
 
+use super::block::step;
 use super::{ENHANCED_PACKET, INTERFACE_DESCRIPTION, PACKET, SECTION_HEADER, SIMPLE_PACKET};
 use crate::byte_order::ByteOrder;
+use crate::framing::Step;
 use crate::input::Input;
 use crate::reader::Link;
 use crate::{LinkType, ReadError};
@@ -33,4 +35,43 @@ pub(crate) fn first_interface<R: Read>(
         }
     }
     Ok(None)
+}
+
+/// Length of the blocks before the first packet or second section, from the beginning of the capture; `place` is the end of the section
+/// header. Blocks that cannot be read end them.
+pub(crate) fn end_of_descriptions<R: Read>(
+    input: &mut Input<R>,
+    mut place: usize,
+    order: ByteOrder,
+) -> Result<usize, ReadError> {
+    while place < FARTHEST && input.require(place + 12)? {
+        let kind = kind_at(input.available(), place, order);
+        if matches!(kind, Some(PACKET | SIMPLE_PACKET | ENHANCED_PACKET | SECTION_HEADER)) {
+            break;
+        }
+        match step(input.available().get(place..).unwrap_or_default(), order) {
+            Step::More(needed) if input.require(place + needed)? => {}
+            Step::Record(len) => place += len,
+            Step::Bad | Step::More(_) => break,
+        }
+    }
+    Ok(place)
+}
+
+/// The section header and the interface descriptions among the blocks of a section's beginning.
+pub(crate) fn descriptions(blocks: &[u8], order: ByteOrder) -> Vec<u8> {
+    let (mut found, mut place) = (Vec::new(), 0);
+    while let Some(rest) = blocks.get(place..)
+        && let Step::Record(len) = step(rest, order)
+    {
+        if matches!(kind_at(blocks, place, order), Some(SECTION_HEADER | INTERFACE_DESCRIPTION)) {
+            found.extend_from_slice(&rest[..len]);
+        }
+        place += len;
+    }
+    found
+}
+
+fn kind_at(data: &[u8], place: usize, order: ByteOrder) -> Option<u32> {
+    data.get(place..)?.first_chunk::<4>().map(|kind| order.u32(kind, 0))
 }

@@ -2,13 +2,15 @@
 //!
 //! Layout: draft-ietf-opsawg-pcapng. Blocks are copied unchanged; only the parts that packets depend on are decoded.
 
+mod block;
 mod decoder;
 mod first;
 mod interface;
 mod option;
 
+pub(crate) use block::{MAX_BLOCK, is_likely, step};
 pub(crate) use decoder::{Decoder, unsized_section};
-pub(crate) use first::first_interface;
+pub(crate) use first::{descriptions, end_of_descriptions, first_interface};
 pub(crate) use option::{ALTERED_BY_EDITING, Options};
 
 /// Type of a Section Header Block, the same in either byte order.

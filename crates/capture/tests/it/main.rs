@@ -5,3 +5,4 @@ mod common;
 mod formats;
 mod mutations;
 mod oracle;
+mod splits;

@@ -1,0 +1,193 @@
+//! Parts of a capture that are read each on its own.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+
+use crate::boundary::{Unfound, boundary};
+use crate::framing::{Framing, Rest};
+use crate::heads::Heads;
+use crate::{CaptureReader, Preamble, ReadError};
+
+/// Bytes that are read for a boundary at first, beside those of the longest record.
+const LOOKAHEAD: usize = 1 << 18;
+/// Most bytes that are read for a boundary. Where they do not tell, the records before are read, from the last known boundary on.
+const FARTHEST: usize = 64 << 20;
+
+/// Bytes at any offset.
+pub trait ReadAt {
+    /// Reads some bytes from an offset on; 0 at the end.
+    ///
+    /// # Errors
+    /// The bytes cannot be read.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+impl<T: ReadAt + ?Sized> ReadAt for &T {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        (**self).read_at(offset, buffer)
+    }
+}
+
+impl ReadAt for File {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        FileExt::read_at(self, buffer, offset)
+    }
+}
+
+impl ReadAt for [u8] {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.get(offset..));
+        rest.unwrap_or_default().read(buffer)
+    }
+}
+
+/// The bytes of a source from an offset on, in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct From<S> {
+    pub(crate) source: S,
+    pub(crate) offset: u64,
+}
+
+impl<S: ReadAt> Read for From<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read_at(self.offset, buffer)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
+/// A part of a capture: the records that begin from `start` on, before `end`. Plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// What the records need to be read.
+    pub preamble: Preamble,
+    /// Offset of the first record.
+    pub start: u64,
+    /// Offset after the last record.
+    pub end: u64,
+    /// Whether it is the last one, which no other follows.
+    pub is_last: bool,
+}
+
+impl Split {
+    /// A reader of the packets for filters, which goes on after damage.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the preamble cannot be read.
+    pub fn reader<S: ReadAt>(&self, source: S) -> Result<CaptureReader<impl Read + use<S>>, ReadError> {
+        let mut reader =
+            CaptureReader::resume(From { source, offset: self.start }, &self.preamble, self.start)?;
+        if !self.is_last {
+            reader.set_end(self.end);
+        }
+        Ok(reader.recovering())
+    }
+}
+
+/// How a capture is cut.
+#[derive(Clone, Copy, Debug)]
+pub struct SplitOptions {
+    /// Number of parts; there are fewer if a record is longer than a part.
+    pub parts: usize,
+    /// Read all records before a boundary, also where it is certain without: in pcapng, interfaces may be described between packets.
+    pub walk: bool,
+}
+
+/// Cuts a capture of `len` bytes into parts at boundaries of records. Parts are found from the middle of the capture, and a reader from
+/// the beginning comes to each of them, whatever packets contain and however the capture is damaged.
+///
+/// # Errors
+/// [`ReadError`] if this is no capture, or it cannot be read.
+pub fn splits<S: ReadAt>(source: &S, len: u64, options: SplitOptions) -> Result<Vec<Split>, ReadError> {
+    let (preamble, first) = Preamble::read(From { source, offset: 0 })?;
+    let mut cutter = Cutter { source, len, walk: options.walk, preamble, at: first, found: Vec::new() };
+    let parts = options.parts.max(1) as u64;
+    let body = len.saturating_sub(first);
+    for part in 1..parts {
+        let near =
+            first + u64::try_from(u128::from(body) * u128::from(part) / u128::from(parts)).unwrap_or(body);
+        cutter.cut(near)?;
+    }
+    cutter.push(len);
+    let mut found = cutter.found;
+    if let Some(last) = found.last_mut() {
+        last.is_last = true;
+    }
+    Ok(found)
+}
+
+struct Cutter<'a, S> {
+    source: &'a S,
+    len: u64,
+    walk: bool,
+    preamble: Preamble,
+    /// The last boundary.
+    at: u64,
+    found: Vec<Split>,
+}
+
+impl<S: ReadAt> Cutter<'_, S> {
+    /// Cuts at the boundary after an offset.
+    fn cut(&mut self, near: u64) -> Result<(), ReadError> {
+        if near <= self.at {
+            return Ok(());
+        }
+        let certain = if self.walk { None } else { self.search(near)? };
+        match certain {
+            Some(end) => self.push(end),
+            None => self.walk(near)?,
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, end: u64) {
+        // A capture without records is one part.
+        if end > self.at || self.found.is_empty() && end == self.len {
+            let (preamble, start) = (self.preamble.clone(), self.at);
+            self.found.push(Split { preamble, start, end, is_last: false });
+            self.at = end;
+        }
+    }
+
+    /// A boundary after an offset, if the bytes from there on tell.
+    fn search(&self, near: u64) -> Result<Option<u64>, ReadError> {
+        let framing = self.preamble.framing()?;
+        let most = match framing {
+            Framing::Pcap(_) => framing.longest() + LOOKAHEAD,
+            Framing::Pcapng(_) => 2 * framing.longest(),
+        };
+        let (mut data, mut needed) = (Vec::new(), most);
+        loop {
+            let is_all = self.read(near, &mut data, needed)?;
+            match boundary(framing, Rest { data: &data, is_all }) {
+                Ok(at) => return Ok(Some(near + at as u64)),
+                Err(Unfound::More(more)) if more <= FARTHEST && !is_all => needed = more.max(2 * data.len()),
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Reads up to `needed` bytes from an offset on; whether the capture ends with them.
+    fn read(&self, near: u64, data: &mut Vec<u8>, needed: usize) -> Result<bool, ReadError> {
+        let offset = near + data.len() as u64;
+        let left = self.len.saturating_sub(offset);
+        let more = (needed.saturating_sub(data.len()) as u64).min(left);
+        let mut source = From { source: self.source, offset }.take(more);
+        source.read_to_end(data).map_err(|source| ReadError::Io { offset, source })?;
+        Ok(near + data.len() as u64 >= self.len)
+    }
+
+    /// Cuts at the boundary after an offset that a reader comes to.
+    fn walk(&mut self, near: u64) -> Result<(), ReadError> {
+        let source = From { source: self.source, offset: self.at };
+        let mut reader = CaptureReader::resume(source, &self.preamble, self.at)?.recovering();
+        reader.set_end(near);
+        let mut heads = Heads::new(0);
+        while reader.fill_heads(&mut heads)? > 0 {}
+        let preamble = reader.preamble(&self.preamble);
+        self.push(reader.position().min(self.len));
+        self.preamble = preamble;
+        Ok(())
+    }
+}
