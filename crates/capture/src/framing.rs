@@ -1,7 +1,5 @@
 //! Boundaries of records: where the next record begins, after any byte of a capture.
 
-use paceline_frame::MAX_PACKET;
-
 use crate::byte_order::ByteOrder;
 use crate::pcap;
 use crate::pcapng;
@@ -65,14 +63,6 @@ pub(crate) enum Framing {
 }
 
 impl Framing {
-    /// No record is longer, in bytes.
-    pub(crate) fn longest(self) -> usize {
-        match self {
-            Self::Pcap(shape) => shape.head() + MAX_PACKET,
-            Self::Pcapng(_) => pcapng::MAX_BLOCK,
-        }
-    }
-
     /// The length of the record at the start of `data`, by the rules of the reader.
     #[inline]
     pub(crate) fn step(self, data: &[u8]) -> Step {
@@ -96,11 +86,6 @@ impl Framing {
         } else {
             Found::More { from: from.max(rest.data.len()), needed: from.max(rest.data.len()) + 1 }
         }
-    }
-
-    /// Whether the record at the start of `data` begins a section.
-    pub(crate) fn starts_section(self, data: &[u8]) -> bool {
-        matches!(self, Self::Pcapng(_)) && data.starts_with(&pcapng::SECTION_HEADER.to_be_bytes())
     }
 
     fn begins(self, rest: Rest<'_>) -> Begin {

@@ -46,7 +46,6 @@
 
 mod annotated;
 mod batch;
-mod boundary;
 mod byte_order;
 mod error;
 mod framing;

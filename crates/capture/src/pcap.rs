@@ -88,6 +88,26 @@ impl PcapHeader {
         Self { bytes, order: ByteOrder::Little, layout: Layout::Pcap, resolution }
     }
 
+    /// This header for packets of another link.
+    #[must_use]
+    pub fn of_link(mut self, link: Link) -> Self {
+        self.bytes[16..20].copy_from_slice(&self.order.bytes(link.snaplen));
+        self.bytes[20..24].copy_from_slice(&self.order.bytes(link.link_type.0));
+        self
+    }
+
+    /// Resolution of the time stamps.
+    #[must_use]
+    pub fn resolution(&self) -> Resolution {
+        self.resolution
+    }
+
+    /// Whether records have no more than the usual fields, so that [`CaptureWriter::push`](crate::CaptureWriter::push) makes them.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.layout == Layout::Pcap
+    }
+
     /// Decodes `magic`, the first four bytes, if it is that of a pcap file.
     pub(crate) fn recognize(magic: [u8; 4]) -> Option<(ByteOrder, Layout, Resolution)> {
         [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {

@@ -4,15 +4,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
-use crate::boundary::{Unfound, boundary};
-use crate::framing::{Framing, Rest};
+use crate::framing::{Found, Rest};
 use crate::heads::Heads;
 use crate::{CaptureReader, Preamble, ReadError};
 
-/// Bytes that are read for a boundary at first, beside those of the longest record.
+/// Bytes that are read for a boundary at first.
 const LOOKAHEAD: usize = 1 << 18;
-/// Most bytes that are read for a boundary. Where they do not tell, the records before are read, from the last known boundary on.
-const FARTHEST: usize = 64 << 20;
+/// Most bytes that are read for a boundary. If none is found, the records before are read, from the last boundary on.
+const FARTHEST: usize = 16 << 20;
 
 /// Bytes at any offset.
 pub trait ReadAt {
@@ -60,7 +59,7 @@ impl<S: ReadAt> Read for From<S> {
 /// A part of a capture: the records that begin from `start` on, before `end`. Plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// What the records need to be read.
+    /// Descriptions that the records need.
     pub preamble: Preamble,
     /// Offset of the first record.
     pub start: u64,
@@ -83,6 +82,14 @@ impl Split {
         }
         Ok(reader.recovering())
     }
+
+    /// Whether the parts behind this one can be read as they are, after its last packet was read. They cannot if a record reaches past its
+    /// end, as bytes of a packet or damaged ones may look like records, or, in pcapng, if sections or interfaces are described in it. Then
+    /// read on ([`CaptureReader::set_end`]), or cut with [`SplitOptions::walk`].
+    #[must_use]
+    pub fn leads_on<R: Read>(&self, reader: &CaptureReader<R>) -> bool {
+        self.is_last || reader.redescribed().is_none() && reader.position() == self.end
+    }
 }
 
 /// How a capture is cut.
@@ -90,12 +97,13 @@ impl Split {
 pub struct SplitOptions {
     /// Number of parts; there are fewer if a record is longer than a part.
     pub parts: usize,
-    /// Read all records before a boundary, also where it is certain without: in pcapng, interfaces may be described between packets.
+    /// Read all records before a boundary, so that it is certain, and interfaces described between packets are known.
     pub walk: bool,
 }
 
-/// Cuts a capture of `len` bytes into parts at boundaries of records. Parts are found from the middle of the capture, and a reader from
-/// the beginning comes to each of them, whatever packets contain and however the capture is damaged.
+/// Cuts a capture of `len` bytes into parts at boundaries of records, which are found from the middle of the capture: places with four
+/// records in a row. The reader of a part proves the boundary at its end, by coming to it ([`Split::leads_on`]): where all parts lead on,
+/// their packets and losses are together those of one pass, whatever packets contain and however the capture is damaged.
 ///
 /// # Errors
 /// [`ReadError`] if this is no capture, or it cannot be read.
@@ -133,8 +141,8 @@ impl<S: ReadAt> Cutter<'_, S> {
         if near <= self.at {
             return Ok(());
         }
-        let certain = if self.walk { None } else { self.search(near)? };
-        match certain {
+        let found = if self.walk { None } else { self.search(near)? };
+        match found {
             Some(end) => self.push(end),
             None => self.walk(near)?,
         }
@@ -150,20 +158,19 @@ impl<S: ReadAt> Cutter<'_, S> {
         }
     }
 
-    /// A boundary after an offset, if the bytes from there on tell.
+    /// The first place after an offset that looks like a boundary, if one is near.
     fn search(&self, near: u64) -> Result<Option<u64>, ReadError> {
         let framing = self.preamble.framing()?;
-        let most = match framing {
-            Framing::Pcap(_) => framing.longest() + LOOKAHEAD,
-            Framing::Pcapng(_) => 2 * framing.longest(),
-        };
-        let (mut data, mut needed) = (Vec::new(), most);
+        let (mut data, mut from, mut needed) = (Vec::new(), 0, LOOKAHEAD);
         loop {
             let is_all = self.read(near, &mut data, needed)?;
-            match boundary(framing, Rest { data: &data, is_all }) {
-                Ok(at) => return Ok(Some(near + at as u64)),
-                Err(Unfound::More(more)) if more <= FARTHEST && !is_all => needed = more.max(2 * data.len()),
-                Err(_) => return Ok(None),
+            match framing.find(Rest { data: &data, is_all }, from) {
+                Found::At(at) => return Ok(Some(near + at as u64)),
+                Found::Nowhere => return Ok(Some(self.len)),
+                Found::More { needed: more, .. } if more > FARTHEST => return Ok(None),
+                Found::More { from: at, needed: more } => {
+                    (from, needed) = (at, more.max(2 * data.len()).min(FARTHEST));
+                }
             }
         }
     }

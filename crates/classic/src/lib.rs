@@ -24,6 +24,7 @@ mod check;
 mod convert;
 mod demand;
 mod emit;
+mod extent;
 mod insn;
 mod ir;
 mod loops;

@@ -16,6 +16,7 @@ use crate::commands::man::ManArgs;
 use crate::commands::remote::{MapArgs, StatsArgs, StatusArgs, StopArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::run::RunArgs;
+use crate::commands::scan::ScanArgs;
 use crate::commands::test::TestArgs;
 use crate::commands::top::TopArgs;
 use crate::commands::verify::VerifyArgs;
@@ -86,6 +87,9 @@ pub(crate) enum Command {
     /// Select the packets of a capture that match tcpdump's expressions, or a classic BPF program.
     #[command(after_help = commands::filter::EXAMPLES)]
     Filter(Box<FilterArgs>),
+    /// Scan many captures for packets, with a filter and a program, on several workers.
+    #[command(after_help = commands::scan::EXAMPLES)]
+    Scan(Box<ScanArgs>),
     /// Show the order of a chain's programs, its reasons, and the verdicts of each program.
     Chain(ChainArgs),
     /// Show the programs and maps of an object, and the features that it needs.
@@ -125,6 +129,7 @@ impl Command {
                 ChainCommand::Diff(args) => args.json,
                 ChainCommand::Running(args) => args.json,
             },
+            Self::Scan(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::Verify(args) => args.json,
             Self::Dump(args) => args.json,

@@ -28,8 +28,8 @@ use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
 use commands::{
-    bench, capture, completions, diff, dump, filter, inspect, live, man, remote, report, run, test, top,
-    verify, why,
+    bench, capture, completions, diff, dump, filter, inspect, live, man, remote, report, run, scan, test,
+    top, verify, why,
 };
 use common::failure::{CommandError, Failure};
 
@@ -67,6 +67,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Map(args) => remote::map(&args),
         Command::Stop(args) => remote::stop(&args),
         Command::Filter(args) => filter::filter(&args),
+        Command::Scan(args) => scan::scan(&args),
         Command::Chain(args) => execute_chain(args.command),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Dump(args) => dump::dump(&args),

@@ -4,6 +4,7 @@
 //! connects them with a program between. Times are nanoseconds since 1970.
 
 pub use paceline_capture::{
-    AnnotatedWriter, ByteOrder, CaptureReader, CaptureWriter, Header, Link, LinkType, Notes, PacketLog, Part,
-    PcapHeader, ReadError, Records, Resolution, WriteError,
+    AnnotatedWriter, ByteOrder, CaptureReader, CaptureWriter, Damage, Header, Heads, Link, LinkType, Lost,
+    Notes, PacketLog, Part, PcapHeader, Preamble, ReadAt, ReadError, Records, Resolution, Split,
+    SplitOptions, WriteError, splits,
 };

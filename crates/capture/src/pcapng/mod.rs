@@ -8,7 +8,7 @@ mod first;
 mod interface;
 mod option;
 
-pub(crate) use block::{MAX_BLOCK, is_likely, step};
+pub(crate) use block::{is_likely, step};
 pub(crate) use decoder::{Decoder, unsized_section};
 pub(crate) use first::{descriptions, end_of_descriptions, first_interface};
 pub(crate) use option::{ALTERED_BY_EDITING, Options};

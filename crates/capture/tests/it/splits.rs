@@ -43,13 +43,14 @@ fn one_pass(capture: &[u8]) -> Read {
     read
 }
 
-/// The parts, joined. A part in which interfaces are described is read to the end of the capture, in the place of those behind it.
+/// The parts, joined. A part in which interfaces are described is read to the end of the capture, in the place of those behind it,
+/// as is one that a long block reaches out of.
 fn joined(capture: &[u8], parts: &[Split]) -> Read {
     let mut read = Read::default();
     for part in parts {
         let mut reader = part.reader(capture).expect("a preamble");
         read.add(&mut reader);
-        if !part.is_last && reader.redescribed().is_some() {
+        if !part.leads_on(&reader) {
             reader.set_end(u64::MAX);
             read.add(&mut reader);
             break;
@@ -135,6 +136,20 @@ fn pcapng(order: Order, packets: usize, late: bool, rng: &mut Rng) -> Vec<u8> {
     bytes.bytes
 }
 
+/// Blocks of more than 1 MiB that contain packets' blocks.
+fn long_blocks(rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = Bytes::new(Order::Little).section(&[]).interface(1, 0, &[]);
+    for number in 0..4 {
+        let inner = (0..20_000)
+            .fold(Bytes::new(Order::Little), |inner, _| inner.enhanced(0, 1, &packet(50), 50, &[]));
+        bytes = bytes.block(4, &inner.bytes);
+        for _ in 0..200 {
+            bytes = bytes.enhanced(0, number, &packet(rng.usize(10..900)), 900, &[]);
+        }
+    }
+    bytes.bytes
+}
+
 /// Changes some places: bits, zeros, bytes left out or put in, the end cut off.
 fn damaged(mut capture: Vec<u8>, times: usize, rng: &mut Rng) -> Vec<u8> {
     for _ in 0..times {
@@ -173,10 +188,10 @@ fn captures(rng: &mut Rng) -> Vec<(&'static str, Vec<u8>)> {
         ("pcap, one packet", Bytes::new(Big).pcap(MICRO, 0, 1).record(1, 1, &packet(3000), 3000).bytes),
         ("pcap, large packets of records", large.bytes),
         ("pcap, records beside records", beside(Little, 4000, rng)),
-        ("pcap, records beside records, big-endian", beside(Big, 500, rng)),
         ("pcapng, little-endian", pcapng(Little, 900, false, rng)),
         ("pcapng, big-endian", pcapng(Big, 700, false, rng)),
         ("pcapng, late descriptions", pcapng(Little, 1500, true, rng)),
+        ("pcapng, long blocks", long_blocks(rng)),
         ("pcapng, no packet", Bytes::new(Big).section(&[]).interface(1, 0, &[]).bytes),
         ("pcap, damaged a little", damaged(pcap(Little, MICRO, 1500, rng), 2, rng)),
         ("pcap, damaged much", damaged(pcap(Big, MICRO, 1500, rng), 40, rng)),

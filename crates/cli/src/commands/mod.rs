@@ -13,6 +13,7 @@ pub(crate) mod man;
 pub(crate) mod remote;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod scan;
 pub(crate) mod test;
 pub(crate) mod top;
 pub(crate) mod verify;

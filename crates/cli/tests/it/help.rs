@@ -84,6 +84,8 @@ fn prepared() -> Folder {
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a new file");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an own file");
     }
+    fs::create_dir(folder.path("captures")).expect("an own folder");
+    fs::copy(example("traffic.pcap"), folder.path("captures/traffic.pcap")).expect("a committed file");
     fs::create_dir(folder.path("tests")).expect("an own folder");
     fs::write(folder.path("tests/counter.test.toml"), COUNTER_TEST).expect("a new file");
     for folders in [".local/share/bash-completion/completions", ".zfunc", ".config/fish/completions"] {
@@ -135,7 +137,11 @@ fn the_examples_of_the_help_are_commands_that_succeed() {
                   link set peer0 up";
     let has_interface = namespace(TEST, script).is_some();
     let can_run = |script: &str| match script {
-        script if script.contains("paceline filter") || script.contains("tcp port") => libpcap,
+        script
+            if ["paceline filter", "paceline scan", "tcp port"].iter().any(|part| script.contains(part)) =>
+        {
+            libpcap
+        }
         script if script.contains("paceline live") => has_interface,
         script if script.contains("--kernel ") => paceline_testkit::kernel::available_for(TEST),
         // It needs a terminal.

@@ -23,6 +23,7 @@ mod readme;
 mod report;
 mod reports;
 mod run;
+mod scan;
 mod sockets;
 mod state;
 mod tail_calls;

@@ -1,0 +1,185 @@
+//! Rows as a Parquet file.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use parquet::basic::Compression;
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::parser::parse_message_type;
+
+/// Rows of a row group, at most.
+const MOST_ROWS: usize = 1 << 17;
+/// Bytes of texts of a row group after which it is complete.
+const MOST_BYTES: usize = 32 << 20;
+
+/// Type of a column. No value is null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `uint32`
+    U32,
+    /// `uint64`
+    U64,
+    /// Nanoseconds since 1970, `timestamp[ns, tz=UTC]`.
+    Time,
+    /// One of few strings.
+    Word,
+    /// `binary`
+    Bytes,
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: Kind,
+}
+
+/// A value of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Of [`Kind::U32`], [`Kind::U64`] and [`Kind::Time`].
+    Number(u64),
+    /// Of [`Kind::Word`].
+    Word(&'a str),
+    /// Of [`Kind::Bytes`].
+    Bytes(&'a [u8]),
+}
+
+/// Values of a column that wait for the end of their row group.
+enum Column {
+    Numbers32(Vec<i32>),
+    Numbers64(Vec<i64>),
+    Texts(Vec<ByteArray>),
+}
+
+/// Writes a Parquet file, by row groups of at most 131,072 rows, compressed by Snappy.
+pub struct ParquetWriter<W: Write + Send> {
+    file: SerializedFileWriter<W>,
+    columns: Vec<Column>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl<W: Write + Send> ParquetWriter<W> {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// The bytes cannot be written.
+    pub fn new(out: W, fields: &[Field]) -> io::Result<Self> {
+        let schema = parse_message_type(&schema(fields)).map_err(failed)?;
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let file = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties)).map_err(failed)?;
+        let columns = fields.iter().map(|field| Column::of(field.kind)).collect();
+        Ok(Self { file, columns, rows: 0, bytes: 0 })
+    }
+
+    /// Adds a row, with a value for each column in their order.
+    ///
+    /// # Errors
+    /// The bytes cannot be written, or a value is not of its column's type (`InvalidInput`).
+    pub fn push<'a>(&mut self, values: impl IntoIterator<Item = Value<'a>>) -> io::Result<()> {
+        for (column, value) in self.columns.iter_mut().zip(values) {
+            self.bytes += column.push(value)?;
+        }
+        self.rows += 1;
+        if self.rows >= MOST_ROWS || self.bytes >= MOST_BYTES { self.write_group() } else { Ok(()) }
+    }
+
+    /// Completes the file.
+    ///
+    /// # Errors
+    /// The bytes cannot be written.
+    pub fn finish(mut self) -> io::Result<()> {
+        if self.rows > 0 {
+            self.write_group()?;
+        }
+        self.file.into_inner().map_err(failed)?.flush()
+    }
+
+    fn write_group(&mut self) -> io::Result<()> {
+        let mut group = self.file.next_row_group().map_err(failed)?;
+        for column in &mut self.columns {
+            let Some(mut writer) = group.next_column().map_err(failed)? else { break };
+            column.write(&mut writer).map_err(failed)?;
+            writer.close().map_err(failed)?;
+        }
+        group.close().map_err(failed)?;
+        (self.rows, self.bytes) = (0, 0);
+        Ok(())
+    }
+}
+
+impl Column {
+    fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::U32 => Self::Numbers32(Vec::new()),
+            Kind::U64 | Kind::Time => Self::Numbers64(Vec::new()),
+            Kind::Word | Kind::Bytes => Self::Texts(Vec::new()),
+        }
+    }
+
+    /// Adds a value, and returns its bytes if it is a text.
+    fn push(&mut self, value: Value<'_>) -> io::Result<usize> {
+        match (self, value) {
+            // Unsigned numbers have the bits of signed ones.
+            (Self::Numbers32(numbers), Value::Number(number)) => numbers.push(number as u32 as i32),
+            (Self::Numbers64(numbers), Value::Number(number)) => numbers.push(number.cast_signed()),
+            (Self::Texts(texts), Value::Word(word)) => texts.push(word.into()),
+            (Self::Texts(texts), Value::Bytes(bytes)) => {
+                texts.push(bytes.to_vec().into());
+                return Ok(bytes.len());
+            }
+            _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "a value of another type")),
+        }
+        Ok(0)
+    }
+
+    /// Writes the values, and forgets them.
+    fn write(&mut self, writer: &mut SerializedColumnWriter<'_>) -> Result<(), ParquetError> {
+        match self {
+            Self::Numbers32(numbers) => {
+                writer.typed::<Int32Type>().write_batch(numbers, None, None)?;
+                numbers.clear();
+            }
+            Self::Numbers64(numbers) => {
+                writer.typed::<Int64Type>().write_batch(numbers, None, None)?;
+                numbers.clear();
+            }
+            Self::Texts(texts) => {
+                writer.typed::<ByteArrayType>().write_batch(texts, None, None)?;
+                texts.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The schema in Parquet's language of them.
+fn schema(fields: &[Field]) -> String {
+    let field = |field: &Field| {
+        let (physical, logical) = match field.kind {
+            Kind::U32 => ("int32", " (INTEGER(32,false))"),
+            Kind::U64 => ("int64", " (INTEGER(64,false))"),
+            Kind::Time => ("int64", " (TIMESTAMP(NANOS,true))"),
+            Kind::Word => ("binary", " (STRING)"),
+            Kind::Bytes => ("binary", ""),
+        };
+        format!("required {physical} {}{logical};", field.name)
+    };
+    format!("message packets {{ {} }}", fields.iter().map(field).collect::<String>())
+}
+
+fn failed(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(source) => io::Error::other(source),
+        },
+        error => io::Error::other(error),
+    }
+}
