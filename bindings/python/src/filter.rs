@@ -25,6 +25,11 @@ pub(crate) struct PyFilter {
 }
 
 impl PyFilter {
+    /// The filter itself.
+    pub(crate) fn packet_filter(&self) -> &PacketFilter {
+        &self.filter
+    }
+
     /// The program that passes what matches.
     pub(crate) fn program(&self) -> &VerifiedProgram {
         self.filter.program()

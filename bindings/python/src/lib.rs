@@ -7,6 +7,7 @@
 //! | `Chain`, `Filter` | `paceline::LiveChain`, `paceline::filter::PacketFilter` |
 //! | `Runner.run`, `run_many` | a `worker::Worker` for each CPU: a `Host` and bursts, which one call has at a time |
 //! | `Replay` | `paceline::capture::CaptureReader` with a host of its own |
+//! | `Scan`, `Split` | `paceline_archive`, on threads of its own |
 //! | `Map`, `Variables` | `paceline::Map` with the object's `Btf` |
 //! | `Explanation` | `paceline::explain::ChainExplanation` |
 //! | `Batch`, `Column` | record batches of `arrow-array`, by the PyCapsule protocol |
@@ -15,6 +16,7 @@
 //! and results are copied out, so that nothing in Python points into a frame. Arrow buffers are reference counted on both sides.
 //! No lock is held while code of Python runs.
 
+mod archive;
 mod chain;
 mod codec;
 mod columns;
@@ -54,6 +56,14 @@ mod _paceline {
     use paceline::Engine;
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::archive::losses::PyLost;
+    #[pymodule_export]
+    use crate::archive::maps::{map_states, merge_maps};
+    #[pymodule_export]
+    use crate::archive::scan::{PyScan, scan};
+    #[pymodule_export]
+    use crate::archive::split::{PySplit, splits};
     #[pymodule_export]
     use crate::chain::{PyChain, chain};
     #[pymodule_export]

@@ -40,8 +40,7 @@ impl Made {
 
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Py<PyProgram>> {
         let Self(made) = self;
-        let subject = Subject::Program { program: made.program.clone(), shared: Arc::clone(&made.shared) };
-        let base = PyRunner { subject: Arc::new(subject) };
+        let base = PyRunner { subject: Arc::new(made.subject()) };
         Py::new(py, PyClassInitializer::from(base).add_subclass(made))
     }
 }
@@ -50,6 +49,10 @@ impl PyProgram {
     /// As a program of a chain.
     pub(crate) fn part(&self) -> Part {
         Part { program: self.program.clone(), shared: Some(Arc::clone(&self.shared)) }
+    }
+
+    pub(crate) fn subject(&self) -> Subject {
+        Subject::Program { program: self.program.clone(), shared: Arc::clone(&self.shared) }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

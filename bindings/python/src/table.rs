@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int8Type, TimestampNanosecondType, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, StructArray};
+use arrow_array::types::{TimestampNanosecondType, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -115,9 +115,12 @@ fn list<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> 
             PyList::new(py, array.as_primitive::<TimestampNanosecondType>().iter().collect::<Vec<_>>())
         }
         DataType::Dictionary(..) => {
-            let names = array.as_dictionary::<Int8Type>();
-            let names = names.downcast_dict::<StringArray>().into_iter().flat_map(|names| names.into_iter());
-            PyList::new(py, names.collect::<Vec<_>>())
+            let words = array.as_any_dictionary();
+            let names = words.values().as_string::<i32>();
+            PyList::new(
+                py,
+                words.normalized_keys().into_iter().map(|key| names.value(key)).collect::<Vec<_>>(),
+            )
         }
         _ => {
             let bytes = array.as_binary_opt::<i64>().into_iter().flat_map(|bytes| bytes.iter());

@@ -23,6 +23,11 @@ pub(crate) fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
+/// Number of forks that led to this process.
+pub(crate) fn forks() -> u64 {
+    FORKS.load(Ordering::Relaxed)
+}
+
 /// Whether this process is the child of a fork, in which no native code can be made.
 pub(crate) fn is_forked() -> bool {
     FORKS.load(Ordering::Relaxed) > 0
@@ -139,6 +144,11 @@ impl Workers {
         self.take_of(py, Some(cpu))
     }
 
+    /// The workers, for a thread that has no interpreter.
+    pub(crate) fn turns(&self) -> Turns {
+        Turns(self.pool())
+    }
+
     fn take_of(&self, py: Python<'_>, cpu: Option<usize>) -> Lease {
         let pool = self.pool();
         let free = lock(&pool.free).take(cpu);
@@ -154,6 +164,17 @@ impl Workers {
             *current = (forks, Pool::new(self.cpus));
         }
         Arc::clone(&current.1)
+    }
+}
+
+/// The workers, for a thread that has no interpreter and runs in the process that made it.
+pub(crate) struct Turns(Arc<Pool>);
+
+impl Turns {
+    /// Takes a free worker, or waits for one.
+    pub(crate) fn take(&self) -> Lease {
+        let (cpu, worker) = self.0.wait(None);
+        Lease { pool: Arc::clone(&self.0), cpu, worker }
     }
 }
 

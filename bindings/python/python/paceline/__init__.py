@@ -16,8 +16,10 @@ from typing import Any as _Any
 from typing import Optional as _Optional
 from typing import Union as _Union
 
+from ._archive import scan, splits
 from ._errors import (
     CaptureError,
+    CaptureWarning,
     ChainError,
     FaultError,
     FilterError,
@@ -43,6 +45,7 @@ from ._paceline import (
     Explanation,
     Fact,
     Filter,
+    Lost,
     Network,
     Object,
     Program,
@@ -50,11 +53,15 @@ from ._paceline import (
     Replay,
     Run,
     Runner,
+    Scan,
+    Split,
     __version__,
     chain,
     classic_filter,
     engines,
     filter,
+    map_states,
+    merge_maps,
     replay,
 )
 from ._paceline import forked as _forked
@@ -78,6 +85,7 @@ __all__ = [
     "Batch",
     "Bloom",
     "CaptureError",
+    "CaptureWarning",
     "Chain",
     "ChainError",
     "Collection",
@@ -91,6 +99,7 @@ __all__ = [
     "Filter",
     "FilterError",
     "InternalError",
+    "Lost",
     "Map",
     "MapError",
     "MapOfMaps",
@@ -112,6 +121,8 @@ __all__ = [
     "RingBuffer",
     "Run",
     "Runner",
+    "Scan",
+    "Split",
     "Struct",
     "Variables",
     "Verdict",
@@ -122,9 +133,13 @@ __all__ = [
     "engines",
     "filter",
     "load",
+    "map_states",
+    "merge_maps",
     "packet",
     "read_capture",
     "replay",
+    "scan",
+    "splits",
 ]
 
 

@@ -88,6 +88,10 @@ class CaptureError(PacelineError):
     """A capture cannot be read."""
 
 
+class CaptureWarning(UserWarning):
+    """Bytes of a capture are damaged and were skipped."""
+
+
 class FilterError(PacelineError):
     """An expression or classic program is no filter."""
 

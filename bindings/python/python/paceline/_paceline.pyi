@@ -337,6 +337,93 @@ def replay(
     """
 
 @final
+class Lost:
+    """Bytes of a capture that gave no packets."""
+
+    @property
+    def capture(self) -> str: ...
+    @property
+    def start(self) -> int:
+        """Offset of the first byte; in a compressed capture, of the decompressed bytes."""
+
+    @property
+    def end(self) -> int:
+        """Offset after the last byte."""
+
+    @property
+    def damage(self) -> str:
+        """The reason."""
+
+@final
+class Split:
+    """A part of a capture: plain data, which can be pickled."""
+
+    def __new__(cls, capture: str, split: Optional[tuple[bytes, int, int, int, int, bool]]) -> Split: ...
+    @property
+    def capture(self) -> str:
+        """Path or URL of the capture."""
+
+    @property
+    def start(self) -> int:
+        """Offset of the first record."""
+
+    @property
+    def end(self) -> Optional[int]:
+        """Offset after the last record; `None` if the part is the whole capture."""
+
+    def __reduce__(self) -> tuple[type[Split], tuple[str, Optional[tuple[bytes, int, int, int, int, bool]]]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class Scan:
+    """Captures that are scanned by threads: an iterator of batches, and an Arrow stream."""
+
+    def __iter__(self) -> Scan: ...
+    def __next__(self) -> Batch: ...
+    @property
+    def packets(self) -> int:
+        """Packets that were read so far."""
+
+    @property
+    def matched(self) -> int:
+        """Packets that match so far."""
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """Packets of each verdict so far."""
+
+    @property
+    def lost(self) -> list[Lost]:
+        """Bytes that gave no packets, at the end."""
+
+    @property
+    def program(self) -> Optional[Runner]:
+        """The program. Its maps are those of all threads, at the end."""
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object: ...
+
+def _scan(
+    given: list[tuple[str, Any, Optional[Split]]],
+    filter: Union[str, Filter, None],
+    programs: list[Runner],
+    merge: Union[str, dict[str, str], None],
+    columns: Optional[list[str]],
+    workers: Optional[int],
+    batch_size: int,
+    engine: Optional[str],
+) -> Scan: ...
+def _splits(name: str, source: Any, parts: int, walk: bool) -> list[Split]: ...
+def map_states(program: Program, rules: Union[str, dict[str, str]]) -> dict[str, dict[bytes, bytes]]:
+    """The elements of a program's maps that a rule names, as plain data for `merge_maps`."""
+
+def merge_maps(program: Program, rules: Union[str, dict[str, str]], states: list[dict[str, dict[bytes, bytes]]]) -> None:
+    """Sets the maps of a program to what several others made of the same maps, as `map_states` gives them.
+
+    `rules` are as for `scan`. The maps of the program are as those of the others were at their begin. Raises `MapError`.
+    """
+
+@final
 class Chain(Runner):
     """Programs that run one after the other, compiled to one function. It may change while packets run."""
 

@@ -207,11 +207,32 @@ fn rounds() -> usize {
     std::env::var("PACELINE_SPLITS").ok().and_then(|text| text.parse().ok()).unwrap_or(3)
 }
 
+/// Captures of a folder, `PACELINE_CAPTURES`, as they are and damaged.
+fn given(rng: &mut Rng) -> Vec<(String, Vec<u8>)> {
+    let Some(folder) = std::env::var_os("PACELINE_CAPTURES") else { return Vec::new() };
+    let mut given = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        if CaptureReader::for_filters(bytes.as_slice()).is_ok() {
+            if bytes.len() > 4000 {
+                given.push((format!("{}, damaged", path.display()), damaged(bytes.clone(), 5, rng)));
+            }
+            given.push((path.display().to_string(), bytes));
+        }
+    }
+    // Damage of a header leaves no capture.
+    given.retain(|(_, bytes)| CaptureReader::for_filters(bytes.as_slice()).is_ok());
+    println!("{} captures are given", given.len());
+    given
+}
+
 #[test]
 fn parts_give_what_one_pass_gives() {
     let mut rng = Rng::with_seed(0x5b1175);
     let mut cuts = 0;
-    for (name, capture) in captures(&mut rng) {
+    let captures = captures(&mut rng).into_iter().map(|(name, bytes)| (name.to_owned(), bytes));
+    for (name, capture) in captures.chain(given(&mut rng)) {
         let whole = one_pass(&capture);
         for _ in 0..rounds() {
             let options = SplitOptions { parts: rng.usize(1..12), walk: rng.u8(0..4) == 0 };

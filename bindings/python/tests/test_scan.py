@@ -1,0 +1,281 @@
+"""Archives: scans of many captures, parts of captures, and engines that read them by several processes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import pickle
+import random
+import struct
+import subprocess
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paceline as pl
+
+from .conftest import library, missing
+
+COLUMNS = ["capture", "offset", "time", "data"]
+
+
+def long(examples: Path, times: int) -> bytes:
+    """The example capture so many times, each with another time."""
+    capture = (examples / "traffic.pcap").read_bytes()
+    header, records = capture[:24], capture[24:]
+    starts, at = [], 0
+    while at < len(records):
+        starts.append(at)
+        at += 16 + struct.unpack_from("<I", records, at + 8)[0]
+    parts = [header]
+    for number in range(times):
+        again = bytearray(records)
+        for start in starts:
+            (seconds,) = struct.unpack_from("<I", again, start)
+            struct.pack_into("<I", again, start, seconds + number)
+        parts.append(bytes(again))
+    return b"".join(parts)
+
+
+@pytest.fixture(scope="module")
+def capture(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("captures") / "long.pcap"
+    path.write_bytes(long(examples, 200))
+    return path
+
+
+def rows(scan: pl.Scan) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    for batch in scan:
+        found.extend(zip(*(batch[name].to_list() for name in batch.column_names)))
+    return found
+
+
+def test_any_source_gives_the_same_packets(examples: Path, capture: Path, tmp_path: Path) -> None:
+    fsspec = library("fsspec")
+    tcp = pl.filter("tcp")
+    data = capture.read_bytes()
+    zipped = tmp_path / "long.pcap.gz"
+    zipped.write_bytes(gzip.compress(data, 1))
+    with fsspec.open("memory://long.pcap", "wb") as file:
+        file.write(data)
+    columns = COLUMNS[1:]
+    expected = rows(pl.scan(capture, "tcp", columns=columns, workers=1))
+    assert len(expected) == 200 * sum(tcp(packet) for packet in pl.read_capture(examples / "traffic.pcap"))
+    with open(capture, "rb") as file:
+        sources: dict[str, Any] = {
+            "path": str(capture),
+            "pattern": str(capture.with_name("l*.pcap")),
+            "bytes": data,
+            "view": memoryview(data),
+            "file": file,
+            "file in memory": io.BytesIO(data),
+            "url": "memory://long.pcap",
+            "gzip": zipped,
+            "parts": pl.splits(capture, 7),
+            "parts of a url": pl.splits("memory://long.pcap", 3),
+        }
+        for name, source in sources.items():
+            for workers in (1, 2):
+                scan = pl.scan(source, tcp if workers == 1 else "tcp", columns=columns, workers=workers)
+                assert rows(scan) == expected, name
+                assert (scan.packets, scan.matched, scan.lost) == (200 * 492, len(expected), [])
+    both = rows(pl.scan([capture, examples / "traffic.pcap"], "tcp", columns=["capture"]))
+    assert both == [(str(capture),)] * len(expected) + [(str(examples / "traffic.pcap"),)] * (len(expected) // 200)
+
+
+def test_batches_are_for_every_library(capture: Path) -> None:
+    pa, polars, duckdb = library("pyarrow"), library("polars"), library("duckdb")
+    table = pa.table(pl.scan(capture, "udp"))
+    assert table.column_names == ["capture", "offset", "time", "original_length", "captured_length", "data"]
+    assert polars.DataFrame(pl.scan(capture, "udp")).height == table.num_rows
+    packets = pa.RecordBatchReader.from_stream(pl.scan(capture, "udp", batch_size=100))
+    (answer,) = duckdb.sql("select count(*), sum(captured_length) from packets").fetchall()
+    assert answer == (table.num_rows, sum(table["captured_length"].to_pylist()))
+
+
+def test_a_million_packets_equal_the_output_of_the_command(examples: Path, tmp_path: Path) -> None:
+    command = os.environ.get("PACELINE_COMMAND")
+    if command is None:
+        missing("PACELINE_COMMAND", "no path of the command")
+    pa, parquet = library("pyarrow"), library("pyarrow.parquet").parquet
+    path, table, out = tmp_path / "million.pcap", tmp_path / "table.parquet", tmp_path / "out.pcap"
+    path.write_bytes(long(examples, 2050))
+    firewall = str(examples / "firewall.o")
+    arguments = [command, "scan", "", str(path), "--program", firewall, "--parquet", str(table), "--out", str(out)]
+    subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL)
+    ours = pa.table(pl.scan(path, program=pl.load(firewall)))
+    theirs = parquet.read_table(table)
+    assert ours.num_rows > 1_000_000 and theirs.column_names == ours.column_names
+    for name in ours.column_names:
+        assert ours[name].cast(theirs[name].type).equals(theirs[name]), name
+    # And byte for byte as a capture: what is not dropped.
+    passed = ours.filter(pa.compute.not_equal(ours["verdict"].cast("string"), "drop"))
+    records = [path.read_bytes()[:24]]
+    for time, original, data in zip(passed["time"].cast("int64").to_pylist(), passed["original_length"].to_pylist(), passed["data"]):
+        packet = data.as_py()
+        records.append(struct.pack("<IIII", time // 10**9, time % 10**9 // 1000, len(packet), original) + packet)
+    assert out.read_bytes() == b"".join(records)
+
+
+def load() -> pl.Program:
+    return pl.load(Path(__file__).resolve().parents[3] / "examples/counter.o")
+
+
+def maps(program: pl.Program) -> dict[str, Any]:
+    return {name: {str(key): str(value) for key, value in program.maps[name].items()} for name in ("by_ethertype", "by_protocol", "by_size")}
+
+
+def test_maps_of_workers_become_one(capture: Path) -> None:
+    one = load()
+    assert rows(pl.scan(capture, program=one, columns=["verdict"])) == [("pass",)] * (200 * 492)
+    scan = pl.scan(capture, program=load, workers=3, merge="sum", columns=["verdict"])
+    assert len(rows(scan)) == 200 * 492 and scan.verdicts["pass"] == 200 * 492
+    assert isinstance(scan.program, pl.Program) and maps(scan.program) == maps(one)
+    # The same by hand, as processes do it.
+    states, rules = [], {"by_size": "sum", "*": "sum"}
+    for split in pl.splits(capture, 3, walk=True):
+        program = load()
+        rows(pl.scan(split, program=program))
+        states.append(pickle.loads(pickle.dumps(pl.map_states(program, rules))))
+    joined = load()
+    pl.merge_maps(joined, rules, states)
+    assert maps(joined) == maps(one)
+
+
+def test_what_cannot_become_one_is_refused(capture: Path) -> None:
+    with pytest.raises(pl.MapError, match="no rule says"):
+        pl.scan(capture, program=load, workers=2)
+    with pytest.raises(pl.MapError, match="rule union is not for"):
+        pl.scan(capture, program=load, workers=2, merge={"by_size": "union", "*": "sum"})
+    with pytest.raises(pl.MapError, match="there is no map sizes"):
+        pl.scan(capture, program=load, workers=2, merge={"sizes": "sum", "*": "sum"})
+    with pytest.raises(ValueError, match="none of sum, union, fixed"):
+        pl.scan(capture, program=load, workers=2, merge="add")
+    with pytest.raises(ValueError, match="a function that loads one"):
+        pl.scan(capture, program=load(), workers=2, merge="sum")
+    program = load()
+    with pytest.raises(ValueError, match="loads anew"):
+        pl.scan(capture, program=lambda: program, workers=2, merge="sum")
+    with pytest.raises(pl.MapError, match="one changed it"):
+        rows(pl.scan(capture, program=load, workers=2, merge={"by_size": "fixed", "*": "sum"}))
+
+
+def test_splits_are_plain_data(capture: Path) -> None:
+    parts = pl.splits(capture, 5)
+    assert len(parts) == 5 and pickle.loads(pickle.dumps(parts)) == parts and parts[0] != parts[1]
+    assert [part.end for part in parts[:-1]] == [part.start for part in parts[1:]]
+    assert repr(parts[0]).startswith(f"<Split of {capture}: bytes 24 to ")
+    with pytest.raises(ValueError, match="at least one part"):
+        pl.splits(capture, 0)
+    with pytest.raises(ValueError, match="before it starts"):
+        pl.Split("x", (b"", 0, 1, 5, 4, True))
+
+
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(rng.randrange(1, 8)):
+        at = rng.randrange(24, len(changed) - 40)
+        changed[at : at + rng.randrange(1, 40)] = rng.randbytes(rng.randrange(1, 40))
+    return bytes(changed[: rng.randrange(len(changed) // 2, len(changed))])
+
+
+def test_splits_of_damaged_captures_equal_one_pass(examples: Path, tmp_path: Path) -> None:
+    rng = random.Random(5)
+    data, path = long(examples, 4), tmp_path / "damaged.pcap"
+    lost = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pl.CaptureWarning)
+        for _ in range(40):
+            path.write_bytes(damaged(data, rng))
+            whole = pl.scan(path, columns=COLUMNS, workers=1)
+            expected = rows(whole)
+            lost += len(whole.lost)
+            parts = pl.splits(path, rng.randrange(1, 9), walk=True)
+            found = [pl.scan(part, columns=COLUMNS) for part in parts]
+            assert [row for scan in found for row in rows(scan)] == expected
+            assert [repr(each) for scan in found for each in scan.lost] == [repr(each) for each in whole.lost]
+    assert lost > 20
+
+
+def test_damage_is_told(examples: Path, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.pcap"
+    path.write_bytes((examples / "traffic.pcap").read_bytes()[:-10])
+    with pytest.warns(pl.CaptureWarning, match="is damaged: cut: "):
+        scan = pl.scan(path, columns=["offset"])
+        assert len(rows(scan)) == 491
+    (lost,) = scan.lost
+    assert (lost.capture, lost.end) == (str(path), path.stat().st_size) and lost.start < lost.end
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(pl.CaptureWarning):
+            rows(pl.scan(path, columns=["offset"]))
+
+
+class Broken:
+    """A file whose bytes cannot be read from some offset on."""
+
+    def __init__(self, data: bytes, limit: int) -> None:
+        self.data, self.limit, self.at = data, limit, 0
+
+    def seek(self, at: int, whence: int = 0) -> int:
+        self.at = at + (len(self.data) if whence == 2 else 0)
+        return self.at
+
+    def read(self, size: int) -> bytes:
+        if self.at >= self.limit:
+            raise TimeoutError("the store does not answer")
+        return self.data[self.at : self.at + size]
+
+
+def test_errors_are_clear(examples: Path, capture: Path, tmp_path: Path) -> None:
+    wrong: list[tuple[type[BaseException], str, dict[str, Any]]] = [
+        (FileNotFoundError, "no.pcap", {"captures": "no.pcap"}),
+        (FileNotFoundError, "no capture matches", {"captures": str(tmp_path / "*.pcap")}),
+        (TypeError, "a capture is a path", {"captures": 7}),
+        (ValueError, "no captures", {"captures": []}),
+        (pl.CaptureError, "firewall.o", {"captures": examples / "firewall.o"}),
+        (pl.FilterError, "syntax error", {"captures": capture, "filter": "tcp prot 22"}),
+        (ValueError, "no column size", {"captures": capture, "columns": ["size"]}),
+        (ValueError, "asked for twice", {"captures": capture, "columns": ["time", "time"]}),
+        (ValueError, "of a program's outcome", {"captures": capture, "columns": ["verdict"]}),
+        (ValueError, "workers is 1 to 256", {"captures": capture, "workers": 0}),
+        (ValueError, "batch_size", {"captures": capture, "batch_size": 0}),
+    ]
+    for error, text, arguments in wrong:
+        with pytest.raises(error, match=text):
+            pl.scan(**arguments)
+    # The exception of an object of Python is raised as it is, after the packets before it.
+    scan = pl.scan(Broken(capture.read_bytes(), 4 << 20), columns=["offset"], workers=1)
+    found = 0
+    with pytest.raises(TimeoutError, match="does not answer"):
+        for batch in scan:
+            found += len(batch)
+    assert found > 1000
+    assert list(scan) == []
+    # A part whose end is none.
+    first = pl.splits(capture, 2)[0]
+    name, split = first.__reduce__()[1]
+    assert split is not None
+    with pytest.raises(pl.CaptureError, match="is no boundary"):
+        rows(pl.scan(pl.Split(name, (*split[:4], split[4] - 1, False)), columns=["offset"]))
+
+
+def test_scans_end_early_and_stay_in_their_process(capture: Path) -> None:
+    for _ in range(20):
+        next(pl.scan(capture, columns=["data"], batch_size=1, workers=2))
+    scan = pl.scan(capture, columns=["data"])
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            next(scan)
+        except RuntimeError as error:
+            os.write(writer, str(error).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert b"in the process that began it" in os.read(reader, 200)
+    assert sum(map(len, scan)) == 200 * 492
+
