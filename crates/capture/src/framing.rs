@@ -11,6 +11,10 @@ const ROW_BEFORE_CUT: usize = 2;
 /// Most seconds between two records in a row: a month.
 const MOST_BETWEEN: u32 = 30 * 24 * 3600;
 
+/// Most seconds between the first record of a capture and another one: twenty years. Fractions of a second, which are at the place of seconds
+/// four bytes after the begin of a record, are more than that from most times.
+const MOST_OF_CAPTURE: u32 = 20 * 366 * 24 * 3600;
+
 /// Length of the record at the start of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -74,7 +78,15 @@ impl Framing {
 
     /// The first record from `from` on, in damaged bytes: a place that looks like a packet's record and has others behind it.
     pub(crate) fn find(self, rest: Rest<'_>, from: usize) -> Found {
+        self.find_since(rest, from, None)
+    }
+
+    /// As [`find`](Self::find), for a capture whose first record has this second, if it is known.
+    pub(crate) fn find_since(self, rest: Rest<'_>, from: usize, first: Option<u32>) -> Found {
         for at in from..rest.data.len() {
+            if first.is_some_and(|first| !self.is_of_time(rest.from(at).data, first)) {
+                continue;
+            }
             match self.begins(rest.from(at)) {
                 Begin::Yes => return Found::At(at),
                 Begin::No => {}
@@ -86,6 +98,19 @@ impl Framing {
         } else {
             Found::More { from: from.max(rest.data.len()), needed: from.max(rest.data.len()) + 1 }
         }
+    }
+
+    /// The second of a record, if it looks like a packet's.
+    pub(crate) fn second(self, data: &[u8]) -> Option<u32> {
+        match self {
+            Self::Pcap(shape) => shape.likely(data).ok(),
+            Self::Pcapng(_) => None,
+        }
+    }
+
+    /// Whether a record may be of a capture that begins at this second; also if it is no record at all.
+    fn is_of_time(self, data: &[u8], first: u32) -> bool {
+        self.second(data).is_none_or(|second| second.abs_diff(first) <= MOST_OF_CAPTURE)
     }
 
     fn begins(self, rest: Rest<'_>) -> Begin {

@@ -109,7 +109,9 @@ pub struct SplitOptions {
 /// [`ReadError`] if this is no capture, or it cannot be read.
 pub fn splits<S: ReadAt>(source: &S, len: u64, options: SplitOptions) -> Result<Vec<Split>, ReadError> {
     let (preamble, first) = Preamble::read(From { source, offset: 0 })?;
-    let mut cutter = Cutter { source, len, walk: options.walk, preamble, at: first, found: Vec::new() };
+    let mut cutter =
+        Cutter { source, len, walk: options.walk, preamble, first: None, at: first, found: Vec::new() };
+    cutter.first = cutter.first_second(first)?;
     let parts = options.parts.max(1) as u64;
     let body = len.saturating_sub(first);
     for part in 1..parts {
@@ -130,6 +132,8 @@ struct Cutter<'a, S> {
     len: u64,
     walk: bool,
     preamble: Preamble,
+    /// Second of the first record, if it is known.
+    first: Option<u32>,
     /// The last boundary.
     at: u64,
     found: Vec<Split>,
@@ -158,13 +162,20 @@ impl<S: ReadAt> Cutter<'_, S> {
         }
     }
 
+    /// The second of the record at an offset.
+    fn first_second(&self, at: u64) -> Result<Option<u32>, ReadError> {
+        let mut data = Vec::new();
+        self.read(at, &mut data, 64)?;
+        Ok(self.preamble.framing()?.second(&data))
+    }
+
     /// The first place after an offset that looks like a boundary, if one is near.
     fn search(&self, near: u64) -> Result<Option<u64>, ReadError> {
         let framing = self.preamble.framing()?;
         let (mut data, mut from, mut needed) = (Vec::new(), 0, LOOKAHEAD);
         loop {
             let is_all = self.read(near, &mut data, needed)?;
-            match framing.find(Rest { data: &data, is_all }, from) {
+            match framing.find_since(Rest { data: &data, is_all }, from, self.first) {
                 Found::At(at) => return Ok(Some(near + at as u64)),
                 Found::Nowhere => return Ok(Some(self.len)),
                 Found::More { needed: more, .. } if more > FARTHEST => return Ok(None),

@@ -211,9 +211,9 @@ fn rounds() -> usize {
 fn given(rng: &mut Rng) -> Vec<(String, Vec<u8>)> {
     let Some(folder) = std::env::var_os("PACELINE_CAPTURES") else { return Vec::new() };
     let mut given = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("a folder") {
+    for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
-        let bytes = std::fs::read(&path).unwrap_or_default();
+        let bytes = fs::read(&path).unwrap_or_default();
         if CaptureReader::for_filters(bytes.as_slice()).is_ok() {
             if bytes.len() > 4000 {
                 given.push((format!("{}, damaged", path.display()), damaged(bytes.clone(), 5, rng)));
@@ -223,7 +223,7 @@ fn given(rng: &mut Rng) -> Vec<(String, Vec<u8>)> {
     }
     // Damage of a header leaves no capture.
     given.retain(|(_, bytes)| CaptureReader::for_filters(bytes.as_slice()).is_ok());
-    println!("{} captures are given", given.len());
+    eprintln!("{} captures are given", given.len());
     given
 }
 
