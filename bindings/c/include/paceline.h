@@ -77,7 +77,7 @@ enum paceline_status {
     PACELINE_STATUS_NO_PROGRAM = 7,
     // The verifier refuses the program; the error names instruction, source line and cause.
     PACELINE_STATUS_REFUSED = 8,
-    // What is asked for is valid and not supported here: a helper, a kind of map, an engine.
+    // Valid and not supported here: a helper, a kind of map, an engine.
     PACELINE_STATUS_UNSUPPORTED = 9,
     // A map cannot be made, or refuses an element. `error_number` of the error's details is that of bpf(2).
     PACELINE_STATUS_MAP = 10,
@@ -349,10 +349,10 @@ struct paceline_frame {
     uint8_t *metadata;
     // Its length in bytes.
     size_t metadata_length;
-    // What the program returned: all 64 bits after paceline_program_run, the low 32 in bursts, and there for TC classifiers what their
+    // Return value of the program: all 64 bits after paceline_program_run, the low 32 in bursts, and there for TC classifiers what their
     // action means (enum paceline_verdict).
     uint64_t return_value;
-    // What becomes of the packet, one of enum paceline_verdict, for programs whose return values are verdicts: others than these count as
+    // Fate of the packet, one of enum paceline_verdict, for programs whose return values are verdicts: others than these count as
     // aborted.
     uint32_t verdict;
     // One of enum paceline_redirect; of meaning if the verdict is PACELINE_VERDICT_REDIRECT.
@@ -443,7 +443,7 @@ struct paceline_error_details {
     uint32_t column;
     // Slot of the guilty instruction in the program, from 0; PACELINE_UNKNOWN if none is.
     uint64_t slot;
-    // Which of several packets, elements or changes it was, from 0; PACELINE_UNKNOWN if it was none of several.
+    // Index among several packets, elements or changes, from 0; PACELINE_UNKNOWN if there is only one.
     uint64_t index;
 };
 

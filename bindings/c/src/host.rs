@@ -24,7 +24,7 @@ pub(crate) struct HostState {
     tells: bool,
     /// The packets of the last run of one packet and of the one before, by turns: a caller may pass what the last one left.
     packets: [Option<Box<Burst>>; 2],
-    /// Which of them is the last one's.
+    /// Index of the last one.
     last_packet: usize,
 }
 

@@ -1,7 +1,7 @@
 //! Paceline as a C library: what `include/paceline.h` declares. docs/C.md is its page for users; this one is for those who change it.
 //!
 //! # Handles
-//! What C holds is a number, typed as a pointer (`handles`): kind, cell and generation. No memory is read through it, so that one
+//! A handle of C is a number, typed as a pointer (`handles`): kind, cell and generation. No memory is read through it, so that one
 //! that was freed, is of another kind, or never was, is an error and not a crash. A handle has one owner, who frees it once. What it
 //! names is reference counted: a program keeps its maps when its collection is freed, and a chain its programs.
 //!

@@ -194,6 +194,9 @@ fn copy(
 ) -> Result<usize, Failure> {
     let room = |size: usize| size.checked_mul(capacity).ok_or_else(|| Failure::argument("too many elements"));
     let (key_room, value_room) = (room(key_size)?, room(value_size)?);
+    // Before an element is taken, which would be lost.
+    keys.check(key_room)?;
+    values.check(value_room)?;
     let mut count = 0;
     for (key, value) in elements.take(capacity) {
         keys.write_at(count * key_size, key_room, &key)?;

@@ -60,10 +60,10 @@ pub struct paceline_frame {
     pub metadata: *mut u8,
     /// Its length in bytes.
     pub metadata_length: usize,
-    /// What the program returned: all 64 bits after paceline_program_run, the low 32 in bursts, and there for TC classifiers what their
+    /// Return value of the program: all 64 bits after paceline_program_run, the low 32 in bursts, and there for TC classifiers what their
     /// action means (enum paceline_verdict).
     pub return_value: u64,
-    /// What becomes of the packet, one of enum paceline_verdict, for programs whose return values are verdicts: others than these count as
+    /// Fate of the packet, one of enum paceline_verdict, for programs whose return values are verdicts: others than these count as
     /// aborted.
     pub verdict: u32,
     /// One of enum paceline_redirect; of meaning if the verdict is PACELINE_VERDICT_REDIRECT.
@@ -110,7 +110,7 @@ impl paceline_frame {
 }
 
 impl paceline_packet {
-    /// What a port knows of the packet.
+    /// Metadata of the packet from a port.
     #[inline]
     pub(crate) fn meta(&self) -> Result<FrameMeta, Failure> {
         let length = u32::try_from(self.length).map_err(|_| too_long(self.length))?;

@@ -78,7 +78,7 @@ unsafe impl Send for Pool {}
 // SAFETY: as for the memory.
 unsafe impl Sync for Pool {}
 
-/// Which frames are in bursts: a bit each.
+/// Frames that are in bursts: a bit each.
 struct Lent {
     bits: Vec<u64>,
     count: usize,

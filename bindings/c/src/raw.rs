@@ -1,4 +1,4 @@
-//! What C passes by address: the only file that reads, writes and calls through its pointers.
+//! Arguments that C passes by address: the only file that reads, writes and calls through its pointers.
 //!
 //! Each type here stands for a pointer parameter, or a pointer in a structure, that the header documents. Only C and unsafe code make such
 //! values, and promise what the header says of each: that it is null, or that it points to as much as its type and the length
@@ -18,7 +18,7 @@ const LARGEST: usize = 4096;
 macro_rules! made_by_unsafe_code {
     ($($name:ident $(<$t:ident>)?, $pointer:ty;)*) => {$(
         impl $(<$t>)? $name $(<$t>)? {
-            /// What C would pass.
+            /// Value as C passes it.
             ///
             /// # Safety
             /// The pointer is what the header says of the parameter or member, whenever the value is used.
@@ -131,6 +131,11 @@ fn slice<T>(start: &*const T, length: usize) -> Result<&[T], Failure> {
 pub struct Room(*mut u8);
 
 impl Room {
+    /// Checks that there is room for so many bytes.
+    pub(crate) fn check(self, capacity: usize) -> Result<(), Failure> {
+        if self.0.is_null() && capacity > 0 { Err(Failure::argument("room for bytes is null")) } else { Ok(()) }
+    }
+
     /// Writes bytes, for which there must be room.
     pub(crate) fn write(self, capacity: usize, bytes: &[u8]) -> Result<(), Failure> {
         self.write_at(0, capacity, bytes)
@@ -146,9 +151,7 @@ impl Room {
         if bytes.is_empty() {
             return Ok(());
         }
-        if self.0.is_null() {
-            return Err(Failure::argument("room for bytes is null"));
-        }
+        self.check(bytes.len())?;
         // SAFETY: C passes `capacity` bytes that it may write, and nothing else uses them during the call; the end was checked. Memory of the
         // library is never room of C's, so that the two do not overlap.
         unsafe { self.0.add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
@@ -251,7 +254,7 @@ impl<T: Plain> Given<T> {
         let mut value = MaybeUninit::<T>::zeroed();
         let offset = index.checked_mul(size).ok_or_else(|| Failure::argument("too many elements"))?;
         // SAFETY: C passes as many structures of this size in a row; of each, no more is read than the caller's header and ours both have.
-        // What remains is zero, and any bytes are a value.
+        // The rest is zero, and any bytes are a value.
         let (value, rest) = unsafe {
             let start = self.0.cast::<u8>().add(offset);
             let known = size.min(size_of::<T>());

@@ -25,7 +25,7 @@ pub enum paceline_status {
     NoProgram = 7,
     /// The verifier refuses the program; the error names instruction, source line and cause.
     Refused = 8,
-    /// What is asked for is valid and not supported here: a helper, a kind of map, an engine.
+    /// Valid and not supported here: a helper, a kind of map, an engine.
     Unsupported = 9,
     /// A map cannot be made, or refuses an element. `error_number` of the error's details is that of bpf(2).
     Map = 10,
@@ -53,7 +53,7 @@ pub(crate) enum Failure {
     Told(Box<Report>),
 }
 
-/// What an error handle tells.
+/// Content of an error handle.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) status: Option<paceline_status>,
@@ -69,7 +69,7 @@ pub(crate) struct Report {
     pub(crate) hint: Option<String>,
     /// Slot of the guilty instruction.
     pub(crate) slot: Option<u64>,
-    /// Which of several packets or elements it was.
+    /// Index among several packets or elements.
     pub(crate) index: Option<u64>,
 }
 
@@ -95,7 +95,7 @@ impl Failure {
         }
     }
 
-    /// What a map's operation answers: a missing element is no error.
+    /// Result of a map's operation: a missing element is no error.
     pub(crate) fn of_map(map: &str, errno: Errno) -> Self {
         if errno == Errno::ENOENT {
             return Self::NOT_FOUND;

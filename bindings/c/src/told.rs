@@ -1,4 +1,4 @@
-//! What error handles hold.
+//! Content of error handles.
 
 use std::ffi::{CString, c_char};
 use std::ptr;
@@ -13,7 +13,7 @@ use crate::status::{Report, paceline_status};
 /// Where an error handle goes; null if the caller only wants the status.
 pub(crate) type ErrorOut = Out<*mut paceline_error>;
 
-/// What an error handle holds, with its texts as strings of C.
+/// Content of an error handle, with its texts as strings of C.
 pub(crate) struct Told {
     report: Report,
     pub(crate) message: CString,
@@ -57,7 +57,7 @@ pub struct paceline_error_details {
     pub column: u32,
     /// Slot of the guilty instruction in the program, from 0; PACELINE_UNKNOWN if none is.
     pub slot: u64,
-    /// Which of several packets, elements or changes it was, from 0; PACELINE_UNKNOWN if it was none of several.
+    /// Index among several packets, elements or changes, from 0; PACELINE_UNKNOWN if there is only one.
     pub index: u64,
 }
 

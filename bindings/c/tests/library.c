@@ -158,6 +158,9 @@ static void maps_by_bytes_and_json(void)
     OK(paceline_map_delete_batch(rules, keys[0], 50, &done, &error));
     CHECK(done == 50);
     CHECK(paceline_map_delete_batch(rules, keys[0], 1, &done, &error) == PACELINE_STATUS_NOT_FOUND && done == 0);
+    /* Without room no element is lost. */
+    CHECK(paceline_map_drain(rules, taken_keys[0], NULL, 101, &done, &error) == PACELINE_STATUS_ARGUMENT);
+    CHECK(fails(PACELINE_STATUS_ARGUMENT, "room for bytes is null"));
     OK(paceline_map_drain(rules, taken_keys[0], taken_values[0], 101, &done, &error));
     CHECK(done == 51);
     CHECK(paceline_map_delete(rules, keys[99], 4, NULL) == PACELINE_STATUS_NOT_FOUND);

@@ -1,4 +1,4 @@
-//! What programs send besides packets: events of perf event arrays, and lines of `bpf_trace_printk`.
+//! Output of programs besides packets: events of perf event arrays, and lines of `bpf_trace_printk`.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

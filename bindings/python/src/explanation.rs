@@ -53,7 +53,7 @@ impl PyExplanation {
         Self(explanation)
     }
 
-    /// What the last program did.
+    /// Explanation of the last program.
     fn last(&self) -> Option<&Explanation> {
         self.0.steps.last().map(|(_, explanation, _)| explanation)
     }

@@ -108,7 +108,7 @@ impl RawMap {
         self.map.is_frozen()
     }
 
-    /// Which class of `paceline._maps` it is.
+    /// Name of its class in `paceline._maps`.
     #[getter]
     fn form(&self) -> &'static str {
         let kind = self.codec.spec.kind;

@@ -74,7 +74,7 @@ impl Packets for Rows<'_> {
     }
 }
 
-/// What runs packets; generic, so that a call for each is none.
+/// Consumer of packets; generic, so that its calls are inlined.
 pub(crate) trait Run {
     /// Runs packets without the interpreter.
     fn run(&mut self, py: Python<'_>, packets: &impl Packets) -> PyResult<()>;

@@ -21,7 +21,7 @@ use crate::worker::{Lease, Worker};
 /// interpreter may be gone for milliseconds then.
 const LONG: Duration = Duration::from_micros(20);
 
-/// What became of a packet.
+/// Outcome of a packet.
 #[pyclass(frozen, name = "Run", module = "paceline")]
 pub(crate) struct PyRun {
     verdict: Verdict,

@@ -15,7 +15,7 @@ use crate::settings::Settings;
 use crate::subject::Subject;
 use crate::table::PyBatch;
 
-/// What packets run through: the base of `Program`, `Chain` and `Filter`.
+/// Base of `Program`, `Chain` and `Filter`.
 #[pyclass(frozen, subclass, name = "Runner", module = "paceline")]
 pub(crate) struct PyRunner {
     pub(crate) subject: Arc<Subject>,

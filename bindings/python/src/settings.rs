@@ -1,4 +1,4 @@
-//! What a run finds besides packets and maps.
+//! Environment of a run besides packets and maps.
 
 use std::sync::Arc;
 

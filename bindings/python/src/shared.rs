@@ -1,4 +1,4 @@
-//! What the programs and maps of a collection share.
+//! State that the programs and maps of a collection share.
 
 use std::sync::Arc;
 

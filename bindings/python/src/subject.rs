@@ -1,4 +1,4 @@
-//! What packets run through: a program, or a chain of them.
+//! Subjects, which packets run through: a program, or a chain of them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

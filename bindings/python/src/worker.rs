@@ -33,7 +33,7 @@ pub(crate) fn is_forked() -> bool {
     FORKS.load(Ordering::Relaxed) > 0
 }
 
-/// What a CPU needs to run packets.
+/// State of a CPU that runs packets.
 pub(crate) struct Worker {
     pub(crate) host: Host,
     /// For one packet.
@@ -68,7 +68,7 @@ impl Worker {
 /// The workers of a collection or chain.
 pub(crate) struct Workers {
     cpus: usize,
-    /// Those of this process; locked with the interpreter held only, so that no fork meets it locked.
+    /// Workers of this process; locked with the interpreter held only, so that no fork meets it locked.
     current: Mutex<(u64, Arc<Pool>)>,
 }
 

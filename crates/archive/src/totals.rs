@@ -31,14 +31,14 @@ impl Totals {
 /// Counts of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Those of each capture.
+    /// Counts of each capture.
     pub captures: Vec<Totals>,
     /// Whether it was ended before all was read.
     pub interrupted: bool,
 }
 
 impl Report {
-    /// Those of all captures together.
+    /// Counts of all captures together.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let mut sum = Totals::default();

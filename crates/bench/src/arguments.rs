@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::{Settings, TABLES, record};
 
-/// What to do.
+/// Action.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Run tables.
@@ -68,7 +68,7 @@ fn command(parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     }
 }
 
-/// What is given; `None` if help is asked for.
+/// Arguments that are given; `None` if help is asked for.
 fn given(mut parser: lexopt::Parser) -> Result<Option<Given>, lexopt::Error> {
     use lexopt::prelude::*;
     let settings = Settings { smoke: false };

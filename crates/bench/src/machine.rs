@@ -74,7 +74,7 @@ fn git(arguments: &[&str]) -> Option<String> {
     output_of("git", &[&in_sources, arguments].concat())
 }
 
-/// What a program prints, without the last line break; `None` if it fails.
+/// Output of a program, without the last line break; `None` if it fails.
 fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let output =
         Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;

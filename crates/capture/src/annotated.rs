@@ -30,7 +30,7 @@ const DROPPED: u16 = 5;
 /// The largest value of an option, in bytes.
 const MAX_OPTION: usize = u16::MAX as usize;
 
-/// What is written beside a packet.
+/// Notes that are written beside a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notes<'a> {
     /// A text for people. What exceeds 65,535 bytes is left out.

@@ -10,7 +10,7 @@ use crate::pcapng;
 use crate::reader::{CaptureReader, Decoder};
 use crate::{LinkType, ReadError};
 
-/// What the beginning of a capture, or of a section, tells about the records behind it. Plain data, which can be sent to where the records
+/// Descriptions of records by the beginning of a capture or section. Plain data, which can be sent to where the records
 /// are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preamble {

@@ -3,7 +3,7 @@
 use paceline::explain::{At, Branch, Event, Explanation, Fact, FactKind};
 use serde_json::{Value as Json, json};
 
-/// What a program did with a packet: what it returned, `next` after it, the branch that decided, and all events.
+/// A run of a program: return value, `next` after it, the branch that decided, and all events.
 #[must_use]
 pub fn explained(name: Option<&str>, explanation: &Explanation, next: &Json) -> Json {
     let events: Vec<_> = explanation.events.iter().map(|event| of_event(explanation, event)).collect();

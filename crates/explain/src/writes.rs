@@ -13,7 +13,7 @@ use paceline_vm::{Host, Observed, Steer};
 use crate::explainer::Explainer;
 use crate::trace::Packet;
 
-/// Which stores of a run wrote the value of an element, by their source lines.
+/// Stores of a run that wrote the value of an element, by their source lines.
 #[derive(Clone, Debug, Default)]
 pub struct Writes {
     /// Program and index of its line, by the offset of each byte in the value; the last store counts.

@@ -38,7 +38,7 @@ const _: () = assert!(size_of::<Frame>() == 64 && align_of::<Frame>() == 64);
 /// Bit of `exposed`: offsets are less.
 const DESCRIBED: u16 = 1 << 15;
 
-/// What a device tells about a received packet besides its bytes (`struct xdp_metadata_ops` of `net/xdp.h`).
+/// Metadata of a device about a received packet (`struct xdp_metadata_ops` of `net/xdp.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct DeviceMetadata {
@@ -46,7 +46,7 @@ pub struct DeviceMetadata {
     pub timestamp_ns: u64,
     /// Hash of the packet's flow.
     pub hash: u32,
-    /// What the hash is made of (`enum xdp_rss_hash_type`).
+    /// Fields that the hash is made of (`enum xdp_rss_hash_type`).
     pub hash_type: u32,
     /// EtherType of a VLAN tag that the device removed, in network byte order.
     pub vlan_protocol: [u8; 2],
@@ -385,7 +385,7 @@ impl Frame {
         Ok(())
     }
 
-    /// What the device tells about the packet, if it does.
+    /// Metadata of the device about the packet, if there is any.
     #[must_use]
     pub fn device_metadata(&self) -> Option<DeviceMetadata> {
         // SAFETY: the reserved area is inside of the initialized buffer, and any bytes are such a structure of integers.

@@ -1,4 +1,4 @@
-//! What an operation costs: `cargo bench -p paceline-maps`. Prints nanoseconds per operation, keys in random order, for
+//! Cost of operations: `cargo bench -p paceline-maps`. Prints nanoseconds per operation, keys in random order, for
 //! one thread and for two at once on the same map: the best of many short windows, so that other work on the machine
 //! matters little, and of two threads the slower one. Numbers of entries may be given:
 //! `cargo bench -p paceline-maps -- 1000 4000000`.

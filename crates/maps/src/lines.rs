@@ -1,4 +1,4 @@
-//! Which lines of a block are free: runs of neighbors, joined when they come back, so that free lines are never in shorter
+//! Free lines of a block: runs of neighbors, joined when they come back, so that free lines are never in shorter
 //! pieces than the lines in use between them make them. Free lines before others that were never used are taken first.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -202,7 +202,7 @@ impl Probe {
     }
 }
 
-/// Which prefix lengths are in use: a bit for each, and how many prefixes have it.
+/// Prefix lengths in use: a bit for each, and how many prefixes have it.
 struct Lengths {
     bits: Box<[AtomicU64]>,
     counts: Mutex<Box<[u32]>>,

@@ -61,7 +61,7 @@ impl State<'_> {
     }
 }
 
-/// Which slots may have elements, a bit each.
+/// Slots that may have elements, a bit each.
 pub(crate) struct Occupied(Zeroed<Bits>);
 
 impl Occupied {

@@ -19,7 +19,7 @@ pub(crate) struct Queue {
     last_first: bool,
 }
 
-/// Which cells have values: the oldest, and how many follow it.
+/// Cells with values: the oldest, and the number of those that follow it.
 struct Ends {
     oldest: usize,
     len: usize,

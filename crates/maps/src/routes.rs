@@ -1,4 +1,4 @@
-//! Which prefix an IPv4 address has: a trie that takes 16 bits, then 8, then 8. All look-ups take one to three steps, and most
+//! Longest prefix of an IPv4 address: a trie that takes 16 bits, then 8, then 8. All look-ups take one to three steps, and most
 //! addresses of a routing table two.
 //!
 //! An entry is a prefix (its slot in the table of prefixes), a node, or nothing. A node keeps one entry for each run of

@@ -388,7 +388,7 @@ impl Table {
         self.slots.used()
     }
 
-    /// Which slots may have elements, in tables that give them up.
+    /// Slots that may have elements, in tables that give them up.
     pub(crate) fn occupied(&self) -> Option<&Occupied> {
         self.occupied.as_ref()
     }

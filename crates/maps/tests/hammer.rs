@@ -135,7 +135,7 @@ fn check(subject: &Subject, number: u32, words: [u64; WORDS]) {
     );
 }
 
-/// What user space does: whole values, and all keys.
+/// Work of user space: whole values, and all keys.
 fn user(subjects: &[Subject], rng: &mut fastrand::Rng) {
     let subject = &subjects[rng.usize(..subjects.len())];
     let (key, number) = (subject.key)(rng.u32(..KEYS));
@@ -206,7 +206,7 @@ fn two_workers_on_the_same_maps() {
 /// A time that does not come.
 const NEVER: u64 = u64::MAX - 1;
 
-/// What one worker does with a timer that it found, or the element that it lies in.
+/// Work of one worker on a timer that it found, or the element that it lies in.
 fn use_timer(map: &Arc<Map>, queue: &Arc<TimerQueue>, cpu: usize, rng: &mut fastrand::Rng) {
     let number = rng.u32(..KEYS);
     let key = number.to_ne_bytes();

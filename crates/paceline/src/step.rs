@@ -93,7 +93,7 @@ impl Packet {
 /// Effect of a program on a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceStep {
-    /// Which program, what it returned, and what follows.
+    /// Program, return value, and the next step.
     pub step: Step,
     /// The packet when the program began.
     pub before: Packet,

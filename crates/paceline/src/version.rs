@@ -6,7 +6,7 @@ use paceline_vm::{Chain, Program};
 /// One version of a chain: the graph and its reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Which version it is: a change that names it is refused if there was another since.
+    /// Number of the version: a change that names it is refused if there was another since.
     pub revision: u64,
     /// The programs' names in the chain, by node.
     pub names: Vec<String>,

@@ -411,7 +411,7 @@ fn a_burst_never_meets_two_versions() {
     let members = (0..LENGTH).map(|place| marking(&name(place), place, 1)).collect();
     let pipeline = Pipeline::new();
     let chain = LiveChain::on(&pipeline, IFINDEX, members, Order::Given).unwrap();
-    // What the packets of each version say, by revision: packets may only say what was published.
+    // Contents of the packets of each version, by revision: only published ones may appear.
     let versions = Mutex::new(vec![[1u8; LENGTH]]);
     let runners = [by_chain(chain.worker()), by_chain(chain.worker().counted()), by_pipeline(&pipeline)];
     let counts: Vec<AtomicU64> = runners.iter().map(|_| AtomicU64::new(0)).collect();

@@ -14,7 +14,7 @@ use crate::waiting::Waiting;
 /// Packets that wait for a worker.
 const QUEUE: usize = 512;
 
-/// What happens to a packet for a worker whose queue is full.
+/// Treatment of a packet for a worker whose queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     /// The packet is dropped and counted, so that a slow worker does not delay the others: for devices.

@@ -159,7 +159,7 @@ impl Host {
         let (now, started) = (self.now(Clock::Monotonic), self.timers.queue.started());
         let mut fired = 0;
         let result = loop {
-            // What a timer is in must not go while its function runs.
+            // The element of a timer must not go while its function runs.
             let one = self.pinned(|host| {
                 let due = host.timers.queue.take_due(now, started)?;
                 Some(host.fire(&due))

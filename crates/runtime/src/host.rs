@@ -73,7 +73,7 @@ pub struct Host {
     pub depth: usize,
     /// The packet's own area ([`SkBuff`]); words are valid if the program's context has fields in them.
     pub area: [AtomicU64; SkBuff::WORDS],
-    /// What packets arrive with in that area; zero unless set.
+    /// Contents of that area when packets arrive; zero unless set.
     arriving: [u64; SkBuff::WORDS],
     /// Fault that ended the last run; only [`fail`](Self::fail) sets it.
     pub fault: Option<Box<Fault>>,

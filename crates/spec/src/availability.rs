@@ -1,4 +1,4 @@
-//! Which programs may call a helper, and what Paceline lacks for those that it does not have.
+//! Programs that may call a helper, and the parts that Paceline lacks for helpers that it does not have.
 
 use crate::ProgramKind;
 

@@ -105,7 +105,7 @@ impl Helper {
         self.needs.is_none()
     }
 
-    /// What Paceline lacks for the helper; `None` where the helper is supported.
+    /// Part that Paceline lacks for the helper; `None` where the helper is supported.
     #[must_use]
     pub const fn needs(&self) -> Option<&'static str> {
         self.needs

@@ -313,7 +313,7 @@ pub const ABSENT: &[(&str, &str)] = &[
     ("bpf_arena_free_pages", "arenas"),
 ];
 
-/// What Paceline lacks for a kernel function that it does not have.
+/// Part that Paceline lacks for a kernel function that it does not have.
 #[must_use]
 pub fn needs(name: &str) -> &'static str {
     ABSENT.iter().find(|(absent, _)| *absent == name).map_or(IMPLEMENTATION, |(_, what)| what)

@@ -1,4 +1,4 @@
-//! What programs, maps, contexts and helpers are, before anything runs: the vocabulary that `load` fills in and
+//! Programs, maps, contexts and helpers before anything runs: the vocabulary that `load` fills in and
 //! that the verifier, the maps and the engines read.
 //!
 //! Numbers come from the kernel's UAPI header `include/uapi/linux/bpf.h`.

@@ -337,7 +337,7 @@ pub enum Cause {
     GlobalFunction {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// Reason.
         problem: &'static str,
     },
     /// A packet pointer as an argument that the global function accesses after it moves the packet.

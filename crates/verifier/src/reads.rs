@@ -1,4 +1,4 @@
-//! Which bytes of stack slots are read after a checkpoint, and which words of a frame must be zero on entry.
+//! Bytes of stack slots that are read after a checkpoint, and words of a frame that must be zero on entry.
 //!
 //! A byte that was never written reads as zero, so a read of it requires its word to be zeroed on entry. If a state covers
 //! another one, the code is walked from the covering state only: a byte that is written there and unset in the covered

@@ -1,4 +1,4 @@
-//! What is told of callbacks to a code generator.
+//! Facts about callbacks for a code generator.
 
 use paceline_isa::{Names, assemble};
 use paceline_spec::helper::Helper;

@@ -1,4 +1,4 @@
-//! What the verifier spends is bounded, and told.
+//! The work of the verifier is bounded, and told.
 
 use paceline_isa::assemble;
 use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};

@@ -15,7 +15,7 @@ pub enum LoadError {
     Map {
         /// Name of the map.
         name: String,
-        /// What differs.
+        /// Difference.
         what: &'static str,
     },
     /// Another number of maps than the program was verified with.

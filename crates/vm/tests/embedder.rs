@@ -1,4 +1,4 @@
-//! What safe Rust may do to programs and maps: nothing of it is undefined, keeps memory for ever, or leaves a host or a map
+//! Operations of safe Rust on programs and maps: none of them is undefined, keeps memory for ever, or leaves a host or a map
 //! unusable.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

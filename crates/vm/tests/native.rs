@@ -1,4 +1,4 @@
-//! What is particular to native code.
+//! Tests of native code alone.
 #![cfg(target_arch = "x86_64")]
 
 use std::sync::Arc;
@@ -78,7 +78,7 @@ fn a_million_slots_are_compiled() {
     };
     let code: Code = (0..1_000_000).map(count).collect();
     let spec = Arc::new(ProgramSpec::new("long", KIND, code.encode().expect("encodes")));
-    // What takes a time that grows with the square of the length would take hours.
+    // A pass whose time grows with the square of the length would take hours.
     // SAFETY: it touches no memory.
     let program = unsafe { MemoryProgram::jit(spec, Vec::new()) }.expect("is compiled");
     assert_eq!(program.run(&mut [], &mut Host::new(0)).map(|exit| exit.r0), Ok(749_999));

@@ -1,6 +1,6 @@
 //! The plain interpreter stops a program that does what it may not, and says where and why.
 //!
-//! What programs compute is told by the text cases under `tests/cases/`; here are the ways to fail.
+//! Results of programs are in the text cases under `tests/cases/`; here are the ways to fail.
 
 use std::sync::{Arc, Mutex};
 

@@ -30,7 +30,7 @@ fn engines() -> Vec<Box<dyn Engine>> {
     engines
 }
 
-/// What came of cases.
+/// Outcomes of cases.
 #[derive(Default)]
 struct Total {
     cases: usize,

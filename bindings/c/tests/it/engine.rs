@@ -36,7 +36,7 @@ pub(crate) struct LibraryEngine {
     pub(crate) way: Way,
 }
 
-/// What a case cannot be, or a refusal.
+/// A case that the library cannot run, or a refusal.
 enum Not {
     Supported(Unsupported),
     Accepted(Refusal),
@@ -407,7 +407,7 @@ fn add_program(builder: *mut paceline_builder, program: &ProgramSpec) -> Result<
     status(|error| c::paceline_builder_add_program(builder, given(&spec), error))
 }
 
-/// What user space does to the maps before a run.
+/// Changes of the maps by user space before a run.
 fn change(case: &Case, made: &Made, run: &Run, cpu: usize) -> Result<(), Told> {
     for change in &run.changes {
         put(case, made, change.map, &change.key, change.value.as_ref(), cpu)?;

@@ -1,4 +1,4 @@
-//! What a C program gets wrong is an error wherever the library can see it.
+//! Mistakes of a C program are errors wherever the library can see them.
 
 use std::ptr;
 

@@ -26,7 +26,7 @@ pub struct Drawing<'a> {
 pub struct EdgePackets {
     /// The program that they left.
     pub from: Node,
-    /// What came next.
+    /// Next program or end.
     pub to: Next,
     /// Their number.
     pub packets: u64,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 pub(crate) struct Count<T> {
     /// Name in JSON and in metrics; with spaces the heading of a column.
     pub(crate) name: &'static str,
-    /// What it counts, as the help of a metric.
+    /// Description, as the help of a metric.
     pub(crate) help: &'static str,
     /// Value.
     pub(crate) of: fn(&T) -> u64,

@@ -14,7 +14,7 @@ pub(crate) struct Question {
     pub(crate) answer: Sender<Result<Answer, String>>,
 }
 
-/// What follows the answer of a request: bytes, written on the connection's thread until the function that it gets says that the
+/// Bytes that follow the answer of a request, written on the connection's thread until the function that it gets says that the
 /// connection or the run ends.
 pub(crate) type Stream = Box<dyn FnOnce(&mut dyn Write, &dyn Fn() -> bool) + Send>;
 

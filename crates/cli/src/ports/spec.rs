@@ -20,11 +20,11 @@ pub(crate) struct PortSpec {
     /// As it was given.
     pub(crate) text: String,
     pub(crate) kind: Kind,
-    /// What is added to the port, the outermost first.
+    /// Wrappers of the port, the outermost first.
     pub(crate) wrappers: Vec<Wrapper>,
 }
 
-/// What is added to a port.
+/// Wrapper of a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Wrapper {
     /// A maximum number of received packets per second.
@@ -49,7 +49,7 @@ pub(crate) enum Kind {
     Pcap { input: Option<PathBuf>, output: Option<PathBuf> },
     /// Generated packets.
     Generate(Traffic),
-    /// What is sent is received again.
+    /// Sent packets are received again.
     Loop,
     /// No packet arrives, and those that are sent are counted.
     Null,

@@ -13,7 +13,7 @@ use crate::common::failure::Failure;
 /// Most packets that are explained; others are grouped by what differs alone.
 const EXPLAINED: usize = 2_000;
 
-/// What differs.
+/// A difference.
 pub(crate) struct Found {
     pub(crate) groups: Vec<Group>,
     pub(crate) maps: Vec<MapChange>,

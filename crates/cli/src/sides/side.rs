@@ -41,7 +41,7 @@ pub(crate) struct SideMaker<'a> {
     opener: Rc<Opener>,
 }
 
-/// What both sides have in common.
+/// State that both sides share.
 #[derive(Clone, Copy)]
 pub(crate) struct SideArgs<'a> {
     pub(crate) object: &'a ObjectArgs,
@@ -73,7 +73,7 @@ pub(crate) fn run_both(
 /// A program or chain, and the interface that packets come in on.
 pub(crate) struct Side {
     session: Session,
-    /// What runs the packets in the place of the session.
+    /// Machine that runs the packets in the place of the session.
     kernel: Option<KernelSide>,
     ingress: u32,
     queue: u16,

@@ -1,4 +1,4 @@
-//! What `examples/Containerfile` says suffices: a root with nothing but the command and its libraries, and the capabilities of its
+//! `examples/Containerfile` suffices: a root with nothing but the command and its libraries, and the capabilities of its
 //! `podman run`. No container engine is needed.
 
 use std::fs;

@@ -89,7 +89,7 @@ fn errors_are_clear() {
     diff(&[&firewall]).fails(2, "", &["<NEW>"]);
 }
 
-/// What a run leaves: its report without names and times, and its outputs.
+/// Results of a run: its report without names and times, and its outputs.
 fn ran(object: &str, folder: &Folder) -> Option<(serde_json::Value, Vec<Vec<u8>>)> {
     let (out, drops) = (folder.text("out"), folder.text("drops"));
     let arguments =

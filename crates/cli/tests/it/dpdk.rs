@@ -151,7 +151,7 @@ fn packets_go_round_between_testpmd_and_us() {
     let device = format!("net_memif0,role=server,socket={socket},socket-abstract=no");
     let testpmd = Testpmd::start(&device, &folder);
     let port = format!("dpdk:net_memif0,role=client,socket={socket},socket-abstract=no");
-    // What comes back from testpmd goes to the first port.
+    // Packets from testpmd go to the first port.
     let output = live(library, &["--port", "gen:rate=100K", "--pass", &port, "--seconds", "1.5", "--json"]);
     drop(testpmd);
     check_round(&output);
@@ -230,7 +230,7 @@ fn our_memif_ports_and_testpmd_meet_in_both_roles() {
         let status = paceline(["status", "--control", &control, "--json"]).json();
         status["ports"][1]["received"].as_u64() > Some(10_000)
     });
-    // What it has must come back before it ends.
+    // Its packets must come back before it ends.
     drop(testpmd);
     let output = live.end(Signal::TERM);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -537,7 +537,7 @@ fn a_socket_that_is_left_behind_is_replaced() {
 }
 
 /// Requests that a hostile client sends: changes of good ones, and none at all.
-/// What a web server answers to a request.
+/// Answer of a web server to a request.
 fn http(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time");
@@ -835,7 +835,7 @@ fn a_capture_tells_what_became_of_each_packet() {
         let count = notes.iter().filter(is_first).filter(of).count() as u64;
         assert_eq!(report["verdicts"][name], count, "{report:#}");
     }
-    // What is read or written otherwise is not overwritten.
+    // Files that are read or written otherwise are not overwritten.
     let before = std::fs::read(&traffic).expect("a capture");
     for (port, capture) in
         [(&*port, &*traffic), (&*port, &*firewall), (&*format!("pcap:{traffic},{out}"), &*out)]
@@ -1001,7 +1001,7 @@ fn a_run_that_stands_still_goes_on() {
     check_sums(&report, false);
     let number = |name: &str| report["ports"][0][name].as_u64().expect("a number");
     assert!(number("dropped") > 0 && number("received") > 1000, "{report:#}");
-    // What veth itself dropped is in its own statistics.
+    // Packets that veth itself dropped are in its own statistics.
     assert!(number("received") + number("dropped") <= sent, "{sent}: {report:#}");
     assert!(stderr(&output).contains("note: the run stood still for "), "{}", stderr(&output));
     assert!(grown < 4096, "{grown} KiB more");

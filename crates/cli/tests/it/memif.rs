@@ -26,7 +26,7 @@ fn number(value: &Json) -> u64 {
 fn a_capture_through_memif_is_a_capture() {
     let folder = Folder::new();
     let (socket, control, out) = (folder.text("memif"), folder.text("control"), folder.text("out.pcap"));
-    // What the example firewall passes once, it passes twice.
+    // The example firewall passes a packet again that it passed once.
     let (traffic, wanted) = (example("traffic.pcap"), folder.text("wanted.pcap"));
     let (port, pass) = (format!("pcap:{traffic}"), format!("pcap:,{wanted}"));
     paceline(["live", "--port", &port, "--pass", &pass]).ok();

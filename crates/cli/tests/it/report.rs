@@ -72,7 +72,7 @@ fn the_page_has_a_chain_with_packets_both_sides_of_a_diff_and_times() {
         [&["diff"], &[firewall.as_str(), firewall.as_str()][..], &["--in", &capture, "--json"]].concat(),
     );
     assert_eq!(both.json()["groups"], serde_json::json!([]));
-    // What only the chain does, packet by packet.
+    // Outcomes of the chain alone, packet by packet.
     let run = paceline([&["run"], &chain[..], &["--in", &capture, "--json"]].concat()).json();
     let groups = data["diff"]["groups"].as_array().unwrap();
     let packets: usize = groups.iter().map(|group| group["packets"].as_array().unwrap().len()).sum();

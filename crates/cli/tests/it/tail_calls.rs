@@ -48,7 +48,7 @@ fn entries_are_set_and_removed_by_name() {
     let removed = dispatch(Some(r#"[{"key": 17, "value": null}]"#)).json();
     assert_eq!(removed["maps"]["protocols"].as_array().unwrap().len(), 2);
     assert_eq!(seen(&removed, OTHER), seen(&before, OTHER) + seen(&before, UDP));
-    // What is printed can be given back.
+    // The output can be given back.
     let again = dispatch(Some(&dropped["maps"]["protocols"].to_string())).json();
     assert_eq!(again["maps"], dropped["maps"]);
     assert_eq!(dispatch(Some(r#"{"17": "drop"}"#)).json()["maps"], dropped["maps"]);

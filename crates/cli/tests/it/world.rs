@@ -103,7 +103,7 @@ fn a_run_can_be_repeated_bit_for_bit() {
     assert_ne!(first, events("five", &["--seed", "7", "--event-type", "perf=notice"]), "the system's clock");
     let line: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
     assert_eq!(line["time_ns"], line["data"]["time"], "the packet's stamp");
-    // What came by the perf event array came by the ring buffer too, of the same packet at the same time.
+    // Events of the perf event array are in the ring buffer too, of the same packet at the same time.
     let lines = first.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let (perf, ring): (Vec<_>, Vec<_>) = lines.partition(|line| line["map"] == "perf");
     let origin = |line: &Value| ["packet", "cpu", "time_ns"].map(|name| line[name].clone());

@@ -262,7 +262,7 @@ impl Port for DpdkPort {
         self.copied
     }
 
-    /// What waits in the queue is received still: a device of DPDK's may deliver packets for ever.
+    /// Packets in the queue are received still: a device of DPDK's may deliver packets for ever.
     fn stop(&mut self) {
         self.left = Some(self.opened.device.info.chunks.max(BURST as u32) as usize);
     }

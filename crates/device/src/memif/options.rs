@@ -5,7 +5,7 @@ use crate::error::OpenError;
 use super::message::SECRET;
 use super::ring::MAX_LOG2;
 
-/// Which side of a connection an interface is.
+/// Role of an interface in a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemifRole {
     /// It connects to a socket, and has the memory of the packets.
@@ -23,7 +23,7 @@ pub struct MemifOptions {
     pub role: MemifRole,
     /// Number of the interface at the server's socket.
     pub id: u32,
-    /// What the client must know, up to [`MAX_SECRET`](Self::MAX_SECRET) bytes; empty for nothing.
+    /// Secret that the client must know, up to [`MAX_SECRET`](Self::MAX_SECRET) bytes; empty for nothing.
     pub secret: String,
     /// Number of queues, each with a ring in either direction; from 1 to [`MAX_QUEUES`](Self::MAX_QUEUES). The connection has fewer if the
     /// peer has.

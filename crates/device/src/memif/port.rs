@@ -33,7 +33,7 @@ pub struct MemifPort {
     queue: usize,
     /// The control side, which the port of the first queue has.
     endpoint: Option<Endpoint>,
-    /// What the other ports wait for.
+    /// Descriptors that the other ports wait for.
     own_watch: Option<Watch>,
     shared: Arc<Shared>,
     /// The connection, with its number.
@@ -89,7 +89,7 @@ impl MemifPort {
         (0..usize::from(options.queues)).map(port).collect()
     }
 
-    /// Which side the interface is.
+    /// Role of the interface.
     #[must_use]
     pub fn role(&self) -> MemifRole {
         self.role
@@ -221,7 +221,7 @@ impl Port for MemifPort {
         self.watch().map(AsFd::as_fd)
     }
 
-    /// What waits in the ring is received still; a peer cannot be told to send no more.
+    /// Packets in the ring are received still; a peer cannot be told to send no more.
     fn stop(&mut self) {
         let receiver = self.link.as_ref().and_then(|link| link.receiver(self.queue));
         let available = receiver.and_then(|receiver| receiver.available().ok());

@@ -13,7 +13,7 @@ use super::ring::{Entry, MORE, Ring};
 /// Looks at an empty ring before the peer is asked for interrupts, each of which costs it a system call.
 const LOOKS: u32 = 16;
 
-/// Which side of the connection this is.
+/// Role in the connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side {
     /// It owns the buffers: `len` bytes for each entry, from an offset in the first memory on.

@@ -18,7 +18,7 @@ const REGIONS: usize = 256;
 /// Rings and buffers begin at multiples of this.
 const LINE: usize = 64;
 
-/// What a message leads to.
+/// Result of a message.
 pub(super) enum Step {
     /// Another message, with a descriptor.
     Send(Message, Option<OwnedFd>),

@@ -83,7 +83,7 @@ fn send(port: &mut MemifPort, packets: &[Vec<u8>]) -> usize {
     port.send(Group::new(&mut burst, &all, 0)).expect("a memif port does not fail")
 }
 
-/// What arrives, until there are this many packets.
+/// Packets that arrive, until there are this many.
 fn received(port: &mut MemifPort, count: usize) -> Vec<Vec<u8>> {
     let (mut packets, mut burst) = (Vec::new(), Burst::default());
     until("packets", || {

@@ -1,4 +1,4 @@
-//! What the device tells about a packet besides its bytes (`Documentation/networking/xdp-rx-metadata.rst`).
+//! Metadata of the device about a packet (`Documentation/networking/xdp-rx-metadata.rst`).
 //!
 //! The kernel's program, which is bound to the device, asks for it by kernel functions, and writes it in front of the packet, where it
 //! arrives in the packet memory:

@@ -34,7 +34,7 @@ pub struct XdpPort {
     fill_target: u32,
     /// Start of a packet of several buffers, whose end has not arrived.
     partial: Vec<u8>,
-    /// What the device tells about the packet that is received.
+    /// Metadata of the device about the packet that is received.
     metadata: Option<DeviceMetadata>,
     copied: u64,
     dropped: u64,
@@ -212,7 +212,7 @@ impl XdpPort {
         let mut waiting = self.socket.rings.tx.waiting();
         while waiting > 0 && self.socket.rings.tx.needs_wakeup() {
             match self.socket.wake_transmit() {
-                // What does not go out now is tried again by the next call.
+                // The next call tries again to send the rest.
                 Ok(()) | Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR) => {}
                 Err(Errno::NETDOWN | Errno::NXIO | Errno::NETUNREACH) => return self.check(),
                 Err(errno) => return self.check().and(Err(io::Error::from(errno).into())),

@@ -181,7 +181,7 @@ impl Drafts {
         }
     }
 
-    /// What was left out belongs to no operation when the next one is also jumped to.
+    /// An instruction that was left out belongs to no operation when the next one is also jumped to.
     fn count_skipped(&mut self) {
         if self.skipped > 0 {
             self.push(Draft { weight: 0, ..Draft::new(Kind::Nop) });

@@ -229,7 +229,7 @@ impl State {
             Kind::Load { size, signed: false, reach: Reach::Packet } => {
                 let part = self.place(src, draft.offset, size);
                 self.set(dst, part.map_or(Known::Nothing, Known::PacketField));
-                // What a load by that register itself gives is no shorter.
+                // The result of a load by that register itself is no shorter.
                 match part {
                     Some(PacketField { anchor: Anchor::Register, register, .. }) if register == src => draft,
                     _ => part.and_then(|part| materialized(Known::PacketField(part), draft)).unwrap_or(draft),

@@ -127,7 +127,7 @@ fn free_shadow(drafts: &mut [Draft], dead: &mut [bool]) {
         }
         let (mut readers, mut overwritten, mut needed) = (Vec::new(), false, false);
         for (reader, draft) in drafts.iter().enumerate().skip(index + 1) {
-            // What the shadow holds is not known to more than these.
+            // No others know the value of the shadow.
             if draft.leads || draft.dst == SHADOW {
                 break;
             }

@@ -1,4 +1,4 @@
-//! What programs are translated to: the shapes that are fused, and what is left of the rest.
+//! Translations of programs: the shapes that are fused, and the operations that are left.
 
 use paceline_isa::{Condition, Size, Width, assemble};
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
@@ -33,7 +33,7 @@ fn operations(text: &str) -> (Vec<Kind>, u32) {
     (kinds.collect(), operations.notes.iter().map(|note| note.weight).sum())
 }
 
-/// What is between the check of the packet's length and the ends of the program.
+/// Operations between the check of the packet's length and the ends of the program.
 fn middle(text: &str) -> Vec<Kind> {
     let (kinds, _) = operations(&format!("{START}{text}{END}"));
     let check = kinds.iter().position(|kind| *kind == Kind::JumpLen { shorter: true }).expect("checks");
@@ -88,7 +88,7 @@ fn a_check_and_a_switch_of_two_are_one() {
 
 #[test]
 fn a_switch_loads_its_field_once() {
-    // What is stored keeps the check apart.
+    // A store keeps the check apart.
     let kinds = middle(
         "*(u8 *)(r2 + 0) = 0
         r5 = *(u8 *)(r2 + 23)

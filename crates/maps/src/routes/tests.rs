@@ -117,7 +117,7 @@ mod threads {
         assert_eq!(positions(0x0a0b_0c0d, 24, 24, 8), 0..256);
     }
 
-    /// What changes leave behind is used again: as many changes as there are lines, many times over.
+    /// Lines that changes leave behind are used again: as many changes as there are lines, many times over.
     #[test]
     fn lines_are_used_again() {
         let routes = Routes::with_lines(256, Domain::new()).unwrap();

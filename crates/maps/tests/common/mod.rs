@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Common code of the tests.
 
 use paceline_spec::{MapFlags, MapKind, MapSpec};
 

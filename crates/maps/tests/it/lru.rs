@@ -1,4 +1,4 @@
-//! What the LRU kinds promise: an insertion always finds room, no more elements than allowed are there, and elements
+//! Promises of the LRU kinds: an insertion always finds room, no more elements than allowed are there, and elements
 //! that programs keep using are not the ones that go.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What programs and user space see of each kind, where the kernel cannot be asked: addresses, limits, access.
+//! Views of programs and user space of each kind, where the kernel cannot be asked: addresses, limits, access.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;

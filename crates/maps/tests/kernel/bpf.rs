@@ -263,7 +263,7 @@ impl Program {
         self.fd.as_raw_fd() as u32
     }
 
-    /// What a program array gives back for it.
+    /// Value that a program array gives back for it.
     pub(crate) fn id(&self) -> u32 {
         info(&self.fd)[1]
     }

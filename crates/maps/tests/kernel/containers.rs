@@ -53,7 +53,7 @@ fn queues_and_stacks() {
     }
 }
 
-/// What was pushed is found, in ours and in the kernel's; of what was not, both find few.
+/// Pushed values are found, in ours and in the kernel's; of others, both find few.
 #[test]
 fn bloom_filters() {
     if !kernel_permits("bloom_filters") {

@@ -1,4 +1,4 @@
-//! What may be created: sizes, flags, and pairs of both.
+//! Valid specifications: sizes, flags, and pairs of both.
 
 use paceline_maps::Map;
 use paceline_spec::{ElementKind, Errno, KeyKind, MapFlags, MapKind, MapSpec};

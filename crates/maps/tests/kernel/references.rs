@@ -69,7 +69,7 @@ fn a_device_needs_a_number_to_have_a_program() {
     }
 }
 
-/// What is announced to our maps for a program of the kernel's.
+/// Identity that is announced to our maps for a program of the kernel's.
 struct Announced(XdpAttach);
 
 impl EntryProgram for Announced {

@@ -93,7 +93,7 @@ impl PacketFilter {
         &self.program
     }
 
-    /// Which packets of a burst match: a bit each, from the lowest. Frames get verdicts, and by the rules of libpcap
+    /// Packets of a burst that match: a bit each, from the lowest. Frames get verdicts, and by the rules of libpcap
     /// those that are shorter than they were on the wire get that length as metadata; packets stay as they are.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ enum Rule {
 #[derive(Clone)]
 struct Seat {
     member: Member,
-    /// Which of all that ever came it is; `None` while the change is being made that brings it.
+    /// Number among all that ever came; `None` while the change is being made that brings it.
     attached: Option<u64>,
 }
 

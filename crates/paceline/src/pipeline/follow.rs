@@ -89,7 +89,7 @@ pub struct FollowCounts {
     pub edges: BTreeMap<ChainEdge, u64>,
 }
 
-/// What the workers of a pipeline found, and whether they are to follow packets.
+/// Findings of the workers of a pipeline, and whether they are to follow packets.
 #[derive(Default)]
 pub(super) struct Follow {
     is_wanted: AtomicBool,

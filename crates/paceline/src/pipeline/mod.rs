@@ -31,7 +31,7 @@ use follow::Follow;
 use known::KnownMaps;
 use observe::Observers;
 
-/// Which program the packets of each interface run through, for any number of workers. Clones are handles to the same pipeline.
+/// Programs by interface, for any number of workers. Clones are handles to the same pipeline.
 ///
 /// Programs are called through one call site ([`KeyedSite`]), by interface: a program that is replaced gets no burst that a worker
 /// begins from then on, and no packet is lost or runs twice.

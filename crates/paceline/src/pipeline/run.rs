@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Worker, WorkerError};
 
-/// What a worker does while nothing arrives.
+/// Behaviour of a worker while nothing arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Idle {

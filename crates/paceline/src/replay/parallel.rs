@@ -25,7 +25,7 @@ const RUNNING: usize = 3;
 /// Packets that were read together.
 struct Window {
     packets: Batch,
-    /// What was read between the packets, and the number of packets that it belongs to; without outputs none is kept.
+    /// Records between the packets, and the number of packets that they belong to; without outputs none is kept.
     records: Vec<(Records, usize)>,
 }
 
@@ -72,7 +72,7 @@ impl Share {
     }
 }
 
-/// What a worker is asked for.
+/// Task of a worker.
 enum Task {
     /// The workers of a part of a window's packets.
     Flows { window: Arc<Window>, part: Range<usize>, found: Vec<u16> },
@@ -319,7 +319,7 @@ pub fn replay_on<U: Runner + Send, R: Read, W: Write>(
             let shares: Vec<Share> = done.collect();
             merge(&window, &workers, &shares, &mut outputs, &mut tally)?;
             dealer.keep(window, workers, shares);
-            // What was read already is written.
+            // Packets that are read already are written.
             dealer.is_over |= observe(&tally).is_break();
         }
         threads.into_iter().try_for_each(|thread| thread.finish(tally.packets))

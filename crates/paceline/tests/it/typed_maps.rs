@@ -84,7 +84,7 @@ fn what_does_not_fit_is_named() {
         (&rule["action"], &rule["name"], &rule["balance"]),
         (&json!("DENY"), &json!("web"), &json!(-5))
     );
-    // What was read can be written.
+    // Values that are read can be written.
     rules.update(&flow, &rule, 2).unwrap();
     assert_eq!(rules.lookup(&flow), Ok(Some(rule)));
 

@@ -4,7 +4,7 @@
 use paceline_spec::helper::{Arg, Return};
 use paceline_spec::kfunc::{KfuncArg, KfuncReturn, NUM_ITERATOR_BYTES};
 
-/// What an argument register holds.
+/// Kind of value in an argument register.
 #[derive(Clone, Copy)]
 pub(super) struct Class {
     kind: Kind,
@@ -140,7 +140,7 @@ impl Class {
     }
 }
 
-/// What `r0` holds afterwards.
+/// Kind of value in `r0` afterwards.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 pub(super) enum ResultClass {

@@ -55,7 +55,7 @@ fn run(case: &Case, run: &Run, outcome: Json) -> Json {
     })
 }
 
-/// What the case says of the outcome, in the same members.
+/// Expected outcome of the case, in the same members.
 fn expected(expect: &Expect) -> Json {
     let mut json = serde_json::Map::new();
     let code = expect.r0.map(|r0| r0 as u32).or(expect.verdict.map(|verdict| verdict as u32));

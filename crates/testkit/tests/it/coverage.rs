@@ -278,7 +278,7 @@ fn counts_are_those_of_clangs_source_coverage() {
             counts.sort_unstable();
             counts
         };
-        // Which side jumps is the compiler's choice.
+        // The compiler chooses the side that jumps.
         let (ours, theirs) = (sorted(&ours), sorted(&theirs));
         if text.trim().starts_with("if (") && ours.len() == theirs.len() && ours.len() == 2 {
             assert_eq!(ours, theirs, "branches of line {number}: {text}");

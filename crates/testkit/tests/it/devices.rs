@@ -245,7 +245,7 @@ out:
     exit
 ";
 
-/// What [`ASKING`] found: the three results, hash and its type, protocol of the tag in network byte order, and the tag.
+/// Findings of [`ASKING`]: the three results, hash and its type, protocol of the tag in network byte order, and the tag.
 type Told = ([i32; 3], [u32; 2], [u8; 2], u16);
 
 fn told(packet: &[u8]) -> Told {

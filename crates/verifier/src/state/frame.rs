@@ -43,7 +43,7 @@ impl Frame {
         }
     }
 
-    /// What a register holds.
+    /// Value of a register.
     #[must_use]
     pub fn get(&self, reg: Reg) -> Value {
         match self.registers.get(usize::from(reg.number())) {
@@ -185,7 +185,7 @@ impl State {
         if self.frames.len() > 1 { self.frames.pop() } else { None }
     }
 
-    /// What a register of the running frame holds.
+    /// Value of a register of the running frame.
     #[must_use]
     pub fn get(&self, reg: Reg) -> Value {
         self.top().get(reg)

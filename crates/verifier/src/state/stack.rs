@@ -26,7 +26,7 @@ pub enum Byte {
 /// Eight aligned bytes of the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    /// What each byte holds, by rising address.
+    /// Contents of each byte, by rising address.
     pub bytes: [Byte; 8],
     /// The value whose low bytes are the spilled ones; unset if there are none.
     pub value: Value,

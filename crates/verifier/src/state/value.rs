@@ -203,7 +203,7 @@ pub enum Buffer {
 /// A memory argument of a global function, of which only the size is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lent {
-    /// Which parameter it is, from 0.
+    /// Index of the parameter, from 0.
     pub parameter: u8,
     /// Whether the packet has been moved since the function was called.
     pub packet_moved: bool,
@@ -261,7 +261,7 @@ pub enum Target {
     },
     /// A dynptr argument of a global function (`CONST_PTR_TO_DYNPTR`). The pointer's id is that of the dynptr.
     Dynptr {
-        /// Which parameter it is, from 0.
+        /// Index of the parameter, from 0.
         parameter: u8,
     },
     /// A subprogram, as a callback.
@@ -274,7 +274,7 @@ pub enum Target {
 /// A pointer in a register.
 #[derive(Clone, Copy, Debug)]
 pub struct Pointer {
-    /// What it points to.
+    /// Type that it points to.
     pub target: Target,
     /// Constant part of the offset in bytes.
     pub fixed: i32,

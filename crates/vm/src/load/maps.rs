@@ -110,7 +110,7 @@ mod tests {
         map
     }
 
-    /// What the check says of a map of one specification in a proof for another.
+    /// Result of the check for a map of one specification in a proof for another.
     fn what(proven: &MapSpec, made: &MapSpec) -> Option<&'static str> {
         match check(std::slice::from_ref(proven), &[map(made)]) {
             Err(LoadError::Map { what, .. }) => Some(what),
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(what(&constant(1), &zeros), Some("the contents"));
         assert_eq!(what(&zeros, &constant(1)), Some("the contents"));
         assert_eq!(what(&constant(1), &MapSpec { contents: longer, ..constant(1) }), Some("the contents"));
-        // What the proof says of an element that no map of this shape has is held by none.
+        // Facts of the proof about an element that no map of this shape has apply to none.
         let elsewhere = vec![(vec![1, 0, 0, 0], InitialValue::Bytes(vec![1]))];
         assert_eq!(what(&MapSpec { contents: elsewhere, ..constant(1) }, &zeros), Some("the contents"));
         let twice = [constant(2).contents, constant(1).contents].concat();

@@ -167,7 +167,7 @@ impl<C: Choice> Calls<'_, C> {
 }
 
 impl Calls<'_, ByKey> {
-    /// What packets of a number go to in this burst.
+    /// Targets of packets by number in this burst.
     #[must_use]
     pub fn target(&self, key: u64) -> Option<&Target> {
         self.image.target(key)

@@ -112,7 +112,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     ended.map_err(Failure::reported).and(printed).map(|()| ExitCode::SUCCESS)
 }
 
-/// What the thread of the command waits for.
+/// Event that the thread of the command waits for.
 pub(super) enum Event {
     /// A worker has ended.
     Ended,

@@ -20,7 +20,7 @@ const BUFFER: usize = 1 << 16;
 /// Time between two looks whether the capture is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Which packets are recorded, and how many.
+/// Packets to record, and their number.
 #[derive(Default)]
 pub(super) struct Wanted {
     filter: Option<PacketFilter>,

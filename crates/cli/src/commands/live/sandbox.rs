@@ -1,4 +1,4 @@
-//! What a live run gives up once its ports are open: capabilities, and system calls that it does not need.
+//! Privileges that a live run drops once its ports are open: capabilities, and system calls that it does not need.
 
 use std::io;
 
@@ -46,7 +46,7 @@ pub(super) fn enter(needs: Needs) -> Result<(), SandboxError> {
     apply_filter_all_threads(&raw.collect::<Vec<_>>()).map_err(SandboxError::Apply)
 }
 
-/// What ports need beside the system calls of each run.
+/// System calls of ports, beside those of each run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs {
     /// DPDK's drivers and threads.

@@ -48,7 +48,7 @@ impl LiveError {
     }
 }
 
-/// What the workers have in common.
+/// State that the workers share.
 pub(super) struct Common<'a> {
     pub(super) pipeline: &'a Pipeline,
     pub(super) pool: &'a Arc<FramePool>,

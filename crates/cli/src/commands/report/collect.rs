@@ -53,7 +53,7 @@ struct Seen {
     verdict: Verdict,
 }
 
-/// What the page is made from.
+/// Data of the page.
 pub(super) struct Inputs<'a> {
     args: &'a ReportArgs,
     world: World,
@@ -167,7 +167,7 @@ fn chain(subject: &mut Subject) -> Option<String> {
     subject.is_chain.then(|| svg(&drawing))
 }
 
-/// What differs between both sides.
+/// Differences between both sides.
 fn compared(
     args: &ReportArgs,
     sides: [Side; 2],

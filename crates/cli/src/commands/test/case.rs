@@ -21,9 +21,9 @@ pub(super) struct TestFile {
 
 #[derive(Debug)]
 pub(super) enum Tests {
-    /// Those of a test file, with its text.
+    /// Tests of a test file, with its text.
     Cases(String, Vec<Case>),
-    /// Those of an object.
+    /// Tests of an object.
     InC(Vec<TestInC>),
 }
 

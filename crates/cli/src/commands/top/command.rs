@@ -58,7 +58,7 @@ enum Ended {
     Over,
 }
 
-/// What a key asks for.
+/// Action of a key.
 enum Asked {
     Nothing,
     Pause,

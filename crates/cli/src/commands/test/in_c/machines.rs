@@ -1,4 +1,4 @@
-//! What runs the programs of a suite: an engine, the plain interpreter that is watched, or the kernel.
+//! Machines, which run the programs of a suite: an engine, the plain interpreter that is watched, or the kernel.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -165,7 +165,7 @@ impl OnEngine {
     }
 }
 
-/// What test runs of the kernel pass on of an `sk_buff`.
+/// Members of an `sk_buff` that test runs of the kernel pass on.
 fn passed_on(after: SkBuff) -> SkBuff {
     let mut skb = SkBuff::default();
     (skb.mark, skb.priority, skb.cb, skb.tstamp) = (after.mark, after.priority, after.cb, after.tstamp);

@@ -6,7 +6,7 @@ use crate::common::failure::CommandError;
 /// The map that check programs write their results to.
 pub(super) const RESULTS: &str = "suite_result_map";
 
-/// What the tests of one check program wrote.
+/// Results of the tests of one check program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SuiteResult {
     /// Parts of the test, which have names of their own.
@@ -15,7 +15,7 @@ pub(super) struct SuiteResult {
     pub(super) log: Vec<LogLine>,
 }
 
-/// What one part wrote.
+/// Result of one part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PartResult {
     pub(super) name: String,
@@ -101,7 +101,7 @@ enum Content<'a> {
 /// The fields of a message.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
-    /// What is left of it.
+    /// Bytes that are left.
     bytes: &'a [u8],
     /// Offset in the value of what is left.
     at: usize,

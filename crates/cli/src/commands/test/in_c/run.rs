@@ -41,7 +41,7 @@ pub(crate) enum EndedAs {
     Error(Vec<String>),
 }
 
-/// What a check program left.
+/// Outcome of a check program.
 struct Checked {
     code: u32,
     result: SuiteResult,

@@ -5,9 +5,9 @@ use paceline_kernel::MAX_PACKET;
 use super::find::TestInC;
 use crate::common::failure::{CommandError, Failure};
 
-/// What runs the programs of a suite, which share maps.
+/// Machine for the programs of a suite, which share maps.
 pub(super) trait Machine {
-    /// What is kept of the context between the programs of a test.
+    /// Members of the context that are kept between the programs of a test.
     type Context: Default;
 
     /// Runs a program, which changes the packet; returns its return value.
@@ -26,7 +26,7 @@ pub(super) struct Passing<C> {
     pub(super) context: C,
 }
 
-/// What a return value says of a test.
+/// Outcome of a test by a return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     Error,
