@@ -133,7 +133,11 @@ pub struct Room(*mut u8);
 impl Room {
     /// Checks that there is room for so many bytes.
     pub(crate) fn check(self, capacity: usize) -> Result<(), Failure> {
-        if self.0.is_null() && capacity > 0 { Err(Failure::argument("room for bytes is null")) } else { Ok(()) }
+        if self.0.is_null() && capacity > 0 {
+            Err(Failure::argument("room for bytes is null"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes bytes, for which there must be room.
