@@ -213,6 +213,12 @@ def test_damage_is_told(examples: Path, tmp_path: Path) -> None:
         warnings.simplefilter("error")
         with pytest.raises(pl.CaptureWarning):
             rows(pl.scan(path, columns=["offset"]))
+    # A hook may look at the scan that warns.
+    scan, seen = pl.scan(path, columns=["offset"]), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda *_: seen.append(scan.packets)  # type: ignore[assignment]
+        assert len(rows(scan)) == 491 and seen == [491]
 
 
 class Broken:

@@ -93,6 +93,11 @@ pub struct Redirect {
     pub flags: u32,
 }
 
+impl Redirect {
+    /// A flag: the packet goes out with the link-layer header of a neighbor (`bpf_redirect_neigh`), which it does not have yet.
+    pub const NEIGHBOR: u32 = 1 << 1;
+}
+
 /// Reasons why a packet cannot be moved or resized; helpers return `-EINVAL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdjustError {

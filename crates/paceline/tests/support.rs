@@ -43,6 +43,8 @@ const TAIL: &str = "
   nothing, where the kernel prints whatever memory has.
 - `bpf_timer_cancel` does not wait for the timer's function where another worker is in it, as no packet waits for another worker here.
   In the function itself it is `EDEADLK`, as in the kernel.
+- A redirect to a neighbor (`bpf_redirect_neigh`) names its interface, and a pipeline counts it as one without target: nothing here
+  writes the neighbor's link-layer header, and the address of a next hop is not kept.
 - Entries of device maps take any interface but 0, and those of maps of AF_XDP sockets any number: what these stand for is up to who
   runs the pipeline.
 - User space stores the number of a socket in `sockmap` and `sockhash`, where the kernel wants a descriptor: its place among the `ss` lines of

@@ -492,7 +492,8 @@ helpers! {
     149 SnprintfBtf "bpf_snprintf_btf" => all().lacks(TASKS);
     150 SeqPrintfBtf "bpf_seq_printf_btf" => no_type();
     151 SkbCgroupClassid "bpf_skb_cgroup_classid" => tc().lacks(TASKS);
-    152 RedirectNeigh "bpf_redirect_neigh" => tc();
+    152 RedirectNeigh "bpf_redirect_neigh" =>
+        tc().takes(&[Scalar, ReadMemOrNull, SizeOrZero, Scalar]).returns(Number);
     153 PerCpuPtr "bpf_per_cpu_ptr" => all().lacks(TASKS);
     154 ThisCpuPtr "bpf_this_cpu_ptr" => all().lacks(TASKS);
     155 RedirectPeer "bpf_redirect_peer" => tc().takes(&[Scalar, Scalar]).returns(Number);

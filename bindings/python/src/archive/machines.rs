@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use paceline::{Burst, BurstFault, ChainWorker, Host, Runner, TimeSource};
-use paceline_archive::{Rules, Snapshot, Worker};
+use paceline_archive::{MergeError, Rules, Snapshot, Worker};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::failure::not_merged;
 use super::maps::{check, join, rules_of, state};
 use crate::program::PyProgram;
 use crate::runner::PyRunner;
@@ -49,10 +50,10 @@ impl Machines {
     }
 
     /// Sets the maps of the first program to the result of all.
-    pub(super) fn merge(&self) -> PyResult<()> {
+    pub(super) fn merge(&self) -> Result<(), MergeError> {
         let Some(Merge { programs, rules, before }) = &self.merge else { return Ok(()) };
         let after: Vec<_> =
-            programs.iter().map(|program| state(program.get(), rules)).collect::<PyResult<_>>()?;
+            programs.iter().map(|program| state(program.get(), rules)).collect::<Result<_, _>>()?;
         join(programs[0].get(), rules, before, &after)
     }
 }
@@ -73,8 +74,8 @@ impl Merge {
             }
         }
         let rules = rules.map_or_else(|| Ok(Rules::default()), rules_of)?;
-        check(programs[0].get(), &rules)?;
-        let before = state(programs[0].get(), &rules)?;
+        check(programs[0].get(), &rules).map_err(not_merged)?;
+        let before = state(programs[0].get(), &rules).map_err(not_merged)?;
         Ok(Self { programs, rules, before })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use paceline_archive::{Rule, Rules, Snapshot, merge};
+use paceline_archive::{MergeError, Rule, Rules, Snapshot, merge};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
@@ -33,14 +33,14 @@ fn rule_of(given: &Bound<'_, PyAny>) -> PyResult<Rule> {
 }
 
 /// Checks that the maps of several programs like this one can become one.
-pub(super) fn check(program: &PyProgram, rules: &Rules) -> PyResult<()> {
+pub(super) fn check(program: &PyProgram, rules: &Rules) -> Result<(), MergeError> {
     let collection = &program.shared().collection;
-    rules.check(collection.maps(), collection.object().btf()).map_err(not_merged)
+    rules.check(collection.maps(), collection.object().btf())
 }
 
 /// Elements of a program's maps that have a rule.
-pub(super) fn state(program: &PyProgram, rules: &Rules) -> PyResult<Snapshot> {
-    Snapshot::of(program.shared().collection.maps(), rules).map_err(not_merged)
+pub(super) fn state(program: &PyProgram, rules: &Rules) -> Result<Snapshot, MergeError> {
+    Snapshot::of(program.shared().collection.maps(), rules)
 }
 
 /// Sets the maps of a program to the result of `after`, maps that were as `before`.
@@ -49,9 +49,9 @@ pub(super) fn join(
     rules: &Rules,
     before: &Snapshot,
     after: &[Snapshot],
-) -> PyResult<()> {
+) -> Result<(), MergeError> {
     let collection = &program.shared().collection;
-    merge(collection.maps(), collection.object().btf(), rules, before, after).map_err(not_merged)
+    merge(collection.maps(), collection.object().btf(), rules, before, after)
 }
 
 /// The elements of a program's maps that have a rule, as plain data.
@@ -62,9 +62,9 @@ pub(crate) fn map_states<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     guarded(|| {
         let (program, rules, py) = (program.get(), rules_of(rules)?, rules.py());
-        check(program, &rules)?;
+        check(program, &rules).map_err(not_merged)?;
         let states = PyDict::new(py);
-        for (map, elements) in state(program, &rules)?.0 {
+        for (map, elements) in state(program, &rules).map_err(not_merged)?.0 {
             let of_map = PyDict::new(py);
             for (key, value) in elements {
                 of_map.set_item(PyBytes::new(py, &key), PyBytes::new(py, &value))?;
@@ -97,9 +97,9 @@ pub(crate) fn merge_maps(
 ) -> PyResult<()> {
     guarded(|| {
         let (program, rules) = (program.get(), rules_of(rules)?);
-        check(program, &rules)?;
-        let before = state(program, &rules)?;
+        check(program, &rules).map_err(not_merged)?;
+        let before = state(program, &rules).map_err(not_merged)?;
         let after: Vec<_> = states.iter().map(snapshot_of).collect::<PyResult<_>>()?;
-        join(program, &rules, &before, &after)
+        join(program, &rules, &before, &after).map_err(not_merged)
     })
 }

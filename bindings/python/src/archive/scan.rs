@@ -10,7 +10,9 @@ use std::time::Duration;
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, DataType, Field};
 use paceline::Verdict;
-use paceline_archive::{Error, Opened, Part, Report, Rows, Totals, Wanted, Worker, scan as scan_all};
+use paceline_archive::{
+    Error, MergeError, Opened, Part, Report, Rows, Totals, Wanted, Worker, scan as scan_all,
+};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
@@ -18,7 +20,7 @@ use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
 
 use super::captures::{self, Given};
 use super::columns::Columns;
-use super::failure::raised;
+use super::failure::{not_merged, raised};
 use super::losses::{PyLost, warn};
 use super::machines::Machines;
 use crate::effects::Sent;
@@ -40,11 +42,34 @@ enum Message {
     Panic,
 }
 
-/// The next thing that a scan gives.
+/// The next step of a scan.
 enum Step {
     Batch(RecordBatch),
+    /// Captures are damaged.
+    Warn(Vec<PyLost>),
     Wait,
     Over,
+}
+
+/// The reason why a scan ended early. Exceptions are made of it when no lock is held, as that runs code of Python.
+enum Problem {
+    Archive(Error),
+    Merge(MergeError),
+    Arrow(ArrowError),
+    Forked,
+    Panic,
+}
+
+impl From<Problem> for PyErr {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::Archive(error) => raised(error),
+            Problem::Merge(error) => not_merged(error),
+            Problem::Arrow(error) => arrow_error(&error),
+            Problem::Forked => PyRuntimeError::new_err("a scan goes on in the process that began it"),
+            Problem::Panic => Failure::new(Class::Internal, "a fault of Paceline itself").into(),
+        }
+    }
 }
 
 /// Captures that are scanned: an iterator of record batches, and a stream for Arrow's libraries.
@@ -66,9 +91,11 @@ struct State {
     batch_size: usize,
     totals: Totals,
     losses: Vec<PyLost>,
+    /// Whether there are losses that were not told yet.
+    warns: bool,
     machines: Option<Machines>,
     /// An error that came after rows, which are given first.
-    error: Option<PyErr>,
+    error: Option<Problem>,
     /// Forks before the process that has the threads.
     forks: u64,
 }
@@ -120,6 +147,7 @@ pub(crate) fn scan(
             batch_size,
             totals: Totals::default(),
             losses: Vec::new(),
+            warns: false,
             machines,
             error: None,
             forks: forks(),
@@ -158,18 +186,18 @@ fn give(sender: &SyncSender<Message>, rows: Rows) -> ControlFlow<()> {
 
 impl State {
     /// Takes results until there is a batch, or for a while.
-    fn step(&mut self) -> PyResult<Step> {
+    fn step(&mut self) -> Result<Step, Problem> {
         if self.forks != forks() {
-            return Err(PyRuntimeError::new_err("a scan goes on in the process that began it"));
+            return Err(Problem::Forked);
         }
         while let Some(receiver) = &self.receiver {
             match receiver.recv_timeout(PATIENCE) {
                 Ok(Message::Rows(rows)) => self.add(*rows),
-                Ok(Message::End(ended)) => self.end(ended),
+                Ok(Message::End(ended)) => self.error = self.end(ended).err(),
                 Err(RecvTimeoutError::Timeout) => return Ok(Step::Wait),
                 Ok(Message::Panic) | Err(RecvTimeoutError::Disconnected) => {
                     self.receiver = None;
-                    self.error = Some(Failure::new(Class::Internal, "a fault of Paceline itself").into());
+                    self.error = Some(Problem::Panic);
                 }
             }
             if self.len() >= self.batch_size {
@@ -178,7 +206,10 @@ impl State {
         }
         if self.len() > 0 {
             let rows = std::mem::take(&mut self.rows);
-            return self.columns.batch(&rows, &self.names).map(Step::Batch).map_err(|e| arrow_error(&e));
+            return self.columns.batch(&rows, &self.names).map(Step::Batch).map_err(Problem::Arrow);
+        }
+        if std::mem::take(&mut self.warns) {
+            return Ok(Step::Warn(self.losses.clone()));
         }
         self.error.take().map_or(Ok(Step::Over), Err)
     }
@@ -196,16 +227,14 @@ impl State {
         }
     }
 
-    /// The end of the threads: maps become one, and losses are told.
-    fn end(&mut self, ended: Result<Report, Error>) {
+    /// The end of the threads: maps become one, and losses are known.
+    fn end(&mut self, ended: Result<Report, Error>) -> Result<(), Problem> {
         self.receiver = None;
-        let ended = ended.map_err(raised).and_then(|report| {
-            self.machines.as_ref().map_or(Ok(()), Machines::merge)?;
-            self.totals = report.totals();
-            self.losses = PyLost::all(&report, &self.names);
-            warn(&self.losses)
-        });
-        self.error = ended.err();
+        let report = ended.map_err(Problem::Archive)?;
+        self.totals = report.totals();
+        self.losses = PyLost::all(&report, &self.names);
+        self.warns = !self.losses.is_empty();
+        self.machines.as_ref().map_or(Ok(()), Machines::merge).map_err(Problem::Merge)
     }
 }
 
@@ -216,10 +245,12 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 /// The next batch of a scan; `look` is called now and then.
 fn next(state: &Mutex<State>, look: impl Fn() -> PyResult<()>) -> PyResult<Option<RecordBatch>> {
     loop {
-        match lock(state).step()? {
+        let step = lock(state).step();
+        match step? {
             Step::Batch(batch) => return Ok(Some(batch)),
-            Step::Over => return Ok(None),
+            Step::Warn(losses) => warn(&losses)?,
             Step::Wait => look()?,
+            Step::Over => return Ok(None),
         }
     }
 }

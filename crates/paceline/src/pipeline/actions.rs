@@ -227,6 +227,12 @@ impl TxPorts {
     fn redirect(&mut self, frame: FrameRef<'_>, index: usize, shared: &Shared) -> usize {
         match frame.redirect() {
             None => 0,
+            // Nothing here writes the neighbor's header.
+            Some(Redirect { target: RedirectTarget::Interface { .. }, flags })
+                if flags & Redirect::NEIGHBOR != 0 =>
+            {
+                0
+            }
             Some(Redirect { target: RedirectTarget::Interface { ifindex }, .. }) => {
                 usize::from(self.redirect_to(Element::Device { ifindex, program: 0 }, index, shared))
             }

@@ -35,6 +35,7 @@ helper_table! {
     FibLookup => redirect::fib_lookup,
     SkbEcnSetCe => facts::set_congestion,
     CsumLevel => checksum::level,
+    RedirectNeigh => redirect::redirect_neigh,
     RedirectPeer => redirect::redirect_peer,
     CheckMtu => redirect::check_mtu,
     SkbSetTstamp => facts::set_time,

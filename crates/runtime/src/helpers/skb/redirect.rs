@@ -4,7 +4,7 @@ use paceline_frame::{Redirect, RedirectTarget};
 use paceline_spec::Errno;
 
 use super::packet::Skb;
-use crate::helpers::mem::{ReadWriteMem, ReadWriteU32};
+use crate::helpers::mem::{ReadMem, ReadWriteMem, ReadWriteU32};
 use crate::helpers::{fib, redirect};
 use crate::host::Host;
 
@@ -14,12 +14,20 @@ const SHOT: u64 = 2;
 const REDIRECT: u64 = 7;
 /// `BPF_F_INGRESS`: the packet comes in there.
 const INGRESS: u64 = 1;
+/// Size of a `struct bpf_redir_neigh`: a family and an address.
+const NEXT_HOP_LEN: usize = 20;
 /// `BPF_F_PEER`: the packet comes in at the peer.
 const PEER: u32 = 1 << 2;
 
 /// `long bpf_redirect(ifindex, flags)`
 pub(super) fn redirect(host: &mut Host, ifindex: u32, flags: u64) -> u64 {
     if flags & !INGRESS != 0 { SHOT } else { to_interface(host, ifindex, flags as u32) }
+}
+
+/// `long bpf_redirect_neigh(ifindex, params, plen, flags)`: the address of the next hop is not kept.
+pub(super) fn redirect_neigh(host: &mut Host, ifindex: u32, params: ReadMem<'_>, flags: u64) -> u64 {
+    let is_complete = params.len() == 0 || params.len() >= NEXT_HOP_LEN;
+    if !is_complete || flags != 0 { SHOT } else { to_interface(host, ifindex, Redirect::NEIGHBOR) }
 }
 
 /// `long bpf_redirect_peer(ifindex, flags)`
