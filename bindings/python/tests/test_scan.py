@@ -97,6 +97,13 @@ def test_batches_are_for_every_library(capture: Path) -> None:
     assert answer == (table.num_rows, sum(table["captured_length"].to_pylist()))
 
 
+def test_a_stream_of_a_file_of_python_ends(examples: Path, capture: Path) -> None:
+    # Threads of the scan need the interpreter while the stream is read.
+    with open(capture, "rb") as file:
+        batch = pl.load(examples / "firewall.o").run_many(pl.scan(file, "tcp", columns=["data"], workers=2))
+    assert len(batch) == 200 * len(rows(pl.scan(examples / "traffic.pcap", "tcp", columns=["offset"])))
+
+
 def test_a_million_packets_equal_the_output_of_the_command(examples: Path, tmp_path: Path) -> None:
     command = os.environ.get("PACELINE_COMMAND")
     if command is None:
@@ -172,7 +179,7 @@ def test_splits_are_plain_data(capture: Path) -> None:
     with pytest.raises(ValueError, match="at least one part"):
         pl.splits(capture, 0)
     with pytest.raises(ValueError, match="before it starts"):
-        pl.Split("x", (b"", 0, 1, 5, 4, True))
+        pl.Split("x", (b"", 0, 1, 5, 4, True, False))
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
@@ -199,6 +206,33 @@ def test_splits_of_damaged_captures_equal_one_pass(examples: Path, tmp_path: Pat
             assert [row for scan in found for row in rows(scan)] == expected
             assert [repr(each) for scan in found for each in scan.lost] == [repr(each) for each in whole.lost]
     assert lost > 20
+
+
+def late_interfaces(packets: int) -> bytes:
+    """A pcapng with a section in the middle that has another interface."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+    section = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) + block(1, struct.pack("<HHI", 1, 0, 0))
+    packet = block(6, struct.pack("<IIIII", 0, 0, 5, 60, 60) + bytes(60))
+    return (section + packet * packets) * 2
+
+
+def test_walked_splits_know_late_descriptions(tmp_path: Path) -> None:
+    path = tmp_path / "late.pcapng"
+    path.write_bytes(late_interfaces(500))
+    expected = rows(pl.scan(path, columns=["offset", "interface"]))
+    assert len(expected) == 1000
+    parts = pl.splits(path, 6, walk=True)
+    assert len(parts) > 4 and [row for part in parts for row in rows(pl.scan(part, columns=["offset", "interface"]))] == expected
+    with pytest.raises(pl.CaptureError, match="interfaces are described"):
+        for part in pl.splits(path, 6):
+            rows(pl.scan(part, columns=["offset"]))
+    one, two = load(), pl.scan(parts, program=load, workers=3, merge="sum")
+    rows(pl.scan(path, program=one))
+    rows(two)
+    assert isinstance(two.program, pl.Program) and maps(two.program) == maps(one)
 
 
 def test_damage_is_told(examples: Path, tmp_path: Path) -> None:
@@ -267,7 +301,7 @@ def test_errors_are_clear(examples: Path, capture: Path, tmp_path: Path) -> None
     name, split = first.__reduce__()[1]
     assert split is not None
     with pytest.raises(pl.CaptureError, match="is no boundary"):
-        rows(pl.scan(pl.Split(name, (*split[:4], split[4] - 1, False)), columns=["offset"]))
+        rows(pl.scan(pl.Split(name, (*split[:4], split[4] - 1, False, False)), columns=["offset"]))
 
 
 def test_scans_end_early_and_stay_in_their_process(capture: Path) -> None:
@@ -283,5 +317,6 @@ def test_scans_end_early_and_stay_in_their_process(capture: Path) -> None:
         os._exit(0)
     os.waitpid(child, 0)
     assert b"in the process that began it" in os.read(reader, 200)
+    assert scan.packets >= 0
     assert sum(map(len, scan)) == 200 * 492
 

@@ -11,8 +11,10 @@ use crate::source::Stream;
 
 /// Size of reads of compressed bytes.
 const BUFFER: usize = 1 << 18;
-/// The largest window of a zstd frame in bytes: that of `zstd --long=31`.
-const MAX_WINDOW: u64 = 1 << 31;
+/// The largest window of a zstd frame in bytes, as of `zstd -d` without `--long`: each worker has one.
+const MAX_WINDOW: u64 = 1 << 27;
+/// A last block without bytes, and room for a checksum: it makes a decoder give the bytes of a window that it keeps.
+const LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 /// A format of compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,13 +94,15 @@ struct Frames<R> {
     source: R,
     decoder: FrameDecoder,
     is_in_frame: bool,
+    /// Damage behind the bytes that are there.
+    damage: Option<io::Error>,
 }
 
 impl<R: BufRead> Frames<R> {
     fn new(source: R) -> Self {
         let mut decoder = FrameDecoder::new();
         decoder.set_max_window_size(MAX_WINDOW);
-        Self { source, decoder, is_in_frame: false }
+        Self { source, decoder, is_in_frame: false, damage: None }
     }
 
     /// Begins the next frame; false at the end.
@@ -135,9 +139,16 @@ impl<R: BufRead> Read for Frames<R> {
                 if self.decoder.can_collect() > 0 {
                     return self.decoder.read(buffer);
                 }
+                if let Some(damage) = self.damage.take() {
+                    return Err(damage);
+                }
                 if !self.decoder.is_finished() {
                     let strategy = BlockDecodingStrategy::UptoBytes(buffer.len());
-                    self.decoder.decode_blocks(&mut self.source, strategy).map_err(io::Error::other)?;
+                    if let Err(error) = self.decoder.decode_blocks(&mut self.source, strategy) {
+                        self.damage = Some(io::Error::other(error));
+                        // Without it the bytes before the damage would be lost.
+                        let _ = self.decoder.decode_blocks(&LAST_BLOCK[..], BlockDecodingStrategy::All);
+                    }
                     continue;
                 }
                 self.end()?;

@@ -41,6 +41,13 @@ impl Worker {
     }
 }
 
+impl Worker {
+    /// Whether it runs a program.
+    pub(crate) fn has_program(&self) -> bool {
+        self.machine.is_some()
+    }
+}
+
 /// Reads the packets of a part.
 pub struct PartReader {
     name: String,
@@ -54,6 +61,8 @@ pub struct PartReader {
     totals: Totals,
     is_compressed: bool,
     is_done: bool,
+    /// An error behind the rows that were given.
+    failure: Option<Error>,
 }
 
 impl PartReader {
@@ -83,6 +92,7 @@ impl PartReader {
             wanted,
             totals: Totals::default(),
             is_done: false,
+            failure: None,
         })
     }
 
@@ -97,18 +107,36 @@ impl PartReader {
     /// # Errors
     /// [`Error`]
     pub fn next(&mut self, worker: &mut Worker) -> Result<Option<Rows>, Error> {
+        if let Some(error) = self.failure.take() {
+            self.is_done = true;
+            return Err(error);
+        }
         if self.is_done {
             return Ok(None);
         }
         let mut rows = Rows::of(self.capture);
-        while !self.is_done && rows.len() < MOST_ROWS && rows.bytes() < MOST_BYTES && rows.read < MOST_READ {
-            self.is_done = !self.read_burst(worker, &mut rows)?;
-        }
-        if let Some(machine) = &mut worker.machine {
-            self.run(machine, &mut rows)?;
+        if let Err(error) = self.read_rows(worker, &mut rows) {
+            if let Some(machine) = &mut worker.machine {
+                machine.burst.clear();
+                machine.offsets.clear();
+                // The others did not run.
+                rows.truncate(rows.verdicts.len());
+            }
+            self.failure = Some(error);
         }
         self.totals.lost.extend(self.reader.take_lost());
         Ok(Some(rows))
+    }
+
+    /// Reads packets until there are enough rows, and runs the program on those that match.
+    fn read_rows(&mut self, worker: &mut Worker, rows: &mut Rows) -> Result<(), Error> {
+        while !self.is_done && rows.len() < MOST_ROWS && rows.bytes() < MOST_BYTES && rows.read < MOST_READ {
+            self.is_done = !self.read_burst(worker, rows)?;
+        }
+        match &mut worker.machine {
+            Some(machine) => self.run(machine, rows),
+            None => Ok(()),
+        }
     }
 
     /// Whether the parts behind this one can be read as they are, when all packets of this one are read.

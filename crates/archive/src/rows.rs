@@ -26,6 +26,11 @@ impl Texts {
         self.ends.push(self.bytes.len());
     }
 
+    fn truncate(&mut self, len: usize) {
+        self.ends.truncate(len);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+
     /// The bytes of a packet.
     ///
     /// # Panics
@@ -101,6 +106,20 @@ impl Rows {
         if wanted.input {
             self.input.push(packet);
         }
+    }
+
+    /// Leaves the first packets.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.offsets.truncate(len);
+        self.times.truncate(len);
+        for column in
+            [&mut self.interfaces, &mut self.original, &mut self.captured, &mut self.lengths, &mut self.codes]
+        {
+            column.truncate(len);
+        }
+        self.verdicts.truncate(len);
+        self.input.truncate(len);
+        self.data.truncate(len);
     }
 
     /// Adds the outcome of a packet.

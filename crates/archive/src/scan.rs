@@ -95,7 +95,8 @@ fn read(
         if reader.leads_on() {
             return Ok((reader.totals().clone(), is_rest));
         }
-        if is_alone {
+        // Another worker may have run its program on the parts behind already.
+        if is_alone || worker.has_program() {
             return Err(reader.boundary_error());
         }
         reader.read_on();

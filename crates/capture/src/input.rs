@@ -81,17 +81,19 @@ impl<R: Read> Input<R> {
         ReadError::Io { offset: self.offset + self.available().len() as u64, source }
     }
 
-    /// Moves the remaining bytes to the front. The buffer grows only as bytes arrive, so that a wrong length in a record costs no
-    /// memory.
+    /// Moves the remaining bytes to the front if the needed ones do not fit behind them. The buffer grows only as bytes arrive, so that a
+    /// wrong length in a record costs no memory, and to twice the needed bytes, so that small steps through long records do not move
+    /// them each time.
     fn make_room(&mut self, needed: usize) {
-        if self.start > 0 {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
+        if self.start + needed <= self.buffer.len() {
+            return;
         }
-        if self.end == self.buffer.len() {
-            let len = needed.clamp(self.end + 1, self.end * 2);
-            self.buffer.resize(len, 0);
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.buffer.len() < 2 * needed && self.buffer.len() <= 2 * self.end {
+            let len = (2 * needed).clamp(self.end + 1, self.end * 2);
+            self.buffer.resize(len.max(self.buffer.len()), 0);
         }
     }
 }

@@ -67,6 +67,9 @@ pub struct Split {
     pub end: u64,
     /// Whether it is the last one, which no other follows.
     pub is_last: bool,
+    /// Whether all records before its end were read for the cut ([`SplitOptions::walk`]), so that the parts behind it have the descriptions
+    /// that are in it.
+    pub is_walked: bool,
 }
 
 impl Split {
@@ -88,7 +91,8 @@ impl Split {
     /// read on ([`CaptureReader::set_end`]), or cut with [`SplitOptions::walk`].
     #[must_use]
     pub fn leads_on<R: Read>(&self, reader: &CaptureReader<R>) -> bool {
-        self.is_last || reader.redescribed().is_none() && reader.position() == self.end
+        let is_described = self.is_walked || reader.redescribed().is_none();
+        self.is_last || is_described && reader.position() == self.end
     }
 }
 
@@ -157,7 +161,8 @@ impl<S: ReadAt> Cutter<'_, S> {
         // A capture without records is one part.
         if end > self.at || self.found.is_empty() && end == self.len {
             let (preamble, start) = (self.preamble.clone(), self.at);
-            self.found.push(Split { preamble, start, end, is_last: false });
+            let is_walked = self.walk;
+            self.found.push(Split { preamble, start, end, is_last: false, is_walked });
             self.at = end;
         }
     }
@@ -192,8 +197,9 @@ impl<S: ReadAt> Cutter<'_, S> {
         let left = self.len.saturating_sub(offset);
         let more = (needed.saturating_sub(data.len()) as u64).min(left);
         let mut source = From { source: self.source, offset }.take(more);
-        source.read_to_end(data).map_err(|source| ReadError::Io { offset, source })?;
-        Ok(near + data.len() as u64 >= self.len)
+        let read = source.read_to_end(data).map_err(|source| ReadError::Io { offset, source })?;
+        // A file may be shorter than it was.
+        Ok((read as u64) < more || near + data.len() as u64 >= self.len)
     }
 
     /// Cuts at the boundary after an offset that a reader comes to.

@@ -7,7 +7,7 @@ const LONGEST_HEADER: u64 = 60;
 
 impl Filter {
     /// Number of bytes at the start of a packet that can decide, beside its length on the wire: the filter gives the same for a packet
-    /// that is cut to as many. `None` if the offset of a load depends on more than the length of an IPv4 header.
+    /// that is cut to as many. `None` if the offset of a load depends on more than the length of an IPv4 header, or if there is a loop.
     ///
     /// By the rules of libpcap, where no load reaches data other than the packet's.
     #[must_use]
@@ -20,6 +20,8 @@ impl Filter {
                 Operation::Tax | Operation::Load(Register::X, LoadFrom::Memory | LoadFrom::Length) => {
                     return None;
                 }
+                // The captured length bounds the iterations of a loop.
+                Operation::Jump if (k as u32).cast_signed() < 0 => return None,
                 Operation::Load(Register::X, LoadFrom::Immediate) => index = index.max(k),
                 _ => {}
             }

@@ -54,13 +54,23 @@ fn ranges<'a>(
     entry: &Entry<'a, '_>,
     found: &mut Found,
 ) -> Result<Vec<Range<u64>>> {
-    let (mut of, mut ranges) = (dwarf.die_ranges(unit, entry)?, Vec::new());
-    while let Some(range) = of.next()? {
+    let mut ranges = Vec::new();
+    let Some(list) = entry.attr_value(gimli::DW_AT_ranges)? else {
+        // Two addresses.
+        let mut of = dwarf.die_ranges(unit, entry)?;
+        while let Some(range) = of.next()? {
+            ranges.push(range.begin..range.end);
+        }
+        return Ok(ranges);
+    };
+    let Some(mut list) = dwarf.attr_ranges(unit, list)? else { return Ok(ranges) };
+    // Empty ranges are work too.
+    while let Some(raw) = list.next_raw()? {
         found.ranges += 1;
         if found.ranges > MOST_RANGES {
             break;
         }
-        ranges.push(range.begin..range.end);
+        ranges.extend(list.convert_raw(raw)?.map(|range| range.begin..range.end));
     }
     Ok(ranges)
 }
@@ -80,11 +90,12 @@ fn local<'a>(
             places.extend(scopes.ranges().iter().map(|range| (range.clone(), register)));
         }
     } else if let Some(mut list) = dwarf.attr_locations(unit, location)? {
-        while let Some(entry) = list.next()? {
+        while let Some(raw) = list.next_raw()? {
             found.ranges += 1;
             if found.ranges > MOST_RANGES {
                 break;
             }
+            let Some(entry) = list.convert_raw(raw)? else { continue };
             let register = register(unit, entry.data);
             places.extend(register.map(|register| (entry.range.begin..entry.range.end, register)));
         }

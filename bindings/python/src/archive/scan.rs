@@ -75,9 +75,16 @@ impl From<Problem> for PyErr {
 /// Captures that are scanned: an iterator of record batches, and a stream for Arrow's libraries.
 #[pyclass(frozen, name = "Scan", module = "paceline")]
 pub(crate) struct PyScan {
-    state: Arc<Mutex<State>>,
+    shared: Arc<Shared>,
     columns: Columns,
     program: Option<Py<PyRunner>>,
+}
+
+/// The state of a scan, in the process that began it: in the child of a fork a lock may be held for ever.
+struct Shared {
+    state: Mutex<State>,
+    /// Forks before the process.
+    forks: u64,
 }
 
 struct State {
@@ -96,8 +103,6 @@ struct State {
     machines: Option<Machines>,
     /// An error that came after rows, which are given first.
     error: Option<Problem>,
-    /// Forks before the process that has the threads.
-    forks: u64,
 }
 
 /// Starts a scan; `program` is one for each thread.
@@ -150,10 +155,10 @@ pub(crate) fn scan(
             warns: false,
             machines,
             error: None,
-            forks: forks(),
         };
         let program = programs.into_iter().next().map(Bound::unbind);
-        Ok(PyScan { state: Arc::new(Mutex::new(state)), columns, program })
+        let shared = Shared { state: Mutex::new(state), forks: forks() };
+        Ok(PyScan { shared: Arc::new(shared), columns, program })
     })
 }
 
@@ -187,9 +192,6 @@ fn give(sender: &SyncSender<Message>, rows: Rows) -> ControlFlow<()> {
 impl State {
     /// Takes results until there is a batch, or for a while.
     fn step(&mut self) -> Result<Step, Problem> {
-        if self.forks != forks() {
-            return Err(Problem::Forked);
-        }
         while let Some(receiver) = &self.receiver {
             match receiver.recv_timeout(PATIENCE) {
                 Ok(Message::Rows(rows)) => self.add(*rows),
@@ -238,19 +240,28 @@ impl State {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
+impl Shared {
+    fn lock(&self) -> Result<MutexGuard<'_, State>, Problem> {
+        match self.forks == forks() {
+            true => Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner)),
+            false => Err(Problem::Forked),
+        }
+    }
 
-/// The next batch of a scan; `look` is called now and then.
-fn next(state: &Mutex<State>, look: impl Fn() -> PyResult<()>) -> PyResult<Option<RecordBatch>> {
-    loop {
-        let step = lock(state).step();
-        match step? {
-            Step::Batch(batch) => return Ok(Some(batch)),
-            Step::Warn(losses) => warn(&losses)?,
-            Step::Wait => look()?,
-            Step::Over => return Ok(None),
+    /// A part of the state.
+    fn get<T: Send>(&self, py: Python<'_>, part: impl Fn(&State) -> T + Sync) -> PyResult<T> {
+        py.detach(|| self.lock().map(|state| part(&state))).map_err(PyErr::from)
+    }
+
+    /// The next batch, with the interpreter released: sources and signals need it.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        loop {
+            match py.detach(|| self.lock()?.step())? {
+                Step::Batch(batch) => return Ok(Some(batch)),
+                Step::Warn(losses) => warn(&losses)?,
+                Step::Wait => py.check_signals()?,
+                Step::Over => return Ok(None),
+            }
         }
     }
 }
@@ -263,28 +274,27 @@ impl PyScan {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyBatch>> {
         guarded(|| {
-            let signals = || Python::attach(|py| py.check_signals());
-            let batch = py.detach(|| next(&self.state, signals))?;
+            let batch = self.shared.next(py)?;
             batch.map(|batch| PyBatch::new(py, batch, Sent::default())).transpose()
         })
     }
 
     /// Packets that were read so far.
     #[getter]
-    fn packets(&self, py: Python<'_>) -> u64 {
-        py.detach(|| lock(&self.state).totals.read.packets)
+    fn packets(&self, py: Python<'_>) -> PyResult<u64> {
+        self.shared.get(py, |state| state.totals.read.packets)
     }
 
     /// Packets that match so far.
     #[getter]
-    fn matched(&self, py: Python<'_>) -> u64 {
-        py.detach(|| lock(&self.state).totals.matched.packets)
+    fn matched(&self, py: Python<'_>) -> PyResult<u64> {
+        self.shared.get(py, |state| state.totals.matched.packets)
     }
 
     /// Packets of each verdict so far.
     #[getter]
     fn verdicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let verdicts = py.detach(|| lock(&self.state).totals.verdicts);
+        let verdicts = self.shared.get(py, |state| state.totals.verdicts)?;
         let dict = PyDict::new(py);
         for (verdict, packets) in Verdict::ALL.into_iter().zip(verdicts) {
             dict.set_item(verdict.name(), packets)?;
@@ -294,8 +304,8 @@ impl PyScan {
 
     /// The bytes that gave no packets, at the end.
     #[getter]
-    fn lost(&self, py: Python<'_>) -> Vec<PyLost> {
-        py.detach(|| lock(&self.state).losses.clone())
+    fn lost(&self, py: Python<'_>) -> PyResult<Vec<PyLost>> {
+        self.shared.get(py, |state| state.losses.clone())
     }
 
     /// The program whose maps are those of all threads, at the end.
@@ -312,17 +322,19 @@ impl PyScan {
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let field = Field::new("", DataType::Struct(self.columns.schema().fields().clone()), false);
-        let state = Arc::clone(&self.state);
+        let shared = Arc::clone(&self.shared);
         let batches = std::iter::from_fn(move || {
-            let found = catch_unwind(AssertUnwindSafe(|| next(&state, || Ok(()))));
+            let found = catch_unwind(AssertUnwindSafe(|| Python::attach(|py| shared.next(py))));
             let found = found.unwrap_or_else(|_| Err(PyRuntimeError::new_err("a fault of Paceline itself")));
             let batch = found.transpose()?.map(|batch| -> ArrayRef { Arc::new(StructArray::from(batch)) });
-            Some(batch.map_err(|error| ArrowError::ExternalError(error.to_string().into())))
+            Some(
+                batch.map_err(|error| ArrowError::ExternalError(error.to_string().replace('\0', " ").into())),
+            )
         });
         Ok(to_stream_pycapsule(py, Box::new(ArrayIterator::new(batches, Arc::new(field))), requested_schema)?)
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
-        format!("<Scan: {} of {} packets match so far>", self.matched(py), self.packets(py))
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<Scan: {} of {} packets match so far>", self.matched(py)?, self.packets(py)?))
     }
 }

@@ -28,16 +28,19 @@ impl PySplit {
 }
 
 /// Members of a `Split` in its pickle.
-type Pickled<'py> = (String, Option<(Bound<'py, PyBytes>, u32, u32, u64, u64, bool)>);
+type Pickled<'py> = (String, Option<Fields<Bound<'py, PyBytes>>>);
+
+/// Preamble (bytes, interfaces before, link type), start, end, and both flags.
+type Fields<B> = (B, u32, u32, u64, u64, bool, bool);
 
 #[pymethods]
 impl PySplit {
     #[new]
     #[pyo3(signature = (capture, split))]
-    fn new(capture: String, split: Option<(Vec<u8>, u32, u32, u64, u64, bool)>) -> PyResult<Self> {
-        let split = split.map(|(bytes, interfaces_before, link_type, start, end, is_last)| {
+    fn new(capture: String, split: Option<Fields<Vec<u8>>>) -> PyResult<Self> {
+        let split = split.map(|(bytes, interfaces_before, link_type, start, end, is_last, is_walked)| {
             let preamble = Preamble { bytes, interfaces_before, link_type: LinkType(link_type) };
-            Split { preamble, start, end, is_last }
+            Split { preamble, start, end, is_last, is_walked }
         });
         if split.as_ref().is_some_and(|split| split.start > split.end) {
             return Err(PyValueError::new_err("a part ends before it starts"));
@@ -65,9 +68,10 @@ impl PySplit {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
         let (py, this) = (slf.py(), slf.get());
-        let split = this.split.as_ref().map(|Split { preamble, start, end, is_last }| {
+        let split = this.split.as_ref().map(|split| {
+            let Split { preamble, start, end, is_last, is_walked } = split;
             let bytes = PyBytes::new(py, &preamble.bytes);
-            (bytes, preamble.interfaces_before, preamble.link_type.0, *start, *end, *is_last)
+            (bytes, preamble.interfaces_before, preamble.link_type.0, *start, *end, *is_last, *is_walked)
         });
         Ok((slf.get_type().into_any(), (this.capture.clone(), split)))
     }

@@ -2,11 +2,13 @@
 
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use fastrand::Rng;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use paceline::Engine;
+use paceline::capture::ReadAt;
 use paceline::filter::{ConvertOptions, Filter, PacketFilter, Purpose, Rules, text};
 use paceline_archive::{Error, Opened, Part, Report, Rows, Source, Wanted, Worker, parts, scan, set_filters};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
@@ -116,7 +118,7 @@ fn compressed_captures_are_the_same_captures() {
     let frame = |bytes: &[u8]| compress_to_vec(bytes, CompressionLevel::Fastest);
     let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
     let frames = [frame(front), skippable, frame(back)].concat();
-    let plain = whole(&[opened(in_memory("", bytes))]);
+    let plain = whole(&[opened(in_memory("", bytes.clone()))]);
     for compressed in [several.clone(), members, frames.clone()] {
         let captures = [opened(in_memory("", compressed))];
         let parts = parts(&captures, 3, false).expect("parts");
@@ -124,10 +126,12 @@ fn compressed_captures_are_the_same_captures() {
     }
     // Damage ends a compressed capture and is told; the packets before it are there.
     several.truncate(several.len() / 2);
-    let mut wrong = frames;
+    let mut wrong = frames.clone();
     let last = wrong.len() - 9;
     wrong[last] ^= 0x55;
-    for damaged in [several, wrong] {
+    // The window of a frame that is cut is not lost.
+    let cut = frame(&bytes)[..frame(&bytes).len() / 2].to_vec();
+    for damaged in [several, wrong, cut] {
         let (packets, report) = whole(&[opened(in_memory("", damaged))]);
         assert_eq!(report.totals().lost.len(), 1, "{:?}", report.totals().lost);
         assert!(!packets.is_empty() && plain.0.starts_with(&packets));
@@ -147,6 +151,36 @@ fn a_part_alone_tells_that_its_end_is_no_boundary() {
     cut[0].is_alone = false;
     let parts = cut.into_iter().map(|part| (0, part)).collect();
     assert!(run(&captures, parts, 2).expect("a capture") == whole(&captures));
+}
+
+/// Bytes that cannot be read from some offset on.
+struct Broken(Vec<u8>, u64);
+
+impl ReadAt for Broken {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if offset >= self.1 {
+            return Err(std::io::Error::other("broken"));
+        }
+        let len = buffer.len().min((self.1 - offset) as usize);
+        self.0.as_slice().read_at(offset, &mut buffer[..len])
+    }
+}
+
+#[test]
+fn packets_before_an_error_are_given() {
+    let bytes = long(100);
+    let limit = bytes.len() as u64 / 2;
+    let source = Source::new("broken", Arc::new(Broken(bytes, limit)), limit).expect("a source");
+    let captures = [Opened::open(source, None).expect("a capture")];
+    let mut packets = 0;
+    let parts = vec![(0, Part::WHOLE)];
+    let error = scan(&captures, parts, vec![Worker::default()], Wanted::default(), |rows| {
+        packets += rows.len();
+        ControlFlow::Continue(())
+    });
+    assert!(error.expect_err("an error").to_string().contains("broken"));
+    // All up to the record that the error is in.
+    assert!((50 * 492 - 1..=50 * 492).contains(&packets), "{packets}");
 }
 
 #[test]

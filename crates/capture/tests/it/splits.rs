@@ -51,6 +51,7 @@ fn joined(capture: &[u8], parts: &[Split]) -> Read {
         let mut reader = part.reader(capture).expect("a preamble");
         read.add(&mut reader);
         if !part.leads_on(&reader) {
+            assert!(!part.is_walked, "boundaries that are read are certain");
             reader.set_end(u64::MAX);
             read.add(&mut reader);
             break;
@@ -278,6 +279,19 @@ fn parts_are_found_without_what_is_before_them() {
     assert_eq!(parts.len(), 2);
     assert!(counted.1.get() < 2 << 20, "{} of {} bytes are read", counted.1.get(), capture.len());
     assert!(joined(&capture, &parts) == one_pass(&capture));
+}
+
+/// Chains of long blocks that break do not make the search quadratic.
+#[test]
+fn recovery_takes_steps_of_the_length_of_the_damage() {
+    let mut bytes = Bytes::new(Order::Little).section(&[]).interface(1, 0, &[]).bytes;
+    bytes.extend([6, 0, 0, 0, 1, 0, 0, 0]);
+    // Each eight bytes begin a block of 512 KiB.
+    bytes.extend([1, 0, 0, 0, 4, 0, 8, 0].repeat(1 << 19));
+    let start = std::time::Instant::now();
+    let read = one_pass(&bytes);
+    assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
+    assert_eq!((read.packets.len(), read.lost.len()), (0, 1));
 }
 
 /// Damage costs the records that it touches, and the reader finds the next one.

@@ -536,7 +536,6 @@ fn a_socket_that_is_left_behind_is_replaced() {
     assert_eq!(std::fs::read(&control).expect("it is there"), b"a file");
 }
 
-/// Requests that a hostile client sends: changes of good ones, and none at all.
 /// Answer of a web server to a request.
 fn http(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");

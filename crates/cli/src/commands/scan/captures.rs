@@ -6,6 +6,7 @@ use paceline::Engine;
 use paceline::capture::{Header, Link, LinkType, PcapHeader, Resolution};
 use paceline::filter::{ConvertOptions, Filter, Libpcap, PacketFilter, Purpose, Rules, target_of};
 use paceline_archive::{Opened, Source, set_filters};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::error::ScanError;
 use crate::common::failure::Failure;
@@ -13,6 +14,7 @@ use crate::expression::{self, Passage};
 
 /// Opens captures; the expression is compiled for each link among them.
 pub(super) fn open(paths: &[PathBuf], expression: &str, engine: Engine) -> Result<Vec<Opened>, Failure> {
+    allow_files();
     let open = |path| Opened::open(Source::open(path)?, None);
     let mut captures: Vec<_> = paths.iter().map(open).collect::<Result<_, _>>().map_err(ScanError::from)?;
     if !expression.trim().is_empty() {
@@ -21,6 +23,13 @@ pub(super) fn open(paths: &[PathBuf], expression: &str, engine: Engine) -> Resul
         set_filters(&mut captures, |link| filter(&libpcap, &passage, link, engine))?;
     }
     Ok(captures)
+}
+
+/// Allows as many open files as the process may have: each capture is one.
+fn allow_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Without it as many captures can be opened as before.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn filter(libpcap: &Libpcap, passage: &Passage, link: Link, engine: Engine) -> Result<PacketFilter, Failure> {
@@ -32,7 +41,7 @@ fn filter(libpcap: &Libpcap, passage: &Passage, link: Link, engine: Engine) -> R
 }
 
 /// The header of a pcap of packets of these captures.
-pub(super) fn header(captures: &[Opened]) -> Result<Header, ScanError> {
+pub(super) fn header(captures: &[Opened], has_program: bool) -> Result<Header, ScanError> {
     let [first, others @ ..] = captures else { return Ok(Header::Pcap(PcapHeader::new(Resolution::Nano))) };
     if let Some(other) = others.iter().find(|other| other.link.link_type != first.link.link_type) {
         let name = |capture: &Opened| capture.source.name.clone();
@@ -45,13 +54,17 @@ pub(super) fn header(captures: &[Opened]) -> Result<Header, ScanError> {
         });
     }
     match &first.header {
+        // A program may make packets longer than the snapshot length.
         Header::Pcap(header)
-            if header.is_plain() && others.iter().all(|other| other.header == first.header) =>
+            if !has_program
+                && header.is_plain()
+                && others.iter().all(|other| other.header == first.header) =>
         {
             Ok(first.header.clone())
         }
         _ => {
-            let snaplen = captures.iter().map(|capture| capture.link.snaplen).max().unwrap_or(0);
+            // In pcapng each interface has a snapshot length of its own.
+            let snaplen = first.link.link_type.max_snaplen();
             let is_micro = |capture: &Opened| matches!(&capture.header, Header::Pcap(header) if header.resolution() == Resolution::Micro);
             let resolution = if captures.iter().all(is_micro) { Resolution::Micro } else { Resolution::Nano };
             Ok(Header::Pcap(PcapHeader::new(resolution).of_link(Link { snaplen, ..first.link })))

@@ -39,10 +39,12 @@ pub(crate) fn scan(args: &ScanArgs) -> Result<ExitCode, Failure> {
     let start = Instant::now();
     let (scanned, ended) = run(&captures, workers, &mut outputs, watch, machines.is_some());
     let time = start.elapsed();
+    // Also after an error, so that the packets before it can be read.
+    let finished = outputs.finish().map_err(Failure::from);
+    let ended = ended.and(finished);
     if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
         return Ok(ExitCode::SUCCESS);
     }
-    let ended = ended.and(outputs.finish().map_err(Failure::from));
     let (merged, ended) = match (ended, machines.as_ref().map(Machines::merged)) {
         (Ok(()), Some(Ok(maps))) => (maps, Ok(())),
         (Ok(()), Some(Err(error))) => (None, Err(error.into())),

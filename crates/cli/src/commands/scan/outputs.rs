@@ -24,7 +24,7 @@ pub(super) struct Outputs {
 impl Outputs {
     /// Opens the outputs, and changes none before all are open.
     pub(super) fn open(args: &ScanArgs, captures: &[Opened], mut taken: Vec<Taken>) -> Result<Self, Failure> {
-        let header = args.out.as_ref().map(|_| header(captures)).transpose()?;
+        let header = args.out.as_ref().map(|_| header(captures, args.program.is_some())).transpose()?;
         let out = args.out.as_deref().map(|path| OpenedFile::open(path, "--out", &mut taken)).transpose()?;
         let table = args
             .parquet
@@ -70,15 +70,17 @@ impl Outputs {
         Ok(())
     }
 
-    /// Completes the outputs.
+    /// Completes the outputs, each whatever becomes of the other.
     pub(super) fn finish(self) -> Result<(), FileError> {
-        if let Some((mut out, name)) = self.out {
-            out.flush().map_err(|source| FileError::Write { name, source })?;
-        }
-        if let Some((table, name)) = self.table {
-            table.finish().map_err(|source| failed(&name, source))?;
-        }
-        Ok(())
+        let table = match self.table {
+            Some((table, name)) => table.finish().map_err(|source| failed(&name, source)),
+            None => Ok(()),
+        };
+        let out = match self.out {
+            Some((mut out, name)) => out.flush().map_err(|source| FileError::Write { name, source }),
+            None => Ok(()),
+        };
+        out.and(table)
     }
 }
 
