@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use paceline::VerifiedProgram;
+use paceline::capture::{Link, LinkType};
 use paceline::filter::{
     ConvertOptions, Filter, Libpcap, PacketFilter, Purpose, Rules, SockFilter, Target, text,
 };
+use paceline::{Engine, VerifiedProgram};
 use pyo3::prelude::*;
 
 use crate::error::{Class, Failure, guarded};
@@ -25,9 +26,15 @@ pub(crate) struct PyFilter {
 }
 
 impl PyFilter {
-    /// The filter itself.
-    pub(crate) fn packet_filter(&self) -> &PacketFilter {
-        &self.filter
+    /// The filter for packets of a link: an expression was compiled for Ethernet.
+    pub(crate) fn for_link(&self, link: Link) -> Result<PacketFilter, Failure> {
+        match self.expression.is_empty() || link.link_type == LinkType::ETHERNET {
+            true => Ok(self.filter.clone()),
+            false => {
+                let cause = format!("the filter is for Ethernet, and the link type is {}", link.link_type);
+                Err(Failure::new(Class::Filter, cause).at(format!("expression {:?}", self.expression)))
+            }
+        }
     }
 
     /// The program that passes what matches.
@@ -42,15 +49,33 @@ impl PyFilter {
         engine: Option<&str>,
     ) -> PyResult<Py<Self>> {
         let engine = engine_of(engine)?;
-        let failed = |error: &dyn ToString| Failure::new(Class::Filter, error.to_string());
-        let filter = Filter::new(insns, Purpose::Socket).map_err(|error| failed(&error))?;
-        let options = ConvertOptions::default().rules(Rules::Libpcap);
-        let filter = PacketFilter::new("filter", filter, &options, engine).map_err(|error| failed(&error))?;
+        let filter = made(insns, Purpose::Socket, engine)?;
         let subject = Subject::Filter { filter: filter.clone(), workers: Workers::new(1) };
         let base = PyRunner { subject: Arc::new(subject) };
         let expression = expression.to_owned();
         Py::new(py, PyClassInitializer::from(base).add_subclass(Self { expression, filter }))
     }
+}
+
+/// The classic program of an expression.
+pub(crate) fn compiled(
+    libpcap: &Libpcap,
+    expression: &str,
+    target: Target,
+) -> Result<Vec<SockFilter>, Failure> {
+    let insns = libpcap.compile(expression, target);
+    insns.map_err(|error| Failure::new(Class::Filter, error).at(format!("expression {expression:?}")))
+}
+
+/// A filter of a classic program.
+pub(crate) fn made(
+    insns: Vec<SockFilter>,
+    purpose: Purpose,
+    engine: Engine,
+) -> Result<PacketFilter, Failure> {
+    let filter = Filter::new(insns, purpose).map_err(|error| Failure::new(Class::Filter, error))?;
+    let options = ConvertOptions::default().rules(Rules::Libpcap);
+    PacketFilter::new("filter", filter, &options, engine).map_err(|error| Failure::new(Class::Filter, error))
 }
 
 /// A filter from an expression of tcpdump, for Ethernet; by libpcap, which is loaded when it is needed.
@@ -59,9 +84,7 @@ impl PyFilter {
 pub(crate) fn filter(py: Python<'_>, expression: &str, engine: Option<&str>) -> PyResult<Py<PyFilter>> {
     guarded(|| {
         let libpcap = Libpcap::open().map_err(|error| Failure::new(Class::Filter, error))?;
-        let insns = libpcap.compile(expression, Target::default());
-        let insns = insns
-            .map_err(|error| Failure::new(Class::Filter, error).at(format!("expression {expression:?}")))?;
+        let insns = compiled(&libpcap, expression, Target::default())?;
         PyFilter::make(py, expression, insns, engine)
     })
 }

@@ -5,14 +5,12 @@ use std::io::{BufReader, Cursor, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow_array::{ArrayRef, RecordBatch, StructArray};
-use arrow_schema::{ArrowError, DataType, Field};
+use arrow_array::RecordBatch;
+use paceline::TimeSource;
 use paceline::capture::{CaptureReader, ReadError};
-use paceline::{TimeSource, Verdict};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyDict};
-use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
 
 use crate::columns::{Columns, Table};
 use crate::error::{Class, Failure, guarded};
@@ -21,7 +19,8 @@ use crate::runner::PyRunner;
 use crate::settings::Settings;
 use crate::source::{os_error, path_of};
 use crate::subject::Subject;
-use crate::table::PyBatch;
+use crate::table::{PyBatch, stream};
+use crate::verdict;
 use crate::worker::Worker;
 
 type Source = Box<dyn Read + Send>;
@@ -234,13 +233,7 @@ impl PyReplay {
     /// Packets of each verdict so far.
     #[getter]
     fn verdicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let verdicts = py.detach(|| lock(&self.state).verdicts);
-        let dict = PyDict::new(py);
-        Verdict::ALL
-            .into_iter()
-            .zip(verdicts)
-            .try_for_each(|(verdict, packets)| dict.set_item(verdict.name(), packets))?;
-        Ok(dict)
+        verdict::counts(py, py.detach(|| lock(&self.state).verdicts))
     }
 
     /// Packets so far.
@@ -256,14 +249,12 @@ impl PyReplay {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let field = Field::new("", DataType::Struct(self.columns.schema().fields().clone()), false);
         let state = Arc::clone(&self.state);
         let batches = std::iter::from_fn(move || {
             let batch = lock(&state).next_guarded().transpose()?;
-            let batch = batch.map(|batch| -> ArrayRef { Arc::new(StructArray::from(batch)) });
-            Some(batch.map_err(|failure| ArrowError::ExternalError(failure.to_string().into())))
+            Some(batch.map_err(|failure| failure.to_string()))
         });
-        Ok(to_stream_pycapsule(py, Box::new(ArrayIterator::new(batches, Arc::new(field))), requested_schema)?)
+        stream(py, self.columns.schema(), batches, requested_schema)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampNanosecondType, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
-use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyTuple};
@@ -19,7 +19,28 @@ pub(crate) fn arrow_error(error: &ArrowError) -> PyErr {
     Failure::new(Class::Internal, error).into()
 }
 
-/// A record batch: what Arrow's libraries take as a table.
+/// The field of record batches of a schema.
+fn field_of(schema: &Schema) -> FieldRef {
+    Arc::new(Field::new("", DataType::Struct(schema.fields().clone()), false))
+}
+
+/// A stream of record batches for Arrow's libraries; errors are texts.
+pub(crate) fn stream<'py>(
+    py: Python<'py>,
+    schema: &Schema,
+    batches: impl Iterator<Item = Result<RecordBatch, String>> + Send + 'static,
+    requested_schema: Option<Bound<'py, PyCapsule>>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let batches = batches.map(|batch| match batch {
+        Ok(batch) => Ok(Arc::new(StructArray::from(batch)) as ArrayRef),
+        // The text becomes a string of C.
+        Err(error) => Err(ArrowError::ExternalError(error.replace('\0', " ").into())),
+    });
+    let reader = ArrayIterator::new(batches, field_of(schema));
+    Ok(to_stream_pycapsule(py, Box::new(reader), requested_schema)?)
+}
+
+/// A record batch, which Arrow's libraries take as a table.
 #[pyclass(frozen, name = "Batch", module = "paceline")]
 pub(crate) struct PyBatch {
     batch: RecordBatch,
@@ -32,10 +53,6 @@ impl PyBatch {
         let lines = sent.lines();
         let events = sent.events.into_iter().map(|event| Py::new(py, event)).collect::<PyResult<_>>()?;
         Ok(Self { batch, lines, events })
-    }
-
-    fn field(&self) -> FieldRef {
-        Arc::new(Field::new("", DataType::Struct(self.batch.schema_ref().fields().clone()), false))
     }
 }
 
@@ -87,7 +104,7 @@ impl PyBatch {
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let array = StructArray::from(self.batch.clone());
-        Ok(to_array_pycapsules(py, self.field(), &array, requested_schema)?)
+        Ok(to_array_pycapsules(py, field_of(self.batch.schema_ref()), &array, requested_schema)?)
     }
 
     /// For those that take streams only: a stream of this batch.
@@ -97,9 +114,7 @@ impl PyBatch {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let array: ArrayRef = Arc::new(StructArray::from(self.batch.clone()));
-        let reader = ArrayIterator::new(std::iter::once(Ok(array)), self.field());
-        Ok(to_stream_pycapsule(py, Box::new(reader), requested_schema)?)
+        stream(py, self.batch.schema_ref(), std::iter::once(Ok(self.batch.clone())), requested_schema)
     }
 
     fn __repr__(&self) -> String {

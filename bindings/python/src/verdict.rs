@@ -3,7 +3,7 @@
 use paceline::Verdict;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 /// The member of `paceline.Verdict`.
 pub(crate) fn to_python(py: Python<'_>, verdict: Verdict) -> PyResult<Bound<'_, PyAny>> {
@@ -14,4 +14,13 @@ pub(crate) fn to_python(py: Python<'_>, verdict: Verdict) -> PyResult<Bound<'_, 
         Ok::<_, PyErr>(PyTuple::new(py, members.into_iter().collect::<PyResult<Vec<_>>>()?)?.unbind())
     })?;
     members.bind(py).get_item(verdict as usize)
+}
+
+/// Numbers of packets by the names of their verdicts, from those in the order of `Verdict::ALL`.
+pub(crate) fn counts(py: Python<'_>, counts: [u64; 5]) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for (verdict, packets) in Verdict::ALL.into_iter().zip(counts) {
+        dict.set_item(verdict.name(), packets)?;
+    }
+    Ok(dict)
 }

@@ -288,6 +288,11 @@ def test_errors_are_clear(examples: Path, capture: Path, tmp_path: Path) -> None
     for error, text, arguments in wrong:
         with pytest.raises(error, match=text):
             pl.scan(**arguments)
+    # A filter for another link than the capture's: cooked packets.
+    cooked = bytearray(capture.read_bytes())
+    cooked[20:24] = (113).to_bytes(4, "little")
+    with pytest.raises(pl.FilterError, match="the filter is for Ethernet"):
+        pl.scan(cooked, pl.filter("tcp"))
     # The exception of an object of Python is raised as it is, after the packets before it.
     scan = pl.scan(Broken(capture.read_bytes(), 4 << 20), columns=["offset"], workers=1)
     found = 0
@@ -310,13 +315,13 @@ def test_scans_end_early_and_stay_in_their_process(capture: Path) -> None:
     scan = pl.scan(capture, columns=["data"])
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
-        try:
-            next(scan)
-        except RuntimeError as error:
-            os.write(writer, str(error).encode())
+        for use in (lambda: next(scan), lambda: scan.packets):
+            try:
+                use()
+            except RuntimeError as error:
+                os.write(writer, str(error).encode())
         os._exit(0)
     os.waitpid(child, 0)
-    assert b"in the process that began it" in os.read(reader, 200)
-    assert scan.packets >= 0
+    assert os.read(reader, 200).count(b"in the process that began it") == 2
     assert sum(map(len, scan)) == 200 * 492
 

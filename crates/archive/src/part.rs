@@ -39,9 +39,7 @@ impl Worker {
         let machine = Machine { runner, host, burst: Burst::default(), offsets: Vec::new() };
         Self { host: Host::default(), machine: Some(machine) }
     }
-}
 
-impl Worker {
     /// Whether it runs a program.
     pub(crate) fn has_program(&self) -> bool {
         self.machine.is_some()
@@ -73,13 +71,10 @@ impl PartReader {
     pub fn new(opened: &Opened, capture: usize, part: Part, wanted: Wanted) -> Result<Self, Error> {
         let stream = opened.source.stream(&part);
         let reader = match &part.split {
-            None => CaptureReader::for_filters(stream),
-            Some(split) => CaptureReader::resume(stream, &split.preamble, split.start),
+            None => CaptureReader::for_filters(stream).map(CaptureReader::recovering),
+            Some(split) => split.reader(stream),
         };
-        let mut reader = reader.map_err(|error| Error::read(&opened.source.name, error))?.recovering();
-        if let Some(split) = part.split.as_ref().filter(|split| !split.is_last) {
-            reader.set_end(split.end);
-        }
+        let reader = reader.map_err(|error| Error::read(&opened.source.name, error))?;
         Ok(Self {
             name: opened.source.name.clone(),
             capture,

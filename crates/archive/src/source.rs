@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use paceline::capture::ReadAt;
+use paceline::capture::{ReadAt, ReadFrom};
 
 use crate::compression::{Compression, decompressed};
 use crate::{Error, Part};
@@ -55,7 +55,7 @@ impl Source {
     /// [`Error::Open`] if the first bytes cannot be read.
     pub fn new(name: impl Into<String>, bytes: Arc<dyn Bytes>, len: u64) -> Result<Self, Error> {
         let (name, mut start) = (name.into(), [0; 4]);
-        let read = From { bytes: Arc::clone(&bytes), offset: 0 }.read_exact(&mut start);
+        let read = ReadFrom::new(&bytes, 0).read_exact(&mut start);
         match read {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 Err(Error::Open { name, source: error })
@@ -85,24 +85,10 @@ impl Source {
     /// The bytes of the capture, from the beginning of a part on.
     pub(crate) fn stream(&self, part: &Part) -> Stream {
         let offset = part.split.as_ref().map_or(0, |split| split.start);
-        let raw = From { bytes: Arc::clone(&self.bytes), offset };
+        let raw = ReadFrom::new(Arc::clone(&self.bytes), offset);
         match self.compression {
             None => Box::new(raw),
             Some(compression) => decompressed(raw, compression),
         }
-    }
-}
-
-/// The bytes of a source from an offset on, in order.
-pub(crate) struct From {
-    bytes: Arc<dyn Bytes>,
-    offset: u64,
-}
-
-impl Read for From {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.bytes.read_at(self.offset, buffer)?;
-        self.offset += read as u64;
-        Ok(read)
     }
 }

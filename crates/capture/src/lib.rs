@@ -75,5 +75,5 @@ pub use pcap::{PcapHeader, Resolution};
 pub use preamble::Preamble;
 pub use reader::{CaptureReader, Header, Link};
 pub use records::Records;
-pub use split::{ReadAt, Split, SplitOptions, splits};
+pub use split::{ReadAt, ReadFrom, Split, SplitOptions, splits};
 pub use writer::CaptureWriter;

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use crate::framing::{Found, Rest};
 use crate::heads::Heads;
@@ -28,6 +29,12 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
     }
 }
 
+impl<T: ReadAt + ?Sized> ReadAt for Arc<T> {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        (**self).read_at(offset, buffer)
+    }
+}
+
 impl ReadAt for File {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         FileExt::read_at(self, buffer, offset)
@@ -43,12 +50,19 @@ impl ReadAt for [u8] {
 
 /// The bytes of a source from an offset on, in order.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct From<S> {
-    pub(crate) source: S,
-    pub(crate) offset: u64,
+pub struct ReadFrom<S> {
+    source: S,
+    offset: u64,
 }
 
-impl<S: ReadAt> Read for From<S> {
+impl<S> ReadFrom<S> {
+    /// The bytes of `source` from `offset` on.
+    pub fn new(source: S, offset: u64) -> Self {
+        Self { source, offset }
+    }
+}
+
+impl<S: ReadAt> Read for ReadFrom<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.source.read_at(self.offset, buffer)?;
         self.offset += read as u64;
@@ -73,13 +87,12 @@ pub struct Split {
 }
 
 impl Split {
-    /// A reader of the packets for filters, which goes on after damage.
+    /// A reader of the packets for filters, which goes on after damage. `source` gives the bytes of the capture from `start` on.
     ///
     /// # Errors
     /// [`ReadError`] if the preamble cannot be read.
-    pub fn reader<S: ReadAt>(&self, source: S) -> Result<CaptureReader<impl Read + use<S>>, ReadError> {
-        let mut reader =
-            CaptureReader::resume(From { source, offset: self.start }, &self.preamble, self.start)?;
+    pub fn reader<R: Read>(&self, source: R) -> Result<CaptureReader<R>, ReadError> {
+        let mut reader = CaptureReader::resume(source, &self.preamble, self.start)?;
         if !self.is_last {
             reader.set_end(self.end);
         }
@@ -112,7 +125,7 @@ pub struct SplitOptions {
 /// # Errors
 /// [`ReadError`] if this is no capture, or it cannot be read.
 pub fn splits<S: ReadAt>(source: &S, len: u64, options: SplitOptions) -> Result<Vec<Split>, ReadError> {
-    let (preamble, first) = Preamble::read(From { source, offset: 0 })?;
+    let (preamble, first) = Preamble::read(ReadFrom::new(source, 0))?;
     let mut cutter =
         Cutter { source, len, walk: options.walk, preamble, first: None, at: first, found: Vec::new() };
     cutter.first = cutter.first_second(first)?;
@@ -196,7 +209,7 @@ impl<S: ReadAt> Cutter<'_, S> {
         let offset = near + data.len() as u64;
         let left = self.len.saturating_sub(offset);
         let more = (needed.saturating_sub(data.len()) as u64).min(left);
-        let mut source = From { source: self.source, offset }.take(more);
+        let mut source = ReadFrom::new(self.source, offset).take(more);
         let read = source.read_to_end(data).map_err(|source| ReadError::Io { offset, source })?;
         // A file may be shorter than it was.
         Ok((read as u64) < more || near + data.len() as u64 >= self.len)
@@ -204,7 +217,7 @@ impl<S: ReadAt> Cutter<'_, S> {
 
     /// Cuts at the boundary after an offset that a reader comes to.
     fn walk(&mut self, near: u64) -> Result<(), ReadError> {
-        let source = From { source: self.source, offset: self.at };
+        let source = ReadFrom::new(self.source, self.at);
         let mut reader = CaptureReader::resume(source, &self.preamble, self.at)?.recovering();
         reader.set_end(near);
         let mut heads = Heads::new(0);

@@ -5,6 +5,6 @@
 
 pub use paceline_capture::{
     AnnotatedWriter, ByteOrder, CaptureReader, CaptureWriter, Damage, Header, Heads, Link, LinkType, Lost,
-    Notes, PacketLog, Part, PcapHeader, Preamble, ReadAt, ReadError, Records, Resolution, Split,
+    Notes, PacketLog, Part, PcapHeader, Preamble, ReadAt, ReadError, ReadFrom, Records, Resolution, Split,
     SplitOptions, WriteError, splits,
 };

@@ -1,8 +1,7 @@
 //! Captures with their filter, and the parts of them that are read.
 
 use paceline::Engine;
-use paceline::capture::Link;
-use paceline::filter::{ConvertOptions, Filter, Libpcap, PacketFilter, Purpose, Rules, target_of};
+use paceline::filter::{Libpcap, Purpose, target_of};
 use paceline_archive::{Opened, Part, parts, set_filters};
 use pyo3::prelude::*;
 
@@ -10,7 +9,7 @@ use super::failure::raised;
 use super::source::source_of;
 use super::split::PySplit;
 use crate::error::{Class, Failure};
-use crate::filter::PyFilter;
+use crate::filter::{PyFilter, compiled, made};
 
 /// A capture for a scan: its name for messages, its source, and the part of it if it is not all of it.
 pub(super) type Given<'py> = (String, Bound<'py, PyAny>, Option<Py<PySplit>>);
@@ -47,27 +46,13 @@ pub(super) fn cut(
 /// Sets the filter of captures: an expression of tcpdump, compiled for each link, or a filter.
 pub(super) fn filter(captures: &mut [Opened], given: &Bound<'_, PyAny>, engine: Engine) -> PyResult<()> {
     if let Ok(filter) = given.cast::<PyFilter>() {
-        let filter = filter.get().packet_filter();
-        return set_filters(captures, |_| Ok(filter.clone()));
+        return Ok(set_filters(captures, |link| filter.get().for_link(link))?);
     }
     let expression: String = given.extract()?;
     if expression.trim().is_empty() {
         return Ok(());
     }
     let libpcap = Libpcap::open().map_err(|error| Failure::new(Class::Filter, error))?;
-    set_filters(captures, |link| compiled(&libpcap, &expression, link, engine).map_err(PyErr::from))
-}
-
-fn compiled(
-    libpcap: &Libpcap,
-    expression: &str,
-    link: Link,
-    engine: Engine,
-) -> Result<PacketFilter, Failure> {
-    let failed = |error: &dyn ToString| Failure::new(Class::Filter, error.to_string());
-    let insns = libpcap.compile(expression, target_of(link));
-    let insns = insns.map_err(|error| failed(&error).at(format!("expression {expression:?}")))?;
-    let filter = Filter::new(insns, Purpose::UserSpace).map_err(|error| failed(&error))?;
-    let options = ConvertOptions::default().rules(Rules::Libpcap);
-    PacketFilter::new("filter", filter, &options, engine).map_err(|error| failed(&error))
+    let compile = |link| made(compiled(&libpcap, &expression, target_of(link))?, Purpose::UserSpace, engine);
+    Ok(set_filters(captures, compile)?)
 }

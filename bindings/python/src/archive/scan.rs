@@ -7,16 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use arrow_array::{ArrayRef, RecordBatch, StructArray};
-use arrow_schema::{ArrowError, DataType, Field};
-use paceline::Verdict;
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
 use paceline_archive::{
     Error, MergeError, Opened, Part, Report, Rows, Totals, Wanted, Worker, scan as scan_all,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
-use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
 
 use super::captures::{self, Given};
 use super::columns::Columns;
@@ -27,7 +25,8 @@ use crate::effects::Sent;
 use crate::error::{Class, Failure, guarded};
 use crate::object::engine_of;
 use crate::runner::PyRunner;
-use crate::table::{PyBatch, arrow_error};
+use crate::table::{PyBatch, arrow_error, stream};
+use crate::verdict;
 use crate::worker::forks;
 
 /// Rows that wait for Python, at most.
@@ -294,12 +293,7 @@ impl PyScan {
     /// Packets of each verdict so far.
     #[getter]
     fn verdicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let verdicts = self.shared.get(py, |state| state.totals.verdicts)?;
-        let dict = PyDict::new(py);
-        for (verdict, packets) in Verdict::ALL.into_iter().zip(verdicts) {
-            dict.set_item(verdict.name(), packets)?;
-        }
-        Ok(dict)
+        verdict::counts(py, self.shared.get(py, |state| state.totals.verdicts)?)
     }
 
     /// The bytes that gave no packets, at the end.
@@ -321,17 +315,13 @@ impl PyScan {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let field = Field::new("", DataType::Struct(self.columns.schema().fields().clone()), false);
         let shared = Arc::clone(&self.shared);
         let batches = std::iter::from_fn(move || {
             let found = catch_unwind(AssertUnwindSafe(|| Python::attach(|py| shared.next(py))));
-            let found = found.unwrap_or_else(|_| Err(PyRuntimeError::new_err("a fault of Paceline itself")));
-            let batch = found.transpose()?.map(|batch| -> ArrayRef { Arc::new(StructArray::from(batch)) });
-            Some(
-                batch.map_err(|error| ArrowError::ExternalError(error.to_string().replace('\0', " ").into())),
-            )
+            let found = found.unwrap_or_else(|_| Err(Problem::Panic.into()));
+            Some(found.transpose()?.map_err(|error| error.to_string()))
         });
-        Ok(to_stream_pycapsule(py, Box::new(ArrayIterator::new(batches, Arc::new(field))), requested_schema)?)
+        stream(py, self.columns.schema(), batches, requested_schema)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -3,25 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use paceline::{Collection, Host, LoadOptions, Object, Program, Runner, TimeSource};
+use paceline::{Collection, Host, LoadOptions, Object, TimeSource};
 use paceline_archive::{
     Elements, MergeError, Opened, Rule, Rules, Snapshot, Source, Wanted, Worker, merge, scan,
 };
 
 use crate::example;
-
-/// A program that a worker owns.
-struct Owned(Program);
-
-impl Runner for Owned {
-    fn run_burst(
-        &mut self,
-        burst: &mut paceline::Burst,
-        host: &mut Host,
-    ) -> Result<(), paceline::BurstFault> {
-        self.0.run_burst(burst, host)
-    }
-}
 
 fn loaded(object: &str) -> Collection {
     let bytes = std::fs::read(example(object)).expect("the example");
@@ -32,7 +19,7 @@ fn worker(collection: &Collection) -> Worker {
     let program = collection.program(None).expect("a program").program().clone();
     let mut host = Host::default();
     host.set_time(TimeSource::Packets);
-    Worker::with_program(Box::new(Owned(program)), host)
+    Worker::with_program(Box::new(program), host)
 }
 
 /// Rules for the maps of `counter.o`, which are all sums but one.

@@ -48,7 +48,7 @@ fn one_pass(capture: &[u8]) -> Read {
 fn joined(capture: &[u8], parts: &[Split]) -> Read {
     let mut read = Read::default();
     for part in parts {
-        let mut reader = part.reader(capture).expect("a preamble");
+        let mut reader = part.reader(&capture[part.start as usize..]).expect("a preamble");
         read.add(&mut reader);
         if !part.leads_on(&reader) {
             assert!(!part.is_walked, "boundaries that are read are certain");

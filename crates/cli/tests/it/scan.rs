@@ -134,12 +134,12 @@ fn errors_are_clear() {
 }
 
 #[test]
-fn a_table_has_a_row_for_each_packet() {
+fn a_table_is_a_complete_parquet_file() {
     let folder = Folder::new();
     let table = folder.text("table.parquet");
     let firewall = example("firewall.o");
     scan(&["", &example("traffic.pcap"), "--program", &firewall, "--parquet", &table]).ok();
     let bytes = fs::read(&table).unwrap();
     assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
-    // tests/test_scan.py of the Python package reads it with others' libraries.
+    // tests/test_scan.py of the Python package reads the rows by pyarrow.
 }

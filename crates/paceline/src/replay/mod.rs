@@ -172,7 +172,13 @@ impl Runner for ChainWorker {
 
 macro_rules! runners {
     ($($runner:ty),*) => {
-        $(impl Runner for &$runner {
+        $(impl Runner for $runner {
+            fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
+                Self::run_burst(self, burst, host)
+            }
+        }
+
+        impl Runner for &$runner {
             fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
                 <$runner>::run_burst(self, burst, host)
             }

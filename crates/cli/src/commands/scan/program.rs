@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use paceline::{Collection, Host, Program, Runner, TimeSource};
+use paceline::{Collection, Host, Program, TimeSource};
 use paceline_archive::{Rules, Snapshot, Worker, merge};
 
 use super::args::ScanArgs;
@@ -41,7 +41,7 @@ impl Machines {
             names.get_or_insert_with(|| (name, program.spec().name.clone(), file));
             let mut host = Host::default();
             host.set_time(TimeSource::Packets);
-            machines.push(Worker::with_program(Box::new(Owned(program)), host));
+            machines.push(Worker::with_program(Box::new(program), host));
             collections.push(collection);
         }
         let (name, program, file) = names.unwrap_or_default();
@@ -86,17 +86,4 @@ fn load_one(args: &ScanArgs, target: &OsStr) -> Result<Loaded, Failure> {
         .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
     check_action(&name, &program)?;
     Ok(Loaded { name, collection, program, file })
-}
-
-/// A program that a worker owns.
-struct Owned(Program);
-
-impl Runner for Owned {
-    fn run_burst(
-        &mut self,
-        burst: &mut paceline::Burst,
-        host: &mut Host,
-    ) -> Result<(), paceline::BurstFault> {
-        self.0.run_burst(burst, host)
-    }
 }
