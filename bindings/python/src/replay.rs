@@ -35,7 +35,7 @@ pub(crate) struct PyReplay {
 
 /// The rest of a capture, and what its packets run on.
 struct State {
-    reader: CaptureReader<Source>,
+    reader: CaptureReader<'static>,
     file: Option<String>,
     subject: Arc<Subject>,
     worker: Worker,

@@ -6,7 +6,6 @@ use paceline::capture::{CaptureReader, Damage, Heads, Link, Lost, ReadError};
 use paceline::filter::{Matched, PacketFilter};
 use paceline::{Burst, Fault, Host, Runner};
 
-use crate::source::Stream;
 use crate::{Error, Opened, Part, Rows, Totals, Wanted};
 
 /// Packets of rows, and bytes of them, after which they are handed over.
@@ -53,7 +52,7 @@ pub struct PartReader {
     link: Link,
     filter: Option<PacketFilter>,
     part: Part,
-    reader: CaptureReader<Stream>,
+    reader: CaptureReader<'static>,
     heads: Heads,
     wanted: Wanted,
     totals: Totals,

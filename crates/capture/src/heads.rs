@@ -2,7 +2,7 @@
 
 use paceline_frame::{Burst, FrameMeta, MAX_BURST};
 
-use crate::batch::{Place, Sink};
+use crate::sink::{Place, Sink};
 
 /// Packets of which the burst has the first bytes only. The others stay where the capture was read to, until the next packets are read:
 /// [`CaptureReader::packet`](crate::CaptureReader::packet).

@@ -1,16 +1,18 @@
 //! A sliding window over the bytes of a capture.
 
 use std::io::{self, ErrorKind, Read};
+use std::ops::Range;
 
 use crate::ReadError;
 
 /// Size of reads in bytes: large enough to make system calls rare, small enough that the data stays in the second-level cache
 /// between the kernel's copy and its use.
-const WINDOW: usize = 256 * 1024;
+const WINDOW: usize = 1 << 20;
 
 /// Buffered bytes of a capture.
-pub(crate) struct Input<R> {
-    source: R,
+pub(crate) struct Input<'a> {
+    /// Called once for each window, so that readers of all sources are the same code.
+    source: Box<dyn Read + Send + 'a>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -19,13 +21,13 @@ pub(crate) struct Input<R> {
     ended: bool,
 }
 
-impl<R: Read> Input<R> {
-    pub(crate) fn new(source: R) -> Self {
-        Self { source, buffer: vec![0; WINDOW], start: 0, end: 0, offset: 0, ended: false }
+impl<'a> Input<'a> {
+    pub(crate) fn new(source: impl Read + Send + 'a) -> Self {
+        Self { source: Box::new(source), buffer: vec![0; WINDOW], start: 0, end: 0, offset: 0, ended: false }
     }
 
     /// The bytes of a capture from an offset on.
-    pub(crate) fn at(source: R, offset: u64) -> Self {
+    pub(crate) fn at(source: impl Read + Send + 'a, offset: u64) -> Self {
         Self { offset, ..Self::new(source) }
     }
 
@@ -58,6 +60,18 @@ impl<R: Read> Input<R> {
         debug_assert!(used <= self.available().len());
         self.start += used;
         self.offset += used as u64;
+    }
+
+    /// Hands over the first `used` bytes, which must be buffered, in exchange for a buffer; returns where they are.
+    pub(crate) fn hand_over(&mut self, used: usize, buffer: &mut Vec<u8>) -> Range<usize> {
+        let (taken, rest) = (self.start..self.start + used, self.start + used..self.end);
+        buffer.resize(WINDOW.max(rest.len()), 0);
+        let left = self.buffer.get(rest).unwrap_or_default();
+        buffer[..left.len()].copy_from_slice(left);
+        (self.start, self.end) = (0, left.len());
+        self.offset += used as u64;
+        std::mem::swap(&mut self.buffer, buffer);
+        taken
     }
 
     /// Reads until `needed` bytes are buffered; returns `false` if the capture ends before.

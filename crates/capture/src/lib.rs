@@ -45,12 +45,13 @@
 #![forbid(unsafe_code)]
 
 mod annotated;
-mod batch;
 mod byte_order;
+mod decoder;
 mod error;
 mod framing;
 mod heads;
 mod input;
+mod link;
 mod link_type;
 mod lost;
 mod packet_log;
@@ -60,20 +61,23 @@ mod preamble;
 mod pseudo_header;
 mod reader;
 mod records;
+mod sink;
 mod split;
+mod window;
 mod writer;
 
 pub use annotated::{AnnotatedWriter, Notes};
-pub use batch::Batch;
 pub use byte_order::ByteOrder;
 pub use error::{Part, ReadError, WriteError};
 pub use heads::Heads;
+pub use link::Link;
 pub use link_type::LinkType;
 pub use lost::{Damage, Lost};
 pub use packet_log::PacketLog;
 pub use pcap::{PcapHeader, Resolution};
 pub use preamble::Preamble;
-pub use reader::{CaptureReader, Header, Link};
+pub use reader::{CaptureReader, Header};
 pub use records::Records;
 pub use split::{ReadAt, ReadFrom, Split, SplitOptions, splits};
+pub use window::{Division, GroupReader, Window};
 pub use writer::CaptureWriter;

@@ -4,11 +4,11 @@
 
 use paceline_frame::{FrameMeta, MAX_PACKET};
 
-use crate::batch::{Place, Sink};
 use crate::byte_order::ByteOrder;
 use crate::framing::Step;
-use crate::reader::{Link, ReadFor, Stop};
+use crate::link::{Link, ReadFor};
 use crate::records::{HEAD, Layout, Records, written_snaplen};
+use crate::sink::{Place, Sink, Stop};
 use crate::{LinkType, Part, ReadError};
 
 /// Length of the file header in bytes.
@@ -163,6 +163,11 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// No records of this form.
+    pub(crate) fn records(self) -> Records {
+        Records::new(self.layout, self.order)
+    }
+
     /// Length of a record header in bytes.
     pub(crate) fn head(self) -> usize {
         self.layout.pcap_head()
@@ -203,6 +208,7 @@ impl Shape {
 }
 
 /// A decoder of records.
+#[derive(Clone, Copy)]
 pub(crate) struct Decoder {
     pub(crate) shape: Shape,
     /// Packets are truncated to this length in bytes.

@@ -4,10 +4,11 @@ use std::io::Read;
 
 use paceline_frame::Burst;
 
+use crate::decoder::Decoder;
 use crate::framing::Framing;
 use crate::input::Input;
 use crate::pcapng;
-use crate::reader::{CaptureReader, Decoder};
+use crate::reader::CaptureReader;
 use crate::{LinkType, ReadError};
 
 /// Descriptions of records by the beginning of a capture or section. Plain data, which can be sent to where the records
@@ -27,7 +28,7 @@ impl Preamble {
     ///
     /// # Errors
     /// [`ReadError`], as of [`CaptureReader::for_filters`].
-    pub fn read<R: Read>(source: R) -> Result<(Self, u64), ReadError> {
+    pub fn read(source: impl Read + Send) -> Result<(Self, u64), ReadError> {
         let mut kept = Kept { source, bytes: Vec::new() };
         let reader = CaptureReader::for_filters(&mut kept)?;
         let (link_type, start) = (reader.link().link_type, reader.position());
@@ -47,7 +48,7 @@ impl Preamble {
     }
 
     /// A decoder of the records after it, and what it says of the capture.
-    pub(crate) fn open(&self) -> Result<CaptureReader<&[u8]>, ReadError> {
+    pub(crate) fn open(&self) -> Result<CaptureReader<'_>, ReadError> {
         let mut reader = CaptureReader::for_filters(self.bytes.as_slice())?;
         while reader.fill(&mut Burst::new(1))? > 0 {}
         reader.link.link_type = self.link_type;

@@ -4,100 +4,20 @@ use std::io::Read;
 
 use paceline_frame::Burst;
 
-use crate::batch::{Batch, Sink};
 use crate::byte_order::ByteOrder;
-use crate::framing::{Found, Framing, Rest, Step};
+use crate::decoder::{Bytes, Decoder, Drained};
+use crate::framing::{Found, Rest, Step};
 use crate::heads::Heads;
 use crate::input::Input;
+use crate::link::{Link, ReadFor};
 use crate::lost::{Damage, Lost};
 use crate::pcap::{self, PcapHeader};
 use crate::pcapng;
 use crate::preamble::Preamble;
 use crate::records::{Layout, Records};
+use crate::sink::{Sink, Stop};
+use crate::window::{Division, Places, Window};
 use crate::{LinkType, Part, ReadError};
-
-/// Reason why a decoder stopped.
-pub(crate) enum Stop {
-    /// The burst is full, or the next packets cannot be in the same burst.
-    BurstFull,
-    /// The next record requires at least this many bytes.
-    More(usize),
-    /// The next record is invalid. Boxed, so that the common case moves few bytes.
-    Failed(Box<ReadError>),
-}
-
-impl From<ReadError> for Stop {
-    fn from(error: ReadError) -> Self {
-        Self::Failed(Box::new(error))
-    }
-}
-
-/// Result of decoding buffered bytes.
-struct Drained {
-    /// Bytes of the decoded records.
-    used: usize,
-    stop: Stop,
-}
-
-pub(crate) enum Decoder {
-    Pcap(pcap::Decoder),
-    Pcapng(pcapng::Decoder),
-}
-
-impl Decoder {
-    /// Decodes all complete records at the start of `data`, until the burst is full.
-    fn drain(&mut self, bytes: Bytes<'_>, packets: &mut impl Sink, records: &mut Records) -> Drained {
-        // The format is matched once per call, not per record.
-        match self {
-            Self::Pcap(decoder) => {
-                take_all(bytes, |data, offset| decoder.take(data, offset, packets, records))
-            }
-            Self::Pcapng(decoder) => {
-                take_all(bytes, |data, offset| decoder.take(data, offset, packets, records))
-            }
-        }
-    }
-
-    pub(crate) fn framing(&self) -> Framing {
-        match self {
-            Self::Pcap(decoder) => Framing::Pcap(decoder.shape),
-            Self::Pcapng(decoder) => Framing::Pcapng(decoder.order()),
-        }
-    }
-
-    fn cut(&self, data: &[u8], offset: u64, needed: usize) -> ReadError {
-        match self {
-            Self::Pcap(decoder) => decoder.cut(data, offset, needed),
-            Self::Pcapng(decoder) => decoder.cut(data, offset, needed),
-        }
-    }
-}
-
-/// Bytes to be decoded.
-#[derive(Clone, Copy)]
-struct Bytes<'a> {
-    data: &'a [u8],
-    /// Offset of the first one in the capture.
-    offset: u64,
-    /// Records from this offset on are left.
-    until: u64,
-}
-
-/// Decodes records in sequence; `take` returns the length of the record it decoded.
-fn take_all(bytes: Bytes<'_>, mut take: impl FnMut(&[u8], u64) -> Result<usize, Stop>) -> Drained {
-    let Bytes { data, offset, until } = bytes;
-    let mut used = 0;
-    loop {
-        let rest = data.get(used..).unwrap_or_default();
-        if offset + used as u64 >= until {
-            return Drained { used, stop: Stop::BurstFull };
-        }
-        match take(rest, offset + used as u64) {
-            Ok(len) => used += len,
-            Err(stop) => return Drained { used, stop },
-        }
-    }
-}
 
 /// The start of a capture, which a [`CaptureWriter`](crate::CaptureWriter) needs to write one of the same form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,42 +28,6 @@ pub enum Header {
     Pcapng(Box<[u8]>),
 }
 
-/// Common properties of a capture's packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// Type of their link-layer header.
-    pub link_type: LinkType,
-    /// Maximum captured length in bytes, as determined by libpcap: its maximum for the link type if the capture contains 0 or more
-    /// than 2^31 - 1.
-    pub snaplen: u32,
-    /// Byte order of the capturing machine, which some link-layer headers use as well.
-    pub order: ByteOrder,
-}
-
-impl Link {
-    /// The link of a capture with this snapshot length in its header.
-    pub(crate) fn new(link_type: LinkType, snaplen: u32, order: ByteOrder) -> Self {
-        let said = (1..=i32::MAX.cast_unsigned()).contains(&snaplen);
-        Self { link_type, snaplen: if said { snaplen } else { link_type.max_snaplen() }, order }
-    }
-}
-
-impl Default for Link {
-    /// Ethernet frames without a snapshot limit, in native byte order.
-    fn default() -> Self {
-        Self::new(LinkType::ETHERNET, 0, ByteOrder::NATIVE)
-    }
-}
-
-/// The consumer of the packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadFor {
-    /// XDP programs, which process Ethernet only and can make packets longer.
-    Programs,
-    /// Filters, which see packets as libpcap's do.
-    Filters,
-}
-
 /// Reads a pcap or pcapng capture into bursts, in memory independent of the capture's length.
 ///
 /// Packets have their captured length; [`FrameMeta::original_len`](paceline_frame::FrameMeta::original_len) is the wire length. All
@@ -151,8 +35,8 @@ pub(crate) enum ReadFor {
 ///
 /// Interfaces are numbered from 0 across all sections. [`FrameMeta::timestamp_ns`](paceline_frame::FrameMeta::timestamp_ns) is
 /// rounded down to nanoseconds and clamped to 64 bits, from 1970 to 2554; the writer writes the time stamp as read.
-pub struct CaptureReader<R> {
-    input: Input<R>,
+pub struct CaptureReader<'a> {
+    input: Input<'a>,
     header: Header,
     pub(crate) link: Link,
     pub(crate) decoder: Decoder,
@@ -164,13 +48,13 @@ pub struct CaptureReader<R> {
     done: bool,
 }
 
-impl<R: Read> CaptureReader<R> {
+impl<'a> CaptureReader<'a> {
     /// Opens a capture and reads its header.
     ///
     /// # Errors
     /// [`ReadError`] if the header is missing, if it is of an unknown format or version, or if a pcap capture's link type is not
     /// Ethernet.
-    pub fn new(source: R) -> Result<Self, ReadError> {
+    pub fn new(source: impl Read + Send + 'a) -> Result<Self, ReadError> {
         let reader = Self::open(source, ReadFor::Programs)?;
         match reader.link.link_type {
             LinkType::ETHERNET => Ok(reader),
@@ -183,11 +67,11 @@ impl<R: Read> CaptureReader<R> {
     ///
     /// # Errors
     /// [`ReadError`] if the header is missing, or of an unknown format or version.
-    pub fn for_filters(source: R) -> Result<Self, ReadError> {
+    pub fn for_filters(source: impl Read + Send + 'a) -> Result<Self, ReadError> {
         Self::open(source, ReadFor::Filters)
     }
 
-    fn open(source: R, read_for: ReadFor) -> Result<Self, ReadError> {
+    fn open(source: impl Read + Send + 'a, read_for: ReadFor) -> Result<Self, ReadError> {
         let mut input = Input::new(source);
         if !input.require(4)? && input.available().is_empty() {
             return Err(ReadError::Empty);
@@ -204,7 +88,7 @@ impl<R: Read> CaptureReader<R> {
     }
 
     fn pcap(
-        mut input: Input<R>,
+        mut input: Input<'a>,
         format: (ByteOrder, Layout, pcap::Resolution),
         read_for: ReadFor,
     ) -> Result<Self, ReadError> {
@@ -226,7 +110,7 @@ impl<R: Read> CaptureReader<R> {
         })
     }
 
-    fn pcapng(mut input: Input<R>, read_for: ReadFor) -> Result<Self, ReadError> {
+    fn pcapng(mut input: Input<'a>, read_for: ReadFor) -> Result<Self, ReadError> {
         let mut decoder = pcapng::Decoder::new(read_for);
         let header = loop {
             let needed = match decoder.section(input.available(), 0) {
@@ -296,20 +180,6 @@ impl<R: Read> CaptureReader<R> {
         self.fill_sink(burst)
     }
 
-    /// Adds the next packets to a batch; returns their number, 0 at the end or if it is full. [`records`](Self::records) are those of
-    /// these packets.
-    ///
-    /// Blocks on the source only as long as it has found none.
-    ///
-    /// # Errors
-    /// [`ReadError`], after all packets before the error were delivered. Later calls return 0.
-    pub fn fill_batch(&mut self, batch: &mut Batch) -> Result<usize, ReadError> {
-        if batch.is_full() {
-            return Ok(0);
-        }
-        self.fill_sink(batch)
-    }
-
     fn fill_sink(&mut self, packets: &mut impl Sink) -> Result<usize, ReadError> {
         self.records.restart();
         if self.done {
@@ -332,32 +202,108 @@ impl<R: Read> CaptureReader<R> {
                 // The next call stops at the same record again, and reports it.
                 return Ok(filled);
             }
-            match stop {
-                Stop::BurstFull => return Ok(0),
-                Stop::Failed(error) => self.skip(*error)?,
-                Stop::More(needed) => {
-                    if self.input.require(needed)? {
-                        continue;
-                    }
-                    let left = self.input.available();
-                    if left.is_empty() {
-                        return Ok(0);
-                    }
-                    self.skip(self.decoder.cut(left, self.input.offset(), needed))?;
-                }
+            if !self.go_on(stop)? {
+                return Ok(0);
             }
+        }
+    }
+
+    /// Reads on after a stop without packets; false at the end.
+    fn go_on(&mut self, stop: Stop) -> Result<bool, ReadError> {
+        match stop {
+            Stop::BurstFull => return Ok(false),
+            Stop::Failed(error) => self.skip(*error)?,
+            Stop::More(needed) => {
+                if self.input.require(needed)? {
+                    return Ok(true);
+                }
+                let left = self.input.available();
+                if left.is_empty() {
+                    return Ok(false);
+                }
+                self.skip(self.decoder.cut(left, self.input.offset(), needed))?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Reading for several threads.
+impl CaptureReader<'_> {
+    /// Fills a window with the next packets, and divides them into groups; returns their number, 0 at the end. Without packets,
+    /// [`records`](Self::records) are the blocks after the last one.
+    ///
+    /// Blocks on the source only as long as it has found none.
+    ///
+    /// # Errors
+    /// [`ReadError`], after all packets before the error were delivered. Later calls return 0.
+    ///
+    /// # Panics
+    /// If a group has a number that is too high.
+    pub fn fill_window(
+        &mut self,
+        window: &mut Window,
+        division: &mut Division<impl FnMut(&[u8]) -> usize>,
+    ) -> Result<usize, ReadError> {
+        window.groups.resize_with(division.groups, Vec::new);
+        window.groups.iter_mut().for_each(Vec::clear);
+        window.records = None;
+        self.records.restart();
+        if self.done || division.most == 0 {
+            return Ok(0);
+        }
+        let filled = if division.keep_records {
+            self.fill_places::<true>(window, division)
+        } else {
+            self.fill_places::<false>(window, division)
+        };
+        self.done = !matches!(filled, Ok(1..));
+        filled
+    }
+
+    fn fill_places<const KEEPS_RECORDS: bool>(
+        &mut self,
+        window: &mut Window,
+        division: &mut Division<impl FnMut(&[u8]) -> usize>,
+    ) -> Result<usize, ReadError> {
+        let Division { group_of, most, .. } = division;
+        loop {
+            let offset = self.input.offset();
+            let groups = &mut window.groups[..];
+            let mut places = Places::<_, KEEPS_RECORDS> {
+                groups,
+                group_of: &mut *group_of,
+                count: 0,
+                most: *most,
+                offset,
+            };
+            let bytes = Bytes { data: self.input.available(), offset, until: self.until };
+            let Drained { used, stop } = self.decoder.drain(bytes, &mut places, &mut self.records);
+            let filled = places.count;
+            if filled == 0 {
+                self.input.consume(used);
+                if self.go_on(stop)? {
+                    continue;
+                }
+                return Ok(0);
+            }
+            window.offset = offset;
+            window.filled = self.input.hand_over(used, &mut window.bytes);
+            window.decoder = Some(self.decoder.of_packets());
+            window.records = KEEPS_RECORDS.then(|| self.records.take());
+            return Ok(filled);
         }
     }
 }
 
 /// Reading of parts of a capture, and beyond damage.
-impl<R: Read> CaptureReader<R> {
+impl<'a> CaptureReader<'a> {
     /// Reads the records of a capture from the middle: `source` gives the bytes from the offset `at` on, a boundary of records, to the
     /// end of the capture. Packets are for filters, as with [`for_filters`](Self::for_filters).
     ///
     /// # Errors
     /// [`ReadError`] if the preamble cannot be read.
-    pub fn resume(source: R, preamble: &Preamble, at: u64) -> Result<Self, ReadError> {
+    pub fn resume(source: impl Read + Send + 'a, preamble: &Preamble, at: u64) -> Result<Self, ReadError> {
         let CaptureReader { header, link, decoder, records, .. } = preamble.open()?;
         let (input, until, lost) = (Input::at(source, at), u64::MAX, None);
         Ok(Self { input, header, link, decoder, records, until, lost, done: false })
@@ -469,7 +415,7 @@ impl<R: Read> CaptureReader<R> {
     }
 }
 
-fn cut_header<R: Read>(input: &Input<R>, needed: usize) -> ReadError {
+fn cut_header(input: &Input<'_>, needed: usize) -> ReadError {
     let found = input.available().len() as u64;
     ReadError::Cut { part: Part::FileHeader, offset: 0, needed: needed as u64, found }
 }

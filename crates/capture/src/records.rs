@@ -1,5 +1,6 @@
 //! Contents of captures other than packet bytes.
 
+use std::mem;
 use std::ops::Range;
 
 use paceline_frame::{MAX_BURST, MAX_PACKET};
@@ -93,6 +94,13 @@ impl Records {
             between: Vec::new(),
             bytes: Vec::new(),
         }
+    }
+
+    /// Takes the records of the last fill.
+    pub(crate) fn take(&mut self) -> Self {
+        let Self { packets, between, bytes, .. } = self;
+        let (packets, between, bytes) = (mem::take(packets), mem::take(between), mem::take(bytes));
+        Self { packets, between, bytes, ..*self }
     }
 
     /// Drops the records of the last burst.

@@ -91,7 +91,7 @@ impl Split {
     ///
     /// # Errors
     /// [`ReadError`] if the preamble cannot be read.
-    pub fn reader<R: Read>(&self, source: R) -> Result<CaptureReader<R>, ReadError> {
+    pub fn reader<'a>(&self, source: impl Read + Send + 'a) -> Result<CaptureReader<'a>, ReadError> {
         let mut reader = CaptureReader::resume(source, &self.preamble, self.start)?;
         if !self.is_last {
             reader.set_end(self.end);
@@ -103,7 +103,7 @@ impl Split {
     /// end, as bytes of a packet or damaged ones may look like records, or, in pcapng, if sections or interfaces are described in it. Then
     /// read on ([`CaptureReader::set_end`]), or cut with [`SplitOptions::walk`].
     #[must_use]
-    pub fn leads_on<R: Read>(&self, reader: &CaptureReader<R>) -> bool {
+    pub fn leads_on(&self, reader: &CaptureReader<'_>) -> bool {
         let is_described = self.is_walked || reader.redescribed().is_none();
         self.is_last || is_described && reader.position() == self.end
     }
@@ -124,7 +124,11 @@ pub struct SplitOptions {
 ///
 /// # Errors
 /// [`ReadError`] if this is no capture, or it cannot be read.
-pub fn splits<S: ReadAt>(source: &S, len: u64, options: SplitOptions) -> Result<Vec<Split>, ReadError> {
+pub fn splits<S: ReadAt + Sync>(
+    source: &S,
+    len: u64,
+    options: SplitOptions,
+) -> Result<Vec<Split>, ReadError> {
     let (preamble, first) = Preamble::read(ReadFrom::new(source, 0))?;
     let mut cutter =
         Cutter { source, len, walk: options.walk, preamble, first: None, at: first, found: Vec::new() };
@@ -156,7 +160,7 @@ struct Cutter<'a, S> {
     found: Vec<Split>,
 }
 
-impl<S: ReadAt> Cutter<'_, S> {
+impl<S: ReadAt + Sync> Cutter<'_, S> {
     /// Cuts at the boundary after an offset.
     fn cut(&mut self, near: u64) -> Result<(), ReadError> {
         if near <= self.at {

@@ -17,9 +17,9 @@ const GATHER: usize = 256 * 1024;
 ///
 /// The output receives whole records only, at the latest after a burst that was not full. Dropping the writer flushes it, but only
 /// [`finish`](Self::finish) reports errors of that.
-pub struct CaptureWriter<W: Write> {
+pub struct CaptureWriter<'a> {
     /// `None` after a write error.
-    out: Option<W>,
+    out: Option<Box<dyn Write + Send + 'a>>,
     buffer: Vec<u8>,
     /// Number of bytes written to the output.
     written: u64,
@@ -31,14 +31,14 @@ pub struct CaptureWriter<W: Write> {
     packets: u64,
 }
 
-impl<W: Write> CaptureWriter<W> {
+impl<'a> CaptureWriter<'a> {
     /// Starts a capture with this header.
     ///
     /// # Errors
     /// [`WriteError`] if the header cannot be written.
-    pub fn new(out: W, header: &Header) -> Result<Self, WriteError> {
+    pub fn new(out: impl Write + Send + 'a, header: &Header) -> Result<Self, WriteError> {
         let mut writer = Self {
-            out: Some(out),
+            out: Some(Box::new(out)),
             buffer: Vec::with_capacity(GATHER + GATHER / 4),
             written: 0,
             layout: Layout::Pcapng,
@@ -89,9 +89,9 @@ impl<W: Write> CaptureWriter<W> {
     ///
     /// # Errors
     /// [`WriteError`]; later writes fail as well.
-    pub fn write_selected<'a>(
+    pub fn write_selected<'p>(
         &mut self,
-        packets: impl Iterator<Item = Option<&'a [u8]>>,
+        packets: impl Iterator<Item = Option<&'p [u8]>>,
         more: bool,
         records: &Records,
     ) -> Result<(), WriteError> {
@@ -100,7 +100,9 @@ impl<W: Write> CaptureWriter<W> {
         }
         self.order = records.order;
         let mut blocks = self.blocks_to_write(records);
+        let mut given = 0;
         for (index, (packet, record)) in packets.zip(&records.packets).enumerate() {
+            given = index + 1;
             while let Some((_, block)) = blocks.next_if(|&(after, _)| after <= index) {
                 self.buffer.extend_from_slice(block);
             }
@@ -109,7 +111,8 @@ impl<W: Write> CaptureWriter<W> {
                 self.hand_on_when_full()?;
             }
         }
-        for (_, block) in blocks {
+        // Packets that are not given are behind the end of what is written, and so are blocks behind them.
+        while let Some((_, block)) = blocks.next_if(|&(after, _)| after <= given) {
             self.buffer.extend_from_slice(block);
         }
         // A short burst means that the source has no more data for now, so the output is flushed for a reader at the end of a pipe.
@@ -155,14 +158,14 @@ impl<W: Write> CaptureWriter<W> {
     /// [`WriteError`]; later writes fail as well.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.hand_on()?;
-        self.try_with(Write::flush)
+        self.try_with(|out| out.flush())
     }
 
     /// Blocks of `records`, unless they were already written.
-    fn blocks_to_write<'a>(
+    fn blocks_to_write<'r>(
         &mut self,
-        records: &'a Records,
-    ) -> std::iter::Peekable<impl Iterator<Item = (usize, &'a [u8])> + use<'a, W>> {
+        records: &'r Records,
+    ) -> std::iter::Peekable<impl Iterator<Item = (usize, &'r [u8])> + use<'r>> {
         let known = std::mem::replace(&mut self.last_fill, records.fill) == records.fill;
         records.blocks().filter(move |_| !known).peekable()
     }
@@ -252,7 +255,7 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     /// Performs an operation on the output. After an error the output may end within a record, and must not be written again.
-    fn try_with(&mut self, action: impl FnOnce(&mut W) -> io::Result<()>) -> Result<(), WriteError> {
+    fn try_with(&mut self, action: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
         let mut out = self.out.take().ok_or(WriteError::Failed)?;
         action(&mut out).map_err(|error| WriteError::io(error, self.written))?;
         self.out = Some(out);
@@ -260,7 +263,7 @@ impl<W: Write> CaptureWriter<W> {
     }
 }
 
-impl<W: Write> Drop for CaptureWriter<W> {
+impl Drop for CaptureWriter<'_> {
     fn drop(&mut self) {
         // Errors are reported by `finish` only.
         let _ = self.flush();

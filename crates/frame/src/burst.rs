@@ -185,6 +185,12 @@ impl Burst {
         self.len == 0
     }
 
+    /// Whether a packet has this verdict.
+    #[must_use]
+    pub fn has(&self, verdict: Verdict) -> bool {
+        self.iter().any(|frame| frame.verdict() == verdict)
+    }
+
     /// Whether the burst is full.
     #[must_use]
     pub fn is_full(&self) -> bool {

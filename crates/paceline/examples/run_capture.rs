@@ -16,7 +16,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let mut capture = CaptureReader::new(File::open(format!("{EXAMPLES}/traffic.pcap"))?)?;
 
     let mut host = Host::default();
-    let outputs = Outputs::<File>::default(); // none
+    let outputs = Outputs::default(); // none
     let options = ReplayOptions::default();
     let (tally, ended) =
         replay(program.program(), &mut host, &mut capture, outputs, options, |_| ControlFlow::Continue(()));

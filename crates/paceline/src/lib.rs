@@ -82,6 +82,8 @@ pub mod chain;
 mod collection;
 pub mod context;
 pub mod coverage;
+#[cfg(feature = "captures")]
+mod deal;
 #[cfg(feature = "devices")]
 pub mod device;
 pub mod epoch;

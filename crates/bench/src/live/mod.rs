@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use paceline::capture::CaptureReader;
 use paceline::device::{DpdkPort, Interface, Umem, XdpDevice, XdpOptions, XdpPort};
-use paceline::port::{CapturePort, FramePool, Generator, Group, Overflow, Port, PortError, SpreadPort};
+use paceline::port::{CapturePort, Generator, Group, Port, PortError};
 use paceline::{Burst, Engine, LoadOptions, Object, Pipeline, Program, Target, Worker, XdpAttach};
 use paceline_testkit::namespace::{namespace, veth};
 use paceline_testkit::text;
@@ -239,12 +239,12 @@ fn worker_rows(settings: Settings) -> Rows {
             "a capture shared by flow, firewall",
             Box::new(|workers, _| {
                 let source: Box<dyn Read + Send> = Box::new(Cursor::new(Arc::clone(&bytes)));
-                let port = CapturePort::new(Some(CaptureReader::new(source)?), None)?;
+                let reader = CaptureReader::new(source)?;
                 if workers == 1 {
-                    return Ok(vec![Box::new(port) as Box<dyn Port>]);
+                    return Ok(vec![Box::new(CapturePort::new(Some(reader), None)?) as Box<dyn Port>]);
                 }
-                let shares = SpreadPort::spread(port, &FramePool::on_heap(4096), workers, Overflow::Wait);
-                Ok(shares.into_iter().map(|share| Box::new(share) as Box<dyn Port>).collect())
+                let queues = CapturePort::queues(Some(reader), None, workers)?;
+                Ok(queues.into_iter().map(|queue| Box::new(queue) as Box<dyn Port>).collect())
             }),
         ),
     ];

@@ -8,10 +8,10 @@ use super::{
     CUSTOM_NOT_COPIED, ENHANCED_HEAD, ENHANCED_PACKET, INTERFACE_DESCRIPTION, PACKET, SECTION_HEADER,
     SIMPLE_HEAD, SIMPLE_PACKET,
 };
-use crate::batch::{Place, Sink};
 use crate::byte_order::ByteOrder;
-use crate::reader::{ReadFor, Stop};
+use crate::link::ReadFor;
 use crate::records::{HEAD, Records, written_snaplen};
+use crate::sink::{Place, Sink, Stop};
 use crate::{LinkType, Part, ReadError};
 
 /// Maximum number of bytes of blocks and options that are stored with a burst.
@@ -34,6 +34,7 @@ struct Packet<'a> {
 }
 
 /// A decoder of sections and their blocks.
+#[derive(Clone)]
 pub(crate) struct Decoder {
     read_for: ReadFor,
     order: ByteOrder,
@@ -62,6 +63,11 @@ impl Decoder {
             link_type: LinkType::ETHERNET,
             packets: 0,
         }
+    }
+
+    /// A decoder of the section's packets.
+    pub(crate) fn of_packets(&self) -> Self {
+        Self { interfaces: self.interfaces.clone(), descriptions: Vec::new(), ..*self }
     }
 
     pub(crate) fn order(&self) -> ByteOrder {
@@ -102,7 +108,7 @@ impl Decoder {
     ) -> Result<usize, Stop> {
         let kind = self.order.u32(head::<MIN_BLOCK>(data)?, 0);
         if kind == SECTION_HEADER {
-            return self.take_section(data, offset, records);
+            return self.take_section(data, offset, packets.count() > 0, records);
         }
         let block = block(data, kind, self.order, offset)?;
         match kind {
@@ -115,10 +121,16 @@ impl Decoder {
         Ok(block.len())
     }
 
-    /// Starts a new section. Its byte order may differ, so it starts a new burst.
+    /// Starts a new section. Its byte order and interfaces may differ, so it starts a new burst.
     #[cold]
-    fn take_section(&mut self, data: &[u8], offset: u64, records: &mut Records) -> Result<usize, Stop> {
-        if !records.packets.is_empty() {
+    fn take_section(
+        &mut self,
+        data: &[u8],
+        offset: u64,
+        has_packets: bool,
+        records: &mut Records,
+    ) -> Result<usize, Stop> {
+        if has_packets {
             return Err(Stop::BurstFull);
         }
         let block = self.section(data, offset)?;

@@ -1,13 +1,11 @@
 //! Lookahead to the first interface, and to the first packet.
 
-use std::io::Read;
-
 use super::block::step;
 use super::{ENHANCED_PACKET, INTERFACE_DESCRIPTION, PACKET, SECTION_HEADER, SIMPLE_PACKET};
 use crate::byte_order::ByteOrder;
 use crate::framing::Step;
 use crate::input::Input;
-use crate::reader::Link;
+use crate::link::Link;
 use crate::{LinkType, ReadError};
 
 /// Maximum distance of the lookahead in bytes.
@@ -15,10 +13,7 @@ const FARTHEST: usize = 1 << 20;
 
 /// The link of the section's first interface, if it is described before the first packet. Consumes no bytes and reports no errors,
 /// which the regular decoder will do.
-pub(crate) fn first_interface<R: Read>(
-    input: &mut Input<R>,
-    order: ByteOrder,
-) -> Result<Option<Link>, ReadError> {
+pub(crate) fn first_interface(input: &mut Input<'_>, order: ByteOrder) -> Result<Option<Link>, ReadError> {
     let mut place = 0;
     while place < FARTHEST && input.require(place + 16)? {
         let Some(head) = input.available().get(place..).and_then(|block| block.first_chunk::<16>()) else {
@@ -39,8 +34,8 @@ pub(crate) fn first_interface<R: Read>(
 
 /// Length of the blocks before the first packet or second section, from the beginning of the capture; `place` is the end of the section
 /// header. Blocks that cannot be read end them.
-pub(crate) fn end_of_descriptions<R: Read>(
-    input: &mut Input<R>,
+pub(crate) fn end_of_descriptions(
+    input: &mut Input<'_>,
     mut place: usize,
     order: ByteOrder,
 ) -> Result<usize, ReadError> {

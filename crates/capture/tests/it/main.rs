@@ -6,3 +6,4 @@ mod formats;
 mod mutations;
 mod oracle;
 mod splits;
+mod windows;

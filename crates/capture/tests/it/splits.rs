@@ -21,7 +21,7 @@ struct Read {
 
 impl Read {
     /// Adds what a reader has left.
-    fn add<R: std::io::Read>(&mut self, reader: &mut CaptureReader<R>) {
+    fn add(&mut self, reader: &mut CaptureReader<'_>) {
         let mut heads = Heads::new(usize::MAX);
         while reader.fill_heads(&mut heads).expect("bytes in memory") > 0 {
             for index in 0..heads.burst.len() {
@@ -171,7 +171,7 @@ fn damaged(mut capture: Vec<u8>, times: usize, rng: &mut Rng) -> Vec<u8> {
 }
 
 /// 20 captures of all kinds.
-fn captures(rng: &mut Rng) -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn captures(rng: &mut Rng) -> Vec<(&'static str, Vec<u8>)> {
     use Order::{Big, Little};
     let example =
         |name| fs::read(format!("{}/../../examples/{name}", env!("CARGO_MANIFEST_DIR"))).expect(name);
@@ -209,7 +209,7 @@ fn rounds() -> usize {
 }
 
 /// Captures of a folder, `PACELINE_CAPTURES`, as they are and damaged.
-fn given(rng: &mut Rng) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn given(rng: &mut Rng) -> Vec<(String, Vec<u8>)> {
     let Some(folder) = std::env::var_os("PACELINE_CAPTURES") else { return Vec::new() };
     let mut given = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -263,11 +263,12 @@ fn an_undamaged_capture_loses_nothing() {
 /// Boundaries come from the middle: what is before a part is not read for it.
 #[test]
 fn parts_are_found_without_what_is_before_them() {
-    struct Counted<'a>(&'a [u8], std::cell::Cell<usize>);
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    struct Counted<'a>(&'a [u8], AtomicUsize);
     impl paceline_capture::ReadAt for Counted<'_> {
         fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
             let read = self.0.read_at(offset, buffer)?;
-            self.1.set(self.1.get() + read);
+            self.1.fetch_add(read, Ordering::Relaxed);
             Ok(read)
         }
     }
@@ -277,7 +278,12 @@ fn parts_are_found_without_what_is_before_them() {
     let options = SplitOptions { parts: 2, walk: false };
     let parts = splits(&counted, capture.len() as u64, options).expect("a capture");
     assert_eq!(parts.len(), 2);
-    assert!(counted.1.get() < 2 << 20, "{} of {} bytes are read", counted.1.get(), capture.len());
+    assert!(
+        counted.1.load(Ordering::Relaxed) < 2 << 20,
+        "{} of {} bytes are read",
+        counted.1.load(Ordering::Relaxed),
+        capture.len()
+    );
     assert!(joined(&capture, &parts) == one_pass(&capture));
 }
 

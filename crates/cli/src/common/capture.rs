@@ -1,11 +1,11 @@
 //! Captures as input.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use paceline::capture::{CaptureReader, ReadError};
 use paceline::{Burst, FrameMeta};
@@ -45,17 +45,17 @@ impl CommandError for CaptureError {
 }
 
 /// Reads a capture's header: [`CaptureReader::new`] or [`CaptureReader::for_filters`].
-pub(crate) type ReadHeader = fn(Counted) -> Result<CaptureReader<Counted>, ReadError>;
+pub(crate) type ReadHeader = fn(Counted) -> Result<CaptureReader<'static>, ReadError>;
 
 /// A capture, with its header read.
 pub(crate) struct Capture {
     /// For messages.
     pub(crate) name: String,
-    pub(crate) reader: CaptureReader<Counted>,
+    pub(crate) reader: CaptureReader<'static>,
     /// Its length in bytes, where it is known.
     pub(crate) size: Option<u64>,
     /// Bytes read so far.
-    pub(crate) position: Rc<Cell<u64>>,
+    pub(crate) position: Arc<AtomicU64>,
     /// The file that no output may replace.
     pub(crate) file: Option<Taken>,
 }
@@ -92,12 +92,12 @@ impl Capture {
 
     fn read(
         name: String,
-        source: Box<dyn Read>,
+        source: Box<dyn Read + Send>,
         size: Option<u64>,
         file: Option<Taken>,
         read: ReadHeader,
     ) -> Result<Self, CaptureError> {
-        let position = Rc::new(Cell::new(0));
+        let position = Arc::new(AtomicU64::new(0));
         let reader = read(Counted { source, position: position.clone() }).map_err(|source| {
             CaptureError::Read { name: name.clone(), source: Box::new(source), processed: 0 }
         })?;
@@ -134,14 +134,14 @@ impl Capture {
 
 /// Counts the bytes that are read, for the progress bar.
 pub(crate) struct Counted {
-    source: Box<dyn Read>,
-    position: Rc<Cell<u64>>,
+    source: Box<dyn Read + Send>,
+    position: Arc<AtomicU64>,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.source.read(buffer)?;
-        self.position.set(self.position.get().saturating_add(read as u64));
+        self.position.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
 }

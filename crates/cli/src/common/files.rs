@@ -154,7 +154,7 @@ impl Opened {
     }
 
     /// Empties the file and starts the capture.
-    pub(crate) fn start(mut self, header: &Header) -> Result<CaptureWriter<File>, FileError> {
+    pub(crate) fn start(mut self, header: &Header) -> Result<CaptureWriter<'static>, FileError> {
         let file = self.emptied()?;
         let writer = CaptureWriter::new(file, header)
             .map_err(|source| FileError::Write { name: name(&self.path), source })?;

@@ -1,11 +1,9 @@
 //! Watching a run: the progress bar, and the interrupt that ends it.
 
-use std::cell::Cell;
 use std::io;
 use std::ops::ControlFlow;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -34,7 +32,7 @@ impl CommandError for SignalError {}
 pub(crate) struct Watch {
     interrupted: Arc<AtomicBool>,
     start: Instant,
-    position: Rc<Cell<u64>>,
+    position: Arc<AtomicU64>,
     /// Hidden at first, but it counts, so that its estimates are good once it is shown.
     bar: ProgressBar,
     is_shown: bool,
@@ -45,7 +43,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// From here on an interrupt ends the run after the burst it falls into, so that the outputs are complete up to
     /// there; a second one ends the process at once.
-    pub(crate) fn start(size: Option<u64>, position: Rc<Cell<u64>>) -> Result<Self, SignalError> {
+    pub(crate) fn start(size: Option<u64>, position: Arc<AtomicU64>) -> Result<Self, SignalError> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             flag::register_conditional_default(signal, interrupted.clone()).map_err(SignalError)?;
@@ -70,7 +68,7 @@ impl Watch {
 
     fn tell(&mut self, packets: u64) {
         self.bar.set_message(format!("{packets} packets"));
-        self.bar.set_position(self.position.get());
+        self.bar.set_position(self.position.load(Ordering::Relaxed));
         if self.told > PATIENCE && !self.is_shown {
             self.is_shown = true;
             // Draws nothing where standard error is no terminal.

@@ -148,8 +148,7 @@ impl Opening {
             Kind::Memif { socket, options } => self.memif(spec, socket, options)?,
             Kind::Dpdk { devargs } => self.dpdk(spec, devargs)?,
             Kind::Pcap { input, .. } => {
-                let port = self.capture(spec, input.as_deref())?;
-                (self.free_number(), String::new(), vec![(0, Box::new(port) as _)])
+                (self.free_number(), String::new(), self.capture(spec, input.as_deref())?)
             }
             Kind::Generate(traffic) => {
                 let queues = (0..).zip(generators(traffic, self.workers)).collect();
@@ -206,8 +205,8 @@ impl Opening {
         Ok((number, details, (0..).zip(ports).map(|(queue, port)| (queue, Box::new(port) as _)).collect()))
     }
 
-    /// A port of captures; its output is emptied.
-    fn capture(&mut self, spec: &PortSpec, input: Option<&Path>) -> Result<CapturePort, Failure> {
+    /// A port of captures, a queue for each worker unless a rate or faults are for all; its output is emptied.
+    fn capture(&mut self, spec: &PortSpec, input: Option<&Path>) -> Result<Vec<QueuePort>, Failure> {
         let reader = input.map(|path| reader(spec, path)).transpose()?;
         let output = self.outputs.iter().position(|(name, _)| *name == spec.text);
         let writer = match output.map(|index| self.outputs.swap_remove(index).1.start_text()) {
@@ -215,7 +214,12 @@ impl Opening {
             None => None,
         };
         let error = |source| PortError::Write { port: spec.text.clone(), source };
-        Ok(CapturePort::new(reader, writer).map_err(error)?)
+        if self.workers == 1 || !spec.wrappers.is_empty() {
+            let port = CapturePort::new(reader, writer).map_err(error)?;
+            return Ok(vec![(0, Box::new(port))]);
+        }
+        let queues = CapturePort::queues(reader, writer, self.workers).map_err(error)?;
+        Ok((0..).zip(queues).map(|(number, queue)| (number, Box::new(queue) as _)).collect())
     }
 
     fn open_device(
@@ -352,7 +356,7 @@ fn generators(traffic: &Traffic, workers: usize) -> impl Iterator<Item = Box<dyn
     })
 }
 
-fn reader(spec: &PortSpec, path: &Path) -> Result<CaptureReader<Box<dyn Read + Send>>, PortError> {
+fn reader(spec: &PortSpec, path: &Path) -> Result<CaptureReader<'static>, PortError> {
     let (port, name) = (spec.text.clone(), path.display().to_string());
     let source: Box<dyn Read + Send> = if path == Path::new("-") {
         Box::new(io::stdin())

@@ -1,6 +1,5 @@
 //! Sorting the packets of a capture by filters.
 
-use std::io::{Read, Write};
 use std::ops::ControlFlow;
 
 use paceline_capture::{CaptureReader, CaptureWriter, ReadError, WriteError};
@@ -26,19 +25,19 @@ impl Matched {
 }
 
 /// A filter and the output of its matches.
-pub struct Selection<W: Write> {
+pub struct Selection<'a> {
     /// The filter.
     pub filter: PacketFilter,
     /// Output of the packets as they were read: a filter's result does not truncate them, as in tcpdump.
-    pub output: Option<CaptureWriter<W>>,
+    pub output: Option<CaptureWriter<'a>>,
     /// Matches so far.
     pub matched: Matched,
 }
 
-impl<W: Write> Selection<W> {
+impl<'a> Selection<'a> {
     /// A selection that has nothing yet.
     #[must_use]
-    pub fn new(filter: PacketFilter, output: Option<CaptureWriter<W>>) -> Self {
+    pub fn new(filter: PacketFilter, output: Option<CaptureWriter<'a>>) -> Self {
         Self { filter, output, matched: Matched::default() }
     }
 }
@@ -83,9 +82,9 @@ pub enum SelectError {
 ///
 /// # Errors
 /// [`SelectError`]. The outputs are complete up to there, whatever the error is.
-pub fn select<R: Read, W: Write>(
-    reader: &mut CaptureReader<R>,
-    selections: &mut [Selection<W>],
+pub fn select(
+    reader: &mut CaptureReader<'_>,
+    selections: &mut [Selection<'_>],
     host: &mut Host,
     options: Select,
     mut observe: impl FnMut(Matched) -> ControlFlow<()>,
@@ -106,15 +105,15 @@ pub fn select<R: Read, W: Write>(
 }
 
 /// One burst. False at the end.
-fn step<R: Read, W: Write>(
-    reader: &mut CaptureReader<R>,
-    selections: &mut [Selection<W>],
+fn step(
+    reader: &mut CaptureReader<'_>,
+    selections: &mut [Selection<'_>],
     host: &mut Host,
     options: Select,
     burst: &mut Burst,
     read: &mut Matched,
 ) -> Result<bool, SelectError> {
-    let left = |selection: &Selection<W>| {
+    let left = |selection: &Selection<'_>| {
         options.count.map_or(u64::MAX, |count| count.saturating_sub(selection.matched.packets))
     };
     if selections.iter().all(|selection| left(selection) == 0) {
@@ -170,10 +169,7 @@ fn each(mut mask: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-fn finish<R: Read, W: Write>(
-    reader: &CaptureReader<R>,
-    selections: &mut [Selection<W>],
-) -> Result<(), SelectError> {
+fn finish(reader: &CaptureReader<'_>, selections: &mut [Selection<'_>]) -> Result<(), SelectError> {
     let mut result = Ok(());
     for (index, selection) in selections.iter_mut().enumerate() {
         if let Some(output) = selection.output.take() {

@@ -11,7 +11,7 @@
 mod capture;
 
 #[cfg(feature = "captures")]
-pub use capture::CapturePort;
+pub use capture::{CapturePort, CaptureQueue};
 pub use paceline_frame::{Chunk, ChunkLayout, FrameMemory, FramePool, HeapMemory, PoolCache, Span, Taken};
 pub use paceline_port::{
     Faults, Faulty, Gathered, Generator, Group, MemoryPort, Overflow, PacketPort, Port, PortError,

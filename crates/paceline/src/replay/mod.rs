@@ -2,7 +2,6 @@
 
 mod parallel;
 
-use std::io::{Read, Write};
 use std::ops::ControlFlow;
 
 use paceline_capture::{CaptureReader, CaptureWriter, ReadError, WriteError};
@@ -56,17 +55,12 @@ impl Tally {
 }
 
 /// Outputs of packets.
-pub struct Outputs<W: Write> {
+#[derive(Default)]
+pub struct Outputs<'a> {
     /// Packets with verdict pass, tx or redirect.
-    pub passed: Option<CaptureWriter<W>>,
+    pub passed: Option<CaptureWriter<'a>>,
     /// Packets that were dropped or aborted.
-    pub dropped: Option<CaptureWriter<W>>,
-}
-
-impl<W: Write> Default for Outputs<W> {
-    fn default() -> Self {
-        Self { passed: None, dropped: None }
-    }
+    pub dropped: Option<CaptureWriter<'a>>,
 }
 
 /// Options of [`replay`], set one after the other: `ReplayOptions::default().count(20).queue(1)`.
@@ -188,21 +182,39 @@ macro_rules! runners {
 
 runners!(Program, Chain, Target);
 
+impl<U: Runner + ?Sized> Runner for Box<U> {
+    fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
+        (**self).run_burst(burst, host)
+    }
+}
+
 /// Runs the packets of a capture through a program or a chain, and writes them where their verdicts send them.
 ///
 /// Packets come in on interface 1, or in captures of several interfaces on one more than the interface's number, unless
-/// the options say another, and on queue 0, or that of their CPU. Timers that are due fire before each burst, and at the end. `observe` is called after every burst with what was counted so far, and may
-/// end the run, which is no error.
+/// the options say another, and on queue 0, or that of their CPU. Timers that are due fire before each burst, and at the end. `observe` is
+/// called after every burst with what was counted so far, and may end the run, which is no error.
 ///
 /// # Errors
 /// [`ReplayError`]. The packets before the one at fault are in the outputs, complete, whatever the error is.
-pub fn replay<R: Read, W: Write>(
+pub fn replay(
     mut runner: impl Runner,
     host: &mut Host,
-    reader: &mut CaptureReader<R>,
-    mut outputs: Outputs<W>,
+    reader: &mut CaptureReader<'_>,
+    outputs: Outputs<'_>,
     options: ReplayOptions,
     mut observe: impl FnMut(&Tally) -> ControlFlow<()>,
+) -> (Tally, Result<(), ReplayError>) {
+    replay_bursts(&mut runner, host, reader, outputs, options, &mut observe)
+}
+
+/// As [`replay`], which is compiled once.
+fn replay_bursts(
+    runner: &mut dyn Runner,
+    host: &mut Host,
+    reader: &mut CaptureReader<'_>,
+    mut outputs: Outputs<'_>,
+    options: ReplayOptions,
+    observe: &mut dyn FnMut(&Tally) -> ControlFlow<()>,
 ) -> (Tally, Result<(), ReplayError>) {
     let mut tally = Tally::default();
     let alone = options.packet_by_packet || options.cpus > 1;
@@ -210,7 +222,7 @@ pub fn replay<R: Read, W: Write>(
     let run = loop {
         let left = options.count.map_or(u64::MAX, |count| count - tally.packets);
         let limits = (left, options);
-        match step(&mut runner, host, reader, &mut outputs, &mut burst, &mut tally, limits) {
+        match step(runner, host, reader, &mut outputs, &mut burst, &mut tally, limits) {
             Ok(true) if observe(&tally).is_break() => break Ok(()),
             Ok(true) => {}
             Ok(false) => break fire_timers(host, tally.packets),
@@ -223,11 +235,11 @@ pub fn replay<R: Read, W: Write>(
 }
 
 /// One burst: read, run, write, count. False at the end.
-fn step<R: Read, W: Write>(
-    runner: &mut impl Runner,
+fn step(
+    runner: &mut dyn Runner,
     host: &mut Host,
-    reader: &mut CaptureReader<R>,
-    outputs: &mut Outputs<W>,
+    reader: &mut CaptureReader<'_>,
+    outputs: &mut Outputs<'_>,
     burst: &mut Burst,
     tally: &mut Tally,
     (left, options): (u64, ReplayOptions),
@@ -281,7 +293,7 @@ fn fire_timers(host: &mut Host, packets: u64) -> Result<(), ReplayError> {
     }
 }
 
-fn finish<R: Read, W: Write>(outputs: Outputs<W>, reader: &CaptureReader<R>) -> Result<(), ReplayError> {
+fn finish(outputs: Outputs<'_>, reader: &CaptureReader<'_>) -> Result<(), ReplayError> {
     if let Some(out) = outputs.passed {
         out.finish(reader.records()).map_err(ReplayError::WritePassed)?;
     }

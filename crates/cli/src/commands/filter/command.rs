@@ -120,7 +120,7 @@ fn announce(args: &FilterArgs, capture: &Capture) {
 fn select_all(
     args: &FilterArgs,
     capture: &mut Capture,
-    selections: &mut [Selection<std::fs::File>],
+    selections: &mut [Selection<'_>],
     mut watch: Watch,
 ) -> (Run, Result<(), SelectError>) {
     let options = Select { count: args.count };

@@ -13,8 +13,8 @@ use crate::coverage::CoverageFile;
 
 /// The captures that are written.
 pub(super) struct Writers {
-    pub(super) passed: Option<CaptureWriter<File>>,
-    pub(super) dropped: Option<CaptureWriter<File>>,
+    pub(super) passed: Option<CaptureWriter<'static>>,
+    pub(super) dropped: Option<CaptureWriter<'static>>,
     /// The file for events, and its name.
     pub(super) events: Option<(File, String)>,
     /// The file for coverage.

@@ -15,6 +15,9 @@ pub(super) struct Redirects(BTreeMap<(u32, u32), u64>);
 
 impl Redirects {
     fn count(&mut self, burst: &Burst, packets: usize) {
+        if !burst.has(Verdict::Redirect) {
+            return;
+        }
         let redirected = burst.iter().take(packets).filter(|frame| frame.verdict() == Verdict::Redirect);
         for redirect in redirected.filter_map(|frame| frame.redirect()) {
             let place = match redirect.target {

@@ -1,10 +1,9 @@
 //! Scans captures.
 
-use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use paceline::Collection;
@@ -34,7 +33,7 @@ pub(crate) fn scan(args: &ScanArgs) -> Result<ExitCode, Failure> {
     if machines.is_some() {
         captures.iter().try_for_each(Opened::check_for_programs).map_err(ScanError::from)?;
     }
-    let watch = Watch::start(None, Rc::new(Cell::new(0)))?;
+    let watch = Watch::start(None, Arc::default())?;
     let mut outputs = Outputs::open(args, &captures, taken(args, machines.as_ref()))?;
     let start = Instant::now();
     let (scanned, ended) = run(&captures, workers, &mut outputs, watch, machines.is_some());

@@ -16,7 +16,7 @@ use crate::common::files::{FileError, Opened as OpenedFile, Taken};
 
 /// A capture and a table, where they are wanted.
 pub(super) struct Outputs {
-    out: Option<(CaptureWriter<File>, String)>,
+    out: Option<(CaptureWriter<'static>, String)>,
     table: Option<(ParquetWriter<BufWriter<File>>, String)>,
     columns: Vec<ColumnName>,
 }
@@ -103,7 +103,7 @@ fn failed(name: &str, source: io::Error) -> FileError {
 }
 
 /// Writes a packet, unless the program dropped it.
-fn write_packet(out: &mut CaptureWriter<File>, rows: &Rows, index: usize) -> Result<(), WriteError> {
+fn write_packet(out: &mut CaptureWriter<'_>, rows: &Rows, index: usize) -> Result<(), WriteError> {
     let mut original_len = rows.original[index];
     if let Some(verdict) = rows.verdicts.get(index) {
         if matches!(verdict, Verdict::Drop | Verdict::Aborted) {
