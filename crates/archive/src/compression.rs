@@ -7,14 +7,15 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use crate::source::Stream;
-
 /// Size of reads of compressed bytes.
 const BUFFER: usize = 1 << 18;
 /// The largest window of a zstd frame in bytes, as of `zstd -d` without `--long`: each worker has one.
 const MAX_WINDOW: u64 = 1 << 27;
 /// A last block without bytes, and room for a checksum: it makes a decoder give the bytes of a window that it keeps.
 const LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+
+/// A stream of a capture's bytes, without compression.
+pub(crate) type Stream = Box<dyn Read + Send>;
 
 /// A format of compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! Captures whose header is read, and their parts.
 
-use paceline::capture::{CaptureReader, Header, Link, LinkType, Split, SplitOptions, splits};
+use paceline::capture::{CaptureReader, Header, Link, LinkType, SplitOptions, splits};
 use paceline::filter::PacketFilter;
 
-use crate::{Error, Source};
+use crate::error::Error;
+use crate::source::{Part, Source};
 
 /// A capture whose header is read, with the filter for its packets.
 #[derive(Clone)]
@@ -16,20 +17,6 @@ pub struct Opened {
     pub link: Link,
     /// The filter; without one all packets match.
     pub filter: Option<PacketFilter>,
-}
-
-/// A part of a capture, which is read on its own. Plain data.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The records; all of them if there is none, as in compressed captures.
-    pub split: Option<Split>,
-    /// Whether the parts behind it are read elsewhere, so that it cannot be read on in their place.
-    pub is_alone: bool,
-}
-
-impl Part {
-    /// A whole capture.
-    pub const WHOLE: Self = Self { split: None, is_alone: false };
 }
 
 impl Opened {

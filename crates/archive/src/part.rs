@@ -6,7 +6,11 @@ use paceline::capture::{CaptureReader, Damage, Heads, Link, Lost, ReadError};
 use paceline::filter::{Matched, PacketFilter};
 use paceline::{Burst, Fault, Host, Runner};
 
-use crate::{Error, Opened, Part, Rows, Totals, Wanted};
+use crate::error::Error;
+use crate::opened::Opened;
+use crate::rows::{Rows, Wanted};
+use crate::source::Part;
+use crate::totals::Totals;
 
 /// Packets of rows, and bytes of them, after which they are handed over.
 const MOST_ROWS: usize = 8192;

@@ -3,7 +3,9 @@
 use paceline::capture::Link;
 use paceline::filter::PacketFilter;
 
-use crate::{Error, Opened, Part};
+use crate::error::Error;
+use crate::opened::Opened;
+use crate::source::Part;
 
 /// Bytes of a part: so many that finding its boundary costs little, so few that workers end at about the same time.
 const SMALLEST: u64 = 4 << 20;

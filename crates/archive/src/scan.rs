@@ -5,7 +5,12 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crate::{Error, Opened, Part, PartReader, Report, Rows, Totals, Wanted, Worker};
+use crate::error::Error;
+use crate::opened::Opened;
+use crate::part::{PartReader, Worker};
+use crate::rows::{Rows, Wanted};
+use crate::source::Part;
+use crate::totals::{Report, Totals};
 
 /// Rows of a part that wait for those before it, at most.
 const WAITING: usize = 16;

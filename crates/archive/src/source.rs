@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use paceline::capture::{ReadAt, ReadFrom};
+use paceline::capture::{ReadAt, ReadFrom, Split};
 
-use crate::compression::{Compression, decompressed};
-use crate::{Error, Part};
+use crate::compression::{Compression, Stream, decompressed};
+use crate::error::Error;
 
 /// Bytes of a capture, wherever they are.
 pub trait Bytes: ReadAt + Send + Sync {}
@@ -25,8 +25,19 @@ pub struct Source {
     pub(crate) compression: Option<Compression>,
 }
 
-/// A stream of a capture's bytes, without compression.
-pub(crate) type Stream = Box<dyn Read + Send>;
+/// A part of a capture, which is read on its own. Plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The records; all of them if there is none, as in compressed captures.
+    pub split: Option<Split>,
+    /// Whether the parts behind it are read elsewhere, so that it cannot be read on in their place.
+    pub is_alone: bool,
+}
+
+impl Part {
+    /// A whole capture.
+    pub const WHOLE: Self = Self { split: None, is_alone: false };
+}
 
 impl Source {
     /// Opens a file.

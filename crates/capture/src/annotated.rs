@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use crate::{LinkType, WriteError};
+use crate::error::WriteError;
+use crate::link_type::LinkType;
 
 /// Code of a block: section header, interface description, enhanced packet, interface statistics.
 const SECTION: u32 = 0x0a0d_0d0a;

@@ -2,7 +2,7 @@
 
 use paceline_frame::{Burst, FrameMeta};
 
-use crate::ReadError;
+use crate::error::ReadError;
 use crate::framing::Framing;
 use crate::pcap;
 use crate::pcapng;

@@ -5,7 +5,7 @@ use std::io;
 
 use paceline_frame::MAX_PACKET;
 
-use crate::LinkType;
+use crate::link_type::LinkType;
 
 /// Part of a capture, for the position of a truncation. Packets are numbered from 1, as in tcpdump and Wireshark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use crate::byte_order::ByteOrder;
 use crate::pcap;
 use crate::pcapng;
+use crate::sink::Step;
 
 /// Records in a row that make a place the begin of a record, for recovery from damage.
 const ROW: usize = 4;
@@ -14,17 +15,6 @@ const MOST_BETWEEN: u32 = 30 * 24 * 3600;
 /// Most seconds between the first record of a capture and another one: twenty years. Fractions of a second, which are at the place of seconds
 /// four bytes after the begin of a record, are more than that from most times.
 const MOST_OF_CAPTURE: u32 = 20 * 366 * 24 * 3600;
-
-/// Length of the record at the start of some bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// The record is of this length, as its header says.
-    Record(usize),
-    /// No reader takes this for a record.
-    Bad,
-    /// As many bytes tell.
-    More(usize),
-}
 
 /// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
 
-use crate::ReadError;
+use crate::error::ReadError;
 
 /// Size of reads in bytes: large enough to make system calls rare, small enough that the data stays in the second-level cache
 /// between the kernel's copy and its use.

@@ -61,6 +61,7 @@ mod preamble;
 mod pseudo_header;
 mod reader;
 mod records;
+mod resume;
 mod sink;
 mod split;
 mod window;

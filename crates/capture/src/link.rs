@@ -1,7 +1,7 @@
 //! What all packets of a capture have in common.
 
-use crate::LinkType;
 use crate::byte_order::ByteOrder;
+use crate::link_type::LinkType;
 
 /// Common properties of a capture's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

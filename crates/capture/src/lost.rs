@@ -1,6 +1,7 @@
 //! Losses of a reader that goes on after damage.
 
-use crate::{LinkType, ReadError};
+use crate::error::ReadError;
+use crate::link_type::LinkType;
 
 /// Reason why bytes of a capture give no packet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

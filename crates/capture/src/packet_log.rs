@@ -98,7 +98,7 @@ mod tests {
     use paceline_frame::Burst;
 
     use super::*;
-    use crate::CaptureReader;
+    use crate::reader::CaptureReader;
 
     #[test]
     fn what_is_written_can_be_read() {

@@ -5,11 +5,11 @@
 use paceline_frame::{FrameMeta, MAX_PACKET};
 
 use crate::byte_order::ByteOrder;
-use crate::framing::Step;
+use crate::error::{Part, ReadError};
 use crate::link::{Link, ReadFor};
+use crate::link_type::LinkType;
 use crate::records::{HEAD, Layout, Records, written_snaplen};
-use crate::sink::{Place, Sink, Stop};
-use crate::{LinkType, Part, ReadError};
+use crate::sink::{Place, Sink, Step, Stop};
 
 /// Length of the file header in bytes.
 pub(crate) const FILE_HEADER: usize = 24;

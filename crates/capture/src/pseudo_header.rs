@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use paceline_frame::Burst;
 
-use crate::{ByteOrder, Link, LinkType};
+use crate::byte_order::ByteOrder;
+use crate::link::Link;
+use crate::link_type::LinkType;
 
 const LINUX_SLL: LinkType = LinkType(113);
 const PFLOG: LinkType = LinkType(117);

@@ -6,18 +6,18 @@ use paceline_frame::Burst;
 
 use crate::byte_order::ByteOrder;
 use crate::decoder::{Bytes, Decoder, Drained};
-use crate::framing::{Found, Rest, Step};
+use crate::error::{Part, ReadError};
+use crate::framing::{Found, Rest};
 use crate::heads::Heads;
 use crate::input::Input;
 use crate::link::{Link, ReadFor};
+use crate::link_type::LinkType;
 use crate::lost::{Damage, Lost};
 use crate::pcap::{self, PcapHeader};
 use crate::pcapng;
-use crate::preamble::Preamble;
 use crate::records::{Layout, Records};
-use crate::sink::{Sink, Stop};
+use crate::sink::{Sink, Step, Stop};
 use crate::window::{Division, Places, Window};
-use crate::{LinkType, Part, ReadError};
 
 /// The start of a capture, which a [`CaptureWriter`](crate::CaptureWriter) needs to write one of the same form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +36,16 @@ pub enum Header {
 /// Interfaces are numbered from 0 across all sections. [`FrameMeta::timestamp_ns`](paceline_frame::FrameMeta::timestamp_ns) is
 /// rounded down to nanoseconds and clamped to 64 bits, from 1970 to 2554; the writer writes the time stamp as read.
 pub struct CaptureReader<'a> {
-    input: Input<'a>,
-    header: Header,
+    pub(crate) input: Input<'a>,
+    pub(crate) header: Header,
     pub(crate) link: Link,
     pub(crate) decoder: Decoder,
-    records: Records,
+    pub(crate) records: Records,
     /// Records from this offset on are left.
-    until: u64,
+    pub(crate) until: u64,
     /// Bytes that gave no packets, if damage does not end the reading.
-    lost: Option<Vec<Lost>>,
-    done: bool,
+    pub(crate) lost: Option<Vec<Lost>>,
+    pub(crate) done: bool,
 }
 
 impl<'a> CaptureReader<'a> {
@@ -298,17 +298,6 @@ impl CaptureReader<'_> {
 
 /// Reading of parts of a capture, and beyond damage.
 impl<'a> CaptureReader<'a> {
-    /// Reads the records of a capture from the middle: `source` gives the bytes from the offset `at` on, a boundary of records, to the
-    /// end of the capture. Packets are for filters, as with [`for_filters`](Self::for_filters).
-    ///
-    /// # Errors
-    /// [`ReadError`] if the preamble cannot be read.
-    pub fn resume(source: impl Read + Send + 'a, preamble: &Preamble, at: u64) -> Result<Self, ReadError> {
-        let CaptureReader { header, link, decoder, records, .. } = preamble.open()?;
-        let (input, until, lost) = (Input::at(source, at), u64::MAX, None);
-        Ok(Self { input, header, link, decoder, records, until, lost, done: false })
-    }
-
     /// Leaves the records that begin at this offset or behind it.
     pub fn set_end(&mut self, offset: u64) {
         self.until = offset;
@@ -341,19 +330,6 @@ impl<'a> CaptureReader<'a> {
         match &self.decoder {
             Decoder::Pcap(_) => None,
             Decoder::Pcapng(decoder) => decoder.redescribed,
-        }
-    }
-
-    /// The preamble of the records from here on, for a reader of `before`.
-    #[must_use]
-    pub fn preamble(&self, before: &Preamble) -> Preamble {
-        match &self.decoder {
-            Decoder::Pcap(_) => before.clone(),
-            Decoder::Pcapng(decoder) => Preamble {
-                bytes: decoder.descriptions.clone(),
-                interfaces_before: decoder.interfaces_before,
-                link_type: decoder.link_type,
-            },
         }
     }
 

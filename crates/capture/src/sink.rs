@@ -1,8 +1,8 @@
-//! The interface of decoders: where packets go, and why decoding stops.
+//! The interface of decoders: where packets go, why decoding stops, and how long records are.
 
 use paceline_frame::{Burst, FrameMeta};
 
-use crate::ReadError;
+use crate::error::ReadError;
 
 /// The consumer of a decoder's packets.
 pub(crate) trait Sink {
@@ -52,4 +52,15 @@ impl From<ReadError> for Stop {
     fn from(error: ReadError) -> Self {
         Self::Failed(Box::new(error))
     }
+}
+
+/// Length of the record at the start of some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The record is of this length, as its header says.
+    Record(usize),
+    /// No reader takes this for a record.
+    Bad,
+    /// As many bytes tell.
+    More(usize),
 }

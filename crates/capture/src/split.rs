@@ -5,9 +5,11 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use crate::error::ReadError;
 use crate::framing::{Found, Rest};
 use crate::heads::Heads;
-use crate::{CaptureReader, Preamble, ReadError};
+use crate::preamble::Preamble;
+use crate::reader::CaptureReader;
 
 /// Bytes that are read for a boundary at first.
 const LOOKAHEAD: usize = 1 << 18;

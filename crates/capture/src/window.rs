@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use paceline_frame::{Burst, FrameMeta};
 
-use crate::ReadError;
 use crate::decoder::Decoder;
+use crate::error::ReadError;
 use crate::records::Records;
 use crate::sink::{Place, Sink};
 

@@ -5,10 +5,12 @@ use std::io::{self, Write};
 use paceline_frame::{Burst, FrameMeta, FrameRef};
 
 use crate::byte_order::ByteOrder;
+use crate::error::WriteError;
 use crate::pcap::PcapHeader;
+use crate::pcap::Resolution;
 use crate::pcapng::{self, ALTERED_BY_EDITING, Options};
+use crate::reader::Header;
 use crate::records::{Layout, PacketRecord, Records};
-use crate::{Header, Resolution, WriteError};
 
 /// Size of the output buffer in bytes.
 const GATHER: usize = 256 * 1024;

@@ -1,4 +1,4 @@
-//! `docs/SUPPORT.md` says what is there: it is written from the tables that the engines go by.
+//! `docs/SUPPORT.md` is written from the tables that the engines go by.
 //! `PACELINE_WRITE_DOCS=1 cargo test -p paceline --test support` writes it anew.
 
 use std::fmt::Write;
@@ -12,7 +12,7 @@ const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SUPPORT.md")
 const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
 
 const HEAD: &str = "\
-# What is there
+# Support matrix
 
 Every map type of the kernel, and every helper and kernel function that XDP programs, TC classifiers and socket filters may
 call there.
@@ -45,6 +45,9 @@ const TAIL: &str = "
   In the function itself it is `EDEADLK`, as in the kernel.
 - A redirect to a neighbor (`bpf_redirect_neigh`) names its interface, and a pipeline counts it as one without target: nothing here
   writes the neighbor's link-layer header, and the address of a next hop is not kept.
+- Packets come without a tunnel key, and no device encapsulates them: the key and options of `bpf_skb_set_tunnel_key` and
+  `bpf_skb_set_tunnel_opt` stay with the packet for programs that ask for them. `bpf_sk_assign` changes nothing about the packet, since
+  sockets receive none.
 - Entries of device maps take any interface but 0, and those of maps of AF_XDP sockets any number: what these stand for is up to who
   runs the pipeline.
 - User space stores the number of a socket in `sockmap` and `sockhash`, where the kernel wants a descriptor: its place among the `ss` lines of

@@ -27,6 +27,7 @@ use crate::run_rules::RunRules;
 use crate::stack::{MAX_FRAMES, STACK_FRAME};
 use crate::time::{Arrivals, Clock, TimeSource};
 use crate::timers::Timers;
+use crate::tunnel::Tunnel;
 
 /// Most tail calls of one run (`MAX_TAIL_CALL_CNT`).
 pub const MAX_TAIL_CALLS: u32 = 33;
@@ -73,6 +74,8 @@ pub struct Host {
     pub depth: usize,
     /// The packet's own area ([`SkBuff`]); words are valid if the program's context has fields in them.
     pub area: [AtomicU64; SkBuff::WORDS],
+    /// The tunnel key that a program gave the packet, if [`SkBuff::has_tunnel`] says so.
+    pub(crate) tunnel: Tunnel,
     /// Contents of that area when packets arrive; zero unless set.
     arriving: [u64; SkBuff::WORDS],
     /// Fault that ended the last run; only [`fail`](Self::fail) sets it.
@@ -151,6 +154,7 @@ impl Host {
             tail_calls: 0,
             depth: 0,
             area: [const { AtomicU64::new(0) }; _],
+            tunnel: Tunnel::default(),
             arriving: [0; _],
             fault: None,
             ends_specially: false,
@@ -358,8 +362,9 @@ impl Host {
         }
     }
 
-    /// Sets what packets arrive with in their own area.
-    pub fn set_arriving(&mut self, skb: SkBuff) {
+    /// Sets what packets arrive with in their own area: all but a tunnel key.
+    pub fn set_arriving(&mut self, mut skb: SkBuff) {
+        skb.has_tunnel = 0;
         // SAFETY: as above.
         self.arriving = unsafe { std::mem::transmute::<SkBuff, [u64; SkBuff::WORDS]>(skb) };
     }

@@ -298,7 +298,9 @@ pub struct SkBuff {
     _padding: [u8; 2],
     /// `wire_len`: the packet's length when it entered (`qdisc_skb_cb(skb)->pkt_len`).
     pub wire_len: u32,
-    _tail: [u8; 4],
+    /// Whether a program gave the packet a tunnel key, which the host has: 0 or 1.
+    pub has_tunnel: u8,
+    _tail: [u8; 3],
 }
 
 impl SkBuff {

@@ -338,8 +338,10 @@ helpers! {
     18 SkbVlanPush "bpf_skb_vlan_push" =>
         tc().takes(&[Context, Scalar, Scalar]).returns(Number).moves_packet().defers_work();
     19 SkbVlanPop "bpf_skb_vlan_pop" => tc().takes(&[Context]).returns(Number).moves_packet().defers_work();
-    20 SkbGetTunnelKey "bpf_skb_get_tunnel_key" => tc().lacks(TUNNELS);
-    21 SkbSetTunnelKey "bpf_skb_set_tunnel_key" => tc().lacks(TUNNELS);
+    20 SkbGetTunnelKey "bpf_skb_get_tunnel_key" =>
+        tc().takes(&[Context, WriteMem, Size, Scalar]).returns(Number);
+    21 SkbSetTunnelKey "bpf_skb_set_tunnel_key" =>
+        tc().takes(&[Context, ReadMem, Size, Scalar]).returns(Number);
     22 PerfEventRead "bpf_perf_event_read" => all().gpl_only().lacks(TASKS);
     23 Redirect "bpf_redirect" => xdp_and_tc().takes(&[Scalar, Scalar]).returns(Number);
     24 GetRouteRealm "bpf_get_route_realm" => tc().takes(&[Context]).returns(Number);
@@ -350,8 +352,8 @@ helpers! {
     28 CsumDiff "bpf_csum_diff" =>
         xdp_and_tc().takes(&[ReadMemOrNull, SizeOrZero, ReadMemOrNull, SizeOrZero, Scalar])
             .returns(Number).packet_memory();
-    29 SkbGetTunnelOpt "bpf_skb_get_tunnel_opt" => tc().lacks(TUNNELS);
-    30 SkbSetTunnelOpt "bpf_skb_set_tunnel_opt" => tc().lacks(TUNNELS);
+    29 SkbGetTunnelOpt "bpf_skb_get_tunnel_opt" => tc().takes(&[Context, WriteMem, Size]).returns(Number);
+    30 SkbSetTunnelOpt "bpf_skb_set_tunnel_opt" => tc().takes(&[Context, ReadMem, Size]).returns(Number);
     31 SkbChangeProto "bpf_skb_change_proto" =>
         tc().takes(&[Context, Scalar, Scalar]).returns(Number).moves_packet();
     32 SkbChangeType "bpf_skb_change_type" => tc().takes(&[Context, Scalar]).returns(Number);
@@ -463,7 +465,7 @@ helpers! {
     121 XdpOutput "bpf_xdp_output" => no_type();
     122 GetNetnsCookie "bpf_get_netns_cookie" => skb().lacks(SOCKETS);
     123 GetCurrentAncestorCgroupId "bpf_get_current_ancestor_cgroup_id" => all().lacks(TASKS);
-    124 SkAssign "bpf_sk_assign" => tc().lacks(SOCKETS);
+    124 SkAssign "bpf_sk_assign" => tc().takes(&[Context, Socket, Scalar]).returns(Number);
     125 KtimeGetBootNs "bpf_ktime_get_boot_ns" => all().takes(&[]).returns(Number);
     126 SeqPrintf "bpf_seq_printf" => no_type();
     127 SeqWrite "bpf_seq_write" => no_type();

@@ -1,11 +1,11 @@
 //! The frame of blocks: type, and the length at both ends.
 
-use super::{
+use super::kind::{
     CUSTOM_NOT_COPIED, ENHANCED_HEAD, ENHANCED_PACKET, INTERFACE_DESCRIPTION, PACKET, SECTION_HEADER,
     SIMPLE_HEAD, SIMPLE_PACKET,
 };
 use crate::byte_order::ByteOrder;
-use crate::framing::Step;
+use crate::sink::Step;
 
 /// Minimum length of a block in bytes: type and two lengths.
 pub(crate) const MIN_BLOCK: usize = 12;

@@ -4,15 +4,16 @@ use paceline_frame::{FrameMeta, MAX_PACKET};
 
 use super::block::{MAX_BLOCK, MIN_BLOCK, min_len, order_of};
 use super::interface::Interface;
-use super::{
+use super::kind::{
     CUSTOM_NOT_COPIED, ENHANCED_HEAD, ENHANCED_PACKET, INTERFACE_DESCRIPTION, PACKET, SECTION_HEADER,
     SIMPLE_HEAD, SIMPLE_PACKET,
 };
 use crate::byte_order::ByteOrder;
+use crate::error::{Part, ReadError};
 use crate::link::ReadFor;
+use crate::link_type::LinkType;
 use crate::records::{HEAD, Records, written_snaplen};
 use crate::sink::{Place, Sink, Stop};
-use crate::{LinkType, Part, ReadError};
 
 /// Maximum number of bytes of blocks and options that are stored with a burst.
 const MAX_KEPT: usize = 4 * MAX_BLOCK;

@@ -1,12 +1,13 @@
 //! Lookahead to the first interface, and to the first packet.
 
 use super::block::step;
-use super::{ENHANCED_PACKET, INTERFACE_DESCRIPTION, PACKET, SECTION_HEADER, SIMPLE_PACKET};
+use super::kind::{ENHANCED_PACKET, INTERFACE_DESCRIPTION, PACKET, SECTION_HEADER, SIMPLE_PACKET};
 use crate::byte_order::ByteOrder;
-use crate::framing::Step;
+use crate::error::ReadError;
 use crate::input::Input;
 use crate::link::Link;
-use crate::{LinkType, ReadError};
+use crate::link_type::LinkType;
+use crate::sink::Step;
 
 /// Maximum distance of the lookahead in bytes.
 const FARTHEST: usize = 1 << 20;

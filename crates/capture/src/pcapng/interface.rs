@@ -2,7 +2,8 @@
 
 use super::option::Options;
 use crate::byte_order::ByteOrder;
-use crate::{LinkType, ReadError};
+use crate::error::ReadError;
+use crate::link_type::LinkType;
 
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;

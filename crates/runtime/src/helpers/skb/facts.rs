@@ -6,6 +6,7 @@ use paceline_spec::Errno;
 use siphasher::sip::SipHasher24;
 
 use super::packet::{IPV4, IPV4_LEN, IPV6, IPV6_LEN, Packet, Skb};
+use crate::helpers::argument::Object;
 use crate::host::Host;
 
 /// Protocols with ports.
@@ -42,6 +43,11 @@ fn flow_hash(packet: &Packet<'_>, secret: u64) -> u32 {
     hasher.write_u8(protocol.copied().unwrap_or_default());
     hasher.write(ports.unwrap_or_default());
     (hasher.finish() as u32).max(1)
+}
+
+/// `long bpf_sk_assign(skb, sk, flags)`: the packet goes on to the host's stack, if it passes, as any other does.
+pub(super) fn assign(_: &mut Host, _: Skb<'_>, _: Object, flags: u64) -> Result<(), Errno> {
+    if flags == 0 { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
 /// `void bpf_set_hash_invalid(skb)`

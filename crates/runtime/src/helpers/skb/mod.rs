@@ -7,6 +7,7 @@ mod facts;
 mod packet;
 mod redirect;
 mod room;
+mod tunnel;
 mod vlan;
 
 use super::function::helper_table;
@@ -19,8 +20,12 @@ helper_table! {
     L4CsumReplace => checksum::replace_l4,
     SkbVlanPush => vlan::push,
     SkbVlanPop => vlan::pop,
+    SkbGetTunnelKey => tunnel::get_key,
+    SkbSetTunnelKey => tunnel::set_key,
     Redirect => redirect::redirect,
     GetRouteRealm => facts::get_route_realm,
+    SkbGetTunnelOpt => tunnel::get_options,
+    SkbSetTunnelOpt => tunnel::set_options,
     SkbChangeProto => room::change_proto,
     SkbChangeType => facts::change_type,
     GetHashRecalc => facts::get_hash_recalc,
@@ -35,6 +40,7 @@ helper_table! {
     FibLookup => redirect::fib_lookup,
     SkbEcnSetCe => facts::set_congestion,
     CsumLevel => checksum::level,
+    SkAssign => facts::assign,
     RedirectNeigh => redirect::redirect_neigh,
     RedirectPeer => redirect::redirect_peer,
     CheckMtu => redirect::check_mtu,
