@@ -1,5 +1,6 @@
 //! Tests that need no process of their own, one file for each subject, in one binary, which links once.
 
+#[cfg(feature = "captures")]
 mod capture_queues;
 mod chain;
 mod drops;
