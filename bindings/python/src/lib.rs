@@ -54,7 +54,9 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _paceline {
     use paceline::Engine;
+    use pyo3::exceptions::PyImportError;
     use pyo3::prelude::*;
+    use pyo3::sync::PyOnceLock;
 
     #[pymodule_export]
     use crate::archive::losses::PyLost;
@@ -105,8 +107,18 @@ mod _paceline {
         Engine::ALL.into_iter().filter(|engine| engine.is_available()).map(Engine::name).collect()
     }
 
+    /// `sys` of the interpreter that imports the module first. It is held, so that no other interpreter's has its address.
+    static FIRST: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let sys = module.py().import("sys")?;
+        if !FIRST.get_or_init(module.py(), || sys.clone().unbind()).is(&sys) {
+            // Classes are of one interpreter, and live as long as the process.
+            return Err(PyImportError::new_err(
+                "paceline was imported by another interpreter of this process: use processes in place of subinterpreters",
+            ));
+        }
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

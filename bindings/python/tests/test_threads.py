@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -149,6 +151,39 @@ def test_children_of_a_fork_run_on(examples: Path) -> None:
     finally:
         stop.set()
         thread.join()
+
+
+SUBINTERPRETER = """
+import sys
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+import paceline as pl
+
+for _ in range(3):
+    other = interpreters.create()
+    code = "import sys; sys.path[:] = " + repr(sys.path) + '''
+try:
+    import paceline
+except ImportError as error:
+    print(error, flush=True)
+'''
+    (interpreters.exec if hasattr(interpreters, "exec") else interpreters.run_string)(other, code)
+    interpreters.destroy(other)
+assert pl.load(sys.argv[1]).run(pl.packet("eth / arp")).verdict == pl.PASS
+"""
+
+
+def test_subinterpreters_are_refused(examples: Path) -> None:
+    """Classes of PyO3 belong to one interpreter."""
+    ran = subprocess.run(
+        [sys.executable, "-c", SUBINTERPRETER, str(examples / "firewall.o")], capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    # Newer versions of Python refuse before the module can.
+    refusals = ran.stdout.splitlines()
+    assert len(refusals) == 3 and all("subinterpreters" in refusal for refusal in refusals), ran.stdout
 
 
 def test_memory_comes_back(examples: Path) -> None:

@@ -70,6 +70,12 @@ impl<G: FnMut(&[u8]) -> usize, const KEEPS_RECORDS: bool> Sink for Places<'_, G,
 }
 
 impl Window {
+    /// Whether the records are those of a whole buffer, as from a file. A pipe gives what there is.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        2 * self.filled.len() > self.bytes.len()
+    }
+
     /// A reader of a group's packets, in the order of the capture.
     #[must_use]
     pub fn group(&self, number: usize) -> GroupReader {

@@ -30,6 +30,8 @@ struct Row {
     /// Number of readers that finish windows.
     readers: usize,
     is_reading: bool,
+    /// Whether the source may wait for packets, so that those that are there are run before it is read.
+    waits: bool,
     /// Number of windows, once no other is read.
     end: Option<u64>,
     /// The damage behind the last window.
@@ -105,6 +107,7 @@ impl<'a, R: BorrowMut<CaptureReader<'a>>> Deal<R> {
             first: 0,
             readers,
             is_reading: false,
+            waits: true,
             end: None,
             error: None,
             spare: Vec::new(),
@@ -138,9 +141,13 @@ impl<'a, R: BorrowMut<CaptureReader<'a>>> Deal<R> {
         loop {
             let mut row = self.row();
             let next = row.next(number);
-            let is_short = row.len() < number + SHORT;
+            let reads_first = match next {
+                Next::Window(_) => !row.waits && row.len() < number + SHORT,
+                Next::Later => true,
+                Next::End => false,
+            };
             drop(row);
-            if !is_short || matches!(next, Next::End) || !self.deal() {
+            if !reads_first || !self.deal() {
                 return next;
             }
         }
@@ -182,6 +189,7 @@ impl<'a, R: BorrowMut<CaptureReader<'a>>> Deal<R> {
         let read = self.read(&mut window);
         let mut row = self.row();
         row.is_reading = false;
+        row.waits = !window.is_full();
         let (number, left) = (row.len(), row.readers);
         match read {
             Ok(1..) => row.slots.push_back(Slot { window: Arc::new(window), left }),

@@ -20,16 +20,23 @@ pub(crate) struct Opener {
     kernel: KernelReader,
     /// Counters of coverage that programs get, if any.
     counting: Option<Counting>,
+    /// Whether local variables are read, which takes a sixth of the time of reading an object.
+    explains: bool,
 }
 
 impl Opener {
     pub(crate) fn new(args: &ObjectArgs) -> Self {
-        Self { args: args.clone(), kernel: KernelReader::default(), counting: None }
+        Self { args: args.clone(), kernel: KernelReader::default(), counting: None, explains: false }
     }
 
     /// Gives programs counters of coverage.
     pub(crate) fn counting(self, counting: Option<Counting>) -> Self {
         Self { counting, ..self }
+    }
+
+    /// Reads local variables too, for explanations.
+    pub(crate) fn explaining(self, explains: bool) -> Self {
+        Self { explains, ..self }
     }
 
     /// The object, with counters if programs get some.
@@ -58,7 +65,7 @@ impl Opener {
             .kernel_version(kernel.version)
             .config(kernel.config.as_ref())
             .given_type(given_type)
-            .variables(true);
+            .variables(self.explains);
         let mut object = Object::parse_with(&bytes, &options).map_err(malformed)?;
         if let Some(used) = kernel.used(&needs) {
             console::note(format_args!("{}: {used}", name()));

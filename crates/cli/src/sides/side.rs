@@ -87,7 +87,13 @@ impl<'a> SideMaker<'a> {
 
     pub(crate) fn of(source: SourceArgs, engine: Option<Engine>, args: SideArgs<'a>) -> Self {
         let engine = if args.unverified { Engine::Plain } else { engine.unwrap_or_else(Engine::best) };
-        Self { source, engine, in_kernel: false, args, opener: Rc::new(Opener::new(args.object)) }
+        Self {
+            source,
+            engine,
+            in_kernel: false,
+            args,
+            opener: Rc::new(Opener::new(args.object).explaining(true)),
+        }
     }
 
     /// The same side, in the running kernel if this is so.

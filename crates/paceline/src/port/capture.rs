@@ -167,7 +167,8 @@ impl Port for CaptureQueue {
         let before = burst.len();
         while !burst.is_full() {
             self.take(burst)?;
-            if self.current.is_none() && !self.advance()? {
+            // The source may wait for other packets than these.
+            if self.current.is_none() && (burst.len() > before || !self.advance()?) {
                 break;
             }
         }

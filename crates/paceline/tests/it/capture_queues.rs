@@ -1,7 +1,8 @@
 //! Queues of a capture: each flow stays in order on one worker, and nothing is lost.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -131,6 +132,37 @@ fn a_worker_that_ends_receives_what_was_read_for_it() {
     let longest = first.values().chain(second.values()).map(|numbers| numbers.last().copied()).max();
     let shortest = first.values().chain(second.values()).map(|numbers| numbers.last().copied()).min();
     assert!(longest.flatten().zip(shortest.flatten()).is_some_and(|(long, short)| long - short <= 1));
+}
+
+/// Gives a part with each read, and counts the reads.
+struct Parts(std::vec::IntoIter<Vec<u8>>, Arc<AtomicUsize>);
+
+impl Read for Parts {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        let part = self.0.next().unwrap_or_default();
+        buffer[..part.len()].copy_from_slice(&part);
+        Ok(part.len())
+    }
+}
+
+#[test]
+fn a_source_that_waits_delays_no_packet() {
+    let (bytes, _) = capture();
+    let (mut parts, mut at) = (Vec::new(), 24);
+    for number in 0..9 {
+        let end = at + 16 + packet(number % FLOWS, number / FLOWS).len();
+        parts.push(bytes[if at == 24 { 0 } else { at }..end].to_vec());
+        at = end;
+    }
+    let reads = Arc::new(AtomicUsize::new(0));
+    let reader = CaptureReader::new(Parts(parts.into_iter(), Arc::clone(&reads))).expect("a capture");
+    let mut queues = CapturePort::queues(Some(reader), None, 1).expect("no output");
+    let mut burst = Burst::default();
+    for number in 1..=9 {
+        assert_eq!(queues[0].receive(&mut burst).expect("a packet"), 1);
+        assert_eq!(reads.load(Ordering::Relaxed), number, "the source is not asked for more than the packet");
+    }
 }
 
 /// Memory that is written.

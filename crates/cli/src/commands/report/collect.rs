@@ -79,7 +79,7 @@ impl<'a> Inputs<'a> {
         let world = World::new(&world_args)?;
         let how = |engine, counting| LoadHow {
             engine,
-            opener: Rc::new(Opener::new(&args.source.object).counting(counting)),
+            opener: Rc::new(Opener::new(&args.source.object).counting(counting).explaining(true)),
             ..LoadHow::of(&args.source.object)
         };
         let subject = Subject::load(&args.source, &how(Engine::best(), Some(Counting::Plain)))?.counted();

@@ -52,7 +52,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         engine,
         unverified: args.unverified,
         restore: args.restore_maps.clone(),
-        opener: Rc::new(Opener::new(&args.source.object).counting(args.counting())),
+        opener: Rc::new(Opener::new(&args.source.object).counting(args.counting()).explaining(args.why)),
         cpus: args.cpus(),
     };
     let loaded = load(&args.source, &how)?;

@@ -30,7 +30,7 @@ use crate::world::World;
 
 /// Runs a program over a capture.
 pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
-    let opener = Opener::new(&args.source.object).counting(args.counting());
+    let opener = Opener::new(&args.source.object).counting(args.counting()).explaining(args.why);
     let named = match args.source.targets.first() {
         Some(target) => NamedObject::open(target, &opener)?,
         None => NamedObject::built_in(&opener)?,

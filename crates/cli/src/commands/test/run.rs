@@ -65,7 +65,7 @@ pub(super) struct Tester<'a> {
 impl<'a> Tester<'a> {
     pub(super) fn new(args: &'a TestArgs) -> Self {
         let counting = args.coverage.as_ref().map(|_| Counting::Plain);
-        Self { args, opener: Rc::new(Opener::new(&args.object).counting(counting)) }
+        Self { args, opener: Rc::new(Opener::new(&args.object).counting(counting).explaining(true)) }
     }
 
     /// Runs tests of a file, one after the other.

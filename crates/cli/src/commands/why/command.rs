@@ -1,6 +1,7 @@
 //! Explaining packets of a capture.
 
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use paceline::capture::CaptureReader;
 use paceline::explain::{ChainExplainer, Packet};
@@ -14,6 +15,7 @@ use crate::chain::LoadHow;
 use crate::common::capture::{Capture, CaptureError};
 use crate::common::failure::{CommandError, Failure};
 use crate::common::report;
+use crate::object::Opener;
 use crate::subject::Subject;
 use crate::world::World;
 
@@ -37,6 +39,7 @@ pub(crate) fn why(args: &WhyArgs) -> Result<ExitCode, Failure> {
         engine: Engine::Plain,
         unverified: args.unverified,
         restore: args.restore_maps.clone(),
+        opener: Rc::new(Opener::new(&args.source.object).explaining(true)),
         ..LoadHow::of(&args.source.object)
     };
     let subject = Subject::load(&args.source, &how)?;
