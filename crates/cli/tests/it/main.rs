@@ -7,6 +7,7 @@ mod balancer;
 mod bench;
 mod chains;
 mod container;
+mod control;
 mod diff;
 mod dpdk;
 mod engines;

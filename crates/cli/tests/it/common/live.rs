@@ -134,3 +134,12 @@ pub(crate) fn check_sums(report: &Json, has_pass: bool) {
         verdict("tx") + verdict("redirect") + if has_pass { verdict("pass") } else { 0 } + from_stack;
     assert_eq!(sent + number(&report["refused"]) + number(&report["no_target"]), wanted, "{report:#}");
 }
+
+pub(crate) fn ask(control: &str, arguments: &[&str]) -> Output {
+    command().args(arguments).args(["--control", control]).output().expect("it runs")
+}
+
+pub(crate) fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{}", stderr(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
