@@ -259,6 +259,15 @@ fn captures_and_generators_need_no_privilege() {
         .output()
         .expect("it runs");
     assert_eq!(json(&output)["packets"], 1001, "{}", stderr(&output));
+    // The counts of a worker that ends before another one starts stay its own.
+    let output = command()
+        .args(["live", &firewall, "--port", &format!("pcap:{traffic}"), "--workers", "3", "--json"])
+        .output()
+        .expect("it runs");
+    let report = json(&output);
+    let packets = report["workers"].as_array().expect("workers").iter().map(|worker| &worker["packets"]);
+    let packets: Vec<_> = packets.map(|packets| packets.as_u64().expect("a number")).collect();
+    assert_eq!((packets.len(), packets.iter().sum()), (3, 492), "{report:#}");
 }
 
 #[test]

@@ -210,7 +210,7 @@ impl Errors {
 #[derive(Default)]
 pub(super) struct Totals(Mutex<Vec<OfWorker>>);
 
-/// The counts of a worker and its number; `None` for those of workers that have gone.
+/// The counts of a worker and its number; `None` for those of workers that others replaced.
 struct OfWorker {
     number: Option<usize>,
     counts: Arc<Counts>,
@@ -220,9 +220,10 @@ impl Totals {
     pub(super) fn register(&self, number: usize) -> Arc<Counts> {
         let counts = Arc::<Counts>::default();
         let mut all = self.lock();
-        // The counts of dropped workers are combined.
-        let (live, gone): (Vec<_>, Vec<_>) =
-            all.drain(..).partition(|worker| Arc::strong_count(&worker.counts) > 1);
+        // The counts of dropped workers are combined when others have their numbers.
+        let (live, gone): (Vec<_>, Vec<_>) = all.drain(..).partition(|worker| {
+            Arc::strong_count(&worker.counts) > 1 || worker.number.is_some_and(|other| other != number)
+        });
         // The fence orders a worker's last counts before its drop; the number of handles alone does not.
         fence(Ordering::Acquire);
         let rest = OfWorker { number: None, counts: Arc::default() };
