@@ -71,7 +71,7 @@ pub enum MergeError {
         /// The map.
         map: String,
     },
-    /// A rule for a map that is not there.
+    /// A rule for a map that does not exist.
     #[error("there is no map {map}")]
     NoMap {
         /// Its name.

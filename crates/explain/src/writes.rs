@@ -31,7 +31,7 @@ impl Writes {
 
 impl Explainer {
     /// Runs the program over a packet, and says which lines wrote the values of a map that it looked up: of its only element, as all
-    /// elements count as one. Helpers that write count as nobody.
+    /// elements count as one. Helpers that write count as no writer.
     ///
     /// # Errors
     /// [`PushError::TooLong`].

@@ -199,6 +199,7 @@ impl Burst {
 
     /// Number of packets that the burst has room for.
     #[must_use]
+    #[inline]
     pub fn room(&self) -> usize {
         self.limit.saturating_sub(self.len)
     }
@@ -377,16 +378,19 @@ impl Burst {
     /// # Panics
     /// If `index` is not less than [`len`](Self::len).
     #[must_use]
+    #[inline]
     pub fn frame_mut(&mut self, index: usize) -> FrameMut<'_> {
         FrameMut { frame: &mut self.frames[..self.len][index] }
     }
 
     /// All frames, in order.
+    #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = FrameRef<'_>> {
         self.frames[..self.len].iter().zip(&self.metas).map(|(frame, meta)| FrameRef { frame, meta })
     }
 
     /// Mutable access to all frames, in order.
+    #[inline]
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = FrameMut<'_>> {
         self.frames[..self.len].iter_mut().map(|frame| FrameMut { frame })
     }
@@ -461,11 +465,13 @@ pub struct FrameMut<'a> {
 
 impl FrameMut<'_> {
     /// Sets the interface and queue on which the packet was received.
+    #[inline]
     pub fn set_ingress(&mut self, ifindex: u32, queue: u16) {
         self.frame.set_ingress(ifindex, queue);
     }
 
     /// Sets the output interface, for programs of device maps.
+    #[inline]
     pub fn set_egress(&mut self, ifindex: u32) {
         self.frame.set_egress(ifindex);
     }
@@ -485,16 +491,19 @@ impl FrameMut<'_> {
 
     /// Mutable access to the packet's bytes.
     #[must_use]
+    #[inline]
     pub fn packet_mut(&mut self) -> &mut [u8] {
         self.frame.packet_mut()
     }
 
     /// Sets the verdict.
+    #[inline]
     pub fn set_verdict(&mut self, verdict: Verdict) {
         self.frame.set_code(verdict as u32);
     }
 
     /// Stores or removes the redirect target.
+    #[inline]
     pub fn set_redirect(&mut self, redirect: Option<crate::Redirect>) {
         self.frame.set_redirect(redirect);
     }
@@ -504,6 +513,7 @@ impl FrameMut<'_> {
     /// # Safety
     /// The frame must not be moved out of its place or swapped with another.
     #[must_use]
+    #[inline]
     pub unsafe fn descriptor_mut(&mut self) -> &mut Frame {
         self.frame
     }

@@ -210,6 +210,7 @@ impl Frame {
 
     /// Position of the packet in its buffer.
     #[must_use]
+    #[inline]
     pub fn span(&self) -> Span {
         Span {
             offset: self.offset_of_data() as u32,
@@ -260,6 +261,7 @@ impl Frame {
 
     /// The packet.
     #[must_use]
+    #[inline]
     pub fn packet(&self) -> &[u8] {
         // SAFETY: data..data_end is inside of the frame's initialized buffer.
         unsafe { std::slice::from_raw_parts(self.data, self.len()) }
@@ -267,6 +269,7 @@ impl Frame {
 
     /// Mutable access to the packet's bytes.
     #[must_use]
+    #[inline]
     pub fn packet_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `packet`, and the frame is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.len()) }
@@ -274,6 +277,7 @@ impl Frame {
 
     /// The metadata before the packet.
     #[must_use]
+    #[inline]
     pub fn metadata(&self) -> &[u8] {
         let len = self.data as usize - self.data_meta as usize;
         // SAFETY: data_meta..data is inside of the frame's initialized buffer.
@@ -430,23 +434,27 @@ impl Frame {
 
     /// The program's return value, unchecked.
     #[must_use]
+    #[inline]
     pub fn code(&self) -> u32 {
         self.verdict
     }
 
     /// The program's verdict; values that are no verdict count as aborted.
     #[must_use]
+    #[inline]
     pub fn verdict(&self) -> Verdict {
         Verdict::from_code(self.verdict).unwrap_or(Verdict::Aborted)
     }
 
     /// Stores a program's return value.
+    #[inline]
     pub fn set_code(&mut self, code: u32) {
         self.verdict = code;
     }
 
     /// The redirect target that a helper stored last, if any.
     #[must_use]
+    #[inline]
     pub fn redirect(&self) -> Option<Redirect> {
         let target = match self.redirect_via {
             VIA_NOTHING => return None,
@@ -493,6 +501,7 @@ impl Frame {
     }
 
     /// Sets the interface and queue on which the packet was received.
+    #[inline]
     pub fn set_ingress(&mut self, ifindex: u32, queue: u16) {
         self.ingress_ifindex = ifindex;
         self.rx_queue = queue;

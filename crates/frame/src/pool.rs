@@ -192,7 +192,7 @@ impl FramePool {
     pub fn packet<'a>(&'a self, chunk: &'a Chunk, span: Span) -> Option<&'a [u8]> {
         let (start, len) = self.buffer(chunk);
         let end = u64::from(span.offset) + u64::from(span.len);
-        // SAFETY: the span is inside of the buffer, which nobody changes while the chunk is borrowed.
+        // SAFETY: the span is inside of the buffer, which does not change while the chunk is borrowed.
         (end <= u64::from(len)).then(|| unsafe {
             std::slice::from_raw_parts(start.add(span.offset as usize), span.len as usize)
         })
@@ -204,6 +204,7 @@ impl FramePool {
     /// The index must be that of a chunk of this pool that was given away by [`Chunk::into_index`], and the device does not use the
     /// chunk any more. Each index makes one chunk.
     #[must_use]
+    #[inline]
     pub unsafe fn chunk(&self, index: u32) -> Option<Chunk> {
         (index < self.layout.chunks).then_some(Chunk { pool: self.id, index })
     }

@@ -25,6 +25,7 @@ impl Verdict {
     /// The verdict for a program's return value; `None` for values outside of `enum xdp_action`, which the kernel treats as
     /// aborted.
     #[must_use]
+    #[inline]
     pub fn from_code(code: u32) -> Option<Self> {
         Self::ALL.get(code as usize).copied()
     }

@@ -85,7 +85,7 @@ pub unsafe fn alloc_zeroed(layout: Layout) -> *mut u8 {
 /// As [`std::alloc::dealloc`].
 ///
 /// # Safety
-/// The block is from [`alloc_zeroed`], with this layout, and nobody uses it any more.
+/// The block is from [`alloc_zeroed`], with this layout, and no reference to it remains.
 pub unsafe fn dealloc(block: *mut u8, layout: Layout) {
     match (side(), lengths(layout)) {
         // SAFETY: the caller's.

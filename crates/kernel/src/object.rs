@@ -34,7 +34,7 @@ pub enum LoadError {
         error: KernelError,
     },
     /// An initial value names a map or a program that does not exist.
-    #[error("map {name}: an initial value names something that is not there")]
+    #[error("map {name}: an initial value names something that does not exist")]
     Dangling {
         /// Name of the map.
         name: String,

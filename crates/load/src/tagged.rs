@@ -11,7 +11,7 @@ use crate::error::MapProblem;
 use crate::function::Functions;
 
 /// Adds the tagged functions to the initial values of their maps, and returns their names: these are programs, also if they are `static`.
-/// Tags that name no program array of the object are for somebody else.
+/// Tags that name no program array of the object have other readers.
 pub(crate) fn collect(
     btf: &Btf,
     functions: &Functions<'_>,

@@ -63,7 +63,7 @@ impl MapOps for CpuMap {
         Ok(())
     }
 
-    /// A queue of 0 empties the entry; `EOVERFLOW` when it is too long, `ENODEV` for a CPU that is not there, and
+    /// A queue of 0 empties the entry; `EOVERFLOW` when it is too long, `ENODEV` for a CPU that does not exist, and
     /// `ENOMEM` for a program of another attach type, as in the kernel.
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
         let index = self.entries.index_for_update(key, mode)?;

@@ -71,7 +71,7 @@ pub enum FaultKind {
     #[error("call to helper number {0}, which does not exist")]
     NoSuchHelper(i32),
     /// Call of an unresolved kernel function, by its index in the program's list.
-    #[error("call to a kernel function that is not there")]
+    #[error("call to a kernel function that does not exist")]
     NoSuchKfunc(i32),
     /// More than eight active functions.
     #[error("more than {0} nested calls")]

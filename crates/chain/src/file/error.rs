@@ -75,7 +75,7 @@ pub enum FileProblem {
     #[error("another program is named `{0}`")]
     Twice(String),
     /// A placement relative to a program that is not in the chain.
-    #[error("`{0}` is not there to go by: it is the program itself, or was replaced")]
+    #[error("`{0}` cannot be a neighbor: it is the program itself, or was replaced")]
     NotThere(String),
     /// Mutually exclusive keys.
     #[error("{0}")]

@@ -204,11 +204,11 @@ fn programs_go_by_others() {
     assert_eq!(wrong(["before = 'x'", "", "", ""]), "7:10: no program `x`; did you mean `a`?");
     assert_eq!(
         wrong(["after = 'a'", "", "", ""]),
-        "7:9: `a` is not there to go by: it is the program itself, or was replaced"
+        "7:9: `a` cannot be a neighbor: it is the program itself, or was replaced"
     );
     assert_eq!(
         wrong(["replace = 'b'", "", "after = 'b'", ""]),
-        "15:9: `b` is not there to go by: it is the program itself, or was replaced"
+        "15:9: `b` cannot be a neighbor: it is the program itself, or was replaced"
     );
     assert_eq!(
         wrong(["replace = 'b'", "place = 'last'", "", ""]),

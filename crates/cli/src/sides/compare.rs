@@ -25,7 +25,7 @@ pub(crate) fn compare([old, new]: &[Fate; 2], ignored: &[Ignored]) -> Option<Cha
         let name = |target: &Option<String>| target.clone().unwrap_or_else(|| "no redirect".to_owned());
         change.what.push(format!("{} -> {}", name(&old.redirect), name(&new.redirect)));
     }
-    // The bytes of packets that nobody gets do not matter.
+    // The bytes of packets without a receiver are not compared.
     let goes_on = |fate: &Fate| !matches!(fate.verdict, paceline::Verdict::Drop | paceline::Verdict::Aborted);
     if old.bytes != new.bytes && counts(&Ignored::Bytes) && (goes_on(old) || goes_on(new)) {
         let is_ignored = |field: &Difference| ignored.contains(&Ignored::Field(field.name.clone()));

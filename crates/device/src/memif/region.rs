@@ -23,7 +23,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Zeroed memory whose size nobody can change, and its descriptor.
+    /// Zeroed memory whose size is sealed, and its descriptor.
     pub(super) fn create(len: usize) -> Result<(Self, OwnedFd), Errno> {
         let fd = memfd_create("paceline-memif", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&fd, len as u64)?;

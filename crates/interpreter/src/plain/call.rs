@@ -170,7 +170,7 @@ impl Machine<'_> {
         self.host.tail_calls += 1;
         let depth = self.host.depth;
         self.host.depth += self.callers.len();
-        // SAFETY: tokens are addresses of images, which live as long as somebody may have read them.
+        // SAFETY: tokens are addresses of images, which live as long as a reader may hold them.
         let image = unsafe { &*(token.get() as *const Image) };
         let r0 = match self.observer.as_deref_mut() {
             // SAFETY: the host runs the frame, and the token is that of the image.

@@ -178,7 +178,7 @@ impl Map {
     }
 
     /// `BPF_MAP_GET_NEXT_KEY`: the key after this one in the map's order, the first one for `None` and for a key
-    /// that is not there. [`keys`](Self::keys) does not start over when its key is deleted.
+    /// that does not exist. [`keys`](Self::keys) does not start over when its key is deleted.
     ///
     /// # Errors
     /// `EPERM`: the map is write-only for user space. `EINVAL`: wrong length. `ENOENT`: it was the last.

@@ -122,7 +122,7 @@ impl LiveChain {
         Ok(())
     }
 
-    /// Makes changes, all of them or none, and gives what is there then. `expected` is the revision that they are meant
+    /// Makes changes, all of them or none, and gives the chain afterwards. `expected` is the revision that they are meant
     /// for.
     ///
     /// # Errors

@@ -97,7 +97,7 @@ impl CpuQueue {
 }
 
 impl Drop for CpuQueue {
-    /// The last worker of the CPU has gone, and nobody is handing packets over to it.
+    /// The last worker of the CPU has gone, and no worker hands packets over to it.
     fn drop(&mut self) {
         let waiting = self.lock().waiting.len();
         self.lost.fetch_add(waiting as u64, Ordering::Relaxed);

@@ -248,7 +248,9 @@ fn step(
         return Ok(false);
     }
     burst.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-    for index in 0..burst.len() {
+    let mut lengths = [0; MAX_BURST];
+    for (index, length) in (0..burst.len()).zip(&mut lengths) {
+        *length = burst.frame(index).len() as u64;
         let interface = burst.frame(index).meta().interface;
         let ingress = options.ingress.unwrap_or(interface.saturating_add(1));
         let cpu = queue_of(burst.frame(index).packet(), options.cpus);
@@ -260,14 +262,12 @@ fn step(
     }
     host.arrive(burst);
     fire_timers(host, tally.packets)?;
-    let lengths: [usize; MAX_BURST] =
-        std::array::from_fn(|index| if index < burst.len() { burst.frame(index).len() } else { 0 });
     let ran = runner.run_burst(burst, host).map_err(|fault| {
         burst.truncate(fault.index);
         ReplayError::Fault { packet: tally.packets + fault.index as u64 + 1, fault: *fault.fault }
     });
     for (frame, len) in burst.iter().zip(lengths) {
-        tally.count_frame(frame, len as u64);
+        tally.count_frame(frame, len);
     }
     if let Some(out) = &mut outputs.passed {
         out.write(burst, reader.records(), |frame| !is_dropped(frame.verdict()))

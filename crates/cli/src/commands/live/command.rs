@@ -131,7 +131,7 @@ pub(super) struct Ended(Sender<Event>);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // Without a receiver, nobody waits.
+        // Without a receiver, no client waits.
         let _ = self.0.send(Event::Ended);
     }
 }
@@ -294,7 +294,7 @@ impl Run<'_> {
         Ok(!is_over && !self.signals.stop.load(Ordering::Relaxed))
     }
 
-    /// Ends the wait of clients whose requests nobody will answer, and of those to come.
+    /// Ends the wait of clients whose requests will not be answered, and of those to come.
     fn refuse_questions(&mut self) {
         self.events = channel().1;
     }

@@ -97,7 +97,7 @@ unsafe fn return_calls(ip: *const Op, machine: &mut Machine) -> *const Op {
 #[inline(never)]
 pub(super) unsafe fn tail_call(ip: *const Op, host: *mut Host) -> *const Op {
     // SAFETY: the verifier has shown that the arguments are the context, a program array and a number. Tokens are
-    // addresses of images, which live as long as somebody may have read them.
+    // addresses of images, which live as long as a reader may hold them.
     unsafe {
         let host = &mut *host;
         let [_, context, map, index, ..] = host.machine.registers;
