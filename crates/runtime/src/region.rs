@@ -144,6 +144,7 @@ impl Regions {
     }
 
     /// Whether `len` bytes at `address` may be accessed. A length of 0 is allowed anywhere.
+    #[inline]
     pub fn allows(&self, address: u64, len: u64, access: Access) -> bool {
         let Some(end) = address.checked_add(len) else { return false };
         let within = |range: Range<u64>| address >= range.start && end <= range.end;

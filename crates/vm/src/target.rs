@@ -95,6 +95,7 @@ impl Target {
     ///
     /// # Errors
     /// A run over a packet ended with a fault.
+    #[inline]
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };

@@ -211,6 +211,7 @@ impl ObjectKind {
 
     /// The fields by rising offset.
     #[must_use]
+    #[inline]
     pub fn fields(self) -> &'static [ObjectField] {
         match self {
             Self::Socket | Self::SockCommon => SOCKET,
@@ -224,10 +225,24 @@ impl ObjectKind {
 
     /// The field that a program may access with `size` bytes at `offset`.
     #[must_use]
+    #[inline]
     pub fn field(self, offset: u64, size: u64, write: bool) -> Option<&'static ObjectField> {
+        let fields = self.fields();
+        let end = fields.last().map_or(0, |last| u64::from(last.offset + last.size));
+        // Most addresses are of other memory.
+        if offset >= end { None } else { self.field_of(fields, offset, size, write) }
+    }
+
+    fn field_of(
+        self,
+        fields: &'static [ObjectField],
+        offset: u64,
+        size: u64,
+        write: bool,
+    ) -> Option<&'static ObjectField> {
         // `bpf_sock_common_is_valid_access`
         const NOT_COMMON: [&str; 4] = ["type", "protocol", "mark", "priority"];
-        let found = self.fields().iter().find(|field| field.takes(offset, size))?;
+        let found = fields.iter().find(|field| field.takes(offset, size))?;
         let is_hidden = self == Self::SockCommon && NOT_COMMON.contains(&found.name);
         (!is_hidden && (found.writable || !write)).then_some(found)
     }
@@ -239,6 +254,15 @@ mod tests {
 
     fn at(kind: ObjectKind, offset: u64, size: u64) -> Option<&'static str> {
         kind.field(offset, size, false).map(|field| field.name)
+    }
+
+    #[test]
+    fn the_last_field_ends_last() {
+        use ObjectKind::{Connection, Device, Map, NewConnection, RxQueue, SockCommon, Socket, XdpBuff};
+        for kind in [Connection, Device, Map, NewConnection, RxQueue, SockCommon, Socket, XdpBuff] {
+            let end = |field: &ObjectField| field.offset + field.size;
+            assert_eq!(kind.fields().iter().map(end).max(), kind.fields().last().map(end), "{kind:?}");
+        }
     }
 
     #[test]
