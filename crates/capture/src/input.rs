@@ -8,7 +8,7 @@ use crate::error::ReadError;
 /// Size of reads in bytes: large enough to make system calls rare, small enough that the data stays in the second-level cache
 /// between the kernel's copy and its use.
 const WINDOW: usize = 256 * 1024;
-/// Size of a buffer that is handed over, so that threads meet seldom. A reader alone is faster with what fits into a smaller cache.
+/// Size in bytes of a buffer that is handed over to other threads, for fewer hand-overs. A reader alone is faster with a smaller one.
 const SHARED_WINDOW: usize = 1 << 20;
 
 /// Buffered bytes of a capture.

@@ -1,4 +1,4 @@
-//! What all packets of a capture have in common.
+//! Link type, snapshot length and byte order of a capture's packets.
 
 use crate::byte_order::ByteOrder;
 use crate::link_type::LinkType;

@@ -247,6 +247,7 @@ impl CaptureReader<'_> {
     ) -> Result<usize, ReadError> {
         window.groups.resize_with(division.groups, Vec::new);
         window.groups.iter_mut().for_each(Vec::clear);
+        window.order.clear();
         window.records = None;
         self.records.restart();
         if self.done || division.most == 0 {
@@ -269,14 +270,10 @@ impl CaptureReader<'_> {
         let Division { group_of, most, .. } = division;
         loop {
             let offset = self.input.offset();
-            let groups = &mut window.groups[..];
-            let mut places = Places::<_, KEEPS_RECORDS> {
-                groups,
-                group_of: &mut *group_of,
-                count: 0,
-                most: *most,
-                offset,
-            };
+            let (groups, order) = (&mut window.groups[..], &mut window.order);
+            let group_of = &mut *group_of;
+            let mut places =
+                Places::<_, KEEPS_RECORDS> { groups, order, group_of, count: 0, most: *most, offset };
             let bytes = Bytes { data: self.input.available(), offset, until: self.until };
             let Drained { used, stop } = self.decoder.drain(bytes, &mut places, &mut self.records);
             let filled = places.count;

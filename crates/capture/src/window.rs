@@ -24,14 +24,16 @@ pub struct Window {
     pub(crate) decoder: Option<Decoder>,
     /// Offsets of the packets' records in the window.
     pub(crate) groups: Vec<Vec<u32>>,
+    /// The group of each packet, in the order of the capture.
+    pub(crate) order: Vec<u16>,
     pub(crate) records: Option<Records>,
 }
 
 /// Division of packets into the groups of windows.
 pub struct Division<G> {
-    /// Number of groups.
+    /// Number of groups, at most 65,536.
     pub groups: usize,
-    /// Gives the number of a packet's group, which is below that of groups.
+    /// Gives the number of a packet's group, which is less than `groups`.
     pub group_of: G,
     /// Number of packets that a window takes.
     pub most: usize,
@@ -42,6 +44,7 @@ pub struct Division<G> {
 /// Takes the places of packets.
 pub(crate) struct Places<'a, G, const KEEPS_RECORDS: bool> {
     pub(crate) groups: &'a mut [Vec<u32>],
+    pub(crate) order: &'a mut Vec<u16>,
     pub(crate) group_of: G,
     pub(crate) count: usize,
     pub(crate) most: usize,
@@ -59,7 +62,9 @@ impl<G: FnMut(&[u8]) -> usize, const KEEPS_RECORDS: bool> Sink for Places<'_, G,
         }
         self.count += 1;
         // A window is shorter than 4 GiB: it has one record of at most 16 MiB, or the records of a buffer.
-        self.groups[(self.group_of)(packet)].push((place.record - self.offset) as u32);
+        let group = (self.group_of)(packet);
+        self.groups[group].push((place.record - self.offset) as u32);
+        self.order.push(group as u16);
         true
     }
 
@@ -82,10 +87,10 @@ impl Window {
         GroupReader { number, next: 0, decoder: self.decoder.clone() }
     }
 
-    /// Offsets of the records of a group's packets, each in the window.
+    /// The group of each packet, in the order of the capture.
     #[must_use]
-    pub fn places(&self, group: usize) -> &[u32] {
-        self.groups.get(group).map(Vec::as_slice).unwrap_or_default()
+    pub fn order(&self) -> &[u16] {
+        &self.order
     }
 
     /// The capture's other contents, if they are kept.
@@ -110,7 +115,8 @@ impl GroupReader {
     /// [`ReadError`] if `window` is another one.
     pub fn fill(&mut self, window: &Window, burst: &mut Burst) -> Result<usize, ReadError> {
         let Some(decoder) = &mut self.decoder else { return Ok(0) };
-        let places = window.places(self.number).get(self.next..).unwrap_or_default();
+        let places =
+            window.groups.get(self.number).and_then(|group| group.get(self.next..)).unwrap_or_default();
         let data = window.bytes.get(window.filled.clone()).unwrap_or_default();
         let filled = decoder.take_each(data, window.offset, places, burst)?;
         self.next += filled;

@@ -23,13 +23,14 @@ struct Slot {
 }
 
 /// The windows from the first one that a reader has not finished.
-struct Row {
+struct Row<R> {
+    /// `None` while a worker reads.
+    source: Option<Source<R>>,
     slots: VecDeque<Slot>,
     /// Number of the first slot, from 0.
     first: u64,
     /// Number of readers that finish windows.
     readers: usize,
-    is_reading: bool,
     /// Whether the source may wait for packets, so that those that are there are run before it is read.
     waits: bool,
     /// Number of windows, once no other is read.
@@ -40,7 +41,7 @@ struct Row {
     spare: Vec<Window>,
 }
 
-/// What there is for a reader.
+/// Answer to a reader that asks for a window.
 pub(crate) enum Next {
     /// Its next window.
     Window(Arc<Window>),
@@ -50,7 +51,7 @@ pub(crate) enum Next {
     End,
 }
 
-impl Row {
+impl<R> Row<R> {
     fn len(&self) -> u64 {
         self.first + self.slots.len() as u64
     }
@@ -91,8 +92,7 @@ struct Source<R> {
 
 /// The windows of a capture, which workers read together.
 pub(crate) struct Deal<R> {
-    source: Mutex<Source<R>>,
-    row: Mutex<Row>,
+    row: Mutex<Row<R>>,
     changed: Condvar,
     workers: usize,
     keep_records: bool,
@@ -103,25 +103,19 @@ impl<'a, R: BorrowMut<CaptureReader<'a>>> Deal<R> {
     /// them; records are kept for a writer.
     pub(crate) fn new(reader: R, most: u64, workers: usize, readers: usize, keep_records: bool) -> Self {
         let row = Row {
+            source: Some(Source { reader, left: most }),
             slots: VecDeque::new(),
             first: 0,
             readers,
-            is_reading: false,
             waits: true,
             end: None,
             error: None,
             spare: Vec::new(),
         };
-        Self {
-            source: Mutex::new(Source { reader, left: most }),
-            row: Mutex::new(row),
-            changed: Condvar::new(),
-            workers,
-            keep_records,
-        }
+        Self { row: Mutex::new(row), changed: Condvar::new(), workers, keep_records }
     }
 
-    fn row(&self) -> MutexGuard<'_, Row> {
+    fn row(&self) -> MutexGuard<'_, Row<R>> {
         self.row.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -173,8 +167,8 @@ impl<'a, R: BorrowMut<CaptureReader<'a>>> Deal<R> {
         }
     }
 
-    fn may_read(&self, row: &Row) -> bool {
-        !row.is_reading && row.end.is_none() && row.slots.len() < self.workers + AHEAD
+    fn may_read(&self, row: &Row<R>) -> bool {
+        row.source.is_some() && row.end.is_none() && row.slots.len() < self.workers + AHEAD
     }
 
     /// Deals a window, if there is room for one and no other worker reads; false if nothing has changed.
@@ -183,12 +177,12 @@ impl<'a, R: BorrowMut<CaptureReader<'a>>> Deal<R> {
         if !self.may_read(&row) {
             return false;
         }
-        row.is_reading = true;
+        let Some(mut source) = row.source.take() else { return false };
         let mut window = row.spare.pop().unwrap_or_default();
         drop(row);
-        let read = self.read(&mut window);
+        let read = self.read(&mut source, &mut window);
         let mut row = self.row();
-        row.is_reading = false;
+        row.source = Some(source);
         row.waits = !window.is_full();
         let (number, left) = (row.len(), row.readers);
         match read {
@@ -201,17 +195,15 @@ impl<'a, R: BorrowMut<CaptureReader<'a>>> Deal<R> {
         true
     }
 
-    fn read(&self, window: &mut Window) -> Result<usize, ReadError> {
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        let Source { reader, left } = &mut *source;
+    fn read(&self, source: &mut Source<R>, window: &mut Window) -> Result<usize, ReadError> {
         let mut division = Division {
             groups: self.workers,
             group_of: |packet: &[u8]| queue_of(packet, self.workers),
-            most: usize::try_from(*left).unwrap_or(usize::MAX),
+            most: usize::try_from(source.left).unwrap_or(usize::MAX),
             keep_records: self.keep_records,
         };
-        let read = reader.borrow_mut().fill_window(window, &mut division);
-        *left -= *read.as_ref().unwrap_or(&0) as u64;
+        let read = source.reader.borrow_mut().fill_window(window, &mut division);
+        source.left -= *read.as_ref().unwrap_or(&0) as u64;
         read
     }
 
@@ -234,7 +226,7 @@ impl<'a, R: BorrowMut<CaptureReader<'a>>> Deal<R> {
     /// Reads no further. The windows that were read remain.
     pub(crate) fn stop(&self) {
         let mut row = self.row();
-        let end = row.len() + u64::from(row.is_reading);
+        let end = row.len() + u64::from(row.source.is_none());
         row.end_at(end, None);
         drop(row);
         self.changed.notify_all();

@@ -27,7 +27,7 @@ use crate::run_rules::RunRules;
 use crate::stack::{MAX_FRAMES, STACK_FRAME};
 use crate::time::{Arrivals, Clock, TimeSource};
 use crate::timers::Timers;
-use crate::tunnel::Tunnel;
+use crate::tunnel_key::Tunnel;
 
 /// Most tail calls of one run (`MAX_TAIL_CALL_CNT`).
 pub const MAX_TAIL_CALLS: u32 = 33;

@@ -18,4 +18,4 @@ pub mod run_rules;
 pub mod stack;
 pub mod time;
 pub mod timers;
-mod tunnel;
+mod tunnel_key;

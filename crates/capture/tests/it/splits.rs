@@ -209,7 +209,7 @@ fn rounds() -> usize {
 }
 
 /// Captures of a folder, `PACELINE_CAPTURES`, as they are and damaged.
-pub(crate) fn given(rng: &mut Rng) -> Vec<(String, Vec<u8>)> {
+fn given(rng: &mut Rng) -> Vec<(String, Vec<u8>)> {
     let Some(folder) = std::env::var_os("PACELINE_CAPTURES") else { return Vec::new() };
     let mut given = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -228,12 +228,18 @@ pub(crate) fn given(rng: &mut Rng) -> Vec<(String, Vec<u8>)> {
     given
 }
 
+/// All captures by their names, those of the folder too.
+pub(crate) fn all(rng: &mut Rng) -> Vec<(String, Vec<u8>)> {
+    let mut all: Vec<_> = captures(rng).into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+    all.extend(given(rng));
+    all
+}
+
 #[test]
 fn parts_give_what_one_pass_gives() {
     let mut rng = Rng::with_seed(0x5b1175);
     let mut cuts = 0;
-    let captures = captures(&mut rng).into_iter().map(|(name, bytes)| (name.to_owned(), bytes));
-    for (name, capture) in captures.chain(given(&mut rng)) {
+    for (name, capture) in all(&mut rng) {
         let whole = one_pass(&capture);
         for _ in 0..rounds() {
             let options = SplitOptions { parts: rng.usize(1..12), walk: rng.u8(0..4) == 0 };

@@ -4,9 +4,9 @@ use fastrand::Rng;
 use paceline_capture::{CaptureReader, CaptureWriter, Division, Header, Window};
 use paceline_frame::{Burst, FrameMeta};
 
-use crate::splits::{captures, given};
+use crate::splits::{all, captures};
 
-/// What a capture gives: packets, and how it ends.
+/// Packets of a capture, and the message of the error at its end.
 type Read = (Vec<(FrameMeta, Vec<u8>)>, String);
 
 fn writer<'a>(out: &'a mut Vec<u8>, reader: &CaptureReader<'_>) -> CaptureWriter<'a> {
@@ -37,21 +37,19 @@ fn by_bursts(capture: &[u8], most: usize, select: fn(&[u8]) -> bool) -> (Read, V
 
 /// The packets of a window's groups, in the order of the capture.
 fn merged(window: &Window, groups: usize, burst_len: usize) -> Vec<(FrameMeta, Vec<u8>)> {
-    let mut packets = Vec::new();
-    for number in 0..groups {
-        let (mut group, mut burst) = (window.group(number), Burst::new(burst_len));
-        let mut places = window.places(number).iter();
+    let of_group = |number| {
+        let (mut group, mut burst, mut packets) = (window.group(number), Burst::new(burst_len), Vec::new());
         while group.fill(window, &mut burst).expect("records that were read before") > 0 {
-            for frame in burst.iter() {
-                let place = places.next().expect("a place for each packet");
-                packets.push((*place, *frame.meta(), frame.packet().to_vec()));
-            }
+            packets.extend(burst.iter().map(|frame| (*frame.meta(), frame.packet().to_vec())));
             burst.clear();
         }
-        assert!(places.next().is_none());
-    }
-    packets.sort_by_key(|(place, ..)| *place);
-    packets.into_iter().map(|(_, meta, packet)| (meta, packet)).collect()
+        packets.into_iter()
+    };
+    let mut packets: Vec<_> = (0..groups).map(of_group).collect();
+    let order = window.order().iter().map(|&group| packets[usize::from(group)].next());
+    let merged = order.collect::<Option<Vec<_>>>().expect("a packet for each place");
+    assert!(packets.iter_mut().all(|left| left.next().is_none()), "a place for each packet");
+    merged
 }
 
 /// As [`by_bursts`], by windows that are divided into groups.
@@ -86,8 +84,7 @@ fn by_windows(capture: &[u8], most: usize, select: fn(&[u8]) -> bool, rng: &mut 
 fn windows_give_what_bursts_give() {
     let mut rng = Rng::with_seed(0x817d0);
     let mut long = 0;
-    let captures = captures(&mut rng).into_iter().map(|(name, bytes)| (name.to_owned(), bytes));
-    for (name, capture) in captures.chain(given(&mut rng)) {
+    for (name, capture) in all(&mut rng) {
         let select: fn(&[u8]) -> bool = |packet| packet.len() % 3 > 0;
         let whole = by_bursts(&capture, usize::MAX, select);
         let count = whole.0.0.len();

@@ -20,7 +20,7 @@ pub(crate) struct Opener {
     kernel: KernelReader,
     /// Counters of coverage that programs get, if any.
     counting: Option<Counting>,
-    /// Whether local variables are read, which takes a sixth of the time of reading an object.
+    /// Whether local variables are read, which only explanations need.
     explains: bool,
 }
 

@@ -16,6 +16,7 @@ mod filter_bad_input;
 mod help;
 mod limits;
 mod live;
+mod live_changes;
 mod loading;
 mod maps;
 mod memif;

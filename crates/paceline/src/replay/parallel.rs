@@ -23,7 +23,7 @@ struct Outcome {
     len: u32,
 }
 
-/// What ended a share before its last packet.
+/// Cause of the end of a share before its last packet.
 enum Stop {
     Fault(Fault),
     /// A timer that fired before the packet.
@@ -250,29 +250,18 @@ fn replay_boxed<'env>(
     (tally, ran.and(read).and(finished))
 }
 
-/// The packets of the shares of a window in the order of the capture.
-struct Merged<'a> {
-    window: &'a Window,
-    shares: &'a [Share],
-    /// Next packet of each share, and where its bytes begin.
-    next: Vec<(usize, usize)>,
-}
+/// The next packet of a share, and where its bytes begin.
+type Cursor = (usize, usize);
 
-impl<'a> Merged<'a> {
-    /// The outcome of the next packet, `None` at the end; or the worker that stopped at it.
-    fn next(&mut self) -> Option<Result<(Outcome, &'a [u8]), usize>> {
-        let place = |worker: usize| self.window.places(worker).get(self.next[worker].0);
-        let worker = (0..self.shares.len())
-            .filter_map(|worker| place(worker).map(|place| (place, worker)))
-            .min()
-            .map(|(_, worker)| worker)?;
-        let (share, (number, start)) = (&self.shares[worker], &mut self.next[worker]);
-        let Some(&outcome) = share.outcomes.get(*number) else { return Some(Err(worker)) };
+impl Share {
+    /// The outcome and bytes of the next packet; `None` where the share ends early.
+    fn next(&self, (number, start): &mut Cursor) -> Option<(Outcome, &[u8])> {
+        let outcome = *self.outcomes.get(*number)?;
         let end = *start + outcome.len as usize;
         // Without outputs there are no bytes.
-        let packet = share.bytes.get(*start..end).unwrap_or_default();
+        let packet = self.bytes.get(*start..end).unwrap_or_default();
         (*number, *start) = (*number + 1, end);
-        Some(Ok((outcome, packet)))
+        Some((outcome, packet))
     }
 }
 
@@ -288,19 +277,15 @@ fn merge(
         shares.iter().for_each(|share| tally.add(&share.tally));
         return Ok(());
     }
-    let mut merged = Merged { window, shares, next: vec![(0, 0); shares.len()] };
-    let (mut packets, mut stopped) = (Vec::new(), None);
-    while let Some(next) = merged.next() {
-        match next {
-            Ok((outcome, packet)) => {
-                tally.count(outcome.verdict, outcome.is_unknown, u64::from(outcome.captured));
-                packets.push((outcome.verdict, packet));
-            }
-            Err(worker) => {
-                stopped = Some(worker);
-                break;
-            }
-        }
+    let mut cursors = vec![Cursor::default(); shares.len()];
+    let (mut packets, mut stopped) = (Vec::with_capacity(window.order().len()), None);
+    for worker in window.order().iter().copied().map(usize::from) {
+        let Some((outcome, packet)) = shares[worker].next(&mut cursors[worker]) else {
+            stopped = Some(worker);
+            break;
+        };
+        tally.count(outcome.verdict, outcome.is_unknown, u64::from(outcome.captured));
+        packets.push((outcome.verdict, packet));
     }
     if let Some(records) = window.records() {
         write(records, &packets, outputs)?;

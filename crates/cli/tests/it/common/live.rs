@@ -7,10 +7,11 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use paceline::isa::{RawInsn, assemble};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
-use super::command;
+use super::{command, example, packets};
 
 /// Time within which what is waited for must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -142,4 +143,21 @@ pub(crate) fn ask(control: &str, arguments: &[&str]) -> Output {
 pub(crate) fn printed(output: &Output) -> String {
     assert!(output.status.success(), "{}", stderr(output));
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// `return XDP_PASS`
+pub(crate) fn pass() -> Vec<RawInsn> {
+    assemble("r0 = 2\nexit", &()).expect("a program").encode().expect("instructions")
+}
+
+/// Kilobytes of memory that a process occupies.
+pub(crate) fn resident(id: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
+}
+
+/// Packets of the shipped capture.
+pub(crate) fn traffic() -> Vec<Vec<u8>> {
+    packets(example("traffic.pcap"))
 }

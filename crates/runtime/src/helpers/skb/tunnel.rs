@@ -5,7 +5,7 @@ use paceline_spec::Errno;
 use super::packet::Skb;
 use crate::helpers::mem::{ReadMem, WriteMem};
 use crate::host::Host;
-use crate::tunnel::Tunnel;
+use crate::tunnel_key::Tunnel;
 
 /// The key of the running packet.
 fn tunnel(host: &mut Host) -> Option<&mut Tunnel> {
