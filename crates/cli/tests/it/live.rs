@@ -1,7 +1,7 @@
 //! `paceline live` on real interfaces, in network namespaces that the tests make.
 
 use std::fs::Permissions;
-use std::io::{BufRead, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Chains and maps that change under traffic.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
