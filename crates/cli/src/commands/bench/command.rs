@@ -11,7 +11,7 @@ use paceline::{Burst, BurstFault, Verdict};
 use paceline_kernel::ETHERNET_LEN;
 
 use super::args::BenchArgs;
-use super::report::{Measured, Report, Subject};
+use super::output::{Measured, Report, Subject};
 use crate::chain::SourceArgs;
 use crate::common::capture::{Capture, CapturedPacket};
 use crate::common::console;

@@ -2,7 +2,7 @@
 
 mod args;
 mod command;
-mod report;
+mod output;
 
 pub(crate) use args::{BenchArgs, EXAMPLES};
 pub(crate) use command::bench;

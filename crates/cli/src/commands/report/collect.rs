@@ -13,8 +13,8 @@ use paceline::{Burst, Engine, FrameMeta, Host, TimeSource, Verdict};
 use serde_json::{Value as Json, json};
 
 use super::args::ReportArgs;
-use super::bench;
 use super::flows::Flows;
+use super::times;
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::capture::{Capture, CaptureError, CapturedPacket};
 use crate::common::failure::{CommandError, Failure};
@@ -134,7 +134,7 @@ impl<'a> Inputs<'a> {
             }
         }
         let diff = sides.map(|sides| compared(args, sides, &kept, &capture.name)).transpose()?;
-        let bench = args.bench.then(|| bench::bench(args, &kept)).transpose()?;
+        let bench = args.bench.then(|| times::of_rounds(args, &kept)).transpose()?;
         kept.truncate(args.explain);
         let chain = chain(&mut session.subject);
         let subject = &session.subject;

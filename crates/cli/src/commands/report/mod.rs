@@ -1,11 +1,11 @@
 //! `paceline report`.
 
 mod args;
-mod bench;
 mod collect;
 mod command;
 mod flows;
 mod page;
+mod times;
 
 pub(crate) use args::{EXAMPLES, ReportArgs};
 pub(crate) use command::report;

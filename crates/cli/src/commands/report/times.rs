@@ -22,7 +22,7 @@ struct MeasureError(BurstFault);
 impl CommandError for MeasureError {}
 
 /// Measures the programs of the page, in bursts and alone.
-pub(super) fn bench(args: &ReportArgs, packets: &[CapturedPacket]) -> Result<Json, Failure> {
+pub(super) fn of_rounds(args: &ReportArgs, packets: &[CapturedPacket]) -> Result<Json, Failure> {
     let other =
         args.against.iter().map(|against| SourceArgs::of(vec![against.clone()], args.source.object.clone()));
     let sources = [args.source.clone()].into_iter().chain(other);
