@@ -160,7 +160,8 @@ fn the_examples_of_the_help_are_commands_that_succeed() {
             let script = &script
                 .replace("--seconds 1", "--seconds 0.2")
                 .replace("--count 3", "--count 1")
-                .replace("paceline live", "timeout --foreground --preserve-status -s INT 0.5 paceline live");
+                .replace("--every 0.5 --count 2", "--every 0.1 --count 2")
+                .replace("paceline live", "timeout --foreground --preserve-status -s INT 0.3 paceline live");
             let mut shell = Command::new("bash");
             shell
                 .args(["-o", "pipefail", "-e", "-c", script])

@@ -28,6 +28,7 @@ mod sections;
 mod soundness;
 mod tail_calls;
 mod tail_soak;
+mod targets;
 mod tcpdump;
 mod traffic;
 mod verdicts;
