@@ -7,8 +7,8 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
+use crate::eviction::Clock;
 use crate::lookup::{self, Elements as _, LookupFunction};
-use crate::lru::Clock;
 use crate::map_ops::{Batches, MapOps, Mode};
 use crate::slab::{Shape, Slab, WORD};
 use crate::slots::{Caller, Permit};

@@ -16,9 +16,9 @@ use paceline_epoch::{Deferral, Domain, defer_drops};
 use paceline_spec::{Errno, MapFlags};
 
 use crate::create::Request;
+use crate::eviction::{Occupied, State};
 use crate::hashing::KeyHash;
 use crate::index::{Index, Place};
-use crate::lru::{Occupied, State};
 use crate::slab::{NoMemory, Shape, Slab, WORD};
 use crate::slots::{Caller, Permit, SlotCount, Slots};
 use crate::timer::Timers;

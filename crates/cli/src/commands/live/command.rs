@@ -20,7 +20,7 @@ use super::args::LiveArgs;
 use super::recorder::{Recorder, Wanted, record_file};
 use super::report::{Counts, PortNames};
 use super::sandbox::{self, Needs};
-use super::workers::{self, Common, LiveError, LiveOrWorker, Share};
+use super::threads::{self, Common, LiveError, LiveOrWorker, Share};
 use crate::chain::{ChainError, LoadHow, Loaded, load, reload, write_warnings};
 use crate::common::console;
 use crate::common::failure::Failure;
@@ -57,7 +57,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     let loaded = load(&args.source, &how)?;
     console::warnings(|out| write_warnings(out, &loaded.live.layout()));
     let pipeline = loaded.live.pipeline().clone();
-    let cpus = if args.pin { workers::cpus()? } else { Vec::new() };
+    let cpus = if args.pin { threads::cpus()? } else { Vec::new() };
     let (ending, (sender, events)) = (AtomicBool::new(false), channel());
     let names = PortNames::new(&args.specs(), args.pass.is_some());
     let start = Instant::now();
@@ -224,7 +224,7 @@ impl Run<'_> {
         attach(&self.loaded.live, &ports)?;
         announce(&ports, pass.as_ref());
         let attached = ports.iter().map(|port| port.ifindex).collect();
-        let shares = workers::shares(&mut ports, pass.as_mut(), workers);
+        let shares = threads::shares(&mut ports, pass.as_mut(), workers);
         Ok(Round { shares, pool: Arc::clone(opening.pool()), attached })
     }
 
@@ -239,7 +239,7 @@ impl Run<'_> {
             let mut started = Ok(());
             for (number, share) in round.shares.into_iter().enumerate() {
                 let cpu = cpus.get(number % cpus.len().max(1)).copied();
-                match workers::start(scope, &common, number, cpu, share, Ended(Sender::clone(sender))) {
+                match threads::start(scope, &common, number, cpu, share, Ended(Sender::clone(sender))) {
                     Ok(thread) => threads.push(thread),
                     Err(error) => started = started.and(Err(error)),
                 }

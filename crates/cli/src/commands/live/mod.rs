@@ -6,7 +6,7 @@ mod command;
 mod recorder;
 mod report;
 mod sandbox;
-mod workers;
+mod threads;
 
 pub(crate) use args::{EXAMPLES, LiveArgs};
 pub(crate) use command::live;
