@@ -492,6 +492,7 @@ pub enum Insn {
 impl Insn {
     /// Size in slots: 2 for [`Insn::LoadImm64`], otherwise 1.
     #[must_use]
+    #[inline]
     pub const fn slots(&self) -> usize {
         match self {
             Self::LoadImm64 { .. } => 2,

@@ -296,6 +296,7 @@ impl Host {
     }
 
     /// Address past the end of the stack.
+    #[inline]
     pub fn stack_top(&self) -> u64 {
         self.stack.as_ptr_range().end as u64
     }
@@ -370,6 +371,7 @@ impl Host {
     }
 
     /// Zeroes the stack frame of the function at a call depth, which starts at 0.
+    #[inline]
     pub fn clear_stack_frame(&self, depth: usize) {
         let words = STACK_FRAME / 8;
         let end = self.stack.len() - depth * words;

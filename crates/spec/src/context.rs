@@ -391,6 +391,7 @@ pub static TC_SK_BUFF: Layout = Layout {
 impl ProgramKind {
     /// The context of programs of this type.
     #[must_use]
+    #[inline]
     pub fn context(self) -> &'static Layout {
         self.rules().context
     }

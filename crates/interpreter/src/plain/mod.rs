@@ -109,14 +109,14 @@ pub fn run_packet<'a>(
 ) -> Result<Exit, Box<Fault>> {
     let mut machine = Machine::on_packet(image, host);
     machine.observer = observer;
-    run(machine)
+    run(&mut machine)
 }
 
 /// Runs a program over plain memory: `r1` is its address, or 0 if it is empty, and `r2` its length.
 pub fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
     host.frame = std::ptr::null_mut();
-    run(Machine::on_memory(image, [start, memory.end - memory.start], memory, host))
+    run(&mut Machine::on_memory(image, [start, memory.end - memory.start], memory, host))
 }
 
 /// Runs the function that starts at a slot for an element of a map, with its arguments, one of which is the address of a key.
@@ -134,10 +134,10 @@ pub fn run_function(
     machine.regions.keys.push(key);
     // The map may be an inner map.
     machine.regions.inner_maps.push(map);
-    run(machine).map(drop)
+    run(&mut machine).map(drop)
 }
 
-fn run(machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
+fn run(machine: &mut Machine<'_>) -> Result<Exit, Box<Fault>> {
     // Unobserved runs have a loop without the check for an observer: with it a packet takes half as long again.
     match machine.observer {
         None => run_to_end::<false>(machine),
@@ -145,7 +145,7 @@ fn run(machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
     }
 }
 
-fn run_to_end<const OBSERVED: bool>(mut machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
+fn run_to_end<const OBSERVED: bool>(machine: &mut Machine<'_>) -> Result<Exit, Box<Fault>> {
     let image = machine.image;
     let mut instructions = 0;
     loop {
@@ -200,6 +200,7 @@ impl<'a> Machine<'a> {
         Self::new(image, arguments, 0..0, memory, host)
     }
 
+    #[inline]
     fn new(
         image: &'a Image,
         arguments: [u64; 2],
