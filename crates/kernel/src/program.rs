@@ -264,6 +264,15 @@ impl Program {
             .map_err(|errno| KernelError::new("test run", errno))
     }
 
+    /// Runs the XDP program on `count` packets with these bytes, as if an interface received them: redirected ones are sent
+    /// (`BPF_F_TEST_XDP_LIVE_FRAMES`, `Documentation/bpf/bpf_prog_run.rst`).
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn run_live(&self, data: &[u8], count: u32) -> Result<(), KernelError> {
+        sys::prog_run_live(self.fd(), count, data).map_err(|errno| KernelError::new("live run", errno))
+    }
+
     /// Lengths of the program in the kernel.
     ///
     /// # Errors

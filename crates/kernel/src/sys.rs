@@ -379,6 +379,7 @@ pub(super) fn prog_query(ifindex: u32, attach_type: u32) -> Result<(Vec<u32>, u6
 }
 
 /// `BPF_PROG_TEST_RUN`.
+#[derive(Default)]
 #[repr(C)]
 struct TestRunAttr {
     prog_fd: u32,
@@ -401,6 +402,9 @@ struct TestRunAttr {
 
 // SAFETY: integers without a hole; `prog_test_run` gives addresses of slices with their lengths.
 unsafe impl Attr for TestRunAttr {}
+
+/// Frames that the program returns a redirect or `XDP_TX` for are sent.
+const F_LIVE_FRAMES: u32 = 1 << 1;
 
 /// Result of a test run.
 pub(super) struct TestRunResult {
@@ -439,6 +443,19 @@ pub(super) fn prog_test_run(
     };
     bpf(PROG_TEST_RUN, &mut attr)?;
     Ok(TestRunResult { retval: attr.retval, duration: attr.duration, data_len: attr.data_size_out as usize })
+}
+
+/// Runs the program on `count` packets with these bytes, each of which then goes where the program returns.
+pub(super) fn prog_run_live(program: BorrowedFd<'_>, count: u32, data: &[u8]) -> Result<(), Errno> {
+    let mut attr = TestRunAttr {
+        prog_fd: raw(program),
+        data_size_in: len_u32(data),
+        data_in: data.as_ptr() as u64,
+        repeat: count,
+        flags: F_LIVE_FRAMES,
+        ..TestRunAttr::default()
+    };
+    bpf(PROG_TEST_RUN, &mut attr).map(drop)
 }
 
 /// `BPF_OBJ_GET_INFO_BY_FD`.

@@ -1,6 +1,7 @@
 //! Live ports (`live`): what a pipeline adds to receiving, packets that are made and dropped beside DPDK's, and what a second worker
 //! gains.
 
+mod echo;
 mod testpmd;
 
 use std::error::Error;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use paceline::capture::CaptureReader;
 use paceline::device::{DpdkPort, Interface, Umem, XdpDevice, XdpOptions, XdpPort};
 use paceline::port::{CapturePort, Generator, Group, Port, PortError};
-use paceline::{Burst, Engine, LoadOptions, Object, Pipeline, Program, Target, Worker, XdpAttach};
+use paceline::{Burst, Engine, LoadOptions, Object, Pipeline, Program, Target, Verdict, Worker, XdpAttach};
 use paceline_testkit::namespace::{namespace, veth};
 use paceline_testkit::text;
 use paceline_testkit::wire::Wire;
@@ -41,7 +42,8 @@ const FLOWS: u16 = 1000;
 
 pub(crate) fn table(settings: Settings) -> Table {
     let mut report = Report::default();
-    report.rows.extend(device_rows(settings)?);
+    report.rows.extend(in_namespace(&veth("va", "vb"), || dropping(settings))?);
+    report.rows.extend(in_namespace(&echo::interfaces(), || echo::rows(settings))?);
     report.rows.extend(generated_rows(settings)?);
     report.rows.push(statistics_row(settings)?);
     report.rows.extend(worker_rows(settings)?);
@@ -62,19 +64,20 @@ impl Port for Shared {
     }
 }
 
-/// Packets that wait in the ring of an AF_XDP socket are received and dropped. None where there are no network namespaces.
-fn device_rows(settings: Settings) -> Rows {
+/// Rows that need interfaces, in a network namespace with them. None where there are no such namespaces.
+fn in_namespace(interfaces: &str, rows: impl FnOnce() -> Rows + Send) -> Rows {
     // A thread, because a namespace is left only by ending.
     let rows = thread::scope(|scope| {
         let rows = scope.spawn(|| {
-            let Some(()) = namespace("bench live", &veth("va", "vb")) else { return Ok(Vec::new()) };
-            dropping(settings).map_err(|error| error.to_string())
+            let Some(()) = namespace("bench live", interfaces) else { return Ok(Vec::new()) };
+            rows().map_err(|error| error.to_string())
         });
         rows.join().unwrap_or_else(|_| Err("the thread panicked".to_owned()))
     });
     Ok(rows?)
 }
 
+/// Packets that wait in the ring of an AF_XDP socket are received and dropped.
 fn dropping(settings: Settings) -> Rows {
     let device = XdpDevice::open("va", &Umem::new(4096)?, XdpOptions::default())?;
     let port = Shared(Arc::new(Mutex::new(XdpPort::open(&device, 0)?)));
@@ -113,7 +116,7 @@ fn polled(worker: &mut Worker, packets: usize) -> Result<u64, Box<dyn Error>> {
 /// Packets that are made, dropped by a program, and released, on one CPU: beside testpmd with DPDK's null driver and a filter. The
 /// same with that driver in Paceline where its library is.
 fn generated_rows(settings: Settings) -> Rows {
-    let Some(mut testpmd) = Testpmd::start(include_bytes!("../../workloads/dpdk_drop.v2.o"))? else {
+    let Some(mut testpmd) = Testpmd::filtering(include_bytes!("../../workloads/dpdk_drop.v2.o"))? else {
         return Ok(Vec::new());
     };
     let packets = if settings.smoke { 6400 } else { PACKETS };
@@ -187,8 +190,13 @@ fn statistics_row(settings: Settings) -> Result<Row, Box<dyn Error>> {
 
 /// A worker that drops the packets of a port.
 fn dropping_worker(port: impl Port + 'static) -> Result<Worker, Box<dyn Error>> {
+    worker_returning(Verdict::Drop, port)
+}
+
+/// A worker whose program returns the same for each packet of a port.
+fn worker_returning(verdict: Verdict, port: impl Port + 'static) -> Result<Worker, Box<dyn Error>> {
     let pipeline = Pipeline::new();
-    let verified = text::verified("r0 = 1\nexit", XdpAttach::Interface, &[])?;
+    let verified = text::verified(&format!("r0 = {}\nexit", verdict as u32), XdpAttach::Interface, &[])?;
     pipeline.set_program(1, Some(&Target::from(&Program::load(&verified, Vec::new(), Engine::best())?)))?;
     let mut worker = pipeline.worker(0);
     worker.attach(1, 0, port);

@@ -12,7 +12,7 @@ const RECEIVED: &str = "RX-packets: ";
 /// Part of the name of the thread that forwards.
 const THREAD: &str = "worker";
 
-/// A testpmd that receives from the null driver on the second CPU, with a filter. It ends with the value.
+/// A testpmd with one port, which the second CPU serves. It ends with the value.
 pub(super) struct Testpmd {
     child: Child,
     input: ChildStdin,
@@ -24,33 +24,35 @@ pub(super) struct Testpmd {
 }
 
 impl Testpmd {
-    /// Starts it with a filter, an ELF object; `None` if it is not installed.
-    pub(super) fn start(filter: &[u8]) -> Result<Option<Self>, Box<dyn Error>> {
+    /// Receives from the null driver, with a filter, an ELF object; `None` if it is not installed.
+    pub(super) fn filtering(filter: &[u8]) -> Result<Option<Self>, Box<dyn Error>> {
         let folder = tempfile::tempdir()?;
         let object = folder.path().join("filter.o");
         fs::write(&object, filter)?;
+        let load = format!("bpf-load rx 0 0 J {}", object.display());
+        Self::spawn("net_null0,size=64", &[&load, "set fwd rxonly"])
+    }
+
+    /// Transmits what an AF_XDP socket on the interface receives; `None` if it is not installed.
+    pub(super) fn transmitting(interface: &str) -> Result<Option<Self>, Box<dyn Error>> {
+        Self::spawn(&format!("net_af_xdp0,iface={interface}"), &["set fwd io"])
+    }
+
+    fn spawn(device: &str, commands: &[&str]) -> Result<Option<Self>, Box<dyn Error>> {
         // Its output is not a terminal, and would come in blocks.
         let mut command = Command::new("stdbuf");
-        command.args([
-            "-oL",
-            "dpdk-testpmd",
-            "-l",
-            "0,1",
-            "--no-huge",
-            "--no-shconf",
-            "--no-pci",
-            "-m",
-            "256",
-        ]);
-        command.args(["--no-telemetry", "--vdev=net_null0,size=64", "--", "-i", "--total-num-mbufs=4096"]);
+        command.args(["-oL", "dpdk-testpmd", "-l", "0,1", "--no-huge", "--no-shconf", "--no-pci"]);
+        command.args(["-m", "512", "--no-telemetry", &format!("--vdev={device}")]);
+        command.args(["--", "-i", "--total-num-mbufs=8192", "--port-topology=loop"]);
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let Ok(mut child) = pipes.spawn() else { return Ok(None) };
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else { return Ok(None) };
         let mut testpmd =
             Self { child, input, output: BufReader::new(output), task: String::new(), received: 0 };
-        testpmd.say(&format!("bpf-load rx 0 0 J {}", object.display()))?;
-        testpmd.say("set fwd rxonly")?;
-        // Without the program, the pipe ends.
+        for line in commands {
+            testpmd.say(line)?;
+        }
+        // Without the program, or without the driver, the pipe ends.
         if testpmd.packets().is_err() {
             return Ok(None);
         }
@@ -106,9 +108,28 @@ impl Testpmd {
     /// Forwards for a time; returns the processor time of a packet in nanoseconds.
     pub(super) fn forward(&mut self, time: Duration) -> Result<f64, Box<dyn Error>> {
         let before = self.processor_time()?;
-        self.say("start")?;
+        self.start()?;
         thread::sleep(time);
-        self.say("stop")?;
+        self.stop()?;
+        let packets = self.packets()?;
+        Ok((self.processor_time()? - before) / packets.max(1) as f64)
+    }
+
+    /// Begins to forward.
+    pub(super) fn start(&mut self) -> Result<(), Box<dyn Error>> {
+        self.say("start")
+    }
+
+    /// Ends forwarding.
+    pub(super) fn stop(&mut self) -> Result<(), Box<dyn Error>> {
+        self.say("stop")
+    }
+
+    /// Processor time of a packet in nanoseconds, during a time in which it forwards.
+    pub(super) fn forwarding(&mut self, time: Duration) -> Result<f64, Box<dyn Error>> {
+        self.packets()?;
+        let before = self.processor_time()?;
+        thread::sleep(time);
         let packets = self.packets()?;
         Ok((self.processor_time()? - before) / packets.max(1) as f64)
     }
