@@ -148,22 +148,50 @@ impl CpuTx {
     }
 }
 
-/// Counts of the verdicts of a burst, 8 bits for each: they stay in a register, where counters in memory would make each packet wait for
-/// the store of the one before.
-#[derive(Default)]
-struct VerdictCounts(u64);
+/// The verdicts of a burst, read without a branch for each packet.
+struct Verdicts {
+    /// Number of packets of each code, 8 bits each, and above them of those that are no verdict. They stay in a register, where counters
+    /// in memory would make each packet wait for the store of the one before.
+    codes: u64,
+    /// Packets that go somewhere, as a bit each by index.
+    going: u64,
+}
 
-const _: () = assert!(MAX_BURST < 1 << 8);
+/// Codes from here on are no verdict.
+const UNKNOWN: u32 = Verdict::ALL.len() as u32;
+const _: () = assert!(MAX_BURST < 1 << 8 && MAX_BURST <= u64::BITS as usize && UNKNOWN < 8);
+const _: () = assert!(Verdict::Pass as u32 == 2 && Verdict::Tx as u32 == 3 && Verdict::Redirect as u32 == 4);
 
-impl VerdictCounts {
-    #[inline]
-    fn add(&mut self, verdict: Verdict) {
-        self.0 += 1 << (8 * verdict as u32);
+/// One packet of a code in [`Verdicts::codes`].
+const ONE: [u64; UNKNOWN as usize + 1] = [1, 1 << 8, 1 << 16, 1 << 24, 1 << 32, 1 << 40];
+
+impl Verdicts {
+    fn of(burst: &Burst) -> Self {
+        let (mut codes, mut going) = (0, 0);
+        for frame in burst.iter() {
+            let code = frame.code();
+            codes += ONE[code.min(UNKNOWN) as usize];
+            // Shifts by constants, which take one cycle: bits enter at the top, so that the first packet's is the lowest at the end.
+            going = going >> 1 | u64::from(code.wrapping_sub(Verdict::Pass as u32) < 3) << 63;
+        }
+        let unused = u64::BITS as usize - burst.len();
+        Self { codes, going: going.checked_shr(unused as u32).unwrap_or(0) }
     }
 
-    fn add_to(&self, counts: &mut PipelineCounts) {
-        for (count, more) in counts.verdicts.iter_mut().zip(self.0.to_le_bytes()) {
-            *count += u64::from(more);
+    fn count(&self, code: u32) -> u64 {
+        self.codes >> (8 * code) & 0xff
+    }
+
+    /// Adds them to counts. There is no interface to go back to from another CPU (`cpu_map_bpf_prog_run_xdp`).
+    fn add_to(&self, counts: &mut PipelineCounts, has_interface: bool) {
+        for (code, count) in (0..).zip(&mut counts.verdicts) {
+            *count += self.count(code);
+        }
+        counts.unknown += self.count(UNKNOWN);
+        counts.verdicts[Verdict::Aborted as usize] += self.count(UNKNOWN);
+        if !has_interface {
+            counts.verdicts[Verdict::Aborted as usize] +=
+                std::mem::take(&mut counts.verdicts[Verdict::Tx as usize]);
         }
     }
 }
@@ -190,20 +218,16 @@ impl TxPorts {
     #[inline(never)]
     pub(super) fn act(&mut self, act: &mut Act<'_>) -> Result<(), SendError> {
         self.maps.follow_maps(&act.shared.maps);
-        let mut verdicts = VerdictCounts::default();
-        for (index, frame) in act.burst.iter().enumerate() {
-            let verdict = match (frame.verdict(), act.from) {
-                // There is no interface to go back to (`cpu_map_bpf_prog_run_xdp`).
-                (Verdict::Tx, None) => Verdict::Aborted,
-                (verdict, _) => verdict,
-            };
-            verdicts.add(verdict);
-            match verdict {
-                // They are released with the burst.
-                Verdict::Drop => {}
-                Verdict::Aborted => {
-                    act.counts.unknown += u64::from(Verdict::from_code(frame.code()).is_none());
-                }
+        let verdicts = Verdicts::of(act.burst);
+        verdicts.add_to(act.counts, act.from.is_some());
+        // The others are released with the burst.
+        let mut going = verdicts.going;
+        while going != 0 {
+            let index = going.trailing_zeros() as usize;
+            going &= going - 1;
+            let frame = act.burst.frame(index);
+            match frame.verdict() {
+                Verdict::Aborted | Verdict::Drop => {}
                 Verdict::Pass => {
                     let passed = self.passed.iter_mut();
                     passed.for_each(|tx_port| tx_port.queue.push(index, Through::default()));
@@ -219,7 +243,6 @@ impl TxPorts {
                 }
             }
         }
-        verdicts.add_to(act.counts);
         self.send(act)
     }
 
