@@ -94,3 +94,36 @@ int check_reply(struct xdp_md *ctx)
 	TEST_EXPECT(*verdict == XDP_PASS, "verdict %d", *verdict);
 	TEST_END();
 }
+
+PKTGEN("xdp", "metadata comes before the packet")
+int unmarked(struct xdp_md *ctx)
+{
+	return make(ctx, ICMP_ECHO_REPLY);
+}
+
+SETUP("xdp", "metadata comes before the packet")
+int mark(struct xdp_md *ctx)
+{
+	__u32 *mark;
+
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*mark)))
+		return TEST_ERROR;
+	mark = (void *)(long)ctx->data_meta;
+	if ((void *)(mark + 1) > (void *)(long)ctx->data)
+		return TEST_ERROR;
+	*mark = 7;
+	return XDP_PASS;
+}
+
+CHECK("xdp", "metadata comes before the packet")
+int check_mark(struct xdp_md *ctx)
+{
+	__u32 *verdict = (void *)(long)ctx->data, *mark = verdict + 1;
+	struct echo *echo = (void *)(mark + 1);
+
+	TEST_BEGIN();
+	TEST_REQUIRE((void *)(echo + 1) <= (void *)(long)ctx->data_end, "there are %d bytes", ctx->data_end - ctx->data);
+	TEST_EXPECT(*verdict == XDP_PASS && *mark == 7, "verdict %d, mark %d", *verdict, *mark);
+	TEST_EXPECT(echo->ethernet.h_dest[5] == 1, "sent to %x", echo->ethernet.h_dest[5]);
+	TEST_END();
+}

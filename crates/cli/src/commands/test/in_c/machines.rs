@@ -187,7 +187,8 @@ impl Machine for OnEngine {
         let code = program.run(&mut self.burst.frame_mut(0), &mut self.host).map_err(fault)?;
         // A fault of a timer's function concerns no packet.
         let _ = self.host.fire_timers();
-        packet.data = self.burst.frame(0).packet().to_vec();
+        let frame = self.burst.frame(0);
+        packet.data = [frame.metadata(), frame.packet()].concat();
         packet.context = passed_on(self.host.sk_buff());
         Ok(code as u32)
     }
@@ -262,7 +263,7 @@ impl Machine for InKernel {
 
     fn run(&mut self, program: &str, packet: &mut Passing<Self::Context>) -> Result<u32, Failure> {
         let ran = self.kernel.run_after(program, &packet.data, packet.context.as_ref())?;
-        packet.data = ran.data;
+        packet.data = [ran.meta, ran.data].concat();
         packet.context = ran.sk_buff;
         Ok(ran.retval)
     }

@@ -22,6 +22,7 @@ pub(super) trait Machine {
 
 /// A packet on its way from program to program.
 pub(super) struct Passing<C> {
+    /// Metadata of XDP programs, which a test run of the kernel returns before the packet, and the packet.
     pub(super) data: Vec<u8>,
     pub(super) context: C,
 }
