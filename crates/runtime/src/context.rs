@@ -15,6 +15,9 @@ const LEAST_TYPE: u16 = 0x600;
 const RAW_802_3: u16 = 1;
 const LLC: u16 = 4;
 
+/// Index of the loopback interface (`LOOPBACK_IFINDEX`).
+const LOOPBACK: u32 = 1;
+
 /// The number that a rule computes.
 #[inline]
 pub fn number(frame: &Frame, rule: Rule) -> u32 {
@@ -23,6 +26,7 @@ pub fn number(frame: &Frame, rule: Rule) -> u32 {
         Rule::PacketType => packet_type(frame.packet()),
         Rule::Protocol => u32::from(protocol(frame.packet()).to_be()),
         Rule::RxQueue => u32::from(frame.rx_queue()),
+        Rule::Ifindex => frame.ingress_ifindex().max(LOOPBACK),
     }
 }
 

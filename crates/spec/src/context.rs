@@ -35,11 +35,14 @@ pub enum Rule {
     Protocol,
     /// Queue of the interface that the packet came in on.
     RxQueue,
+    /// The interface where the packet is: that which it came in on or, if it came in on none, the loopback interface (1).
+    Ifindex,
 }
 
 impl Rule {
     /// All rules, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::PacketLen, Self::PacketType, Self::Protocol, Self::RxQueue];
+    pub const ALL: [Self; 5] =
+        [Self::PacketLen, Self::PacketType, Self::Protocol, Self::RxQueue, Self::Ifindex];
 }
 
 /// Place of the bytes of a field, from the first byte on. Bytes beyond the place are 0, such as the high bytes of a 16-bit
@@ -368,7 +371,7 @@ pub static TC_SK_BUFF: Layout = Layout {
         number("vlan_proto", 28, host!(vlan_proto, 2)),
         writable("priority", 32, host!(priority, 4)),
         number("ingress_ifindex", 36, INGRESS_IFINDEX),
-        number("ifindex", 40, INGRESS_IFINDEX),
+        number("ifindex", 40, Place::Computed(Rule::Ifindex)),
         writable("tc_index", 44, host!(tc_index, 2)),
         CB,
         number("hash", 68, host!(hash, 4)),

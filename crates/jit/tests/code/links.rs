@@ -76,7 +76,7 @@ pub(crate) fn links() -> Links {
         tail_entry: 8,
         no_cpu: HELPERS + 1000,
         find_program: HELPERS + 1001,
-        rules: [HELPERS + 1001, HELPERS + 1002, HELPERS + 1003, HELPERS + 1004],
+        rules: [HELPERS + 1001, HELPERS + 1002, HELPERS + 1003, HELPERS + 1004, HELPERS + 1007],
         enter: HELPERS + 1005,
         end: HELPERS + 1006,
         near: true,

@@ -261,7 +261,7 @@ impl<'a> Builder<'a> {
                 "meta" | "context" | "verdict" | "output_meta" | "redirect" | "path",
                 CaseKind::Raw | CaseKind::SocketFilter,
             )
-            | ("meta" | "context" | "output_meta", CaseKind::SchedCls)
+            | ("meta" | "output_meta", CaseKind::SchedCls)
             | ("packet", CaseKind::Raw)
             | ("skb", CaseKind::Xdp | CaseKind::SocketFilter | CaseKind::Raw)
             | ("memory", CaseKind::Xdp | CaseKind::SocketFilter | CaseKind::SchedCls) => {

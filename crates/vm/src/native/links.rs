@@ -23,6 +23,7 @@ const PACKET_LEN: unsafe extern "C" fn(u64) -> u64 = packet_len;
 const PACKET_TYPE: unsafe extern "C" fn(u64) -> u64 = packet_type;
 const PROTOCOL: unsafe extern "C" fn(u64) -> u64 = protocol;
 const RX_QUEUE: unsafe extern "C" fn(u64) -> u64 = rx_queue;
+const IFINDEX: unsafe extern "C" fn(u64) -> u64 = ifindex;
 const END: extern "C" fn(&mut Host) = end;
 const ENTER: unsafe extern "C" fn(&mut Host, u64, &Layout) = enter;
 
@@ -36,6 +37,7 @@ pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
         ("packet_type", PACKET_TYPE as usize as u64),
         ("protocol", PROTOCOL as usize as u64),
         ("rx_queue", RX_QUEUE as usize as u64),
+        ("ifindex", IFINDEX as usize as u64),
         ("enter", ENTER as usize as u64),
         ("end", END as usize as u64),
         ("access", checked.access),
@@ -71,7 +73,7 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
         tail_entry: offset_of!(Image, tail_entry) as i32,
         no_cpu: NO_CPU as usize as u64,
         find_program: FIND_PROGRAM as usize as u64,
-        rules: [PACKET_LEN, PACKET_TYPE, PROTOCOL, RX_QUEUE].map(|rule| rule as usize as u64),
+        rules: [PACKET_LEN, PACKET_TYPE, PROTOCOL, RX_QUEUE, IFINDEX].map(|rule| rule as usize as u64),
         enter: ENTER as usize as u64,
         end: END as usize as u64,
         // The runtime is contiguous text.
@@ -147,6 +149,7 @@ rules! {
     packet_type: PacketType;
     protocol: Protocol;
     rx_queue: RxQueue;
+    ifindex: Ifindex;
 }
 
 /// # Safety

@@ -10,7 +10,7 @@ use paceline::coverage::Counts;
 use paceline::explain::{Explainer, Packet, Writes};
 use paceline::{
     Burst, Collection, DEFAULT_BUDGET, Engine, Fault, FrameMeta, Host, InitialValue, NoProgram, Program,
-    PushError, TimeSource,
+    ProgramKind, PushError, TimeSource,
 };
 
 use paceline_kernel::SkBuffBytes;
@@ -21,7 +21,7 @@ use crate::kernel_side::KernelSide;
 use crate::object::{Opener, ProgramError, load, load_options, program_of};
 use crate::world::{World, WorldArgs};
 
-/// The interface that packets come in on, as in test runs of the kernel.
+/// The interface that packets of XDP programs come in on, as in test runs of the kernel. There those of classifiers came in on none.
 const LOOPBACK: u32 = 1;
 
 /// Seed of random numbers: the same in each run.
@@ -156,13 +156,18 @@ impl OnEngine {
     }
 
     /// The packet as it enters the next program.
-    fn enter<'p>(&mut self, packet: &'p Passing<SkBuff>) -> Packet<'p> {
+    fn enter<'p>(&mut self, packet: &'p Passing<SkBuff>, is_xdp: bool) -> Packet<'p> {
         self.time_ns += STEP_NS;
         self.host.set_arriving(packet.context);
         let bytes = packet.data.as_slice();
         let meta = FrameMeta { timestamp_ns: self.time_ns, original_len: bytes.len() as u32, interface: 0 };
-        Packet { bytes, metadata: &[], meta, ingress: LOOPBACK, queue: 0 }
+        let ingress = if is_xdp { LOOPBACK } else { 0 };
+        Packet { bytes, metadata: &[], meta, ingress, queue: 0 }
     }
+}
+
+fn is_xdp(program: &Program) -> bool {
+    matches!(program.spec().kind, ProgramKind::Xdp { .. })
 }
 
 /// Members of an `sk_buff` that test runs of the kernel pass on.
@@ -177,7 +182,7 @@ impl Machine for OnEngine {
 
     fn run(&mut self, name: &str, packet: &mut Passing<SkBuff>) -> Result<u32, Failure> {
         let program = self.program(name)?;
-        let entering = self.enter(packet);
+        let entering = self.enter(packet, is_xdp(&program));
         self.burst.clear();
         let too_long = |source| RunError::TooLong { program: name.to_owned(), source };
         self.burst.push(entering.bytes, entering.meta).map_err(too_long)?;
@@ -228,8 +233,9 @@ impl Machine for Watching {
         let map = self.inner.collection.map(self.map).filter(|_| self.check.as_deref() == Some(name));
         let Some(map) = map.map(Arc::clone) else { return self.inner.run(name, packet) };
         let program = self.inner.program(name)?;
+        let is_xdp = is_xdp(&program);
         let mut explainer = Explainer::new(program, None);
-        let entering = self.inner.enter(packet);
+        let entering = self.inner.enter(packet, is_xdp);
         let writes = explainer.writes(&entering, &mut self.inner.host, &map);
         let _ = self.inner.host.fire_timers();
         self.writes = writes.map_err(|source| RunError::TooLong { program: name.to_owned(), source })?;
