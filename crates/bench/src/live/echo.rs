@@ -114,16 +114,17 @@ pub(super) fn rows(settings: Settings) -> Rows {
         by_kernel.push(in_kernel.time(count)?);
     }
     let ours = Timing::of(ours);
-    let row = |against: &str, times: Vec<f64>, bar| {
+    let row = |name: &str, against: &str, times: Vec<f64>, bar| {
         let figure = Figure::Time { ours, against: Some(Timing::of(times)) };
-        Row::new("AF_XDP on veth, transmit back", against, figure).with_bar(bar)
+        Row::new(name, against, figure).with_bar(bar)
     };
     let mut rows = Vec::new();
     if !by_testpmd.is_empty() {
-        let row = row("testpmd, AF_XDP driver", by_testpmd, Some(Bar::Ratio(1.2)));
+        let row =
+            row("AF_XDP on veth, transmit back", "testpmd, AF_XDP driver", by_testpmd, Some(Bar::Ratio(1.2)));
         rows.push(Row { reach: Some(Bar::Ratio(2.0)), ..row });
     }
-    rows.push(row("the kernel's XDP_TX", by_kernel, None));
+    rows.push(row("AF_XDP on veth, transmit back in user space", "XDP_TX in the kernel", by_kernel, None));
     Ok(rows)
 }
 
