@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod enumeration;
 mod name;
 mod scalar;
 mod scope;
@@ -15,7 +16,7 @@ mod unit;
 use std::ops::Range;
 
 use gimli::{Dwarf, EndianSlice, NativeEndian, SectionId};
-use paceline_spec::Scalar;
+use paceline_spec::{Enumerators, Scalar};
 
 /// Bytes of a section.
 pub(crate) type Reader<'a> = EndianSlice<'a, NativeEndian>;
@@ -34,6 +35,8 @@ pub struct Local {
     pub register: u8,
     /// Its type.
     pub scalar: Scalar,
+    /// Members of its type, if that is an enumeration: at most 1,024.
+    pub enumerators: Enumerators,
 }
 
 /// Locals by sections of an object whose relocations were applied. `section` returns the bytes of a section by its name, such as

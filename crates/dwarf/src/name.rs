@@ -8,7 +8,7 @@ use crate::Reader;
 const MOST_STEPS: usize = 8;
 
 /// Longest name in bytes that is kept.
-const LONGEST: usize = 256;
+pub(crate) const LONGEST: usize = 256;
 
 type Entry<'a, 'u> = DebuggingInformationEntry<'u, 'u, Reader<'a>>;
 

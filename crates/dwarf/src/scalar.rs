@@ -9,21 +9,21 @@ use crate::Reader;
 /// Qualifiers and names on the way to a type, at most: hostile types may be cyclic.
 const MOST_STEPS: usize = 16;
 
-/// The type of an entry, if it is a scalar or a pointer.
-pub(crate) fn scalar(unit: &Unit<Reader<'_>>, mut at: UnitOffset) -> Option<Scalar> {
+/// The type of an entry, if it is a scalar or a pointer, and where its own entry is.
+pub(crate) fn scalar(unit: &Unit<Reader<'_>>, mut at: UnitOffset) -> Option<(Scalar, UnitOffset)> {
     for _ in 0..MOST_STEPS {
         let entry = unit.entry(at).ok()?;
         let bytes = entry.attr_value(gimli::DW_AT_byte_size).ok()?.and_then(|size| size.udata_value());
         match entry.tag() {
-            gimli::DW_TAG_pointer_type => return Some(Scalar { kind: ScalarKind::Pointer, bytes: 8 }),
-            gimli::DW_TAG_enumeration_type => return sized(ScalarKind::Unsigned, bytes?),
+            gimli::DW_TAG_pointer_type => return Some((Scalar { kind: ScalarKind::Pointer, bytes: 8 }, at)),
+            gimli::DW_TAG_enumeration_type => return Some((sized(ScalarKind::Unsigned, bytes?)?, at)),
             gimli::DW_TAG_base_type => {
                 let Some(AttributeValue::Encoding(encoding)) =
                     entry.attr_value(gimli::DW_AT_encoding).ok()?
                 else {
                     return None;
                 };
-                return sized(kind(encoding)?, bytes?);
+                return Some((sized(kind(encoding)?, bytes?)?, at));
             }
             tag if is_transparent(tag) => {
                 let Some(AttributeValue::UnitRef(to)) = entry.attr_value(gimli::DW_AT_type).ok()? else {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, Expression, Operation, Result, Unit};
 
+use crate::enumeration::Enumerations;
 use crate::name::name_and_type;
 use crate::scalar::scalar;
 use crate::scope::Scopes;
@@ -22,11 +23,13 @@ pub(crate) struct Found {
     pub(crate) locals: Vec<Local>,
     entries: usize,
     ranges: usize,
+    enumerations: Enumerations,
 }
 
 /// Reads the locals of a unit, up to the first malformed entry.
 pub(crate) fn read<'a>(dwarf: &Dwarf<Reader<'a>>, unit: &Unit<Reader<'a>>, found: &mut Found) -> Result<()> {
     let (mut entries, mut depth, mut scopes) = (unit.entries(), 0, Scopes::default());
+    found.enumerations.enter_unit();
     while let Some((delta, entry)) = entries.next_dfs()? {
         found.entries += 1;
         if found.entries > MOST_ENTRIES || found.ranges > MOST_RANGES {
@@ -104,9 +107,13 @@ fn local<'a>(
         return Ok(());
     }
     let Some((name, ty)) = name_and_type(dwarf, unit, entry)? else { return Ok(()) };
-    let Some(scalar) = scalar(unit, ty) else { return Ok(()) };
+    let Some((scalar, ty)) = scalar(unit, ty) else { return Ok(()) };
     found.ranges += places.len();
-    let local = |(range, register)| Local { name: name.clone(), range, register, scalar };
+    let enumerators = found.enumerations.of(dwarf, unit, ty, scalar);
+    let local = |(range, register)| {
+        let (name, enumerators) = (name.clone(), enumerators.clone());
+        Local { name, range, register, scalar, enumerators }
+    };
     found.locals.extend(places.into_iter().map(local));
     Ok(())
 }

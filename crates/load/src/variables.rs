@@ -37,7 +37,7 @@ impl Variables {
         variables
     }
 
-    fn add(&mut self, Local { name, range, register, scalar }: Local) {
+    fn add(&mut self, Local { name, range, register, scalar, enumerators }: Local) {
         let Some(section) = (range.start >> SECTION_SHIFT).checked_sub(1) else { return };
         let slot = |address: u64| {
             let offset = address.checked_sub((section + 1) << SECTION_SHIFT)?;
@@ -48,7 +48,7 @@ impl Variables {
         else {
             return;
         };
-        let variable = Variable { name: Arc::from(name), slots: start..end, register, scalar };
+        let variable = Variable { name: Arc::from(name), slots: start..end, register, scalar, enumerators };
         self.by_section.entry(section).or_default().push(variable);
     }
 

@@ -28,7 +28,7 @@ pub use map_use::MapUse;
 pub use object::{ObjectField, ObjectKind};
 pub use program::{FunctionInfo, KfuncRef, LineInfo, Linkage, Poison, ProgramKind, ProgramSpec, XdpAttach};
 pub use rules::{Action, Actions, Meaning, Rules};
-pub use variable::{Scalar, ScalarKind, Variable};
+pub use variable::{Enumerators, Scalar, ScalarKind, Variable};
 
 /// Most rounds of whatever repeats code and is verified without counting (`BPF_MAX_LOOPS`): of one call of `bpf_loop`, of
 /// an iterator of numbers, and of all `may_goto` of one call of a function together.

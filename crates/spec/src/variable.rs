@@ -14,6 +14,21 @@ pub struct Variable {
     pub register: u8,
     /// Its type.
     pub scalar: Scalar,
+    /// Members of its type, if that is an enumeration.
+    pub enumerators: Enumerators,
+}
+
+/// Members of an enumeration: values, in as many low bits as the type has, and names.
+pub type Enumerators = Arc<[(u64, Arc<str>)]>;
+
+impl Variable {
+    /// The value in a register of 64 bits, as the source would print it: of an enumeration the name of the member, if it is one.
+    #[must_use]
+    pub fn text(&self, register: u64) -> String {
+        let bits = self.scalar.bits(register);
+        let member = self.enumerators.iter().find(|(value, _)| *value == bits);
+        member.map_or_else(|| self.scalar.text(register), |(_, name)| name.to_string())
+    }
 }
 
 /// Interpretation of a variable's bytes.
@@ -39,11 +54,18 @@ pub struct Scalar {
 }
 
 impl Scalar {
+    /// The value's bits in a register of 64 bits.
+    #[must_use]
+    pub fn bits(self, register: u64) -> u64 {
+        let unused = 64 - 8 * u32::from(self.bytes);
+        register << unused >> unused
+    }
+
     /// The value in a register of 64 bits, as the source would print it; `null` or `not null` for an address, which means nothing elsewhere.
     #[must_use]
     pub fn text(self, register: u64) -> String {
         let unused = 64 - 8 * u32::from(self.bytes);
-        let bits = register << unused >> unused;
+        let bits = self.bits(register);
         match self.kind {
             ScalarKind::Unsigned => bits.to_string(),
             ScalarKind::Signed => ((bits << unused).cast_signed() >> unused).to_string(),
@@ -56,6 +78,14 @@ impl Scalar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn members_of_enumerations_have_names() {
+        let scalar = Scalar { kind: ScalarKind::Signed, bytes: 4 };
+        let enumerators = Arc::from([(2, Arc::from("THIRD")), (0xffff_ffff, Arc::from("NONE"))]);
+        let variable = Variable { name: Arc::from("step"), slots: 0..1, register: 1, scalar, enumerators };
+        assert_eq!([2, u64::MAX, 3].map(|register| variable.text(register)), ["THIRD", "NONE", "3"]);
+    }
 
     #[test]
     fn values_are_those_of_their_type() {

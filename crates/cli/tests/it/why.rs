@@ -59,6 +59,9 @@ fn local_variables_have_names_and_values() {
     assert!(out.contains("sum is 77  <- decides"), "{out}");
     let json = why(&[object, "--new", packet, "--json"]).json();
     assert!(json.to_string().contains(r#"{"kind":"variable","name":"sum","value":"77"}"#), "{json}");
+    // A member of an enumeration: 80 divided by 3 leaves 2.
+    let out = why(&[object, "--new", "eth type=0x1234 / 0x1905000000000000"]).ok();
+    assert!(out.contains("step is THIRD\n"), "{out}");
 }
 
 #[test]

@@ -46,6 +46,22 @@ fn branches_compare_variables_of_the_source() {
 }
 
 #[test]
+fn values_of_enumerations_are_named() {
+    for name in FIXTURES {
+        let program = program(name);
+        let code = decode(&program.insns).expect("the fixture's instructions are valid");
+        let compared = code.iter().find_map(|(slot, insn)| match insn {
+            Insn::JumpIf { dst, src: Operand::Imm(2), .. } => {
+                program.variables_at(slot, dst.number()).find(|variable| *variable.name == *"step").cloned()
+            }
+            _ => None,
+        });
+        let step = compared.unwrap_or_else(|| panic!("{name}: step is compared with THIRD"));
+        assert_eq!([0, 1, 2, 3].map(|value| step.text(value)), ["FIRST", "SECOND", "THIRD", "3"], "{name}");
+    }
+}
+
+#[test]
 fn variables_are_read_only_if_asked_for() {
     let object = Object::parse(&fixture(FIXTURES[2])).expect("the fixture is well-formed");
     assert!(object.programs[0].variables.is_empty());
