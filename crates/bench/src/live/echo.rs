@@ -102,7 +102,6 @@ pub(super) fn rows(settings: Settings) -> Rows {
             while Instant::now() < end {
                 done += worker.poll()?;
             }
-            eprintln!("done {done} {}", thread_time() - start);
             Ok((thread_time() - start) / done.max(1) as f64)
         })?);
         if let Some(testpmd) = &mut testpmd {
