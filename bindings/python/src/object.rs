@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paceline::coverage::Counting;
-use paceline::{DEFAULT_BUDGET, Engine, LoadOptions, NoProgram, Object, ProgramSpec};
+use paceline::{DEFAULT_BUDGET, Engine, LoadOptions, NoProgram, Object, ObjectOptions, ProgramSpec};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -41,10 +41,12 @@ pub(crate) fn engine_of(name: Option<&str>) -> PyResult<Engine> {
 #[pymethods]
 impl PyObject {
     #[new]
-    fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (source, *, locals = false))]
+    fn new(source: &Bound<'_, PyAny>, locals: bool) -> PyResult<Self> {
         let (bytes, file) = read_source(source)?;
         guarded(|| {
-            let object = source.py().detach(|| Object::parse(&bytes));
+            let options = ObjectOptions::default().variables(locals);
+            let object = source.py().detach(|| Object::parse_with(&bytes, &options));
             let object =
                 object.map_err(|error| Failure::new(Class::Object, error).in_file(file.as_deref()))?;
             Ok(Self { object, file })

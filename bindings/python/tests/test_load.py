@@ -140,6 +140,17 @@ def test_an_explanation_of_another_state_is_refused(examples: Path) -> None:
     assert recorded.verdict == recorded.why().verdict == pl.DROP
 
 
+def test_why_has_local_variables_where_asked_for(examples: Path) -> None:
+    path = examples.parent / "crates/load/tests/fixtures/variables.clang19.o"
+    # 25 * 3 + 2, and 25 * 3 + 5, which divided by 3 leaves 2: a member of an enumeration.
+    packets = [pl.packet(f"eth type=0x1234 / 0x19{last:02x}000000000000") for last in (2, 5)]
+    for named in (False, True):
+        program = pl.load(path, locals=named)
+        told = [str(program.run(packet, explain=True).why().data) for packet in packets]
+        assert ("'sum', 'value': '77'" in told[0]) == named, told[0]
+        assert ("'step', 'value': 'THIRD'" in told[1]) == named, told[1]
+
+
 def test_why_leaves_maps_as_they_are(examples: Path) -> None:
     fw = pl.load(examples / "firewall.o")
     run = fw.run(pl.packet(TCP.format(23)))

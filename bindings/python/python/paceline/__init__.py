@@ -162,6 +162,7 @@ def load(
     verify: bool = True,
     coverage: _Optional[bool] = None,
     variables: _Optional[dict[str, _Any]] = None,
+    locals: bool = False,
 ) -> Program:
     """Loads a program of an object file, verified and bound to its maps.
 
@@ -169,12 +170,13 @@ def load(
     one. `engine` is one of `engines()`, the fastest by default. `cpus` is the number of CPUs with values of their own in per-CPU maps,
     and of threads that can run packets at a time. `budget` is the number of instructions that a program may run for one packet, on
     engines that count. `verify=False` takes a program that the verifier refuses, and checks it at run time. `coverage` counts how
-    often lines and branches run. `variables` sets global variables, constants too, before the program is verified.
+    often lines and branches run. `variables` sets global variables, constants too, before the program is verified. `locals` reads the
+    local variables of the source from the object's DWARF, for `why`, which takes time.
 
     Raises `OSError`, `ObjectError`, `ProgramError` and `VerifierError`.
     """
     options: dict[str, _Any] = {} if budget is None else {"budget": budget}
-    loaded = Object(source).load(
+    loaded = Object(source, locals=locals).load(
         engine=engine, cpus=cpus, verify=verify, coverage=coverage, variables=variables, **options
     )
     return loaded.program(program)

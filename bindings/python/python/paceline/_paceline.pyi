@@ -94,7 +94,7 @@ class Program(Runner):
 class Object:
     """The programs and maps of an object file; nothing is made yet."""
 
-    def __new__(cls, source: Union[_Path, _Bytes]) -> Object: ...
+    def __new__(cls, source: Union[_Path, _Bytes], *, locals: bool = False) -> Object: ...
     @classmethod
     def from_classic(cls, name: str, text: str) -> Object:
         """An object of one XDP program that passes what a classic filter takes, from the text of `tcpdump -d`, `-dd` or `-ddd`."""
@@ -237,7 +237,7 @@ class Fact:
     """A value that a branch depends on."""
 
     @property
-    def kind(self) -> Literal["packet", "context", "element", "value", "result", "other"]: ...
+    def kind(self) -> Literal["packet", "context", "element", "value", "result", "variable", "other"]: ...
     @property
     def name(self) -> str:
         """`tcp.dport`, `rules[{port: 22}].action`, `bpf_fib_lookup`."""
