@@ -17,9 +17,6 @@ use crate::version::Version;
 
 /// A followed burst may take one part in so many of a worker's time.
 const SHARE: u32 = 100;
-/// Packets between two looks at the clock, which takes longer than several packets; a burst of fewer than [`FEW`] always looks.
-const LOOK: usize = 512;
-const FEW: usize = 16;
 /// Bursts after an aborted packet of which some are followed, to find where others are aborted.
 const BURSTS: u32 = 1 << 16;
 
@@ -135,8 +132,6 @@ impl Follow {
 pub(super) struct Sampler {
     /// Bursts that are left since a packet was aborted.
     left: u32,
-    /// Packets since the last look at the clock.
-    unlooked: usize,
     /// Earliest time of the next one.
     next: Option<Instant>,
 }
@@ -148,18 +143,13 @@ impl Sampler {
         self.left = BURSTS;
     }
 
-    /// Whether a burst of so many packets is to be followed.
+    /// Whether the next burst is to be followed.
     #[inline]
-    pub(super) fn is_due(&mut self, follow: &Follow, packets: usize) -> bool {
+    pub(super) fn is_due(&mut self, follow: &Follow) -> bool {
         if self.left == 0 && !follow.is_wanted.load(Ordering::Relaxed) {
             return false;
         }
         self.left = self.left.saturating_sub(1);
-        self.unlooked += packets;
-        if packets >= FEW && self.unlooked < LOOK {
-            return false;
-        }
-        self.unlooked = 0;
         self.next.is_none_or(|next| Instant::now() >= next)
     }
 

@@ -230,7 +230,7 @@ impl Worker {
         let ran = if self.shared.observers.any() {
             let from = (ifindex, self.number);
             self.shared.observers.run_burst(&mut self.caller, from, &mut self.burst, &mut self.host)
-        } else if self.sampler.is_due(&self.shared.follow, self.burst.len()) {
+        } else if self.sampler.is_due(&self.shared.follow) {
             let Self { sampler, shared, caller, burst, host, .. } = self;
             sampler.run_burst(&shared.follow, caller, u64::from(ifindex), burst, host)
         } else {
