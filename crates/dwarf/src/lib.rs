@@ -42,7 +42,7 @@ pub struct Local {
 /// Locals by sections of an object whose relocations were applied. `section` returns the bytes of a section by its name, such as
 /// `.debug_info`, and none where there is no such section. They are in the machine's byte order.
 ///
-/// At most 1,024 units, a million entries of them and 65,536 ranges are read.
+/// At most 1,024 units, a million entries of them, 65,536 ranges and 65,536 members of enumerations are read.
 pub fn locals<'a>(section: impl Fn(&str) -> &'a [u8]) -> Vec<Local> {
     let load = |id: SectionId| Ok::<_, gimli::Error>(Reader::new(section(id.name()), NativeEndian));
     let Ok(dwarf) = Dwarf::load(load) else { return Vec::new() };

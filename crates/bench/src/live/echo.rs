@@ -105,7 +105,7 @@ pub(super) fn rows(settings: Settings) -> Rows {
             Ok((thread_time() - start) / done.max(1) as f64)
         })?);
         if let Some(testpmd) = &mut testpmd {
-            // Its driver is stuck if it starts with a full ring, so that it starts before packets come and ends after them.
+            // The driver of DPDK 22.11 hangs if forwarding starts with a full ring: testpmd starts before the packets and stops after them.
             testpmd.start()?;
             by_testpmd.push(their_source.during(count, || testpmd.forwarding(time))?);
             testpmd.stop()?;
@@ -127,7 +127,7 @@ pub(super) fn rows(settings: Settings) -> Rows {
     Ok(rows)
 }
 
-/// A program in the kernel that transmits, and one that drops at the same place, whose time is what sending takes.
+/// Programs in the kernel: one transmits packets, the other one drops them, so that its time is that of the source alone.
 struct InKernel {
     index: u32,
     source: Source,
@@ -150,7 +150,8 @@ impl InKernel {
         })
     }
 
-    /// What a transmitted packet takes more than a dropped one. The kernel does both where the packets are sent.
+    /// Time of a transmission in nanoseconds: that of a transmitted packet less that of a dropped one. The kernel runs both programs on the
+    /// CPU that sends the packets.
     fn time(&self, count: u32) -> Result<f64, Box<dyn Error>> {
         let mut times = [0.0; 2];
         for (time, program) in times.iter_mut().zip([&self.drops, &self.transmits]) {

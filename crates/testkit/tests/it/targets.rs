@@ -1,4 +1,5 @@
-//! Crates without unit tests or examples say so, as both are built and started otherwise; none is left out so.
+//! `test = false` and `doctest = false` in a manifest save the build of test targets; a crate with such a line has no unit test, or no
+//! example, that would never run.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -21,7 +21,7 @@ use crate::kernel_side::KernelSide;
 use crate::object::{Opener, ProgramError, load, load_options, program_of};
 use crate::world::{World, WorldArgs};
 
-/// The interface that packets of XDP programs come in on, as in test runs of the kernel. There those of classifiers came in on none.
+/// Ingress interface of packets of XDP programs, as in the kernel's test runs, in which packets of TC classifiers have none.
 const LOOPBACK: u32 = 1;
 
 /// Seed of random numbers: the same in each run.
