@@ -114,6 +114,9 @@ fn clients_that_break_the_protocol_are_disconnected() {
     let (memory, event) = (Some(0), Some(1));
     let good = (region(0, LEN as u64), memory);
     type Sent = (Message, Option<usize>);
+    let connect_with = |change: fn(&mut AddRing)| {
+        vec![(Peer::init(), None), good.clone(), (ring(change), event), (Message::Connect, None)]
+    };
     let attacks: Vec<(Vec<Sent>, &str)> = vec![
         (vec![(Message::Connect, None)], "unexpected message"),
         (vec![(region(0, 1), memory)], "unexpected message"),
@@ -165,60 +168,12 @@ fn clients_that_break_the_protocol_are_disconnected() {
             vec![(Peer::init(), None), good.clone(), (ring(|_| ()), event), (ring(|_| ()), event)],
             "invalid ring index",
         ),
-        (
-            vec![
-                (Peer::init(), None),
-                good.clone(),
-                (ring(|ring| ring.region = 1), event),
-                (Message::Connect, None),
-            ],
-            "ring in an unknown region",
-        ),
-        (
-            vec![
-                (Peer::init(), None),
-                good.clone(),
-                (ring(|ring| ring.log2_entries = 15), event),
-                (Message::Connect, None),
-            ],
-            "ring has too many entries",
-        ),
-        (
-            vec![
-                (Peer::init(), None),
-                good.clone(),
-                (ring(|ring| ring.log2_entries = 12), event),
-                (Message::Connect, None),
-            ],
-            "ring outside of its region",
-        ),
-        (
-            vec![
-                (Peer::init(), None),
-                good.clone(),
-                (ring(|ring| ring.offset = u32::MAX - 7), event),
-                (Message::Connect, None),
-            ],
-            "ring outside of its region",
-        ),
-        (
-            vec![
-                (Peer::init(), None),
-                good.clone(),
-                (ring(|ring| ring.offset = 4), event),
-                (Message::Connect, None),
-            ],
-            "ring outside of its region",
-        ),
-        (
-            vec![
-                (Peer::init(), None),
-                good.clone(),
-                (ring(|ring| ring.offset = 64), event),
-                (Message::Connect, None),
-            ],
-            "ring without its cookie",
-        ),
+        (connect_with(|ring| ring.region = 1), "ring in an unknown region"),
+        (connect_with(|ring| ring.log2_entries = 15), "ring has too many entries"),
+        (connect_with(|ring| ring.log2_entries = 12), "ring outside of its region"),
+        (connect_with(|ring| ring.offset = u32::MAX - 7), "ring outside of its region"),
+        (connect_with(|ring| ring.offset = 4), "ring outside of its region"),
+        (connect_with(|ring| ring.offset = 64), "ring without its cookie"),
     ];
     for (number, (messages, wanted)) in attacks.into_iter().enumerate() {
         let peer = Peer::new(&name, &mut servers);
