@@ -35,7 +35,7 @@ pub enum Rule {
     Protocol,
     /// Queue of the interface that the packet came in on.
     RxQueue,
-    /// The interface where the packet is: that which it came in on or, if it came in on none, the loopback interface (1).
+    /// The device of the packet: its ingress interface or, without one, the loopback interface (1).
     Ifindex,
 }
 

@@ -85,15 +85,15 @@ fn check(case: &Case) -> Result<(), Unsupported> {
         if run.context.egress_ifindex != 0 {
             return Err(Unsupported::ContextField("egress_ifindex"));
         }
-        if run.context != Context::default() && !came_in_nowhere(case, run) {
+        if run.context != Context::default() && !has_no_ingress(case, run) {
             return Err(Unsupported::ContextField("ingress_ifindex or rx_queue_index"));
         }
     }
     Ok(())
 }
 
-/// A classifier's packet that no interface received, as in a test run without a context.
-fn came_in_nowhere(case: &Case, run: &Run) -> bool {
+/// A packet of a TC classifier without an ingress interface, as in a test run without a context.
+fn has_no_ingress(case: &Case, run: &Run) -> bool {
     case.kind == CaseKind::SchedCls && run.context == Context { ingress_ifindex: 0, ..Context::default() }
 }
 
@@ -141,7 +141,7 @@ impl Loaded {
 
     fn run_once(&self, program: &Program, case: &Case, run: &Run) -> Result<Finished, KernelError> {
         let packet = Packet { data: &run.data, meta: &run.meta, ..Packet::default() };
-        let ran = match came_in_nowhere(case, run) {
+        let ran = match has_no_ingress(case, run) {
             true => program.test_run_after(&run.data, None)?,
             false => program.test_run(&packet)?,
         };
