@@ -97,6 +97,8 @@ pub struct Burst {
     limit: usize,
     /// Whether a packet was placed since the burst was empty.
     any_placed: bool,
+    /// Interface and queue of packets that are added.
+    ingress: (u32, u16),
     /// Caches of the pools whose memory is or was here.
     caches: Vec<PoolCache>,
     /// Buffers of slots that had to hold a packet too long for an ordinary buffer, or that are guarded.
@@ -167,6 +169,7 @@ impl Burst {
             slots: Box::default(),
             len: 0,
             any_placed: false,
+            ingress: (0, 0),
             caches: Vec::new(),
             large: Vec::new(),
             _memory: None,
@@ -211,6 +214,11 @@ impl Burst {
         let result = add(self);
         self.limit = before;
         result
+    }
+
+    /// Sets the interface and queue on which packets that are added from now on were received; interface 0 and queue 0 at first.
+    pub fn set_ingress(&mut self, ifindex: u32, queue: u16) {
+        self.ingress = (ifindex, queue);
     }
 
     /// Removes all packets.
@@ -266,9 +274,17 @@ impl Burst {
             self.enlarge(self.len, packet.len())?;
             self.frames[self.len].fill(packet).map_err(|_| PushError::TooLong(packet.len()))?;
         }
+        self.admit(meta);
+        Ok(())
+    }
+
+    /// Counts the packet that is in the frame after the last one.
+    #[inline(always)]
+    fn admit(&mut self, meta: FrameMeta) {
+        let (ifindex, queue) = self.ingress;
+        self.frames[self.len].set_ingress(ifindex, queue);
         self.metas[self.len] = meta;
         self.len += 1;
-        Ok(())
     }
 
     /// Adds a packet with its memory, a chunk of `pool`, which is not copied.
@@ -297,9 +313,8 @@ impl Burst {
         // SAFETY: the span fits, and the buffer belongs to the chunk, which the burst keeps as long as the frame is in use.
         unsafe { self.frames[self.len].set_buffer(start, len, span) };
         self.slots[self.len].placed = Some(chunk);
-        self.metas[self.len] = meta;
         self.any_placed = true;
-        self.len += 1;
+        self.admit(meta);
         Ok(())
     }
 

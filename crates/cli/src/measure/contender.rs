@@ -43,11 +43,11 @@ impl Contender {
     /// Fills a burst.
     pub(crate) fn fill<'a>(&self, burst: &mut Burst, packets: impl IntoIterator<Item = &'a CapturedPacket>) {
         burst.clear();
+        burst.set_ingress(self.ingress, self.queue);
         for packet in packets {
             // It was in a burst before.
             let _ = burst.push(&packet.bytes, packet.meta);
         }
-        burst.iter_mut().for_each(|mut frame| frame.set_ingress(self.ingress, self.queue));
     }
 
     pub(crate) fn run(&mut self, burst: &mut Burst) -> Result<(), BurstFault> {

@@ -221,12 +221,12 @@ impl Worker {
         let tx_port = &mut self.tx_ports.ports[index];
         let ifindex = tx_port.number;
         self.burst.clear();
+        self.burst.set_ingress(ifindex, queue);
         let received = tx_port.port.receive(&mut self.burst);
         let received = received.map_err(|source| WorkerError::Receive { ifindex, source });
         if self.burst.is_empty() {
             return received;
         }
-        self.burst.iter_mut().for_each(|mut frame| frame.set_ingress(ifindex, queue));
         let ran = if self.shared.observers.any() {
             let from = (ifindex, self.number);
             self.shared.observers.run_burst(&mut self.caller, from, &mut self.burst, &mut self.host)
