@@ -6,4 +6,4 @@ mod open;
 mod spec;
 
 pub(crate) use open::{OpenedPort, Opening, QueuePort};
-pub(crate) use spec::PortSpec;
+pub(crate) use spec::{PortSpec, range};

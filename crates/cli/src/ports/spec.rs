@@ -343,7 +343,8 @@ fn ip_version(text: &str) -> Result<bool, String> {
 }
 
 /// `N` or `N-M`.
-fn range(text: &str, what: &str) -> Result<RangeInclusive<u32>, String> {
+/// `0` or `0-3`.
+pub(crate) fn range(text: &str, what: &str) -> Result<RangeInclusive<u32>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (number(first, what)?, number(last, what)?);
     if first > last { Err(format!("{what}: {first} is after {last}")) } else { Ok(first..=last) }

@@ -35,6 +35,8 @@ fn a_running_instance_answers() {
     let text = printed(&ask(&control, &["status"]));
     assert!(text.contains("firewall") && text.contains("gen:rate=10K,flows=10"), "{text}");
     assert!(printed(&ask(&control, &["map", "list"])).contains("rules (hash), key 4 bytes"));
+    let shown = printed(&ask(&control, &["map", "show", "rules"]));
+    assert!(shown.ends_with("at most 1024 entries, 0 now\n"), "{shown}");
     // The traffic is UDP to port 80: it passes until a rule drops it.
     let key = r#"{"port": 80, "protocol": 17}"#;
     assert!(!ask(&control, &["map", "get", "rules", key]).status.success());
@@ -163,6 +165,7 @@ fn hostile_clients_stop_no_traffic() {
         r#"{"version":1,"command":"map get","map":"rules","key":{"port":80,"protocol":17}}"#,
         r#"{"version":1,"command":"map set","map":"rules","key":{"port":80,"protocol":17},"value":{"action":1}}"#,
         r#"{"version":1,"command":"map dump","map":"rules"}"#,
+        r#"{"version":1,"command":"map show","map":"rules"}"#,
         r#"{"version":1,"command":"chain"}"#,
     ];
     let mut rng = fastrand::Rng::with_seed(1);

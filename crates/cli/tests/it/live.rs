@@ -22,7 +22,7 @@ use crate::common::host::{Host, echoes};
 use crate::common::live::{
     Live, ask, check_sums, has_program, json, pass, printed, resident, stderr, traffic, within,
 };
-use crate::common::{Folder, capture, command, example, fixture};
+use crate::common::{Folder, capture, command, example, fixture, paceline};
 
 #[test]
 fn the_reflector_answers_on_an_interface() {
@@ -52,11 +52,15 @@ fn the_reflector_answers_on_an_interface() {
 fn a_connection_goes_through_to_the_host() {
     const TEST: &str = "a_connection_goes_through_to_the_host";
     const BYTES: usize = 20_000_000;
-    for kind in ["xdp:va", "packet:va"] {
+    let (counter, xsk) = (example("counter.o"), fixture("xsk.o"));
+    for (kind, object, option, host_side) in [
+        ("xdp:va", &counter, "--pass", "tap:pl0"),
+        ("packet:va", &counter, "--pass", "tap:pl0"),
+        ("xdp:va", &xsk, "--socket", "xsks_map=tap:pl0"),
+    ] {
         let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
         let Some(host) = Host::new(TEST, "vb") else { return };
-        let counter = example("counter.o");
-        let arguments = [&*counter, "--port", kind, "--pass", "tap:pl0", "--json"];
+        let arguments = [object, "--port", kind, option, host_side, "--json"];
         let mut live = Live::start(&arguments, || ip("link show dev pl0").is_ok());
         ip("addr add 10.9.0.1/24 dev pl0").expect("an address");
         ip("link set pl0 up").expect("it is up");
@@ -81,6 +85,48 @@ fn a_connection_goes_through_to_the_host() {
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         check_sums(&json(&output), true);
     }
+}
+
+#[test]
+fn packets_for_sockets_go_to_ports() {
+    const TEST: &str = "packets_for_sockets_go_to_ports";
+    let folder = Folder::new();
+    let out = folder.text("out.pcap");
+    let socket = |keys: &str| format!("xsks_map{keys}=pcap:,{out}");
+    // The programs that libxdp gives interfaces for AF_XDP.
+    let of_libxdp = ["xsk_def_xdp_prog.o", "xsk_def_xdp_prog_5.3.o"]
+        .map(|name| format!("/usr/lib/{}-linux-gnu/bpf/{name}", std::env::consts::ARCH));
+    for object in [fixture("xsk.o")].iter().chain(&of_libxdp) {
+        if !Path::new(object).exists() {
+            skip(TEST, &format_args!("there is no {object}"));
+            continue;
+        }
+        for (keys, verdict, sent) in [("", "redirect", 100), ("@0", "redirect", 100), ("@1-3", "pass", 0)] {
+            let arguments = ["live", object, "--port", "gen:count=100", "--socket", &socket(keys), "--json"];
+            let report = paceline(arguments).json();
+            assert_eq!(report["verdicts"][verdict], 100, "{object} {keys}: {report:#}");
+            assert_eq!(report["ports"][1]["sent"], sent, "{object} {keys}: {report:#}");
+        }
+    }
+    // What arrives from a socket is sent to the first port.
+    let arguments = ["live", &fixture("xsk.o"), "--port", "gen:count=100", "--socket", "xsks_map=loop:"];
+    let report = paceline(arguments.iter().chain(&["--json"])).json();
+    let [generator, socket] = [0, 1].map(|port| &report["ports"][port]);
+    assert_eq!((&generator["sent"], &socket["received"]), (&100.into(), &100.into()), "{report:#}");
+}
+
+#[test]
+fn wrong_sockets_are_refused() {
+    for (socket, part) in [
+        ("xsks_map", "it must be MAP[@KEYS]=KIND:ARGUMENT"),
+        ("xsks=loop:", "--socket xsks: there is no map xsks, only xsks_map"),
+        ("xsks_map@3-4=loop:", "--socket xsks_map@4: the map has 4 entries, from 0 on"),
+    ] {
+        let refused = paceline(["live", &fixture("xsk.o"), "--port", "gen:count=1", "--socket", socket]);
+        refused.fails(if part.starts_with("it must") { 2 } else { 1 }, "", &[part]);
+    }
+    let arguments = ["live", &example("firewall.o"), "--port", "gen:count=1", "--socket", "rules=loop:"];
+    paceline(arguments).fails(1, "", &["--socket rules: it is a map of type hash"]);
 }
 
 #[test]

@@ -128,7 +128,8 @@ impl Worker {
     }
 
     /// Sends to a port what programs redirect to the socket of this number: the one that was stored in a socket map. Where the
-    /// kernel has sockets of an interface's queue, there are the ports of the worker that has the queue.
+    /// kernel has sockets of an interface's queue, there are the ports of the worker that has the queue. Packets that arrive from it
+    /// are sent to the first attached port, through no program, as those of a socket are.
     pub fn attach_socket(&mut self, socket: u32, port: impl Port + 'static) {
         self.tx_ports.sockets.push(TxPort::new(socket, port, &self.shared));
     }
@@ -143,10 +144,11 @@ impl Worker {
     pub(super) fn receiving(&self) -> impl Iterator<Item = &dyn Port> {
         let stack = self.tx_ports.passed.iter().filter(|_| self.has_stack);
         let stack = stack.map(|stack| &stack.port).chain(&self.stack_queues);
-        self.attached().chain(stack.map(CountedPort::port))
+        let sockets = self.tx_ports.sockets.iter().map(|socket| &socket.port);
+        self.attached().chain(stack.chain(sockets).map(CountedPort::port))
     }
 
-    /// Lets the ports accept no more packets. That of the host's network stack goes on: its answers are sent.
+    /// Lets the ports accept no more packets. Those of the host's network stack and of sockets go on: their answers are sent.
     pub(super) fn stop_ports(&mut self) {
         self.tx_ports.ports.iter_mut().for_each(|tx_port| tx_port.port.stop());
     }
@@ -196,8 +198,8 @@ impl Worker {
             let polled = self.poll_port(index);
             result = self.with(result, polled);
         }
-        for queue in 0..=self.stack_queues.len() {
-            let polled = self.poll_stack(queue);
+        for host_side in 0..=self.stack_queues.len() + self.tx_ports.sockets.len() {
+            let polled = self.poll_host_side(host_side);
             result = self.with(result, polled);
         }
         let polled = self.poll_cpu_queue();
@@ -241,27 +243,29 @@ impl Worker {
         Ok(self.burst.len())
     }
 
-    /// Sends packets that come from a queue of the port of passed packets to the first port.
-    fn poll_stack(&mut self, queue: usize) -> Result<usize, WorkerError> {
-        let TxPorts { ports, passed, .. } = &mut self.tx_ports;
-        let stack = match queue.checked_sub(1) {
-            None => passed.as_mut().filter(|_| self.has_stack).map(|passed| &mut passed.port),
-            Some(further) => self.stack_queues.get_mut(further),
+    /// Sends packets of the host to the first port: of a queue of the port of passed packets, or behind these of a socket.
+    fn poll_host_side(&mut self, index: usize) -> Result<usize, WorkerError> {
+        let TxPorts { ports, passed, sockets, .. } = &mut self.tx_ports;
+        let queues = self.stack_queues.len();
+        let source = match index {
+            0 => passed.as_mut().filter(|_| self.has_stack).map(|passed| (0, &mut passed.port)),
+            _ if index <= queues => self.stack_queues.get_mut(index - 1).map(|queue| (0, queue)),
+            _ => sockets.get_mut(index - queues - 1).map(|socket| (socket.number, &mut socket.port)),
         };
-        let (Some(stack), Some(first)) = (stack, ports.first_mut()) else { return Ok(0) };
+        let (Some((ifindex, source)), Some(first)) = (source, ports.first_mut()) else { return Ok(0) };
         self.burst.clear();
-        let received = stack.receive(&mut self.burst);
+        let received = source.receive(&mut self.burst);
         let of = self.burst.len();
         let all: [u8; MAX_BURST] = std::array::from_fn(|index| index as u8);
         let sent = first.port.send(Group::new(&mut self.burst, &all[..of], 0));
-        received.map_err(|source| WorkerError::Receive { ifindex: 0, source })?;
+        received.map_err(|source| WorkerError::Receive { ifindex, source })?;
         let mut counts = PipelineCounts::default();
         match &sent {
             Ok(sent) => (counts.sent, counts.refused) = (*sent as u64, (of - sent) as u64),
             Err(_) => counts.lost = of as u64,
         }
         self.counts.commit(counts);
-        sent.map(|_| of).map_err(|source| WorkerError::Send { ifindex: 0, source })
+        sent.map(|_| of).map_err(|source| WorkerError::Send { ifindex, source })
     }
 
     /// Packets from other CPUs run through the program of the CPU map's entry, or pass.

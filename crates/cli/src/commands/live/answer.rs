@@ -1,11 +1,15 @@
 //! Answers to requests on the control socket.
 
+use std::sync::Arc;
+
+use paceline::Map;
 use paceline::chain::{Drawing, dot, svg};
 use paceline::json::JsonMap;
 use serde_json::{Value as Json, json};
 
+use super::maps::named;
 use super::report::Counts;
-use crate::chain::{Loaded, to_json, write_layout, write_reasons};
+use crate::chain::{Loaded, Part, to_json, write_layout, write_reasons};
 
 /// Answers a request; `stop` is called by the request of this name.
 pub(super) fn answer(
@@ -22,6 +26,7 @@ pub(super) fn answer(
         }
         "chain" => chain(request, loaded),
         "map list" => Ok(list(loaded)),
+        "map show" => show(request, loaded),
         "map dump" => dump(&map(request, loaded)?),
         "map get" => found(map(request, loaded)?.lookup(value(request, "key")?)),
         "map set" => {
@@ -34,7 +39,7 @@ pub(super) fn answer(
             Err(error) => Err(error.to_string()),
         },
         other => Err(format!(
-            "`{other}` is no command; it must be status, stop, chain, capture, map list, map dump, map get, map set or map delete"
+            "`{other}` is no command; it must be status, stop, chain, capture, map list, map show, map dump, map get, map set or map delete"
         )),
     }
 }
@@ -73,45 +78,42 @@ fn status(loaded: &Loaded, counts: &Counts<'_>) -> Json {
 }
 
 fn list(loaded: &Loaded) -> Json {
-    let maps = loaded.parts.iter().flat_map(|part| {
-        part.collection.maps().iter().map(|map| {
-            let spec = map.spec();
-            json!({
-                "object": part.name,
-                "name": spec.name,
-                "type": spec.kind.name(),
-                "key_size": spec.key_size,
-                "value_size": spec.value_size,
-                "max_entries": spec.max_entries,
-            })
-        })
-    });
-    maps.collect()
+    let of = |part: &Part| -> Vec<Json> {
+        part.collection.maps().iter().map(|map| described(&part.name, map)).collect()
+    };
+    loaded.parts.iter().flat_map(of).collect()
 }
 
-/// The map that a request names: `MAP`, or `OBJECT:MAP` where several objects have one of the name.
-fn map(request: &Json, loaded: &Loaded) -> Result<JsonMap, String> {
-    let name = text(request, "map")?;
-    let found: Vec<_> = loaded.parts.iter().filter_map(|part| part.collection.json_map(name)).collect();
-    match found.as_slice() {
-        [map] => return Ok(map.clone()),
-        [] => {}
-        [first, others @ ..] => {
-            if others.iter().all(|other| std::sync::Arc::ptr_eq(other.map(), first.map())) {
-                return Ok(first.clone());
-            }
-            return Err(format!("several objects have a map {name}; say OBJECT:{name}"));
-        }
-    }
-    let of_object = name.rsplit_once(':').and_then(|(object, map)| {
-        let part = loaded.parts.iter().find(|part| part.name == object)?;
-        part.collection.json_map(map)
-    });
-    of_object.ok_or_else(|| {
-        let names =
-            loaded.parts.iter().flat_map(|part| part.collection.maps()).map(|map| map.spec().name.clone());
-        format!("there is no map {name}, only {}", names.collect::<Vec<_>>().join(", "))
+/// What a map is, with the name of its object.
+fn described(object: &str, map: &Map) -> Json {
+    let spec = map.spec();
+    json!({
+        "object": object,
+        "name": spec.name,
+        "type": spec.kind.name(),
+        "key_size": spec.key_size,
+        "value_size": spec.value_size,
+        "max_entries": spec.max_entries,
     })
+}
+
+/// What a map is, and how many elements it has now.
+fn show(request: &Json, loaded: &Loaded) -> Result<Json, String> {
+    let map = map(request, loaded)?;
+    let has = |part: &&Part| part.collection.maps().iter().any(|other| Arc::ptr_eq(other, map.map()));
+    let object = loaded.parts.iter().find(has).map_or("", |part| part.name.as_str());
+    let mut shown = described(object, map.map());
+    shown["frozen"] = map.map().is_frozen().into();
+    // Queues and ring buffers have no keys.
+    if map.map().keys().is_ok() {
+        shown["entries"] = map.map().for_programs().keys().count().into();
+    }
+    Ok(shown)
+}
+
+/// The map that a request names.
+fn map(request: &Json, loaded: &Loaded) -> Result<JsonMap, String> {
+    named(text(request, "map")?, loaded)
 }
 
 fn dump(map: &JsonMap) -> Result<Json, String> {

@@ -7,6 +7,7 @@ use clap::ValueHint;
 use clap::error::ErrorKind;
 use paceline::{Engine, Idle};
 
+use super::sockets::SocketSpec;
 use crate::chain::SourceArgs;
 use crate::common::args::{engine_names, parse_seconds, usage_error};
 use crate::control::MetricsAddress;
@@ -18,6 +19,7 @@ Examples:
   paceline live firewall.o --port xdp:eth0 --pass tap:pl0           and give the rest to the host, by the interface pl0
   paceline live balancer.o --port xdp:eth0@0-1 --workers 2 --pin
   paceline live --chain chain.toml --port packet:eth0 --every 1     SIGHUP reads the chain again
+  paceline live xsk.o --port xdp:eth0 --socket xsks_map=tap:app     what the program redirects to sockets goes to app
   paceline live firewall.o --port xdp:veth0 --wait                  wait for veth0, whenever it is missing
   paceline live firewall.o --port gen:size=64-1514,flows=1000,count=10M
 
@@ -49,6 +51,11 @@ pub(crate) struct LiveArgs {
     /// the first `--port`. Without it passed packets are counted and dropped.
     #[arg(long, value_name = "KIND:ARGUMENT")]
     pub(super) pass: Option<PortSpec>,
+    /// Port that packets are sent to which a program redirects by entries of a socket map (`BPF_MAP_TYPE_XSKMAP`), all of them unless
+    /// KEYS, such as 0 or 0-3, are given: it stands for the AF_XDP socket of an application. Packets that it receives are sent to the
+    /// first `--port`. May be given several times.
+    #[arg(long = "socket", value_name = "MAP[@KEYS]=KIND:ARGUMENT")]
+    pub(super) sockets: Vec<SocketSpec>,
     /// End after this many seconds.
     #[arg(long, value_name = "N", value_parser = parse_seconds)]
     pub(super) seconds: Option<Duration>,
@@ -117,8 +124,9 @@ impl LiveArgs {
         self.keep_privileges || self.wait
     }
 
-    /// All ports, with that of passed packets at the end.
+    /// All ports, behind those of `--port` those of sockets, with that of passed packets at the end.
     pub(super) fn specs(&self) -> Vec<&PortSpec> {
-        self.ports.iter().chain(&self.pass).collect()
+        let sockets = self.sockets.iter().map(|socket| &socket.port);
+        self.ports.iter().chain(sockets).chain(&self.pass).collect()
     }
 }

@@ -20,6 +20,7 @@ use super::args::LiveArgs;
 use super::recorder::{Recorder, Wanted, record_file};
 use super::report::{Counts, PortNames};
 use super::sandbox::{self, Needs};
+use super::sockets::{self, SocketError};
 use super::threads::{self, Common, LiveError, LiveOrWorker, Share};
 use crate::chain::{ChainError, LoadHow, Loaded, load, reload, write_warnings};
 use crate::common::console;
@@ -73,6 +74,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
         taken,
         pipeline: &pipeline,
         names,
+        socket_numbers: Vec::new(),
         cpus,
         start,
         attended: start,
@@ -145,6 +147,8 @@ struct Run<'a> {
     taken: Vec<Taken>,
     pipeline: &'a Pipeline,
     names: PortNames,
+    /// Numbers of the ports of `--socket`.
+    socket_numbers: Vec<u32>,
     /// CPUs that workers are bound to, by turns.
     cpus: Vec<usize>,
     start: Instant,
@@ -220,12 +224,21 @@ impl Run<'_> {
         let mut opening = Opening::new(&specs, args.frames, workers, args.keeps_privileges(), taken)?;
         let mut ports = opening.open_all(&specs)?;
         self.names.begin_round(self.pipeline, ports.iter().map(|port| port.ifindex).collect());
-        let mut pass = args.pass.as_ref().and_then(|_| ports.pop());
+        announce(&ports);
+        let pass = args.pass.as_ref().and_then(|_| ports.pop());
+        let sockets = ports.split_off(args.ports.len());
+        let numbers = |ports: &[OpenedPort]| ports.iter().map(|port| port.ifindex).collect::<Vec<_>>();
+        self.socket_numbers = numbers(&sockets);
+        self.enter_sockets()?;
         attach(&self.loaded.live, &ports)?;
-        announce(&ports, pass.as_ref());
-        let attached = ports.iter().map(|port| port.ifindex).collect();
-        let shares = threads::shares(&mut ports, pass.as_mut(), workers);
+        let attached = numbers(&ports);
+        let shares = threads::shares(threads::Ports { ports, sockets, pass }, workers);
         Ok(Round { shares, pool: Arc::clone(opening.pool()), attached })
+    }
+
+    /// Stores the ports of `--socket` in the maps, which may be others after a change of the chain.
+    fn enter_sockets(&self) -> Result<(), SocketError> {
+        sockets::enter(&self.args.sockets, &self.socket_numbers, &self.loaded)
     }
 
     /// Runs workers until the end, or until a port does not work any more, which is the inner error.
@@ -284,6 +297,7 @@ impl Run<'_> {
         if self.signals.reload.swap(false, Ordering::Relaxed) {
             let packets = self.pipeline.counts().packets();
             reload(&self.args.source, &self.how, &mut self.loaded, packets);
+            self.enter_sockets().unwrap_or_else(|error| Failure::from(error).tell());
         }
         if self.args.every.is_some_and(|every| self.shown.elapsed() >= every) {
             self.shown = Instant::now();
@@ -340,8 +354,8 @@ fn attach(chain: &LiveChain, ports: &[OpenedPort]) -> Result<(), Failure> {
 }
 
 /// Tells how the ports work.
-fn announce(ports: &[OpenedPort], pass: Option<&OpenedPort>) {
-    for port in ports.iter().chain(pass).filter(|port| !port.details.is_empty()) {
+fn announce(ports: &[OpenedPort]) {
+    for port in ports.iter().filter(|port| !port.details.is_empty()) {
         console::note(format_args!("{}: {}", port.name, port.details));
     }
 }

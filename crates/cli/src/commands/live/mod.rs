@@ -3,9 +3,11 @@
 mod answer;
 mod args;
 mod command;
+mod maps;
 mod recorder;
 mod report;
 mod sandbox;
+mod sockets;
 mod threads;
 
 pub(crate) use args::{EXAMPLES, LiveArgs};

@@ -62,22 +62,37 @@ pub(super) struct Common<'a> {
 pub(super) struct Share {
     /// With their interface numbers.
     ports: Vec<(u32, QueuePort)>,
+    /// With the numbers that socket maps have for them.
+    sockets: Vec<(u32, QueuePort)>,
     /// The queues of the port of passed packets, which are sent to the first.
     pass: Vec<QueuePort>,
 }
 
+/// The open ports of a run.
+pub(super) struct Ports {
+    /// Those whose packets run through the programs.
+    pub(super) ports: Vec<OpenedPort>,
+    /// Those of `--socket`, with the numbers that are in the maps.
+    pub(super) sockets: Vec<OpenedPort>,
+    /// That of `--pass`.
+    pub(super) pass: Option<OpenedPort>,
+}
+
 /// Deals the ports out.
-pub(super) fn shares(ports: &mut [OpenedPort], pass: Option<&mut OpenedPort>, workers: usize) -> Vec<Share> {
+pub(super) fn shares(ports: Ports, workers: usize) -> Vec<Share> {
     let mut shares: Vec<Share> = (0..workers).map(|_| Share::default()).collect();
-    for port in ports {
-        for (share, queues) in shares.iter_mut().zip(port.workers.drain(..)) {
-            share.ports.extend(queues.into_iter().map(|queue| (port.ifindex, queue)));
-        }
+    let numbered = |port: OpenedPort| {
+        let queues = move |queues: Vec<QueuePort>| queues.into_iter().map(move |queue| (port.ifindex, queue));
+        port.workers.into_iter().map(queues)
+    };
+    for port in ports.ports {
+        shares.iter_mut().zip(numbered(port)).for_each(|(share, queues)| share.ports.extend(queues));
     }
-    if let Some(pass) = pass {
-        for (share, queues) in shares.iter_mut().zip(pass.workers.drain(..)) {
-            share.pass = queues;
-        }
+    for socket in ports.sockets {
+        shares.iter_mut().zip(numbered(socket)).for_each(|(share, queues)| share.sockets.extend(queues));
+    }
+    if let Some(pass) = ports.pass {
+        shares.iter_mut().zip(pass.workers).for_each(|(share, queues)| share.pass = queues);
     }
     shares
 }
@@ -134,6 +149,9 @@ fn worker(common: &Common<'_>, number: usize, share: Share) -> Worker {
     worker.use_pool(common.pool);
     for (ifindex, (queue, port)) in share.ports {
         worker.attach(ifindex, queue, port);
+    }
+    for (number, (_, port)) in share.sockets {
+        worker.attach_socket(number, port);
     }
     let mut pass = share.pass.into_iter().map(|(_, port)| port);
     if let Some(port) = pass.next() {

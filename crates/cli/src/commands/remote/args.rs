@@ -74,6 +74,13 @@ pub(crate) struct MapArgs {
 pub(super) enum MapCommand {
     /// List the maps.
     List(StatusArgs),
+    /// Print what a map is, and how many entries it has now.
+    Show {
+        #[command(flatten)]
+        status: StatusArgs,
+        /// Name of the map.
+        map: String,
+    },
     /// Print all elements, one in a line.
     Dump {
         #[command(flatten)]
@@ -115,6 +122,9 @@ pub(super) enum MapCommand {
 impl MapArgs {
     /// Whether standard output is to be JSON: it is that of elements anyway.
     pub(crate) fn prints_json(&self) -> bool {
-        matches!(&self.command, MapCommand::List(StatusArgs { json: true, .. }))
+        match &self.command {
+            MapCommand::List(args) | MapCommand::Show { status: args, .. } => args.json,
+            _ => false,
+        }
     }
 }

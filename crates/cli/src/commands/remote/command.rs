@@ -38,6 +38,10 @@ pub(crate) fn map(args: &MapArgs) -> Result<ExitCode, Failure> {
             let maps = request(&args.control, json!({ "command": "map list" }))?;
             report::print(|out| if args.json { writeln!(out, "{maps}") } else { write_list(out, &maps) })
         }
+        MapCommand::Show { status, map } => {
+            let shown = request(&status.control, json!({ "command": "map show", "map": map }))?;
+            report::print(|out| if status.json { writeln!(out, "{shown}") } else { write_map(out, &shown) })
+        }
         MapCommand::Dump { control, map } => {
             let elements = request(control, json!({ "command": "map dump", "map": map }))?;
             let elements = elements.as_array().map_or(&[][..], Vec::as_slice);
@@ -65,18 +69,26 @@ fn parsed(text: &str) -> Json {
 }
 
 fn write_list(out: &mut dyn Write, maps: &Json) -> io::Result<()> {
-    for map in maps.as_array().map_or(&[][..], Vec::as_slice) {
-        let text = |name: &str| shown(map[name].as_str().unwrap_or_default());
-        writeln!(
-            out,
-            "{}: {} ({}), key {} bytes, value {} bytes, at most {} entries",
-            text("object"),
-            text("name"),
-            text("type"),
-            map["key_size"],
-            map["value_size"],
-            map["max_entries"]
-        )?;
+    maps.as_array().map_or(&[][..], Vec::as_slice).iter().try_for_each(|map| write_map(out, map))
+}
+
+fn write_map(out: &mut dyn Write, map: &Json) -> io::Result<()> {
+    let text = |name: &str| shown(map[name].as_str().unwrap_or_default());
+    write!(
+        out,
+        "{}: {} ({}), key {} bytes, value {} bytes, at most {} entries",
+        text("object"),
+        text("name"),
+        text("type"),
+        map["key_size"],
+        map["value_size"],
+        map["max_entries"]
+    )?;
+    if let Some(entries) = map["entries"].as_u64() {
+        write!(out, ", {entries} now")?;
     }
-    Ok(())
+    if map["frozen"] == true {
+        write!(out, ", frozen")?;
+    }
+    writeln!(out)
 }
