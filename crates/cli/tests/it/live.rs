@@ -116,6 +116,13 @@ fn packets_for_sockets_go_to_ports() {
 }
 
 #[test]
+fn a_worker_that_is_held_up_is_told() {
+    let done = paceline(["live", &fixture("slow.o"), "--port", "gen:count=1"]);
+    assert!(done.err.contains("note: worker 0 stands still: "), "{}", done.err);
+    assert!(done.ok().contains("1 packet in"));
+}
+
+#[test]
 fn wrong_sockets_are_refused() {
     for (socket, part) in [
         ("xsks_map", "it must be MAP[@KEYS]=KIND:ARGUMENT"),

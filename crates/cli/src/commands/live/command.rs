@@ -17,6 +17,7 @@ use signal_hook::flag;
 
 use super::answer::answer;
 use super::args::LiveArgs;
+use super::beats::Beats;
 use super::recorder::{Recorder, Wanted, record_file};
 use super::report::{Counts, PortNames};
 use super::sandbox::{self, Needs};
@@ -78,6 +79,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
         cpus,
         start,
         attended: start,
+        resumed: start,
         sampled: None,
         shown: start,
         signals,
@@ -154,6 +156,8 @@ struct Run<'a> {
     start: Instant,
     /// When this thread began to wait for an event.
     attended: Instant,
+    /// When the process began to run, or went on after it stood still.
+    resumed: Instant,
     /// Time of the last request for a sample of packets.
     sampled: Option<Instant>,
     /// Time of the last counts that were printed.
@@ -243,9 +247,9 @@ impl Run<'_> {
 
     /// Runs workers until the end, or until a port does not work any more, which is the inner error.
     fn round(&mut self, round: Round, sender: &Sender<Event>) -> Result<Result<(), LiveError>, Failure> {
-        let stop = AtomicBool::new(false);
-        let common =
-            Common { pipeline: self.pipeline, pool: &round.pool, stop: &stop, idle: self.args.idle() };
+        let (stop, beats) = (AtomicBool::new(false), Beats::new(round.shares.len()));
+        let idle = self.args.idle();
+        let common = Common { pipeline: self.pipeline, pool: &round.pool, stop: &stop, idle, beats: &beats };
         let cpus = self.cpus.clone();
         let ended = thread::scope(|scope| {
             let mut threads = Vec::new();
@@ -257,7 +261,7 @@ impl Run<'_> {
                     Err(error) => started = started.and(Err(error)),
                 }
             }
-            let watched = if started.is_ok() { self.watch(threads.len()) } else { Ok(()) };
+            let watched = if started.is_ok() { self.watch(threads.len(), &beats) } else { Ok(()) };
             // Whatever ended the round: the threads end, too.
             stop.store(true, Ordering::Relaxed);
             let joined = join(threads, &self.names);
@@ -272,10 +276,21 @@ impl Run<'_> {
     }
 
     /// Follows signals, the time and requests until the run or the first worker ends.
-    fn watch(&mut self, workers: usize) -> Result<(), Failure> {
+    fn watch(&mut self, workers: usize, beats: &Beats) -> Result<(), Failure> {
         let mut running = workers;
+        let mut told = Vec::new();
         self.attended = Instant::now();
-        while running > 0 && self.attend(&mut running, LOOK)? {}
+        while running > 0 && self.attend(&mut running, LOOK)? {
+            // When the process goes on after SIGSTOP, its workers need a moment, too.
+            if self.resumed.elapsed() < STILL {
+                continue;
+            }
+            let still = beats.still(STILL);
+            for worker in still.iter().filter(|worker| !told.contains(*worker)) {
+                console::note(format_args!("worker {worker} stands still: a program or a port holds it up"));
+            }
+            told = still;
+        }
         Ok(())
     }
 
@@ -289,6 +304,7 @@ impl Run<'_> {
         let still = self.attended.elapsed();
         if still > time + STILL {
             console::note(format_args!("the run stood still for {still:.1?}, as after SIGSTOP"));
+            self.resumed = Instant::now();
         }
         if self.sampled.is_some_and(|last| last.elapsed() > SAMPLE) {
             self.sampled = None;

@@ -2,6 +2,7 @@
 
 mod answer;
 mod args;
+mod beats;
 mod command;
 mod maps;
 mod recorder;

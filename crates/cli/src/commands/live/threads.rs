@@ -9,6 +9,7 @@ use paceline::port::{FramePool, PortError};
 use paceline::{Idle, Pipeline, Worker, WorkerError};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use super::beats::Beats;
 use super::report::PortNames;
 use crate::common::failure::CommandError;
 use crate::ports::{OpenedPort, QueuePort};
@@ -55,6 +56,7 @@ pub(super) struct Common<'a> {
     /// Set to end the run: by a signal, by the time, by the first worker that fails.
     pub(super) stop: &'a AtomicBool,
     pub(super) idle: Idle,
+    pub(super) beats: &'a Beats,
 }
 
 /// The ports of one worker.
@@ -115,6 +117,7 @@ pub(super) fn start<'scope, 'env>(
     let work = move || {
         let _ended = ended;
         let result = run(common, number, cpu, share);
+        common.beats.end(number);
         // The others end with the first one that fails.
         if result.is_err() {
             common.stop.store(true, Ordering::Relaxed);
@@ -140,7 +143,7 @@ fn run(common: &Common<'_>, number: usize, cpu: Option<usize>, share: Share) -> 
         sched_setaffinity(None, &set).map_err(|errno| LiveOrWorker::Live(LiveError::Pin(errno.into())))?;
     }
     let mut worker = worker(common, number, share);
-    worker.run(common.stop, common.idle, |_| {}).map_err(LiveOrWorker::Worker)
+    worker.run(common.stop, common.idle, |_| common.beats.beat(number)).map_err(LiveOrWorker::Worker)
 }
 
 fn worker(common: &Common<'_>, number: usize, share: Share) -> Worker {

@@ -15,6 +15,9 @@ use crate::common::console::shown;
 use crate::control::counts::{Count, LOSSES, PORT};
 use crate::control::shortened;
 
+/// Places of aborted packets that are shown.
+const PLACES: usize = 3;
+
 /// Draws the view.
 pub(super) fn draw(frame: &mut Frame<'_>, history: &History, is_paused: bool) {
     let ports = list(&history.status["ports"]).len() as u16;
@@ -154,7 +157,24 @@ fn ways(history: &History) -> Vec<Vec<String>> {
             vec![format!("{} -> {}", shown(from), shown(name)), format!("{:.1}%", rate * 100.0 / sum)]
         }));
     }
+    ways.extend(aborted(&history.status["followed"]["aborted"]));
     ways
+}
+
+/// The places of aborted packets, with their shares of these.
+fn aborted(places: &Json) -> Vec<Vec<String>> {
+    let places = places.as_object().into_iter().flatten().flat_map(|(program, branches)| {
+        let branches = branches.as_object().into_iter().flatten();
+        branches.map(move |(branch, packets)| (program, branch, packets.as_u64().unwrap_or(0)))
+    });
+    let mut places: Vec<_> = places.collect();
+    places.sort_by_key(|(.., packets)| std::cmp::Reverse(*packets));
+    let sum: u64 = places.iter().map(|(.., packets)| packets).sum();
+    let row = |(program, branch, packets): (&String, &String, u64)| {
+        let share = packets as f64 * 100.0 / sum.max(1) as f64;
+        vec![format!("aborted by {} at {}", shown(program), shown(branch)), format!("{share:.1}%")]
+    };
+    places.into_iter().take(PLACES).map(row).collect()
 }
 
 fn list(value: &Json) -> &[Json] {
@@ -179,7 +199,7 @@ mod tests {
             "verdicts": { "aborted": 0, "drop": packets, "pass": 0, "tx": 0, "redirect": 0 },
             "refused": 5, "no_target": 0, "stopped": 0, "lost": 0, "unknown_verdicts": 0,
             "ports": [{ "name": "xdp:va", "received": packets, "sent": 0, "refused": 5, "dropped": 1, "copied": 0 }],
-            "followed": { "edges": { "fw": { "programs": { "lb": packets / 4 }, "verdicts": { "drop": packets / 4 * 3 } } } },
+            "followed": { "aborted": { "fw": { "fw.bpf.c:41": 3, "fw.bpf.c:7": 1 } }, "edges": { "fw": { "programs": { "lb": packets / 4 }, "verdicts": { "drop": packets / 4 * 3 } } } },
             "workers": [{ "number": 0, "packets": packets, "bursts": packets / 64 }],
         })
     }
@@ -206,6 +226,7 @@ mod tests {
             "fw -> lb",
             "25.0%",
             "fw -> drop",
+            "aborted by fw at fw.bpf.c:41",
             "75.0%",
         ] {
             assert!(text.contains(part), "{part}: {text}");
