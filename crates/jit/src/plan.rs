@@ -91,7 +91,7 @@ impl Needs {
                     let helper = Helper::from_imm(*id);
                     self.waits_for_end |= helper.is_some_and(Helper::waits_for_end);
                     self.host |=
-                        crate::look_up::look_up_link(source, links, slot, *id).is_none_or(|l| l.takes_cpu);
+                        crate::look_up::look_up_link(source, links, slot, *id).is_none_or(|l| l.member.is_some());
                 }
             },
             Insn::Call(callee) => {

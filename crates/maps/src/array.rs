@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use paceline_btf::SpecialField;
 use paceline_spec::{Errno, MapFlags};
 
+use crate::ahead::AheadFunction;
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::map::ArrayLayout;
 use crate::map_ops::{Batches, LOCK, MapOps, Mode};
@@ -112,6 +113,15 @@ impl MapOps for Array {
     #[inline]
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         self.slab.cell(0, index_of(key, self.entries)?)
+    }
+
+    fn ahead_function(&self) -> Option<AheadFunction> {
+        Some(AheadFunction::of_array(self))
+    }
+
+    fn bytes_in_use(&self) -> u64 {
+        // All of one CPU's, as no count of those in use is kept.
+        self.slab.lane_stride() as u64
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
@@ -242,6 +252,15 @@ impl MapOps for PerCpuArray {
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
         self.slab.cell(cpu, index_of(key, self.entries)?)
+    }
+
+    fn ahead_function(&self) -> Option<AheadFunction> {
+        Some(AheadFunction::of_array(self))
+    }
+
+    fn bytes_in_use(&self) -> u64 {
+        // All of one CPU's, as no count of those in use is kept.
+        self.slab.lane_stride() as u64
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, cpu: usize) -> Result<(), Errno> {

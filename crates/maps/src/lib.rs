@@ -22,6 +22,7 @@
 //! it. Updates of arrays, per-CPU values and device, CPU and socket maps happen in place, an aligned 8-byte word at a time. Programs
 //! write through pointers at any time; a concurrent reader sees, per word, the old bytes or the new.
 
+mod ahead;
 mod array;
 mod batch;
 mod bloom_filter;
@@ -60,6 +61,7 @@ mod typed;
 mod words;
 mod xskmap;
 
+pub use ahead::{AheadFunction, Walks};
 pub use batch::{BatchError, Elements};
 pub use create::{CreateError, CreateErrorKind, Limits};
 pub use entry_program::{EntryProgram, announce, entry_program, entry_program_changes};

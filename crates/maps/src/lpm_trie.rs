@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use paceline_spec::{Errno, MapFlags};
 
+use crate::ahead::AheadFunction;
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::lookup::LookupFunction;
 use crate::map_ops::{Batches, MapOps, Mode};
@@ -68,6 +69,26 @@ impl LpmTrie {
             }
             _ => self.longest(&key.to_ne_bytes(), |slot| slot),
         }
+    }
+
+    /// The trie, and the address that a key of 8 bytes looks up there.
+    #[inline(always)]
+    pub(crate) fn route_of(&self, key: u64) -> Option<(&Routes, u32)> {
+        let [length, address] = words::halves_of(key);
+        let routes = self.routes.as_ref().filter(|_| u32::from_ne_bytes(length) == u32::BITS);
+        routes.map(|routes| (routes, u32::from_be_bytes(address)))
+    }
+
+    /// The trie of addresses.
+    #[inline(always)]
+    pub(crate) fn routes(&self) -> Option<&Routes> {
+        self.routes.as_ref()
+    }
+
+    /// Brings a prefix and its value closer.
+    #[inline(always)]
+    pub(crate) fn prefetch_slot(&self, slot: u32) {
+        self.table.prefetch_slot(slot);
     }
 
     /// Puts a slot into the trie for all addresses that begin as a key does and have no longer prefix.
@@ -277,6 +298,15 @@ impl MapOps for LpmTrie {
             context,
             takes_cpu: false,
         })
+    }
+
+    fn ahead_function(&self) -> Option<AheadFunction> {
+        self.routes.as_ref().map(|_| AheadFunction::of_routes(self))
+    }
+
+    fn bytes_in_use(&self) -> u64 {
+        // Look-ups of addresses do not touch the index, and the trie has up to as many lines as there are prefixes.
+        self.table.slot_bytes_in_use()
     }
 
     fn frees_values(&self) -> bool {

@@ -12,6 +12,7 @@ use paceline_epoch::Domain;
 use paceline_spec::{Errno, InnerLength, MapSpec};
 
 use crate::array;
+use crate::ahead::AheadFunction;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::Entries;
 use crate::hash;
@@ -272,6 +273,14 @@ impl MapOps for HashOfMaps {
 
     fn lookup_function(&self) -> Option<LookupFunction> {
         Some(LookupFunction::of_table(self, false))
+    }
+
+    fn ahead_function(&self) -> Option<AheadFunction> {
+        AheadFunction::of_table(self)
+    }
+
+    fn bytes_in_use(&self) -> u64 {
+        self.table.bytes_in_use()
     }
 
     fn frees_values(&self) -> bool {

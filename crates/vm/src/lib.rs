@@ -10,6 +10,7 @@ mod form;
 mod host;
 mod load;
 mod load_error;
+mod look_ahead;
 mod memory_program;
 #[cfg(feature = "jit")]
 mod native;
@@ -24,6 +25,7 @@ pub use engine::{Engine, NoSuchEngine};
 pub use form::ProgramError;
 pub use host::Host;
 pub use load_error::LoadError;
+pub use look_ahead::{LookAhead, NoSuchLookAhead};
 pub use memory_program::MemoryProgram;
 #[cfg(feature = "jit")]
 pub use native::NativeCode;

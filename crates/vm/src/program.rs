@@ -20,6 +20,7 @@ use paceline_spec::{Errno, ProgramSpec};
 use crate::engine::Engine;
 use crate::form::{Form, ProgramError, check};
 use crate::host::Host;
+use crate::look_ahead::{LookAhead, staged};
 use crate::run::{BurstFault, run_frames};
 use crate::uses::Uses;
 
@@ -111,6 +112,7 @@ impl Program {
             budget: DEFAULT_BUDGET,
             callbacks: None,
             native: None,
+            staged: None,
         };
         Self::with_image(image, Engine::Plain)
     }
@@ -141,6 +143,24 @@ impl Program {
         self.token = Arc::as_ptr(&self.image) as u64;
         self.announce();
         self
+    }
+
+    /// Changes whether bursts run in stages. Program arrays, maps and call sites that have the program already keep it as it was.
+    #[must_use]
+    pub fn with_look_ahead(mut self, look_ahead: LookAhead) -> Self {
+        if self.engine != Engine::Jit {
+            return self;
+        }
+        self.image = Arc::new(staged(&self.image, look_ahead));
+        self.token = self.image.token();
+        self.announce();
+        self
+    }
+
+    /// The slice that runs ahead of bursts, if there is one.
+    #[must_use]
+    pub fn slice(&self) -> Option<&ProgramSpec> {
+        self.image.staged.as_ref().map(|staged| &*staged.slice.spec)
     }
 
     /// The specification that the program was made from.

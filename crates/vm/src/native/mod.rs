@@ -13,6 +13,7 @@ use paceline_interpreter::entry;
 use paceline_interpreter::image::{
     BurstEntry, DEFAULT_BUDGET, Entry, Image, Native, least_cpus, packet_by_packet, sets_callbacks,
 };
+use paceline_interpreter::staged::Staged;
 use paceline_jit::{CompileError, Compiled, Features};
 use paceline_maps::Map;
 use paceline_runtime::callback::{CallbackCode, CompiledFunctions};
@@ -25,6 +26,7 @@ use paceline_verifier::Verified;
 use crate::engine::Engine;
 use crate::form::{Form, check};
 use crate::load_error::LoadError;
+use crate::look_ahead::{self, LookAhead, Slice, cache_bytes};
 use crate::program::Program;
 use checked::Checked;
 
@@ -46,9 +48,12 @@ pub(crate) fn load(
 ) -> Result<Program, LoadError> {
     let spec = Arc::new(verified.program().clone());
     let cpus = least_cpus(verified.code(), &maps);
-    install(spec, maps, settings, Form::Proven(verified), cpus, |_, links| {
+    let image = install(spec, maps, settings, Form::Proven(verified), cpus, |_, links| {
         paceline_jit::compile(verified, links, settings)
-    })
+    })?;
+    // Checked code relies on no proof, and is slow.
+    let look_ahead = if settings.checked { LookAhead::Never } else { LookAhead::Auto };
+    program(look_ahead::staged(&image, look_ahead), settings)
 }
 
 /// Compiles an unverified program.
@@ -64,9 +69,15 @@ pub(crate) unsafe fn load_unverified(
 ) -> Result<Program, LoadError> {
     let kind = spec.kind;
     let settings = Settings { checked: engine == Engine::CheckedJit, ..settings() };
-    install(spec, maps, &settings, form, usize::MAX, |code, links| {
+    let image = install(spec, maps, &settings, form, usize::MAX, |code, links| {
         paceline_jit::compile_unverified(kind, code, links, &settings)
-    })
+    })?;
+    program(image, &settings)
+}
+
+fn program(image: Image, settings: &Settings) -> Result<Program, LoadError> {
+    let engine = if settings.checked { Engine::CheckedJit } else { Engine::Jit };
+    Ok(Program::with_image(image, engine)?)
 }
 
 fn install(
@@ -76,7 +87,7 @@ fn install(
     form: Form<'_>,
     cpus: usize,
     compile: impl FnOnce(&paceline_isa::Code, &paceline_jit::Links) -> Result<Compiled, CompileError>,
-) -> Result<Program, LoadError> {
+) -> Result<Image, LoadError> {
     let code = check(&spec, &maps, form)?;
     let maps: Arc<[Arc<Map>]> = maps.into();
     let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
@@ -119,9 +130,30 @@ fn install(
         budget: DEFAULT_BUDGET,
         callbacks,
         native: Some(Native { block, entry }),
+        staged: None,
     };
-    let engine = if settings.checked { Engine::CheckedJit } else { Engine::Jit };
-    Ok(Program::with_image(image, engine)?)
+    Ok(image)
+}
+
+/// The stages of a program of native code, if it has a slice.
+pub(crate) fn staged(image: &Image, look_ahead: LookAhead) -> Option<Staged> {
+    let slice = Slice::of(&image.spec, &image.code, &image.maps, look_ahead)?;
+    slice_image(slice, &image.maps, image.burst_entry, look_ahead).ok()
+}
+
+fn slice_image(
+    slice: Slice,
+    maps: &[Arc<Map>],
+    burst_entry: BurstEntry,
+    look_ahead: LookAhead,
+) -> Result<Staged, LoadError> {
+    let Slice { verified, maps: used } = slice;
+    let (spec, settings) = (Arc::new(verified.program().clone()), settings());
+    let image = install(spec, maps.to_vec(), &settings, Form::Proven(&verified), usize::MAX, |_, links| {
+        paceline_jit::compile(&verified, &links::ahead(links, maps), &settings)
+    })?;
+    let always = look_ahead == LookAhead::Always;
+    Ok(Staged::new(Arc::new(image), burst_entry, used, always, cache_bytes()))
 }
 
 /// Functions of native code, which take what helpers take.
