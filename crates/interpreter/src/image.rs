@@ -83,7 +83,7 @@ pub struct Image {
     /// The program's native code, if any.
     pub native: Option<Native>,
     /// Look-ups ahead of its bursts; [`burst_entry`](Self::burst_entry) makes them then.
-    pub staged: Option<Arc<Staged>>,
+    pub staged: Option<Staged>,
 }
 
 /// Native code of a program.

@@ -16,32 +16,27 @@ use crate::image::{BurstEntry, Image, Unset};
 /// Bursts of fewer packets are not worth a second loop.
 const LEAST_PACKETS: u64 = 8;
 
-/// Look-ups ahead of a program or chain.
-pub struct Staged {
-    /// The slice.
-    pub slice: Arc<Image>,
-    /// The program's own entry of bursts.
-    pub burst_entry: BurstEntry,
-    /// The maps that the slice looks keys up in.
-    pub maps: Box<[Arc<Map>]>,
-    /// Runs in stages as long as one of the maps has at least so many bytes in use.
-    pub from_bytes: u64,
-    /// The same for packets of a burst.
-    pub from_packets: u64,
+/// Look-ups ahead of a burst.
+pub struct Ahead {
+    slice: Image,
+    maps: Box<[Arc<Map>]>,
+    from_bytes: u64,
+    from_packets: u64,
 }
 
-impl Staged {
-    /// A program's stages, run if it seems worthwhile, or `always`. `cache_bytes` is the size of the cache that small maps stay in.
+impl Ahead {
+    /// Look-ups by a slice in these maps, among its others, made if it seems worthwhile, or `always`. `cache_bytes` is the size of the cache that
+    /// small maps stay in.
     #[must_use]
-    pub fn new(
-        slice: Arc<Image>,
-        burst_entry: BurstEntry,
-        maps: Box<[Arc<Map>]>,
-        always: bool,
-        cache_bytes: u64,
-    ) -> Self {
+    pub fn new(slice: Image, maps: Box<[Arc<Map>]>, always: bool, cache_bytes: u64) -> Self {
         let (from_bytes, from_packets) = if always { (0, 1) } else { (cache_bytes, LEAST_PACKETS) };
-        Self { slice, burst_entry, maps, from_bytes, from_packets }
+        Self { slice, maps, from_bytes, from_packets }
+    }
+
+    /// The slice.
+    #[must_use]
+    pub fn slice(&self) -> &Image {
+        &self.slice
     }
 
     #[inline]
@@ -51,38 +46,16 @@ impl Staged {
             && self.maps.iter().any(|map| map.for_programs().bytes_in_use() >= self.from_bytes)
     }
 
-    /// Runs a burst: the result is that of the program's own entry with this token.
-    ///
-    /// # Safety
-    /// The frames must be those of a burst of one frame or more that nothing else uses during the call, and the token what the entry takes.
-    #[inline]
-    pub unsafe fn run(&self, frames: Range<u64>, token: u64, host: &mut Host) -> u64 {
-        let unset = Unset::uninit();
-        if !self.pays(&frames) {
-            // SAFETY: the caller vouches for all of it.
-            return unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
-        }
-        // SAFETY: the caller vouches for the frames.
-        let verdicts = unsafe { self.look_ahead(frames.clone(), host) };
-        // SAFETY: as above.
-        let reached = unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
-        if reached != frames.end {
-            // SAFETY: the frames behind are the burst's, and no run of theirs has begun.
-            unsafe { verdicts.restore(reached..frames.end, frames.start) };
-        }
-        reached
-    }
-
     /// The stages before the program.
     ///
     /// # Safety
     /// The frames must be those of a burst that nothing else uses during the call.
-    unsafe fn look_ahead(&self, frames: Range<u64>, host: &mut Host) -> Verdicts {
+    unsafe fn run(&self, frames: Range<u64>, host: &mut Host) -> Verdicts {
         // SAFETY: the caller vouches for the frames.
         let verdicts = unsafe { Verdicts::of(frames.clone()) };
         let cpu = host.cpu();
         host.walks.get_or_insert_default().begin(cpu);
-        let (token, unset) = (Arc::as_ptr(&self.slice) as u64, Unset::uninit());
+        let (token, unset) = (self.slice.token(), Unset::uninit());
         // SAFETY: the caller vouches for the frames, and the image is the entry's own.
         unsafe { (self.slice.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
         if let Some(walks) = &mut host.walks {
@@ -90,6 +63,39 @@ impl Staged {
             unsafe { walks.finish() };
         }
         verdicts
+    }
+}
+
+/// A program or chain whose bursts run in stages.
+#[derive(Clone)]
+pub struct Staged {
+    /// What comes before.
+    pub ahead: Arc<Ahead>,
+    /// Its own entry of bursts.
+    pub burst_entry: BurstEntry,
+}
+
+impl Staged {
+    /// Runs a burst: the result is that of the program's own entry with this token.
+    ///
+    /// # Safety
+    /// The frames must be those of a burst of one frame or more that nothing else uses during the call, and the token what the entry takes.
+    #[inline]
+    pub unsafe fn run(&self, frames: Range<u64>, token: u64, host: &mut Host) -> u64 {
+        let unset = Unset::uninit();
+        if !self.ahead.pays(&frames) {
+            // SAFETY: the caller vouches for all of it.
+            return unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
+        }
+        // SAFETY: the caller vouches for the frames.
+        let verdicts = unsafe { self.ahead.run(frames.clone(), host) };
+        // SAFETY: as above.
+        let reached = unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
+        if reached != frames.end {
+            // SAFETY: the frames behind are the burst's, and no run of theirs has begun.
+            unsafe { verdicts.restore(reached..frames.end, frames.start) };
+        }
+        reached
     }
 }
 

@@ -17,6 +17,10 @@ mod native;
 mod program;
 mod run;
 mod site;
+#[cfg(feature = "jit")]
+mod slice;
+#[cfg(feature = "jit")]
+mod stages;
 mod target;
 mod uses;
 

@@ -20,7 +20,7 @@ use paceline_spec::{Errno, ProgramSpec};
 use crate::engine::Engine;
 use crate::form::{Form, ProgramError, check};
 use crate::host::Host;
-use crate::look_ahead::{LookAhead, staged};
+use crate::look_ahead::LookAhead;
 use crate::run::{BurstFault, run_frames};
 use crate::uses::Uses;
 
@@ -33,6 +33,7 @@ pub struct Program {
     pub(crate) token: u64,
     pub(crate) image: Arc<Image>,
     engine: Engine,
+    look_ahead: LookAhead,
     /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pub(crate) pins: bool,
     /// Keeps the programs in the maps that the program uses.
@@ -127,7 +128,8 @@ impl Program {
         };
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
-        let program = Self { entry, token, image, engine, pins: uses.pins, _tables: uses.tables.into() };
+        let look_ahead = LookAhead::Never;
+        let program = Self { entry, token, image, engine, look_ahead, pins: uses.pins, _tables: uses.tables.into() };
         program.announce();
         Ok(program)
     }
@@ -145,22 +147,25 @@ impl Program {
         self
     }
 
-    /// Changes whether bursts run in stages. Program arrays, maps and call sites that have the program already keep it as it was.
-    #[must_use]
-    pub fn with_look_ahead(mut self, look_ahead: LookAhead) -> Self {
-        if self.engine != Engine::Jit {
-            return self;
-        }
-        self.image = Arc::new(staged(&self.image, look_ahead));
-        self.token = self.image.token();
+    /// The same with an image that differs in how bursts run.
+    #[cfg(feature = "jit")]
+    pub(crate) fn with_bursts_of(mut self, image: Image, look_ahead: LookAhead) -> Self {
+        self.image = Arc::new(image);
+        (self.token, self.look_ahead) = (self.image.token(), look_ahead);
         self.announce();
         self
     }
 
-    /// The slice that runs ahead of bursts, if there is one.
+    /// Whether bursts run in stages.
+    #[must_use]
+    pub fn look_ahead(&self) -> LookAhead {
+        self.look_ahead
+    }
+
+    /// The slice of the program that runs ahead of bursts, if there is one.
     #[must_use]
     pub fn slice(&self) -> Option<&ProgramSpec> {
-        self.image.staged.as_ref().map(|staged| &*staged.slice.spec)
+        self.image.staged.as_ref().map(|staged| &*staged.ahead.slice().spec)
     }
 
     /// The specification that the program was made from.

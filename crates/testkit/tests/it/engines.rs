@@ -24,6 +24,9 @@ fn engines_and_kernel_agree() {
         if EngineSubject::probe(engine).is_ok() {
             subjects.push(Box::new(EngineSubject::new(engine, pinned.cpu()).expect("small maps")));
             subjects.push(Box::new(EngineSubject::in_bursts(engine, pinned.cpu()).expect("small maps")));
+            if engine == Engine::Jit {
+                subjects.push(Box::new(EngineSubject::in_stages(pinned.cpu()).expect("small maps")));
+            }
         }
     }
     let kernel = kernel::available_for("engines_and_kernel_agree")

@@ -13,7 +13,7 @@ use paceline_interpreter::entry;
 use paceline_interpreter::image::{
     BurstEntry, DEFAULT_BUDGET, Entry, Image, Native, least_cpus, packet_by_packet, sets_callbacks,
 };
-use paceline_interpreter::staged::Staged;
+use paceline_interpreter::staged::Ahead;
 use paceline_jit::{CompileError, Compiled, Features};
 use paceline_maps::Map;
 use paceline_runtime::callback::{CallbackCode, CompiledFunctions};
@@ -26,8 +26,9 @@ use paceline_verifier::Verified;
 use crate::engine::Engine;
 use crate::form::{Form, check};
 use crate::load_error::LoadError;
-use crate::look_ahead::{self, LookAhead, Slice, cache_bytes};
+use crate::look_ahead::{LookAhead, cache_bytes};
 use crate::program::Program;
+use crate::slice::Slice;
 use checked::Checked;
 
 #[cfg(feature = "testing")]
@@ -51,9 +52,7 @@ pub(crate) fn load(
     let image = install(spec, maps, settings, Form::Proven(verified), cpus, |_, links| {
         paceline_jit::compile(verified, links, settings)
     })?;
-    // Checked code relies on no proof, and is slow.
-    let look_ahead = if settings.checked { LookAhead::Never } else { LookAhead::Auto };
-    program(look_ahead::staged(&image, look_ahead), settings)
+    program(image, settings)
 }
 
 /// Compiles an unverified program.
@@ -135,25 +134,14 @@ fn install(
     Ok(image)
 }
 
-/// The stages of a program of native code, if it has a slice.
-pub(crate) fn staged(image: &Image, look_ahead: LookAhead) -> Option<Staged> {
-    let slice = Slice::of(&image.spec, &image.code, &image.maps, look_ahead)?;
-    slice_image(slice, &image.maps, image.burst_entry, look_ahead).ok()
-}
-
-fn slice_image(
-    slice: Slice,
-    maps: &[Arc<Map>],
-    burst_entry: BurstEntry,
-    look_ahead: LookAhead,
-) -> Result<Staged, LoadError> {
+/// The stages before a program of native code, by its slice.
+pub(crate) fn ahead(slice: Slice, maps: &[Arc<Map>], look_ahead: LookAhead) -> Result<Ahead, LoadError> {
     let Slice { verified, maps: used } = slice;
     let (spec, settings) = (Arc::new(verified.program().clone()), settings());
     let image = install(spec, maps.to_vec(), &settings, Form::Proven(&verified), usize::MAX, |_, links| {
         paceline_jit::compile(&verified, &links::ahead(links, maps), &settings)
     })?;
-    let always = look_ahead == LookAhead::Always;
-    Ok(Staged::new(Arc::new(image), burst_entry, used, always, cache_bytes()))
+    Ok(Ahead::new(image, used, look_ahead == LookAhead::Always, cache_bytes()))
 }
 
 /// Functions of native code, which take what helpers take.
