@@ -5,12 +5,12 @@ use std::ptr::NonNull;
 use paceline_btf::SpecialField;
 use paceline_spec::{Errno, MapFlags};
 
-use crate::ahead::AheadFunction;
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::map::ArrayLayout;
 use crate::map_ops::{Batches, LOCK, MapOps, Mode};
-use crate::slab::{Shape, Slab, WORD};
+use crate::slab::{Shape, Slab, WORD, prefetch_bytes};
 use crate::timer::Timers;
+use crate::walks::{AheadFunction, Walks};
 use crate::{spin_lock, words};
 
 /// Largest value: `array_map_alloc_check` refuses what is over `INT_MAX`.
@@ -116,7 +116,7 @@ impl MapOps for Array {
     }
 
     fn ahead_function(&self) -> Option<AheadFunction> {
-        Some(AheadFunction::of_array(self))
+        Some(AheadFunction::new(self, ahead_by_address::<Self>, Some(ahead_of::<Self>)))
     }
 
     fn bytes_in_use(&self) -> u64 {
@@ -255,7 +255,7 @@ impl MapOps for PerCpuArray {
     }
 
     fn ahead_function(&self) -> Option<AheadFunction> {
-        Some(AheadFunction::of_array(self))
+        Some(AheadFunction::new(self, ahead_by_address::<Self>, Some(ahead_of::<Self>)))
     }
 
     fn bytes_in_use(&self) -> u64 {
@@ -310,6 +310,28 @@ impl MapOps for PerCpuArray {
 
     fn array_layout(&self) -> Option<ArrayLayout> {
         layout(&self.slab, self.slab.lane_stride())
+    }
+}
+
+/// # Safety
+/// See [`AheadFunction::by_word`]; keys have 4 bytes.
+unsafe extern "C" fn ahead_of<M: MapOps>(context: u64, key: u64, walks: u64) -> u64 {
+    // SAFETY: the caller vouches for both.
+    let (map, walks) = unsafe { (&*(context as *const M), &*(walks as *const Walks)) };
+    let [key, ..] = words::halves_of(key);
+    if let Some(value) = map.lookup(&key, walks.cpu()) {
+        prefetch_bytes(value.addr().get(), map.user_value_size());
+    }
+    0
+}
+
+/// # Safety
+/// See [`AheadFunction::function`]; keys have 4 bytes.
+unsafe extern "C" fn ahead_by_address<M: MapOps>(context: u64, key: u64, walks: u64) -> u64 {
+    // SAFETY: the caller vouches for all of it.
+    unsafe {
+        let [key] = words::key_of_half_word(words::load_half_word(key));
+        ahead_of::<M>(context, key, walks)
     }
 }
 

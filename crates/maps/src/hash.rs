@@ -5,16 +5,17 @@ use std::ptr::NonNull;
 use paceline_btf::SpecialField;
 use paceline_spec::{Errno, MapFlags};
 
-use crate::ahead::{self, AheadFunction};
+use crate::ahead;
 use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::eviction::Clock;
 use crate::lookup::{self, Elements as _, LookupFunction};
 use crate::map_ops::{Batches, MapOps, Mode};
-use crate::slab::{Shape, Slab, WORD};
+use crate::slab::{Shape, Slab, WORD, prefetch_bytes};
 use crate::slots::{Caller, Permit};
 use crate::table::{Found, Locked, Spare, Table, TableShape};
 use crate::timer::Timers;
+use crate::walks::AheadFunction;
 use crate::{spin_lock, words};
 
 /// Key and value together stay below `KMALLOC_MAX_SIZE - sizeof(struct htab_elem)`, which has 48 bytes on x86-64.
@@ -226,7 +227,7 @@ impl MapOps for Hash {
     }
 
     fn ahead_function(&self) -> Option<AheadFunction> {
-        AheadFunction::of_table(self)
+        ahead::of_table(self)
     }
 
     fn bytes_in_use(&self) -> u64 {
@@ -365,7 +366,7 @@ impl lookup::Elements for PerCpuHash {
     #[inline(always)]
     fn prefetch_value(&self, slot: u32, cpu: usize) {
         if let Some(value) = self.values.cell(cpu, slot as usize) {
-            ahead::prefetch_value(value, self.value_size);
+            prefetch_bytes(value.addr().get(), self.value_size);
         }
     }
 }
@@ -386,7 +387,7 @@ impl MapOps for PerCpuHash {
     }
 
     fn ahead_function(&self) -> Option<AheadFunction> {
-        AheadFunction::of_table(self)
+        ahead::of_table(self)
     }
 
     fn bytes_in_use(&self) -> u64 {

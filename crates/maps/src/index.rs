@@ -140,7 +140,9 @@ impl Index {
         let Some(line) = self.buckets.get(self.home(hash)) else { return };
         let (mut fits, _) = line.candidates(hash);
         while fits != 0 {
-            if let Some(slot) = line.slots.get(position_of(fits)).and_then(|slot| slot.load(Relaxed).checked_sub(1)) {
+            if let Some(slot) =
+                line.slots.get(position_of(fits)).and_then(|slot| slot.load(Relaxed).checked_sub(1))
+            {
                 visit(slot);
             }
             fits &= fits - 1;

@@ -58,10 +58,10 @@ mod sync;
 mod table;
 mod timer;
 mod typed;
+mod walks;
 mod words;
 mod xskmap;
 
-pub use ahead::{AheadFunction, Walks};
 pub use batch::{BatchError, Elements};
 pub use create::{CreateError, CreateErrorKind, Limits};
 pub use entry_program::{EntryProgram, announce, entry_program, entry_program_changes};
@@ -74,3 +74,4 @@ pub use prog_array::{Owner, ProgArray, TokenLayout};
 pub use ringbuf::{Origin, Record, RingBuffer, RingReader};
 pub use timer::{DueTimer, Timer, TimerQueue, make_timer, timer_at};
 pub use typed::{MapValue, PerCpu, Plain, TypeError, TypedMap};
+pub use walks::{AheadFunction, Walks};

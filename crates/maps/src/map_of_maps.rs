@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use paceline_epoch::Domain;
 use paceline_spec::{Errno, InnerLength, MapSpec};
 
+use crate::ahead;
 use crate::array;
-use crate::ahead::AheadFunction;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::Entries;
 use crate::hash;
@@ -22,6 +22,7 @@ use crate::map_ops::{Batches, MapOps, Mode};
 use crate::map_user::MapUser;
 use crate::slots::Caller;
 use crate::table::{Found, Table, TableShape};
+use crate::walks::AheadFunction;
 use crate::words;
 
 /// Template that inner maps must match.
@@ -276,7 +277,7 @@ impl MapOps for HashOfMaps {
     }
 
     fn ahead_function(&self) -> Option<AheadFunction> {
-        AheadFunction::of_table(self)
+        ahead::of_table(self)
     }
 
     fn bytes_in_use(&self) -> u64 {

@@ -4,7 +4,6 @@ use std::ptr::NonNull;
 
 use paceline_spec::{Errno, MapKind};
 
-use crate::ahead::AheadFunction;
 use crate::create::{CreateErrorKind, Request};
 use crate::entry_program::Kept;
 use crate::lookup::LookupFunction;
@@ -13,6 +12,7 @@ use crate::map_of_maps::InnerMaps;
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
 use crate::timer::Timers;
+use crate::walks::AheadFunction;
 use crate::{
     array, bloom_filter, cpumap, devmap, hash, lpm_trie, map_of_maps, perf_event_array, queue, sockmap,
     xskmap,

@@ -81,12 +81,16 @@ impl State {
 
     /// Whether the slice has all of so many bytes, as numbers.
     pub(crate) fn has(&self, at: At, bytes: i32) -> bool {
-        words(at, bytes).all(|(word, bits)| self.words.get(&word).is_none_or(|word| word.unknown() & bits == 0))
+        words(at, bytes)
+            .all(|(word, bits)| self.words.get(&word).is_none_or(|word| word.unknown() & bits == 0))
     }
 
     /// Notes a store; whether the slice stores as well.
     pub(crate) fn store(&mut self, at: At, bytes: i32, value: Value) -> bool {
-        if bytes == WORD && at.offset.rem_euclid(WORD) == 0 && !matches!(value, Value::Number | Value::Unknown) {
+        if bytes == WORD
+            && at.offset.rem_euclid(WORD) == 0
+            && !matches!(value, Value::Number | Value::Unknown)
+        {
             self.words.insert(at, Word::Spilled(value));
             return value.is_held();
         }

@@ -128,7 +128,13 @@ impl Trace<'_> {
                 return Leads::Goto(target);
             }
             Insn::JumpIf { width, condition, dst, src, .. } => {
-                return self.branch(point, call, state, Test { width, condition, dst, src }, insn.jump_target(slot));
+                return self.branch(
+                    point,
+                    call,
+                    state,
+                    Test { width, condition, dst, src },
+                    insn.jump_target(slot),
+                );
             }
             Insn::Call(Callee::Subprogram(_)) => {
                 return Leads::Goto(self.enter(point, call, &state, insn, ops));
@@ -169,13 +175,21 @@ impl Trace<'_> {
         }
         let (jump, fall) =
             (target.map_or(0, |slot| self.distance.at(slot)), after.map_or(0, |slot| self.distance.at(slot)));
-        let jumps_if_found = a == Value::Found && test.src == Operand::Imm(0) && test.condition == Condition::Ne;
+        let jumps_if_found =
+            a == Value::Found && test.src == Operand::Imm(0) && test.condition == Condition::Ne;
         let jumps = jump > fall || jump == fall && jumps_if_found;
         Leads::Goto(self.go(point, call, state, if jumps { target } else { after }))
     }
 
     /// Inlines a call.
-    fn enter(&mut self, point: &Point, call: usize, state: &State, insn: Insn, ops: &mut Vec<Op>) -> Option<Point> {
+    fn enter(
+        &mut self,
+        point: &Point,
+        call: usize,
+        state: &State,
+        insn: Insn,
+        ops: &mut Vec<Op>,
+    ) -> Option<Point> {
         let slot = point.last().copied()?;
         let start = insn.subprogram_target(slot).and_then(|target| usize::try_from(target).ok())?;
         if point.len() >= MAX_DEPTH {
@@ -211,15 +225,18 @@ impl Trace<'_> {
     /// The callee-saved registers that a function changes.
     fn changed(&self, start: usize) -> RegSet {
         let starts = self.code.iter().filter_map(|(slot, insn)| insn.subprogram_target(slot));
-        let end = starts.filter_map(|target| usize::try_from(target).ok()).filter(|&target| target > start).min();
+        let end =
+            starts.filter_map(|target| usize::try_from(target).ok()).filter(|&target| target > start).min();
         let insns = (start..end.unwrap_or(self.code.len())).filter_map(|slot| self.code.get(slot));
-        let written = insns.filter(|insn| !insn.is_call()).fold(RegSet::EMPTY, |all, i| all.union(i.writes()));
+        let written =
+            insns.filter(|insn| !insn.is_call()).fold(RegSet::EMPTY, |all, i| all.union(i.writes()));
         written.intersection(RegSet::CALLEE_SAVED)
     }
 
     /// Returns from the function of a call.
     fn leave(&mut self, call: usize, mut state: State, ops: &mut Vec<Op>) -> Leads {
-        let Some(Return { to, call: caller, registers }) = self.calls.get(call).and_then(|call| call.returns.clone())
+        let Some(Return { to, call: caller, registers }) =
+            self.calls.get(call).and_then(|call| call.returns.clone())
         else {
             return Leads::Goto(None);
         };

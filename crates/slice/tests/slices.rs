@@ -83,7 +83,8 @@ fn slices_are_as_expected() {
             if found != case.slice {
                 write!(wrong, "{}\nexpected:\n{}found:\n{found}", case.name, case.slice).expect("takes all");
             }
-            write!(text, "case: {}\nprogram:\n{}slice:\n{found}\n", case.name, case.program).expect("takes all");
+            write!(text, "case: {}\nprogram:\n{}slice:\n{found}\n", case.name, case.program)
+                .expect("takes all");
         }
         if regenerate {
             std::fs::write(&path, text.trim_end().to_owned() + "\n").expect("is writable");

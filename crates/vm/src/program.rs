@@ -129,7 +129,8 @@ impl Program {
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
         let look_ahead = LookAhead::Never;
-        let program = Self { entry, token, image, engine, look_ahead, pins: uses.pins, _tables: uses.tables.into() };
+        let program =
+            Self { entry, token, image, engine, look_ahead, pins: uses.pins, _tables: uses.tables.into() };
         program.announce();
         Ok(program)
     }

@@ -18,7 +18,12 @@ pub(crate) struct Slice {
 
 impl Slice {
     /// The slice of a program, for maps that may be large, or for all of them.
-    pub(crate) fn of(spec: &ProgramSpec, code: &Code, maps: &[Arc<Map>], look_ahead: LookAhead) -> Option<Self> {
+    pub(crate) fn of(
+        spec: &ProgramSpec,
+        code: &Code,
+        maps: &[Arc<Map>],
+        look_ahead: LookAhead,
+    ) -> Option<Self> {
         let least = match look_ahead {
             LookAhead::Auto => cache_bytes(),
             LookAhead::Always => 0,

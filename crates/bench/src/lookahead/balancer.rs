@@ -41,7 +41,8 @@ pub(super) fn key(flow: u32) -> [u8; 16] {
 
 /// The balancer with a table for so many flows, all of them known.
 fn balancer(entries: u32, flows: u32) -> Result<Program, Box<dyn Error>> {
-    let object = Object::open(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/balancer.o")))?;
+    let object =
+        Object::open(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/balancer.o")))?;
     let limits = Limits { cpus: 1, memory: 1 << 34 };
     let mut maps = Vec::new();
     for spec in object.maps() {
@@ -69,7 +70,8 @@ fn balancer(entries: u32, flows: u32) -> Result<Program, Box<dyn Error>> {
 pub(super) fn rows(settings: Settings) -> Rows {
     let large = if settings.smoke { 20_000 } else { FLOWS };
     let program = balancer(large, large)?;
-    let mut rows = vec![row(settings, &program, large, LookAhead::Auto, Bar::Ratio(1.6), Some(Bar::Ratio(2.2)))?];
+    let mut rows =
+        vec![row(settings, &program, large, LookAhead::Auto, Bar::Ratio(1.6), Some(Bar::Ratio(2.2)))?];
     #[cfg(feature = "native")]
     rows.extend(super::native::rows(settings, &program, large)?);
     rows.push(row(settings, &program, 1000, LookAhead::Always, Bar::Ratio(0.0), None)?);
@@ -92,8 +94,7 @@ fn row(
 ) -> Result<Row, Box<dyn Error>> {
     let write = move |rng: &mut fastrand::Rng, packet: &mut [u8]| set_flow(packet, rng.u32(..flows));
     let [ahead, never] = both(program.clone(), look_ahead);
-    let mut contenders =
-        [work(settings, ahead, &PACKET, write)?, work(settings, never, &PACKET, write)?];
+    let mut contenders = [work(settings, ahead, &PACKET, write)?, work(settings, never, &PACKET, write)?];
     let times = interleaved(settings.smoke, &mut contenders)?;
     let figure = Figure::Time { ours: times[0], against: Some(times[1]) };
     let name = format!("balancer, {flows} flows, look-ups ahead: {look_ahead}");

@@ -68,7 +68,10 @@ impl Names for Maps {
 /// The program with so many routes and flows.
 fn router(route_count: u32, flows: u32) -> Result<Program, Box<dyn Error>> {
     let specs = [
-        MapSpec { flags: MapFlags::NO_PREALLOC, ..MapSpec::new("routes", MapKind::LpmTrie, 8, 8, route_count + 1) },
+        MapSpec {
+            flags: MapFlags::NO_PREALLOC,
+            ..MapSpec::new("routes", MapKind::LpmTrie, 8, 8, route_count + 1)
+        },
         MapSpec::new("flows", MapKind::Hash, 8, 8, flows),
     ];
     let limits = Limits { cpus: 1, memory: 1 << 34 };
@@ -102,8 +105,7 @@ pub(super) fn rows(settings: Settings) -> Rows {
         packet[30..34].copy_from_slice(&rng.u32(1 << 24..224 << 24).to_be_bytes());
     };
     let [ahead, never] = both(router(route_count, flows)?, LookAhead::Auto);
-    let mut contenders =
-        [work(settings, ahead, &PACKET, write)?, work(settings, never, &PACKET, write)?];
+    let mut contenders = [work(settings, ahead, &PACKET, write)?, work(settings, never, &PACKET, write)?];
     let times = interleaved(settings.smoke, &mut contenders)?;
     let figure = Figure::Time { ours: times[0], against: Some(times[1]) };
     let name = format!("{route_count} routes and {flows} flows in one program, look-ups ahead: auto");

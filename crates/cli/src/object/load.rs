@@ -13,7 +13,12 @@ use crate::maps::{self, JsonFile, MapFileError};
 /// Options for loading objects.
 pub(crate) fn load_options(budget: u64, engine: Engine, args: &ObjectArgs, cpus: usize) -> LoadOptions {
     let ObjectArgs { map_memory, look_ahead, .. } = *args;
-    LoadOptions::default().budget(budget).engine(engine).look_ahead(look_ahead).map_memory(map_memory).cpus(cpus)
+    LoadOptions::default()
+        .budget(budget)
+        .engine(engine)
+        .look_ahead(look_ahead)
+        .map_memory(map_memory)
+        .cpus(cpus)
 }
 
 /// Sets the variables that files name, makes the maps, and fills them; `restored` come before those of the command line.

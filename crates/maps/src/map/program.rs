@@ -6,11 +6,11 @@ use std::ptr::NonNull;
 use paceline_spec::{Errno, MapFlags};
 
 use super::{ArrayLayout, Keys, Map, ProgramAccess};
-use crate::ahead::AheadFunction;
 use crate::lookup::LookupFunction;
 use crate::map_ops::LOCK;
 use crate::prog_array::{Owner, ProgArray};
 use crate::ringbuf::RingBuffer;
+use crate::walks::AheadFunction;
 
 /// A map as programs see it, from [`Map::for_programs`]: the semantics of the helpers, on one CPU, with addresses of values.
 #[derive(Clone, Copy)]

@@ -53,7 +53,17 @@ impl EngineSubject {
         }
         let (host, burst) = (Host::new(cpu), Burst::default());
         let dirt = if engine == Engine::Plain { None } else { Some(Dirt::new(engine)?) };
-        Ok(Self { engine, name: engine.name(), maps: made, host, burst, bursts: false, stages: false, salt: 0, dirt })
+        Ok(Self {
+            engine,
+            name: engine.name(),
+            maps: made,
+            host,
+            burst,
+            bursts: false,
+            stages: false,
+            salt: 0,
+            dirt,
+        })
     }
 
     /// The same with packets in bursts of random lengths.

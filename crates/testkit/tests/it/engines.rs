@@ -79,3 +79,16 @@ fn a_broken_engine_is_found_and_its_program_shrinks() {
     let cases = parse_file(&text).expect("a good case");
     assert_eq!(cases[0].runs.len(), RUNS);
 }
+
+/// Bursts of every length in stages, on programs whose packets change what the next ones look up; longer runs are the campaign `staged`.
+#[test]
+fn look_ups_ahead_change_nothing() {
+    if EngineSubject::probe(Engine::Jit).is_err() {
+        return;
+    }
+    for seed in 0..256 {
+        if let Err(difference) = paceline_testkit::staged::trial(seed) {
+            panic!("paceline-testkit staged --seed {seed} --count 1: {difference}");
+        }
+    }
+}
