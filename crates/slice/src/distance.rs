@@ -3,7 +3,7 @@
 use paceline_isa::{Callee, Code, Imm64, Insn, Reg};
 use paceline_spec::helper::HelperId;
 
-use crate::LookUps;
+use crate::look_ups::LookUps;
 
 /// Most slots between the load of a map and the look-up in it.
 const NEAR: usize = 16;

@@ -18,6 +18,7 @@
 
 mod distance;
 mod layout;
+mod look_ups;
 mod quiet;
 mod state;
 mod step;
@@ -28,22 +29,8 @@ mod value;
 use paceline_isa::Code;
 use paceline_spec::ProgramKind;
 
+pub use look_ups::LookUps;
 pub use quiet::is_quiet;
-
-/// Most look-ups on a path of a slice: later ones would wait for results of these anyway.
-pub const MAX_LOOK_UPS: usize = 4;
-
-/// Look-ups in a map, as slices take them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LookUps {
-    /// They are in the slice; keys have so many bytes.
-    Ahead {
-        /// Size of a key in bytes.
-        key_size: u32,
-    },
-    /// They are left out, and their results unknown.
-    Unknown,
-}
 
 /// The slice of a program of a type, whose maps are taken as said, by index; `None` if it has no look-up whose key can be computed ahead.
 #[must_use]

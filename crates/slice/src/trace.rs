@@ -10,10 +10,10 @@ use paceline_spec::context::FieldKind;
 use paceline_spec::helper::{Arg, Helper, HelperId};
 
 use crate::distance::Distance;
+use crate::look_ups::{LookUps, MAX_LOOK_UPS};
 use crate::state::State;
 use crate::step::{End, Key, Op, Step, Test};
 use crate::value::{At, Value};
-use crate::{LookUps, MAX_LOOK_UPS};
 
 /// Most points that are visited: beyond them the slice ends.
 const MAX_POINTS: usize = 1024;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paceline_isa::{Reg, RegSet};
 
-use crate::LookUps;
+use crate::look_ups::LookUps;
 use crate::step::{End, Key, Next, Op, Step};
 use crate::value::At;
 

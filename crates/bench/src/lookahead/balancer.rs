@@ -70,33 +70,37 @@ fn balancer(entries: u32, flows: u32) -> Result<Program, Box<dyn Error>> {
 pub(super) fn rows(settings: Settings) -> Rows {
     let large = if settings.smoke { 20_000 } else { FLOWS };
     let program = balancer(large, large)?;
-    let mut rows =
-        vec![row(settings, &program, large, LookAhead::Auto, Bar::Ratio(1.6), Some(Bar::Ratio(2.2)))?];
+    let mut rows = vec![Row {
+        reach: Some(Bar::Ratio(2.2)),
+        ..row(settings, &program, [large; 2], LookAhead::Auto)?.with_bar(Some(Bar::Ratio(1.6)))
+    }];
     #[cfg(feature = "native")]
     rows.extend(super::native::rows(settings, &program, large)?);
-    rows.push(row(settings, &program, 1000, LookAhead::Always, Bar::Ratio(0.0), None)?);
     drop(program);
     // What look-ups ahead must not cost where they do not pay.
-    for flows in if settings.smoke { [1000, 2000] } else { [1000, 100_000] } {
-        let program = balancer(large, flows)?;
-        rows.push(row(settings, &program, flows, LookAhead::Auto, Bar::Ratio(0.98), None)?);
+    let row_of = |entries, flows, look_ahead| {
+        row(settings, &balancer(entries, flows)?, [entries, flows], look_ahead)
+    };
+    rows.push(row_of(large, 1000, LookAhead::Auto)?.with_bar(Some(Bar::Ratio(0.98))));
+    for flows in if settings.smoke { [1000, 2000, 4000] } else { [1000, 10_000, 100_000] } {
+        rows.push(row_of(flows, flows, LookAhead::Always)?);
     }
     Ok(rows)
 }
 
+/// The time with look-ups ahead and without, of a table for so many entries with so many flows.
 fn row(
     settings: Settings,
     program: &Program,
-    flows: u32,
+    [entries, flows]: [u32; 2],
     look_ahead: LookAhead,
-    bar: Bar,
-    reach: Option<Bar>,
 ) -> Result<Row, Box<dyn Error>> {
     let write = move |rng: &mut fastrand::Rng, packet: &mut [u8]| set_flow(packet, rng.u32(..flows));
     let [ahead, never] = both(program.clone(), look_ahead);
-    let mut contenders = [work(settings, ahead, &PACKET, write)?, work(settings, never, &PACKET, write)?];
+    let mut contenders =
+        [work(settings, ahead, &PACKET, write)?, work(settings, never, &PACKET, write)?];
     let times = interleaved(settings.smoke, &mut contenders)?;
     let figure = Figure::Time { ours: times[0], against: Some(times[1]) };
-    let name = format!("balancer, {flows} flows, look-ups ahead: {look_ahead}");
-    Ok(Row { reach, ..Row::new(name, "never", figure).with_bar(Some(bar)) })
+    let name = format!("balancer, table for {entries} flows, with {flows}, look-ups ahead: {look_ahead}");
+    Ok(Row::new(name, "never", figure))
 }

@@ -85,7 +85,8 @@ pub(super) fn rows(settings: Settings, program: &Program, flows: u32) -> Rows {
     let times = interleaved(settings.smoke, &mut contenders)?;
     let row = |index: usize, against: &str| {
         let figure = Figure::Time { ours: times[0], against: Some(times[index]) };
-        Row::new(format!("balancer, {flows} flows, look-ups ahead: auto"), against, figure)
+        let name = format!("balancer, table for {flows} flows, with {flows}, look-ups ahead: auto");
+        Row::new(name, against, figure)
     };
     let staged = row(1, "C, prefetches by hand in three loops");
     Ok(vec![Row { reach: Some(Bar::Ratio(0.9)), ..staged }, row(2, "C without prefetches")])
