@@ -28,7 +28,7 @@ impl Live {
 
     /// Takes bytes out; whether one of them was live.
     fn written(&mut self, at: At, bytes: i32) -> bool {
-        (0..bytes).fold(false, |any, byte| self.bytes.remove(&at.plus(byte)).is_some() || any)
+        (0..bytes).filter(|&byte| self.bytes.remove(&at.plus(byte)).is_some()).count() != 0
     }
 
     fn set(&mut self, reg: Reg) -> bool {
@@ -89,7 +89,7 @@ fn is_needed(op: &Op, live: &mut Live, maps: &[LookUps]) -> bool {
     match *op {
         Op::Insn(insn) => {
             let written = insn.writes();
-            let needed = written.iter().fold(false, |any, reg| live.set(reg) || any);
+            let needed = written.iter().filter(|&reg| live.set(reg)).count() != 0;
             if needed {
                 live.registers = live.registers.union(insn.reads());
             }
