@@ -12,7 +12,9 @@ const LONGEST_KEY: usize = 64;
 pub(crate) fn of_table<E: Elements>(elements: &E) -> Option<AheadFunction> {
     let key_size = elements.table().key_size();
     let function: unsafe extern "C" fn(u64, u64, u64) -> u64 = match key_size {
-        _ if key_size <= WORD => return Some(AheadFunction::new(elements, by_address::<E>, Some(by_word::<E>))),
+        _ if key_size <= WORD => {
+            return Some(AheadFunction::new(elements, by_address::<E>, Some(by_word::<E>)));
+        }
         16 => by_words::<E, 2>,
         24 => by_words::<E, 3>,
         32 => by_words::<E, 4>,

@@ -78,9 +78,8 @@ pub(super) fn rows(settings: Settings) -> Rows {
     rows.extend(super::native::rows(settings, &program, large)?);
     drop(program);
     // What look-ups ahead must not cost where they do not pay.
-    let row_of = |entries, flows, look_ahead| {
-        row(settings, &balancer(entries, flows)?, [entries, flows], look_ahead)
-    };
+    let row_of =
+        |entries, flows, look_ahead| row(settings, &balancer(entries, flows)?, [entries, flows], look_ahead);
     rows.push(row_of(large, 1000, LookAhead::Auto)?.with_bar(Some(Bar::Ratio(0.98))));
     for flows in if settings.smoke { [1000, 2000, 4000] } else { [1000, 10_000, 100_000] } {
         rows.push(row_of(flows, flows, LookAhead::Always)?);
@@ -97,8 +96,7 @@ fn row(
 ) -> Result<Row, Box<dyn Error>> {
     let write = move |rng: &mut fastrand::Rng, packet: &mut [u8]| set_flow(packet, rng.u32(..flows));
     let [ahead, never] = both(program.clone(), look_ahead);
-    let mut contenders =
-        [work(settings, ahead, &PACKET, write)?, work(settings, never, &PACKET, write)?];
+    let mut contenders = [work(settings, ahead, &PACKET, write)?, work(settings, never, &PACKET, write)?];
     let times = interleaved(settings.smoke, &mut contenders)?;
     let figure = Figure::Time { ours: times[0], against: Some(times[1]) };
     let name = format!("balancer, table for {entries} flows, with {flows}, look-ups ahead: {look_ahead}");
