@@ -32,7 +32,7 @@ fn versions() {
 #[cfg(feature = "native")]
 fn native() {
     let mut build = cc::Build::new();
-    build.file("workloads/native.c").opt_level(2).warnings(false);
+    build.file("workloads/native.c").file("workloads/balancer.c").opt_level(2).warnings(false);
     let version = build.get_compiler().to_command().arg("--version").output();
     let version =
         version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();

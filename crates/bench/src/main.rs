@@ -17,6 +17,7 @@ mod coverage;
 mod dispatcher;
 mod engines;
 mod live;
+mod lookahead;
 mod machine;
 mod maps;
 mod measure;
@@ -58,6 +59,7 @@ const TABLES: &[(&str, Make)] = &[
     ("dispatcher", dispatcher::table),
     ("engines", engines::table),
     ("live", live::table),
+    ("lookahead", lookahead::table),
     ("maps", maps::table),
     ("verification", verification::table),
 ];

@@ -101,7 +101,7 @@ impl Subject {
             None => Vec::new(),
         };
         restored.extend(given);
-        let options = load_options(how.budget, how.engine, source.object.map_memory, how.cpus);
+        let options = load_options(how.budget, how.engine, &source.object, how.cpus);
         let collection = load(&how.opener, &name, object, restored, &options, how.unverified)?;
         let program = program_of(&collection, wanted.as_deref(), how.unverified)
             .map_err(|error| ProgramError::new(&name, collection.object(), error))?;

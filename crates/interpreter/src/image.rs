@@ -17,6 +17,7 @@ use paceline_runtime::run_rules::RunRules;
 use paceline_spec::helper::Helper;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 
+use crate::staged::Staged;
 use crate::threaded::Operations;
 
 /// An uninitialized argument register.
@@ -81,6 +82,8 @@ pub struct Image {
     pub callbacks: Option<Arc<CallbackCode>>,
     /// The program's native code, if any.
     pub native: Option<Native>,
+    /// Look-ups ahead of its bursts; [`burst_entry`](Self::burst_entry) makes them then.
+    pub staged: Option<Staged>,
 }
 
 /// Native code of a program.
@@ -132,6 +135,12 @@ impl Image {
     #[must_use]
     pub fn next_id() -> u32 {
         LAST_ID.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
+    }
+
+    /// Its address, which entries take.
+    #[must_use]
+    pub fn token(&self) -> u64 {
+        std::ptr::from_ref(self) as u64
     }
 
     /// Entry of packets that returns a verdict, also for program types whose return values are other numbers.

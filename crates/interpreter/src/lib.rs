@@ -7,4 +7,5 @@ pub mod entry;
 pub mod image;
 pub mod observe;
 pub mod plain;
+pub mod staged;
 pub mod threaded;

@@ -58,7 +58,7 @@ pub struct MapLink {
     pub look_up: Option<LookUpLink>,
 }
 
-/// A function that looks up values of one map: `extern "C" fn(context, key, cpu) -> u64`, which takes the key or its address and
+/// A function that looks up values of one map: `extern "C" fn(context, key, member) -> u64`, which takes the key or its address and
 /// returns the address of the value, or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LookUpLink {
@@ -68,8 +68,8 @@ pub struct LookUpLink {
     pub context: u64,
     /// Size of the key in bytes, up to 8, if the function takes the key by value: its bytes in memory order, zero-extended.
     pub key_bytes: Option<u8>,
-    /// Whether it uses the CPU number.
-    pub takes_cpu: bool,
+    /// Offset of the host's 64-bit member that is its third argument, if it has one.
+    pub member: Option<i32>,
 }
 
 /// Layout of an array's values: that of index `i` on CPU `c` is at `base + c * cpu_stride + i * stride`.

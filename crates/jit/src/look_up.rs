@@ -45,9 +45,9 @@ impl Emitter<'_> {
             self.before_write(reg);
         }
         self.materialize(Reg::R1);
-        if link.takes_cpu {
-            let (cpu, argument) = (Mem::at(self.plan.host, self.links.host.cpu), self.gpr(Reg::R3));
-            self.asm.load(OpSize::Q64, argument, cpu);
+        if let Some(member) = link.member {
+            let (member, argument) = (Mem::at(self.plan.host, member), self.gpr(Reg::R3));
+            self.asm.load(OpSize::Q64, argument, member);
         }
         self.call_runtime(link.address);
         for reg in insn.writes().iter() {

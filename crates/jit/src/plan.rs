@@ -90,8 +90,8 @@ impl Needs {
                     self.calls = true;
                     let helper = Helper::from_imm(*id);
                     self.waits_for_end |= helper.is_some_and(Helper::waits_for_end);
-                    self.host |=
-                        crate::look_up::look_up_link(source, links, slot, *id).is_none_or(|l| l.takes_cpu);
+                    self.host |= crate::look_up::look_up_link(source, links, slot, *id)
+                        .is_none_or(|l| l.member.is_some());
                 }
             },
             Insn::Call(callee) => {

@@ -8,8 +8,9 @@ use paceline_spec::{Errno, MapFlags};
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::map::ArrayLayout;
 use crate::map_ops::{Batches, LOCK, MapOps, Mode};
-use crate::slab::{Shape, Slab, WORD};
+use crate::slab::{Shape, Slab, WORD, prefetch_bytes};
 use crate::timer::Timers;
+use crate::walks::{AheadFunction, Walks};
 use crate::{spin_lock, words};
 
 /// Largest value: `array_map_alloc_check` refuses what is over `INT_MAX`.
@@ -112,6 +113,15 @@ impl MapOps for Array {
     #[inline]
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         self.slab.cell(0, index_of(key, self.entries)?)
+    }
+
+    fn ahead_function(&self) -> Option<AheadFunction> {
+        Some(AheadFunction::new(self, ahead_by_address::<Self>, Some(ahead_of::<Self>)))
+    }
+
+    fn bytes_in_use(&self) -> u64 {
+        // All of one CPU's, as no count of those in use is kept.
+        self.slab.lane_stride() as u64
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
@@ -244,6 +254,15 @@ impl MapOps for PerCpuArray {
         self.slab.cell(cpu, index_of(key, self.entries)?)
     }
 
+    fn ahead_function(&self) -> Option<AheadFunction> {
+        Some(AheadFunction::new(self, ahead_by_address::<Self>, Some(ahead_of::<Self>)))
+    }
+
+    fn bytes_in_use(&self) -> u64 {
+        // All of one CPU's, as no count of those in use is kept.
+        self.slab.lane_stride() as u64
+    }
+
     fn update(&self, key: &[u8], value: &[u8], flags: u64, cpu: usize) -> Result<(), Errno> {
         let index = program_update_check(index_of(key, self.entries), flags)?;
         if cpu >= self.slab.shape().lanes {
@@ -291,6 +310,28 @@ impl MapOps for PerCpuArray {
 
     fn array_layout(&self) -> Option<ArrayLayout> {
         layout(&self.slab, self.slab.lane_stride())
+    }
+}
+
+/// # Safety
+/// See [`AheadFunction::by_word`]; keys have 4 bytes.
+unsafe extern "C" fn ahead_of<M: MapOps>(context: u64, key: u64, walks: u64) -> u64 {
+    // SAFETY: the caller vouches for both.
+    let (map, walks) = unsafe { (&*(context as *const M), &*(walks as *const Walks)) };
+    let [key, ..] = words::halves_of(key);
+    if let Some(value) = map.lookup(&key, walks.cpu()) {
+        prefetch_bytes(value.addr().get(), map.user_value_size());
+    }
+    0
+}
+
+/// # Safety
+/// See [`AheadFunction::function`]; keys have 4 bytes.
+unsafe extern "C" fn ahead_by_address<M: MapOps>(context: u64, key: u64, walks: u64) -> u64 {
+    // SAFETY: the caller vouches for all of it.
+    unsafe {
+        let [key] = words::key_of_half_word(words::load_half_word(key));
+        ahead_of::<M>(context, key, walks)
     }
 }
 

@@ -5,15 +5,17 @@ use std::ptr::NonNull;
 use paceline_btf::SpecialField;
 use paceline_spec::{Errno, MapFlags};
 
+use crate::ahead;
 use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::eviction::Clock;
 use crate::lookup::{self, Elements as _, LookupFunction};
 use crate::map_ops::{Batches, MapOps, Mode};
-use crate::slab::{Shape, Slab, WORD};
+use crate::slab::{Shape, Slab, WORD, prefetch_bytes};
 use crate::slots::{Caller, Permit};
 use crate::table::{Found, Locked, Spare, Table, TableShape};
 use crate::timer::Timers;
+use crate::walks::AheadFunction;
 use crate::{spin_lock, words};
 
 /// Key and value together stay below `KMALLOC_MAX_SIZE - sizeof(struct htab_elem)`, which has 48 bytes on x86-64.
@@ -224,6 +226,14 @@ impl MapOps for Hash {
         Some(LookupFunction::of_table(self, false))
     }
 
+    fn ahead_function(&self) -> Option<AheadFunction> {
+        ahead::of_table(self)
+    }
+
+    fn bytes_in_use(&self) -> u64 {
+        self.elements.table.bytes_in_use()
+    }
+
     fn frees_values(&self) -> bool {
         true
     }
@@ -352,6 +362,13 @@ impl lookup::Elements for PerCpuHash {
     fn value(&self, found: Found<'_>, cpu: usize) -> Option<NonNull<u8>> {
         self.values.cell(cpu, found.slot as usize)
     }
+
+    #[inline(always)]
+    fn prefetch_value(&self, slot: u32, cpu: usize) {
+        if let Some(value) = self.values.cell(cpu, slot as usize) {
+            prefetch_bytes(value.addr().get(), self.value_size);
+        }
+    }
 }
 
 impl MapOps for PerCpuHash {
@@ -367,6 +384,15 @@ impl MapOps for PerCpuHash {
 
     fn lookup_function(&self) -> Option<LookupFunction> {
         Some(LookupFunction::of_table(self, true))
+    }
+
+    fn ahead_function(&self) -> Option<AheadFunction> {
+        ahead::of_table(self)
+    }
+
+    fn bytes_in_use(&self) -> u64 {
+        let table = &self.elements.table;
+        table.bytes_in_use() + u64::from(table.used_slots()) * self.values.stride() as u64
     }
 
     fn frees_values(&self) -> bool {

@@ -20,7 +20,7 @@
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use crate::slab::{Atomics, NoMemory, Zeroed};
+use crate::slab::{Atomics, NoMemory, Zeroed, prefetch};
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Positions of a bucket.
@@ -106,6 +106,11 @@ impl Index {
         buckets_for(entries) as u64 * size_of::<Bucket>() as u64
     }
 
+    /// Bytes of the buckets that so many elements lie in.
+    pub(crate) fn bytes_for(&self, elements: u32) -> u64 {
+        self.buckets.len().min(elements as usize) as u64 * size_of::<Bucket>() as u64
+    }
+
     /// Positions of the whole table.
     pub(crate) fn places(&self) -> usize {
         self.buckets.len() * POSITIONS
@@ -119,6 +124,29 @@ impl Index {
     #[inline(always)]
     fn after(&self, bucket: usize) -> usize {
         if bucket + 1 == self.buckets.len() { 0 } else { bucket + 1 }
+    }
+
+    /// Brings the first bucket of a hash closer.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        if let Some(line) = self.buckets.get(self.home(hash)) {
+            prefetch(std::ptr::from_ref(line).addr());
+        }
+    }
+
+    /// Calls `visit` for the slots in the first bucket of a hash that may be the one looked for.
+    #[inline(always)]
+    pub(crate) fn visit_candidates(&self, hash: u64, visit: impl Fn(u32)) {
+        let Some(line) = self.buckets.get(self.home(hash)) else { return };
+        let (mut fits, _) = line.candidates(hash);
+        while fits != 0 {
+            if let Some(slot) =
+                line.slots.get(position_of(fits)).and_then(|slot| slot.load(Relaxed).checked_sub(1))
+            {
+                visit(slot);
+            }
+            fits &= fits - 1;
+        }
     }
 
     /// The result of `look` for the slot with this hash that `look` accepts. `look` may be called with any number, also one without a

@@ -22,6 +22,7 @@
 //! it. Updates of arrays, per-CPU values and device, CPU and socket maps happen in place, an aligned 8-byte word at a time. Programs
 //! write through pointers at any time; a concurrent reader sees, per word, the old bytes or the new.
 
+mod ahead;
 mod array;
 mod batch;
 mod bloom_filter;
@@ -57,6 +58,7 @@ mod sync;
 mod table;
 mod timer;
 mod typed;
+mod walks;
 mod words;
 mod xskmap;
 
@@ -72,3 +74,4 @@ pub use prog_array::{Owner, ProgArray, TokenLayout};
 pub use ringbuf::{Origin, Record, RingBuffer, RingReader};
 pub use timer::{DueTimer, Timer, TimerQueue, make_timer, timer_at};
 pub use typed::{MapValue, PerCpu, Plain, TypeError, TypedMap};
+pub use walks::{AheadFunction, Walks};

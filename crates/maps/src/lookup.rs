@@ -31,6 +31,9 @@ pub struct LookupFunction {
 pub(crate) trait Elements {
     fn table(&self) -> &Table;
     fn value(&self, found: Found<'_>, cpu: usize) -> Option<NonNull<u8>>;
+
+    /// Brings the value of a slot closer, if it is not in the slot.
+    fn prefetch_value(&self, _slot: u32, _cpu: usize) {}
 }
 
 impl LookupFunction {

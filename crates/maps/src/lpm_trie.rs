@@ -14,9 +14,10 @@ use paceline_spec::{Errno, MapFlags};
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::lookup::LookupFunction;
 use crate::map_ops::{Batches, MapOps, Mode};
-use crate::routes::{Prefix, Routes};
+use crate::routes::{Ahead, Prefix, Routes};
 use crate::slots::Caller;
 use crate::table::{Spare, Table, TableShape};
+use crate::walks::{AheadFunction, State, Walk, Walks};
 use crate::words;
 
 /// Bytes of a key before its data.
@@ -68,6 +69,14 @@ impl LpmTrie {
             }
             _ => self.longest(&key.to_ne_bytes(), |slot| slot),
         }
+    }
+
+    /// The trie, and the address that a key of 8 bytes looks up there.
+    #[inline(always)]
+    fn route_of(&self, key: u64) -> Option<(&Routes, u32)> {
+        let [length, address] = words::halves_of(key);
+        let routes = self.routes.as_ref().filter(|_| u32::from_ne_bytes(length) == u32::BITS);
+        routes.map(|routes| (routes, u32::from_be_bytes(address)))
     }
 
     /// Puts a slot into the trie for all addresses that begin as a key does and have no longer prefix.
@@ -279,6 +288,15 @@ impl MapOps for LpmTrie {
         })
     }
 
+    fn ahead_function(&self) -> Option<AheadFunction> {
+        self.routes.as_ref().map(|_| AheadFunction::new(self, route_ahead_by_address, Some(route_ahead)))
+    }
+
+    fn bytes_in_use(&self) -> u64 {
+        // Look-ups of addresses do not touch the index, and the trie has up to as many lines as there are prefixes.
+        self.table.slot_bytes_in_use()
+    }
+
     fn frees_values(&self) -> bool {
         true
     }
@@ -351,6 +369,50 @@ unsafe extern "C" fn find_route_by_word(context: u64, key: u64, _cpu: u64) -> u6
     // SAFETY: the caller vouches for the context.
     let map = unsafe { &*(context as *const LpmTrie) };
     map.route(key).and_then(|slot| map.table.payload_address(slot)).map_or(0, |value| value.as_ptr() as u64)
+}
+
+/// # Safety
+/// See [`AheadFunction::by_word`]; keys have 8 bytes.
+unsafe extern "C" fn route_ahead(context: u64, key: u64, walks: u64) -> u64 {
+    // SAFETY: the caller vouches for both.
+    let (map, walks) = unsafe { (&*(context as *const LpmTrie), &mut *(walks as *mut Walks)) };
+    if let Some((routes, address)) = map.route_of(key) {
+        routes.ahead(address);
+        walks.push(Walk { step: along_route, map: context, state: State::Address(address) });
+    }
+    0
+}
+
+/// # Safety
+/// See [`AheadFunction::function`]; keys have 8 bytes.
+unsafe extern "C" fn route_ahead_by_address(context: u64, key: u64, walks: u64) -> u64 {
+    // SAFETY: the caller vouches for all of it.
+    unsafe {
+        let [key] = words::load_words::<1>(key);
+        route_ahead(context, key, walks)
+    }
+}
+
+/// From line to line of a trie, and to the prefix.
+///
+/// # Safety
+/// See [`Step`].
+unsafe fn along_route(map: u64, state: State, _cpu: usize) -> Option<State> {
+    // SAFETY: the caller vouches for the map.
+    let map = unsafe { &*(map as *const LpmTrie) };
+    let routes = map.routes.as_ref()?;
+    let next = match state {
+        State::Address(address) => routes.ahead_of_root(address),
+        State::Route(ahead) => routes.ahead_of_line(ahead),
+        State::Hash(_) => None,
+    };
+    match next? {
+        Ahead::Slot(slot) => {
+            map.table.prefetch_slot(slot);
+            None
+        }
+        ahead => Some(State::Route(ahead)),
+    }
 }
 
 #[cfg(test)]

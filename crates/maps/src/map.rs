@@ -216,7 +216,8 @@ impl Map {
     }
 
     /// Bytes that all its elements take, as its specification declares them.
-    pub(crate) fn declared_bytes(&self) -> usize {
+    #[must_use]
+    pub fn declared_bytes(&self) -> usize {
         let element = self.key_size.saturating_add(self.user_value_size());
         element.saturating_mul(self.spec().max_entries as usize)
     }

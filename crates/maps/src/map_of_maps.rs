@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use paceline_epoch::Domain;
 use paceline_spec::{Errno, InnerLength, MapSpec};
 
+use crate::ahead;
 use crate::array;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::Entries;
@@ -21,6 +22,7 @@ use crate::map_ops::{Batches, MapOps, Mode};
 use crate::map_user::MapUser;
 use crate::slots::Caller;
 use crate::table::{Found, Table, TableShape};
+use crate::walks::AheadFunction;
 use crate::words;
 
 /// Template that inner maps must match.
@@ -272,6 +274,14 @@ impl MapOps for HashOfMaps {
 
     fn lookup_function(&self) -> Option<LookupFunction> {
         Some(LookupFunction::of_table(self, false))
+    }
+
+    fn ahead_function(&self) -> Option<AheadFunction> {
+        ahead::of_table(self)
+    }
+
+    fn bytes_in_use(&self) -> u64 {
+        self.table.bytes_in_use()
     }
 
     fn frees_values(&self) -> bool {

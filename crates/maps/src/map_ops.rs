@@ -12,6 +12,7 @@ use crate::map_of_maps::InnerMaps;
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
 use crate::timer::Timers;
+use crate::walks::AheadFunction;
 use crate::{
     array, bloom_filter, cpumap, devmap, hash, lpm_trie, map_of_maps, perf_event_array, queue, sockmap,
     xskmap,
@@ -128,6 +129,17 @@ pub(crate) trait MapOps: Send + Sync {
     /// The look-up as a function, for kinds where calling it from generated code is faster.
     fn lookup_function(&self) -> Option<LookupFunction> {
         None
+    }
+
+    /// The function that begins a look-up ahead, for kinds whose look-ups wait for memory if they are large.
+    fn ahead_function(&self) -> Option<AheadFunction> {
+        None
+    }
+
+    /// Bytes of memory that look-ups may touch as long as the map is as full as it is, about; 0 for kinds without an
+    /// [`ahead_function`](Self::ahead_function).
+    fn bytes_in_use(&self) -> u64 {
+        0
     }
 
     /// Whether a found value can belong to another element later: programs that use the map run pinned.

@@ -29,7 +29,7 @@ use paceline_epoch::Domain;
 use paceline_spec::Errno;
 
 use crate::lines::Lines;
-use crate::slab::{Atomics, NoMemory, Zeroed};
+use crate::slab::{Atomics, NoMemory, Zeroed, prefetch};
 use crate::slots::PATIENCE;
 use crate::sync::AtomicU32;
 use short::ShortPrefixes;
@@ -95,6 +95,17 @@ unsafe impl Atomics for Line {}
 pub(crate) struct Prefix {
     pub(crate) slot: u32,
     pub(crate) length: u32,
+}
+
+/// A look-up ahead of the one for an address, between two of its cache lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// At a node, with the bits of the address that were not used yet.
+    Node { line: u32, rest: u32 },
+    /// At an entry of a node that is not in its first line.
+    Entry { line: u32, index: u32, rest: u32 },
+    /// At a prefix.
+    Slot(u32),
 }
 
 pub(crate) struct Routes {
@@ -189,6 +200,52 @@ impl Routes {
             rest <<= NODE_BITS;
         }
         entry.checked_sub(1)
+    }
+
+    /// Begins a look-up ahead: brings the root's entry closer.
+    #[inline(always)]
+    pub(crate) fn ahead(&self, address: u32) {
+        if let Some(entry) = self.root_entry(address >> (u32::BITS - ROOT_BITS)) {
+            prefetch(std::ptr::from_ref(entry).addr());
+        }
+    }
+
+    /// Goes on when the root's entry is there.
+    #[inline(always)]
+    pub(crate) fn ahead_of_root(&self, address: u32) -> Option<Ahead> {
+        let entry = self.root_entry(address >> (u32::BITS - ROOT_BITS))?.load(Acquire);
+        self.ahead_of(entry, address << ROOT_BITS)
+    }
+
+    /// Goes on when the line of an earlier step is there.
+    #[inline(always)]
+    pub(crate) fn ahead_of_line(&self, ahead: Ahead) -> Option<Ahead> {
+        match ahead {
+            Ahead::Node { line, rest } => {
+                let index = HEADER + self.run_of(line, (rest >> (32 - NODE_BITS)) as usize)?;
+                let entry = self.number(line, index)?;
+                if index < LINE {
+                    return self.ahead_of(entry.load(Acquire), rest << NODE_BITS);
+                }
+                prefetch(std::ptr::from_ref(entry).addr());
+                Some(Ahead::Entry { line, index: index as u32, rest })
+            }
+            Ahead::Entry { line, index, rest } => {
+                self.ahead_of(self.number(line, index as usize)?.load(Acquire), rest << NODE_BITS)
+            }
+            Ahead::Slot(_) => None,
+        }
+    }
+
+    /// The next step behind an entry; none without a prefix.
+    #[inline(always)]
+    fn ahead_of(&self, entry: u32, rest: u32) -> Option<Ahead> {
+        if entry & NODE == 0 {
+            return entry.checked_sub(1).map(Ahead::Slot);
+        }
+        let line = entry & !NODE;
+        prefetch(std::ptr::from_ref(self.lines.get(line as usize)?).addr());
+        Some(Ahead::Node { line, rest })
     }
 
     #[inline(always)]

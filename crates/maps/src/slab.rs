@@ -20,6 +20,9 @@ pub(crate) const WORD: usize = 8;
 
 const HALF_WORD: usize = WORD / 2;
 
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
+
 /// Lanes start this far apart at least: two cache lines, because adjacent lines are prefetched in pairs.
 const LANE_ALIGN: usize = 128;
 
@@ -175,6 +178,29 @@ impl Slab {
     pub(crate) fn holds(&self, address: usize, len: usize, start: usize, end: usize) -> bool {
         self.offset_in_cell(address)
             .is_some_and(|offset| offset >= start && offset.checked_add(len).is_some_and(|stop| stop <= end))
+    }
+}
+
+/// Brings the cache line of an address closer, if it is memory at all. No other effect.
+#[inline(always)]
+pub(crate) fn prefetch(address: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address has no effect that a program sees.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+/// Brings up to two lines with the first bytes of something closer.
+#[inline(always)]
+pub(crate) fn prefetch_bytes(address: usize, bytes: usize) {
+    prefetch(address);
+    let last = address.wrapping_add(bytes.min(LINE) - usize::from(bytes != 0));
+    if (address ^ last) & !(LINE - 1) != 0 {
+        prefetch(last);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::create::Request;
 use crate::eviction::{Occupied, State};
 use crate::hashing::KeyHash;
 use crate::index::{Index, Place};
-use crate::slab::{NoMemory, Shape, Slab, WORD};
+use crate::slab::{NoMemory, Shape, Slab, WORD, prefetch_bytes};
 use crate::slots::{Caller, Permit, SlotCount, Slots};
 use crate::timer::Timers;
 use crate::words;
@@ -264,6 +264,41 @@ impl Table {
             state.iter().for_each(|state| State(state).touch());
             Some(Found { slot, payload })
         })
+    }
+
+    /// Begins a look-up ahead: brings the key's bucket closer, and gives the key's hash.
+    #[inline(always)]
+    pub(crate) fn ahead(&self, words: impl Iterator<Item = u64>) -> u64 {
+        let hash = self.hash(words);
+        self.index.prefetch(hash);
+        hash
+    }
+
+    /// Goes on with the hash, when the bucket is there: brings the slots closer that may have the key.
+    #[inline(always)]
+    pub(crate) fn ahead_of_slots(&self, hash: u64, more: impl Fn(u32)) {
+        self.index.visit_candidates(hash, |slot| {
+            self.prefetch_slot(slot);
+            more(slot);
+        });
+    }
+
+    /// Brings a slot closer.
+    #[inline(always)]
+    pub(crate) fn prefetch_slot(&self, slot: u32) {
+        if let Some(cell) = self.slab.cell(0, slot as usize) {
+            prefetch_bytes(cell.addr().get(), self.slab.stride());
+        }
+    }
+
+    /// Bytes of slots that were in use so far, which are used again first.
+    pub(crate) fn slot_bytes_in_use(&self) -> u64 {
+        u64::from(self.used_slots()) * self.slab.stride() as u64
+    }
+
+    /// The same, with the buckets that lead there.
+    pub(crate) fn bytes_in_use(&self) -> u64 {
+        self.slot_bytes_in_use() + self.index.bytes_for(self.used_slots())
     }
 
     /// Look-up result of a slot.

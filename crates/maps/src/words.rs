@@ -129,6 +129,13 @@ pub(crate) fn key_of_half_word(key: u32) -> [u64; 1] {
     [u64::from_le(u64::from(key.to_le()))]
 }
 
+/// The two halves of a word, in memory order.
+#[inline(always)]
+pub(crate) fn halves_of(word: u64) -> [[u8; 4]; 2] {
+    let [a, b, c, d, e, f, g, h] = word.to_ne_bytes();
+    [[a, b, c, d], [e, f, g, h]]
+}
+
 /// Copies bytes of a program's, which other workers may be changing.
 ///
 /// # Safety

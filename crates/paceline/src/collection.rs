@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map};
 use paceline_spec::{Errno, InitialValue, MapSpec, ProgramSpec};
-use paceline_vm::{DEFAULT_BUDGET, Engine, LoadError as EngineError, Program};
+use paceline_vm::{DEFAULT_BUDGET, Engine, LoadError as EngineError, LookAhead, Program};
 
 use crate::tables::Tables;
 use crate::{NoProgram, Object, SetupError, VerifiedProgram};
@@ -27,6 +27,8 @@ pub struct LoadOptions {
     pub budget: u64,
     /// Engine of verified programs; unverified ones run on the plain interpreter.
     pub engine: Engine,
+    /// Whether bursts of native code run in stages, with the first look-ups ahead.
+    pub look_ahead: LookAhead,
 }
 
 impl LoadOptions {
@@ -34,6 +36,13 @@ impl LoadOptions {
     #[must_use]
     pub const fn engine(mut self, engine: Engine) -> Self {
         self.engine = engine;
+        self
+    }
+
+    /// Sets whether bursts of native code run in stages, with the first look-ups ahead.
+    #[must_use]
+    pub const fn look_ahead(mut self, look_ahead: LookAhead) -> Self {
+        self.look_ahead = look_ahead;
         self
     }
 
@@ -69,7 +78,12 @@ impl LoadOptions {
 impl Default for LoadOptions {
     /// One CPU, maps of up to 4 GiB each, [`DEFAULT_BUDGET`], and the fastest engine of this machine.
     fn default() -> Self {
-        Self { limits: Limits { cpus: 1, memory: 4 << 30 }, budget: DEFAULT_BUDGET, engine: Engine::best() }
+        Self {
+            limits: Limits { cpus: 1, memory: 4 << 30 },
+            budget: DEFAULT_BUDGET,
+            engine: Engine::best(),
+            look_ahead: LookAhead::default(),
+        }
     }
 }
 
@@ -85,6 +99,7 @@ pub struct Collection {
     limits: Limits,
     budget: u64,
     engine: Engine,
+    look_ahead: LookAhead,
 }
 
 /// A map that could not be made.
@@ -188,9 +203,9 @@ impl Object {
         let missing = missing.into();
         let maps: Vec<_> = maps.0.into_iter().filter_map(Result::ok).collect();
         let tables = Tables::new(object.maps(), &maps);
-        let LoadOptions { limits, budget, engine } = *options;
+        let LoadOptions { limits, budget, engine, look_ahead } = *options;
         let names = self.programs().iter().map(|program| program.name.clone()).collect();
-        Ok(Collection { object, maps, missing, names, tables, limits, budget, engine })
+        Ok(Collection { object, maps, missing, names, tables, limits, budget, engine, look_ahead })
     }
 
     /// Whether the object puts a map into another.
@@ -320,7 +335,8 @@ impl Collection {
                 source => NoProgram::Engine { name, engine: self.engine, source },
             }
         })?;
-        Ok(VerifiedProgram::new(program.with_budget(self.budget), verified, time))
+        let program = program.with_look_ahead(self.look_ahead).with_budget(self.budget);
+        Ok(VerifiedProgram::new(program, verified, time))
     }
 
     pub(crate) fn spec(&self, name: Option<&str>) -> Result<&ProgramSpec, NoProgram> {

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use paceline_epoch::{Domain, Reader};
 use paceline_frame::{Burst, Frame};
 use paceline_isa::Size;
-use paceline_maps::Origin;
+use paceline_maps::{Origin, Walks};
 use paceline_network::{Connection, Network};
 use paceline_spec::context::{Layout, SkBuff};
 use zerocopy::FromZeros;
@@ -96,6 +96,8 @@ pub struct Host {
     pub chain_counts: *mut u64,
     /// Calls for which a dispatcher had no direct jump.
     pub misses: u64,
+    /// Look-ups that run ahead of a burst; empty until the first.
+    pub walks: Option<Box<Walks>>,
     /// The timers that programs started on this host.
     pub timers: Timers,
     cpu: usize,
@@ -165,6 +167,7 @@ impl Host {
             reader: Domain::global().reader(),
             chain_counts: std::ptr::null_mut(),
             misses: 0,
+            walks: None,
             timers: Timers::default(),
             cpu,
             random: 0,

@@ -26,6 +26,7 @@ pub mod random;
 pub mod redirects;
 pub mod runner;
 pub mod sources;
+pub mod staged;
 pub mod text;
 pub mod traffic;
 pub mod verdict;

@@ -10,12 +10,17 @@ mod form;
 mod host;
 mod load;
 mod load_error;
+mod look_ahead;
 mod memory_program;
 #[cfg(feature = "jit")]
 mod native;
 mod program;
 mod run;
 mod site;
+#[cfg(feature = "jit")]
+mod slice;
+#[cfg(feature = "jit")]
+mod stages;
 mod target;
 mod uses;
 
@@ -24,6 +29,7 @@ pub use engine::{Engine, NoSuchEngine};
 pub use form::ProgramError;
 pub use host::Host;
 pub use load_error::LoadError;
+pub use look_ahead::{LookAhead, NoSuchLookAhead};
 pub use memory_program::MemoryProgram;
 #[cfg(feature = "jit")]
 pub use native::NativeCode;

@@ -13,6 +13,8 @@ use crate::engine::Engine;
 use crate::form::{Form, check};
 use crate::load_error::LoadError;
 #[cfg(feature = "jit")]
+use crate::look_ahead::LookAhead;
+#[cfg(feature = "jit")]
 use crate::native;
 use crate::program::Program;
 
@@ -32,7 +34,8 @@ impl Program {
             #[cfg(feature = "jit")]
             Engine::Jit | Engine::CheckedJit => {
                 let checked = engine == Engine::CheckedJit;
-                native::load(verified, maps, &native::Settings { checked, ..native::settings() })
+                let settings = native::Settings { checked, ..native::settings() };
+                Ok(native::load(verified, maps, &settings)?.with_look_ahead(LookAhead::default()))
             }
             #[cfg(not(feature = "jit"))]
             Engine::Jit | Engine::CheckedJit => Err(LoadError::Unavailable(engine)),
@@ -42,6 +45,15 @@ impl Program {
                 Ok(Self::with_image(threaded::image(verified, spec, code, maps), engine)?)
             }
         }
+    }
+}
+
+#[cfg(not(feature = "jit"))]
+impl Program {
+    /// Bursts run in stages as native code only, which this build does not have.
+    #[must_use]
+    pub fn with_look_ahead(self, _: crate::look_ahead::LookAhead) -> Self {
+        self
     }
 }
 
@@ -63,7 +75,7 @@ impl Program {
         let machine = settings.features;
         change(&mut settings);
         settings.features = settings.features.and(machine);
-        native::load(verified, maps, &settings)
+        Ok(native::load(verified, maps, &settings)?.with_look_ahead(LookAhead::default()))
     }
 }
 

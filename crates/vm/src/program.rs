@@ -20,6 +20,7 @@ use paceline_spec::{Errno, ProgramSpec};
 use crate::engine::Engine;
 use crate::form::{Form, ProgramError, check};
 use crate::host::Host;
+use crate::look_ahead::LookAhead;
 use crate::run::{BurstFault, run_frames};
 use crate::uses::Uses;
 
@@ -32,6 +33,7 @@ pub struct Program {
     pub(crate) token: u64,
     pub(crate) image: Arc<Image>,
     engine: Engine,
+    look_ahead: LookAhead,
     /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pub(crate) pins: bool,
     /// Keeps the programs in the maps that the program uses.
@@ -111,6 +113,7 @@ impl Program {
             budget: DEFAULT_BUDGET,
             callbacks: None,
             native: None,
+            staged: None,
         };
         Self::with_image(image, Engine::Plain)
     }
@@ -125,7 +128,9 @@ impl Program {
         };
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
-        let program = Self { entry, token, image, engine, pins: uses.pins, _tables: uses.tables.into() };
+        let look_ahead = LookAhead::Never;
+        let program =
+            Self { entry, token, image, engine, look_ahead, pins: uses.pins, _tables: uses.tables.into() };
         program.announce();
         Ok(program)
     }
@@ -141,6 +146,27 @@ impl Program {
         self.token = Arc::as_ptr(&self.image) as u64;
         self.announce();
         self
+    }
+
+    /// The same with an image that differs in how bursts run.
+    #[cfg(feature = "jit")]
+    pub(crate) fn with_bursts_of(mut self, image: Image, look_ahead: LookAhead) -> Self {
+        self.image = Arc::new(image);
+        (self.token, self.look_ahead) = (self.image.token(), look_ahead);
+        self.announce();
+        self
+    }
+
+    /// Whether bursts run in stages.
+    #[must_use]
+    pub fn look_ahead(&self) -> LookAhead {
+        self.look_ahead
+    }
+
+    /// The slice of the program that runs ahead of bursts, if there is one.
+    #[must_use]
+    pub fn slice(&self) -> Option<&ProgramSpec> {
+        self.image.staged.as_ref().map(|staged| &*staged.ahead.slice().spec)
     }
 
     /// The specification that the program was made from.

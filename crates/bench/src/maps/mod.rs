@@ -8,7 +8,7 @@ mod lru;
 mod memory;
 mod native;
 mod program;
-mod routes;
+pub(crate) mod routes;
 
 use std::error::Error;
 

@@ -27,7 +27,7 @@ const LENGTHS: [(u32, u32); 12] = [
 ];
 
 /// Keys of this number of different routes.
-pub(super) fn routes(count: u32) -> Vec<[u8; 8]> {
+pub(crate) fn routes(count: u32) -> Vec<[u8; 8]> {
     let mut rng = fastrand::Rng::with_seed(6);
     let mut seen = std::collections::HashSet::new();
     let mut routes = Vec::new();

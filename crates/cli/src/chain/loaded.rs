@@ -42,7 +42,7 @@ impl LoadHow {
     }
 
     pub(super) fn options(&self) -> LoadOptions {
-        load_options(self.budget, self.engine, self.opener.args.map_memory, self.cpus)
+        load_options(self.budget, self.engine, &self.opener.args, self.cpus)
     }
 }
 

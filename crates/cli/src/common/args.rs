@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
-use paceline::Engine;
+use paceline::{Engine, LookAhead};
 
 /// Colors of help and of errors of usage.
 pub(crate) const STYLES: Styles = Styles::styled()
@@ -19,6 +19,12 @@ pub(crate) fn engine_names() -> impl TypedValueParser<Value = Engine> {
     // `checked-jit` is for tests: slower than `jit`, with the same results.
     let name = |engine: Engine| PossibleValue::new(engine.name()).hide(engine == Engine::CheckedJit);
     PossibleValuesParser::new(Engine::ALL.map(name)).try_map(|name| name.parse::<Engine>())
+}
+
+/// Settings of look-ups ahead by their names.
+pub(crate) fn look_ahead_names() -> impl TypedValueParser<Value = LookAhead> {
+    let names = PossibleValuesParser::new(LookAhead::ALL.map(LookAhead::name));
+    names.try_map(|name| name.parse::<LookAhead>())
 }
 
 /// An error of usage that the description of a command's arguments cannot express.

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use clap::ValueHint;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use paceline::kernel::KernelVersion;
-use paceline::{ProgramKind, type_of_section};
+use paceline::{LookAhead, ProgramKind, type_of_section};
 
+use crate::common::args::look_ahead_names;
 use crate::maps::MapFile;
 
 /// Values that an object's own loader would set: a kernel's types, sizes of maps, types of programs.
@@ -22,6 +23,10 @@ pub(crate) struct ObjectArgs {
     /// Maximum memory that one map may declare, in bytes, or with `K`, `M`, `G`.
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
     pub(crate) map_memory: u64,
+    /// Whether bursts of native code run in stages, which computes the keys of the first look-ups ahead: `auto` if the maps are larger
+    /// than the processor's caches.
+    #[arg(long, value_name = "WHEN", default_value_t, value_parser = look_ahead_names())]
+    pub(crate) look_ahead: LookAhead,
     /// Type of programs whose section name has no type, or of the named program: a section's name, such as `xdp`,
     /// `xdp.frags` or `xdp/devmap`.
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]

@@ -3,15 +3,22 @@
 use paceline::{Collection, Engine, LoadOptions, NoProgram, Object};
 use paceline_diagnosis::Diagnosis;
 
+use super::args::ObjectArgs;
 use super::error::ObjectError;
 use super::opener::Opener;
 use super::program::{ProgramError, program_of};
 use crate::common::failure::Failure;
 use crate::maps::{self, JsonFile, MapFileError};
 
-/// Options for loading objects; `map_memory` is the most bytes of one map.
-pub(crate) fn load_options(budget: u64, engine: Engine, map_memory: u64, cpus: usize) -> LoadOptions {
-    LoadOptions::default().budget(budget).engine(engine).map_memory(map_memory).cpus(cpus)
+/// Options for loading objects.
+pub(crate) fn load_options(budget: u64, engine: Engine, args: &ObjectArgs, cpus: usize) -> LoadOptions {
+    let ObjectArgs { map_memory, look_ahead, .. } = *args;
+    LoadOptions::default()
+        .budget(budget)
+        .engine(engine)
+        .look_ahead(look_ahead)
+        .map_memory(map_memory)
+        .cpus(cpus)
 }
 
 /// Sets the variables that files name, makes the maps, and fills them; `restored` come before those of the command line.

@@ -97,6 +97,7 @@ pub fn image(verified: &Verified, spec: Arc<ProgramSpec>, code: Code, maps: Vec<
         budget: DEFAULT_BUDGET,
         callbacks,
         native: None,
+        staged: None,
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn links() -> Links {
                 address: HELPERS + 1004,
                 context: base + 128,
                 key_bytes: Some(*key_size as u8),
-                takes_cpu: false,
+                member: None,
             }),
         }
     };

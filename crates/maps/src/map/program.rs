@@ -10,6 +10,7 @@ use crate::lookup::LookupFunction;
 use crate::map_ops::LOCK;
 use crate::prog_array::{Owner, ProgArray};
 use crate::ringbuf::RingBuffer;
+use crate::walks::AheadFunction;
 
 /// A map as programs see it, from [`Map::for_programs`]: the semantics of the helpers, on one CPU, with addresses of values.
 #[derive(Clone, Copy)]
@@ -112,6 +113,20 @@ impl<'a> ProgramSide<'a> {
     #[must_use]
     pub fn lookup_function(self) -> Option<LookupFunction> {
         self.0.lookup_function
+    }
+
+    /// The function that begins a look-up ahead, for generated code that calls it in place of the helper and ignores the result; `None` for
+    /// kinds without one.
+    #[must_use]
+    pub fn ahead_function(self) -> Option<AheadFunction> {
+        self.0.storage.ahead_function()
+    }
+
+    /// Bytes of memory that look-ups touch if the keys are random, about, with as many elements as there are; 0 for kinds without an
+    /// [`ahead_function`](Self::ahead_function). In hashes elements that have gone count too: their places are used again. Takes a fixed time.
+    #[must_use]
+    pub fn bytes_in_use(self) -> u64 {
+        self.0.storage.bytes_in_use()
     }
 
     /// Whether elements can go while a program looks at them, so that workers must be pinned

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paceline_chain::{CallMap, Calls, Edges, Entrant, Next, Place, Plan, Sequence};
 use paceline_frame::Verdict;
-use paceline_vm::{Chain, Engine};
+use paceline_vm::{Chain, Engine, LookAhead, Program};
 
 use super::{Change, ChangeError, Link, Member, Order, Target};
 use crate::version::{Layout, Version};
@@ -240,7 +240,10 @@ impl State {
         };
         let parts: Option<Vec<_>> = members.iter().map(|member| native_part(member)).collect();
         let chain = match parts {
-            Some(parts) => Chain::load(&parts, plan.graph, Engine::Jit)?,
+            Some(parts) => {
+                let look_ahead = programs.first().map_or(LookAhead::Never, Program::look_ahead);
+                Chain::load_with(&parts, plan.graph, Engine::Jit, look_ahead)?
+            }
             None => Chain::new(programs.clone(), plan.graph)?,
         };
         Ok(Version { layout, chain, programs })

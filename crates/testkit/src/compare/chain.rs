@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use paceline::{Chain, Engine, FrameMeta, Map};
+use paceline::{Chain, Engine, FrameMeta, LookAhead, Map};
 use paceline_chain::{Edges, Graph, Next, Node};
 use paceline_frame::{MAX_BURST, Verdict};
 use paceline_isa::assemble;
@@ -196,7 +196,11 @@ impl ChainSubject {
                 let programs = programs.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
                 Chain::new(programs, graph)
             }
-            ChainWay::Fused(_) => Chain::load(&parts(), graph, engine),
+            ChainWay::Fused(_) => {
+                let is_staged = work.work.seed.is_multiple_of(2);
+                let look_ahead = if is_staged { LookAhead::Always } else { LookAhead::Never };
+                Chain::load_with(&parts(), graph, engine, look_ahead)
+            }
         };
         chain.map_err(|error| error.to_string())
     }

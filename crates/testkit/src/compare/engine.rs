@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use paceline::{Burst, Engine, EngineError, FrameMeta, Host, Limits, Map, Program};
+use paceline::{Burst, Engine, EngineError, FrameMeta, Host, Limits, LookAhead, Map, Program};
 use paceline_frame::MAX_BURST;
 use paceline_spec::{MapSpec, ProgramKind};
 use paceline_verifier::Verified;
@@ -31,6 +31,8 @@ pub struct EngineSubject {
     burst: Burst,
     /// Whether packets run in bursts.
     bursts: bool,
+    /// Whether the bursts run in stages.
+    stages: bool,
     /// Makes random numbers differ from those of another subject.
     salt: u64,
     /// Runs before each program, except on the plain interpreter, which clears its stack.
@@ -51,7 +53,17 @@ impl EngineSubject {
         }
         let (host, burst) = (Host::new(cpu), Burst::default());
         let dirt = if engine == Engine::Plain { None } else { Some(Dirt::new(engine)?) };
-        Ok(Self { engine, name: engine.name(), maps: made, host, burst, bursts: false, salt: 0, dirt })
+        Ok(Self {
+            engine,
+            name: engine.name(),
+            maps: made,
+            host,
+            burst,
+            bursts: false,
+            stages: false,
+            salt: 0,
+            dirt,
+        })
     }
 
     /// The same with packets in bursts of random lengths.
@@ -66,6 +78,14 @@ impl EngineSubject {
             Engine::Plain => "plain-burst",
         };
         Ok(Self { name, bursts: true, ..Self::new(engine, cpu)? })
+    }
+
+    /// Native code with packets in bursts of random lengths, in stages: look-ups ahead, then the program.
+    ///
+    /// # Errors
+    /// A map cannot be created.
+    pub fn in_stages(cpu: usize) -> Result<Self, String> {
+        Ok(Self { name: "jit-staged", stages: true, ..Self::in_bursts(Engine::Jit, cpu)? })
     }
 
     /// The same with other random numbers and addresses: results that differ from the first depend on these.
@@ -93,6 +113,7 @@ impl EngineSubject {
     pub(super) fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
         let load = Program::load(verified, self.maps.clone(), self.engine);
         let program = load.map_err(|error: EngineError| Stopped::Refused(error.to_string()))?;
+        let program = if self.stages { program.with_look_ahead(LookAhead::Always) } else { program };
         // Loops of random programs are short; the verifier must not accept longer ones.
         Ok(if self.engine == Engine::Plain { program.with_budget(BUDGET) } else { program })
     }

@@ -8,7 +8,7 @@ use paceline_frame::{Burst, FrameMeta, FrameRef, MAX_BURST, RedirectTarget, Verd
 use paceline_maps::Map;
 use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{Engine as VmEngine, Host, LoadError, MemoryProgram, Program};
+use paceline_vm::{Engine as VmEngine, Host, LoadError, LookAhead, MemoryProgram, Program};
 
 use super::maps::{create_maps, map_contents, set, set_map};
 use super::{Engine, Unsupported};
@@ -28,11 +28,13 @@ enum Way {
     Counted,
     /// Verified, with packets in bursts.
     Burst(VmEngine),
+    /// Verified, to native code with packets in bursts in stages: look-ups ahead, then the program.
+    Staged,
 }
 
 impl Way {
     /// The engines of cases; the verifier with the plain interpreter is named `paceline`.
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Unverified(VmEngine::Plain),
         Self::Unverified(VmEngine::CheckedJit),
         Self::Verified(VmEngine::Plain),
@@ -41,6 +43,7 @@ impl Way {
         Self::Counted,
         Self::Burst(VmEngine::Jit),
         Self::Burst(VmEngine::Threaded),
+        Self::Staged,
     ];
 
     fn name(self) -> &'static str {
@@ -50,7 +53,13 @@ impl Way {
             Self::Counted => "threaded-counted",
             Self::Burst(VmEngine::Jit) => "jit-burst",
             Self::Burst(_) => "threaded-burst",
+            Self::Staged => "jit-staged",
         }
+    }
+
+    /// Whether packets run in bursts.
+    fn is_burst(self) -> bool {
+        matches!(self, Self::Burst(_) | Self::Staged)
     }
 
     fn verifies(self) -> bool {
@@ -86,7 +95,7 @@ impl OurEngine {
         let alike = [Way::Verified(VmEngine::Plain), Way::Counted];
         let mixable = move || Way::ALL.into_iter().filter(move |way| !alike.contains(way));
         // Bursts make no difference to targets of tail calls.
-        let targets = move || mixable().filter(|way| !matches!(way, Way::Burst(_)));
+        let targets = move || mixable().filter(|way| !way.is_burst());
         let pairs = mixable().flat_map(move |main| targets().map(move |targets| (main, targets)));
         alone.chain(
             pairs.filter(|(main, targets)| main != targets).map(|(main, targets)| Self::of(main, targets)),
@@ -106,7 +115,7 @@ impl OurEngine {
         // Native code of an unverified program only runs cases without errors.
         let ends_well = || case.runs.iter().all(|run| run.expect.error.is_none());
         let trusted = self.main == Way::Verified(VmEngine::Jit) && ends_well();
-        if case.kind == CaseKind::Raw && (self.verifies() && !trusted || matches!(self.main, Way::Burst(_))) {
+        if case.kind == CaseKind::Raw && (self.verifies() && !trusted || self.main.is_burst()) {
             return Err(Unsupported::RawMemory);
         }
         let compiles = self.main == self.targets && matches!(self.main, Way::Verified(_));
@@ -152,6 +161,8 @@ impl OurEngine {
             let verified = || verified.unwrap_or_else(|| unreachable!("all programs were verified"));
             let loaded = match way {
                 Way::Verified(engine) | Way::Burst(engine) => load(verified(), maps.to_vec(), engine)?,
+                Way::Staged => load(verified(), maps.to_vec(), VmEngine::Jit)?
+                    .map(|program| program.with_look_ahead(LookAhead::Always)),
                 Way::Counted => load(verified(), maps.to_vec(), VmEngine::Threaded)?,
                 Way::Unverified(engine) => load_unverified(spec, maps.to_vec(), engine),
             };
@@ -267,7 +278,7 @@ fn load_memory(way: Way, spec: &ProgramSpec, maps: Vec<Arc<Map>>) -> Result<Memo
             MemoryProgram::checked_jit(spec, maps).map_err(|error| error.to_string())
         }
         Way::Unverified(_) => MemoryProgram::new(spec, maps).map_err(|error| error.to_string()),
-        Way::Verified(_) | Way::Counted | Way::Burst(_) => {
+        Way::Verified(_) | Way::Counted | Way::Burst(_) | Way::Staged => {
             // SAFETY: the case runs to an end that it states on the plain interpreter, which checks every access.
             unsafe { MemoryProgram::jit(spec, maps) }.map_err(|error| error.to_string())
         }
@@ -340,18 +351,18 @@ impl Loaded<'_> {
         let mut left = self.case.runs.as_slice();
         while let Some((run, rest)) = left.split_first() {
             // Successive packets without a change to the maps between them form a burst.
-            let together = match self.way {
-                Way::Burst(_) => rest
+            let together = match self.way.is_burst() {
+                true => rest
                     .iter()
                     .take_while(|run| run.changes.is_empty() && run.wait_ms == 0)
                     .count()
                     .min(MAX_BURST - 1),
-                _ => 0,
+                false => 0,
             };
             let (these, later) = left.split_at(1 + together);
             left = later;
             match self.change(&run.changes).and_then(|()| self.wait(run.wait_ms)) {
-                Ok(()) if matches!(self.way, Way::Burst(_)) => runs.extend(self.run_packets(these)?),
+                Ok(()) if self.way.is_burst() => runs.extend(self.run_packets(these)?),
                 Ok(()) => runs.push(self.run_once(run)?),
                 Err(error) => runs.push(Err(error)),
             }

@@ -24,6 +24,9 @@ fn engines_and_kernel_agree() {
         if EngineSubject::probe(engine).is_ok() {
             subjects.push(Box::new(EngineSubject::new(engine, pinned.cpu()).expect("small maps")));
             subjects.push(Box::new(EngineSubject::in_bursts(engine, pinned.cpu()).expect("small maps")));
+            if engine == Engine::Jit {
+                subjects.push(Box::new(EngineSubject::in_stages(pinned.cpu()).expect("small maps")));
+            }
         }
     }
     let kernel = kernel::available_for("engines_and_kernel_agree")
@@ -75,4 +78,17 @@ fn a_broken_engine_is_found_and_its_program_shrinks() {
     let text = comparator.to_case("redirected", &work, &shop);
     let cases = parse_file(&text).expect("a good case");
     assert_eq!(cases[0].runs.len(), RUNS);
+}
+
+/// Bursts of every length in stages, on programs whose packets change what the next ones look up; longer runs are the campaign `staged`.
+#[test]
+fn look_ups_ahead_change_nothing() {
+    if EngineSubject::probe(Engine::Jit).is_err() {
+        return;
+    }
+    for seed in 0..256 {
+        if let Err(difference) = paceline_testkit::staged::trial(seed) {
+            panic!("paceline-testkit staged --seed {seed} --count 1: {difference}");
+        }
+    }
 }

@@ -45,10 +45,8 @@ impl Fused {
 /// A compiled chain.
 pub(super) struct Compiled {
     pub(super) fused: Fused,
-    /// Entry of bursts.
-    pub(super) entry: BurstEntry,
-    /// Entry of bursts whose return values are counted.
-    pub(super) counted_entry: BurstEntry,
+    /// Entry of bursts, and of those whose return values are counted.
+    pub(super) entries: [BurstEntry; 2],
     /// Whether runs are pinned.
     pub(super) pins: bool,
 }
@@ -82,7 +80,7 @@ pub(super) fn compile(parts: &[(&Verified, Vec<Arc<Map>>)], graph: &Graph) -> Re
         // SAFETY: the code there is a chain's loop, which is called like this.
         unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) }
     };
-    let (entry, counted_entry) = (entry(entries[0]), entry(entries[1]));
+    let entries = entries.map(entry);
     let fused = Fused { block, _callbacks: callbacks, maps: all_maps, _parts: parts_kept, _tables: users };
-    Ok(Compiled { fused, entry, counted_entry, pins })
+    Ok(Compiled { fused, entries, pins })
 }

@@ -6,6 +6,8 @@ mod error;
 #[cfg(feature = "jit")]
 mod fused;
 mod shared;
+#[cfg(feature = "jit")]
+mod staged;
 
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::host::Host;
+use crate::look_ahead::LookAhead;
 #[cfg(feature = "jit")]
 use crate::native::NativeCode;
 use crate::program::Program;
@@ -60,14 +63,30 @@ impl Chain {
         graph: Graph,
         engine: Engine,
     ) -> Result<Self, ChainError> {
+        Self::load_with(parts, graph, engine, LookAhead::default())
+    }
+
+    /// Like [`load`](Self::load); also says whether bursts run in stages, with the look-ups of the chain's first program ahead.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub fn load_with(
+        parts: &[(&Verified, Vec<Arc<Map>>)],
+        graph: Graph,
+        engine: Engine,
+        look_ahead: LookAhead,
+    ) -> Result<Self, ChainError> {
         check_nodes(&graph, parts.len())?;
         #[cfg(feature = "jit")]
         if engine == Engine::Jit {
-            let fused::Compiled { fused, entry, counted_entry, pins } = fused::compile(parts, &graph)?;
+            let fused::Compiled { fused, entries, pins } = fused::compile(parts, &graph)?;
+            let staged = staged::staged(parts, entries, look_ahead);
+            let [entry, counted_entry] = if staged.is_some() { staged::STAGED } else { entries };
             let programs = Box::default();
-            let shared = Shared { graph, entry, counted_entry, pins, programs, fused: Some(fused) };
+            let shared = Shared { graph, entry, counted_entry, staged, pins, programs, fused: Some(fused) };
             return Ok(Self { shared: Arc::new(shared) });
         }
+        let _ = look_ahead;
         let load = |(node, (verified, maps)): (Node, &(&Verified, Vec<Arc<Map>>))| {
             Program::load(verified, maps.clone(), engine).map_err(|error| ChainError::Program { node, error })
         };
@@ -82,6 +101,8 @@ impl Chain {
             entry,
             counted_entry: entry,
             pins,
+            #[cfg(feature = "jit")]
+            staged: None,
             programs: programs.into(),
             #[cfg(feature = "jit")]
             fused: None,

@@ -25,6 +25,13 @@ impl Program {
         let native = self.image.native.as_ref()?;
         Some(NativeCode { block: native.block.downcast_ref()?, maps: self.maps() })
     }
+
+    /// The native code of its [slice](Self::slice).
+    #[must_use]
+    pub fn slice_code(&self) -> Option<NativeCode<'_>> {
+        let slice = self.image.staged.as_ref()?.ahead.slice();
+        Some(NativeCode { block: slice.native.as_ref()?.block.downcast_ref()?, maps: self.maps() })
+    }
 }
 
 impl<'a> NativeCode<'a> {
@@ -72,6 +79,12 @@ impl<'a> NativeCode<'a> {
 
 fn in_map(map: &Arc<Map>, address: u64) -> Option<String> {
     let name = &map.spec().name;
+    if let Some(ahead) = map.for_programs().ahead_function() {
+        let functions = [Some(ahead.function), ahead.by_word].into_iter().flatten();
+        if functions.into_iter().any(|function| function as usize as u64 == address) {
+            return Some("ahead".to_owned());
+        }
+    }
     if Arc::as_ptr(map) as u64 == address {
         return Some(format!("map[{name}]"));
     }

@@ -82,6 +82,24 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
     }
 }
 
+/// Links of a slice: its look-ups begin walks, and there is nothing else that it could call.
+pub(crate) fn ahead(links: &Links, maps: &[Arc<Map>]) -> Links {
+    let map = |(link, map): (&MapLink, &Arc<Map>)| MapLink {
+        array: None,
+        cpus: None,
+        programs: None,
+        look_up: map.for_programs().ahead_function().map(|ahead| LookUpLink {
+            address: ahead.by_word.unwrap_or(ahead.function) as usize as u64,
+            context: ahead.context,
+            key_bytes: ahead.by_word.map(|_| map.spec().key_size as u8),
+            member: Some(offset_of!(Host, walks) as i32),
+        }),
+        ..*link
+    };
+    let maps = links.maps.iter().zip(maps).map(map).collect();
+    Links { helpers: vec![None; links.helpers.len()], kfuncs: Vec::new(), maps, ..links.clone() }
+}
+
 fn map_link(map: &Arc<Map>) -> MapLink {
     let cpus = cpus_of(map).map(|cpus| cpus as u32);
     let array = map.for_programs().array_layout().map(|layout| ArrayLink {
@@ -108,7 +126,7 @@ fn map_link(map: &Arc<Map>) -> MapLink {
             address: lookup.by_word.unwrap_or(lookup.function) as usize as u64,
             context: lookup.context,
             key_bytes: lookup.by_word.map(|_| map.spec().key_size as u8),
-            takes_cpu: lookup.takes_cpu,
+            member: lookup.takes_cpu.then_some(Host::OFFSET_CPU as i32),
         }),
     }
 }

@@ -13,6 +13,7 @@ use paceline_interpreter::entry;
 use paceline_interpreter::image::{
     BurstEntry, DEFAULT_BUDGET, Entry, Image, Native, least_cpus, packet_by_packet, sets_callbacks,
 };
+use paceline_interpreter::staged::Ahead;
 use paceline_jit::{CompileError, Compiled, Features};
 use paceline_maps::Map;
 use paceline_runtime::callback::{CallbackCode, CompiledFunctions};
@@ -25,7 +26,9 @@ use paceline_verifier::Verified;
 use crate::engine::Engine;
 use crate::form::{Form, check};
 use crate::load_error::LoadError;
+use crate::look_ahead::{LookAhead, cache_bytes};
 use crate::program::Program;
+use crate::slice::Slice;
 use checked::Checked;
 
 #[cfg(feature = "testing")]
@@ -46,9 +49,10 @@ pub(crate) fn load(
 ) -> Result<Program, LoadError> {
     let spec = Arc::new(verified.program().clone());
     let cpus = least_cpus(verified.code(), &maps);
-    install(spec, maps, settings, Form::Proven(verified), cpus, |_, links| {
+    let image = install(spec, maps, settings, Form::Proven(verified), cpus, |_, links| {
         paceline_jit::compile(verified, links, settings)
-    })
+    })?;
+    program(image, settings)
 }
 
 /// Compiles an unverified program.
@@ -64,9 +68,15 @@ pub(crate) unsafe fn load_unverified(
 ) -> Result<Program, LoadError> {
     let kind = spec.kind;
     let settings = Settings { checked: engine == Engine::CheckedJit, ..settings() };
-    install(spec, maps, &settings, form, usize::MAX, |code, links| {
+    let image = install(spec, maps, &settings, form, usize::MAX, |code, links| {
         paceline_jit::compile_unverified(kind, code, links, &settings)
-    })
+    })?;
+    program(image, &settings)
+}
+
+fn program(image: Image, settings: &Settings) -> Result<Program, LoadError> {
+    let engine = if settings.checked { Engine::CheckedJit } else { Engine::Jit };
+    Ok(Program::with_image(image, engine)?)
 }
 
 fn install(
@@ -76,7 +86,7 @@ fn install(
     form: Form<'_>,
     cpus: usize,
     compile: impl FnOnce(&paceline_isa::Code, &paceline_jit::Links) -> Result<Compiled, CompileError>,
-) -> Result<Program, LoadError> {
+) -> Result<Image, LoadError> {
     let code = check(&spec, &maps, form)?;
     let maps: Arc<[Arc<Map>]> = maps.into();
     let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
@@ -119,9 +129,19 @@ fn install(
         budget: DEFAULT_BUDGET,
         callbacks,
         native: Some(Native { block, entry }),
+        staged: None,
     };
-    let engine = if settings.checked { Engine::CheckedJit } else { Engine::Jit };
-    Ok(Program::with_image(image, engine)?)
+    Ok(image)
+}
+
+/// The stages before a program of native code, by its slice.
+pub(crate) fn ahead(slice: Slice, maps: &[Arc<Map>], look_ahead: LookAhead) -> Result<Ahead, LoadError> {
+    let Slice { verified, maps: used } = slice;
+    let (spec, settings) = (Arc::new(verified.program().clone()), settings());
+    let image = install(spec, maps.to_vec(), &settings, Form::Proven(&verified), usize::MAX, |_, links| {
+        paceline_jit::compile(&verified, &links::ahead(links, maps), &settings)
+    })?;
+    Ok(Ahead::new(image, used, look_ahead == LookAhead::Always, cache_bytes()))
 }
 
 /// Functions of native code, which take what helpers take.

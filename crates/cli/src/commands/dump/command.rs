@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use paceline::{Object, ProgramSpec};
+use paceline::{Object, Program, ProgramSpec};
 use serde_json::{Value as Json, json};
 
 use super::args::DumpArgs;
@@ -24,12 +24,14 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     if let Some(fallback) = args.dispatcher {
         return dispatcher::dump(args, fallback, name, object, &programs);
     }
-    let natives = if args.jit { compiled(name, object, &programs)? } else { Vec::new() };
-    let listings: Vec<_> = programs
-        .into_iter()
-        .enumerate()
-        .map(|(index, spec)| Listing::new(object, spec, natives.get(index)))
-        .collect();
+    let compiled = if args.jit { compiled(args, name, object, &programs)? } else { Vec::new() };
+    let listing = |(index, spec)| {
+        let compiled: Option<&Compiled> = compiled.get(index);
+        let slice = compiled.and_then(|compiled| compiled.slice.as_ref());
+        let slice = slice.map(|(slice, native)| Listing::new(object, slice, Some(native)));
+        Listing::new(object, spec, compiled.map(|compiled| &compiled.native)).with_slice(slice)
+    };
+    let listings: Vec<_> = programs.into_iter().enumerate().map(listing).collect();
     report::print(|out| {
         if args.json {
             let programs: Json = listings.iter().map(Listing::to_json).collect();
@@ -41,8 +43,23 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The native code of programs, verified and loaded as they are to be run.
-fn compiled(name: &str, object: &Object, programs: &[&ProgramSpec]) -> Result<Vec<Native>, Failure> {
-    let loaded = loaded(name, object, programs)?;
-    Ok(loaded.iter().filter_map(|program| program.native_code().as_ref().map(Native::new)).collect())
+/// A program as native code.
+struct Compiled {
+    /// The slice that runs ahead of bursts.
+    slice: Option<(ProgramSpec, Native)>,
+    native: Native,
+}
+
+/// Programs, verified and loaded as they are to be run.
+fn compiled(
+    args: &DumpArgs,
+    name: &str,
+    object: &Object,
+    programs: &[&ProgramSpec],
+) -> Result<Vec<Compiled>, Failure> {
+    let compiled = |program: &Program| {
+        let slice = program.slice().cloned().zip(program.slice_code().as_ref().map(Native::new));
+        Some(Compiled { slice, native: Native::new(&program.native_code()?) })
+    };
+    Ok(loaded(args, name, object, programs)?.iter().filter_map(compiled).collect())
 }

@@ -33,7 +33,7 @@ pub(super) fn dump(
         FallbackArg::Indirect => Fallback::Indirect,
         FallbackArg::Retpoline => Fallback::Retpoline,
     });
-    for program in loaded(name, object, programs)? {
+    for program in loaded(args, name, object, programs)? {
         site.update(None, Some(&Target::from(&program)))
             .map_err(|source| DispatcherError { name: name.to_owned(), source })?;
     }

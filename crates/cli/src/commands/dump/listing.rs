@@ -19,16 +19,27 @@ pub(crate) struct Listing<'a> {
     symbols: Symbols<'a>,
     lines: Vec<Line>,
     native: Option<&'a Native>,
+    /// The slice that runs ahead of bursts.
+    slice: Option<Box<Self>>,
 }
 
 impl<'a> Listing<'a> {
     pub(crate) fn new(object: &'a Object, spec: &'a ProgramSpec, native: Option<&'a Native>) -> Self {
         let symbols = Symbols::new(object, spec);
-        Self { spec, btf: object.btf(), symbols, lines: disassemble(&spec.insns), native }
+        Self { spec, btf: object.btf(), symbols, lines: disassemble(&spec.insns), native, slice: None }
+    }
+
+    /// The same with a slice that runs ahead of bursts.
+    pub(crate) fn with_slice(self, slice: Option<Self>) -> Self {
+        Self { slice: slice.map(Box::new), ..self }
     }
 
     /// Instructions, with native code if compiled, and their source lines.
     pub(crate) fn write_text(&self, out: &mut dyn Write, opcodes: bool) -> io::Result<()> {
+        if let Some(slice) = &self.slice {
+            slice.write_text(out, opcodes)?;
+            writeln!(out, "\n; that runs over a burst before {}: look-ups ahead", self.spec.name)?;
+        }
         match self.native {
             Some(native) => self.write_native(out, native, opcodes),
             None => self.write_bpf(out, opcodes),
@@ -151,6 +162,9 @@ impl<'a> Listing<'a> {
         let mut program = self.bpf_to_json();
         if let Some(native) = self.native {
             program["native"] = native.to_json();
+        }
+        if let Some(slice) = &self.slice {
+            program["slice"] = slice.to_json();
         }
         program
     }

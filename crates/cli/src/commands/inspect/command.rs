@@ -23,7 +23,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
         &load_options(
             paceline::DEFAULT_BUDGET,
             Engine::best(),
-            args.how.map_memory,
+            &args.how,
             paceline::LoadOptions::default().limits.cpus,
         ),
     );

@@ -41,7 +41,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         Some(path) => SavedMaps::read(path)?.of(&object, None)?,
         None => Vec::new(),
     };
-    let options = load_options(args.budget, engine, args.source.object.map_memory, args.cpus());
+    let options = load_options(args.budget, engine, &args.source.object, args.cpus());
     let collection = load(&opener, &name, object, restored, &options, args.unverified)?;
     let program = program_of(&collection, wanted.as_deref(), args.unverified)
         .map_err(|error| ProgramError::new(&name, collection.object(), error))?;

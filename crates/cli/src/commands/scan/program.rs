@@ -80,7 +80,7 @@ fn load_one(args: &ScanArgs, target: &OsStr) -> Result<Loaded, Failure> {
     let named = NamedObject::open(target, &opener)?;
     named.programs()?;
     let NamedObject { name, object, program: wanted, file } = named;
-    let options = load_options(paceline::DEFAULT_BUDGET, args.engine(), args.object.map_memory, 1);
+    let options = load_options(paceline::DEFAULT_BUDGET, args.engine(), &args.object, 1);
     let collection = load(&opener, &name, object, Vec::new(), &options, false)?;
     let program = program_of(&collection, wanted.as_deref(), false)
         .map_err(|error| ProgramError::new(&name, collection.object(), error))?;

@@ -25,7 +25,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, Failure> {
     let options = load_options(
         paceline::DEFAULT_BUDGET,
         Engine::best(),
-        args.how.map_memory,
+        &args.how,
         paceline::LoadOptions::default().limits.cpus,
     );
     let collection = load(&opener, &name, object, Vec::new(), &options, false)?;

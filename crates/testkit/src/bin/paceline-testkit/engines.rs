@@ -82,6 +82,9 @@ fn comparator(options: &Options, cpu: usize) -> Result<Comparator, String> {
         subjects.push(Box::new(EngineSubject::new(engine, cpu)?));
         if options.bursts {
             subjects.push(Box::new(EngineSubject::in_bursts(engine, cpu)?));
+            if engine == Engine::Jit {
+                subjects.push(Box::new(EngineSubject::in_stages(cpu)?));
+            }
         }
     }
     let kernel = options.kernel.then(|| KernelSubject::new(cpu)).transpose();

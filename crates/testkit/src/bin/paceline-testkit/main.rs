@@ -19,6 +19,7 @@ mod fuzz;
 mod hostile;
 mod list;
 mod mutate;
+mod staged;
 mod tally;
 mod traffic;
 mod verdicts;
@@ -70,6 +71,8 @@ enum Command {
     List(list::Options),
     /// Run programs of real objects with an instruction or two changed
     Mutate(mutate::Options),
+    /// Run bursts with look-ups ahead, on programs that change what the next packets look up
+    Staged(staged::Options),
     /// Write the shipped capture
     Traffic(traffic::Options),
     /// Verify random programs here and in the kernel, and run those that are accepted
@@ -100,6 +103,7 @@ fn run(command: Command) -> Outcome {
         Command::Hostile(options) => hostile::run(&options),
         Command::List(options) => list::run(&options),
         Command::Mutate(options) => mutate::run(&options),
+        Command::Staged(options) => staged::run(&options),
         Command::Traffic(options) => traffic::run(&options),
         Command::Verdicts(options) => verdicts::run(&options),
         Command::Verify(options) => verify::run(&options),

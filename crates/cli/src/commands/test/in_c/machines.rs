@@ -83,7 +83,7 @@ impl Setup<'_> {
                 !matches!(value, InitialValue::Program(_)) || !left_out.contains_key(&(name.clone(), index))
             });
         }
-        let options = load_options(DEFAULT_BUDGET, self.engine, self.opener.args.map_memory, 1);
+        let options = load_options(DEFAULT_BUDGET, self.engine, &self.opener.args, 1);
         load(self.opener, &self.name(), object, Vec::new(), &options, self.unverified)
     }
 

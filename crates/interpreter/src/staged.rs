@@ -1,0 +1,150 @@
+//! Bursts in stages: look-ups ahead, then the program.
+//!
+//! The slice of a program (`paceline-slice`) runs over the burst with look-ups that only ask for memory, the walks that it began are taken
+//! to their ends, and then the program runs as it does without. The first two stages change nothing that programs, maps or users see, so
+//! that results are those of one packet after the other: whatever the packets insert, delete or evict, each look-up is made in its turn.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use paceline_frame::{Frame, MAX_BURST};
+use paceline_maps::Map;
+use paceline_runtime::host::Host;
+
+use crate::image::{BurstEntry, Image, Unset};
+
+/// Bursts of fewer packets are not worth a second loop.
+const LEAST_PACKETS: u64 = 8;
+
+/// Look-ups ahead of a burst.
+pub struct Ahead {
+    slice: Image,
+    maps: Box<[Arc<Map>]>,
+    from_bytes: u64,
+    from_packets: u64,
+}
+
+impl Ahead {
+    /// Look-ups by a slice in these maps, among its others, made if it seems worthwhile, or `always`. `cache_bytes` is the size of the cache that
+    /// small maps stay in.
+    #[must_use]
+    pub fn new(slice: Image, maps: Box<[Arc<Map>]>, always: bool, cache_bytes: u64) -> Self {
+        let (from_bytes, from_packets) = if always { (0, 1) } else { (cache_bytes, LEAST_PACKETS) };
+        Self { slice, maps, from_bytes, from_packets }
+    }
+
+    /// The slice.
+    #[must_use]
+    pub fn slice(&self) -> &Image {
+        &self.slice
+    }
+
+    #[inline]
+    fn pays(&self, frames: &Range<u64>) -> bool {
+        let packets = (frames.end - frames.start) / size_of::<Frame>() as u64;
+        packets >= self.from_packets
+            && self.maps.iter().any(|map| map.for_programs().bytes_in_use() >= self.from_bytes)
+    }
+
+    /// The stages before the program.
+    ///
+    /// # Safety
+    /// The frames must be those of a burst that nothing else uses during the call.
+    unsafe fn run(&self, frames: Range<u64>, host: &mut Host) -> Verdicts {
+        // SAFETY: the caller vouches for the frames.
+        let verdicts = unsafe { Verdicts::of(frames.clone()) };
+        let cpu = host.cpu();
+        host.walks.get_or_insert_default().begin(cpu);
+        let (token, unset) = (self.slice.token(), Unset::uninit());
+        // SAFETY: the caller vouches for the frames, and the image is the entry's own.
+        unsafe { (self.slice.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
+        if let Some(walks) = &mut host.walks {
+            // SAFETY: the slice's image keeps its maps.
+            unsafe { walks.finish() };
+        }
+        verdicts
+    }
+}
+
+/// A program or chain whose bursts run in stages.
+#[derive(Clone)]
+pub struct Staged {
+    /// What comes before.
+    pub ahead: Arc<Ahead>,
+    /// Its own entry of bursts.
+    pub burst_entry: BurstEntry,
+}
+
+impl Staged {
+    /// Runs a burst: the result is that of the program's own entry with this token.
+    ///
+    /// # Safety
+    /// The frames must be those of a burst of one frame or more that nothing else uses during the call, and the token what the entry takes.
+    #[inline]
+    pub unsafe fn run(&self, frames: Range<u64>, token: u64, host: &mut Host) -> u64 {
+        let unset = Unset::uninit();
+        if !self.ahead.pays(&frames) {
+            // SAFETY: the caller vouches for all of it.
+            return unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
+        }
+        // SAFETY: the caller vouches for the frames.
+        let verdicts = unsafe { self.ahead.run(frames.clone(), host) };
+        // SAFETY: as above.
+        let reached = unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
+        if reached != frames.end {
+            // SAFETY: the frames behind are the burst's, and no run of theirs has begun.
+            unsafe { verdicts.restore(reached..frames.end, frames.start) };
+        }
+        reached
+    }
+}
+
+/// The verdicts of frames, which the slice overwrites.
+struct Verdicts([u32; MAX_BURST]);
+
+impl Verdicts {
+    /// # Safety
+    /// The frames must be those of a burst.
+    unsafe fn of(frames: Range<u64>) -> Self {
+        let mut verdicts = [0; MAX_BURST];
+        for (verdict, frame) in verdicts.iter_mut().zip(frames.step_by(size_of::<Frame>())) {
+            // SAFETY: the caller vouches for the frame.
+            *verdict = unsafe { &*(frame as *const Frame) }.code();
+        }
+        Self(verdicts)
+    }
+
+    /// Gives some of the frames their verdicts back, where the first of all is at `first`; the program has failed at the one before.
+    ///
+    /// # Safety
+    /// The frames must be those of the burst.
+    #[cold]
+    unsafe fn restore(&self, frames: Range<u64>, first: u64) {
+        let before = ((frames.start - first) / size_of::<Frame>() as u64) as usize;
+        for (verdict, frame) in self.0.iter().skip(before).zip(frames.step_by(size_of::<Frame>())) {
+            // SAFETY: the caller vouches for the frame.
+            unsafe { &mut *(frame as *mut Frame) }.set_code(*verdict);
+        }
+    }
+}
+
+/// Entry of bursts of programs with look-ups ahead.
+///
+/// # Safety
+/// As for every entry of bursts; `image` must be the address of an image, with stages.
+pub unsafe extern "C" fn staged_entry(
+    first: u64,
+    end: u64,
+    image: u64,
+    _: Unset,
+    _: Unset,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    let image = unsafe { &*(image as *const Image) };
+    match &image.staged {
+        // SAFETY: the caller vouches for frames and image.
+        Some(staged) => unsafe { staged.run(first..end, image.token(), host) },
+        None => first,
+    }
+}
