@@ -25,11 +25,10 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// Look-ups by a slice in these maps, among its others, made if it seems worthwhile, or `always`. `cache_bytes` is the size of the cache that
-    /// small maps stay in.
+    /// Look-ups by a slice in these maps, among its others, made `always`, or if so many bytes of a map are in use that it is `large`.
     #[must_use]
-    pub fn new(slice: Image, maps: Box<[Arc<Map>]>, always: bool, cache_bytes: u64) -> Self {
-        let (from_bytes, from_packets) = if always { (0, 1) } else { (cache_bytes, LEAST_PACKETS) };
+    pub fn new(slice: Image, maps: Box<[Arc<Map>]>, always: bool, large: u64) -> Self {
+        let (from_bytes, from_packets) = if always { (0, 1) } else { (large, LEAST_PACKETS) };
         Self { slice, maps, from_bytes, from_packets }
     }
 

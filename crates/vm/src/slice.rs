@@ -8,7 +8,7 @@ use paceline_slice::{LookUps, is_quiet, slice};
 use paceline_spec::{MapSpec, ProgramSpec};
 use paceline_verifier::{MapFact, Options, Verified, verify};
 
-use crate::look_ahead::{LookAhead, cache_bytes};
+use crate::look_ahead::{LARGE, LookAhead};
 
 /// A slice, verified, and the maps in which it looks keys up.
 pub(crate) struct Slice {
@@ -25,7 +25,7 @@ impl Slice {
         look_ahead: LookAhead,
     ) -> Option<Self> {
         let least = match look_ahead {
-            LookAhead::Auto => cache_bytes(),
+            LookAhead::Auto => LARGE,
             LookAhead::Always => 0,
             LookAhead::Never => return None,
         };

@@ -26,7 +26,7 @@ use paceline_verifier::Verified;
 use crate::engine::Engine;
 use crate::form::{Form, check};
 use crate::load_error::LoadError;
-use crate::look_ahead::{LookAhead, cache_bytes};
+use crate::look_ahead::{LARGE, LookAhead};
 use crate::program::Program;
 use crate::slice::Slice;
 use checked::Checked;
@@ -141,7 +141,7 @@ pub(crate) fn ahead(slice: Slice, maps: &[Arc<Map>], look_ahead: LookAhead) -> R
     let image = install(spec, maps.to_vec(), &settings, Form::Proven(&verified), usize::MAX, |_, links| {
         paceline_jit::compile(&verified, &links::ahead(links, maps), &settings)
     })?;
-    Ok(Ahead::new(image, used, look_ahead == LookAhead::Always, cache_bytes()))
+    Ok(Ahead::new(image, used, look_ahead == LookAhead::Always, LARGE))
 }
 
 /// Functions of native code, which take what helpers take.
