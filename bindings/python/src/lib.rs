@@ -18,6 +18,7 @@
 
 mod archive;
 mod chain;
+mod chain_file;
 mod codec;
 mod columns;
 mod coverage;

@@ -92,8 +92,7 @@ fn taken(path: &Path, source: &ChainSource) -> Vec<Taken> {
     let mut taken: Vec<_> =
         Taken::of_path(path, &format!("the chain file {}", path.display())).into_iter().collect();
     for object in &source.file().objects {
-        if let ObjectSource::Object(file) | ObjectSource::Classic(file) = &object.source {
-            let path = source.resolve(&file.value);
+        if let Some(path) = source.path_of(object) {
             taken.extend(Taken::of_path(&path, &format!("the object {}", path.display())));
         }
     }

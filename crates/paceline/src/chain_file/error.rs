@@ -125,6 +125,8 @@ pub enum ChainFileCause {
     Program {
         /// Name of the object in the file.
         name: String,
+        /// The object's file, if it has one.
+        path: Option<PathBuf>,
         /// The object.
         object: Box<Object>,
         /// Cause.

@@ -1,6 +1,7 @@
 //! The objects, maps and programs of a chain file, made.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use paceline_chain::{
@@ -209,9 +210,10 @@ impl Making<'_> {
             let problem = FileProblem::unknown("object", &program.name.value, []);
             self.source.wrong(FileError { at: program.name.at, problem })
         })?;
-        let name = program.name.value.as_str();
-        let made =
-            member(part, function.map(|function| function.value.as_str()), name, self.options.verifies);
+        let object = self.source.file.objects.get(program.object);
+        let path = object.and_then(|object| self.source.path_of(object));
+        let function = function.map(|function| function.value.as_str());
+        let made = member(part, path, function, &program.name.value, self.options.verifies);
         let made = made.map_err(|cause| self.source.at(at, cause))?;
         let config = made.config();
         Ok(made.with_config(RunConfig {
@@ -223,6 +225,7 @@ impl Making<'_> {
 
 fn member(
     part: &ChainPart,
+    path: Option<PathBuf>,
     function: Option<&str>,
     name: &str,
     verifies: bool,
@@ -235,6 +238,7 @@ fn member(
     let made = made.map_err(|error| match error {
         NoMember::Program(source) => ChainFileCause::Program {
             name: object.clone(),
+            path,
             object: Box::new(collection.object().clone()),
             source,
         },

@@ -84,6 +84,15 @@ impl ChainSource {
         self.path.parent().unwrap_or(Path::new("")).join(path)
     }
 
+    /// The file of an object, as it is seen from the working directory; expressions have none.
+    #[must_use]
+    pub fn path_of(&self, object: &FileObject) -> Option<PathBuf> {
+        match &object.source {
+            ObjectSource::Object(file) | ObjectSource::Classic(file) => Some(self.resolve(&file.value)),
+            ObjectSource::Expression(_) => None,
+        }
+    }
+
     /// The files that maps are filled from, each with the name of the map.
     pub fn map_files(&self) -> impl Iterator<Item = (&str, PathBuf)> {
         self.file.objects.iter().flat_map(|object| &object.maps).filter_map(|map| match &map.source {
@@ -108,13 +117,7 @@ impl ChainSource {
         &self,
         mut open: impl FnMut(&FileObject, Option<PathBuf>) -> Result<Object, E>,
     ) -> Result<OpenedChain, E> {
-        let objects = self.file.objects.iter().map(|object| {
-            let path = match &object.source {
-                ObjectSource::Object(file) | ObjectSource::Classic(file) => Some(self.resolve(&file.value)),
-                ObjectSource::Expression(_) => None,
-            };
-            open(object, path)
-        });
+        let objects = self.file.objects.iter().map(|object| open(object, self.path_of(object)));
         let objects = objects.collect::<Result<_, E>>()?;
         Ok(OpenedChain { source: self.clone(), objects })
     }
