@@ -34,6 +34,7 @@ mod network;
 mod object;
 mod packet;
 mod packets;
+mod process;
 mod program;
 mod replay;
 mod rows;
@@ -86,6 +87,8 @@ mod _paceline {
     #[pymodule_export]
     use crate::packet::{build_packet, layer_names, layers_text, packet_differences, packet_field};
     #[pymodule_export]
+    use crate::process::{exiting, forked};
+    #[pymodule_export]
     use crate::program::PyProgram;
     #[pymodule_export]
     use crate::replay::{PyReplay, replay};
@@ -99,8 +102,6 @@ mod _paceline {
     use crate::testing::{nothing, object_of_case, panic};
     #[pymodule_export]
     use crate::variables::Variables;
-    #[pymodule_export]
-    use crate::worker::forked;
 
     /// Names of the engines of this machine, the fastest first.
     #[pyfunction]
