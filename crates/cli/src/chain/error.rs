@@ -112,12 +112,12 @@ enum Cause {
 fn of_cause(cause: ChainFileCause) -> Cause {
     Cause::Other(match cause {
         ChainFileCause::Program { name, object, source, .. } => {
-            match ProgramError::new(&name, &object, source) {
+            match ProgramError::new(&name, &object, *source) {
                 refused @ ProgramError::Refused(_) => return Cause::Refused(refused),
                 error => error.into(),
             }
         }
-        ChainFileCause::Setup { object, source } => ObjectError::setup(&object, source).into(),
+        ChainFileCause::Setup { object, source } => ObjectError::setup(&object, *source).into(),
         ChainFileCause::NoVerdicts { object, program } => NotXdp::new(&object, &program).into(),
         ChainFileCause::Libpcap(missing) => ChainError::Libpcap(missing).into(),
         ChainFileCause::Expression { expression, message, place } => {

@@ -68,7 +68,7 @@ pub enum ChainFileCause {
         /// Its path.
         path: PathBuf,
         /// Cause.
-        source: OpenError,
+        source: Box<OpenError>,
     },
     /// The file of a classic filter cannot be read.
     #[error("{}: {source}", .path.display())]
@@ -118,7 +118,7 @@ pub enum ChainFileCause {
         /// Name of the object in the file.
         object: String,
         /// Cause.
-        source: SetupError,
+        source: Box<SetupError>,
     },
     /// A program cannot be had.
     #[error("{name}: {source}")]
@@ -130,7 +130,7 @@ pub enum ChainFileCause {
         /// The object.
         object: Box<Object>,
         /// Cause.
-        source: NoProgram,
+        source: Box<NoProgram>,
     },
     /// An object's `XDP_RUN_CONFIG` is wrong.
     #[error("{object}: {source}")]

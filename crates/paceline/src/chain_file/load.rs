@@ -153,7 +153,7 @@ impl Making<'_> {
         let before = before.map(|part| &part.collection);
         let loaded = self.instance.load_with(&object, &options.load, &shared, before);
         let (collection, kept) = loaded.map_err(|error| {
-            source.at(said.name.at, ChainFileCause::Setup { object: name.clone(), source: error })
+            source.at(said.name.at, ChainFileCause::Setup { object: name.clone(), source: Box::new(error) })
         })?;
         // Traffic's contents of a kept map are newer than the file's.
         let new = contents.iter().filter(|contents| !kept.iter().any(|kept| kept == contents.map()));
@@ -240,7 +240,7 @@ fn member(
             name: object.clone(),
             path,
             object: Box::new(collection.object().clone()),
-            source,
+            source: Box::new(source),
         },
         NoMember::Config(source) => ChainFileCause::Config { object: object.clone(), source },
     })?;

@@ -163,7 +163,7 @@ impl OpenedChain {
 }
 
 fn opened(path: PathBuf) -> Result<Object, ChainFileCause> {
-    Object::open(&path).map_err(|source| ChainFileCause::Object { path, source })
+    Object::open(&path).map_err(|source| ChainFileCause::Object { path, source: Box::new(source) })
 }
 
 fn of_classic(path: PathBuf, name: &str) -> Result<Object, ChainFileCause> {

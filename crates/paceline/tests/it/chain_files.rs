@@ -131,9 +131,8 @@ fn errors_have_the_place_in_the_file_and_the_cause_as_data() {
     }
     let error = load(&CHAIN.replace("object = \"fw\"", "object = \"fw\"\nfunction = \"fire\"")).map(drop);
     let Err(ChainFileError::At { at, cause, .. }) = error else { panic!("{error:?}") };
-    let ChainFileCause::Program { name, source: NoProgram::Unknown { .. }, .. } = &*cause else {
-        panic!("{cause:?}")
-    };
+    let ChainFileCause::Program { name, source, .. } = &*cause else { panic!("{cause:?}") };
+    assert!(matches!(**source, NoProgram::Unknown { .. }), "{source}");
     assert_eq!((at.line, name.as_str()), (15, "fw"));
     let missing = ChainSource::read("none/chain.toml").unwrap_err().to_string();
     assert_eq!(missing, "none/chain.toml: No such file or directory (os error 2)");
