@@ -41,6 +41,9 @@
 // Any revision of a chain.
 #define PACELINE_ANY_REVISION UINT64_MAX
 
+// All verdicts that have no edge of their own, and return values that are no verdicts.
+#define PACELINE_ANY_VERDICT UINT32_MAX
+
 // Bytes at the start of a frame's buffer that no packet and no metadata may use: sizeof(struct xdp_frame) in the kernel.
 #define PACELINE_FRAME_KEPT 40
 
@@ -178,7 +181,7 @@ enum paceline_place {
 
 // Kind of a change.
 enum paceline_change_kind {
-    // Adds `member` at `place`.
+    // Adds `member` at `place`, in a chain of edges without any.
     PACELINE_CHANGE_KIND_ADD = 0,
     // Removes the member `name`.
     PACELINE_CHANGE_KIND_REMOVE = 1,
@@ -188,6 +191,8 @@ enum paceline_change_kind {
     PACELINE_CHANGE_KIND_CONFIGURE = 3,
     // Takes the member `name` to `place`.
     PACELINE_CHANGE_KIND_REORDER = 4,
+    // Replaces the edges that lead from the member `name`, in a chain of edges, by `edges`.
+    PACELINE_CHANGE_KIND_LINK = 5,
 };
 
 // An object in the making: programs and maps that come from elsewhere than a file. One thread at a time.
@@ -385,6 +390,20 @@ struct paceline_member {
     uint32_t reserved;
 };
 
+// An edge of a chain: what comes after a program and a verdict. Several are an array of these; the first has the size of each.
+struct paceline_edge {
+    // sizeof(struct paceline_edge)
+    size_t size;
+    // The member that it leads from; null in a change of a member, where it is that one.
+    const char *from;
+    // The member that it leads to; null for the end of the chain.
+    const char *to;
+    // The verdict after which it is taken, one of enum paceline_verdict, or PACELINE_ANY_VERDICT.
+    uint32_t after;
+    // The verdict with which the chain ends, one of enum paceline_verdict, if `to` is null; 0 otherwise.
+    uint32_t end;
+};
+
 // A change of a chain. Several are an array of these; the first has the size of each.
 struct paceline_change {
     // sizeof(struct paceline_change)
@@ -399,6 +418,23 @@ struct paceline_change {
     const char *other;
     // The new member or its configuration; null if there is none.
     const struct paceline_member *member;
+    // All edges of the member, of which none says where it leads from.
+    const struct paceline_edge *edges;
+    // Number of edges.
+    size_t edge_count;
+};
+
+// How an object is opened. All zero, apart from the size, is the default.
+struct paceline_object_options {
+    // sizeof(struct paceline_object_options)
+    size_t size;
+    // File with the types of a kernel for CO-RE: /sys/kernel/btf/vmlinux, or an ELF file with BTF. Null for none: fields keep the
+    // offsets that the compiler saw.
+    const char *kernel_types;
+    // File with the configuration of a kernel, which may be packed by gzip, such as /proc/config.gz; null for none.
+    const char *kernel_config;
+    // Version of the kernel for LINUX_KERNEL_VERSION, such as "6.12"; null for the default.
+    const char *kernel_version;
 };
 
 // How an object is loaded. All zero, apart from the size, is the default.
@@ -551,19 +587,6 @@ struct paceline_map_info {
     size_t user_value_size;
 };
 
-// How an object is opened. All zero, apart from the size, is the default.
-struct paceline_object_options {
-    // sizeof(struct paceline_object_options)
-    size_t size;
-    // File with the types of a kernel for CO-RE: /sys/kernel/btf/vmlinux, or an ELF file with BTF. Null for none: fields keep the
-    // offsets that the compiler saw.
-    const char *kernel_types;
-    // File with the configuration of a kernel, which may be packed by gzip, such as /proc/config.gz; null for none.
-    const char *kernel_config;
-    // Version of the kernel for LINUX_KERNEL_VERSION, such as "6.12"; null for the default.
-    const char *kernel_version;
-};
-
 // A program of an object.
 struct paceline_program_info {
     // sizeof(struct paceline_program_info)
@@ -679,6 +702,16 @@ struct paceline_chain *paceline_chain_new(const struct paceline_member *members,
                                           uint32_t order,
                                           struct paceline_error **error);
 
+// Makes a chain of programs by edges: packets enter at the member `first`, or at the first one given if it is null, and go on by the
+// edges. A verdict without an edge ends the chain with it. Loops are allowed: a packet for which a 33rd program would run is aborted. Null
+// on failure, where `index` of the error's details is that of the wrong member or edge.
+struct paceline_chain *paceline_chain_new_edges(const struct paceline_member *members,
+                                                size_t count,
+                                                const char *first,
+                                                const struct paceline_edge *edges,
+                                                size_t edge_count,
+                                                struct paceline_error **error);
+
 // Frees a handle of a chain. Its workers go on. Null is allowed.
 enum paceline_status paceline_chain_free(struct paceline_chain *chain);
 
@@ -711,6 +744,19 @@ enum paceline_status paceline_worker_run_burst(struct paceline_worker *worker,
                                                struct paceline_burst *burst,
                                                struct paceline_host *host,
                                                struct paceline_error **error);
+
+// Loads a chain file, as docs/CHAINS.md describes it, with the objects, maps and filters that it names. Both options may be null;
+// `replaces` of the second has to be. Null on failure: the error's details have file, line and column of what is wrong.
+struct paceline_chain *paceline_chain_load_file(const char *path,
+                                                const struct paceline_object_options *object_options,
+                                                const struct paceline_load_options *load_options,
+                                                struct paceline_error **error);
+
+// The object of a member of a chain that was loaded from a file: its maps and programs, which are those that the chain has.
+// PACELINE_STATUS_NOT_FOUND, without an error handle, for members that came into the chain in another way. Null on failure.
+struct paceline_collection *paceline_chain_collection(const struct paceline_chain *chain,
+                                                      const char *member,
+                                                      struct paceline_error **error);
 
 // Makes the maps of an object and fills them with the values that it gives. `options` may be null. Null on failure.
 struct paceline_collection *paceline_object_load(const struct paceline_object *object,

@@ -1,14 +1,16 @@
 //! Chains that change while they run.
 
 use std::ffi::c_char;
+use std::sync::Arc;
 
 use paceline::chain::{Actions, Place, RunConfig};
-use paceline::{Change, ChangeError, LiveChain, Member, Order, Verdict};
+use paceline::{Change, ChangeError, Collection, LiveChain, Member, Order, Verdict};
 use serde_json::{Map as Object, Value as Json};
 
 use crate::bound::PROGRAMS;
 use crate::burst::BURSTS;
 use crate::call;
+use crate::edge::{edges, paceline_edge};
 use crate::handles::Table;
 use crate::host::HOSTS;
 use crate::opaque::{paceline_burst, paceline_chain, paceline_host, paceline_program, paceline_worker};
@@ -17,7 +19,15 @@ use crate::status::{Failure, Report, paceline_status};
 use crate::text;
 use crate::told::ErrorOut;
 
-static CHAINS: Table<LiveChain, paceline_chain> = Table::new();
+/// A chain, with the objects of the file that it was loaded from, if it was.
+#[derive(Clone)]
+pub(crate) struct Chained {
+    pub(crate) live: LiveChain,
+    /// Collections by the numbers of their programs.
+    pub(crate) objects: Arc<[(u32, Arc<Collection>)]>,
+}
+
+pub(crate) static CHAINS: Table<Chained, paceline_chain> = Table::new();
 static WORKERS: Table<Box<paceline::ChainWorker>, paceline_worker> = Table::new();
 
 /// Any revision of a chain.
@@ -57,7 +67,7 @@ pub struct paceline_member {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub enum paceline_change_kind {
-    /// Adds `member` at `place`.
+    /// Adds `member` at `place`, in a chain of edges without any.
     Add = 0,
     /// Removes the member `name`.
     Remove = 1,
@@ -67,6 +77,8 @@ pub enum paceline_change_kind {
     Configure = 3,
     /// Takes the member `name` to `place`.
     Reorder = 4,
+    /// Replaces the edges that lead from the member `name`, in a chain of edges, by `edges`.
+    Link = 5,
 }
 
 /// A place in a chain of given order.
@@ -99,6 +111,10 @@ pub struct paceline_change {
     pub other: Text,
     /// The new member or its configuration; null if there is none.
     pub member: Given<paceline_member>,
+    /// All edges of the member, of which none says where it leads from.
+    pub edges: Given<paceline_edge>,
+    /// Number of edges.
+    pub edge_count: usize,
 }
 
 given!(paceline_member, paceline_change);
@@ -117,13 +133,55 @@ pub extern "C" fn paceline_chain_new(
             1 => Order::Priority,
             _ => return Err(Failure::argument(format!("{order} is no enum paceline_order"))),
         };
-        let mut list = Vec::new();
-        members.each(count, |index, given| {
-            list.push(member(&given).map_err(|failure| failure.at(index))?);
-            Ok(())
-        })?;
-        CHAINS.give(LiveChain::new(list, order).map_err(|error| of_change(&error))?)
+        give(self::members(members, count)?, order)
     })
+}
+
+/// Makes a chain of programs by edges: packets enter at the member `first`, or at the first one given if it is null, and go on by the
+/// edges. A verdict without an edge ends the chain with it. Loops are allowed: a packet for which a 33rd program would run is aborted. Null
+/// on failure, where `index` of the error's details is that of the wrong member or edge.
+#[unsafe(no_mangle)]
+pub extern "C" fn paceline_chain_new_edges(
+    members: Given<paceline_member>,
+    count: usize,
+    first: Text,
+    edges: Given<paceline_edge>,
+    edge_count: usize,
+    error: ErrorOut,
+) -> *mut paceline_chain {
+    call::handle(error, || {
+        let members = self::members(members, count)?;
+        let entry = members.first().map(|member| member.name().to_owned()).unwrap_or_default();
+        let first = first.optional()?.map_or(entry, str::to_owned);
+        let mut links: Vec<_> = members.iter().map(|member| (member.name().to_owned(), Vec::new())).collect();
+        for (index, (from, link)) in self::edges(edges, edge_count)?.into_iter().enumerate() {
+            let failed = |failure: Failure| failure.at(index);
+            let from =
+                from.ok_or_else(|| failed(Failure::argument("an edge has a member that it leads from")))?;
+            match links.iter_mut().find(|(name, _)| *name == from) {
+                Some((_, links)) => links.push(link),
+                None => {
+                    let names = links.iter().map(|(name, _)| name.clone()).collect();
+                    return Err(failed(of_change(&ChangeError::NoMember { name: from, names })));
+                }
+            }
+        }
+        give(members, Order::Links { first, links })
+    })
+}
+
+fn give(members: Vec<Member>, order: Order) -> Result<*mut paceline_chain, Failure> {
+    let live = LiveChain::new(members, order).map_err(|error| of_change(&error))?;
+    CHAINS.give(Chained { live, objects: Arc::default() })
+}
+
+fn members(members: Given<paceline_member>, count: usize) -> Result<Vec<Member>, Failure> {
+    let mut list = Vec::new();
+    members.each(count, |index, given| {
+        list.push(member(&given).map_err(|failure| failure.at(index))?);
+        Ok(())
+    })?;
+    Ok(list)
 }
 
 /// Frees a handle of a chain. Its workers go on. Null is allowed.
@@ -145,7 +203,7 @@ pub extern "C" fn paceline_chain_change(
     error: ErrorOut,
 ) -> paceline_status {
     call::status(error, || {
-        let chain = CHAINS.get(chain)?;
+        let chain = CHAINS.get(chain)?.live;
         let mut list = Vec::new();
         changes.each(count, |index, given| {
             list.push(change(&given).map_err(|failure| failure.at(index))?);
@@ -164,7 +222,7 @@ pub extern "C" fn paceline_chain_change(
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_chain_status(chain: *const paceline_chain, error: ErrorOut) -> *mut c_char {
     call::value(error, std::ptr::null_mut(), || {
-        let status = CHAINS.get(chain)?.status();
+        let status = CHAINS.get(chain)?.live.status();
         let layout = &status.layout;
         let programs =
             layout.names.iter().zip(&layout.ids).zip(&status.programs).map(|((name, id), counts)| {
@@ -187,7 +245,7 @@ pub extern "C" fn paceline_chain_worker(
     error: ErrorOut,
 ) -> *mut paceline_worker {
     call::handle(error, || {
-        let worker = CHAINS.get(chain)?.worker();
+        let worker = CHAINS.get(chain)?.live.worker();
         WORKERS.give(Box::new(if counts == 0 { worker } else { worker.counted() }))
     })
 }
@@ -246,6 +304,13 @@ fn change(given: &paceline_change) -> Result<Change, Failure> {
         2 => Change::Replace { name: name()?, member: member(&new()?)? },
         3 => Change::Configure { name: name()?, config: config(&new()?)? },
         4 => Change::Reorder { name: name()?, place: place(given)? },
+        5 => {
+            let edges = edges(given.edges, given.edge_count)?;
+            if edges.iter().any(|(from, _)| from.is_some()) {
+                return Err(Failure::argument("edges of a change lead from the member that is changed"));
+            }
+            Change::Link { name: name()?, links: edges.into_iter().map(|(_, link)| link).collect() }
+        }
         kind => return Err(Failure::argument(format!("{kind} is no enum paceline_change_kind"))),
     })
 }
@@ -261,7 +326,7 @@ fn place(given: &paceline_change) -> Result<Place<String>, Failure> {
     })
 }
 
-fn of_change(error: &ChangeError) -> Failure {
+pub(crate) fn of_change(error: &ChangeError) -> Failure {
     let program = match error {
         ChangeError::NoMember { name, .. }
         | ChangeError::Needed { name, .. }

@@ -15,7 +15,7 @@ use crate::raw::{Given, Text, given};
 use crate::status::{Failure, Report, paceline_status};
 use crate::told::ErrorOut;
 
-static COLLECTIONS: Table<Arc<Collection>, paceline_collection> = Table::new();
+pub(crate) static COLLECTIONS: Table<Arc<Collection>, paceline_collection> = Table::new();
 
 /// How an object is loaded. All zero, apart from the size, is the default.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ pub struct paceline_load_options {
 
 given!(paceline_load_options);
 
-fn options(given: &paceline_load_options) -> Result<LoadOptions, Failure> {
+pub(crate) fn options(given: &paceline_load_options) -> Result<LoadOptions, Failure> {
     let mut options = LoadOptions::default().engine(engine(given.engine)?);
     if given.cpus > 0 {
         options = options.cpus(given.cpus as usize);
@@ -166,7 +166,7 @@ fn no_map(collection: &Collection, name: &str) -> Failure {
     })
 }
 
-fn of_setup(error: &SetupError) -> Failure {
+pub(crate) fn of_setup(error: &SetupError) -> Failure {
     let mut report = Report { message: error.to_string(), ..Report::default() };
     report.status =
         Some(if error.is_unsupported() { paceline_status::Unsupported } else { paceline_status::Map });
@@ -189,7 +189,7 @@ fn of_setup(error: &SetupError) -> Failure {
     Failure::told(report)
 }
 
-fn of_no_program(error: &NoProgram) -> Failure {
+pub(crate) fn of_no_program(error: &NoProgram) -> Failure {
     if let NoProgram::Refused(refused) = error {
         return of_refused(refused);
     }

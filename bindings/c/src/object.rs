@@ -152,6 +152,12 @@ fn not_an_object(error: OpenError) -> Failure {
     Failure::new(status, error)
 }
 
+/// The object of a file.
+pub(crate) fn opened(path: &Path, options: Given<paceline_object_options>) -> Result<Object, Failure> {
+    let read = fs::read(path).map_err(|error| Failure::new(paceline_status::Io, error));
+    read.and_then(|bytes| parse(&bytes, options)).map_err(|failure| in_file(failure, path))
+}
+
 /// The same failure, with the file that it is about.
 fn in_file(failure: Failure, path: &Path) -> Failure {
     let Failure::Told(mut report) = failure else { return failure };
@@ -167,11 +173,7 @@ pub extern "C" fn paceline_object_open(
     options: Given<paceline_object_options>,
     error: ErrorOut,
 ) -> *mut paceline_object {
-    call::handle(error, || {
-        let path = path.path()?;
-        let read = fs::read(path).map_err(|error| Failure::new(paceline_status::Io, error));
-        Opened::give(read.and_then(|bytes| parse(&bytes, options)).map_err(|failure| in_file(failure, path))?)
-    })
+    call::handle(error, || Opened::give(opened(path.path()?, options)?))
 }
 
 /// Opens an object from memory, which is not used after the call. `options` may be null. Null on failure.

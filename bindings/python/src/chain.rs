@@ -3,15 +3,20 @@
 use std::sync::Arc;
 
 use paceline::chain::Place;
-use paceline::{Change, ChangeError, LiveChain, Member, Order};
+use paceline::{Change, ChangeError, DEFAULT_BUDGET, LiveChain, LoadOptions, Member, Order};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
+use crate::chain_file::{self, How};
+use crate::coverage;
 use crate::error::{Class, Failure, guarded};
 use crate::filter::PyFilter;
+use crate::map::maps_of;
+use crate::object::engine_of;
 use crate::program::PyProgram;
 use crate::runner::PyRunner;
+use crate::source::path_of;
 use crate::subject::{Part, Parts, Subject};
 use crate::worker::{MAX_CPUS, Workers};
 
@@ -99,14 +104,18 @@ pub(crate) fn chain(programs: &Bound<'_, PyAny>, order: &str, cpus: Option<usize
     guarded(|| {
         let (members, parts) = members.into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
         let live = py.detach(|| LiveChain::new(numbered(members), order)).map_err(|error| refused(&error))?;
-        let subject =
-            Subject::Chain { live: live.clone(), parts: Parts::from(parts), workers: Workers::new(cpus) };
-        let base = PyRunner { subject: Arc::new(subject) };
-        Py::new(py, PyClassInitializer::from(base).add_subclass(PyChain { live }))
+        PyChain::make(py, live, parts, cpus)
     })
 }
 
 impl PyChain {
+    fn make(py: Python<'_>, live: LiveChain, parts: Vec<Part>, cpus: usize) -> PyResult<Py<Self>> {
+        let subject =
+            Subject::Chain { live: live.clone(), parts: Parts::from(parts), workers: Workers::new(cpus) };
+        let base = PyRunner { subject: Arc::new(subject) };
+        Py::new(py, PyClassInitializer::from(base).add_subclass(Self { live }))
+    }
+
     fn change(slf: &Bound<'_, Self>, change: Change, part: Option<Part>) -> PyResult<()> {
         let (py, live) = (slf.py(), &slf.get().live);
         let Subject::Chain { parts, workers, .. } = &*slf.as_super().get().subject else { return Ok(()) };
@@ -127,6 +136,46 @@ impl PyChain {
 
 #[pymethods]
 impl PyChain {
+    /// Loads a chain file, with the objects and maps that it names.
+    #[classmethod]
+    #[pyo3(signature = (path, *, engine = None, cpus = 1, budget = DEFAULT_BUDGET, verify = true, coverage = None))]
+    fn from_file(
+        class: &Bound<'_, PyType>,
+        path: &Bound<'_, PyAny>,
+        engine: Option<&str>,
+        cpus: usize,
+        budget: u64,
+        verify: bool,
+        coverage: Option<bool>,
+    ) -> PyResult<Py<Self>> {
+        let py = class.py();
+        let (path, engine) = (path_of(path)?, engine_of(engine)?);
+        if !(1..=MAX_CPUS).contains(&cpus) {
+            return Err(PyValueError::new_err(format!("cpus is 1 to {MAX_CPUS}")));
+        }
+        let options = LoadOptions::default().engine(engine).cpus(cpus).budget(budget);
+        let how = How { options, verifies: verify, counts: coverage.unwrap_or_else(coverage::is_recorded) };
+        guarded(|| {
+            let loaded = py.detach(|| chain_file::load(path.as_ref(), &how));
+            let (live, parts) = loaded.map_err(|refused| refused.into_python(py))?;
+            Self::make(py, live, parts, cpus)
+        })
+    }
+
+    /// The maps of each program, by its name in the chain; filters have none.
+    #[getter]
+    fn maps<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (py, maps) = (slf.py(), PyDict::new(slf.py()));
+        let Subject::Chain { live, parts, .. } = &*slf.as_super().get().subject else { return Ok(maps) };
+        for member in live.members() {
+            let shared = parts.shared(member.program());
+            if let Some(shared) = shared {
+                maps.set_item(member.name(), maps_of(py, &shared)?)?;
+            }
+        }
+        Ok(maps)
+    }
+
     /// Names of the programs, in the order in which they are planned.
     #[getter]
     fn names(&self) -> Vec<String> {

@@ -80,6 +80,15 @@ impl Failure {
         self
     }
 
+    /// Names the file and the place in it, before the cause in the message.
+    pub(crate) fn in_text(mut self, file: &str, place: impl ToString) -> Self {
+        let place = place.to_string();
+        self.0.message = format!("{file}:{place}: {}", self.0.message);
+        self.0.file = Some(file.to_owned());
+        self.0.place = Some(place);
+        self
+    }
+
     /// Names the place in the file, or in the text.
     pub(crate) fn at(mut self, place: impl ToString) -> Self {
         self.0.place = Some(place.to_string());

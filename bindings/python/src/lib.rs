@@ -18,6 +18,7 @@
 
 mod archive;
 mod chain;
+mod chain_file;
 mod codec;
 mod columns;
 mod coverage;
@@ -33,6 +34,7 @@ mod network;
 mod object;
 mod packet;
 mod packets;
+mod process;
 mod program;
 mod replay;
 mod rows;
@@ -85,6 +87,8 @@ mod _paceline {
     #[pymodule_export]
     use crate::packet::{build_packet, layer_names, layers_text, packet_differences, packet_field};
     #[pymodule_export]
+    use crate::process::{exiting, forked};
+    #[pymodule_export]
     use crate::program::PyProgram;
     #[pymodule_export]
     use crate::replay::{PyReplay, replay};
@@ -98,8 +102,6 @@ mod _paceline {
     use crate::testing::{nothing, object_of_case, panic};
     #[pymodule_export]
     use crate::variables::Variables;
-    #[pymodule_export]
-    use crate::worker::forked;
 
     /// Names of the engines of this machine, the fastest first.
     #[pyfunction]

@@ -11,11 +11,12 @@ use pyo3::types::{PyDict, PyType};
 use crate::coverage::{self, PyCoverage, Watched};
 use crate::error::{Class, Failure, guarded};
 use crate::map::maps_of;
+use crate::process::is_forked;
 use crate::program::{Made, PyProgram};
 use crate::shared::Shared;
 use crate::source::read_source;
 use crate::variables::{set_initial, variables_of};
-use crate::worker::{MAX_CPUS, Workers, is_forked};
+use crate::worker::{MAX_CPUS, Workers};
 
 /// The programs and maps of an object file; nothing is made yet.
 #[pyclass(frozen, name = "Object", module = "paceline")]

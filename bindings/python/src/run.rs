@@ -89,7 +89,8 @@ pub(crate) fn run_explained(subject: &Arc<Subject>, given: Given<'_>) -> PyResul
     let packet = given.packet();
     let explained = py.detach(|| subject.explainer().explain(&packet, &mut worker.host));
     let explanation = explained.map_err(|_| too_long(packet.bytes.len()))?;
-    let Outcome { verdict, code, redirect, bytes, metadata, fault } = explanation.outcome.clone();
+    let code = subject.code(&explanation.outcome);
+    let Outcome { verdict, redirect, bytes, metadata, fault, .. } = explanation.outcome.clone();
     if let Some(fault) = fault {
         return Err(subject.fault(&fault).into());
     }
@@ -177,7 +178,7 @@ impl PyRun {
         let explained = py.detach(|| self.subject.explainer().rehearse(&packet, host));
         let explanation = explained.map_err(|_| too_long(packet.bytes.len()))?;
         let outcome = &explanation.outcome;
-        let same = (outcome.verdict, outcome.code) == (self.verdict, self.code)
+        let same = (outcome.verdict, self.subject.code(outcome)) == (self.verdict, self.code)
             && outcome.bytes == self.data.bind(py).as_bytes();
         if !same {
             let cause = "the program would do something else with the packet now, because maps, time or random numbers are \

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline::chain::Graph;
-use paceline::explain::{ChainExplainer, Explainer};
+use paceline::explain::{ChainExplainer, Explainer, Outcome};
 use paceline::filter::PacketFilter;
 use paceline::{Burst, BurstFault, ChainWorker, Host, LiveChain, Map, Program};
 use pyo3::prelude::*;
@@ -40,6 +40,11 @@ pub(crate) struct Parts(Mutex<Vec<Part>>);
 impl Parts {
     pub(crate) fn add(&self, part: Part) {
         self.lock().push(part);
+    }
+
+    /// The object of a program, unless it is a filter.
+    pub(crate) fn shared(&self, program: &Program) -> Option<Arc<Shared>> {
+        self.lock().iter().find(|part| part.program.id() == program.id())?.shared.clone()
     }
 
     /// Forgets the programs that a chain has no more.
@@ -111,6 +116,14 @@ impl Subject {
             Self::Program { program, .. } => program.run_burst(burst, host),
             Self::Chain { live, .. } => chain.get_or_insert_with(|| live.worker()).run_burst(burst, host),
             Self::Filter { filter, .. } => filter.matches(burst, host).map(drop),
+        }
+    }
+
+    /// The code of a run that was recorded, as a run has it: that of a chain is its verdict, whatever its last program returned.
+    pub(crate) fn code(&self, outcome: &Outcome) -> u32 {
+        match self {
+            Self::Chain { .. } => outcome.verdict as u32,
+            Self::Program { .. } | Self::Filter { .. } => outcome.code,
         }
     }
 

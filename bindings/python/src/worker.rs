@@ -3,35 +3,16 @@
 //! A collection has as many workers as its per-CPU maps have values. A call takes the free worker of the lowest number, or waits for
 //! one with the interpreter released, so that two runs never share a CPU's values, as in the kernel.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use paceline::{Burst, ChainWorker, Host};
 use pyo3::prelude::*;
 
 use crate::effects::Effects;
+use crate::process::forks;
 
 /// CPUs that there may be: more than machines have.
 pub(crate) const MAX_CPUS: usize = 4096;
-
-/// Number of forks that led to this process. Threads of the parent, and the workers that they had, are not in the child.
-static FORKS: AtomicU64 = AtomicU64::new(0);
-
-/// Tells that this process is the child of a fork; registered with `os.register_at_fork`.
-#[pyfunction]
-pub(crate) fn forked() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Number of forks that led to this process.
-pub(crate) fn forks() -> u64 {
-    FORKS.load(Ordering::Relaxed)
-}
-
-/// Whether this process is the child of a fork, in which no native code can be made.
-pub(crate) fn is_forked() -> bool {
-    FORKS.load(Ordering::Relaxed) > 0
-}
 
 /// State of a CPU that runs packets.
 pub(crate) struct Worker {
@@ -125,7 +106,7 @@ impl Free {
 
 impl Workers {
     pub(crate) fn new(cpus: usize) -> Self {
-        let current = Mutex::new((FORKS.load(Ordering::Relaxed), Pool::new(cpus)));
+        let current = Mutex::new((forks(), Pool::new(cpus)));
         Self { cpus, current }
     }
 
@@ -159,7 +140,7 @@ impl Workers {
 
     fn pool(&self) -> Arc<Pool> {
         let mut current = lock(&self.current);
-        let forks = FORKS.load(Ordering::Relaxed);
+        let forks = forks();
         if current.0 != forks {
             *current = (forks, Pool::new(self.cpus));
         }

@@ -9,6 +9,7 @@ import pickle
 import random
 import struct
 import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -325,3 +326,63 @@ def test_scans_end_early_and_stay_in_their_process(capture: Path) -> None:
     assert os.read(reader, 200).count(b"in the process that began it") == 2
     assert sum(map(len, scan)) == 200 * 492
 
+
+
+EXIT = """
+import sys, threading, time
+import paceline as pl
+
+class Slow:
+    '''A file of which each read takes a while.'''
+    def __init__(self, data, reads):
+        self.data, self.at, self.reads = data, 0, reads
+    def seek(self, offset, whence=0):
+        self.at = len(self.data) if whence == 2 else offset
+        return self.at
+    def read(self, size):
+        self.reads -= 1
+        time.sleep(0.02 if self.reads < 0 else 0)
+        return self.data[self.at:self.at + min(size, 4096)]
+
+data = open("traffic.pcap", "rb").read()
+scan = pl.scan([Slow(data, 3) for _ in range(20)], workers=4, batch_size=10)
+next(scan)
+"""
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "",
+        "time.sleep(0.1)",
+        "sys.exit(3)",
+        "threading.Thread(target=lambda: list(scan), daemon=True).start(); time.sleep(0.05)",
+        "import atexit; atexit.register(lambda: list(scan))",
+    ],
+)
+def test_the_interpreter_ends_while_a_scan_reads_a_file_object(examples: Path, how: str) -> None:
+    for _ in range(3):
+        ended = subprocess.run(
+            [sys.executable, "-c", EXIT + how], cwd=examples, capture_output=True, text=True, timeout=60
+        )
+        assert ended.returncode == (3 if "exit(3)" in how else 0), ended
+        # A daemon thread that waits for the scan gets an exception, which it may have the time to print.
+        assert ended.stderr == "" or "daemon" in how and ended.stderr.startswith("Exception in thread"), ended
+
+
+def test_more_captures_than_files_can_be_open(examples: Path, tmp_path: Path) -> None:
+    capture = (examples / "traffic.pcap").read_bytes()
+    for number in range(500):
+        (tmp_path / f"{number:03}.pcap").write_bytes(capture)
+    script = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48))
+import paceline as pl
+for workers in (1, 4):
+    scan = pl.scan(sys.argv[1], workers=workers)
+    print(sum(len(batch) for batch in scan), scan.packets, len(scan.lost))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "*.pcap")], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.stdout, ended.stderr) == (f"{500 * 492} {500 * 492} 0\n" * 2, "")

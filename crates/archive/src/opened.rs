@@ -25,7 +25,7 @@ impl Opened {
     /// # Errors
     /// [`Error::Read`] if this is no capture.
     pub fn open(source: Source, filter: Option<PacketFilter>) -> Result<Self, Error> {
-        let stream = source.stream(&Part::WHOLE);
+        let stream = source.stream(&Part::WHOLE)?;
         let reader = CaptureReader::for_filters(stream).map_err(|error| Error::read(&source.name, error))?;
         let (header, link) = (reader.header().clone(), reader.link());
         Ok(Self { source, header, link, filter })
@@ -42,7 +42,7 @@ impl Opened {
         if self.source.compression.is_some() {
             return Ok(vec![Part::WHOLE]);
         }
-        let found = splits(&&*self.source.bytes, self.source.len, SplitOptions { parts, walk });
+        let found = splits(&self.source.bytes()?, self.source.len, SplitOptions { parts, walk });
         let found = found.map_err(|error| Error::read(&self.source.name, error))?;
         Ok(found.into_iter().map(|split| Part { split: Some(split), is_alone: false }).collect())
     }

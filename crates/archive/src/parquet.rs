@@ -10,10 +10,27 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 
-/// Rows of a row group, at most.
-const MOST_ROWS: usize = 1 << 17;
-/// Bytes of texts of a row group after which it is complete.
-const MOST_BYTES: usize = 32 << 20;
+/// Rows of a row group, at most, and bytes of its texts after which it is complete, in the first row groups.
+const FIRST: Limits = Limits { rows: 1 << 17, bytes: 32 << 20 };
+/// Row groups of a file, at most: their numbers have 16 bits.
+const MOST_GROUPS: usize = i16::MAX as usize;
+/// Row groups after which all that follow are twice as large, so that a file has room for 4 TB or 16 billion rows.
+const GROUPS_OF_A_SIZE: usize = 1 << 13;
+
+/// When a row group is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limits {
+    rows: usize,
+    bytes: usize,
+}
+
+impl Limits {
+    /// The limits of the next row group after so many.
+    fn after(self, groups: usize) -> Self {
+        let doubled = groups / GROUPS_OF_A_SIZE;
+        Self { rows: self.rows << doubled, bytes: self.bytes << doubled }
+    }
+}
 
 /// Type of a column. No value is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +74,15 @@ enum Column {
     Texts(Vec<ByteArray>),
 }
 
-/// Writes a Parquet file, by row groups of at most 131,072 rows, compressed by Snappy.
+/// Writes a Parquet file, by row groups of 131,072 rows or 32 MiB of texts, and from 8,192 row groups on of more, compressed by Snappy.
 pub struct ParquetWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     columns: Vec<Column>,
     rows: usize,
     bytes: usize,
+    first: Limits,
+    /// Row groups so far.
+    groups: usize,
 }
 
 impl<W: Write + Send> ParquetWriter<W> {
@@ -71,23 +91,28 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// # Errors
     /// The bytes cannot be written.
     pub fn new(out: W, fields: &[Field]) -> io::Result<Self> {
+        Self::with_limits(out, fields, FIRST)
+    }
+
+    fn with_limits(out: W, fields: &[Field], first: Limits) -> io::Result<Self> {
         let schema = parse_message_type(&schema(fields)).map_err(failed)?;
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let file = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties)).map_err(failed)?;
         let columns = fields.iter().map(|field| Column::of(field.kind)).collect();
-        Ok(Self { file, columns, rows: 0, bytes: 0 })
+        Ok(Self { file, columns, rows: 0, bytes: 0, first, groups: 0 })
     }
 
     /// Adds a row, with a value for each column in their order.
     ///
     /// # Errors
-    /// The bytes cannot be written, or a value is not of its column's type (`InvalidInput`).
+    /// The bytes cannot be written, a value is not of its column's type (`InvalidInput`), or a file cannot hold more (`FileTooLarge`).
     pub fn push<'a>(&mut self, values: impl IntoIterator<Item = Value<'a>>) -> io::Result<()> {
         for (column, value) in self.columns.iter_mut().zip(values) {
             self.bytes += column.push(value)?;
         }
         self.rows += 1;
-        if self.rows >= MOST_ROWS || self.bytes >= MOST_BYTES { self.write_group() } else { Ok(()) }
+        let most = self.first.after(self.groups);
+        if self.rows >= most.rows || self.bytes >= most.bytes { self.write_group() } else { Ok(()) }
     }
 
     /// Completes the file.
@@ -102,6 +127,11 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 
     fn write_group(&mut self) -> io::Result<()> {
+        if self.groups == MOST_GROUPS {
+            let full = "a Parquet file has no more than 32,767 row groups: write several files";
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, full));
+        }
+        self.groups += 1;
         let mut group = self.file.next_row_group().map_err(failed)?;
         for column in &mut self.columns {
             let Some(mut writer) = group.next_column().map_err(failed)? else { break };
@@ -181,5 +211,37 @@ fn failed(error: ParquetError) -> io::Error {
             Err(source) => io::Error::other(source),
         },
         error => io::Error::other(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_groups_grow_so_that_a_file_has_room() {
+        let limits: Vec<_> = [0, 8191, 8192, 32766].map(|groups| FIRST.after(groups)).into();
+        assert_eq!(limits.iter().map(|limit| limit.rows >> 17).collect::<Vec<_>>(), [1, 1, 2, 8]);
+        assert_eq!(limits[3].bytes, 256 << 20);
+        let room: u128 = (0..MOST_GROUPS).map(|groups| FIRST.after(groups).bytes as u128).sum();
+        assert!(room > 4_000_000_000_000, "{room}");
+    }
+
+    #[test]
+    fn a_file_that_is_full_refuses_more() {
+        let fields = [Field { name: "number", kind: Kind::U32 }];
+        let mut writer =
+            ParquetWriter::with_limits(Vec::new(), &fields, Limits { rows: 1, bytes: 1 }).unwrap();
+        // As if the row groups before had been written, of which the last ones have 8 rows.
+        writer.groups = MOST_GROUPS - 1;
+        for row in 0..8 + 7 {
+            writer.push([Value::Number(row)]).unwrap();
+        }
+        let error = writer.push([Value::Number(15)]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(
+            error.to_string(),
+            "a Parquet file has no more than 32,767 row groups: write several files"
+        );
     }
 }

@@ -72,7 +72,7 @@ impl PartReader {
     /// # Errors
     /// [`Error::Read`]
     pub fn new(opened: &Opened, capture: usize, part: Part, wanted: Wanted) -> Result<Self, Error> {
-        let stream = opened.source.stream(&part);
+        let stream = opened.source.stream(&part)?;
         let reader = match &part.split {
             None => CaptureReader::for_filters(stream).map(CaptureReader::recovering),
             Some(split) => split.reader(stream),

@@ -1,9 +1,10 @@
 //! Captures as bytes at any offset.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::path::Path;
-use std::sync::Arc;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use paceline::capture::{ReadAt, ReadFrom, Split};
 
@@ -20,9 +21,46 @@ impl<T: ReadAt + Send + Sync> Bytes for T {}
 pub struct Source {
     /// Name for messages.
     pub name: String,
-    pub(crate) bytes: Arc<dyn Bytes>,
+    place: Place,
     pub(crate) len: u64,
     pub(crate) compression: Option<Compression>,
+}
+
+/// Where the bytes are.
+#[derive(Clone)]
+enum Place {
+    Bytes(Arc<dyn Bytes>),
+    /// A file that is open while it is read, so that any number of captures can be scanned.
+    File(Arc<ClosedFile>),
+}
+
+/// A file that readers share while there are any.
+struct ClosedFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+    open: Mutex<Weak<File>>,
+}
+
+impl ClosedFile {
+    /// The open file, which is the one that it was first.
+    fn open(&self) -> io::Result<Arc<File>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = open.upgrade() {
+            return Ok(file);
+        }
+        let file = File::open(&self.path)?;
+        if identity(&file.metadata()?) != self.identity {
+            return Err(io::Error::other("another file has taken its place since the scan began"));
+        }
+        let file = Arc::new(file);
+        *open = Arc::downgrade(&file);
+        Ok(file)
+    }
+}
+
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
 }
 
 /// A part of a capture, which is read on its own. Plain data.
@@ -40,22 +78,25 @@ impl Part {
 }
 
 impl Source {
-    /// Opens a file.
+    /// A file, which is open only while it is read.
     ///
     /// # Errors
     /// [`Error::Open`], also for what has no bytes at an offset, as a pipe.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let name = path.as_ref().display().to_string();
         let open = || {
-            let file = File::open(path)?;
+            let path = std::path::absolute(&path)?;
+            let file = Arc::new(File::open(&path)?);
             let metadata = file.metadata()?;
             if !metadata.is_file() {
                 return Err(io::Error::other("it is no file, in which bytes can be read anywhere"));
             }
-            Ok((file, metadata.len()))
+            let open = Mutex::new(Arc::downgrade(&file));
+            let closed = ClosedFile { path, identity: identity(&metadata), open };
+            Ok((file, Place::File(Arc::new(closed)), metadata.len()))
         };
         match open() {
-            Ok((file, len)) => Self::new(name, Arc::new(file), len),
+            Ok((file, place, len)) => Self::at(name, &*file, place, len),
             Err(source) => Err(Error::Open { name, source }),
         }
     }
@@ -65,13 +106,29 @@ impl Source {
     /// # Errors
     /// [`Error::Open`] if the first bytes cannot be read.
     pub fn new(name: impl Into<String>, bytes: Arc<dyn Bytes>, len: u64) -> Result<Self, Error> {
-        let (name, mut start) = (name.into(), [0; 4]);
-        let read = ReadFrom::new(&bytes, 0).read_exact(&mut start);
+        let place = Place::Bytes(Arc::clone(&bytes));
+        Self::at(name.into(), &*bytes, place, len)
+    }
+
+    fn at(name: String, bytes: &dyn Bytes, place: Place, len: u64) -> Result<Self, Error> {
+        let mut start = [0; 4];
+        let read = ReadFrom::new(bytes, 0).read_exact(&mut start);
         match read {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 Err(Error::Open { name, source: error })
             }
-            _ => Ok(Self { name, bytes, len, compression: Compression::of(start) }),
+            _ => Ok(Self { name, place, len, compression: Compression::of(start) }),
+        }
+    }
+
+    /// The bytes, of a file that is open as long as they are used.
+    pub(crate) fn bytes(&self) -> Result<Arc<dyn Bytes>, Error> {
+        match &self.place {
+            Place::Bytes(bytes) => Ok(Arc::clone(bytes)),
+            Place::File(file) => match file.open() {
+                Ok(file) => Ok(file),
+                Err(source) => Err(Error::Open { name: self.name.clone(), source }),
+            },
         }
     }
 
@@ -94,12 +151,15 @@ impl Source {
     }
 
     /// The bytes of the capture, from the beginning of a part on.
-    pub(crate) fn stream(&self, part: &Part) -> Stream {
+    ///
+    /// # Errors
+    /// [`Error::Open`] if the file cannot be opened again.
+    pub(crate) fn stream(&self, part: &Part) -> Result<Stream, Error> {
         let offset = part.split.as_ref().map_or(0, |split| split.start);
-        let raw = ReadFrom::new(Arc::clone(&self.bytes), offset);
-        match self.compression {
+        let raw = ReadFrom::new(self.bytes()?, offset);
+        Ok(match self.compression {
             None => Box::new(raw),
             Some(compression) => decompressed(raw, compression),
-        }
+        })
     }
 }

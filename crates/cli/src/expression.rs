@@ -49,11 +49,7 @@ pub(crate) fn compile(
     let expression = passage.expression();
     libpcap.compile(expression, target).map_err(|error| {
         let place = locate(libpcap, expression, target, &error);
-        let start = passage.span.start;
-        let place = place.map(|place| start + place.start..start + place.end);
-        let message = error.message.strip_prefix("can't parse filter expression: ");
-        let message = message.unwrap_or(&error.message).to_owned();
-        ExpressionError { message, passage: passage.clone(), place }
+        ExpressionError::new(&error.message, passage.clone(), place)
     })
 }
 
@@ -81,6 +77,14 @@ impl CommandError for ExpressionError {
 }
 
 impl ExpressionError {
+    /// libpcap's message about an expression, and its place there.
+    pub(crate) fn new(message: &str, passage: Passage, place: Option<Range<usize>>) -> Self {
+        let message = message.strip_prefix("can't parse filter expression: ").unwrap_or(message).to_owned();
+        let start = passage.span.start;
+        let place = place.map(|place| start + place.start..start + place.end);
+        Self { message, passage, place }
+    }
+
     fn title(&self) -> String {
         format!("in the expression: {}", self.message)
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use paceline::chain::{EdgePackets, Graph, Next, Node};
+use paceline::contents::{MapContents, SavedMaps};
 use paceline::explain::{ChainExplainer, Explainer};
 use paceline::{Burst, BurstFault, ChainWorker, Collection, Host, LiveChain, Map, Program, Verdict};
 
@@ -12,7 +13,7 @@ use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::files::Taken;
 use crate::common::suggest::closest;
-use crate::maps::{self, JsonFile, SavedMaps};
+use crate::maps;
 use crate::object::{NamedObject, ObjectError, ProgramError, check_action, load, load_options, program_of};
 
 /// A program and its name in the chain.
@@ -56,7 +57,7 @@ impl Subject {
     pub(crate) fn load_with(
         source: &SourceArgs,
         how: &LoadHow,
-        given: Vec<JsonFile>,
+        given: Vec<MapContents>,
     ) -> Result<Self, Failure> {
         match source.targets.as_slice() {
             [] | [_] if source.chain_file().is_none() && source.calls.is_none() => {
@@ -71,7 +72,7 @@ impl Subject {
     }
 
     /// Sets elements of maps of a chain, by their names.
-    fn fill(&self, given: &[JsonFile], unverified: bool) -> Result<(), Failure> {
+    fn fill(&self, given: &[MapContents], unverified: bool) -> Result<(), Failure> {
         for file in given {
             let has_map = |(_, part): &&(String, Collection)| part.map(file.map()).is_some();
             let Some((_, part)) = self.parts.iter().find(has_map) else {
@@ -79,13 +80,12 @@ impl Subject {
                 let hint = closest(file.map(), names);
                 return Err(ObjectError::NoMap { option: "maps", map: file.map().to_owned(), hint }.into());
             };
-            let load = |program: &str| program_of(part, Some(program), unverified);
-            maps::set_elements([file], part, &load)?;
+            part.set_elements([file], !unverified)?;
         }
         Ok(())
     }
 
-    fn of_one(source: &SourceArgs, how: &LoadHow, given: Vec<JsonFile>) -> Result<Self, Failure> {
+    fn of_one(source: &SourceArgs, how: &LoadHow, given: Vec<MapContents>) -> Result<Self, Failure> {
         let named = match source.targets.first() {
             Some(target) => NamedObject::open(target, &how.opener)?,
             None => {
@@ -97,7 +97,7 @@ impl Subject {
         let NamedObject { name, object, program: wanted, file } = named;
         let taken = file.into_iter().chain(maps::identities(&how.opener.args.files())).collect();
         let mut restored = match &how.restore {
-            Some(path) => SavedMaps::read(path)?.of(&object, None)?,
+            Some(path) => maps::restored(&SavedMaps::read(path)?, &object, None)?,
             None => Vec::new(),
         };
         restored.extend(given);

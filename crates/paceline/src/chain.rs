@@ -1,7 +1,7 @@
 //! The graph of a chain: which program runs after which, by verdict; descriptions that it is made from, and drawings of it.
 //!
 //! A [`Graph`] names programs by index. It comes from [`Edges`], from a [`Sequence`], from the priorities and actions of xdp-tools
-//! ([`Plan`]), from a tail call map ([`CallMap`]) or from a file ([`ChainFile`]). [`Chain::load`](crate::Chain::load) makes it
+//! ([`Plan`]), from a tail call map ([`CallMap`]) or from a file ([`ChainFile`], which [`ChainSource`] loads with all that it names). [`Chain::load`](crate::Chain::load) makes it
 //! run; a [`LiveChain`](crate::LiveChain) changes under traffic.
 
 pub use paceline_chain::{
@@ -9,4 +9,9 @@ pub use paceline_chain::{
     FileError, FileMap, FileObject, FileOrder, FilePlace, FilePort, FileProblem, FileProgram, Graph,
     GraphError, Lead, Located, MAX_RUNS, MapSource, Meaning, Next, Node, ObjectSource, Place, Placement,
     Plan, PlanError, Reason, RunConfig, RunConfigError, Sequence, SequenceError, Tie, Warning, dot, svg,
+};
+
+#[cfg(feature = "json")]
+pub use crate::chain_file::{
+    ChainFileCause, ChainFileError, ChainLoadOptions, ChainPart, ChainSource, LoadedChain, OpenedChain,
 };

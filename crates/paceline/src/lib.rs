@@ -36,12 +36,14 @@
 //! | make packets from text, and name their fields | [`packet`] |
 //! | get events | [`Host::set_events`] for perf event arrays, [`Map::ring_buffer`] for ring buffers |
 //! | run several programs, one after the other, and change them under traffic | [`LiveChain`], [`chain`] |
+//! | run the chain that a chain file describes | [`chain::ChainSource`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
 //! | see what waits for workers that stall, and bound it | [`epoch::Domain::backlog`], [`epoch::Domain::set_limit`] |
 //! | have `perf` and `gdb` name native code | [`JitSymbols`] |
 //! | load objects that pin maps by name | [`Instance::load`] |
 //! | read and write maps with Rust types | [`Map::typed`], which gives a [`TypedMap`] |
 //! | read and write maps by their BTF types, as JSON | [`Collection::json_map`], [`mod@json`], [`btf`] |
+//! | fill maps and variables from JSON files | [`contents`], [`Collection::set_elements`], [`Object::set_variables`] |
 //! | read and write maps as bytes, in batches, freeze them | [`Map`] |
 //!
 //! # Examples
@@ -68,7 +70,7 @@
 //! | `captures` | [`capture`], [`replay()`], [`filter::select()`] |
 //! | `devices` | network devices of Linux as ports: [`device`] |
 //! | `jit` | native code on x86-64 ([`Engine::Jit`]), [`NativeCode`], [`JitSymbols`]; without it programs run on the interpreters |
-//! | `json` | [`mod@json`], [`Collection::json_map`], networks from text and of this machine: [`network::parse`], [`network::of_host`] |
+//! | `json` | [`mod@json`], [`Collection::json_map`], [`contents`], chain files ([`chain::ChainSource`]), networks from text and of this machine: [`network::parse`], [`network::of_host`] |
 //! | `libpcap` | tcpdump's expressions: [`filter::Libpcap`] |
 //!
 //! # Rust
@@ -79,7 +81,11 @@ pub mod btf;
 #[cfg(feature = "captures")]
 pub mod capture;
 pub mod chain;
+#[cfg(feature = "json")]
+mod chain_file;
 mod collection;
+#[cfg(feature = "json")]
+pub mod contents;
 pub mod context;
 pub mod coverage;
 #[cfg(feature = "captures")]

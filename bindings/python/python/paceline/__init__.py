@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import atexit as _atexit
 import os as _os
 from typing import Any as _Any
 from typing import Optional as _Optional
@@ -64,6 +65,7 @@ from ._paceline import (
     merge_maps,
     replay,
 )
+from ._paceline import exiting as _exiting
 from ._paceline import forked as _forked
 from ._values import Enumerator, Struct
 from ._variables import Variables
@@ -72,6 +74,7 @@ from ._verdict import Verdict
 ABORTED, DROP, PASS, TX, REDIRECT = Verdict
 
 _os.register_at_fork(after_in_child=_forked)
+_atexit.register(_exiting)
 
 __all__ = [
     "ABORTED",

@@ -427,6 +427,26 @@ def merge_maps(program: Program, rules: Union[str, dict[str, str]], states: list
 class Chain(Runner):
     """Programs that run one after the other, compiled to one function. It may change while packets run."""
 
+    @classmethod
+    def from_file(
+        cls,
+        path: _Path,
+        *,
+        engine: Optional[str] = None,
+        cpus: int = 1,
+        budget: int = ...,
+        verify: bool = True,
+        coverage: Optional[bool] = None,
+    ) -> Chain:
+        """Loads a chain file (docs/CHAINS.md), with the objects, maps and filters that it names; the options are those of `paceline.load`.
+
+        Raises `ChainError` with the place in the file, `OSError` if the file itself cannot be read, and `VerifierError`.
+        """
+
+    @property
+    def maps(self) -> dict[str, Maps]:
+        """The maps of each program, by its name in the chain; filters have none. Programs of one object share theirs."""
+
     @property
     def names(self) -> list[str]:
         """Names of the programs, in their order."""
@@ -502,6 +522,7 @@ class Coverage:
 def record_coverage(on: bool) -> None: ...
 def recorded_coverage() -> Coverage: ...
 def forked() -> None: ...
+def exiting() -> None: ...
 def build_packet(text: str) -> bytes: ...
 def layers_text(packet: _Packet) -> str: ...
 def layer_names(packet: _Packet) -> list[str]: ...

@@ -24,10 +24,10 @@ use super::machines::Machines;
 use crate::effects::Sent;
 use crate::error::{Class, Failure, guarded};
 use crate::object::engine_of;
+use crate::process::{Call, attached, ends, forks};
 use crate::runner::PyRunner;
 use crate::table::{PyBatch, arrow_error, stream};
 use crate::verdict;
-use crate::worker::forks;
 
 /// Rows that wait for Python, at most.
 const WAITING: usize = 4;
@@ -56,6 +56,8 @@ enum Problem {
     Merge(MergeError),
     Arrow(ArrowError),
     Forked,
+    /// The interpreter ends.
+    Exit,
     Panic,
 }
 
@@ -66,6 +68,7 @@ impl From<Problem> for PyErr {
             Problem::Merge(error) => not_merged(error),
             Problem::Arrow(error) => arrow_error(&error),
             Problem::Forked => PyRuntimeError::new_err("a scan goes on in the process that began it"),
+            Problem::Exit => PyRuntimeError::new_err("the interpreter ends"),
             Problem::Panic => Failure::new(Class::Internal, "a fault of Paceline itself").into(),
         }
     }
@@ -254,10 +257,12 @@ impl Shared {
 
     /// The next batch, with the interpreter released: sources and signals need it.
     fn next(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        let _call = Call::begin().ok_or(Problem::Exit)?;
         loop {
             match py.detach(|| self.lock()?.step())? {
                 Step::Batch(batch) => return Ok(Some(batch)),
                 Step::Warn(losses) => warn(&losses)?,
+                Step::Wait if ends() => return Err(Problem::Exit.into()),
                 Step::Wait => py.check_signals()?,
                 Step::Over => return Ok(None),
             }
@@ -317,9 +322,10 @@ impl PyScan {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let shared = Arc::clone(&self.shared);
         let batches = std::iter::from_fn(move || {
-            let found = catch_unwind(AssertUnwindSafe(|| Python::attach(|py| shared.next(py))));
-            let found = found.unwrap_or_else(|_| Err(Problem::Panic.into()));
-            Some(found.transpose()?.map_err(|error| error.to_string()))
+            let next = |py: Python<'_>| shared.next(py).map_err(|error| error.to_string());
+            let found = catch_unwind(AssertUnwindSafe(|| attached(next)));
+            let found = found.unwrap_or_else(|_| Some(Err("a fault of Paceline itself".to_owned())));
+            found.unwrap_or_else(|| Err("the interpreter ends".to_owned())).transpose()
         });
         stream(py, self.columns.schema(), batches, requested_schema)
     }

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyString};
 
 use super::failure::raised;
+use crate::process::attached;
 use crate::source::os_error;
 
 /// An object of Python with `read_at(offset, size) -> bytes`.
@@ -17,7 +18,7 @@ struct Reader(Py<PyAny>);
 
 impl ReadAt for Reader {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        Python::attach(|py| {
+        let read = attached(|py| {
             let read =
                 self.0.call_method1(py, "read_at", (offset, buffer.len())).map_err(io::Error::other)?;
             let bytes =
@@ -28,7 +29,8 @@ impl ReadAt for Reader {
                 room.ok_or_else(|| io::Error::other("read_at gives more bytes than it is asked for"))?;
             room.copy_from_slice(bytes);
             Ok(bytes.len())
-        })
+        });
+        read.unwrap_or_else(|| Err(io::Error::other("the interpreter ends")))
     }
 }
 

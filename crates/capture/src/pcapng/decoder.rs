@@ -3,6 +3,7 @@
 use paceline_frame::{FrameMeta, MAX_PACKET};
 
 use super::block::{MAX_BLOCK, MIN_BLOCK, min_len, order_of};
+use super::brief::brief;
 use super::interface::Interface;
 use super::kind::{
     CUSTOM_NOT_COPIED, ENHANCED_HEAD, ENHANCED_PACKET, INTERFACE_DESCRIPTION, PACKET, SECTION_HEADER,
@@ -42,7 +43,7 @@ pub(crate) struct Decoder {
     interfaces: Vec<Interface>,
     /// Number of interfaces in earlier sections, for a consecutive numbering over the capture.
     pub(crate) interfaces_before: u32,
-    /// The section header and interface descriptions of the section so far.
+    /// The section header and interface descriptions of the section so far, without options that no packet depends on.
     pub(crate) descriptions: Vec<u8>,
     /// Offset of the first section or interface that was described.
     pub(crate) redescribed: Option<u64>,
@@ -89,12 +90,12 @@ impl Decoder {
         self.interfaces_before = self.interfaces_before.saturating_add(self.interfaces.len() as u32);
         self.interfaces.clear();
         self.descriptions.clear();
-        self.describe(block, offset);
+        self.describe(block, SECTION_HEADER, offset);
         Ok(block)
     }
 
-    fn describe(&mut self, block: &[u8], offset: u64) {
-        self.descriptions.extend_from_slice(block);
+    fn describe(&mut self, block: &[u8], kind: u32, offset: u64) {
+        self.descriptions.extend(brief(block, kind, self.order));
         self.redescribed.get_or_insert(offset);
     }
 
@@ -154,7 +155,7 @@ impl Decoder {
         }
         let options = block.get(16..block.len() - 4).unwrap_or_default();
         let interface = Interface::decode(head(block)?, options, self.order, offset)?;
-        self.describe(block, offset);
+        self.describe(block, INTERFACE_DESCRIPTION, offset);
         let mut block = Box::<[u8]>::from(block);
         if let Some(snaplen) = block.get_mut(12..16) {
             snaplen.copy_from_slice(&self.order.bytes(self.written_snaplen(interface.snaplen)));

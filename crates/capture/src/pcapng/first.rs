@@ -1,6 +1,7 @@
 //! Lookahead to the first interface, and to the first packet.
 
 use super::block::step;
+use super::brief::brief;
 use super::kind::{ENHANCED_PACKET, INTERFACE_DESCRIPTION, PACKET, SECTION_HEADER, SIMPLE_PACKET};
 use crate::byte_order::ByteOrder;
 use crate::error::ReadError;
@@ -54,14 +55,15 @@ pub(crate) fn end_of_descriptions(
     Ok(place)
 }
 
-/// The section header and the interface descriptions among the blocks of a section's beginning.
+/// The section header and the interface descriptions among the blocks of a section's beginning, without options that no packet depends
+/// on.
 pub(crate) fn descriptions(blocks: &[u8], order: ByteOrder) -> Vec<u8> {
     let (mut found, mut place) = (Vec::new(), 0);
     while let Some(rest) = blocks.get(place..)
         && let Step::Record(len) = step(rest, order)
     {
-        if matches!(kind_at(blocks, place, order), Some(SECTION_HEADER | INTERFACE_DESCRIPTION)) {
-            found.extend_from_slice(&rest[..len]);
+        if let Some(kind @ (SECTION_HEADER | INTERFACE_DESCRIPTION)) = kind_at(blocks, place, order) {
+            found.extend(brief(&rest[..len], kind, order));
         }
         place += len;
     }

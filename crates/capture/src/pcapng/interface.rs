@@ -5,8 +5,8 @@ use crate::byte_order::ByteOrder;
 use crate::error::ReadError;
 use crate::link_type::LinkType;
 
-const IF_TSRESOL: u16 = 9;
-const IF_TSOFFSET: u16 = 14;
+pub(super) const IF_TSRESOL: u16 = 9;
+pub(super) const IF_TSOFFSET: u16 = 14;
 
 const NANOSECONDS: u64 = 1_000_000_000;
 

@@ -3,6 +3,7 @@
 //! Layout: draft-ietf-opsawg-pcapng. Blocks are copied unchanged; only the parts that packets depend on are decoded.
 
 mod block;
+mod brief;
 mod decoder;
 mod first;
 mod interface;

@@ -325,3 +325,40 @@ fn losses_are_told() {
     assert_eq!(read.lost[0].damage.to_string(), "a record claims 4294967295 captured bytes");
     assert_eq!(read.lost[1].damage.to_string(), "cut: 50 of 116 bytes of a record are there");
 }
+
+#[test]
+fn long_descriptions_are_kept_without_what_no_packet_depends_on() {
+    const COMMENT: usize = 60_000;
+    for order in crate::common::ORDERS {
+        // Each interface has two clocks' options, of which the last one counts, behind a long comment; one is malformed.
+        let comment = packet(COMMENT);
+        let options = |clock: &[u8]| {
+            Bytes::new(order).option(1, &comment).option(9, &[3]).raw(clock).option(1, &comment).u32(0).bytes
+        };
+        let mut bytes = Bytes::new(order).section(&Bytes::new(order).option(1, &comment).u32(0).bytes);
+        for number in 0..100 {
+            let clock = Bytes::new(order).option(14, &[1; 8]).option(9, &[number % 10]).bytes;
+            bytes = bytes.interface(1, 0, &options(&clock));
+            for stamp in 0..40 {
+                bytes = bytes.enhanced(u32::from(number), stamp, &packet(60), 60, &[]);
+            }
+        }
+        for malformed in
+            [Bytes::new(order).option(9, &[1, 2]).bytes, Bytes::new(order).u16(14).u16(60_001).bytes]
+        {
+            let options = Bytes::new(order).raw(&malformed).raw(&[0; 4096]).bytes;
+            bytes = bytes.interface(1, 0, &options).enhanced(0, 7, &packet(60), 60, &[]);
+        }
+        let capture = bytes.bytes;
+        let whole = one_pass(&capture);
+        assert_eq!((whole.packets.len(), whole.lost.len()), (4002, 2), "{order:?}");
+        for walk in [false, true] {
+            let parts = splits(&capture.as_slice(), capture.len() as u64, SplitOptions { parts: 50, walk });
+            let parts = parts.expect("bytes in memory");
+            assert!(parts.len() > 10, "{order:?}");
+            let most = parts.iter().map(|part| part.preamble.bytes.len()).max();
+            assert!(most < Some(100 * 64), "{order:?}, {walk}: {most:?} bytes of descriptions in a part");
+            assert!(joined(&capture, &parts) == whole, "{order:?}, {walk}: not what one pass gives");
+        }
+    }
+}

@@ -87,3 +87,12 @@ pub enum FileProblem {
     #[error("{0} is no value of a map")]
     NoJson(&'static str),
 }
+
+impl FileProblem {
+    /// A reference to an item that none of the names is; the closest one is suggested.
+    #[must_use]
+    pub fn unknown<'n>(what: &'static str, name: &str, names: impl IntoIterator<Item = &'n str>) -> Self {
+        let suggestion = paceline_suggest::nearest(name, names).map(str::to_owned);
+        Self::Unknown { what, name: name.to_owned(), suggestion }
+    }
+}

@@ -135,9 +135,42 @@ impl ChainFile {
         read::read(text)
     }
 
+    /// The indices of all objects in an order in which they can be loaded: each after those whose maps it shares.
+    #[must_use]
+    pub fn load_order(&self) -> Vec<usize> {
+        load_order(&self.objects)
+    }
+
+    /// The programs in the order of the file, without those that others replaced.
+    pub fn members(&self) -> impl Iterator<Item = &FileProgram> {
+        let order = match &self.order {
+            FileOrder::Given(order) => order.clone(),
+            FileOrder::Priority | FileOrder::Edges { .. } => (0..self.programs.len()).collect(),
+        };
+        order.into_iter().filter_map(|index| self.programs.get(index))
+    }
+
     /// Index of the object with a name.
     #[must_use]
     pub fn object(&self, name: &str) -> Option<usize> {
         self.objects.iter().position(|object| object.name.value == name)
     }
+}
+
+/// Indices of objects, each after those whose maps it shares; without those that share maps in a circle.
+fn load_order(objects: &[FileObject]) -> Vec<usize> {
+    let mut order: Vec<usize> = Vec::with_capacity(objects.len());
+    // Each round finds at least one more, or those that are left wait for each other.
+    for _ in objects {
+        for (index, object) in objects.iter().enumerate() {
+            let is_ready = |map: &FileMap| match map.source {
+                MapSource::Shared { object, .. } => order.contains(&object),
+                MapSource::File(_) | MapSource::Inline(_) => true,
+            };
+            if !order.contains(&index) && object.maps.iter().all(is_ready) {
+                order.push(index);
+            }
+        }
+    }
+    order
 }

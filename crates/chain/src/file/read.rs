@@ -9,7 +9,7 @@ use super::json::json;
 use super::typed::{Table, Text, Value, verdict};
 use super::{
     ChainFile, FileError, FileMap, FileObject, FileOrder, FilePort, FileProblem, FileProgram, Located,
-    MapSource, ObjectSource,
+    MapSource, ObjectSource, load_order,
 };
 use crate::{Edges, Next, Place, Placement, Sequence};
 
@@ -78,7 +78,20 @@ fn read_objects(root: &Table<'_>) -> Result<Vec<FileObject>, FileError> {
         }
         Ok(FileObject { name: name.clone(), source, maps })
     };
-    entries.iter().zip(&tables).map(read).collect()
+    let objects = entries.iter().zip(&tables).map(read).collect::<Result<Vec<_>, _>>()?;
+    match in_circle(&objects) {
+        Some(object) => {
+            let circle = FileProblem::Conflict("objects share maps with each other in a circle");
+            Err(FileError { at: object.name.at, problem: circle })
+        }
+        None => Ok(objects),
+    }
+}
+
+/// The first object, if any, that shares a map with one that has to be loaded after it.
+fn in_circle(objects: &[FileObject]) -> Option<&FileObject> {
+    let order = load_order(objects);
+    objects.iter().enumerate().find(|(index, _)| !order.contains(index)).map(|(_, object)| object)
 }
 
 fn read_maps(object: &Table<'_>, names: &[&str]) -> Result<Vec<FileMap>, FileError> {
@@ -295,8 +308,7 @@ fn add_edge(
         Some(verdict) => Ok(edges.with(verdict, next)),
         None => {
             let known = Verdict::ALL.map(Verdict::name).into_iter().chain([WILDCARD]);
-            let suggestion = paceline_suggest::nearest(&after.value, known).map(str::to_owned);
-            failed(FileProblem::Unknown { what: "verdict", name: after.value.clone(), suggestion })
+            failed(FileProblem::unknown("verdict", &after.value, known))
         }
     }
 }

@@ -43,8 +43,7 @@ impl Text<'_> {
         name: &str,
         known: impl IntoIterator<Item = &'n str>,
     ) -> FileError {
-        let suggestion = paceline_suggest::nearest(name, known).map(str::to_owned);
-        self.error(span, FileProblem::Unknown { what, name: name.to_owned(), suggestion })
+        self.error(span, FileProblem::unknown(what, name, known))
     }
 }
 

@@ -263,3 +263,15 @@ fn changed_files_are_refused_or_read_and_never_panic() {
         }
     }
 }
+
+#[test]
+fn objects_are_loaded_after_those_whose_maps_they_share() {
+    let file = |objects: &str| ChainFile::parse(&format!("{objects}\n[[program]]\nname = \"a\"\n"));
+    let chain = "objects.a = { file = \"a\", maps.m.from = \"b\" }\n\
+                 objects.b = { file = \"b\", maps.n.from = \"c\" }\n\
+                 objects.c = { file = \"c\" }\n";
+    assert_eq!(file(chain).unwrap().load_order(), [2, 1, 0]);
+    let circle = chain.replace("file = \"c\" }", "file = \"c\", maps.k.from = \"a\" }");
+    let error = file(&circle).unwrap_err().to_string();
+    assert_eq!(error, "1:9: objects share maps with each other in a circle");
+}

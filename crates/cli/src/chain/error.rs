@@ -2,22 +2,25 @@
 
 use std::io;
 
-use paceline::chain::{FileError, FilePlace, RunConfigError};
+use paceline::chain::{ChainFileCause, ChainFileError, FilePlace, RunConfigError};
 use paceline::filter::Missing;
 use paceline::{ChangeError, Fault, FilterTextError};
 
 use crate::common::failure::{CommandError, Failure};
 use crate::common::packets::When;
+use crate::expression::{ExpressionError, Passage, brief};
+use crate::object::{NotXdp, ObjectError, ProgramError};
 
 /// The reason why there is no chain, or why it stopped. Names of files are as the user gave them.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChainError {
     #[error("{name}: {source}")]
     Read { name: String, source: io::Error },
-    #[error("{name}: not valid UTF-8")]
-    NotText { name: String },
-    #[error("{name}:{source}")]
-    File { name: String, source: FileError },
+    /// A chain file that cannot be read, is wrong, or describes no chain.
+    #[error("{0}")]
+    Load(ChainFileError),
+    #[error("{0}")]
+    Cause(ChainFileCause),
     /// Something that a chain file names cannot be had.
     #[error("{name}:{at}: {source}")]
     At { name: String, at: FilePlace, source: Failure },
@@ -84,4 +87,45 @@ impl CommandError for ChainError {
             _ => None,
         }
     }
+}
+
+/// The error of a chain file as the command tells it: what the file names has hints of its own.
+pub(super) fn of_file(error: ChainFileError) -> Failure {
+    let (name, at, cause) = match error {
+        ChainFileError::At { file, at, cause } => (file.display().to_string(), at, cause),
+        ChainFileError::Contents(error) => return error.into(),
+        error => return ChainError::Load(error).into(),
+    };
+    match of_cause(*cause) {
+        // Its diagnosis has the place in the source.
+        Cause::Refused(refused) => refused.into(),
+        Cause::Other(source) => ChainError::At { name, at, source }.into(),
+    }
+}
+
+/// The reason why something that a chain file names cannot be had.
+enum Cause {
+    Refused(ProgramError),
+    Other(Failure),
+}
+
+fn of_cause(cause: ChainFileCause) -> Cause {
+    Cause::Other(match cause {
+        ChainFileCause::Program { name, object, source, .. } => {
+            match ProgramError::new(&name, &object, *source) {
+                refused @ ProgramError::Refused(_) => return Cause::Refused(refused),
+                error => error.into(),
+            }
+        }
+        ChainFileCause::Setup { object, source } => ObjectError::setup(&object, *source).into(),
+        ChainFileCause::NoVerdicts { object, program } => NotXdp::new(&object, &program).into(),
+        ChainFileCause::Libpcap(missing) => ChainError::Libpcap(missing).into(),
+        ChainFileCause::Expression { expression, message, place } => {
+            ExpressionError::new(&message, Passage::of_text(expression), place).into()
+        }
+        ChainFileCause::Filter { expression, source } => {
+            ChainError::Filter { name: format!("the expression `{}`", brief(&expression)), source }.into()
+        }
+        cause => ChainError::Cause(cause).into(),
+    })
 }

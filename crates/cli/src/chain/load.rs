@@ -22,7 +22,7 @@ pub(crate) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
             if let Some((option, _)) = conflict.into_iter().find(|(_, given)| *given) {
                 return Err(ChainError::NotWithFile(option).into());
             }
-            file::load(path, how, None)
+            file::load(path, how)
         }
         None => match source.file_among_objects() {
             Some(path) => Err(ChainError::FileAmongObjects(path.display().to_string()).into()),
@@ -36,13 +36,15 @@ pub(crate) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
 pub(crate) fn reload(source: &SourceArgs, how: &LoadHow, loaded: &mut Loaded, packets: u64) {
     let Some(path) = source.chain_file() else { return };
     let changed = file::make(path, how, Some(&loaded.parts)).and_then(|made| {
+        let (origins, placed) = (file::origins(&made), made.placed());
+        let revision = made.source().file().revision;
         let change = Change::All { members: made.members, order: made.order };
         let name = loaded.name.clone();
-        let layout = loaded.live.change(made.revision, vec![change]);
+        let layout = loaded.live.change(revision, vec![change]);
         let layout = layout.map_err(|source| ChainError::Change { name, source })?;
         loaded.parts = made.parts;
-        loaded.placed = made.placed;
-        loaded.origins = made.origins;
+        loaded.placed = placed;
+        loaded.origins = origins;
         Ok(layout)
     });
     match changed {

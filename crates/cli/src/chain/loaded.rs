@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use paceline::chain::{Graph, Placement, Reason};
+use paceline::contents::{ContentsError, SavedMaps};
 use paceline::explain::{ChainExplainer, Explainer};
-use paceline::{Collection, Engine, Layout, LiveChain, LoadOptions, Program};
+use paceline::{Engine, Layout, LiveChain, LoadOptions, Program};
 
 use crate::common::files::Taken;
-use crate::maps::{MapFileError, SavedMaps};
 use crate::object::{ObjectArgs, Opener, load_options};
 
 /// Options for loading programs.
@@ -37,7 +37,7 @@ impl LoadHow {
     }
 
     /// The maps of an earlier run.
-    pub(super) fn saved(&self) -> Result<Option<SavedMaps>, MapFileError> {
+    pub(super) fn saved(&self) -> Result<Option<SavedMaps>, ContentsError> {
         self.restore.as_deref().map(SavedMaps::read).transpose()
     }
 
@@ -46,12 +46,8 @@ impl LoadHow {
     }
 }
 
-/// An object of a chain, loaded.
-pub(crate) struct Part {
-    /// For messages; in a chain file, its name there.
-    pub(crate) name: String,
-    pub(crate) collection: Collection,
-}
+/// An object of a chain, loaded, with its name for messages; in a chain file, its name there.
+pub(crate) use paceline::chain::ChainPart as Part;
 
 /// A chain, ready to run.
 pub(crate) struct Loaded {

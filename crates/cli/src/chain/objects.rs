@@ -1,17 +1,18 @@
 //! Chains of objects that the command line names.
 
 use paceline::chain::{CallMap, Place, Sequence};
+use paceline::contents::MapContents;
 use paceline::{Instance, LiveChain, Member, Order, Pinning};
 
 use super::args::{OrderName, SourceArgs};
 use super::calls;
 use super::error::{ChainError, PlaceProblem};
 use super::loaded::{LoadHow, Loaded, Part};
-use super::member::{fill, member};
+use super::member::member;
 use super::place::PlaceArg;
 use crate::common::failure::Failure;
 use crate::common::suggest::closest;
-use crate::maps::{self, JsonFile};
+use crate::maps;
 use crate::object::{NamedObject, ObjectError};
 
 /// Loads a chain of objects.
@@ -34,7 +35,7 @@ pub(super) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
     let names = maps::distinct_names(targets.iter().map(|target| target.name.as_str()));
     for (target, name) in targets.into_iter().zip(&names) {
         let name = (names.len() > 1).then_some(name.as_str());
-        let restored = saved.as_ref().map(|saved| saved.of(&target.object, name)).transpose()?;
+        let restored = saved.as_ref().map(|saved| maps::restored(saved, &target.object, name)).transpose()?;
         let restored = restored.unwrap_or_default();
         loaded.push(load_target(target, (&restored, &files), how, &instance)?);
     }
@@ -74,7 +75,7 @@ fn placed(members: Vec<Member>, places: &[PlaceArg]) -> Result<Vec<Member>, Chai
 }
 
 /// Each map file is for one object.
-fn check_maps(files: &[JsonFile], targets: &[NamedObject]) -> Result<(), ChainError> {
+fn check_maps(files: &[MapContents], targets: &[NamedObject]) -> Result<(), ChainError> {
     for file in files {
         let map = file.map();
         let specs: Vec<_> = targets.iter().filter_map(|target| target.object.map(map)).collect();
@@ -96,18 +97,18 @@ fn check_maps(files: &[JsonFile], targets: &[NamedObject]) -> Result<(), ChainEr
 
 fn load_target(
     target: NamedObject,
-    (restored, files): (&[JsonFile], &[JsonFile]),
+    (restored, files): (&[MapContents], &[MapContents]),
     how: &LoadHow,
     instance: &Instance,
 ) -> Result<(Part, Member), Failure> {
     let NamedObject { name, mut object, program, .. } = target;
     let given = files.iter().filter(|file| object.map(file.map()).is_some());
-    let own: Vec<&JsonFile> = restored.iter().chain(given).collect();
-    maps::set_variables(own.iter().copied(), &mut object)?;
+    let own: Vec<&MapContents> = restored.iter().chain(given).collect();
+    object.set_variables(own.iter().copied())?;
     let collection =
         instance.load(&object, &how.options()).map_err(|source| ObjectError::setup(&name, source))?;
-    fill(&collection, own.iter().copied(), how)?;
-    let member = member(&collection, &name, program.as_deref(), None, how)?;
+    collection.set_elements(own.iter().copied(), !how.unverified)?;
+    let member = member(&collection, &name, program.as_deref(), how)?;
     Ok((Part { name, collection }, member))
 }
 

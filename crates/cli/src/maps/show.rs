@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use paceline::btf::{Btf, Value};
+use paceline::contents::variables;
 use paceline::json::{hex, to_json as value_to_json};
 use paceline::{Collection, Map, MapFlags, MapSpec};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
 use super::fold::fold;
-use super::variables::variables;
 
 /// Indentation of all that is in a map.
 const INDENT: usize = 2;

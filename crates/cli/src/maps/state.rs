@@ -8,54 +8,29 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use paceline::contents::{ContentsError, MapContents, SavedMaps};
 use paceline::{Collection, MapSpec, Object};
 use serde_json::Value as Json;
 
-use super::error::{MapFailure, MapFileError, Problem};
-use super::json_file::{JsonFile, Part};
 use super::show::{is_restorable, write_state};
 use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::files::{FileError, Taken, is_stdout, name};
 use crate::common::report::StdoutError;
 
-const FORM: &str = "saved maps are an object {\"maps\": {NAME: ...}}";
-const BY_OBJECT: &str = "saved maps of several objects are an object {\"maps\": {OBJECT: {NAME: ...}}}";
-
-/// Maps that an earlier run left.
-pub(crate) struct SavedMaps(JsonFile);
-
-impl SavedMaps {
-    pub(crate) fn read(path: &Path) -> Result<Self, MapFileError> {
-        JsonFile::of_several(path).map(Self)
+/// The contents of an object's maps that an earlier run saved; the object is one of several if it has a name.
+pub(crate) fn restored(
+    saved: &SavedMaps,
+    object: &Object,
+    one_of: Option<&str>,
+) -> Result<Vec<MapContents>, ContentsError> {
+    let (contents, constants) = saved.of(object, one_of)?;
+    for name in constants {
+        console::note(format_args!(
+            "--restore-maps: {name} is left out: constants are the object's own; `--map {name}=FILE` sets them"
+        ));
     }
-
-    /// The saved contents of the maps of an object, which is one of several if it has a name.
-    pub(crate) fn of(&self, object: &Object, one_of: Option<&str>) -> Result<Vec<JsonFile>, MapFileError> {
-        self.files(object, one_of).map_err(|failure| self.0.failure(failure))
-    }
-
-    fn files(&self, object: &Object, one_of: Option<&str>) -> Result<Vec<JsonFile>, MapFailure> {
-        let root = self.0.root()?;
-        let maps = member(&root, "maps", FORM)?;
-        let maps = match one_of {
-            Some(name) => member(&maps, name, BY_OBJECT)?,
-            None => maps,
-        };
-        let is_constant = |name: &str| object.map(name).is_some_and(|spec| spec.frozen);
-        let (constant, kept): (Vec<_>, Vec<_>) =
-            maps.members(FORM)?.into_iter().partition(|(name, _)| is_constant(name));
-        for (name, _) in constant {
-            console::note(format_args!(
-                "--restore-maps: {name} is left out: constants are the object's own; `--map {name}=FILE` sets them"
-            ));
-        }
-        Ok(kept.into_iter().map(|(name, part)| self.0.about(&name, &part)).collect())
-    }
-}
-
-fn member<'a>(part: &Part<'a>, name: &str, form: &'static str) -> Result<Part<'a>, MapFailure> {
-    part.members(form)?.remove(name).ok_or_else(|| part.fail(Problem::Shape(form)))
+    Ok(contents)
 }
 
 /// The names of objects, told apart where one is there several times: `a.o`, `a.o#2`.

@@ -1,14 +1,15 @@
 //! From an object to its maps and programs: the one way of all commands.
 
+use paceline::contents::{ContentsError, MapContents};
 use paceline::{Collection, Engine, LoadOptions, NoProgram, Object};
 use paceline_diagnosis::Diagnosis;
 
 use super::args::ObjectArgs;
 use super::error::ObjectError;
 use super::opener::Opener;
-use super::program::{ProgramError, program_of};
+use super::program::ProgramError;
 use crate::common::failure::Failure;
-use crate::maps::{self, JsonFile, MapFileError};
+use crate::maps;
 
 /// Options for loading objects.
 pub(crate) fn load_options(budget: u64, engine: Engine, args: &ObjectArgs, cpus: usize) -> LoadOptions {
@@ -26,22 +27,22 @@ pub(crate) fn load(
     opener: &Opener,
     name: &str,
     mut object: Object,
-    restored: Vec<JsonFile>,
+    restored: Vec<MapContents>,
     options: &LoadOptions,
     unverified: bool,
 ) -> Result<Collection, Failure> {
     opener.check_shapes([&object].into_iter())?;
     let mut files = restored;
     files.extend(maps::read_files(&opener.args.files())?);
-    maps::set_variables(&files, &mut object)?;
+    object.set_variables(&files)?;
     let collection = object.load(options).map_err(|source| ObjectError::setup(name, source))?;
-    let load = |program: &str| program_of(&collection, Some(program), unverified);
-    maps::set_elements(&files, &collection, &load).map_err(|error| diagnosed(name, &collection, error))?;
+    let set = collection.set_elements(&files, !unverified);
+    set.map_err(|error| diagnosed(name, &collection, error))?;
     Ok(collection)
 }
 
 /// A map file's error, as a diagnosis if the file names a program that is not safe.
-fn diagnosed(name: &str, collection: &Collection, error: MapFileError) -> Failure {
+fn diagnosed(name: &str, collection: &Collection, error: ContentsError) -> Failure {
     let Some((map, index, NoProgram::Refused(refused))) = error.no_program() else { return error.into() };
     let diagnosis = Diagnosis::new(name, collection.object(), refused).of_entry(map, index);
     ProgramError::Refused(Box::new(diagnosis)).into()

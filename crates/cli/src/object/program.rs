@@ -80,10 +80,16 @@ pub(crate) struct NotXdp {
 
 impl CommandError for NotXdp {}
 
+impl NotXdp {
+    pub(crate) fn new(name: &str, program: &str) -> Self {
+        Self { name: name.to_owned(), program: program.to_owned() }
+    }
+}
+
 /// Refuses filters: they return how many bytes to keep, and no XDP action to be counted and acted on.
 pub(crate) fn check_action(name: &str, program: &Program) -> Result<(), NotXdp> {
     match program.spec().kind.rules().meaning {
         Meaning::Verdict | Meaning::Action(_) => Ok(()),
-        Meaning::BytesKept => Err(NotXdp { name: name.to_owned(), program: program.spec().name.clone() }),
+        Meaning::BytesKept => Err(NotXdp::new(name, &program.spec().name)),
     }
 }

@@ -143,3 +143,21 @@ fn a_table_is_a_complete_parquet_file() {
     assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
     // tests/test_scan.py of the Python package reads the rows by pyarrow.
 }
+
+#[test]
+fn a_capture_is_open_only_while_it_is_read() {
+    let folder = Folder::new();
+    let capture = fs::read(example("traffic.pcap")).unwrap();
+    let captures: Vec<_> = (0..500).map(|number| folder.write(&format!("{number}.pcap"), &capture)).collect();
+    for workers in ["1", "3"] {
+        let limited = "ulimit -n 24; exec \"$0\" scan '' --workers \"$@\"";
+        let scanned = Command::new("sh")
+            .args(["-c", limited, env!("CARGO_BIN_EXE_paceline"), workers])
+            .args(&captures)
+            .output()
+            .expect("there is a shell");
+        let told = String::from_utf8_lossy(&scanned.stdout);
+        assert!(scanned.status.success(), "{}", String::from_utf8_lossy(&scanned.stderr));
+        assert!(told.contains(&(500 * 492).to_string()), "{told}");
+    }
+}

@@ -3,6 +3,8 @@
 #[cfg(feature = "captures")]
 mod capture_queues;
 mod chain;
+#[cfg(feature = "json")]
+mod chain_files;
 mod drops;
 mod filter;
 mod loading;

@@ -15,7 +15,7 @@ use crate::common::report;
 /// Tries the change on a chain of its own: nothing is left out but the traffic.
 pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
     let how = LoadHow::of(&args.how);
-    let old = file::load(&args.old, &how, None)?;
+    let old = file::load(&args.old, &how)?;
     let new = file::make(&args.new, &how, Some(&old.parts))?;
     let before = old.live.layout();
     let name = args.new.display().to_string();

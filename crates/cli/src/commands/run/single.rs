@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use paceline::capture::CaptureReader;
 use paceline::chain::Graph;
+use paceline::contents::SavedMaps;
 use paceline::coverage::Report as CoverageReport;
 use paceline::explain::{ChainExplainer, Explainer};
 use paceline::{Collection, Engine, Outputs, Program, ReplayError, ReplayOptions, Tally, replay, replay_on};
@@ -24,7 +25,7 @@ use crate::common::files::FileError;
 use crate::common::packets::When;
 use crate::common::report::Report as _;
 use crate::common::watch::{INTERRUPTED, Watch};
-use crate::maps::{self, SavedMaps};
+use crate::maps;
 use crate::object::{NamedObject, Opener, ProgramError, check_action, load, load_options, program_of};
 use crate::world::World;
 
@@ -38,7 +39,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     named.programs()?;
     let NamedObject { name, object, program: wanted, file } = named;
     let restored = match &args.restore_maps {
-        Some(path) => SavedMaps::read(path)?.of(&object, None)?,
+        Some(path) => maps::restored(&SavedMaps::read(path)?, &object, None)?,
         None => Vec::new(),
     };
     let options = load_options(args.budget, engine, &args.source.object, args.cpus());

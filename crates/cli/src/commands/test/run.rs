@@ -4,6 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use paceline::contents::MapContents;
 use paceline::coverage::{Counting, Counts};
 use paceline::explain::Packet;
 use paceline::{Engine, FrameMeta};
@@ -16,7 +17,7 @@ use super::kernel;
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::failure::Failure;
 use crate::kernel_side::KernelSide;
-use crate::maps::{JsonFile, MapFile, read_files};
+
 use crate::object::Opener;
 use crate::session::Session;
 use crate::subject::Subject;
@@ -228,16 +229,16 @@ impl Bench {
 }
 
 /// The contents of maps that a file and a test give.
-fn contents(case: &Case, file: &str) -> Result<Vec<JsonFile>, Failure> {
+fn contents(case: &Case, file: &str) -> Result<Vec<MapContents>, Failure> {
     let mut contents = Vec::new();
     for map in case.setup.maps.iter().chain(&case.maps) {
         match &map.from {
             MapSource::Inline(json) => {
                 let place = (map.at.line, map.at.column);
-                contents.push(JsonFile::inline(&map.map, file, json.to_string(), place));
+                contents.push(MapContents::inline(&map.map, file, json.to_string(), place));
             }
             MapSource::File(path) => {
-                contents.extend(read_files(&[MapFile { map: map.map.clone(), path: path.clone() }])?);
+                contents.push(MapContents::read(&map.map, path)?);
             }
         }
     }

@@ -1,43 +1,52 @@
-//! Filling maps with the elements of their files.
+//! Filling maps with elements.
 
 use std::sync::Arc;
 
-use paceline::btf::Btf;
-use paceline::json::JsonError;
-use paceline::{Collection, EntryError, Errno, Map, MissingMap, NoProgram, Program};
+use paceline_btf::Btf;
+use paceline_maps::Map;
+use paceline_spec::Errno;
+use paceline_vm::Program;
 use serde_json::Value as Json;
 
 use super::encode::{encode, encode_key};
-use super::error::{MapFailure, MapFileError, Problem};
-use super::json_file::{JsonFile, Part};
+use super::error::{ContentsCause, ContentsError, ContentsProblem};
+use super::text::{MapContents, Part};
 use super::variables::variables;
-use crate::common::suggest::closest;
+use crate::json::JsonError;
+use crate::{Collection, EntryError, MissingMap, NoProgram, VerifiedProgram};
 
 const ELEMENTS: &str = "a map is filled by a list of elements {\"key\": ..., \"value\": ...}";
 
-/// Loads a program of the object.
-pub(crate) type LoadProgram<'a> = &'a dyn Fn(&str) -> Result<Program, NoProgram>;
+impl Collection {
+    /// Sets the elements that these contents list, one after the other. Contents of maps that this collection does not have, and
+    /// values of variables, which [`Object::set_variables`](crate::Object::set_variables) sets, are left out.
+    ///
+    /// Entries of program arrays are names of the object's programs, verified if `verifies`; entries of maps of maps are names of its
+    /// maps, or lists of elements of new ones.
+    ///
+    /// # Errors
+    /// [`ContentsError`]; elements before the wrong one are set.
+    pub fn set_elements<'a>(
+        &self,
+        contents: impl IntoIterator<Item = &'a MapContents>,
+        verifies: bool,
+    ) -> Result<(), ContentsError> {
+        contents.into_iter().try_for_each(|given| self.set_elements_of(given, verifies))
+    }
 
-/// Sets the elements that files list, in the maps of a loaded object.
-pub(crate) fn set_elements<'a>(
-    files: impl IntoIterator<Item = &'a JsonFile>,
-    collection: &Collection,
-    load: LoadProgram<'_>,
-) -> Result<(), MapFileError> {
-    for file in files {
-        let Some(map) = collection.map(&file.map) else {
-            let missing = collection.missing().iter().find(|missing| missing.name == file.map);
+    fn set_elements_of(&self, given: &MapContents, verifies: bool) -> Result<(), ContentsError> {
+        let Some(map) = self.map(&given.map) else {
+            let missing = self.missing().iter().find(|missing| missing.name == given.map);
             let failure =
-                |missing: &MissingMap| file.failure(MapFailure::Missing(Arc::clone(&missing.error)));
-            missing.map_or(Ok(()), |missing| Err(failure(missing)))?;
-            continue;
+                |missing: &MissingMap| given.failure(ContentsCause::Missing(Arc::clone(&missing.error)));
+            return missing.map_or(Ok(()), |missing| Err(failure(missing)));
         };
-        let target = Target { map, btf: collection.object().btf(), collection, load };
-        if target.btf.and_then(|btf| variables(btf, map.spec())).is_none() {
-            fill(file, &target).map_err(|failure| file.failure(failure))?;
+        let target = Target { map, btf: self.object().btf(), collection: self, verifies };
+        match target.btf.and_then(|btf| variables(btf, map.spec())) {
+            Some(_) => Ok(()),
+            None => fill(given, &target).map_err(|failure| given.failure(failure)),
         }
     }
-    Ok(())
 }
 
 /// A map to fill, and the names that its elements may refer to.
@@ -45,18 +54,19 @@ struct Target<'a> {
     map: &'a Map,
     btf: Option<&'a Btf>,
     collection: &'a Collection,
-    load: LoadProgram<'a>,
+    /// Whether programs that entries name are verified.
+    verifies: bool,
 }
 
-fn fill(file: &JsonFile, target: &Target<'_>) -> Result<(), MapFailure> {
-    if file.replaces {
+fn fill(given: &MapContents, target: &Target<'_>) -> Result<(), ContentsCause> {
+    if given.replaces {
         target.clear();
     }
-    fill_from(&file.root()?, target)
+    fill_from(&given.root()?, target)
 }
 
 /// Sets the elements of a list, or of an object by their keys.
-fn fill_from(root: &Part<'_>, target: &Target<'_>) -> Result<(), MapFailure> {
+fn fill_from(root: &Part<'_>, target: &Target<'_>) -> Result<(), ContentsCause> {
     if root.is_list() {
         let elements = root.list(ELEMENTS)?;
         return elements.into_iter().zip(1..).try_for_each(|(element, number): (_, usize)| {
@@ -82,7 +92,7 @@ enum Given<'a> {
     PerCpu(Vec<Part<'a>>),
 }
 
-fn set_element(element: &Part<'_>, target: &Target<'_>) -> Result<(), MapFailure> {
+fn set_element(element: &Part<'_>, target: &Target<'_>) -> Result<(), ContentsCause> {
     let spec = target.map.spec();
     let mut members = element.members(ELEMENTS)?;
     if let Some(formatted) = members.remove("formatted") {
@@ -90,13 +100,13 @@ fn set_element(element: &Part<'_>, target: &Target<'_>) -> Result<(), MapFailure
     }
     let [key, value, values] = ["key", "value", "values"].map(|name| members.remove(name));
     if let Some((name, member)) = members.pop_first() {
-        return Err(member.fail(Problem::UnknownMember(name)));
+        return Err(member.fail(ContentsProblem::UnknownMember(name)));
     }
-    let shape = || element.fail(Problem::Shape(ELEMENTS));
+    let shape = || element.fail(ContentsProblem::Shape(ELEMENTS));
     let given = match (value, values) {
         (Some(value), None) => Given::One(value.named("value".to_owned())),
         (None, Some(values)) if spec.kind.is_per_cpu() => Given::PerCpu(values.list(ELEMENTS)?),
-        (None, Some(values)) => return Err(values.fail(Problem::NotPerCpu)),
+        (None, Some(values)) => return Err(values.fail(ContentsProblem::NotPerCpu)),
         _ => return Err(shape()),
     };
     let key = match key {
@@ -112,7 +122,7 @@ fn set_element(element: &Part<'_>, target: &Target<'_>) -> Result<(), MapFailure
 }
 
 impl Target<'_> {
-    fn store(&self, element: &Part<'_>, key: &[u8], given: Given<'_>) -> Result<(), MapFailure> {
+    fn store(&self, element: &Part<'_>, key: &[u8], given: Given<'_>) -> Result<(), ContentsCause> {
         let spec = self.map.spec();
         let value = match given {
             Given::One(part) if spec.kind.holds_programs() => return self.install(&part, key),
@@ -125,16 +135,16 @@ impl Target<'_> {
             Given::One(part) => self.encode(&part)?,
             Given::PerCpu(parts) => self.per_cpu(key, parts)?,
         };
-        self.map.update(key, &value, 0).map_err(|errno| element.fail(Problem::refused(errno, spec)))
+        self.map.update(key, &value, 0).map_err(|errno| element.fail(ContentsProblem::refused(errno, spec)))
     }
 
-    fn encode(&self, part: &Part<'_>) -> Result<Vec<u8>, MapFailure> {
+    fn encode(&self, part: &Part<'_>) -> Result<Vec<u8>, ContentsCause> {
         let spec = self.map.spec();
         encode(part, self.btf, spec.value_type, spec.value_size as usize)
     }
 
     /// The values of all CPUs; those that the file leaves out keep what they have.
-    fn per_cpu(&self, key: &[u8], parts: Vec<Part<'_>>) -> Result<Vec<u8>, MapFailure> {
+    fn per_cpu(&self, key: &[u8], parts: Vec<Part<'_>>) -> Result<Vec<u8>, ContentsCause> {
         let stride = self.map.value_stride();
         let mut all = self.map.lookup(key).unwrap_or_else(|_| vec![0; self.map.user_value_size()]);
         for part in parts {
@@ -143,7 +153,7 @@ impl Target<'_> {
             let cpus = all.len() / stride;
             let start = usize::try_from(cpu).unwrap_or(usize::MAX).saturating_mul(stride);
             let place = all.get_mut(start..start.saturating_add(bytes.len()));
-            place.ok_or_else(|| part.fail(Problem::Cpu { cpu, cpus }))?.copy_from_slice(&bytes);
+            place.ok_or_else(|| part.fail(ContentsProblem::Cpu { cpu, cpus }))?.copy_from_slice(&bytes);
         }
         Ok(all)
     }
@@ -168,12 +178,12 @@ impl Target<'_> {
     }
 
     /// Entries of maps of maps are maps by name, new ones by their elements, or nothing.
-    fn put_map(&self, part: &Part<'_>, key: &[u8]) -> Result<(), MapFailure> {
+    fn put_map(&self, part: &Part<'_>, key: &[u8]) -> Result<(), ContentsCause> {
         let spec = self.map.spec();
-        let refused = |errno| part.fail(Problem::refused(errno, spec));
+        let refused = |errno| part.fail(ContentsProblem::refused(errno, spec));
         if part.is_list() || part.is_object() {
             let inner = self.collection.make_inner(self.map);
-            let inner = inner.map_err(|error| part.fail(Problem::NotMade(error)))?;
+            let inner = inner.map_err(|error| part.fail(ContentsProblem::NotMade(error)))?;
             fill_from(part, &Target { map: &inner, ..*self })?;
             return self.map.update(key, &inner.id().to_ne_bytes(), 0).map_err(refused);
         }
@@ -185,40 +195,46 @@ impl Target<'_> {
                 };
             }
             Json::String(name) => name,
-            _ => return Err(part.fail(Problem::NoMapName)),
+            _ => return Err(part.fail(ContentsProblem::NoMapName)),
         };
-        let names = || self.collection.maps().iter().map(|map| map.spec().name.as_str());
         let inner = self.collection.map(&name).ok_or_else(|| {
-            let suggestion = closest(&name, names());
-            part.fail(Problem::NoInnerMap { name: name.clone(), suggestion })
+            let names = self.collection.maps().iter().map(|map| map.spec().name.clone()).collect();
+            part.fail(ContentsProblem::NoInnerMap { name: name.clone(), names })
         })?;
-        let mismatch = |mismatch| part.fail(Problem::Inner { name: name.clone(), mismatch });
+        let mismatch = |mismatch| part.fail(ContentsProblem::Inner { name: name.clone(), mismatch });
         self.map.check_inner(inner).map_err(mismatch)?;
         self.map.update(key, &inner.id().to_ne_bytes(), 0).map_err(refused)
     }
 
+    fn program(&self, name: &str) -> Result<Program, NoProgram> {
+        match self.verifies {
+            true => self.collection.program(Some(name)).map(VerifiedProgram::into_program),
+            false => self.collection.program_unverified(Some(name)),
+        }
+    }
+
     /// Entries of program arrays are programs by name, or nothing.
-    fn install(&self, part: &Part<'_>, key: &[u8]) -> Result<(), MapFailure> {
+    fn install(&self, part: &Part<'_>, key: &[u8]) -> Result<(), ContentsCause> {
         let name = &self.map.spec().name;
         let index = key.try_into().map(u32::from_ne_bytes);
         let index = index.map_err(|_| part.fail(JsonError::Untyped { size: key.len() }.into()))?;
-        let refused = |error: EntryError| part.fail(Problem::Entry(error.to_string()));
+        let refused = |error: EntryError| part.fail(ContentsProblem::Entry(error));
         match part.value()? {
             Json::Null => self.collection.uninstall(name, index).map(drop).map_err(refused),
             Json::String(program) => {
-                let program = (self.load)(&program).map_err(|source| part.no_program(index, source))?;
+                let program = self.program(&program).map_err(|source| part.no_program(index, source))?;
                 self.collection.install(name, index, &program).map_err(refused)
             }
-            _ => Err(part.fail(Problem::NoName)),
+            _ => Err(part.fail(ContentsProblem::NoName)),
         }
     }
 }
 
 /// One of the values of a per-CPU element: `{"cpu": 0, "value": 5}`.
-fn value_of_cpu<'a>(part: &Part<'a>) -> Result<(u64, Part<'a>), MapFailure> {
+fn value_of_cpu<'a>(part: &Part<'a>) -> Result<(u64, Part<'a>), ContentsCause> {
     const FORM: &str = "`values` is a list of {\"cpu\": ..., \"value\": ...}";
     let mut members = part.members(FORM)?;
-    let shape = || part.fail(Problem::Shape(FORM));
+    let shape = || part.fail(ContentsProblem::Shape(FORM));
     let cpu = members.remove("cpu").ok_or_else(shape)?.value()?.as_u64().ok_or_else(shape)?;
     let value = members.remove("value").ok_or_else(shape)?;
     Ok((cpu, value.named(format!("value of cpu {cpu}"))))

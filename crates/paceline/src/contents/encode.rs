@@ -1,11 +1,12 @@
 //! Keys and values from JSON, by their types.
 
-use paceline::btf::Btf;
-use paceline::{MapSpec, json};
+use paceline_btf::Btf;
+use paceline_spec::MapSpec;
 use serde_json::Value as Json;
 
-use super::error::MapFailure;
-use super::json_file::Part;
+use super::error::ContentsCause;
+use super::text::Part;
+use crate::json;
 
 /// The bytes of a value.
 pub(super) fn encode(
@@ -13,7 +14,7 @@ pub(super) fn encode(
     btf: Option<&Btf>,
     ty: u32,
     size: usize,
-) -> Result<Vec<u8>, MapFailure> {
+) -> Result<Vec<u8>, ContentsCause> {
     json::encode(&part.value()?, btf, ty, size).map_err(|error| part.fail(error.into()))
 }
 
@@ -23,11 +24,11 @@ pub(super) fn encode_key(
     json: &Json,
     btf: Option<&Btf>,
     spec: &MapSpec,
-) -> Result<Vec<u8>, MapFailure> {
+) -> Result<Vec<u8>, ContentsCause> {
     json::encode_key(json, btf, spec).map_err(|error| part.fail(error.into()))
 }
 
 /// The bytes of a value of a type.
-pub(super) fn typed(part: &Part<'_>, btf: &Btf, ty: u32, size: usize) -> Result<Vec<u8>, MapFailure> {
+pub(super) fn typed(part: &Part<'_>, btf: &Btf, ty: u32, size: usize) -> Result<Vec<u8>, ContentsCause> {
     json::encode_typed(&part.value()?, btf, ty, size).map_err(|error| part.fail(error.into()))
 }

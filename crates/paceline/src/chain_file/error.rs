@@ -1,0 +1,153 @@
+//! Errors of chain files that are read and loaded.
+
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use paceline_chain::{FileError, FilePlace, RunConfigError};
+
+use crate::contents::ContentsError;
+use crate::{ChangeError, FilterTextError, NoProgram, Object, OpenError, SetupError};
+
+/// A chain file cannot be loaded. The messages begin with the file, and the place where there is one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChainFileError {
+    /// It cannot be read.
+    #[error("{}: {source}", .file.display())]
+    Read {
+        /// The chain file.
+        file: PathBuf,
+        /// Cause.
+        source: io::Error,
+    },
+    /// It is no text.
+    #[error("{}: not valid UTF-8", .file.display())]
+    NotText {
+        /// The chain file.
+        file: PathBuf,
+    },
+    /// It is wrong in itself.
+    #[error("{}:{source}", .file.display())]
+    File {
+        /// The chain file.
+        file: PathBuf,
+        /// Place and cause.
+        source: FileError,
+    },
+    /// Something that it names cannot be had.
+    #[error("{}:{at}: {cause}", .file.display())]
+    At {
+        /// The chain file.
+        file: PathBuf,
+        /// Where it is named.
+        at: FilePlace,
+        /// Cause.
+        cause: Box<ChainFileCause>,
+    },
+    /// Contents of a map are wrong; these have a file and a place of their own.
+    #[error(transparent)]
+    Contents(#[from] ContentsError),
+    /// The programs make no chain.
+    #[error("{}: {source}", .file.display())]
+    Change {
+        /// The chain file.
+        file: PathBuf,
+        /// Cause.
+        source: ChangeError,
+    },
+}
+
+/// The reason why something that a chain file names cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChainFileCause {
+    /// An object file.
+    #[error("{}: {source}", .path.display())]
+    Object {
+        /// Its path.
+        path: PathBuf,
+        /// Cause.
+        source: Box<OpenError>,
+    },
+    /// The file of a classic filter cannot be read.
+    #[error("{}: {source}", .path.display())]
+    Read {
+        /// Its path.
+        path: PathBuf,
+        /// Cause.
+        source: io::Error,
+    },
+    /// The file of a classic filter has none.
+    #[error("{}: {source}", .path.display())]
+    Classic {
+        /// Its path.
+        path: PathBuf,
+        /// Cause.
+        source: FilterTextError,
+    },
+    /// libpcap, which compiles expressions, is not there.
+    #[cfg(feature = "libpcap")]
+    #[error(transparent)]
+    Libpcap(paceline_libpcap::Missing),
+    /// The library was built without libpcap.
+    #[cfg(not(feature = "libpcap"))]
+    #[error("expressions need libpcap, which this build leaves out")]
+    NoLibpcap,
+    /// libpcap does not compile an expression.
+    #[error("in the expression `{expression}`: {message}")]
+    Expression {
+        /// The expression.
+        expression: String,
+        /// libpcap's message.
+        message: String,
+        /// The bytes of the expression that it is about, where they can be told.
+        place: Option<Range<usize>>,
+    },
+    /// An expression is no program.
+    #[error("the expression `{expression}`: {source}")]
+    Filter {
+        /// The expression.
+        expression: String,
+        /// Cause.
+        source: FilterTextError,
+    },
+    /// The maps of an object cannot be made.
+    #[error("{object}: {source}")]
+    Setup {
+        /// Name of the object in the file.
+        object: String,
+        /// Cause.
+        source: Box<SetupError>,
+    },
+    /// A program cannot be had.
+    #[error("{name}: {source}")]
+    Program {
+        /// Name of the object in the file.
+        name: String,
+        /// The object's file, if it has one.
+        path: Option<PathBuf>,
+        /// The object.
+        object: Box<Object>,
+        /// Cause.
+        source: Box<NoProgram>,
+    },
+    /// An object's `XDP_RUN_CONFIG` is wrong.
+    #[error("{object}: {source}")]
+    Config {
+        /// Name of the object in the file.
+        object: String,
+        /// Cause.
+        source: RunConfigError,
+    },
+    /// A socket filter, which returns a number of bytes and no verdict.
+    #[error(
+        "{object}: program {program} is a socket filter, and a chain is of XDP programs and TC classifiers"
+    )]
+    NoVerdicts {
+        /// Name of the object in the file.
+        object: String,
+        /// Name of the program.
+        program: String,
+    },
+}

@@ -1,0 +1,209 @@
+//! Errors in contents of maps.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use paceline_maps::{CreateError, Mismatch};
+use paceline_spec::{Errno, MapKind, MapSpec};
+
+use crate::json::JsonError;
+use crate::{EntryError, NoProgram, SetupError};
+
+/// Contents of a map that cannot be used, with the name of their file.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {cause}")]
+pub struct ContentsError {
+    /// Name of the file, or of the text.
+    pub name: String,
+    /// Cause.
+    pub cause: Box<ContentsCause>,
+}
+
+impl ContentsError {
+    pub(super) fn new(name: &str, cause: ContentsCause) -> Self {
+        Self { name: name.to_owned(), cause: Box::new(cause) }
+    }
+
+    /// The program that an entry of a program array names and that cannot be had: the map, the index, the reason.
+    #[must_use]
+    pub fn no_program(&self) -> Option<(&str, u32, &NoProgram)> {
+        match &*self.cause {
+            ContentsCause::Program { place, index, source } => Some((&place.map, *index, source)),
+            _ => None,
+        }
+    }
+}
+
+/// The reason why contents of a map cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentsCause {
+    /// The file cannot be read.
+    #[error("{0}")]
+    Io(io::Error),
+    /// The text is no JSON.
+    #[error("{}", Syntax(.0))]
+    Syntax(serde_json::Error),
+    /// There is no map of this name.
+    #[error("the object has no map `{map}`")]
+    NoMap {
+        /// The name.
+        map: String,
+        /// The names there are.
+        names: Vec<String>,
+    },
+    /// The map could not be made.
+    #[error("{0}")]
+    Missing(Arc<SetupError>),
+    /// A part of the text is wrong.
+    #[error("{place}: {problem}")]
+    At {
+        /// Where.
+        place: ContentsPlace,
+        /// What.
+        problem: Box<ContentsProblem>,
+    },
+    /// A program that an entry of a program array names cannot be had.
+    #[error("{place}: {source}")]
+    Program {
+        /// Where it is named.
+        place: ContentsPlace,
+        /// Index of the entry.
+        index: u32,
+        /// Cause.
+        source: Box<NoProgram>,
+    },
+}
+
+/// serde_json puts the place at the end; everybody else has it first.
+struct Syntax<'a>(&'a serde_json::Error);
+
+impl fmt::Display for Syntax<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.to_string();
+        let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+        write!(f, "line {}, column {}: {what}", self.0.line(), self.0.column())
+    }
+}
+
+/// A place in contents of a map: in the text and in the map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContentsPlace {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// Name of the map.
+    pub map: String,
+    /// Such as `element 2`, `key` and `variable x`, from the outside in.
+    pub parts: Vec<String>,
+}
+
+impl fmt::Display for ContentsPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: map {}", self.line, self.column, self.map)?;
+        self.parts.iter().try_for_each(|part| write!(f, ", {part}"))
+    }
+}
+
+/// An error at a place in contents of a map.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentsProblem {
+    /// Not of the form of elements, variables or saved maps.
+    #[error("{0}")]
+    Shape(&'static str),
+    /// A member that elements do not have.
+    #[error("unknown member `{0}`; an element has `key` and `value` or `values`")]
+    UnknownMember(String),
+    /// Not a key or value of the type.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// There is no global variable of this name.
+    #[error("section {section} has no variable `{name}`")]
+    NoVariable {
+        /// Name of the section.
+        section: String,
+        /// The name.
+        name: String,
+        /// The names there are.
+        names: Vec<String>,
+    },
+    /// A value for a CPU that the run does not have.
+    #[error("there is no cpu {cpu}: CPUs are numbered from 0, and the run has {cpus}")]
+    Cpu {
+        /// The CPU.
+        cpu: u64,
+        /// CPUs there are.
+        cpus: usize,
+    },
+    /// An entry of a program array that names no program.
+    #[error("an entry of a program array is the name of a program, or null")]
+    NoName,
+    /// A map for an entry of a map of maps cannot be made.
+    #[error("{0}")]
+    NotMade(CreateError),
+    /// An entry of a map of maps that is none.
+    #[error("an entry of a map of maps is the name of a map of the object, a list of elements, or null")]
+    NoMapName,
+    /// An entry of a map of maps names a map that there is not.
+    #[error("the object has no map `{name}`")]
+    NoInnerMap {
+        /// The name.
+        name: String,
+        /// The names there are.
+        names: Vec<String>,
+    },
+    /// A map that a map of maps cannot hold.
+    #[error("map {name} cannot be an entry: {mismatch}")]
+    Inner {
+        /// Name of the map.
+        name: String,
+        /// Cause.
+        mismatch: Mismatch,
+    },
+    /// A program array does not take the program.
+    #[error(transparent)]
+    Entry(EntryError),
+    /// Values by CPU for a map that has one.
+    #[error("only per-CPU maps have `values`, this one has a `value`")]
+    NotPerCpu,
+    /// The map refuses the element.
+    #[error("{}", Refusal { errno: *.errno, kind: *.kind, entries: *.entries })]
+    Refused {
+        /// As the kernel would.
+        errno: Errno,
+        /// Kind of the map.
+        kind: MapKind,
+        /// Number of elements that it can hold.
+        entries: u32,
+    },
+}
+
+impl ContentsProblem {
+    pub(super) fn refused(errno: Errno, spec: &MapSpec) -> Self {
+        Self::Refused { errno, kind: spec.kind, entries: spec.max_entries }
+    }
+}
+
+/// An error number of a map update, in words.
+struct Refusal {
+    errno: Errno,
+    kind: MapKind,
+    entries: u32,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { errno, kind, entries } = self;
+        match (*errno, kind) {
+            (Errno::E2BIG, kind) if kind.has_indices() => {
+                write!(f, "the index is out of range, the map has {entries} entries")
+            }
+            (Errno::E2BIG | Errno::ENOSPC, _) => write!(f, "the map is full: it holds {entries} entries"),
+            (Errno::EPERM, _) => f.write_str("the map is read-only outside of programs"),
+            _ => write!(f, "the {kind} map does not take it ({errno})"),
+        }
+    }
+}
