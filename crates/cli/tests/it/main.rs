@@ -17,6 +17,7 @@ mod help;
 mod limits;
 mod live;
 mod live_changes;
+mod live_redirects;
 mod loading;
 mod maps;
 mod memif;

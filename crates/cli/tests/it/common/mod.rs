@@ -3,6 +3,7 @@
 
 pub(crate) mod host;
 pub(crate) mod live;
+pub(crate) mod wires;
 
 use std::ffi::OsStr;
 use std::fmt::Display;
