@@ -22,6 +22,7 @@ mod live_verdicts;
 mod loading;
 mod maps;
 mod memif;
+mod metrics;
 mod objects;
 mod readme;
 mod report;
