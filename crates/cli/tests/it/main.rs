@@ -18,6 +18,7 @@ mod limits;
 mod live;
 mod live_changes;
 mod live_redirects;
+mod live_stalls;
 mod live_verdicts;
 mod loading;
 mod maps;
