@@ -17,6 +17,7 @@ mod help;
 mod limits;
 mod live;
 mod live_changes;
+mod live_interfaces;
 mod live_redirects;
 mod live_stalls;
 mod live_verdicts;
