@@ -18,6 +18,7 @@ mod limits;
 mod live;
 mod live_changes;
 mod live_interfaces;
+mod live_options;
 mod live_redirects;
 mod live_stalls;
 mod live_verdicts;
