@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value as Json;
 
 use crate::common::live::{Live, ask, check_sums, json, printed, stderr, within};
-use crate::common::wires::{arrivals, carried, number_of, packet, wire};
+use crate::common::wires::{carried, number_of, packet, wire};
 use crate::common::{Folder, fixture, packets};
 
 const TX: u8 = 3;
@@ -67,7 +67,6 @@ fn a_device_map_joins_two_interfaces_without_a_copy() {
         crosses(&vb, &vb, [TX, 0]);
         // There is no such element.
         some([REDIRECT, 7], 10).iter().for_each(|packet| vb.send(packet).expect("the wire"));
-        assert_eq!(arrivals(&vd, 1).len(), 0);
         let output = live.end(Signal::TERM);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let report = json(&output);

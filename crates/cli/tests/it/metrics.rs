@@ -95,7 +95,7 @@ fn hostile_scrapers_stop_no_traffic() {
     let mut silent: Vec<_> = (0..20).filter_map(|_| connect()).collect();
     let mut answers = 0;
     for number in 0..count {
-        if number == count / 4 {
+        if number == count / 20 {
             silent.clear();
         }
         let Some(mut stream) = connect() else { continue };
