@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use paceline_frame::{Burst, FramePool};
+use paceline_frame::{Burst, FramePool, MAX_BURST};
 
 use crate::port::{Group, Port, PortError};
 
@@ -12,7 +12,7 @@ use crate::port::{Group, Port, PortError};
 const CREDIT: Duration = Duration::from_millis(10);
 
 /// Receives from a port at most a number of packets per second. The time is looked at once per burst, so that packets come in groups
-/// whose mean rate is the limit.
+/// whose mean rate is the limit. Packets that are left when the port is stopped come without a limit.
 #[derive(Debug)]
 pub struct RateLimited<P> {
     port: P,
@@ -21,6 +21,7 @@ pub struct RateLimited<P> {
     /// Time up to which packets have been received, in nanoseconds since the start.
     used: f64,
     start: Instant,
+    is_stopped: bool,
 }
 
 impl<P: Port> RateLimited<P> {
@@ -32,11 +33,14 @@ impl<P: Port> RateLimited<P> {
     pub fn new(port: P, packets_per_second: u64) -> Self {
         assert!(packets_per_second > 0, "a rate of no packets");
         let interval = 1e9 / packets_per_second as f64;
-        Self { port, interval, used: 0.0, start: Instant::now() }
+        Self { port, interval, used: 0.0, start: Instant::now(), is_stopped: false }
     }
 
     /// Number of packets that may be received now.
     fn allowed(&mut self) -> usize {
+        if self.is_stopped {
+            return MAX_BURST;
+        }
         let now = self.start.elapsed().as_nanos() as f64;
         self.used = self.used.max(now - CREDIT.as_nanos() as f64);
         ((now - self.used) / self.interval) as usize
@@ -73,6 +77,7 @@ impl<P: Port> Port for RateLimited<P> {
     }
 
     fn stop(&mut self) {
+        self.is_stopped = true;
         self.port.stop();
     }
 
@@ -83,8 +88,10 @@ impl<P: Port> Port for RateLimited<P> {
 
 #[cfg(test)]
 mod tests {
+    use paceline_frame::FrameMeta;
+
     use super::*;
-    use crate::Generator;
+    use crate::{Generator, MemoryPort};
 
     #[test]
     fn packets_come_at_the_rate() {
@@ -98,5 +105,21 @@ mod tests {
         }
         assert_eq!(received, 3000);
         assert!(start.elapsed() >= Duration::from_millis(20), "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn packets_that_are_left_at_the_end_come_at_once() {
+        let (port, peer) = MemoryPort::link(200);
+        (0..200).for_each(|number| assert!(peer.push(&[number], FrameMeta::default())));
+        let mut port = RateLimited::new(port, 10);
+        let mut burst = Burst::default();
+        assert!(port.receive(&mut burst).expect("no failure") < 10);
+        port.stop();
+        let mut received = burst.len();
+        while received < 200 {
+            burst.clear();
+            assert!(port.receive(&mut burst).expect("no failure") > 0, "after {received}");
+            received += burst.len();
+        }
     }
 }

@@ -3,12 +3,14 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueHint;
 use serde_json::Value as Json;
 
 use super::error::ControlError;
 use super::version::VERSION;
+use crate::common::args::parse_seconds;
 
 /// The option that names a live run.
 #[derive(Clone, Debug, clap::Args)]
@@ -16,6 +18,9 @@ pub(crate) struct ControlArgs {
     /// Control socket of the live run.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, env = "PACELINE_CONTROL")]
     control: PathBuf,
+    /// Seconds to wait for the answer of a run that does not go on; the request may take effect afterwards.
+    #[arg(long, value_name = "N", default_value = "10", value_parser = parse_seconds)]
+    timeout: Duration,
 }
 
 /// Sends a request, whose version is added, and returns the answer.
@@ -39,7 +44,10 @@ pub(crate) fn request_stream(
 
 fn send(args: &ControlArgs, mut request: Json) -> Result<(Json, BufReader<UnixStream>), ControlError> {
     let path = || args.control.display().to_string();
-    let failed = |source| ControlError::Socket { path: path(), source };
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::WouldBlock => ControlError::Silent { path: path(), timeout: args.timeout },
+        _ => ControlError::Socket { path: path(), source },
+    };
     request["version"] = VERSION.into();
     let mut stream = UnixStream::connect(&args.control).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
@@ -47,9 +55,15 @@ fn send(args: &ControlArgs, mut request: Json) -> Result<(Json, BufReader<UnixSt
         }
         _ => failed(source),
     })?;
+    let limit = |stream: &UnixStream, time| {
+        stream.set_read_timeout(time).and_then(|()| stream.set_write_timeout(time)).map_err(failed)
+    };
+    limit(&stream, Some(args.timeout))?;
     writeln!(stream, "{request}").map_err(failed)?;
     let (mut line, mut reader) = (String::new(), BufReader::new(stream));
     reader.read_line(&mut line).map_err(failed)?;
+    // Bytes that follow the answer come when there are some.
+    limit(reader.get_ref(), None)?;
     let mut answer: Json =
         serde_json::from_str(&line).map_err(|source| ControlError::Answer { path: path(), source })?;
     match answer.get("error").and_then(Json::as_str) {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::question::ENDED;
 use crate::common::failure::CommandError;
@@ -17,6 +18,8 @@ pub(crate) enum ControlError {
     NoSocket { path: String },
     #[error("control socket {path}: no instance runs there")]
     NotRunning { path: String },
+    #[error("control socket {path}: no answer within {timeout:?}")]
+    Silent { path: String, timeout: Duration },
     #[error("control socket {path}: the answer is no JSON object: {source}")]
     Answer { path: String, source: serde_json::Error },
     #[error("--metrics {address}: {source}")]
@@ -44,6 +47,10 @@ impl CommandError for ControlError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NotRunning { .. } => Some("`paceline live --control PATH` makes it".to_owned()),
+            Self::Silent { .. } => Some(
+                "the run stands still, as after SIGSTOP; the request may take effect when it goes on"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }

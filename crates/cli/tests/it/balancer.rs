@@ -1,11 +1,14 @@
-//! The example balancer between real hosts: a TCP transfer through it.
+//! The example balancer between real hosts: TCP transfers through it, over virtual wires and over a TAP interface.
 //!
 //! Client, backend and balancer are on one segment, a bridge. The client sends to the virtual address by the balancer's MAC address, the
 //! balancer sends the packets on to the backend's, and the backend answers the client itself.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use paceline_testkit::namespace::{ip, namespace};
 use rustix::process::Signal;
@@ -13,10 +16,14 @@ use serde_json::Value as Json;
 
 use crate::common::host::Host;
 use crate::common::live::{Live, check_sums, json, stderr, within};
-use crate::common::{Folder, example, paceline, skip};
+use crate::common::{Folder, example, has_tool, paceline};
 
 const VIP: &str = "192.0.2.10";
 const BACKEND: [u8; 6] = [2, 0, 0, 0, 1, 1];
+/// Ports of the service: of iperf3 and of a web server.
+const PORTS: [u16; 2] = [5201, 8080];
+/// Length of the web server's page.
+const PAGE: usize = 3_000_000;
 
 /// A bridge with an interface for each host, whose other end the host has.
 const SEGMENT: &str = "
@@ -24,12 +31,16 @@ const SEGMENT: &str = "
     link set br0 up
     link add client type veth peer name to-client
     link add backend type veth peer name to-backend
-    link add balancer type veth peer name to-balancer
     link set to-client master br0 up
     link set to-backend master br0 up
+    link set backend address 02:00:00:00:01:01
+";
+
+/// The balancer's interface on it.
+const BALANCER: &str = "
+    link add balancer type veth peer name to-balancer
     link set to-balancer master br0 up
     link set balancer up
-    link set backend address 02:00:00:00:01:01
 ";
 
 /// The MAC address of an interface.
@@ -41,59 +52,116 @@ fn mac(interface: &str) -> String {
     shown[0]["address"].as_str().expect("an address").to_owned()
 }
 
-/// Sets up the service: TCP to port 5201 of the virtual address goes to the only backend.
+/// Sets up the service: TCP to the ports of the virtual address goes to the only backend.
 fn configure(control: &str) {
-    let vip = r#"{"address": [192, 0, 2, 10], "port": 5201, "protocol": 6, "reserved": 0}"#;
     let service = r#"{"mode": 0, "first_backend": 16, "backends": 1}"#;
     let backend = format!(r#"{{"mac": {BACKEND:?}, "enabled": 1, "reserved": 0, "address": [0, 0, 0, 0]}}"#);
-    for (map, key, value) in [("vips", vip, service), ("backends", "16", &backend)] {
+    let set = |map: &str, key: &str, value: &str| {
         paceline(["map", "set", map, key, value, "--control", control]).ok();
+    };
+    for port in PORTS {
+        let vip = format!(r#"{{"address": [192, 0, 2, 10], "port": {port}, "protocol": 6, "reserved": 0}}"#);
+        set("vips", &vip, service);
+    }
+    set("backends", "16", &backend);
+}
+
+#[test]
+fn tcp_goes_through_the_balancer() {
+    const TEST: &str = "tcp_goes_through_the_balancer";
+    let Some(()) = namespace(TEST, &format!("{SEGMENT}{BALANCER}")) else { return };
+    let (Some(client), Some(backend)) = (Host::new(TEST, "client"), Host::new(TEST, "backend")) else {
+        return;
+    };
+    for port in ["xdp:balancer,native", "xdp:balancer,generic"] {
+        balanced(TEST, port, &client, &backend, || mac("balancer"));
     }
 }
 
 #[test]
-fn iperf_transfers_through_the_balancer() {
-    const TEST: &str = "iperf_transfers_through_the_balancer";
-    if let Err(error) = Command::new("iperf3").arg("--version").output() {
-        return skip(TEST, &format!("iperf3: {error}"));
-    }
+fn tcp_goes_through_the_balancer_behind_a_tap_interface() {
+    const TEST: &str = "tcp_goes_through_the_balancer_behind_a_tap_interface";
     let Some(()) = namespace(TEST, SEGMENT) else { return };
     let (Some(client), Some(backend)) = (Host::new(TEST, "client"), Host::new(TEST, "backend")) else {
         return;
     };
-    let folder = Folder::new();
-    for mode in ["native", "generic"] {
-        let control = folder.text(mode);
-        let (balancer, port) = (example("balancer.o"), format!("xdp:balancer,{mode}"));
-        let arguments = [&*balancer, "--port", &port, "--control", &control, "--json"];
-        let mut live = Live::start(&arguments, || Path::new(&control).exists());
-        configure(&control);
-        let report = transfer(&client, &backend, &mac("balancer"));
-        let output = live.end(Signal::TERM);
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let counts = json(&output);
-        check_sums(&counts, false);
-        let received = report["end"]["sum_received"]["bytes"].as_u64();
-        assert!(received > Some(1_000_000), "{mode}: {report:#}{counts:#}");
-        // Each packet of the client's went through: more than one in a full segment's bytes.
-        assert!(counts["verdicts"]["tx"].as_u64() > received.map(|bytes| bytes / 1460), "{counts:#}");
-        assert_eq!(counts["ports"][0]["copied"], 0, "{counts:#}");
-    }
+    balanced(TEST, "tap:balancer", &client, &backend, || {
+        ip("link set balancer master br0 up").expect("a port of the bridge");
+        // The address of the host behind the interface: the bridge floods what is for a host that it does not know.
+        "02:00:00:00:02:02".to_owned()
+    });
 }
 
-/// A second of TCP from the client to the virtual address; iperf3's report.
-fn transfer(client: &Host, backend: &Host, balancer: &str) -> Json {
-    let balancer = balancer.to_owned();
+/// Transfers through the balancer on a port; `address` gives its MAC address once it runs.
+fn balanced(test: &str, port: &str, client: &Host, backend: &Host, address: impl FnOnce() -> String) {
+    let folder = Folder::new();
+    let (balancer, control) = (example("balancer.o"), folder.text("control"));
+    let arguments = [&*balancer, "--port", port, "--control", &control, "--json"];
+    let mut live = Live::start(&arguments, || Path::new(&control).exists());
+    configure(&control);
+    give_addresses(client, backend, address());
+    let downloaded = download(client, backend);
+    let report = iperf(test, client, backend);
+    let output = live.end(Signal::TERM);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let counts = json(&output);
+    check_sums(&counts, false);
+    assert_eq!(counts["ports"][0]["copied"], 0, "{counts:#}");
+    assert_eq!(downloaded, PAGE, "{port}: {counts:#}");
+    let Some(report) = report else { return };
+    let received = report["end"]["sum_received"]["bytes"].as_u64();
+    assert!(received > Some(1_000_000), "{port}: {report:#}{counts:#}");
+    // Each packet of the client's went through: more than one in a full segment's bytes.
+    assert!(counts["verdicts"]["tx"].as_u64() > received.map(|bytes| bytes / 1460), "{counts:#}");
+}
+
+/// The client sends to the virtual address by the balancer's MAC address; the backend has it on `lo`.
+fn give_addresses(client: &Host, backend: &Host, balancer: String) {
     client.run(move || {
         ip(&format!("route replace {VIP}/32 dev client")).expect("a route");
         ip(&format!("neigh replace {VIP} lladdr {balancer} dev client")).expect("a neighbor");
     });
-    let server = backend.run(|| {
-        // The virtual address on `lo`; 10.9.0.2 is the client's.
+    backend.run(|| {
+        // 10.9.0.2 is the client's.
         let _ = ip("addr del 10.9.0.2/24 dev backend");
         ip("addr replace 10.9.0.3/24 dev backend").expect("an address");
         ip(&format!("addr replace {VIP}/32 dev lo")).expect("the virtual address");
         ip("link set lo up").expect("it is up");
+    });
+}
+
+/// Length of the page that the client gets from the backend's web server: by curl, or without it as curl asks.
+fn download(client: &Host, backend: &Host) -> usize {
+    let listener = backend.run(|| TcpListener::bind((VIP, PORTS[1])).expect("the virtual address"));
+    let server = thread::spawn(move || {
+        let (mut connection, _) = listener.accept().expect("a connection");
+        let _ = connection.read(&mut [0; 1000]).expect("a request");
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE}\r\nConnection: close\r\n\r\n");
+        connection.write_all(&[head.as_bytes(), &vec![b'x'; PAGE]].concat()).expect("an answer");
+    });
+    let page = client.run(|| {
+        let url = format!("http://{VIP}:{}/", PORTS[1]);
+        match Command::new("curl").args(["-sS", "--max-time", "20", &url]).output() {
+            Ok(curl) => curl.stdout.len(),
+            Err(_) => {
+                let mut connection = TcpStream::connect((VIP, PORTS[1])).expect("a connection");
+                connection.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("a request");
+                let mut answer = Vec::new();
+                connection.read_to_end(&mut answer).expect("an answer");
+                answer.iter().filter(|&&byte| byte == b'x').count()
+            }
+        }
+    });
+    server.join().expect("the server");
+    page
+}
+
+/// A second of TCP from the client to the virtual address; iperf3's report, if it is there.
+fn iperf(test: &str, client: &Host, backend: &Host) -> Option<Json> {
+    if !has_tool(test, "iperf3") {
+        return None;
+    }
+    let mut server = backend.run(|| {
         let mut server = Command::new("iperf3");
         let server = server.args(["-s", "-1", "-B", VIP]).stdout(Stdio::null()).spawn().expect("iperf3");
         within("the server", || {
@@ -107,8 +175,7 @@ fn transfer(client: &Host, backend: &Host, balancer: &str) -> Json {
         let arguments = ["-c", VIP, "-t", "1", "-J", "--connect-timeout", "5000"];
         Command::new("iperf3").args(arguments).output().expect("iperf3 runs").stdout
     });
-    let mut server = server;
     let _ = server.kill();
     let _ = server.wait();
-    serde_json::from_slice(&report).expect("JSON")
+    Some(serde_json::from_slice(&report).expect("JSON"))
 }

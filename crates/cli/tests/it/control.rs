@@ -1,7 +1,6 @@
-//! A running instance, over its control socket and its metrics: `status`, `map`, `top`, `capture` and hostile clients.
+//! A running instance, over its control socket: `status`, `map`, `top`, `capture` and hostile clients.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -14,7 +13,8 @@ use paceline_testkit::skip;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
-use crate::common::live::{Live, PATIENCE, ask, check_sums, json, printed, stderr, within};
+use crate::common::hostile::{mutated, requests};
+use crate::common::live::{Live, ask, check_sums, json, printed, stderr, within};
 use crate::common::{Folder, command, example, has_libpcap, packets};
 
 /// A run that a control socket reaches, without any privilege.
@@ -96,68 +96,9 @@ fn a_socket_that_is_left_behind_is_replaced() {
     assert_eq!(std::fs::read(&control).expect("it is there"), b"a file");
 }
 
-/// Answer of a web server to a request.
-fn http(address: SocketAddr, request: &[u8]) -> String {
-    let mut stream = TcpStream::connect(address).expect("a connection");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
-    stream.write_all(request).expect("it is sent");
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8(answer).expect("text")
-}
-
-#[test]
-fn metrics_are_served() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let control = folder.path().join("control").display().to_string();
-    // Another process may take the port in between, which this run then reports.
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let address = free.expect("a free port");
-    let port = address.port().to_string();
-    let arguments = ["--port", "gen:rate=1M", "--port", "null:", "--metrics", &port, "--json"];
-    let arguments = [&arguments[..], &["--control", &control]].concat();
-    let mut live = Live::start(&arguments, || std::fs::exists(&control).is_ok_and(|exists| exists));
-    let scrape = || http(address, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let value = |answer: &str, name: &str| -> f64 {
-        let line = answer.lines().find_map(|line| line.strip_prefix(name)).expect("a sample");
-        line.trim().parse().expect("a number")
-    };
-    let first = scrape();
-    assert!(
-        first.starts_with("HTTP/1.1 200 OK\r\n") && first.contains("text/plain; version=0.0.4"),
-        "{first}"
-    );
-    const RECEIVED: &str = "paceline_port_received_total{port=\"gen:rate=1M\"}";
-    within("packets", || value(&scrape(), RECEIVED) > value(&first, RECEIVED));
-    assert_eq!(value(&first, "paceline_port_sent_total{port=\"null:\"}"), 0.0);
-    for (request, status) in [
-        (&b"GET / HTTP/1.1\r\n\r\n"[..], "404"),
-        (b"POST /metrics HTTP/1.1\r\n\r\n", "405"),
-        (b"\x16\x03\x01 hello\r\n\r\n", "400"),
-        (&[&b"GET / HTTP/1.1\r\nx: "[..], &[b'y'; 10_000]].concat(), "431"),
-    ] {
-        let answer = http(address, request);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) || answer.is_empty(), "{answer}");
-    }
-    let output = live.end(Signal::TERM);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    // A port that is in use.
-    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = taken.local_addr().expect("its address").to_string();
-    let output =
-        command().args(["live", "--port", "null:", "--metrics", &address]).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        stderr(&output).contains(&format!("--metrics {address}: Address already in use")),
-        "{}",
-        stderr(&output)
-    );
-}
-
 #[test]
 fn hostile_clients_stop_no_traffic() {
-    let count: u64 =
-        std::env::var("PACELINE_REQUESTS").ok().and_then(|text| text.parse().ok()).unwrap_or(500);
+    let count = requests();
     let folder = tempfile::tempdir().expect("a directory");
     let (mut live, control) = controlled(&folder, "firewall.o");
     let good = [
@@ -177,20 +118,7 @@ fn hostile_clients_stop_no_traffic() {
         }
         let Ok(mut stream) = UnixStream::connect(&control) else { continue };
         let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
-        let mut request = good[rng.usize(..good.len())].as_bytes().to_vec();
-        for _ in 0..rng.usize(..4) {
-            let at = rng.usize(..request.len());
-            match rng.u8(..3) {
-                0 => request[at] = rng.u8(..),
-                1 => drop(request.drain(at..)),
-                _ => request
-                    .splice(at..at, std::iter::repeat_n(rng.u8(..), rng.usize(..100_000)))
-                    .for_each(drop),
-            }
-            if request.is_empty() {
-                request.push(b'{');
-            }
-        }
+        let mut request = mutated(&mut rng, &good);
         // A change may have made `stop` of nothing: no request has it.
         if rng.bool() {
             request.push(b'\n');

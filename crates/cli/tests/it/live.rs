@@ -165,19 +165,6 @@ fn privileges_are_dropped_when_the_ports_are_open() {
 }
 
 #[test]
-fn nothing_stays_attached_after_a_kill() {
-    let Some(()) = namespace("nothing_stays_attached_after_a_kill", &veth("va", "vb")) else { return };
-    for _ in 0..5 {
-        let mut live = Live::start(&["--port", "xdp:va"], || has_program("va"));
-        live.end(Signal::KILL);
-        within("detached", || !has_program("va"));
-    }
-    let mut live = Live::start(&["--port", "xdp:va", "--seconds", "0.2"], || has_program("va"));
-    let output = live.wait();
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-}
-
-#[test]
 fn a_port_that_goes_ends_the_run() {
     let Some(()) = namespace("a_port_that_goes_ends_the_run", &veth("va", "vb")) else { return };
     for port in ["xdp:va", "packet:va", "tap:pl0"] {

@@ -6,6 +6,8 @@ mod socket;
 use std::fmt;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use paceline_frame::{Burst, FrameMeta};
 use paceline_port::{Group, Port, PortError};
@@ -21,6 +23,10 @@ const ADDRESSES: usize = 12;
 
 /// Calls of `receive` without a packet between two looks whether the interface is there, each of which is a system call.
 const CHECK_EVERY: u32 = 64;
+/// Time within which the kernel hands over a block that is not full, which is a few ticks of its clock.
+const HAND_OVER: Duration = Duration::from_millis(100);
+/// Time between two looks at such a block.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// A packet socket (`AF_PACKET`) as a port. The host's network stack receives each packet too.
 ///
@@ -35,6 +41,8 @@ pub struct SocketPort {
     idle: u32,
     /// A packet whose VLAN tag is inserted.
     tagged: Vec<u8>,
+    /// When the port was stopped.
+    stopped: Option<Instant>,
 }
 
 impl SocketPort {
@@ -52,13 +60,29 @@ impl SocketPort {
         if let Some(group) = group {
             socket.join(group).map_err(failed(Step::SetOption))?;
         }
-        Ok(Self { ring, socket, interface, dropped: 0, idle: 0, tagged: Vec::new() })
+        Ok(Self { ring, socket, interface, dropped: 0, idle: 0, tagged: Vec::new(), stopped: None })
     }
 
     /// The interface.
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.interface
+    }
+
+    /// Receives what the kernel has handed over.
+    fn take(&mut self, burst: &mut Burst) -> Result<(), PortError> {
+        while !burst.is_full() {
+            let Some(Received { packet, wire_len, timestamp_ns, vlan }) = self.ring.next()? else { break };
+            let packet = match vlan {
+                Some(vlan) => insert_tag(&mut self.tagged, packet, vlan),
+                None => packet,
+            };
+            let original_len = wire_len.max(packet.len() as u32);
+            if burst.push(packet, FrameMeta { timestamp_ns, original_len, interface: 0 }).is_err() {
+                self.dropped += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Reports that the interface has gone, or is down.
@@ -85,16 +109,14 @@ fn insert_tag<'a>(tagged: &'a mut Vec<u8>, packet: &[u8], (protocol, tag): (u16,
 impl Port for SocketPort {
     fn receive(&mut self, burst: &mut Burst) -> Result<usize, PortError> {
         let before = burst.len();
-        while !burst.is_full() {
-            let Some(Received { packet, wire_len, timestamp_ns, vlan }) = self.ring.next()? else { break };
-            let packet = match vlan {
-                Some(vlan) => insert_tag(&mut self.tagged, packet, vlan),
-                None => packet,
-            };
-            let original_len = wire_len.max(packet.len() as u32);
-            if burst.push(packet, FrameMeta { timestamp_ns, original_len, interface: 0 }).is_err() {
-                self.dropped += 1;
-            }
+        self.take(burst)?;
+        // The last packets are in a block that the kernel has not handed over yet.
+        while burst.len() == before
+            && self.stopped.is_some_and(|stopped| stopped.elapsed() < HAND_OVER)
+            && self.ring.has_packets()
+        {
+            thread::sleep(LOOK);
+            self.take(burst)?;
         }
         if burst.len() == before {
             self.idle = self.idle.wrapping_add(1);
@@ -133,8 +155,9 @@ impl Port for SocketPort {
     }
 
     fn stop(&mut self) {
-        // An interface that has gone sends no packets either.
-        let _ = self.socket.unbind(self.interface.index());
+        // It fails for want of memory only; then packets arrive until the port ends.
+        let _ = self.socket.refuse();
+        self.stopped.get_or_insert_with(Instant::now);
     }
 
     fn dropped(&mut self) -> u64 {

@@ -106,10 +106,21 @@ impl ReceiveRing {
         Ok(self.left > 0)
     }
 
+    /// Whether packets are left: in a block that can be read, or in one that the kernel fills, and hands over when its time is over.
+    pub(super) fn has_packets(&self) -> bool {
+        self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+            || self.word(COUNT).load(Ordering::Relaxed) > 0
+    }
+
     /// Status of the current block.
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: the field is aligned and inside of the mapping, and both sides access it atomically.
-        unsafe { AtomicU32::from_ptr(self.mapping.start().as_ptr().add(self.block * BLOCK + STATUS).cast()) }
+        self.word(STATUS)
+    }
+
+    /// A field of the current block's header, which the kernel may write to.
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: the fields are aligned and inside of the mapping, and both sides access them atomically.
+        unsafe { AtomicU32::from_ptr(self.mapping.start().as_ptr().add(self.block * BLOCK + offset).cast()) }
     }
 
     /// Bytes of the current block.

@@ -39,23 +39,21 @@ impl Socket {
 
     /// Receives all packets of an interface.
     pub(super) fn bind(&self, ifindex: u32) -> Result<(), Errno> {
-        self.bind_protocol(ifindex, ALL)
-    }
-
-    /// Receives no more packets; they can be sent still.
-    pub(super) fn unbind(&self, ifindex: u32) -> Result<(), Errno> {
-        self.bind_protocol(ifindex, 0)
-    }
-
-    fn bind_protocol(&self, ifindex: u32, protocol: u16) -> Result<(), Errno> {
         // SAFETY: an address of zeros is valid.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = protocol;
+        address.sll_protocol = ALL;
         address.sll_ifindex = ifindex.cast_signed();
         let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         // SAFETY: the address lives for the call and has this length.
         check(unsafe { libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), len) })
+    }
+
+    /// Receives no more packets, by a filter that takes none; they can be sent still. A socket of a group cannot be bound to nothing.
+    pub(super) fn refuse(&self) -> Result<(), Errno> {
+        let mut none = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut none };
+        self.set_of(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
     }
 
     /// Shares the interface's packets with the other sockets of a group, by flow.
@@ -98,16 +96,14 @@ impl Socket {
     }
 
     fn set<T>(&self, option: c_int, value: &T) -> Result<(), Errno> {
+        self.set_of(libc::SOL_PACKET, option, value)
+    }
+
+    fn set_of<T>(&self, level: c_int, option: c_int, value: &T) -> Result<(), Errno> {
         let len = size_of::<T>() as libc::socklen_t;
-        // SAFETY: the kernel reads `len` bytes of the value.
+        // SAFETY: the kernel reads `len` bytes of the value, and the instructions that a filter names, which live for the call.
         check(unsafe {
-            libc::setsockopt(
-                self.0.as_raw_fd(),
-                libc::SOL_PACKET,
-                option,
-                std::ptr::from_ref(value).cast(),
-                len,
-            )
+            libc::setsockopt(self.0.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), len)
         })
     }
 }

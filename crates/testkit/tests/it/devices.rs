@@ -407,6 +407,33 @@ fn a_packet_socket_receives_and_sends() {
 }
 
 #[test]
+fn a_packet_socket_that_stops_gives_what_had_arrived() {
+    const TEST: &str = "a_packet_socket_that_stops_gives_what_had_arrived";
+    let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
+    let wire = peer("vb");
+    // Alone, and in a group, from which a socket cannot be unbound.
+    for group in [None, Some(std::process::id() as u16)] {
+        let mut port = SocketPort::open("va", group).expect("a packet socket");
+        let (mut burst, mut received) = (Burst::default(), Vec::new());
+        for number in 0..20 {
+            if number == 10 {
+                port.stop();
+            }
+            wire.send(&numbered(number)).expect("the wire takes a packet");
+        }
+        while port.receive(&mut burst).expect("the port works") > 0 {
+            received.extend(burst.iter().map(|frame| frame.packet().to_vec()));
+            burst.clear();
+        }
+        assert_eq!(received, (0..10).map(numbered).collect::<Vec<_>>(), "{group:?}");
+        // Answers are sent still.
+        burst.push(&packet(7, 60), Default::default()).expect("room");
+        assert_eq!(port.send(Group::new(&mut burst, &[0], 0)).expect("the port works"), 1);
+        assert_eq!(within("the wire", || wire.receive().filter(|packet| is_ours(packet))), packet(7, 60));
+    }
+}
+
+#[test]
 fn a_tap_interface_receives_and_sends() {
     let Some(()) = namespace("a_tap_interface_receives_and_sends", "") else { return };
     let pool = FramePool::on_heap(512);

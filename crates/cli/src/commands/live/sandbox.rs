@@ -80,7 +80,6 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_sendmmsg,
     libc::SYS_getsockopt,
     libc::SYS_setsockopt,
-    libc::SYS_bind, // Packet sockets stop so.
     libc::SYS_accept4,
     libc::SYS_shutdown,
     libc::SYS_ppoll,
@@ -150,6 +149,7 @@ const OF_DPDK: &[libc::c_long] = &[
     libc::SYS_eventfd2,
     libc::SYS_pipe2,
     libc::SYS_connect,
+    libc::SYS_bind,
     libc::SYS_listen,
     libc::SYS_accept,
     libc::SYS_getsockname,

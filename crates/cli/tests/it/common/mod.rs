@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 pub(crate) mod host;
+pub(crate) mod hostile;
 pub(crate) mod live;
+pub(crate) mod wires;
 
 use std::ffi::OsStr;
 use std::fmt::Display;
