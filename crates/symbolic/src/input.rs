@@ -193,6 +193,13 @@ impl Explorer<'_> {
         let mut packet: Vec<u8> =
             (0..length).map(|byte| number(Source::Packet(byte as u32)).unwrap_or(0) as u8).collect();
         plausible::fill(&mut packet, |byte| number(Source::Packet(byte as u32)).is_none());
+        // Keys of elements may be of bytes that are free.
+        let mut model = model.clone();
+        for (byte, &value) in (0..).zip(&packet) {
+            if let Some(term) = self.sources.known(Source::Packet(byte)) {
+                model.set(self.terms.support(term)[0], u64::from(value));
+            }
+        }
         let kind = self.verified.program().kind;
         let context = |name: &str| {
             let field = kind.context().fields.iter().find(|field| field.name == name);
@@ -208,7 +215,7 @@ impl Explorer<'_> {
             sides: sides(state),
         };
         for map in 0..self.maps.len() {
-            let elements = self.elements(state, map, &given, model)?;
+            let elements = self.elements(state, map, &given, &model)?;
             if !elements.is_empty() {
                 input.maps.insert(map, elements);
             }

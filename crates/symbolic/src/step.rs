@@ -167,10 +167,8 @@ impl Explorer<'_> {
             (Value::Pointer(a), Value::Pointer(b)) if a.region == b.region && width == Width::W64 => {
                 Ok(self.compare_offsets(condition, a.offset, b.offset))
             }
-            // No pointer is null.
-            (Value::Pointer(_) | Value::Map(_), Value::Number(b))
-                if self.terms.value(b) == Some(0) && width == Width::W64 =>
-            {
+            // No pointer is null, and none has zeros in its low 32 bits: memory begins with something else.
+            (Value::Pointer(_) | Value::Map(_), Value::Number(b)) if self.terms.value(b) == Some(0) => {
                 match condition {
                     Condition::Eq | Condition::Le => Ok(self.terms.bool(false)),
                     Condition::Ne | Condition::Gt => Ok(self.terms.bool(true)),

@@ -45,7 +45,7 @@ impl Host {
     /// The first random numbers that programs of the first worker get after [`seed`](Self::seed).
     #[must_use]
     pub fn randoms_of(seed: u64, count: usize) -> Vec<u32> {
-        runtime::Host::randoms_of(seed, count)
+        host::Host::randoms_of(seed, count)
     }
 
     /// Sets the network that programs see. The default is an empty namespace: a loopback interface that forwards nothing.
