@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use paceline_isa::{Reg, Size};
 use paceline_solver::Term;
-use paceline_spec::ProgramKind;
 use paceline_spec::context::{FieldKind, Place, Rule};
 
 use crate::alu;
@@ -57,7 +56,10 @@ impl Explorer<'_> {
             }
             Value::Unset => return Err(GiveUp::Address),
             value if size == Size::Dw => (0..8).map(|index| Byte::Part(value, index)).collect(),
-            _ => return Err(GiveUp::Address),
+            value => {
+                let number = self.as_number(value)?;
+                alu::bytes(&mut self.terms, number, size.bytes()).into_iter().map(Byte::Number).collect()
+            }
         };
         self.write(state, pointer.region, start, &bytes)
     }
@@ -184,7 +186,7 @@ impl Explorer<'_> {
                 }
                 let number = match state.context.get(&field.offset) {
                     Some(&number) => number,
-                    None => self.context_number(state, kind, field)?,
+                    None => self.context_number(state, field)?,
                 };
                 let bits = size.bytes() as u32 * 8;
                 let start = if cfg!(target_endian = "little") { within * 8 } else { 64 - within * 8 - bits };
@@ -198,7 +200,6 @@ impl Explorer<'_> {
     fn context_number(
         &mut self,
         state: &State,
-        kind: ProgramKind,
         field: &paceline_spec::context::Field,
     ) -> Result<Term, GiveUp> {
         let rule = match field.place {
@@ -211,7 +212,6 @@ impl Explorer<'_> {
             }
             Place::Zero => None,
         };
-        let _ = kind;
         match rule {
             Some(Rule::PacketLen) => {
                 let start = self.terms.constant(64, state.packet.start as u64);
@@ -221,8 +221,45 @@ impl Explorer<'_> {
                 let number = self.sources.term(&mut self.terms, Source::Context(field.offset));
                 Ok(self.terms.resize(number, 64))
             }
-            Some(_) => Err(GiveUp::Context(field.name)),
+            Some(Rule::Protocol) => Ok(self.protocol()),
+            Some(Rule::Ifindex) => {
+                // Without an interface it is the loopback.
+                let field = self.field_offset("ingress_ifindex");
+                let ingress = self.sources.term(&mut self.terms, Source::Context(field));
+                let (zero, loopback) = (self.terms.constant(32, 0), self.terms.constant(32, 1));
+                let has_none = self.terms.eq(ingress, zero);
+                let index = self.terms.ite(has_none, loopback, ingress);
+                Ok(self.terms.resize(index, 64))
+            }
+            Some(Rule::PacketType | Rule::RxQueue) => Err(GiveUp::Context(field.name)),
         }
+    }
+
+    fn field_offset(&self, name: &str) -> u16 {
+        let fields = self.verified.program().kind.context().fields;
+        fields.iter().find(|field| field.name == name).map_or(0, |field| field.offset)
+    }
+
+    /// The protocol of a packet as it came in, in network order: `eth_type_trans` in `net/ethernet/eth.c`.
+    fn protocol(&mut self) -> Term {
+        const LEAST_TYPE: u64 = 0x600;
+        const HEADER: u64 = 14;
+        let byte = |explorer: &mut Self, offset| explorer.sources.term(&mut explorer.terms, Source::Packet(offset));
+        let [high, low, first, second] = [12, 13, 14, 15].map(|offset| byte(self, offset));
+        let (number, next) = (self.terms.concat(high, low), self.terms.concat(first, second));
+        let length = self.sources.term(&mut self.terms, Source::Length);
+        let [least, raw, llc, ones, none] =
+            [LEAST_TYPE, 1, 4, 0xffff, 0].map(|value| self.terms.constant(16, value));
+        let [header, longer] = [HEADER, HEADER + 2].map(|value| self.terms.constant(16, value));
+        let is_length = self.terms.ult(number, least);
+        let (is_raw, has_next) = (self.terms.eq(next, ones), self.terms.ule(longer, length));
+        let is_raw = self.terms.and(is_raw, has_next);
+        let of_length = self.terms.ite(is_raw, raw, llc);
+        let found = self.terms.ite(is_length, of_length, number);
+        let is_short = self.terms.ult(length, header);
+        let protocol = self.terms.ite(is_short, none, found);
+        let in_memory = if cfg!(target_endian = "little") { self.terms.swap_bytes(protocol) } else { protocol };
+        self.terms.resize(in_memory, 64)
     }
 
     fn load_scratch(&mut self, state: &State, field: u16, within: u32, size: Size) -> Result<Value, GiveUp> {

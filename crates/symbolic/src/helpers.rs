@@ -90,6 +90,14 @@ impl Explorer<'_> {
             HelperId::XdpAdjustTail => self.adjust_tail(state),
             HelperId::XdpGetBuffLen => Ok(Value::Number(self.packet_length(state))),
             HelperId::XdpLoadBytes => self.load_bytes(state),
+            HelperId::SkbLoadBytes => self.skb_load_bytes(state),
+            HelperId::SkbStoreBytes => {
+                let flags = self.number(state, Reg::R5)?;
+                match self.terms.value(flags) {
+                    Some(0 | 1) => self.store_bytes(state),
+                    _ => Err(GiveUp::HelperUse(name, "with such flags")),
+                }
+            }
             HelperId::XdpStoreBytes => self.store_bytes(state),
             // What they return is the machine's, and mostly not looked at.
             HelperId::TracePrintk | HelperId::PerfEventOutput | HelperId::RingbufOutput => {
@@ -241,8 +249,9 @@ impl Explorer<'_> {
     }
 
     fn adjust_tail(&mut self, state: &mut State) -> Result<Value, GiveUp> {
-        let delta = self.delta(state)?;
-        let by = self.terms.constant(64, delta as u64);
+        let delta = self.number(state, Reg::R2)?;
+        let low = self.terms.extract(delta, 0, 32);
+        let by = self.terms.sign_extend(low, 64);
         let old = state.packet.end;
         let end = self.terms.add(old, by);
         let capacity = self.terms.constant(64, CAPACITY);
@@ -252,7 +261,8 @@ impl Explorer<'_> {
         if !self.decide(state, fits, 0) {
             return Ok(self.failed(Errno::EINVAL));
         }
-        if delta > 0 {
+        let grows = self.terms.slt(old, end);
+        if self.decide(state, grows, 0) {
             // The bytes that are added are zero, also where some were written before.
             let floor = match state.packet.floor {
                 Some(floor) => {
@@ -302,6 +312,27 @@ impl Explorer<'_> {
             Ok(span) => span,
             Err(errno) => return Ok(self.failed(errno)),
         };
+        self.copy_from_packet(state, start, len)
+    }
+
+    /// `bpf_skb_load_bytes`: zeros where the packet does not have all bytes.
+    fn skb_load_bytes(&mut self, state: &mut State) -> Result<Value, GiveUp> {
+        let (start, len) = match self.span(state)? {
+            Ok(span) => span,
+            Err(_) => {
+                let size = self.number(state, Reg::R4)?;
+                let low = self.terms.extract(size, 0, 32);
+                let len = self.concrete(state, low) as usize;
+                let zeros = vec![self.terms.constant(8, 0); len];
+                let to = self.pointer(state, Reg::R3)?;
+                self.write_numbers(state, to, &zeros)?;
+                return Ok(self.failed(Errno::EFAULT));
+            }
+        };
+        self.copy_from_packet(state, start, len)
+    }
+
+    fn copy_from_packet(&mut self, state: &mut State, start: i64, len: usize) -> Result<Value, GiveUp> {
         let to = self.pointer(state, Reg::R3)?;
         let offset = self.terms.constant(64, start as u64);
         let bytes = self.read_numbers(state, Pointer { region: Region::Packet, offset }, len)?;

@@ -94,6 +94,7 @@ impl Explorer<'_> {
             Source::Cpu => "a CPU other than the first",
             Source::Context(offset) if !self.is_given(offset) => "a number in the context",
             Source::Machine(_, name @ "bpf_ringbuf_output") => name,
+            Source::Address(_) => return Err(GiveUp::Input("a certain address")),
             Source::Machine(_, name) => return Err(GiveUp::Input(name)),
             Source::Present { map, .. } if !can_be_filled(self.maps.get(map)) => "a socket in a map",
             _ => return Ok(()),

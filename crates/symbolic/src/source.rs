@@ -25,6 +25,8 @@ pub(crate) enum Source {
     Random(usize),
     /// The CPU that the program runs on.
     Cpu,
+    /// Address of a region, which are numbered.
+    Address(usize),
     /// A number that is known to the machine alone, in the order of its helper calls, with what it is.
     Machine(usize, &'static str),
 }
@@ -36,7 +38,7 @@ impl Source {
             Self::Packet(_) | Self::Value { .. } => 8,
             Self::Context(_) | Self::Random(_) | Self::Cpu => 32,
             Self::Present { .. } | Self::Full { .. } => 1,
-            Self::Time | Self::Machine(..) => 64,
+            Self::Time | Self::Machine(..) | Self::Address(_) => 64,
         }
     }
 }

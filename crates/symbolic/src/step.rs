@@ -10,6 +10,7 @@ use crate::alu;
 use crate::explorer::{Explorer, Next};
 use crate::give_up::GiveUp;
 use crate::goal::Side;
+use crate::source::Source;
 use crate::state::{Assignment, Callback, Frame, State, Taken};
 use crate::value::{Pointer, Region, Value};
 
@@ -23,7 +24,7 @@ impl Explorer<'_> {
         match insn {
             Insn::Alu { width, op, dst, src } => self.alu(state, width, op, dst, src)?,
             Insn::Neg { width, dst } => {
-                let number = self.number(state, dst)?;
+                let number = self.as_number(Self::register(state, dst))?;
                 let result = alu::neg(&mut self.terms, width, number);
                 Self::set(state, dst, Value::Number(result));
             }
@@ -110,7 +111,7 @@ impl Explorer<'_> {
         let result = match (op, left, right) {
             (AluOp::Mov, _, value) if width == Width::W64 => value,
             (AluOp::Mov, _, value) => {
-                let number = number_of(value)?;
+                let number = self.as_number(value)?;
                 Value::Number(alu::alu(&mut self.terms, width, AluOp::Mov, number, number))
             }
             (_, Value::Number(a), Value::Number(b)) => Value::Number(alu::alu(&mut self.terms, width, op, a, b)),
@@ -127,10 +128,26 @@ impl Explorer<'_> {
             (AluOp::Sub, Value::Pointer(a), Value::Pointer(b)) if a.region == b.region => {
                 Value::Number(alu::alu(&mut self.terms, width, AluOp::Sub, a.offset, b.offset))
             }
-            _ => return Err(GiveUp::Address),
+            (op, left, right) => {
+                let (a, b) = (self.as_number(left)?, self.as_number(right)?);
+                Value::Number(alu::alu(&mut self.terms, width, op, a, b))
+            }
         };
         Self::set(state, dst, result);
         Ok(())
+    }
+
+    /// A value as a number; addresses of regions are unknown.
+    pub(crate) fn as_number(&mut self, value: Value) -> Result<Term, GiveUp> {
+        let Value::Pointer(pointer) = value else { return number_of(value) };
+        let region = match pointer.region {
+            Region::Context => 0,
+            Region::Packet => 1,
+            Region::Stack(frame) => 2 + frame,
+            Region::Object(object) => 64 + object,
+        };
+        let start = self.sources.term(&mut self.terms, Source::Address(region));
+        Ok(self.terms.add(start, pointer.offset))
     }
 
     fn immediate(&mut self, state: &mut State, value: Imm64, slot: usize) -> Result<Value, GiveUp> {
@@ -155,7 +172,7 @@ impl Explorer<'_> {
     /// The condition of a jump.
     fn condition(
         &mut self,
-        state: &State,
+        state: &mut State,
         width: Width,
         condition: Condition,
         dst: Reg,
@@ -177,7 +194,10 @@ impl Explorer<'_> {
             }
             (Value::Pointer(_), Value::Pointer(_)) if condition == Condition::Eq => Ok(self.terms.bool(false)),
             (Value::Pointer(_), Value::Pointer(_)) if condition == Condition::Ne => Ok(self.terms.bool(true)),
-            _ => Err(GiveUp::Address),
+            (left, right) => {
+                let (a, b) = (self.as_number(left)?, self.as_number(right)?);
+                Ok(alu::compare(&mut self.terms, width, condition, a, b))
+            }
         }
     }
 

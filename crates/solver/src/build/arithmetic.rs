@@ -56,6 +56,12 @@ impl Terms {
             let negative = self.constant(width, constant.wrapping_neg());
             return self.add(a, negative);
         }
+        if let (Node::Add(x, y), Node::Add(z, w)) = (self.node(a), self.node(b)) {
+            let rest = [(x, y, z, w), (x, y, w, z), (y, x, z, w), (y, x, w, z)];
+            if let Some(&(_, left, _, right)) = rest.iter().find(|(x, _, z, _)| x == z) {
+                return self.sub(left, right);
+            }
+        }
         if let Node::Add(inner, other) = self.node(a) {
             if inner == b {
                 return other;

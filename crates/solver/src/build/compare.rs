@@ -74,7 +74,15 @@ impl Terms {
                 self.and(high, low)
             }
             (Node::Not(x), Node::Not(y)) => self.eq(x, y),
-            (Node::Add(x, c), Node::Add(y, d)) if c == d => self.eq(x, y),
+            // Sums of one number and constants, or with a part in common.
+            (Node::Add(..), _) | (_, Node::Add(..)) => {
+                let difference = self.sub(a, b);
+                match (self.node(difference), self.value(difference)) {
+                    (_, Some(value)) => self.bool(value == 0),
+                    (Node::Sub(x, y), _) if (x, y) != (a, b) && (x, y) != (b, a) => self.eq(x, y),
+                    _ => self.intern(1, Node::Eq(a, b)),
+                }
+            }
             _ => self.intern(1, Node::Eq(a, b)),
         }
     }
@@ -170,6 +178,10 @@ impl Terms {
 
     /// `a < b` with sign.
     pub fn slt(&mut self, a: Term, b: Term) -> Term {
+        let sign = 1 << (self.width(a) - 1);
+        if self.facts(a).zeros & self.facts(b).zeros & sign != 0 {
+            return self.ult(a, b);
+        }
         let (a, b) = (self.biased(a), self.biased(b));
         self.ult(a, b)
     }
