@@ -99,6 +99,7 @@ impl Explorer<'_> {
                 }
             }
             HelperId::XdpStoreBytes => self.store_bytes(state),
+            HelperId::L3CsumReplace => self.l3_csum_replace(state, name),
             // What they return is the machine's, and mostly not looked at.
             HelperId::TracePrintk | HelperId::PerfEventOutput | HelperId::RingbufOutput => {
                 let number = self.sources.term(&mut self.terms, Source::Machine(state.drawn, name));
@@ -330,6 +331,30 @@ impl Explorer<'_> {
             }
         };
         self.copy_from_packet(state, start, len)
+    }
+
+    /// `bpf_l3_csum_replace`: two bytes that are not followed further.
+    fn l3_csum_replace(&mut self, state: &mut State, name: &'static str) -> Result<Value, GiveUp> {
+        const FARTHEST: u64 = 0xffff;
+        const SIZE: u64 = 0xf;
+        let (offset, flags) = (self.number(state, Reg::R2)?, self.number(state, Reg::R5)?);
+        let low = self.terms.extract(offset, 0, 32);
+        let offset = self.concrete(state, low);
+        let is_sized = self.terms.value(flags).is_some_and(|flags| matches!(flags & SIZE, 2 | 4) && flags <= SIZE);
+        if !is_sized || offset > FARTHEST || offset % 2 != 0 {
+            return Err(GiveUp::HelperUse(name, "with such arguments"));
+        }
+        let (end, length) = (self.terms.constant(64, offset + 2), self.packet_length(state));
+        let fits = self.terms.ule(end, length);
+        if !self.decide(state, fits, 0) {
+            return Ok(self.failed(Errno::EFAULT));
+        }
+        let sum = self.sources.term(&mut self.terms, Source::Machine(state.drawn, name));
+        state.drawn += 1;
+        let start = self.terms.constant(64, (state.packet.start as u64).wrapping_add(offset));
+        let bytes = alu::bytes(&mut self.terms, sum, 2);
+        self.write_numbers(state, Pointer { region: Region::Packet, offset: start }, &bytes)?;
+        Ok(self.returned(0))
     }
 
     fn copy_from_packet(&mut self, state: &mut State, start: i64, len: usize) -> Result<Value, GiveUp> {

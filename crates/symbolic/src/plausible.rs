@@ -9,6 +9,9 @@ use crate::source::{Source, Sources};
 /// Lengths that packets have if they can: each is tried before the longer ones.
 const LENGTHS: [u64; 10] = [14, 34, 42, 54, 60, 74, 100, 128, 256, 600];
 
+/// Types that packets have if they can: IPv4, ARP, IPv6, VLAN.
+const ETHERTYPES: [u64; 4] = [0x0800, 0x0806, 0x86dd, 0x8100];
+
 /// Bytes of an IPv4 packet without a tag, by offset.
 const IPV4: [(u32, u64); 13] = [
     (14, 0x45), (22, 64), (26, 192), (27, 0), (28, 2), (29, 1), (30, 192), (31, 0), (32, 2), (33, 2), (15, 0), (20, 0),
@@ -46,8 +49,11 @@ pub(crate) fn wishes(
             wishes.push(terms.eq(term, value));
         }
     };
-    for (offset, value) in [(12, 8), (13, 0)] {
-        wish(terms, known(Source::Packet(offset)), value);
+    if let (Some(high), Some(low)) = (known(Source::Packet(12)), known(Source::Packet(13))) {
+        let ethertype = terms.concat(high, low);
+        for value in ETHERTYPES {
+            wish(terms, Some(ethertype), value);
+        }
     }
     for (offset, value) in IPV4 {
         wish(terms, known(Source::Packet(offset)), value);

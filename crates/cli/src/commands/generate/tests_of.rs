@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use paceline::btf::Type;
 use paceline::generate::{Confirmed, Element, Side};
 use paceline::packet::{build, to_text};
 use paceline::{Object, json};
@@ -140,9 +141,10 @@ fn contents(of: &Object, map: usize, elements: &[Element]) -> Json {
     let Some(spec) = of.maps().get(map) else { return Json::Null };
     let btf = of.btf();
     if let [only] = elements
-        && let Some(variables) = variables(&json::decode(&only.value, btf, spec.value_type))
+        && btf.is_some_and(|btf| matches!(btf.get(spec.value_type), Some(Type::DataSection(_))))
     {
-        return variables;
+        // Variables, by their names.
+        return json::decode(&only.value, btf, spec.value_type);
     }
     let typed = |bytes: &[u8], ty: u32, is_same: &dyn Fn(&Json) -> bool| {
         let json = json::decode(bytes, btf, ty);
@@ -158,19 +160,6 @@ fn contents(of: &Object, map: usize, elements: &[Element]) -> Json {
         serde_json::json!({ "key": key, "value": value })
     };
     elements.iter().map(element).collect()
-}
-
-/// The variables of a section of data, by their names: from the form `{".data": [{"x": 1}, {"y": 2}]}`.
-fn variables(json: &Json) -> Option<Json> {
-    let (name, list) = json.as_object()?.iter().next()?;
-    if !name.starts_with('.') {
-        return None;
-    }
-    let mut all = serde_json::Map::new();
-    for member in list.as_array()? {
-        all.extend(member.as_object()?.clone());
-    }
-    Some(Json::Object(all))
 }
 
 /// A path from a folder to a file, where both exist; the file's own path otherwise.
