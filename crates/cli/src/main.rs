@@ -28,8 +28,8 @@ use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
 use commands::{
-    bench, capture, completions, diff, dump, filter, generate, inspect, live, man, remote, report, run, scan, test,
-    top, verify, why,
+    bench, capture, completions, diff, dump, filter, generate, inspect, live, man, remote, report, run, scan,
+    test, top, verify, why,
 };
 use common::failure::{CommandError, Failure};
 

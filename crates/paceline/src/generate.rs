@@ -116,7 +116,11 @@ pub struct Generated {
 ///
 /// # Errors
 /// The program is refused, or cannot be loaded.
-pub fn generate(object: &Object, program: &ProgramSpec, options: &Options) -> Result<Generated, GenerateError> {
+pub fn generate(
+    object: &Object,
+    program: &ProgramSpec,
+    options: &Options,
+) -> Result<Generated, GenerateError> {
     let verified = object.verify(program).map_err(|refused| GenerateError::Refused(Box::new(refused)))?;
     let options = Options { random: Host::randoms_of, ..*options };
     let exploration = explore(&verified, object.maps(), &options);
@@ -164,7 +168,9 @@ fn confirm(
 /// [`Missed::Element`]: a map refuses one.
 pub fn fill(object: &Object, collection: &Collection, input: &Input) -> Result<(), Missed> {
     for (index, elements) in &input.maps {
-        let Some(map) = object.maps().get(*index).and_then(|spec| collection.map(&spec.name)) else { continue };
+        let Some(map) = object.maps().get(*index).and_then(|spec| collection.map(&spec.name)) else {
+            continue;
+        };
         for element in elements {
             let name = map.spec().name.clone();
             put(map, element).map_err(|errno| Missed::Element { map: name, errno })?;

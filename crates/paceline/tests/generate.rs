@@ -19,7 +19,9 @@ const START: &str = "
 ";
 
 fn xdp(text: &str, maps: Vec<MapSpec>) -> Object {
-    let code = assemble(&format!("{START}{text}\nout:\n    exit"), &()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let end = if text.contains("out:") { "" } else { "\nout:\n    exit" };
+    let code = assemble(&format!("{START}{text}{end}"), &());
+    let code = code.unwrap_or_else(|error| panic!("{error}\n{text}"));
     let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
     let mut program = ProgramSpec::new("test", kind, code.encode().unwrap());
     program.license = "GPL".to_owned();
@@ -64,7 +66,10 @@ fn numbers_are_solved_for() {
     // A square; an inverse modulo 2^32; bytes in network order; a sum with a carry.
     assert_eq!(counts("r4 = *(u8 *)(r1 + 0)\nr4 *= r4\nif r4 == 144 goto out", vec![]), [4, 0, 0]);
     assert_eq!(counts("r4 = *(u32 *)(r1 + 0)\nw4 *= 7\nif w4 == 1 goto out", vec![]), [4, 0, 0]);
-    assert_eq!(counts("r4 = *(u32 *)(r1 + 0)\nr4 = be32 r4\nif r4 == 0x01020304 goto out", vec![]), [4, 0, 0]);
+    assert_eq!(
+        counts("r4 = *(u32 *)(r1 + 0)\nr4 = be32 r4\nif r4 == 0x01020304 goto out", vec![]),
+        [4, 0, 0]
+    );
     assert_eq!(
         counts("r4 = *(u16 *)(r1 + 0)\nr5 = *(u16 *)(r1 + 2)\nr4 += r5\nif r4 == 0x10000 goto out", vec![]),
         [4, 0, 0]
@@ -126,7 +131,8 @@ fn subprograms_are_followed() {
         call double
         if r0 == 6 goto out
         if r0 == 7 goto out
-        goto out
+    out:
+        exit
     double:
         r0 = r1
         r0 += r1
@@ -149,7 +155,7 @@ fn equal_keys_find_equal_elements() {
         if r8 != r9 goto out
         if r8 == 5 goto out"
     );
-    assert_eq!(counts(&twice, vec![hash()]), [6, 4 - 2, 0], "the second look-up finds what the first one found");
+    assert_eq!(counts(&twice, vec![hash()]), [8, 2, 0], "the second look-up finds what the first one found");
 }
 
 #[test]
@@ -215,7 +221,11 @@ fn time_and_random_numbers_are_chosen() {
     assert_eq!(counts(time, vec![]), [4, 0, 0]);
     let random = "call 7\nr0 &= 63\nif r0 == 17 goto out\ncall 7\nif r0 == 18 goto out";
     let [reached, unreachable, given_up] = counts(random, vec![]);
-    assert_eq!((reached, unreachable, given_up), (5, 0, 1), "a number of 32 bits is not found among few seeds");
+    assert_eq!(
+        (reached, unreachable, given_up),
+        (5, 0, 1),
+        "a number of 32 bits is not found among few seeds"
+    );
 }
 
 #[test]

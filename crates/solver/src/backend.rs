@@ -48,7 +48,11 @@ pub struct Batsat {
 
 impl Default for Batsat {
     fn default() -> Self {
-        Self { solver: Solver::new(SolverOpts::default(), Limits::default()), clause: Vec::new(), assumptions: Vec::new() }
+        Self {
+            solver: Solver::new(SolverOpts::default(), Limits::default()),
+            clause: Vec::new(),
+            assumptions: Vec::new(),
+        }
     }
 }
 

@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use foldhash::fast::FixedState;
 
+use crate::node::{Node, Term, Var};
 use crate::sat::{Lit, Sat};
-use crate::terms::{Node, Term, Terms, Var};
+use crate::terms::Terms;
 
 /// The bits of a term, from the lowest.
 type Bits = Rc<[Lit]>;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::terms::{Term, Var};
+use crate::node::{Term, Var};
 
 /// A model of a few variables.
 pub(crate) type Part = Vec<(Var, u64)>;

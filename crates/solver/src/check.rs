@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use crate::blast::Blaster;
 use crate::cache::{Cache, Part};
 use crate::eval::{Evaluator, Model};
+use crate::node::{Term, Var};
 use crate::sat::{Lit, Outcome, Sat};
-use crate::terms::{Term, Terms, Var};
+use crate::terms::Terms;
 
 /// The SAT solver begins anew when it has so many variables, since it decides all of them in each search.
 const MOST_VARIABLES: usize = 400_000;

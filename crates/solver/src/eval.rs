@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
+use crate::node::{Node, Term, Var};
 use crate::ones;
-use crate::terms::{Node, Term, Terms, Var};
+use crate::terms::Terms;
 
 /// An assignment of numbers to variables; 0 for those that it does not name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What the form of a term tells of its number: known bits and a range.
 
-use crate::terms::{Node, Term, Terms};
+use crate::node::{Node, Term};
 use crate::ones;
 
 /// Facts about a number of some width.
@@ -46,8 +46,9 @@ impl Facts {
         self
     }
 
-    pub(crate) fn of(terms: &Terms, width: u32, node: Node) -> Self {
-        open(terms, width, node).closed(width)
+    /// The facts about a node, from those of its operands and their widths.
+    pub(crate) fn of(width: u32, node: Node, known: impl Fn(Term) -> (Self, u32)) -> Self {
+        open(width, node, known).closed(width)
     }
 
     /// Bits that are not known.
@@ -56,8 +57,8 @@ impl Facts {
     }
 }
 
-fn open(terms: &Terms, width: u32, node: Node) -> Facts {
-    let of = |term: Term| terms.facts(term);
+fn open(width: u32, node: Node, known: impl Fn(Term) -> (Facts, u32)) -> Facts {
+    let of = |term: Term| known(term).0;
     match node {
         Node::Const(value) => Facts::constant(width, value),
         Node::Var(_) => Facts::unknown(width),
@@ -92,8 +93,8 @@ fn open(terms: &Terms, width: u32, node: Node) -> Facts {
         Node::Lshr(a, _) => Facts::range(width, 0, of(a).max),
         Node::Shl(..) | Node::Ashr(..) => Facts::unknown(width),
         Node::Concat(high, low) => {
-            let shift = terms.width(low);
-            let (high, low) = (of(high), of(low));
+            let (low, shift) = known(low);
+            let high = of(high);
             let join = |high: u64, low: u64| high << shift | low;
             Facts {
                 zeros: join(high.zeros, low.zeros),

@@ -14,6 +14,7 @@ mod cache;
 mod check;
 mod eval;
 mod facts;
+mod node;
 mod prefer;
 mod sat;
 mod terms;
@@ -21,8 +22,9 @@ mod terms;
 pub use backend::Batsat;
 pub use check::{Answer, Solver, Unknown};
 pub use eval::{Evaluator, Model};
+pub use node::{Node, Term, Var};
 pub use sat::{Lit, Outcome, Sat};
-pub use terms::{Node, Term, Terms, Var};
+pub use terms::Terms;
 
 /// The low `width` bits set.
 pub(crate) const fn ones(width: u32) -> u64 {

@@ -2,8 +2,9 @@
 
 use crate::check::{Solver, Unknown};
 use crate::eval::{Evaluator, Model};
+use crate::node::Term;
 use crate::sat::Sat;
-use crate::terms::{Term, Terms};
+use crate::terms::Terms;
 
 impl<S: Sat> Solver<S> {
     /// A model of conditions that hold in `model`, in which wishes hold too, the first ones before the later ones: a wish that cannot hold

@@ -26,8 +26,12 @@ struct Maker {
 
 impl Maker {
     fn new(seed: u64, vars: usize, widths: &[u32]) -> Self {
-        let mut maker =
-            Self { random: fastrand::Rng::with_seed(seed), terms: Terms::new(), model: Model::default(), known: Vec::new() };
+        let mut maker = Self {
+            random: fastrand::Rng::with_seed(seed),
+            terms: Terms::new(),
+            model: Model::default(),
+            known: Vec::new(),
+        };
         for _ in 0..vars {
             let width = *maker.random.choice(widths).unwrap();
             let term = maker.terms.var(width);
@@ -122,7 +126,7 @@ impl Maker {
                 let width = self.random.u32(1..=w - low);
                 (t.extract(a.term, low, width), x >> low, width)
             }
-            24 if w % 8 == 0 => (t.swap_bytes(a.term), x.swap_bytes() >> (64 - w), w),
+            24 if w.is_multiple_of(8) => (t.swap_bytes(a.term), x.swap_bytes() >> (64 - w), w),
             25 => {
                 let low = self.pick();
                 if w + low.width > 64 {

@@ -15,7 +15,13 @@ use crate::state::{Initial, State};
 use crate::value::{Pointer, Region, Value};
 
 impl Explorer<'_> {
-    pub(crate) fn load(&mut self, state: &mut State, base: Reg, offset: i16, size: Size) -> Result<Value, GiveUp> {
+    pub(crate) fn load(
+        &mut self,
+        state: &mut State,
+        base: Reg,
+        offset: i16,
+        size: Size,
+    ) -> Result<Value, GiveUp> {
         let Value::Pointer(pointer) = Self::register(state, base) else { return Err(GiveUp::Address) };
         let start = self.place(state, pointer, offset);
         if pointer.region == Region::Context {
@@ -244,7 +250,8 @@ impl Explorer<'_> {
     fn protocol(&mut self) -> Term {
         const LEAST_TYPE: u64 = 0x600;
         const HEADER: u64 = 14;
-        let byte = |explorer: &mut Self, offset| explorer.sources.term(&mut explorer.terms, Source::Packet(offset));
+        let byte =
+            |explorer: &mut Self, offset| explorer.sources.term(&mut explorer.terms, Source::Packet(offset));
         let [high, low, first, second] = [12, 13, 14, 15].map(|offset| byte(self, offset));
         let (number, next) = (self.terms.concat(high, low), self.terms.concat(first, second));
         let length = self.sources.term(&mut self.terms, Source::Length);
@@ -258,7 +265,8 @@ impl Explorer<'_> {
         let found = self.terms.ite(is_length, of_length, number);
         let is_short = self.terms.ult(length, header);
         let protocol = self.terms.ite(is_short, none, found);
-        let in_memory = if cfg!(target_endian = "little") { self.terms.swap_bytes(protocol) } else { protocol };
+        let in_memory =
+            if cfg!(target_endian = "little") { self.terms.swap_bytes(protocol) } else { protocol };
         self.terms.resize(in_memory, 64)
     }
 
@@ -271,7 +279,13 @@ impl Explorer<'_> {
         Ok(Value::Number(self.terms.resize(word, 64)))
     }
 
-    fn store_context(&mut self, state: &mut State, offset: i64, size: Size, value: Value) -> Result<(), GiveUp> {
+    fn store_context(
+        &mut self,
+        state: &mut State,
+        offset: i64,
+        size: Size,
+        value: Value,
+    ) -> Result<(), GiveUp> {
         let kind = self.verified.program().kind;
         let at = u64::try_from(offset).map_err(|_| GiveUp::Address)?;
         let field = kind.context_field(at, size.bytes() as u64, true).ok_or(GiveUp::Context("a field"))?;

@@ -129,12 +129,33 @@ mod tests {
     use super::*;
 
     const OPS: [AluOp; 14] = [
-        AluOp::Add, AluOp::Sub, AluOp::Mul, AluOp::Div, AluOp::SDiv, AluOp::Mod, AluOp::SMod, AluOp::Or,
-        AluOp::And, AluOp::Xor, AluOp::Lsh, AluOp::Rsh, AluOp::Arsh, AluOp::Mov,
+        AluOp::Add,
+        AluOp::Sub,
+        AluOp::Mul,
+        AluOp::Div,
+        AluOp::SDiv,
+        AluOp::Mod,
+        AluOp::SMod,
+        AluOp::Or,
+        AluOp::And,
+        AluOp::Xor,
+        AluOp::Lsh,
+        AluOp::Rsh,
+        AluOp::Arsh,
+        AluOp::Mov,
     ];
     const CONDITIONS: [Condition; 11] = [
-        Condition::Eq, Condition::Ne, Condition::Gt, Condition::Ge, Condition::Lt, Condition::Le, Condition::Set,
-        Condition::SGt, Condition::SGe, Condition::SLt, Condition::SLe,
+        Condition::Eq,
+        Condition::Ne,
+        Condition::Gt,
+        Condition::Ge,
+        Condition::Lt,
+        Condition::Le,
+        Condition::Set,
+        Condition::SGt,
+        Condition::SGe,
+        Condition::SLt,
+        Condition::SLe,
     ];
 
     /// Terms of variables, and of constants in the place of one of them, under assignments to the variables.
@@ -160,12 +181,20 @@ mod tests {
                 for right in [b, constant] {
                     for op in OPS {
                         let term = alu(&mut terms, width, op, a, right);
-                        assert_eq!(terms.evaluate(&model, term), eval::alu(width, op, x, y), "{width:?} {op:?} {x} {y}");
+                        assert_eq!(
+                            terms.evaluate(&model, term),
+                            eval::alu(width, op, x, y),
+                            "{width:?} {op:?} {x} {y}"
+                        );
                     }
                     for condition in CONDITIONS {
                         let term = compare(&mut terms, width, condition, a, right);
                         let expected = eval::compare(width, condition, x, y);
-                        assert_eq!(terms.evaluate(&model, term) == 1, expected, "{width:?} {condition:?} {x} {y}");
+                        assert_eq!(
+                            terms.evaluate(&model, term) == 1,
+                            expected,
+                            "{width:?} {condition:?} {x} {y}"
+                        );
                     }
                 }
                 let negative = neg(&mut terms, width, a);

@@ -12,10 +12,9 @@ use paceline_verifier::Verified;
 use crate::flow::{FAR, Flow};
 use crate::give_up::{GiveUp, Place};
 use crate::goal::{Fate, Side};
-use crate::maps::MapState;
 use crate::memory::Memory;
 use crate::source::{Source, Sources};
-use crate::state::{Assignment, Frame, Packet, State};
+use crate::state::{Assignment, Frame, MapState, Packet, State};
 use crate::value::{Pointer, Region, Value};
 
 /// Limits of an exploration.
@@ -188,7 +187,7 @@ impl<'a> Explorer<'a> {
             packet: Packet { start: 0, meta: 0, end, written: Rc::new(Memory::default()), floor: None },
             context: Rc::default(),
             objects: Vec::new(),
-            maps: vec![Rc::new(MapState::default()); self.maps.len()],
+            maps: self.maps.iter().map(|_| Rc::new(MapState::default())).collect(),
             path,
             assignment: Assignment::new(model),
             pending: false,
@@ -202,7 +201,8 @@ impl<'a> Explorer<'a> {
 
     /// Where a state is: its slot, and where its callers go on, the innermost first.
     fn position(state: &State) -> impl Iterator<Item = usize> + '_ {
-        let callers = state.frames.iter().rev().map(|frame| frame.return_to).filter(|slot| *slot != usize::MAX);
+        let callers =
+            state.frames.iter().rev().map(|frame| frame.return_to).filter(|slot| *slot != usize::MAX);
         // A callback that is called again.
         let again = state.frames.iter().filter_map(|frame| frame.callback.map(|callback| callback.start));
         std::iter::once(state.slot).chain(callers).chain(again)
@@ -218,7 +218,7 @@ impl<'a> Explorer<'a> {
         self.picks += 1;
         let flow = &self.flow;
         self.queue.retain(|state| flow.from(Self::position(state)) != FAR);
-        let by_distance = self.picks % 4 != 0;
+        let by_distance = !self.picks.is_multiple_of(4);
         let visits = |state: &State| self.taken_up.get(&state.slot).copied().unwrap_or(0);
         let rank = |(_, state): &(usize, &State)| match by_distance {
             true => {
@@ -400,5 +400,4 @@ impl<'a> Explorer<'a> {
         }
         Exploration { sides: self.fates, paths: self.paths, questions: self.solver.counts() }
     }
-
 }

@@ -58,7 +58,11 @@ impl Flow {
     pub(crate) fn from(&self, position: impl Iterator<Item = usize>) -> u32 {
         // Leaving a function takes some instructions, how many does not matter.
         const LEAVING: u32 = 8;
-        position.zip(0..).map(|(slot, depth)| self.distance(slot).saturating_add(depth * LEAVING)).min().unwrap_or(FAR)
+        position
+            .zip(0..)
+            .map(|(slot, depth)| self.distance(slot).saturating_add(depth * LEAVING))
+            .min()
+            .unwrap_or(FAR)
     }
 }
 

@@ -7,7 +7,7 @@ use paceline_spec::{ElementKind, MapKind, MapSpec, ProgramKind};
 
 use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
-use crate::goal::Side;
+use crate::goal::{Element, Input, Side};
 use crate::maps::{initial_value, is_constant};
 use crate::plausible;
 use crate::source::Source;
@@ -18,34 +18,6 @@ const MOST_ELEMENTS: u32 = 1 << 17;
 
 /// Seeds that are tried for random numbers.
 const SEEDS: u64 = 20_000;
-
-/// An element of a map.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Element {
-    /// Its key; an index in native order for arrays.
-    pub key: Vec<u8>,
-    /// Its value: of the first CPU where each has one.
-    pub value: Vec<u8>,
-}
-
-/// An input of a program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Input {
-    /// The packet's bytes.
-    pub packet: Vec<u8>,
-    /// Elements that maps have before the run, by the maps' indices.
-    pub maps: BTreeMap<usize, Vec<Element>>,
-    /// The time in nanoseconds; 0 if it does not matter.
-    pub time_ns: u64,
-    /// Seed of the random numbers, if they matter.
-    pub seed: Option<u64>,
-    /// Index of the interface that the packet comes in on; 0 if it does not matter.
-    pub ingress: u32,
-    /// Queue that it comes in on.
-    pub queue: u16,
-    /// The sides that it takes, from the first branch to the one that it was made for.
-    pub sides: Vec<Side>,
-}
 
 impl Explorer<'_> {
     /// The input of a path, which takes a side now.

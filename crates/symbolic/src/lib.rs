@@ -25,5 +25,4 @@ mod value;
 
 pub use explorer::{Exploration, Options, explore};
 pub use give_up::{GiveUp, Place};
-pub use goal::{Fate, Side};
-pub use input::{Element, Input};
+pub use goal::{Element, Fate, Input, Side};

@@ -9,34 +9,7 @@ use crate::alu;
 use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
 use crate::source::Source;
-use crate::state::{Initial, State};
-
-/// What is known of an element now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Now {
-    /// As from the start, which was not decided yet.
-    Initial,
-    /// It is there: the object of its value.
-    There(usize),
-    /// It is not there.
-    Absent,
-}
-
-/// An element that the program asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct ElementState {
-    /// The bytes of its key.
-    pub(crate) key: Vec<Term>,
-    pub(crate) now: Now,
-}
-
-/// The elements that were asked for on a path: their keys differ.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct MapState {
-    pub(crate) elements: Vec<ElementState>,
-    /// Whether elements were removed, so that a map that was full may have room.
-    pub(crate) has_removed: bool,
-}
+use crate::state::{ElementState, Initial, Now, State};
 
 /// Whether the program cannot have another map contents than those that it was verified with.
 pub(crate) fn is_constant(map: &MapSpec) -> bool {
@@ -153,7 +126,12 @@ impl Explorer<'_> {
     }
 
     /// `bpf_map_lookup_elem`: the object of the value, or none.
-    pub(crate) fn look_up(&mut self, state: &mut State, map: usize, key: Vec<Term>) -> Result<Option<usize>, GiveUp> {
+    pub(crate) fn look_up(
+        &mut self,
+        state: &mut State,
+        map: usize,
+        key: Vec<Term>,
+    ) -> Result<Option<usize>, GiveUp> {
         let kind = self.spec(map)?.kind;
         if !is_modelled(kind) {
             return Err(GiveUp::Map(kind, "bpf_map_lookup_elem"));
@@ -251,7 +229,12 @@ impl Explorer<'_> {
     }
 
     /// Whether a map of devices, CPUs or sockets has a target at an index.
-    pub(crate) fn has_target(&mut self, state: &mut State, map: usize, key: Vec<Term>) -> Result<bool, GiveUp> {
+    pub(crate) fn has_target(
+        &mut self,
+        state: &mut State,
+        map: usize,
+        key: Vec<Term>,
+    ) -> Result<bool, GiveUp> {
         if !self.is_valid(state, map, &key)? {
             return Ok(false);
         }

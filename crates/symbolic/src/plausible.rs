@@ -14,7 +14,18 @@ const ETHERTYPES: [u64; 4] = [0x0800, 0x0806, 0x86dd, 0x8100];
 
 /// Bytes of an IPv4 packet without a tag, by offset.
 const IPV4: [(u32, u64); 13] = [
-    (14, 0x45), (22, 64), (26, 192), (27, 0), (28, 2), (29, 1), (30, 192), (31, 0), (32, 2), (33, 2), (15, 0), (20, 0),
+    (14, 0x45),
+    (22, 64),
+    (26, 192),
+    (27, 0),
+    (28, 2),
+    (29, 1),
+    (30, 192),
+    (31, 0),
+    (32, 2),
+    (33, 2),
+    (15, 0),
+    (20, 0),
     (21, 0),
 ];
 
@@ -84,7 +95,11 @@ pub(crate) fn wishes(
 }
 
 /// The total length of an IPv4 packet without a tag is that of the packet without its Ethernet header.
-fn total_length(terms: &mut Terms, sources: &Sources, known: &impl Fn(Source) -> Option<Term>) -> Option<Term> {
+fn total_length(
+    terms: &mut Terms,
+    sources: &Sources,
+    known: &impl Fn(Source) -> Option<Term>,
+) -> Option<Term> {
     const ETHERNET: u64 = 14;
     let (high, low) = (known(Source::Packet(16))?, known(Source::Packet(17))?);
     let length = sources.known(Source::Length)?;
@@ -222,7 +237,10 @@ impl<F: Fn(usize) -> bool> Filler<'_, F> {
 
     fn sum(&self, start: usize, len: usize) -> u32 {
         let bytes = self.packet.get(start..start + len).unwrap_or_default();
-        bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]))).sum()
+        bytes
+            .chunks(2)
+            .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])))
+            .sum()
     }
 }
 
@@ -241,7 +259,8 @@ mod tests {
         fill(&mut packet, |_| true);
         assert_eq!(packet[12..15], [8, 0, 0x45]);
         assert_eq!(packet[16..18], [0, 28]);
-        let header = packet[14..34].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+        let header =
+            packet[14..34].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
         assert_eq!(fold(header), 0xffff);
     }
 

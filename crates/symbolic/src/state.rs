@@ -7,7 +7,6 @@ use std::rc::Rc;
 use paceline_solver::{Evaluator, Model, Term, Terms};
 
 use crate::goal::Side;
-use crate::maps::MapState;
 use crate::memory::Memory;
 use crate::value::Value;
 
@@ -62,6 +61,33 @@ pub(crate) enum Initial {
     Bytes(Rc<[u8]>),
     /// The value that an element of a map has from the start.
     Element { map: usize, element: usize },
+}
+
+/// What is known of an element now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Now {
+    /// As from the start, which was not decided yet.
+    Initial,
+    /// It is there: the object of its value.
+    There(usize),
+    /// It is not there.
+    Absent,
+}
+
+/// An element that the program asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct ElementState {
+    /// The bytes of its key.
+    pub(crate) key: Vec<Term>,
+    pub(crate) now: Now,
+}
+
+/// The elements that were asked for on a path: their keys differ.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MapState {
+    pub(crate) elements: Vec<ElementState>,
+    /// Whether elements were removed, so that a map that was full may have room.
+    pub(crate) has_removed: bool,
 }
 
 /// A model of the conditions of a path, with what was evaluated under it.

@@ -19,7 +19,9 @@ impl Explorer<'_> {
     pub(crate) fn step(&mut self, state: &mut State) -> Result<Next, GiveUp> {
         let verified = self.verified;
         let slot = state.slot;
-        let Some(&insn) = verified.code().get(slot) else { return Err(GiveUp::Instruction("a missing slot")) };
+        let Some(&insn) = verified.code().get(slot) else {
+            return Err(GiveUp::Instruction("a missing slot"));
+        };
         let next = slot + insn.slots();
         match insn {
             Insn::Alu { width, op, dst, src } => self.alu(state, width, op, dst, src)?,
@@ -57,7 +59,9 @@ impl Explorer<'_> {
                 let value = Self::register(state, src);
                 self.store(state, base, offset, size, value)?;
             }
-            Insn::Atomic { width, op, base, offset, src } => self.atomic(state, width, op, (base, offset), src)?,
+            Insn::Atomic { width, op, base, offset, src } => {
+                self.atomic(state, width, op, (base, offset), src)?
+            }
             Insn::LoadImm64 { dst, value } => {
                 let value = self.immediate(state, value, slot)?;
                 Self::set(state, dst, value);
@@ -105,7 +109,14 @@ impl Explorer<'_> {
         }
     }
 
-    fn alu(&mut self, state: &mut State, width: Width, op: AluOp, dst: Reg, src: Operand) -> Result<(), GiveUp> {
+    fn alu(
+        &mut self,
+        state: &mut State,
+        width: Width,
+        op: AluOp,
+        dst: Reg,
+        src: Operand,
+    ) -> Result<(), GiveUp> {
         let right = self.operand(state, src);
         let left = Self::register(state, dst);
         let result = match (op, left, right) {
@@ -114,7 +125,9 @@ impl Explorer<'_> {
                 let number = self.as_number(value)?;
                 Value::Number(alu::alu(&mut self.terms, width, AluOp::Mov, number, number))
             }
-            (_, Value::Number(a), Value::Number(b)) => Value::Number(alu::alu(&mut self.terms, width, op, a, b)),
+            (_, Value::Number(a), Value::Number(b)) => {
+                Value::Number(alu::alu(&mut self.terms, width, op, a, b))
+            }
             (AluOp::Add, Value::Pointer(pointer), Value::Number(by))
             | (AluOp::Add, Value::Number(by), Value::Pointer(pointer))
                 if width == Width::W64 =>
@@ -192,7 +205,9 @@ impl Explorer<'_> {
                     _ => Err(GiveUp::Address),
                 }
             }
-            (Value::Pointer(_), Value::Pointer(_)) if condition == Condition::Eq => Ok(self.terms.bool(false)),
+            (Value::Pointer(_), Value::Pointer(_)) if condition == Condition::Eq => {
+                Ok(self.terms.bool(false))
+            }
             (Value::Pointer(_), Value::Pointer(_)) if condition == Condition::Ne => Ok(self.terms.bool(true)),
             (left, right) => {
                 let (a, b) = (self.as_number(left)?, self.as_number(right)?);
@@ -278,7 +293,13 @@ impl Explorer<'_> {
     }
 
     /// Enters a function, whose arguments are in the registers.
-    pub(crate) fn enter(&mut self, state: &mut State, start: usize, return_to: usize, callback: Option<Callback>) {
+    pub(crate) fn enter(
+        &mut self,
+        state: &mut State,
+        start: usize,
+        return_to: usize,
+        callback: Option<Callback>,
+    ) {
         let saved = [6, 7, 8, 9].map(|index| state.registers[index]);
         state.frames.push(Frame { stack: Rc::default(), saved, return_to, callback });
         let zero = self.terms.constant(64, 0);

@@ -59,7 +59,12 @@ fn on_engine(object: &Object, program: &ProgramSpec, engine: Engine, examined: &
             Ok(Some(outcome)) => {
                 let found = (outcome.verdict, outcome.code, &outcome.bytes, outcome.redirect.is_some());
                 if found != expected {
-                    let mut text = format!("slot {}: {engine} gives {:?}, plain {:?}", describe(*side), found.0, expected.0);
+                    let mut text = format!(
+                        "slot {}: {engine} gives {:?}, plain {:?}",
+                        describe(*side),
+                        found.0,
+                        expected.0
+                    );
                     if found.2 != expected.2 {
                         let _ = write!(text, ", and other bytes");
                     }
@@ -73,8 +78,14 @@ fn on_engine(object: &Object, program: &ProgramSpec, engine: Engine, examined: &
     }
 }
 
-fn run_on(object: &Object, program: &ProgramSpec, engine: Engine, input: &Input) -> Result<Option<Outcome>, String> {
-    let collection = object.load(&LoadOptions::default().engine(engine)).map_err(|error| error.to_string())?;
+fn run_on(
+    object: &Object,
+    program: &ProgramSpec,
+    engine: Engine,
+    input: &Input,
+) -> Result<Option<Outcome>, String> {
+    let collection =
+        object.load(&LoadOptions::default().engine(engine)).map_err(|error| error.to_string())?;
     let Ok(loaded) = collection.program(Some(&program.name)) else { return Ok(None) };
     generate::fill(object, &collection, input).map_err(|error| error.to_string())?;
     let mut host = generate::host(input);

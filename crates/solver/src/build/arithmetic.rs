@@ -1,7 +1,8 @@
 //! Sums, products, quotients.
 
+use crate::node::{Node, Term};
 use crate::ones;
-use crate::terms::{Node, Term, Terms};
+use crate::terms::Terms;
 
 impl Terms {
     /// `a + b`

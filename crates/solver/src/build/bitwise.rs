@@ -1,8 +1,9 @@
 //! Bitwise operations and choices; conditions are bits.
 
 use super::slices::runs;
+use crate::node::{Node, Term};
 use crate::ones;
-use crate::terms::{Node, Term, Terms};
+use crate::terms::Terms;
 
 impl Terms {
     /// `!a`
@@ -58,8 +59,10 @@ impl Terms {
             }
             if let Some(runs) = runs(mask, width) {
                 let zero = self.constant(width, 0);
-                let parts: Vec<_> =
-                    runs.into_iter().map(|(low, bits, set)| (low, bits, if set { a } else { zero })).collect();
+                let parts: Vec<_> = runs
+                    .into_iter()
+                    .map(|(low, bits, set)| (low, bits, if set { a } else { zero }))
+                    .collect();
                 return self.spliced(width, &parts);
             }
         }

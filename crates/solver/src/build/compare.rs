@@ -1,7 +1,8 @@
 //! Comparisons.
 
+use crate::node::{Node, Term};
 use crate::ones;
-use crate::terms::{Node, Term, Terms};
+use crate::terms::Terms;
 
 impl Terms {
     /// `a == b`
@@ -158,7 +159,9 @@ impl Terms {
                 let above = self.constant(width, above);
                 Some(self.ult(high, above))
             }
-            (Node::Concat(high, low), Node::Concat(other, rest)) if low == rest => Some(self.ult(high, other)),
+            (Node::Concat(high, low), Node::Concat(other, rest)) if low == rest => {
+                Some(self.ult(high, other))
+            }
             _ => None,
         }
     }

@@ -1,7 +1,8 @@
 //! Parts of terms, terms put together, extensions, shifts.
 
+use crate::node::{Node, Term};
 use crate::ones;
-use crate::terms::{Node, Term, Terms};
+use crate::terms::Terms;
 
 impl Terms {
     /// The bits of `high` above those of `low`; at most 64 together.

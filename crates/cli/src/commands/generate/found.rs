@@ -16,7 +16,8 @@ pub(super) struct Found {
 impl Found {
     /// The inputs that are written, the smallest first: one for each side that no smaller one takes.
     pub(super) fn inputs(&self) -> Vec<(Side, &Confirmed)> {
-        let mut all: Vec<_> = self.generated.reached.iter().map(|(side, confirmed)| (*side, confirmed)).collect();
+        let mut all: Vec<_> =
+            self.generated.reached.iter().map(|(side, confirmed)| (*side, confirmed)).collect();
         let size = |confirmed: &Confirmed| {
             let elements: usize = confirmed.input.maps.values().map(Vec::len).sum();
             (elements, confirmed.input.packet.len())

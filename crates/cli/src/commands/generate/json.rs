@@ -9,9 +9,10 @@ pub(super) fn of(found: &Found) -> Json {
     let generated = &found.generated;
     let reached: Vec<_> =
         generated.reached.iter().map(|(side, confirmed)| input(found, *side, confirmed)).collect();
-    let unreachable = generated.unreachable.iter().map(|(side, by_verifier)| {
-        with(found, *side, &[("by_verifier", (*by_verifier).into())])
-    });
+    let unreachable = generated
+        .unreachable
+        .iter()
+        .map(|(side, by_verifier)| with(found, *side, &[("by_verifier", (*by_verifier).into())]));
     let given_up = generated.given_up.iter().map(|(side, place)| {
         with(
             found,

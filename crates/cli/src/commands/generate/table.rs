@@ -30,12 +30,23 @@ pub(super) fn write(out: &mut dyn Write, name: &str, all: &[Found]) -> io::Resul
             generated.paths,
             found.time,
         )?;
-        section(out, found, "unreachable", generated.unreachable.iter().map(|(side, by_verifier)| {
-            (*side, if *by_verifier { "by the verifier" } else { "" }.to_owned())
-        }))?;
-        section(out, found, "given up", generated.given_up.iter().map(|(side, place)| {
-            (*side, format!("at {}: {}", found.place(place.slot), place.why))
-        }))?;
+        section(
+            out,
+            found,
+            "unreachable",
+            generated.unreachable.iter().map(|(side, by_verifier)| {
+                (*side, if *by_verifier { "by the verifier" } else { "" }.to_owned())
+            }),
+        )?;
+        section(
+            out,
+            found,
+            "given up",
+            generated
+                .given_up
+                .iter()
+                .map(|(side, place)| (*side, format!("at {}: {}", found.place(place.slot), place.why))),
+        )?;
         let failures = generated.failures.iter().map(|failure| (failure.side, failure.how.to_string()));
         section(out, found, "FAILED: inputs that do not do what they were made for", failures)?;
     }
@@ -60,7 +71,8 @@ fn section(
     lines.sort_by_key(|(_, sides)| sides.first().copied());
     writeln!(out, "  {title}:")?;
     for ((place, reason), sides) in lines {
-        let text: String = sides.first().map_or("", |side| found.text(side.slot)).chars().take(TEXT).collect();
+        let text: String =
+            sides.first().map_or("", |side| found.text(side.slot)).chars().take(TEXT).collect();
         let count = if sides.len() == 1 { String::new() } else { format!(" ({} sides)", sides.len()) };
         let reason = if reason.is_empty() { reason } else { format!("  [{reason}]") };
         writeln!(out, "    {}  {}{count}{}", shown(&place), shown(&text), shown(&reason))?;

@@ -34,7 +34,13 @@ impl CommandError for TestsError {}
 type Text = (String, String);
 
 /// Writes the tests of all programs into a folder.
-pub(super) fn write(folder: &Path, object: &Path, given: &[MapFile], of: &Object, all: &[Found]) -> Result<usize, TestsError> {
+pub(super) fn write(
+    folder: &Path,
+    object: &Path,
+    given: &[MapFile],
+    of: &Object,
+    all: &[Found],
+) -> Result<usize, TestsError> {
     let failed = |path: &Path, source| TestsError { name: path.display().to_string(), source };
     fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
     let mut files = Vec::new();
@@ -58,14 +64,21 @@ fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &F
     for (seed, inputs) in by_seed {
         let program = &found.program.name;
         let path = relative(folder, object);
-        let mut text = format!("# Made by `paceline generate`: a test for each side of a branch.\nobject = {}\n",
-            toml::string(&format!("{}:{program}", path.display())));
+        let mut text = format!(
+            "# Made by `paceline generate`: a test for each side of a branch.\nobject = {}\n",
+            toml::string(&format!("{}:{program}", path.display()))
+        );
         if let Some(seed) = seed {
             let _ = writeln!(text, "seed = {seed}");
         }
         for file in given {
             let path = relative(folder, &file.path);
-            let _ = writeln!(text, "maps.{} = {}", toml::string(&file.map), toml::string(&path.display().to_string()));
+            let _ = writeln!(
+                text,
+                "maps.{} = {}",
+                toml::string(&file.map),
+                toml::string(&path.display().to_string())
+            );
         }
         for (side, confirmed) in inputs {
             texts.extend(test(&mut text, of, found, side, confirmed));
@@ -103,7 +116,8 @@ fn test(text: &mut String, of: &Object, found: &Found, side: Side, confirmed: &C
         let json = contents(of, *map, elements);
         let inline = toml::value(&json).filter(|_| elements.len() <= INLINE);
         let value = inline.unwrap_or_else(|| {
-            let file = format!("{}.{}.slot-{}-{}.json", found.program.name, name, side.slot, u8::from(side.taken));
+            let file =
+                format!("{}.{}.slot-{}-{}.json", found.program.name, name, side.slot, u8::from(side.taken));
             files.push((file.clone(), json.to_string()));
             toml::string(&file)
         });
@@ -155,7 +169,8 @@ fn contents(of: &Object, map: usize, elements: &[Element]) -> Json {
             json::encode_key(json, btf, spec).is_ok_and(|bytes| bytes == element.key)
         });
         let value = typed(&element.value, spec.value_type, &|json| {
-            json::encode(json, btf, spec.value_type, element.value.len()).is_ok_and(|bytes| bytes == element.value)
+            json::encode(json, btf, spec.value_type, element.value.len())
+                .is_ok_and(|bytes| bytes == element.value)
         });
         serde_json::json!({ "key": key, "value": value })
     };
@@ -164,7 +179,9 @@ fn contents(of: &Object, map: usize, elements: &[Element]) -> Json {
 
 /// A path from a folder to a file, where both exist; the file's own path otherwise.
 fn relative(folder: &Path, file: &Path) -> PathBuf {
-    let (Ok(folder), Ok(target)) = (folder.canonicalize(), file.canonicalize()) else { return file.to_owned() };
+    let (Ok(folder), Ok(target)) = (folder.canonicalize(), file.canonicalize()) else {
+        return file.to_owned();
+    };
     let common = folder.components().zip(target.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(common).map(|_| Component::ParentDir);
     up.chain(target.components().skip(common)).collect()

@@ -15,8 +15,10 @@ pub(super) fn value(json: &Json) -> Option<String> {
             format!("[{}]", values?.join(", "))
         }
         Json::Object(members) => {
-            let members: Option<Vec<_>> =
-                members.iter().map(|(name, member)| Some(format!("{} = {}", string(name), value(member)?))).collect();
+            let members: Option<Vec<_>> = members
+                .iter()
+                .map(|(name, member)| Some(format!("{} = {}", string(name), value(member)?)))
+                .collect();
             format!("{{ {} }}", members?.join(", "))
         }
     })
@@ -34,7 +36,9 @@ pub(super) fn seconds(nanoseconds: u64) -> Option<f64> {
     let reads = |seconds: &f64| (0.0 + *seconds) * 1e9;
     let up = std::iter::successors(Some(start), |seconds| Some(seconds.next_up()));
     let down = std::iter::successors(Some(start), |seconds| Some(seconds.next_down()));
-    up.take(NEAR).chain(down.take(NEAR)).find(|seconds| *seconds >= 0.0 && reads(seconds) as u64 == nanoseconds)
+    up.take(NEAR)
+        .chain(down.take(NEAR))
+        .find(|seconds| *seconds >= 0.0 && reads(seconds) as u64 == nanoseconds)
 }
 
 #[cfg(test)]
@@ -47,9 +51,10 @@ mod tests {
     fn values_are_what_toml_reads() {
         let json = json!({ "a b": [1, -2, true], "text": "\"\u{7f}\n", "deep": { "x": [] } });
         let text = format!("v = {}", value(&json).unwrap());
-        let read: toml::Table = text.parse().unwrap();
-        assert_eq!(read["v"]["a b"][1].as_integer(), Some(-2));
-        assert_eq!(read["v"]["text"].as_str(), Some("\"\u{7f}\n"));
+        let read = toml::de::DeTable::parse(&text).unwrap();
+        let table = read.get_ref().get("v").and_then(|value| value.get_ref().as_table()).unwrap();
+        assert_eq!(table.len(), 3);
+        assert_eq!(table.get("text").and_then(|text| text.get_ref().as_str()), Some("\"\u{7f}\n"));
         assert_eq!(value(&json!(u64::MAX)), None);
     }
 
@@ -59,8 +64,8 @@ mod tests {
         for _ in 0..10_000 {
             let nanoseconds = random.u64(..1 << 53) >> random.u32(0..53);
             let seconds = seconds(nanoseconds).unwrap();
-            let read: toml::Table = format!("v = {seconds:?}").parse().unwrap();
-            assert_eq!((read["v"].as_float().unwrap() * 1e9) as u64, nanoseconds);
+            let read: f64 = format!("{seconds:?}").parse().unwrap();
+            assert_eq!((read * 1e9) as u64, nanoseconds);
         }
     }
 }

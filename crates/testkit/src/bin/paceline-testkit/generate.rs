@@ -130,7 +130,15 @@ fn report(options: &Options, totals: &Totals, crashes: usize, time: Duration) {
 /// A table of the programs of objects.
 fn run_objects(options: &Options) -> Outcome {
     let (mut wrong, mut sums, mut reasons) = (0, [0_usize; 4], BTreeMap::<String, usize>::new());
-    say!("{:40} {:>7} {:>11} {:>8} {:>8} {:>6}", "program", "reached", "unreachable", "given up", "paths", "s");
+    say!(
+        "{:40} {:>7} {:>11} {:>8} {:>8} {:>6}",
+        "program",
+        "reached",
+        "unreachable",
+        "given up",
+        "paths",
+        "s"
+    );
     for path in files_below(&options.objects, &["o", "elf"]) {
         let Ok(object) = adapted::open(&path) else { continue };
         for program in object.programs() {
