@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
+use crate::bits::ones;
 use crate::node::{Node, Term, Var};
-use crate::ones;
 use crate::terms::Terms;
 
 /// An assignment of numbers to variables; 0 for those that it does not name.

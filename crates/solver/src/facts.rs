@@ -1,7 +1,7 @@
 //! What the form of a term tells of its number: known bits and a range.
 
+use crate::bits::ones;
 use crate::node::{Node, Term};
-use crate::ones;
 
 /// Facts about a number of some width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Facts {
     }
 
     const fn bits(width: u32, zeros: u64, ones: u64) -> Self {
-        Self { zeros, ones, min: 0, max: crate::ones(width) }
+        Self { zeros, ones, min: 0, max: crate::bits::ones(width) }
     }
 
     const fn range(width: u32, min: u64, max: u64) -> Self {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod bits;
 mod blast;
 mod build;
 mod cache;
@@ -25,8 +26,3 @@ pub use eval::{Evaluator, Model};
 pub use node::{Node, Term, Var};
 pub use sat::{Lit, Outcome, Sat};
 pub use terms::Terms;
-
-/// The low `width` bits set.
-pub(crate) const fn ones(width: u32) -> u64 {
-    if width >= 64 { u64::MAX } else { (1 << width) - 1 }
-}

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use foldhash::fast::FixedState;
 
+use crate::bits::ones;
 use crate::facts::Facts;
 use crate::node::{Node, Term, Var};
-use crate::ones;
 
 #[derive(Clone, Debug)]
 struct Entry {

@@ -1,7 +1,7 @@
 //! Sums, products, quotients.
 
+use crate::bits::ones;
 use crate::node::{Node, Term};
-use crate::ones;
 use crate::terms::Terms;
 
 impl Terms {

@@ -1,8 +1,8 @@
 //! Bitwise operations and choices; conditions are bits.
 
 use super::slices::runs;
+use crate::bits::ones;
 use crate::node::{Node, Term};
-use crate::ones;
 use crate::terms::Terms;
 
 impl Terms {

@@ -1,7 +1,7 @@
 //! Comparisons.
 
+use crate::bits::ones;
 use crate::node::{Node, Term};
-use crate::ones;
 use crate::terms::Terms;
 
 impl Terms {

@@ -1,7 +1,7 @@
 //! Parts of terms, terms put together, extensions, shifts.
 
+use crate::bits::ones;
 use crate::node::{Node, Term};
-use crate::ones;
 use crate::terms::Terms;
 
 impl Terms {

@@ -9,8 +9,8 @@ use crate::object::ObjectArgs;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  paceline generate firewall.o                                      which sides of its branches can packets take?
-  paceline generate firewall.o --out inputs.pcapng --tests tests/   with a packet and a test for each of them
+  paceline generate counter.o                                         which sides of its branches can packets take?
+  paceline generate vlan.o --out inputs.pcapng --tests tests/
   paceline generate vlan.o:vlan_push --json | jq '.programs[].unreachable[]'
 
 Packets, map contents, time and random numbers are solved for; variables (.rodata) are as the object or --map has them.
