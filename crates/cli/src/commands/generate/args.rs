@@ -9,7 +9,7 @@ use crate::object::ObjectArgs;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  paceline generate counter.o                                         which sides of its branches can packets take?
+  paceline generate vlan.o                                            which sides of its branches can packets take?
   paceline generate vlan.o --out inputs.pcapng --tests tests/
   paceline generate vlan.o:vlan_push --json | jq '.programs[].unreachable[]'
 
