@@ -10,6 +10,7 @@ use crate::commands::completions::CompletionsArgs;
 use crate::commands::diff::DiffArgs;
 use crate::commands::dump::DumpArgs;
 use crate::commands::filter::FilterArgs;
+use crate::commands::generate::GenerateArgs;
 use crate::commands::inspect::InspectArgs;
 use crate::commands::live::LiveArgs;
 use crate::commands::man::ManArgs;
@@ -51,6 +52,9 @@ pub(crate) enum Command {
     /// Run tests of programs: packets, and what must become of them.
     #[command(after_help = commands::test::EXAMPLES)]
     Test(Box<TestArgs>),
+    /// Find a packet for each side of each branch of a program, or a proof that there is none.
+    #[command(after_help = commands::generate::EXAMPLES)]
+    Generate(Box<GenerateArgs>),
     /// Compare what two programs, chains or engines do with the packets of a capture.
     #[command(after_help = commands::diff::EXAMPLES)]
     Diff(Box<DiffArgs>),
@@ -132,6 +136,7 @@ impl Command {
             Self::Scan(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::Verify(args) => args.json,
+            Self::Generate(args) => args.json,
             Self::Dump(args) => args.json,
             Self::Report(_)
             | Self::Top(_)

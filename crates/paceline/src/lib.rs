@@ -33,6 +33,7 @@
 //! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
 //! | count how often lines and branches ran | [`coverage`] |
 //! | know why a program did what it did with a packet | [`explain`] |
+//! | have a packet for each side of each branch | [`generate`] |
 //! | make packets from text, and name their fields | [`packet`] |
 //! | get events | [`Host::set_events`] for perf event arrays, [`Map::ring_buffer`] for ring buffers |
 //! | run several programs, one after the other, and change them under traffic | [`LiveChain`], [`chain`] |
@@ -96,6 +97,7 @@ pub mod epoch;
 mod error;
 pub mod explain;
 pub mod filter;
+pub mod generate;
 pub mod helper;
 pub mod isa;
 #[cfg(feature = "json")]

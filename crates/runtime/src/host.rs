@@ -137,6 +137,14 @@ impl Default for Host {
     }
 }
 
+fn next_random(state: &mut u64) -> u32 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z >> 32) as u32
+}
+
 /// Zeroed pages of the system, which are committed when they are used.
 fn zeroed_stack() -> Box<[AtomicU64]> {
     const WORDS: usize = STACK_FRAMES * STACK_FRAME / 8;
@@ -399,11 +407,14 @@ impl Host {
 
     /// The next random number: splitmix64, which accepts any seed.
     pub fn random(&mut self) -> u32 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z >> 32) as u32
+        next_random(&mut self.random)
+    }
+
+    /// The first random numbers of the first worker after [`seed`](Self::seed).
+    #[must_use]
+    pub fn randoms_of(seed: u64, count: usize) -> Vec<u32> {
+        let mut state = seed;
+        std::iter::repeat_with(|| next_random(&mut state)).take(count).collect()
     }
 
     /// Copies bytes from an unchecked address, and returns the number of readable bytes. On every engine a program may read the

@@ -18,6 +18,7 @@ pub mod embed;
 pub mod engine;
 pub mod export;
 pub mod generate;
+pub mod inputs;
 pub mod kernel;
 pub mod namespace;
 pub mod object_runs;

@@ -42,6 +42,12 @@ impl Host {
         self.runtime.seed(seed);
     }
 
+    /// The first random numbers that programs of the first worker get after [`seed`](Self::seed).
+    #[must_use]
+    pub fn randoms_of(seed: u64, count: usize) -> Vec<u32> {
+        host::Host::randoms_of(seed, count)
+    }
+
     /// Sets the network that programs see. The default is an empty namespace: a loopback interface that forwards nothing.
     pub fn set_network(&mut self, network: Arc<Network>) {
         self.runtime.set_network(network);

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod filter;
+pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod live;
 pub(crate) mod man;

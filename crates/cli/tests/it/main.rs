@@ -13,6 +13,7 @@ mod dpdk;
 mod engines;
 mod filter;
 mod filter_bad_input;
+mod generate;
 mod help;
 mod limits;
 mod live;

@@ -16,6 +16,7 @@ mod cost;
 mod embed;
 mod engines;
 mod fuzz;
+mod generate;
 mod hostile;
 mod list;
 mod mutate;
@@ -65,6 +66,8 @@ enum Command {
     Engines(engines::Options),
     /// Run random instructions, verified or not, here and in the kernel
     Fuzz(fuzz::Options),
+    /// Generate inputs for the branches of random programs, and run them on all engines
+    Generate(generate::Options),
     /// Verify instructions that no compiler wrote
     Hostile(hostile::Options),
     /// List the engines that this machine can run
@@ -100,6 +103,7 @@ fn run(command: Command) -> Outcome {
         Command::Embed(options) => embed::run(&options),
         Command::Engines(options) => engines::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Generate(options) => generate::run(&options),
         Command::Hostile(options) => hostile::run(&options),
         Command::List(options) => list::run(&options),
         Command::Mutate(options) => mutate::run(&options),

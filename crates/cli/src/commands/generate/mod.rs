@@ -1,0 +1,13 @@
+//! `paceline generate`.
+
+mod args;
+mod capture;
+mod command;
+mod found;
+mod json;
+mod table;
+mod tests_of;
+mod toml;
+
+pub(crate) use args::{EXAMPLES, GenerateArgs};
+pub(crate) use command::generate;

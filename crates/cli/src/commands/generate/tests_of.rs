@@ -1,0 +1,188 @@
+//! The inputs as test files.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use paceline::btf::Type;
+use paceline::generate::{Confirmed, Element, Side};
+use paceline::packet::{build, to_text};
+use paceline::{Object, json};
+use serde_json::Value as Json;
+
+use super::found::Found;
+use super::toml;
+use crate::common::failure::CommandError;
+use crate::maps::MapFile;
+
+/// Most elements of a map that are written into the test itself; others get a file of their own.
+const INLINE: usize = 64;
+
+/// A test file cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("--tests {name}: {source}")]
+pub(super) struct TestsError {
+    name: String,
+    source: io::Error,
+}
+
+impl CommandError for TestsError {}
+
+/// A file that is written: its name and its text.
+type Text = (String, String);
+
+/// Writes the tests of all programs into a folder.
+pub(super) fn write(
+    folder: &Path,
+    object: &Path,
+    given: &[MapFile],
+    of: &Object,
+    all: &[Found],
+) -> Result<usize, TestsError> {
+    let failed = |path: &Path, source| TestsError { name: path.display().to_string(), source };
+    fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
+    let mut files = Vec::new();
+    for found in all {
+        files.extend(texts(folder, object, given, of, found));
+    }
+    for (name, text) in &files {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|source| failed(&path, source))?;
+    }
+    Ok(files.len())
+}
+
+/// The test files of a program, one for each seed, and the files of large maps.
+fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &Found) -> Vec<Text> {
+    let mut by_seed: BTreeMap<Option<u64>, Vec<(Side, &Confirmed)>> = BTreeMap::new();
+    for (side, confirmed) in found.inputs() {
+        by_seed.entry(confirmed.input.seed).or_default().push((side, confirmed));
+    }
+    let mut texts = Vec::new();
+    for (seed, inputs) in by_seed {
+        let program = &found.program.name;
+        let path = relative(folder, object);
+        let mut text = format!(
+            "# Made by `paceline generate`: a test for each side of a branch.\nobject = {}\n",
+            toml::string(&format!("{}:{program}", path.display()))
+        );
+        if let Some(seed) = seed {
+            let _ = writeln!(text, "seed = {seed}");
+        }
+        for file in given {
+            let path = relative(folder, &file.path);
+            let _ = writeln!(
+                text,
+                "maps.{} = {}",
+                toml::string(&file.map),
+                toml::string(&path.display().to_string())
+            );
+        }
+        for (side, confirmed) in inputs {
+            texts.extend(test(&mut text, of, found, side, confirmed));
+        }
+        let name = match seed {
+            Some(seed) => format!("{program}.seed-{seed}.test.toml"),
+            None => format!("{program}.test.toml"),
+        };
+        texts.push((name, text));
+    }
+    texts
+}
+
+/// Adds a test; returns the files that it needs.
+fn test(text: &mut String, of: &Object, found: &Found, side: Side, confirmed: &Confirmed) -> Vec<Text> {
+    let input = &confirmed.input;
+    let mut files = Vec::new();
+    let _ = writeln!(text, "\n[[test]]\nname = {}", toml::string(&found.side(side)));
+    let source = found.text(side.slot);
+    if !source.is_empty() {
+        let _ = writeln!(text, "# {}", source.replace(|c: char| c.is_control(), " "));
+    }
+    let _ = writeln!(text, "packet = {}", packet(&input.packet));
+    if let Some(seconds) = toml::seconds(input.time_ns).filter(|seconds| *seconds > 0.0) {
+        let _ = writeln!(text, "wait = {seconds:?}");
+    }
+    if input.ingress != 0 {
+        let _ = writeln!(text, "ingress = {}", input.ingress);
+    }
+    if input.queue != 0 {
+        let _ = writeln!(text, "queue = {}", input.queue);
+    }
+    for (map, elements) in &input.maps {
+        let Some(name) = of.maps().get(*map).map(|spec| spec.name.clone()) else { continue };
+        let json = contents(of, *map, elements);
+        let inline = toml::value(&json).filter(|_| elements.len() <= INLINE);
+        let value = inline.unwrap_or_else(|| {
+            let file =
+                format!("{}.{}.slot-{}-{}.json", found.program.name, name, side.slot, u8::from(side.taken));
+            files.push((file.clone(), json.to_string()));
+            toml::string(&file)
+        });
+        let _ = writeln!(text, "maps.{} = {value}", toml::string(&name));
+    }
+    let _ = writeln!(text, "verdict = {}", toml::string(confirmed.verdict.name()));
+    if confirmed.bytes == input.packet {
+        let _ = writeln!(text, "out = \"same\"");
+    } else if let Some(words) = words(&confirmed.bytes) {
+        let _ = writeln!(text, "out = {}", toml::string(&words));
+    }
+    files
+}
+
+/// The words of a packet, if they make the same packet again.
+fn words(bytes: &[u8]) -> Option<String> {
+    let words = to_text(bytes);
+    let is_same = build(&words).is_ok_and(|built| built == bytes);
+    // A brace is a variable to test files.
+    (is_same && !words.contains('{')).then_some(words)
+}
+
+fn packet(bytes: &[u8]) -> String {
+    match words(bytes) {
+        Some(words) => toml::string(&words),
+        None => {
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{{ hex = \"{hex}\" }}")
+        }
+    }
+}
+
+/// The elements of a map as test files have them.
+fn contents(of: &Object, map: usize, elements: &[Element]) -> Json {
+    let Some(spec) = of.maps().get(map) else { return Json::Null };
+    let btf = of.btf();
+    if let [only] = elements
+        && btf.is_some_and(|btf| matches!(btf.get(spec.value_type), Some(Type::DataSection(_))))
+    {
+        // Variables, by their names.
+        return json::decode(&only.value, btf, spec.value_type);
+    }
+    let typed = |bytes: &[u8], ty: u32, is_same: &dyn Fn(&Json) -> bool| {
+        let json = json::decode(bytes, btf, ty);
+        if is_same(&json) && toml::value(&json).is_some() { json } else { json::hex(bytes) }
+    };
+    let element = |element: &Element| {
+        let key = typed(&element.key, spec.key_type, &|json| {
+            json::encode_key(json, btf, spec).is_ok_and(|bytes| bytes == element.key)
+        });
+        let value = typed(&element.value, spec.value_type, &|json| {
+            json::encode(json, btf, spec.value_type, element.value.len())
+                .is_ok_and(|bytes| bytes == element.value)
+        });
+        serde_json::json!({ "key": key, "value": value })
+    };
+    elements.iter().map(element).collect()
+}
+
+/// A path from a folder to a file, where both exist; the file's own path otherwise.
+fn relative(folder: &Path, file: &Path) -> PathBuf {
+    let (Ok(folder), Ok(target)) = (folder.canonicalize(), file.canonicalize()) else {
+        return file.to_owned();
+    };
+    let common = folder.components().zip(target.components()).take_while(|(a, b)| a == b).count();
+    let up = folder.components().skip(common).map(|_| Component::ParentDir);
+    up.chain(target.components().skip(common)).collect()
+}

@@ -1,0 +1,403 @@
+//! The search: paths from the most promising on, until all goals are met or nothing is left.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use paceline_isa::{Insn, Reg};
+use paceline_solver::{Answer, Batsat, Solver, Term, Terms};
+use paceline_spec::MapSpec;
+use paceline_verifier::Verified;
+
+use crate::flow::{FAR, Flow};
+use crate::give_up::{GiveUp, Place};
+use crate::goal::{Fate, Side};
+use crate::memory::Memory;
+use crate::source::{Source, Sources};
+use crate::state::{Assignment, Frame, MapState, Packet, State};
+use crate::value::{Pointer, Region, Value};
+
+/// Limits of an exploration.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Time for all of it.
+    pub time: Duration,
+    /// Most conflicts of one question to the solver.
+    pub conflicts: u64,
+    /// Most open paths that are kept.
+    pub paths: usize,
+    /// Most times that a path takes one side of a branch in one function call.
+    pub rounds: u32,
+    /// Most instructions of a path.
+    pub instructions: u64,
+    /// Length of packets in bytes: the least and the greatest.
+    pub length: (u16, u16),
+    /// The first random numbers that programs get with a seed: so many.
+    pub random: fn(seed: u64, count: usize) -> Vec<u32>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(60),
+            conflicts: 20_000,
+            paths: 20_000,
+            rounds: 512,
+            instructions: 200_000,
+            length: (1, 1514),
+            random: |_, count| vec![0; count],
+        }
+    }
+}
+
+/// The result of an exploration.
+#[derive(Clone, Debug)]
+pub struct Exploration {
+    /// Each side of each conditional jump.
+    pub sides: BTreeMap<Side, Fate>,
+    /// Paths that were followed to their end, or to where they were given up.
+    pub paths: u64,
+    /// Questions to the solver, and how many of them took a search.
+    pub questions: (u64, u64),
+}
+
+/// Explores a verified program. `maps` are those it was verified with, with their initial elements.
+#[must_use]
+pub fn explore(verified: &Verified, maps: &[MapSpec], options: &Options) -> Exploration {
+    let mut explorer = Explorer::new(verified, maps, *options);
+    explorer.run();
+    explorer.finish()
+}
+
+/// What happens after an instruction.
+pub(crate) enum Next {
+    /// The path goes on.
+    On,
+    /// The path has ended.
+    End,
+}
+
+pub(crate) struct Explorer<'a> {
+    pub(crate) verified: &'a Verified,
+    pub(crate) maps: &'a [MapSpec],
+    pub(crate) options: Options,
+    pub(crate) terms: Terms,
+    pub(crate) sources: Sources,
+    pub(crate) solver: Solver<Batsat>,
+    flow: Flow,
+    /// Sides that are looked for still.
+    pub(crate) open: BTreeSet<Side>,
+    fates: BTreeMap<Side, Fate>,
+    queue: Vec<State>,
+    /// Paths to a side for which there was no input.
+    misses: HashMap<Side, u32>,
+    /// How often paths were taken up at a slot.
+    taken_up: HashMap<usize, u32>,
+    /// Positions from which paths were not followed.
+    left: Vec<(Vec<usize>, Place)>,
+    until: Instant,
+    paths: u64,
+    picks: u64,
+}
+
+impl<'a> Explorer<'a> {
+    fn new(verified: &'a Verified, maps: &'a [MapSpec], options: Options) -> Self {
+        let mut explorer = Self {
+            verified,
+            maps,
+            options,
+            terms: Terms::new(),
+            sources: Sources::default(),
+            solver: Solver::new(Some(options.conflicts), Some(Duration::from_secs(10).min(options.time))),
+            flow: Flow::of(verified),
+            open: BTreeSet::new(),
+            fates: BTreeMap::new(),
+            queue: Vec::new(),
+            misses: HashMap::new(),
+            taken_up: HashMap::new(),
+            left: Vec::new(),
+            until: Instant::now() + options.time,
+            paths: 0,
+            picks: 0,
+        };
+        explorer.set_goals();
+        explorer
+    }
+
+    /// Sides that the verifier's walk never took are unreachable; the others are looked for.
+    fn set_goals(&mut self) {
+        for (slot, insn) in self.verified.code().iter() {
+            if !matches!(insn, Insn::JumpIf { .. }) {
+                continue;
+            }
+            let fact = self.verified.fact(slot);
+            for (taken, may) in [(false, fact.may_fall_through), (true, fact.may_jump)] {
+                let side = Side { slot, taken };
+                if fact.reached && may {
+                    self.open.insert(side);
+                } else {
+                    self.fates.insert(side, Fate::Unreachable { by_verifier: true });
+                }
+            }
+        }
+        self.aim();
+    }
+
+    fn aim(&mut self) {
+        self.flow.aim(self.open.iter().map(|side| side.slot));
+    }
+
+    fn run(&mut self) {
+        if let Some(state) = self.entry() {
+            self.queue.push(state);
+        }
+        while !self.open.is_empty() {
+            if Instant::now() >= self.until {
+                let left = std::mem::take(&mut self.queue);
+                left.iter().for_each(|state| self.leave(state, GiveUp::Time));
+                break;
+            }
+            let Some(mut state) = self.pick() else { break };
+            if self.is_possible(&mut state) {
+                self.follow(state);
+                self.paths += 1;
+            }
+        }
+    }
+
+    /// The state in which a run begins.
+    fn entry(&mut self) -> Option<State> {
+        let (least, greatest) = self.options.length;
+        let length = self.sources.term(&mut self.terms, Source::Length);
+        let (low, high) =
+            (self.terms.constant(16, u64::from(least)), self.terms.constant(16, u64::from(greatest)));
+        let path = vec![self.terms.ule(low, length), self.terms.ule(length, high)];
+        let Answer::Sat(model) = self.solver.check(&mut self.terms, &path) else { return None };
+        let zero = self.terms.constant(64, 0);
+        let mut registers = [Value::Unset; 11];
+        registers[1] = Value::Pointer(Pointer { region: Region::Context, offset: zero });
+        registers[10] = Value::Pointer(Pointer { region: Region::Stack(0), offset: zero });
+        let end = self.terms.resize(length, 64);
+        let frame =
+            Frame { stack: Rc::default(), saved: [Value::Unset; 4], return_to: usize::MAX, callback: None };
+        Some(State {
+            slot: 0,
+            registers,
+            frames: vec![frame],
+            packet: Packet { start: 0, meta: 0, end, written: Rc::new(Memory::default()), floor: None },
+            context: Rc::default(),
+            objects: Vec::new(),
+            maps: self.maps.iter().map(|_| Rc::new(MapState::default())).collect(),
+            path,
+            assignment: Assignment::new(model),
+            pending: false,
+            taken: None,
+            rounds: Rc::default(),
+            drawn: 0,
+            instructions: 0,
+            cost: 0,
+        })
+    }
+
+    /// Where a state is: its slot, and where its callers go on, the innermost first.
+    fn position(state: &State) -> impl Iterator<Item = usize> + '_ {
+        let callers =
+            state.frames.iter().rev().map(|frame| frame.return_to).filter(|slot| *slot != usize::MAX);
+        // A callback that is called again.
+        let again = state.frames.iter().filter_map(|frame| frame.callback.map(|callback| callback.start));
+        std::iter::once(state.slot).chain(callers).chain(again)
+    }
+
+    /// How far a state is from a side that is looked for.
+    pub(crate) fn distance(&self, state: &State) -> u32 {
+        self.flow.from(Self::position(state))
+    }
+
+    /// The next path to follow: by turns the nearest to a goal, and the one whose place was visited least.
+    fn pick(&mut self) -> Option<State> {
+        self.picks += 1;
+        let flow = &self.flow;
+        self.queue.retain(|state| flow.from(Self::position(state)) != FAR);
+        let by_distance = !self.picks.is_multiple_of(4);
+        let visits = |state: &State| self.taken_up.get(&state.slot).copied().unwrap_or(0);
+        let rank = |(_, state): &(usize, &State)| match by_distance {
+            true => {
+                let distance = u64::from(self.flow.from(Self::position(state)));
+                distance + u64::from(state.cost) * 4 + u64::from(visits(state)) * 2
+            }
+            false => u64::from(visits(state)) + u64::from(state.cost),
+        };
+        let (index, _) = self.queue.iter().enumerate().min_by_key(rank)?;
+        let state = self.queue.swap_remove(index);
+        *self.taken_up.entry(state.slot).or_default() += 1;
+        Some(state)
+    }
+
+    /// Checks the condition of a path that was not checked yet.
+    fn is_possible(&mut self, state: &mut State) -> bool {
+        if !std::mem::take(&mut state.pending) {
+            return true;
+        }
+        self.solver.tidy();
+        let Some((&condition, others)) = state.path.split_last() else { return true };
+        match self.solver.extend(&mut self.terms, others, &state.assignment.model, condition) {
+            Answer::Sat(model) => {
+                state.assignment = Assignment::new(model);
+                true
+            }
+            Answer::Unsat => false,
+            Answer::Unknown(unknown) => {
+                self.leave(state, GiveUp::Solver(unknown));
+                false
+            }
+        }
+    }
+
+    /// Follows a path to its end.
+    fn follow(&mut self, mut state: State) {
+        loop {
+            state.instructions += 1;
+            if state.instructions > self.options.instructions {
+                return self.leave(&state, GiveUp::Length);
+            }
+            if state.instructions.is_multiple_of(1024) && Instant::now() >= self.until {
+                return self.leave(&state, GiveUp::Time);
+            }
+            match self.step(&mut state) {
+                Ok(Next::On) => {}
+                Ok(Next::End) => return,
+                Err(why) => return self.leave(&state, why),
+            }
+        }
+    }
+
+    /// Notes that nothing is known of what comes after a state.
+    pub(crate) fn leave(&mut self, state: &State, why: GiveUp) {
+        if self.distance(state) == FAR {
+            return;
+        }
+        let left = (Self::position(state).collect(), Place { slot: state.slot, why });
+        if !self.left.contains(&left) {
+            self.left.push(left);
+        }
+    }
+
+    /// Keeps another path for later, in which a condition holds that was not checked.
+    pub(crate) fn fork(&mut self, state: &State, condition: Term, cost: u32) {
+        let mut other = state.clone();
+        other.path.push(condition);
+        other.pending = true;
+        other.cost += cost;
+        self.keep(other);
+    }
+
+    /// Keeps a path for later, if it may lead to a goal.
+    pub(crate) fn keep(&mut self, state: State) {
+        if self.distance(&state) == FAR {
+            return;
+        }
+        if self.queue.len() >= self.options.paths {
+            return self.leave(&state, GiveUp::Paths);
+        }
+        self.queue.push(state);
+    }
+
+    /// Decides a condition by the path's model; the path in which it is otherwise comes later, from the same instruction on. So an
+    /// instruction decides before it changes the state, or changes it in a way that may happen twice.
+    pub(crate) fn decide(&mut self, state: &mut State, condition: Term, cost: u32) -> bool {
+        if let Some(value) = self.terms.value(condition) {
+            return value == 1;
+        }
+        let not = self.terms.not(condition);
+        if state.path.contains(&condition) {
+            return true;
+        }
+        if state.path.contains(&not) {
+            return false;
+        }
+        let holds = state.assignment.value(&self.terms, condition) == 1;
+        let (here, there) = if holds { (condition, not) } else { (not, condition) };
+        self.fork(state, there, cost);
+        state.path.push(here);
+        holds
+    }
+
+    /// A number in the place of a term; the path for other numbers comes later.
+    pub(crate) fn concrete(&mut self, state: &mut State, term: Term) -> u64 {
+        if let Some(value) = self.terms.value(term) {
+            return value;
+        }
+        let value = state.assignment.value(&self.terms, term);
+        let constant = self.terms.constant(self.terms.width(term), value);
+        let equal = self.terms.eq(term, constant);
+        self.decide(state, equal, 1);
+        value
+    }
+
+    /// Notes that a path took a side, and makes an input of it if that was looked for. Whether the side is new.
+    pub(crate) fn reach(&mut self, state: &State, side: Side) {
+        if !self.open.contains(&side) {
+            return;
+        }
+        match self.input(state, side) {
+            Ok(input) => {
+                self.open.remove(&side);
+                self.fates.insert(side, Fate::Reached(Box::new(input)));
+                if !self.open.iter().any(|other| other.slot == side.slot) {
+                    self.aim();
+                }
+            }
+            Err(why) => self.miss(side, why),
+        }
+    }
+
+    /// A path takes a side that is looked for, but has no input: others are tried, a few times.
+    fn miss(&mut self, side: Side, why: GiveUp) {
+        const TRIALS: u32 = 20;
+        let place = Place { slot: side.slot, why };
+        let trials = self.misses.entry(side).or_default();
+        *trials += 1;
+        if *trials == TRIALS {
+            self.open.remove(&side);
+            self.fates.insert(side, Fate::GivenUp(place));
+            self.aim();
+        } else if *trials == 1 {
+            self.left.push((vec![side.slot], place));
+        }
+    }
+
+    pub(crate) fn register(state: &State, reg: Reg) -> Value {
+        state.registers[usize::from(reg.number())]
+    }
+
+    pub(crate) fn set(state: &mut State, reg: Reg, value: Value) {
+        state.registers[usize::from(reg.number())] = value;
+    }
+
+    /// What is not reached is unreachable, unless a path was given up from which it may be reached.
+    fn finish(mut self) -> Exploration {
+        let open = std::mem::take(&mut self.open);
+        let from_entry = |flow: &mut Flow, side: &Side| {
+            flow.aim(std::iter::once(side.slot));
+            flow.distance(0) != FAR
+        };
+        for side in open {
+            let fate = if !from_entry(&mut self.flow, &side) {
+                Fate::GivenUp(Place { slot: side.slot, why: GiveUp::Timer })
+            } else {
+                let near = self
+                    .left
+                    .iter()
+                    .map(|(position, place)| (self.flow.from(position.iter().copied()), place))
+                    .filter(|(distance, _)| *distance != FAR)
+                    .min_by_key(|(distance, _)| *distance);
+                match near {
+                    Some((_, place)) => Fate::GivenUp(place.clone()),
+                    None => Fate::Unreachable { by_verifier: false },
+                }
+            };
+            self.fates.insert(side, fate);
+        }
+        Exploration { sides: self.fates, paths: self.paths, questions: self.solver.counts() }
+    }
+}

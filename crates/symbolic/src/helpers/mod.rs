@@ -1,0 +1,201 @@
+//! Helpers, as far as they are modelled.
+
+mod calls;
+mod packet;
+
+use paceline_isa::Reg;
+use paceline_solver::Term;
+use paceline_spec::Errno;
+use paceline_spec::helper::{Helper, HelperId};
+
+use crate::alu;
+use crate::csum;
+use crate::explorer::{Explorer, Next};
+use crate::give_up::GiveUp;
+use crate::source::Source;
+use crate::state::State;
+use crate::step::clear_arguments;
+use crate::value::{Pointer, Region, Value};
+
+const REDIRECT: u64 = 4;
+
+impl Explorer<'_> {
+    /// Calls a helper.
+    pub(crate) fn helper(&mut self, state: &mut State, id: i32, next: usize) -> Result<Next, GiveUp> {
+        let helper = Helper::from_imm(id).ok_or(GiveUp::Instruction("an unknown helper"))?;
+        let result = match helper.id {
+            HelperId::Loop => return self.bpf_loop(state, next),
+            id => self.result(state, id, helper.name)?,
+        };
+        clear_arguments(state);
+        Self::set(state, Reg::R0, result);
+        state.slot = next;
+        Ok(Next::On)
+    }
+
+    fn result(&mut self, state: &mut State, id: HelperId, name: &'static str) -> Result<Value, GiveUp> {
+        match id {
+            HelperId::MapLookupElem => {
+                let (map, key) = self.map_and_key(state)?;
+                let found = self.look_up(state, map, key)?;
+                let zero = self.terms.constant(64, 0);
+                Ok(match found {
+                    Some(object) => Value::Pointer(Pointer { region: Region::Object(object), offset: zero }),
+                    None => Value::Number(zero),
+                })
+            }
+            HelperId::MapUpdateElem => {
+                let (map, key) = self.map_and_key(state)?;
+                let size = self.maps.get(map).map_or(0, |map| map.value_size as usize);
+                let value = self.pointer(state, Reg::R3)?;
+                let value = self.read_numbers(state, value, size)?;
+                let flags = self.number(state, Reg::R4)?;
+                let flags = self.concrete(state, flags);
+                let result = self.update(state, map, key, &value, flags)?;
+                Ok(self.returned(result))
+            }
+            HelperId::MapDeleteElem => {
+                let (map, key) = self.map_and_key(state)?;
+                let result = self.delete(state, map, key)?;
+                Ok(self.returned(result))
+            }
+            HelperId::KtimeGetNs
+            | HelperId::KtimeGetBootNs
+            | HelperId::KtimeGetCoarseNs
+            | HelperId::KtimeGetTaiNs => Ok(Value::Number(self.time(state))),
+            HelperId::Jiffies64 => {
+                let time = self.time(state);
+                let tick = self.terms.constant(64, 4_000_000);
+                Ok(Value::Number(self.terms.udiv(time, tick)))
+            }
+            HelperId::GetPrandomU32 => {
+                let number = self.sources.term(&mut self.terms, Source::Random(state.drawn));
+                state.drawn += 1;
+                Ok(Value::Number(self.terms.resize(number, 64)))
+            }
+            HelperId::GetSmpProcessorId => {
+                let number = self.sources.term(&mut self.terms, Source::Cpu);
+                Ok(Value::Number(self.terms.resize(number, 64)))
+            }
+            HelperId::GetNumaNodeId => Ok(self.returned(0)),
+            HelperId::CsumDiff => self.csum_diff(state),
+            HelperId::Redirect => self.redirect(state),
+            HelperId::RedirectMap => self.redirect_map(state),
+            HelperId::XdpAdjustHead => self.adjust_head(state),
+            HelperId::XdpAdjustMeta => self.adjust_meta(state),
+            HelperId::XdpAdjustTail => self.adjust_tail(state),
+            HelperId::XdpGetBuffLen => Ok(Value::Number(self.packet_length(state))),
+            HelperId::XdpLoadBytes => self.load_bytes(state),
+            HelperId::SkbLoadBytes => self.skb_load_bytes(state),
+            HelperId::SkbStoreBytes => {
+                let flags = self.number(state, Reg::R5)?;
+                match self.terms.value(flags) {
+                    Some(0 | 1) => self.store_bytes(state),
+                    _ => Err(GiveUp::HelperUse(name, "with such flags")),
+                }
+            }
+            HelperId::XdpStoreBytes => self.store_bytes(state),
+            HelperId::L3CsumReplace => self.l3_csum_replace(state, name),
+            // What they return is the machine's, and mostly not looked at.
+            HelperId::TracePrintk | HelperId::PerfEventOutput | HelperId::RingbufOutput => {
+                let number = self.sources.term(&mut self.terms, Source::Machine(state.drawn, name));
+                state.drawn += 1;
+                Ok(Value::Number(number))
+            }
+            _ => Err(GiveUp::Helper(name)),
+        }
+    }
+
+    fn returned(&mut self, result: i64) -> Value {
+        Value::Number(self.terms.constant(64, result.cast_unsigned()))
+    }
+
+    fn failed(&mut self, errno: Errno) -> Value {
+        Value::Number(self.terms.constant(64, errno.to_return()))
+    }
+
+    pub(crate) fn pointer(&self, state: &State, reg: Reg) -> Result<Pointer, GiveUp> {
+        match Self::register(state, reg) {
+            Value::Pointer(pointer) => Ok(pointer),
+            _ => Err(GiveUp::Address),
+        }
+    }
+
+    fn map(&self, state: &State, reg: Reg) -> Result<usize, GiveUp> {
+        match Self::register(state, reg) {
+            Value::Map(map) if map < self.maps.len() => Ok(map),
+            _ => Err(GiveUp::Address),
+        }
+    }
+
+    fn map_and_key(&mut self, state: &mut State) -> Result<(usize, Vec<Term>), GiveUp> {
+        let map = self.map(state, Reg::R1)?;
+        let size = self.maps.get(map).map_or(0, |map| map.key_size as usize);
+        let key = self.pointer(state, Reg::R2)?;
+        Ok((map, self.read_numbers(state, key, size)?))
+    }
+
+    /// The time, which stands still during a run: as far as the seconds in test files tell it to a nanosecond.
+    fn time(&mut self, state: &mut State) -> Term {
+        const LATEST: u64 = 1 << 52;
+        let time = self.sources.term(&mut self.terms, Source::Time);
+        let latest = self.terms.constant(64, LATEST);
+        let is_before = self.terms.ult(time, latest);
+        if !state.path.contains(&is_before) {
+            state.path.push(is_before);
+        }
+        time
+    }
+
+    /// Memory of a known size, or none where a pointer is null.
+    fn memory(&mut self, state: &mut State, at: Reg, size: Reg) -> Result<Vec<Term>, GiveUp> {
+        let size = self.number(state, size)?;
+        let low = self.terms.extract(size, 0, 32);
+        let size = self.concrete(state, low) as usize;
+        match Self::register(state, at) {
+            _ if size == 0 => Ok(Vec::new()),
+            Value::Number(_) => Ok(Vec::new()),
+            _ => {
+                let pointer = self.pointer(state, at)?;
+                self.read_numbers(state, pointer, size)
+            }
+        }
+    }
+
+    fn csum_diff(&mut self, state: &mut State) -> Result<Value, GiveUp> {
+        let from = self.memory(state, Reg::R1, Reg::R2)?;
+        let to = self.memory(state, Reg::R3, Reg::R4)?;
+        let seed = self.number(state, Reg::R5)?;
+        Ok(Value::Number(csum::diff(&mut self.terms, &from, &to, seed)))
+    }
+
+    /// `bpf_redirect` of XDP.
+    fn redirect(&mut self, state: &mut State) -> Result<Value, GiveUp> {
+        let flags = self.number(state, Reg::R2)?;
+        let zero = self.terms.constant(64, 0);
+        let is_zero = self.terms.eq(flags, zero);
+        let is_xdp = matches!(self.verified.program().kind, paceline_spec::ProgramKind::Xdp { .. });
+        match is_xdp {
+            true => {
+                let redirect = self.terms.constant(64, REDIRECT);
+                Ok(Value::Number(self.terms.ite(is_zero, redirect, zero)))
+            }
+            // TC_ACT_REDIRECT and TC_ACT_SHOT.
+            false if self.terms.value(flags).is_some_and(|flags| flags <= 1) => Ok(self.returned(7)),
+            false => Err(GiveUp::HelperUse("bpf_redirect", "with such flags")),
+        }
+    }
+
+    fn redirect_map(&mut self, state: &mut State) -> Result<Value, GiveUp> {
+        const ACTIONS: u64 = 3;
+        let map = self.map(state, Reg::R1)?;
+        let (key, flags) = (self.number(state, Reg::R2)?, self.number(state, Reg::R3)?);
+        let flags = self.concrete(state, flags);
+        if flags & !ACTIONS != 0 {
+            return Err(GiveUp::HelperUse("bpf_redirect_map", "with such flags"));
+        }
+        let key = alu::bytes(&mut self.terms, key, 4);
+        let found = self.has_target(state, map, key)?;
+        Ok(self.returned(if found { REDIRECT } else { flags } as i64))
+    }
+}

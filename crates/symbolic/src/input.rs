@@ -1,0 +1,304 @@
+//! Inputs from models: packets, elements of maps, the time, a seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use paceline_solver::{Answer, Model, Term};
+use paceline_spec::{ElementKind, MapKind, MapSpec, ProgramKind};
+
+use crate::explorer::Explorer;
+use crate::give_up::GiveUp;
+use crate::goal::{Element, Input, Side};
+use crate::maps::{initial_value, is_constant};
+use crate::plausible;
+use crate::source::Source;
+use crate::state::State;
+
+/// Most elements that fill a map.
+const MOST_ELEMENTS: u32 = 1 << 17;
+
+/// Seeds that are tried for random numbers.
+const SEEDS: u64 = 20_000;
+
+impl Explorer<'_> {
+    /// The input of a path, which takes a side now.
+    pub(crate) fn input(&mut self, state: &State, side: Side) -> Result<Input, GiveUp> {
+        debug_assert_eq!(state.taken.as_ref().map(|taken| taken.side), Some(side));
+        let mut conditions = state.path.clone();
+        let mut model = state.assignment.model.clone();
+        let vars = self.variables(&conditions);
+        for &(source, term) in &vars {
+            self.force(source, term, &mut conditions, &mut model)?;
+        }
+        let keys = self.keys(state);
+        let wishes = plausible::wishes(&mut self.terms, &self.sources, self.maps, &vars, &keys);
+        if let Ok(better) = self.solver.prefer(&mut self.terms, &conditions, &model, &wishes) {
+            model = better;
+        }
+        let randoms: Vec<_> =
+            vars.iter().filter(|(source, _)| matches!(source, Source::Random(_))).copied().collect();
+        let seed = match randoms.is_empty() {
+            true => None,
+            false => Some(self.seed(&randoms, &conditions, &mut model)?),
+        };
+        let input = self.read(state, &vars, &model, seed)?;
+        Ok(input)
+    }
+
+    /// What the variables of conditions stand for.
+    fn variables(&mut self, conditions: &[Term]) -> Vec<(Source, Term)> {
+        let mut vars = BTreeSet::new();
+        for &condition in conditions {
+            vars.extend(self.terms.support(condition).iter().copied());
+        }
+        let source = |var| Some((self.sources.of(var)?, self.terms.of_var(var)));
+        vars.into_iter().filter_map(source).collect()
+    }
+
+    /// Numbers that inputs cannot give are what they are in a run.
+    fn force(
+        &mut self,
+        source: Source,
+        term: Term,
+        conditions: &mut Vec<Term>,
+        model: &mut Model,
+    ) -> Result<(), GiveUp> {
+        let what = match source {
+            Source::Cpu => "a CPU other than the first",
+            Source::Context(offset) if !self.is_given(offset) => "a number in the context",
+            Source::Machine(_, name @ "bpf_ringbuf_output") => name,
+            Source::Address(_) => return Err(GiveUp::Input("a certain address")),
+            Source::Machine(_, name) => return Err(GiveUp::Input(name)),
+            Source::Present { map, .. } if !can_be_filled(self.maps.get(map)) => "a socket in a map",
+            _ => return Ok(()),
+        };
+        let zero = self.terms.constant(self.terms.width(term), 0);
+        let is_zero = self.terms.eq(term, zero);
+        match self.solver.extend(&mut self.terms, conditions, model, is_zero) {
+            Answer::Sat(better) => {
+                *model = better;
+                conditions.push(is_zero);
+                Ok(())
+            }
+            Answer::Unsat => Err(GiveUp::Input(what)),
+            Answer::Unknown(unknown) => Err(GiveUp::Solver(unknown)),
+        }
+    }
+
+    /// Whether tests can set a number of the context.
+    fn is_given(&self, offset: u16) -> bool {
+        let kind = self.verified.program().kind;
+        let field = kind.context_field(u64::from(offset), 4, false);
+        field.is_some_and(|field| match kind {
+            ProgramKind::Xdp { .. } => matches!(field.name, "ingress_ifindex" | "rx_queue_index"),
+            _ => field.name == "ingress_ifindex",
+        })
+    }
+
+    /// A seed whose random numbers suit the conditions.
+    fn seed(
+        &mut self,
+        randoms: &[(Source, Term)],
+        conditions: &[Term],
+        model: &mut Model,
+    ) -> Result<u64, GiveUp> {
+        let drawn = 1 + randoms.iter().map(|(source, _)| index_of(*source)).max().unwrap_or(0);
+        let is_random = |terms: &mut paceline_solver::Terms, condition: Term| {
+            let support = terms.support(condition);
+            support.iter().all(|var| randoms.iter().any(|(_, term)| terms.of_var(*var) == *term))
+        };
+        let mut own = Vec::new();
+        for &condition in conditions {
+            if is_random(&mut self.terms, condition) {
+                own.push(condition);
+            }
+        }
+        let mut searches = 50;
+        for seed in 1..=SEEDS {
+            let numbers = (self.options.random)(seed, drawn);
+            let mut trial = model.clone();
+            for &(source, term) in randoms {
+                let var = self.terms.support(term)[0];
+                trial.set(var, u64::from(numbers.get(index_of(source)).copied().unwrap_or(0)));
+            }
+            let holds = |all: &[Term]| all.iter().all(|term| self.terms.evaluate(&trial, *term) == 1);
+            if !holds(&own) {
+                continue;
+            }
+            if holds(conditions) {
+                *model = trial;
+                return Ok(seed);
+            }
+            searches -= 1;
+            if searches == 0 {
+                break;
+            }
+            let mut all = conditions.to_vec();
+            for &(_, term) in randoms {
+                let number = self.terms.evaluate(&trial, term);
+                let number = self.terms.constant(32, number);
+                all.push(self.terms.eq(term, number));
+            }
+            if let Answer::Sat(found) = self.solver.check(&mut self.terms, &all) {
+                *model = found;
+                return Ok(seed);
+            }
+        }
+        Err(GiveUp::Input("random numbers of a seed that was not found"))
+    }
+
+    /// The keys of the elements that a path asked for, which are to be plain too.
+    fn keys(&self, state: &State) -> Vec<Term> {
+        let elements = state.maps.iter().flat_map(|map| &map.elements);
+        elements.flat_map(|element| element.key.iter().copied()).collect()
+    }
+
+    fn read(
+        &mut self,
+        state: &State,
+        vars: &[(Source, Term)],
+        model: &Model,
+        seed: Option<u64>,
+    ) -> Result<Input, GiveUp> {
+        let given: BTreeMap<Source, u64> =
+            vars.iter().map(|&(source, term)| (source, self.terms.evaluate(model, term))).collect();
+        let number = |source: Source| given.get(&source).copied();
+        let length = number(Source::Length).unwrap_or(60) as usize;
+        let mut packet: Vec<u8> =
+            (0..length).map(|byte| number(Source::Packet(byte as u32)).unwrap_or(0) as u8).collect();
+        plausible::fill(&mut packet, |byte| number(Source::Packet(byte as u32)).is_none());
+        // Keys of elements may be of bytes that are free.
+        let mut model = model.clone();
+        for (byte, &value) in (0..).zip(&packet) {
+            if let Some(term) = self.sources.known(Source::Packet(byte)) {
+                model.set(self.terms.support(term)[0], u64::from(value));
+            }
+        }
+        let kind = self.verified.program().kind;
+        let context = |name: &str| {
+            let field = kind.context().fields.iter().find(|field| field.name == name);
+            field.and_then(|field| number(Source::Context(field.offset))).unwrap_or(0)
+        };
+        let mut input = Input {
+            packet,
+            maps: BTreeMap::new(),
+            time_ns: number(Source::Time).unwrap_or(0),
+            seed,
+            ingress: context("ingress_ifindex") as u32,
+            queue: context("rx_queue_index") as u16,
+            sides: sides(state),
+        };
+        for map in 0..self.maps.len() {
+            let elements = self.elements(state, map, &given, &model)?;
+            if !elements.is_empty() {
+                input.maps.insert(map, elements);
+            }
+        }
+        Ok(input)
+    }
+
+    /// The elements that a map must have from the start.
+    fn elements(
+        &self,
+        state: &State,
+        map: usize,
+        given: &BTreeMap<Source, u64>,
+        model: &Model,
+    ) -> Result<Vec<Element>, GiveUp> {
+        let Some(spec) = self.maps.get(map) else { return Ok(Vec::new()) };
+        if is_constant(spec) {
+            return Ok(Vec::new());
+        }
+        let (mut elements, mut asked) = (Vec::new(), BTreeSet::new());
+        for (element, known) in state.maps[map].elements.iter().enumerate() {
+            let key: Vec<u8> = known.key.iter().map(|byte| self.terms.evaluate(model, *byte) as u8).collect();
+            asked.insert(key.clone());
+            let is_there = spec.kind.is_array() || given.get(&Source::Present { map, element }) == Some(&1);
+            if !is_there {
+                continue;
+            }
+            let initial = initial_value(spec, &key);
+            let mut value = initial.map(<[u8]>::to_vec).unwrap_or_default();
+            value.resize(spec.value_size as usize, 0);
+            for (byte, slot) in value.iter_mut().enumerate() {
+                if let Some(&number) = given.get(&Source::Value { map, element, byte: byte as u32 }) {
+                    *slot = number as u8;
+                }
+            }
+            let is_new = match initial {
+                Some(initial) => !value.starts_with(initial),
+                None => !spec.kind.is_array() || value.iter().any(|byte| *byte != 0),
+            };
+            if let Some(target) = target(spec) {
+                value[..4].copy_from_slice(&target.to_ne_bytes());
+            }
+            if is_new {
+                elements.push(Element { key, value });
+            }
+        }
+        if given.get(&Source::Full { map }) == Some(&1) {
+            fill_up(spec, &mut elements, &asked)?;
+        }
+        Ok(elements)
+    }
+}
+
+fn index_of(source: Source) -> usize {
+    match source {
+        Source::Random(index) => index,
+        _ => 0,
+    }
+}
+
+/// Whether user space alone can give a map elements.
+fn can_be_filled(map: Option<&MapSpec>) -> bool {
+    map.is_some_and(|map| {
+        matches!(map.kind.rules().elements, ElementKind::Bytes | ElementKind::Devices | ElementKind::Cpus)
+    })
+}
+
+/// The first number of a value that is a target: an interface, or the length of a CPU's queue.
+fn target(map: &MapSpec) -> Option<u32> {
+    match map.kind {
+        MapKind::DevMap | MapKind::DevMapHash => Some(1),
+        MapKind::CpuMap => Some(192),
+        _ => None,
+    }
+}
+
+/// Adds elements until the map is full, with keys that were not asked for.
+fn fill_up(map: &MapSpec, elements: &mut Vec<Element>, asked: &BTreeSet<Vec<u8>>) -> Result<(), GiveUp> {
+    let present = elements.len() as u32;
+    if map.max_entries > MOST_ELEMENTS || !map.kind.is_keyed() || map.kind.has_prefixes() {
+        return Err(GiveUp::Input("a full map"));
+    }
+    let mut missing = map.max_entries.saturating_sub(present);
+    let (key_size, value) = (map.key_size as usize, vec![0; map.value_size as usize]);
+    for number in (0..u64::MAX).rev().take((MOST_ELEMENTS * 2) as usize) {
+        if missing == 0 {
+            return Ok(());
+        }
+        let mut key = number.to_ne_bytes().to_vec();
+        key.resize(key_size.max(8), 0);
+        key.truncate(key_size);
+        if !asked.contains(&key) {
+            elements.push(Element { key, value: value.clone() });
+            missing -= 1;
+        }
+        if key_size < 8 && number.trailing_zeros() as usize >= key_size * 8 {
+            break;
+        }
+    }
+    if missing == 0 { Ok(()) } else { Err(GiveUp::Input("a full map")) }
+}
+
+/// The sides that a path took, the first one first.
+fn sides(state: &State) -> Vec<Side> {
+    let mut sides = Vec::new();
+    let mut taken = state.taken.as_ref();
+    while let Some(here) = taken {
+        sides.push(here.side);
+        taken = here.before.as_ref();
+    }
+    sides.reverse();
+    sides
+}

@@ -1,0 +1,28 @@
+//! Programs run over unknown inputs: one input for each side of a branch, or a proof that there is none.
+//!
+//! [`explore`] runs a verified program with variables in the place of the packet's bytes and length, the fields of the context, what maps
+//! hold, the time and random numbers. Registers hold terms over them, or pointers with a region. At a branch the solver says which sides can
+//! be taken; a model of the conditions on the way is an input. Whatever is not modelled ends the path, and the branch sides that could have
+//! come after it are given up with that reason, so that a side that is called unreachable is.
+#![forbid(unsafe_code)]
+
+mod access;
+mod alu;
+mod csum;
+mod explorer;
+mod flow;
+mod give_up;
+mod goal;
+mod helpers;
+mod input;
+mod maps;
+mod memory;
+mod plausible;
+mod source;
+mod state;
+mod step;
+mod value;
+
+pub use explorer::{Exploration, Options, explore};
+pub use give_up::{GiveUp, Place};
+pub use goal::{Element, Fate, Input, Side};

@@ -1,0 +1,245 @@
+//! What maps hold: elements that the program asks for, which may be there from the start, with keys compared as terms.
+
+use std::rc::Rc;
+
+use paceline_solver::Term;
+use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec};
+
+use crate::alu;
+use crate::explorer::Explorer;
+use crate::give_up::GiveUp;
+use crate::source::Source;
+use crate::state::{ElementState, Initial, Now, State};
+
+/// Whether the program cannot have another map contents than those that it was verified with.
+pub(crate) fn is_constant(map: &MapSpec) -> bool {
+    map.frozen && map.flags.contains(MapFlags::RDONLY_PROG)
+}
+
+/// The initial bytes of a key's value, if the object gives some.
+pub(crate) fn initial_value<'m>(map: &'m MapSpec, key: &[u8]) -> Option<&'m [u8]> {
+    map.contents.iter().find_map(|(other, value)| match value {
+        InitialValue::Bytes(bytes) if other == key => Some(bytes.as_slice()),
+        _ => None,
+    })
+}
+
+/// Kinds whose values the program may look up.
+fn is_modelled(kind: MapKind) -> bool {
+    kind.is_array() || kind.is_keyed()
+}
+
+impl Explorer<'_> {
+    fn spec(&self, map: usize) -> Result<&MapSpec, GiveUp> {
+        self.maps.get(map).ok_or(GiveUp::Instruction("a map that does not exist"))
+    }
+
+    /// The object of the only value of a map of variables.
+    pub(crate) fn only_value(&mut self, state: &mut State, map: usize) -> Result<usize, GiveUp> {
+        let key = vec![self.terms.constant(8, 0); 4];
+        let element = self.element(state, map, key)?;
+        self.there(state, map, element)?.ok_or(GiveUp::Instruction("a map without a value"))
+    }
+
+    /// The element of a key, which is within the map if that is an array.
+    fn element(&mut self, state: &mut State, map: usize, key: Vec<Term>) -> Result<usize, GiveUp> {
+        let kind = self.spec(map)?.kind;
+        let known = Rc::clone(&state.maps[map]);
+        for (index, element) in known.elements.iter().enumerate() {
+            let same = self.same_key(kind, &element.key, &key);
+            if self.decide(state, same, 0) {
+                return Ok(index);
+            }
+            if kind.has_prefixes() {
+                // One element may match both keys.
+                self.leave(state, GiveUp::Map(kind, "a second look-up"));
+            }
+        }
+        let elements = &mut Rc::make_mut(&mut state.maps[map]).elements;
+        elements.push(ElementState { key, now: Now::Initial });
+        Ok(elements.len() - 1)
+    }
+
+    fn same_key(&mut self, kind: MapKind, a: &[Term], b: &[Term]) -> Term {
+        let _ = kind;
+        // By words, in which terms are recognized.
+        let pairs = a.chunks(8).zip(b.chunks(8));
+        let mut all = self.terms.bool(true);
+        for (a, b) in pairs {
+            let (a, b) = (alu::word(&mut self.terms, a), alu::word(&mut self.terms, b));
+            let same = self.terms.eq(a, b);
+            all = self.terms.and(all, same);
+        }
+        all
+    }
+
+    /// The object of an element's value, if the element is there.
+    fn there(&mut self, state: &mut State, map: usize, element: usize) -> Result<Option<usize>, GiveUp> {
+        match state.maps[map].elements[element].now {
+            Now::There(object) => return Ok(Some(object)),
+            Now::Absent => return Ok(None),
+            Now::Initial => {}
+        }
+        let spec = self.spec(map)?;
+        let initial = match is_constant(spec) {
+            true => {
+                let key = state.maps[map].elements[element].key.clone();
+                let key: Vec<_> = key.into_iter().map(|byte| self.concrete(state, byte) as u8).collect();
+                let bytes = initial_value(self.spec(map)?, &key);
+                if bytes.is_none() && !self.spec(map)?.kind.is_array() {
+                    return Ok(self.set_now(state, map, element, Now::Absent));
+                }
+                Initial::Bytes(bytes.unwrap_or_default().into())
+            }
+            false => Initial::Element { map, element },
+        };
+        if !self.spec(map)?.kind.is_array() && !matches!(initial, Initial::Bytes(_)) {
+            let present = self.sources.term(&mut self.terms, Source::Present { map, element });
+            if !self.decide(state, present, 0) {
+                return Ok(self.set_now(state, map, element, Now::Absent));
+            }
+        }
+        let object = state.new_object(initial);
+        Ok(self.set_now(state, map, element, Now::There(object)))
+    }
+
+    fn set_now(&mut self, state: &mut State, map: usize, element: usize, now: Now) -> Option<usize> {
+        Rc::make_mut(&mut state.maps[map]).elements[element].now = now;
+        match now {
+            Now::There(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Whether a key can be in the map at all: an index below its size, a prefix that is not too long.
+    fn is_valid(&mut self, state: &mut State, map: usize, key: &[Term]) -> Result<bool, GiveUp> {
+        let spec = self.spec(map)?;
+        let (kind, entries, key_size) = (spec.kind, spec.max_entries, spec.key_size);
+        if !kind.has_indices() && !kind.has_prefixes() {
+            return Ok(true);
+        }
+        let number = alu::word(&mut self.terms, key.get(..4).unwrap_or_default());
+        let limit = if kind.has_indices() { entries } else { (key_size - 4) * 8 + 1 };
+        let limit = self.terms.constant(32, u64::from(limit));
+        let is_below = self.terms.ult(number, limit);
+        Ok(self.decide(state, is_below, 0))
+    }
+
+    /// `bpf_map_lookup_elem`: the object of the value, or none.
+    pub(crate) fn look_up(
+        &mut self,
+        state: &mut State,
+        map: usize,
+        key: Vec<Term>,
+    ) -> Result<Option<usize>, GiveUp> {
+        let kind = self.spec(map)?.kind;
+        if !is_modelled(kind) {
+            return Err(GiveUp::Map(kind, "bpf_map_lookup_elem"));
+        }
+        if !self.is_valid(state, map, &key)? {
+            return Ok(None);
+        }
+        let element = self.element(state, map, key)?;
+        self.there(state, map, element)
+    }
+
+    /// `bpf_map_update_elem`: 0 or a negative error number.
+    pub(crate) fn update(
+        &mut self,
+        state: &mut State,
+        map: usize,
+        key: Vec<Term>,
+        value: &[Term],
+        flags: u64,
+    ) -> Result<i64, GiveUp> {
+        const NO_EXIST: u64 = 1;
+        const EXIST: u64 = 2;
+        let spec = self.spec(map)?;
+        let kind = spec.kind;
+        if !is_modelled(kind) || kind.has_prefixes() {
+            return Err(GiveUp::Map(kind, "bpf_map_update_elem"));
+        }
+        if flags > EXIST {
+            return Err(GiveUp::HelperUse("bpf_map_update_elem", "with such flags"));
+        }
+        if !self.is_valid(state, map, &key)? {
+            return Ok(-i64::from(paceline_spec::Errno::E2BIG.0));
+        }
+        let element = self.element(state, map, key)?;
+        if kind.is_array() {
+            if flags == NO_EXIST {
+                return Ok(-i64::from(paceline_spec::Errno::EEXIST.0));
+            }
+            let object = self.there(state, map, element)?;
+            return Ok(self.fill(state, object, value));
+        }
+        match self.there(state, map, element)? {
+            Some(_) if flags == NO_EXIST => Ok(-i64::from(paceline_spec::Errno::EEXIST.0)),
+            None if flags == EXIST => Ok(-i64::from(paceline_spec::Errno::ENOENT.0)),
+            // Values per CPU are changed in place.
+            Some(object) if kind.is_per_cpu() => Ok(self.fill(state, Some(object), value)),
+            found => {
+                if found.is_none() && !kind.is_lru() && self.is_full(state, map)? {
+                    return Ok(-i64::from(paceline_spec::Errno::E2BIG.0));
+                }
+                let object = state.new_object(Initial::Zero);
+                self.set_now(state, map, element, Now::There(object));
+                Ok(self.fill(state, Some(object), value))
+            }
+        }
+    }
+
+    fn is_full(&mut self, state: &mut State, map: usize) -> Result<bool, GiveUp> {
+        let full = self.sources.term(&mut self.terms, Source::Full { map });
+        let is_full = self.decide(state, full, 0);
+        match is_full && state.maps[map].has_removed {
+            true => Err(GiveUp::HelperUse("bpf_map_update_elem", "on a full map that lost elements")),
+            false => Ok(is_full),
+        }
+    }
+
+    fn fill(&mut self, state: &mut State, object: Option<usize>, value: &[Term]) -> i64 {
+        if let Some(object) = object.and_then(|object| state.object_mut(object)) {
+            for (offset, byte) in (0..).zip(value) {
+                object.written.set(offset, crate::memory::Byte::Number(*byte));
+            }
+        }
+        0
+    }
+
+    /// `bpf_map_delete_elem`: 0 or a negative error number.
+    pub(crate) fn delete(&mut self, state: &mut State, map: usize, key: Vec<Term>) -> Result<i64, GiveUp> {
+        let kind = self.spec(map)?.kind;
+        if !is_modelled(kind) || kind.has_prefixes() {
+            return Err(GiveUp::Map(kind, "bpf_map_delete_elem"));
+        }
+        if kind.is_array() {
+            return Ok(-i64::from(paceline_spec::Errno::EINVAL.0));
+        }
+        let element = self.element(state, map, key)?;
+        match self.there(state, map, element)? {
+            Some(_) => {
+                let map = Rc::make_mut(&mut state.maps[map]);
+                map.elements[element].now = Now::Absent;
+                map.has_removed = true;
+                Ok(0)
+            }
+            None => Ok(-i64::from(paceline_spec::Errno::ENOENT.0)),
+        }
+    }
+
+    /// Whether a map of devices, CPUs or sockets has a target at an index.
+    pub(crate) fn has_target(
+        &mut self,
+        state: &mut State,
+        map: usize,
+        key: Vec<Term>,
+    ) -> Result<bool, GiveUp> {
+        if !self.is_valid(state, map, &key)? {
+            return Ok(false);
+        }
+        let element = self.element(state, map, key)?;
+        let present = self.sources.term(&mut self.terms, Source::Present { map, element });
+        Ok(self.decide(state, present, 0))
+    }
+}

@@ -1,0 +1,41 @@
+//! Bytes of a region.
+
+use std::collections::BTreeMap;
+
+use paceline_solver::Term;
+
+use crate::value::Value;
+
+/// A byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Byte {
+    /// A number of 8 bits.
+    Number(Term),
+    /// A byte of a value that is no number, by its place in memory.
+    Part(Value, u8),
+}
+
+/// The bytes of a region that were written, by offset.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    written: BTreeMap<i64, Byte>,
+}
+
+impl Memory {
+    pub(crate) fn get(&self, offset: i64) -> Option<Byte> {
+        self.written.get(&offset).copied()
+    }
+
+    pub(crate) fn set(&mut self, offset: i64, byte: Byte) {
+        self.written.insert(offset, byte);
+    }
+
+    /// Replaces all numbers.
+    pub(crate) fn map_numbers(&mut self, mut by: impl FnMut(i64, Term) -> Term) {
+        for (offset, byte) in &mut self.written {
+            if let Byte::Number(number) = byte {
+                *number = by(*offset, *number);
+            }
+        }
+    }
+}

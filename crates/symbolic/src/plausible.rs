@@ -1,0 +1,274 @@
+//! What is left free is filled in as it is on real networks.
+
+use paceline_solver::{Term, Terms};
+use paceline_spec::MapSpec;
+
+use crate::maps::initial_value;
+use crate::source::{Source, Sources};
+
+/// Lengths that packets have if they can: each is tried before the longer ones.
+const LENGTHS: [u64; 10] = [14, 34, 42, 54, 60, 74, 100, 128, 256, 600];
+
+/// Types that packets have if they can: IPv4, ARP, IPv6, VLAN.
+const ETHERTYPES: [u64; 4] = [0x0800, 0x0806, 0x86dd, 0x8100];
+
+/// Bytes of an IPv4 packet without a tag, by offset.
+const IPV4: [(u32, u64); 13] = [
+    (14, 0x45),
+    (22, 64),
+    (26, 192),
+    (27, 0),
+    (28, 2),
+    (29, 1),
+    (30, 192),
+    (31, 0),
+    (32, 2),
+    (33, 2),
+    (15, 0),
+    (20, 0),
+    (21, 0),
+];
+
+/// Conditions that make a packet plausible, the most important ones first. They are about variables that conditions are about; all others
+/// are free.
+pub(crate) fn wishes(
+    terms: &mut Terms,
+    sources: &Sources,
+    maps: &[MapSpec],
+    vars: &[(Source, Term)],
+    keys: &[Term],
+) -> Vec<Term> {
+    let mut wishes = Vec::new();
+    let known = |source: Source| vars.iter().find(|(other, _)| *other == source).map(|(_, term)| *term);
+    if let Some(length) = known(Source::Length) {
+        let least = terms.constant(16, 14);
+        wishes.push(terms.ule(least, length));
+        for most in LENGTHS {
+            let most = terms.constant(16, most);
+            wishes.push(terms.ule(length, most));
+        }
+    }
+    // Maps have as few elements as possible.
+    for &(source, term) in vars {
+        if matches!(source, Source::Present { .. } | Source::Full { .. }) {
+            wishes.push(terms.not(term));
+        }
+    }
+    let mut wish = |terms: &mut Terms, term: Option<Term>, value: u64| {
+        if let Some(term) = term {
+            let value = terms.constant(terms.width(term), value);
+            wishes.push(terms.eq(term, value));
+        }
+    };
+    if let (Some(high), Some(low)) = (known(Source::Packet(12)), known(Source::Packet(13))) {
+        let ethertype = terms.concat(high, low);
+        for value in ETHERTYPES {
+            wish(terms, Some(ethertype), value);
+        }
+    }
+    for (offset, value) in IPV4 {
+        wish(terms, known(Source::Packet(offset)), value);
+    }
+    if let Some(of_length) = total_length(terms, sources, &known) {
+        wishes.push(of_length);
+    }
+    for &(source, term) in vars {
+        let value = match source {
+            Source::Value { map, element: _, byte } => {
+                let initial = maps.get(map).filter(|map| map.max_entries == 1);
+                let initial = initial.and_then(|map| initial_value(map, &[0; 4]));
+                initial.and_then(|bytes| bytes.get(byte as usize)).copied().unwrap_or(0)
+            }
+            Source::Random(_) | Source::Length => continue,
+            _ => 0,
+        };
+        let value = terms.constant(terms.width(term), u64::from(value));
+        wishes.push(terms.eq(term, value));
+    }
+    for &key in keys {
+        if terms.value(key).is_none() {
+            let zero = terms.constant(8, 0);
+            wishes.push(terms.eq(key, zero));
+        }
+    }
+    wishes
+}
+
+/// The total length of an IPv4 packet without a tag is that of the packet without its Ethernet header.
+fn total_length(
+    terms: &mut Terms,
+    sources: &Sources,
+    known: &impl Fn(Source) -> Option<Term>,
+) -> Option<Term> {
+    const ETHERNET: u64 = 14;
+    let (high, low) = (known(Source::Packet(16))?, known(Source::Packet(17))?);
+    let length = sources.known(Source::Length)?;
+    let total = terms.concat(high, low);
+    let header = terms.constant(16, ETHERNET);
+    let rest = terms.sub(length, header);
+    Some(terms.eq(total, rest))
+}
+
+/// Fills bytes that are free: addresses, lengths, checksums.
+pub(crate) fn fill(packet: &mut [u8], is_free: impl Fn(usize) -> bool) {
+    let mut filler = Filler { packet, is_free };
+    filler.ethernet();
+}
+
+struct Filler<'p, F> {
+    packet: &'p mut [u8],
+    is_free: F,
+}
+
+impl<F: Fn(usize) -> bool> Filler<'_, F> {
+    /// Sets bytes if all of them are in the packet and free.
+    fn set(&mut self, offset: usize, bytes: &[u8]) -> bool {
+        let range = offset..offset + bytes.len();
+        let is_free = range.clone().all(&self.is_free);
+        let Some(place) = self.packet.get_mut(range).filter(|_| is_free) else { return false };
+        place.copy_from_slice(bytes);
+        true
+    }
+
+    fn at(&self, offset: usize) -> u8 {
+        self.packet.get(offset).copied().unwrap_or(0)
+    }
+
+    fn word(&self, offset: usize) -> u16 {
+        u16::from_be_bytes([self.at(offset), self.at(offset + 1)])
+    }
+
+    /// Bytes from an offset to the packet's end.
+    fn left(&self, offset: usize) -> usize {
+        self.packet.len().saturating_sub(offset)
+    }
+
+    fn ethernet(&mut self) {
+        const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+        self.set(0, &[2, 0, 0, 0, 0, 2]);
+        self.set(6, &[2, 0, 0, 0, 0, 1]);
+        let mut place = 12;
+        while TAGS.contains(&self.word(place)) && place < 28 {
+            place += 4;
+        }
+        let next = place + 2;
+        if self.left(next) >= 20 {
+            self.set(place, &[8, 0]);
+        }
+        match self.word(place) {
+            0x0800 if self.left(next) >= 20 => self.ipv4(next),
+            0x86dd if self.left(next) >= 40 => self.ipv6(next),
+            _ => {}
+        }
+    }
+
+    fn ipv4(&mut self, at: usize) {
+        const UDP: u8 = 17;
+        self.set(at, &[0x45]);
+        let total = (self.left(at) as u16).to_be_bytes();
+        self.set(at + 2, &total);
+        self.set(at + 8, &[64]);
+        if self.left(at) >= 28 {
+            self.set(at + 9, &[UDP]);
+        }
+        self.set(at + 12, &[192, 0, 2, 1]);
+        self.set(at + 16, &[192, 0, 2, 2]);
+        let header = usize::from(self.at(at) & 0xf) * 4;
+        if self.set(at + 10, &[0, 0]) && self.left(at) >= header {
+            let sum = !fold(self.sum(at, header));
+            self.set(at + 10, &sum.to_be_bytes());
+        }
+        if self.word(at + 6) & 0x1fff == 0 && header >= 20 {
+            let pseudo = self.sum(at + 12, 8);
+            self.transport(at + header, self.at(at + 9), pseudo);
+        }
+    }
+
+    fn ipv6(&mut self, at: usize) {
+        const UDP: u8 = 17;
+        const ADDRESS: [u8; 16] = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        self.set(at, &[0x60]);
+        let payload = (self.left(at + 40) as u16).to_be_bytes();
+        self.set(at + 4, &payload);
+        if self.left(at) >= 48 {
+            self.set(at + 6, &[UDP]);
+        }
+        self.set(at + 7, &[64]);
+        self.set(at + 8, &ADDRESS);
+        let mut destination = ADDRESS;
+        destination[15] = 2;
+        self.set(at + 24, &destination);
+        let pseudo = self.sum(at + 8, 32);
+        self.transport(at + 40, self.at(at + 6), pseudo);
+    }
+
+    fn transport(&mut self, at: usize, protocol: u8, pseudo: u32) {
+        let len = self.left(at);
+        let pseudo = pseudo + u32::from(protocol) + len as u32;
+        match protocol {
+            6 if len >= 20 => {
+                self.set(at, &49152_u16.to_be_bytes());
+                self.set(at + 2, &80_u16.to_be_bytes());
+                self.set(at + 12, &[0x50]);
+                self.set(at + 13, &[2]);
+                self.set(at + 14, &[0xff, 0xff]);
+                self.checksum(at, at + 16, pseudo);
+            }
+            17 if len >= 8 => {
+                self.set(at, &49152_u16.to_be_bytes());
+                self.set(at + 2, &9_u16.to_be_bytes());
+                self.set(at + 4, &(len as u16).to_be_bytes());
+                self.checksum(at, at + 6, pseudo);
+            }
+            1 if len >= 8 => self.checksum(at, at + 2, 0),
+            58 if len >= 8 => self.checksum(at, at + 2, pseudo),
+            _ => {}
+        }
+    }
+
+    /// Sets the checksum at an offset, over all bytes from `start` on.
+    fn checksum(&mut self, start: usize, at: usize, pseudo: u32) {
+        if self.set(at, &[0, 0]) {
+            let sum = !fold(pseudo + self.sum(start, self.left(start)));
+            let sum = if sum == 0 { 0xffff } else { sum };
+            self.set(at, &sum.to_be_bytes());
+        }
+    }
+
+    fn sum(&self, start: usize, len: usize) -> u32 {
+        let bytes = self.packet.get(start..start + len).unwrap_or_default();
+        bytes
+            .chunks(2)
+            .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])))
+            .sum()
+    }
+}
+
+fn fold(sum: u32) -> u16 {
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_bytes_become_a_packet() {
+        let mut packet = vec![0; 42];
+        fill(&mut packet, |_| true);
+        assert_eq!(packet[12..15], [8, 0, 0x45]);
+        assert_eq!(packet[16..18], [0, 28]);
+        let header =
+            packet[14..34].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+        assert_eq!(fold(header), 0xffff);
+    }
+
+    #[test]
+    fn bytes_that_are_not_free_stay() {
+        let mut packet = vec![0; 60];
+        packet[23] = 6;
+        fill(&mut packet, |byte| byte != 23 && byte != 47);
+        assert_eq!((packet[23], packet[46], packet[47]), (6, 0x50, 0));
+    }
+}

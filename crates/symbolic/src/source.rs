@@ -1,0 +1,74 @@
+//! What the variables stand for.
+
+use std::collections::HashMap;
+
+use paceline_solver::{Term, Terms, Var};
+
+/// Something that an input gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Source {
+    /// The packet's length in bytes, of 16 bits.
+    Length,
+    /// A byte of the packet as it came in.
+    Packet(u32),
+    /// A number in the context, by its offset.
+    Context(u16),
+    /// Whether a map has an element from the start: those that the program asks for are numbered.
+    Present { map: usize, element: usize },
+    /// A byte of an element's value from the start.
+    Value { map: usize, element: usize, byte: u32 },
+    /// Whether a map has as many elements as fit.
+    Full { map: usize },
+    /// The time in nanoseconds.
+    Time,
+    /// A random number, in the order in which they are drawn.
+    Random(usize),
+    /// The CPU that the program runs on.
+    Cpu,
+    /// Address of a region, which are numbered.
+    Address(usize),
+    /// A number that is known to the machine alone, in the order of its helper calls, with what it is.
+    Machine(usize, &'static str),
+}
+
+impl Source {
+    const fn width(self) -> u32 {
+        match self {
+            Self::Length => 16,
+            Self::Packet(_) | Self::Value { .. } => 8,
+            Self::Context(_) | Self::Random(_) | Self::Cpu => 32,
+            Self::Present { .. } | Self::Full { .. } => 1,
+            Self::Time | Self::Machine(..) | Self::Address(_) => 64,
+        }
+    }
+}
+
+/// Variables and what they stand for: a variable for each source, shared by all paths.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    terms: HashMap<Source, Term>,
+    sources: Vec<Source>,
+}
+
+impl Sources {
+    /// The variable of a source.
+    pub(crate) fn term(&mut self, terms: &mut Terms, source: Source) -> Term {
+        if let Some(&term) = self.terms.get(&source) {
+            return term;
+        }
+        let term = terms.var(source.width());
+        self.terms.insert(source, term);
+        self.sources.push(source);
+        term
+    }
+
+    /// The variable of a source, if some path asked for it.
+    pub(crate) fn known(&self, source: Source) -> Option<Term> {
+        self.terms.get(&source).copied()
+    }
+
+    /// What a variable stands for.
+    pub(crate) fn of(&self, var: Var) -> Option<Source> {
+        self.sources.get(var.number()).copied()
+    }
+}

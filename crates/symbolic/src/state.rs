@@ -1,0 +1,152 @@
+//! The state of a path.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use paceline_solver::{Evaluator, Model, Term, Terms};
+
+use crate::goal::Side;
+use crate::memory::Memory;
+use crate::value::Value;
+
+/// A function that is being called.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) stack: Rc<Memory>,
+    /// `r6` to `r9` of the caller.
+    pub(crate) saved: [Value; 4],
+    /// Slot at which the caller goes on.
+    pub(crate) return_to: usize,
+    /// Rounds of `bpf_loop` whose callback this is.
+    pub(crate) callback: Option<Callback>,
+}
+
+/// A callback that a helper calls again and again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Callback {
+    pub(crate) start: usize,
+    /// Number of the running call.
+    pub(crate) round: u64,
+    /// Calls in all.
+    pub(crate) rounds: Term,
+    pub(crate) argument: Value,
+}
+
+/// The packet, as far as the program moved its ends. Offsets are from where it began when it came in.
+#[derive(Clone, Debug)]
+pub(crate) struct Packet {
+    pub(crate) start: i64,
+    pub(crate) meta: i64,
+    /// A number of 64 bits.
+    pub(crate) end: Term,
+    pub(crate) written: Rc<Memory>,
+    /// The least end that the packet had before its end was moved back; bytes from there on are zero unless they were written.
+    pub(crate) floor: Option<Term>,
+}
+
+/// An object that pointers lead to.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) written: Memory,
+    pub(crate) initial: Initial,
+}
+
+/// The bytes of an object that were not written.
+#[derive(Clone, Debug)]
+pub(crate) enum Initial {
+    /// Zeros.
+    Zero,
+    /// Known bytes, and zeros after them.
+    Bytes(Rc<[u8]>),
+    /// The value that an element of a map has from the start.
+    Element { map: usize, element: usize },
+}
+
+/// What is known of an element now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Now {
+    /// As from the start, which was not decided yet.
+    Initial,
+    /// It is there: the object of its value.
+    There(usize),
+    /// It is not there.
+    Absent,
+}
+
+/// An element that the program asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct ElementState {
+    /// The bytes of its key.
+    pub(crate) key: Vec<Term>,
+    pub(crate) now: Now,
+}
+
+/// The elements that were asked for on a path: their keys differ.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MapState {
+    pub(crate) elements: Vec<ElementState>,
+    /// Whether elements were removed, so that a map that was full may have room.
+    pub(crate) has_removed: bool,
+}
+
+/// A model of the conditions of a path, with what was evaluated under it.
+#[derive(Debug, Default)]
+pub(crate) struct Assignment {
+    pub(crate) model: Model,
+    values: RefCell<Evaluator>,
+}
+
+impl Assignment {
+    pub(crate) fn new(model: Model) -> Rc<Self> {
+        Rc::new(Self { model, values: RefCell::default() })
+    }
+
+    pub(crate) fn value(&self, terms: &Terms, term: Term) -> u64 {
+        self.values.borrow_mut().value(terms, &self.model, term)
+    }
+}
+
+/// The sides of the branches that a path took, the newest first.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) side: Side,
+    pub(crate) before: Option<Rc<Taken>>,
+}
+
+/// The state of a path.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) slot: usize,
+    pub(crate) registers: [Value; 11],
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) packet: Packet,
+    pub(crate) context: Rc<HashMap<u16, Term>>,
+    pub(crate) objects: Vec<Rc<Object>>,
+    pub(crate) maps: Vec<Rc<MapState>>,
+    /// Conditions that hold on the path.
+    pub(crate) path: Vec<Term>,
+    /// A model of them, but for `pending`.
+    pub(crate) assignment: Rc<Assignment>,
+    /// A condition, the last of the path, that was not checked yet.
+    pub(crate) pending: bool,
+    pub(crate) taken: Option<Rc<Taken>>,
+    /// How often the path took each side.
+    pub(crate) rounds: Rc<HashMap<Side, u32>>,
+    /// Random numbers, and other numbers of the machine, drawn so far.
+    pub(crate) drawn: usize,
+    pub(crate) instructions: u64,
+    /// How unlikely the path is to be worth following: choices of offsets, and rounds of loops.
+    pub(crate) cost: u32,
+}
+
+impl State {
+    pub(crate) fn object_mut(&mut self, index: usize) -> Option<&mut Object> {
+        self.objects.get_mut(index).map(Rc::make_mut)
+    }
+
+    pub(crate) fn new_object(&mut self, initial: Initial) -> usize {
+        self.objects.push(Rc::new(Object { written: Memory::default(), initial }));
+        self.objects.len() - 1
+    }
+}
