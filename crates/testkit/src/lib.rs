@@ -18,6 +18,7 @@ pub mod embed;
 pub mod engine;
 pub mod export;
 pub mod generate;
+pub mod ir;
 pub mod kernel;
 pub mod namespace;
 pub mod object_runs;

@@ -17,6 +17,7 @@ mod embed;
 mod engines;
 mod fuzz;
 mod hostile;
+mod ir;
 mod list;
 mod mutate;
 mod tally;
@@ -66,6 +67,8 @@ enum Command {
     Fuzz(fuzz::Options),
     /// Verify instructions that no compiler wrote
     Hostile(hostile::Options),
+    /// Run random functions in SSA form before and after passes
+    Ir(ir::Options),
     /// List the engines that this machine can run
     List(list::Options),
     /// Run programs of real objects with an instruction or two changed
@@ -98,6 +101,7 @@ fn run(command: Command) -> Outcome {
         Command::Engines(options) => engines::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Hostile(options) => hostile::run(&options),
+        Command::Ir(options) => ir::run(&options),
         Command::List(options) => list::run(&options),
         Command::Mutate(options) => mutate::run(&options),
         Command::Traffic(options) => traffic::run(&options),
