@@ -38,6 +38,7 @@
 //! | run several programs, one after the other, and change them under traffic | [`LiveChain`], [`chain`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
 //! | see what waits for workers that stall, and bound it | [`epoch::Domain::backlog`], [`epoch::Domain::set_limit`] |
+//! | see what passes make of a program | [`ir`] |
 //! | have `perf` and `gdb` name native code | [`JitSymbols`] |
 //! | load objects that pin maps by name | [`Instance::load`] |
 //! | read and write maps with Rust types | [`Map::typed`], which gives a [`TypedMap`] |
@@ -91,6 +92,7 @@ mod error;
 pub mod explain;
 pub mod filter;
 pub mod helper;
+pub mod ir;
 pub mod isa;
 #[cfg(feature = "json")]
 pub mod json;

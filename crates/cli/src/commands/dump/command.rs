@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
-use paceline::{Object, ProgramSpec};
+use paceline::{Engine, Object, ProgramSpec};
 use serde_json::{Value as Json, json};
 
 use super::args::DumpArgs;
 use super::dispatcher;
+use super::ir;
 use super::listing::Listing;
 use super::loaded::loaded;
 use super::native::Native;
@@ -23,6 +24,9 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     let programs = named.programs()?;
     if let Some(fallback) = args.dispatcher {
         return dispatcher::dump(args, fallback, name, object, &programs);
+    }
+    if let Some(stage) = args.ir {
+        return ir::dump(args, stage, name, object, &programs);
     }
     let natives = if args.jit { compiled(name, object, &programs)? } else { Vec::new() };
     let listings: Vec<_> = programs
@@ -43,6 +47,6 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
 
 /// The native code of programs, verified and loaded as they are to be run.
 fn compiled(name: &str, object: &Object, programs: &[&ProgramSpec]) -> Result<Vec<Native>, Failure> {
-    let loaded = loaded(name, object, programs)?;
+    let loaded = loaded(Engine::Jit, name, object, programs)?;
     Ok(loaded.iter().filter_map(|program| program.native_code().as_ref().map(Native::new)).collect())
 }
