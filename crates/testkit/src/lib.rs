@@ -44,6 +44,7 @@ pub const ENGINES: &[&str] = &[
     "paceline",
     "threaded",
     "threaded-counted",
+    "ir",
     "jit",
     "checked-jit",
     "socket",

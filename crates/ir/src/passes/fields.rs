@@ -3,6 +3,7 @@
 
 use paceline_isa::{Size, eval};
 
+use crate::arena::Side;
 use crate::cfg::Cfg;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Def, Function};
@@ -28,20 +29,32 @@ struct Place {
 /// The bytes of a number, the least significant one first.
 type Bytes = [Source; 8];
 
-/// How deep operations are looked at.
-const DEPTH: u32 = 16;
+/// How deep operations are looked at: eight bytes need seven sums, a shift and conversions.
+const DEPTH: u32 = 12;
+
+/// A block whose operations are looked at.
+struct Here<'a> {
+    function: &'a Function,
+    block: Block,
+    /// The blocks of instructions, as far as they were seen.
+    places: &'a Side<Inst, Option<Block>>,
+}
 
 pub(super) fn run(function: &mut Function) {
     let cfg = Cfg::of(function);
+    let mut places: Side<Inst, Option<Block>> = Side::default();
     for &block in cfg.order() {
         let insts = function.block(block).insts.clone();
+        insts.iter().for_each(|inst| places[*inst] = Some(block));
         // Later operations first: the widest number is the last of its sums.
         for inst in insts.into_iter().rev() {
-            if let Some(field) = Field::of(function, block, inst) {
-                field.replace(function, block, inst);
+            if let Some(field) = Field::of(&Here { function, block, places: &places }, inst) {
+                let made = field.replace(function, block, inst);
+                made.into_iter().for_each(|inst| places[inst] = Some(block));
             }
         }
     }
+    function.apply_aliases();
 }
 
 /// A number that one load gives.
@@ -57,12 +70,13 @@ struct Field {
 
 impl Field {
     /// The field that an operation puts together from several loads of its block.
-    fn of(function: &Function, block: Block, inst: Inst) -> Option<Self> {
+    fn of(here: &Here<'_>, inst: Inst) -> Option<Self> {
+        let Here { function, block, .. } = *here;
         let op = &function.inst(inst).op;
         let Op::Binary { op: BinaryOp::Or | BinaryOp::Add | BinaryOp::Xor, ty, .. } = *op else {
             return None;
         };
-        let bytes = bytes_of_op(function, block, op, DEPTH)?;
+        let bytes = here.bytes_of_op(op, DEPTH)?;
         let count = bytes.iter().position(|byte| *byte == Source::Zero).unwrap_or(bytes.len());
         let size = Size::from_bytes(count as u64).filter(|size| *size > Size::B)?;
         if bytes[count..].iter().any(|byte| *byte != Source::Zero) || count > ty.bits() as usize / 8 {
@@ -94,9 +108,10 @@ impl Field {
     }
 
     /// Puts the load before the last of those that it replaces, and its value in the place of the operation's.
-    fn replace(self, function: &mut Function, block: Block, inst: Inst) {
+    /// Returns the new instructions.
+    fn replace(self, function: &mut Function, block: Block, inst: Inst) -> Vec<Inst> {
         let data = *function.inst(inst);
-        let (Some(result), Some(ty)) = (data.result, data.op.result()) else { return };
+        let (Some(result), Some(ty)) = (data.result, data.op.result()) else { return Vec::new() };
         let slot = function.inst(self.last).slot;
         let mut made = Vec::new();
         let mut emit = |function: &mut Function, op| {
@@ -113,11 +128,11 @@ impl Field {
             value = emit(function, Op::Swap { size, ty, arg: value });
         }
         function.replace(result, value);
-        function.apply_aliases();
         let insts = &mut function.block_mut(block).insts;
         insts.retain(|other| *other != inst);
         let at = insts.iter().position(|other| *other == self.last).unwrap_or(0);
-        insts.splice(at..at, made);
+        insts.splice(at..at, made.iter().copied());
+        made
     }
 }
 
@@ -153,84 +168,91 @@ fn joined(function: &Function, loads: &[Inst], offset: i32) -> Option<Access> {
     })
 }
 
-/// The bytes of a value; `None` if one comes from elsewhere than from memory.
-fn bytes(function: &Function, block: Block, value: Value, depth: u32) -> Option<Bytes> {
-    let Def::Result(inst) = function.value(value).def else { return None };
-    match function.inst(inst).op {
-        Op::Load { size, signed: false, base, offset, .. } => {
-            if !function.block(block).insts.contains(&inst) {
-                return None;
-            }
-            let count = size.bytes();
-            let mut bytes = [Source::Zero; 8];
-            for (at, byte) in bytes.iter_mut().take(count).enumerate() {
-                let at = if cfg!(target_endian = "little") { at } else { count - 1 - at };
-                *byte = Source::Memory(Place { base, offset: offset.checked_add(at as i32)?, load: inst });
-            }
-            Some(bytes)
-        }
-        ref op => bytes_of_op(function, block, op, depth.checked_sub(1)?),
-    }
-}
-
-/// The bytes of an operation's result.
-fn bytes_of_op(function: &Function, block: Block, op: &Op, depth: u32) -> Option<Bytes> {
-    let of = |value: Value| bytes(function, block, value, depth);
-    let constant = |value: Value| function.as_const(value);
-    match *op {
-        Op::Binary { op: BinaryOp::Or | BinaryOp::Add | BinaryOp::Xor, args: [a, b], .. } => {
-            let (a, b) = (of(a)?, of(b)?);
-            let mut joined = a;
-            for (byte, other) in joined.iter_mut().zip(b) {
-                *byte = match (*byte, other) {
-                    (Source::Zero, other) => other,
-                    (byte, Source::Zero) => byte,
-                    _ => return None,
-                };
-            }
-            Some(joined)
-        }
-        Op::Binary { op: BinaryOp::Shl, ty, args: [a, by] } => {
-            let count = whole_bytes(constant(by)?, ty)?;
-            let mut bytes = of(a)?;
-            bytes.rotate_right(count);
-            bytes[..count].fill(Source::Zero);
-            bytes[ty.bits() as usize / 8..].fill(Source::Zero);
-            Some(bytes)
-        }
-        Op::Binary { op: BinaryOp::Lshr, ty, args: [a, by] } => {
-            let count = whole_bytes(constant(by)?, ty)?;
-            let mut bytes = of(a)?;
-            bytes[..count].fill(Source::Zero);
-            bytes.rotate_left(count);
-            Some(bytes)
-        }
-        Op::Binary { op: BinaryOp::And, args: [a, mask], .. } => {
-            let mask = constant(mask)?.to_le_bytes();
-            let mut bytes = of(a)?;
-            for (byte, mask) in bytes.iter_mut().zip(mask) {
-                match mask {
-                    0 => *byte = Source::Zero,
-                    0xff => {}
-                    _ if *byte == Source::Zero => {}
-                    _ => return None,
+impl Here<'_> {
+    /// The bytes of a value; `None` if one comes from elsewhere than from memory.
+    fn bytes(&self, value: Value, depth: u32) -> Option<Bytes> {
+        let function = self.function;
+        let Def::Result(inst) = function.value(function.resolve(value)).def else { return None };
+        match function.inst(inst).op {
+            Op::Load { size, signed: false, base, offset, .. } => {
+                if self.places[inst] != Some(self.block) {
+                    return None;
                 }
+                let count = size.bytes();
+                let mut bytes = [Source::Zero; 8];
+                for (at, byte) in bytes.iter_mut().take(count).enumerate() {
+                    let at = if cfg!(target_endian = "little") { at } else { count - 1 - at };
+                    *byte = Source::Memory(Place {
+                        base: function.resolve(base),
+                        offset: offset.checked_add(at as i32)?,
+                        load: inst,
+                    });
+                }
+                Some(bytes)
             }
-            Some(bytes)
+            ref op => self.bytes_of_op(op, depth.checked_sub(1)?),
         }
-        Op::ZeroExtend { arg } => of(arg),
-        Op::Truncate { arg } => {
-            let mut bytes = of(arg)?;
-            bytes[4..].fill(Source::Zero);
-            Some(bytes)
+    }
+
+    /// The bytes of an operation's result.
+    fn bytes_of_op(&self, op: &Op, depth: u32) -> Option<Bytes> {
+        let of = |value: Value| self.bytes(value, depth);
+        let constant = |value: Value| self.function.as_const(self.function.resolve(value));
+        match *op {
+            Op::Binary { op: BinaryOp::Or | BinaryOp::Add | BinaryOp::Xor, args: [a, b], .. } => {
+                let (a, b) = (of(a)?, of(b)?);
+                let mut joined = a;
+                for (byte, other) in joined.iter_mut().zip(b) {
+                    *byte = match (*byte, other) {
+                        (Source::Zero, other) => other,
+                        (byte, Source::Zero) => byte,
+                        _ => return None,
+                    };
+                }
+                Some(joined)
+            }
+            Op::Binary { op: BinaryOp::Shl, ty, args: [a, by] } => {
+                let count = whole_bytes(constant(by)?, ty)?;
+                let mut bytes = of(a)?;
+                bytes.rotate_right(count);
+                bytes[..count].fill(Source::Zero);
+                bytes[ty.bits() as usize / 8..].fill(Source::Zero);
+                Some(bytes)
+            }
+            Op::Binary { op: BinaryOp::Lshr, ty, args: [a, by] } => {
+                let count = whole_bytes(constant(by)?, ty)?;
+                let mut bytes = of(a)?;
+                bytes[..count].fill(Source::Zero);
+                bytes.rotate_left(count);
+                Some(bytes)
+            }
+            Op::Binary { op: BinaryOp::And, args: [a, mask], .. } => {
+                let mask = constant(mask)?.to_le_bytes();
+                let mut bytes = of(a)?;
+                for (byte, mask) in bytes.iter_mut().zip(mask) {
+                    match mask {
+                        0 => *byte = Source::Zero,
+                        0xff => {}
+                        _ if *byte == Source::Zero => {}
+                        _ => return None,
+                    }
+                }
+                Some(bytes)
+            }
+            Op::ZeroExtend { arg } => of(arg),
+            Op::Truncate { arg } => {
+                let mut bytes = of(arg)?;
+                bytes[4..].fill(Source::Zero);
+                Some(bytes)
+            }
+            Op::Swap { size, arg, .. } => {
+                let mut bytes = of(arg)?;
+                bytes[..size.bytes()].reverse();
+                bytes[size.bytes()..].fill(Source::Zero);
+                Some(bytes)
+            }
+            _ => None,
         }
-        Op::Swap { size, arg, .. } => {
-            let mut bytes = of(arg)?;
-            bytes[..size.bytes()].reverse();
-            bytes[size.bytes()..].fill(Source::Zero);
-            Some(bytes)
-        }
-        _ => None,
     }
 }
 

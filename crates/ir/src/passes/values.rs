@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use crate::arena::Side;
 use crate::cfg::{Cfg, Dominators};
 use crate::effects::{Classes, Effects};
@@ -23,7 +25,7 @@ pub(super) fn run(function: &mut Function) {
     let cfg = Cfg::of(function);
     let tree = Dominators::of(&cfg);
     let memory = Memory::of(function, &cfg);
-    let mut known: HashMap<Key, Value> = HashMap::new();
+    let mut known: HashMap<Key, Value, RandomState> = HashMap::default();
     // Blocks by their positions, each with the number of entries that are known before it.
     let mut work = vec![(0_u32, 0_usize)];
     let mut added: Vec<Key> = Vec::new();
@@ -44,7 +46,7 @@ fn number(
     function: &mut Function,
     memory: &Memory,
     block: Block,
-    known: &mut HashMap<Key, Value>,
+    known: &mut HashMap<Key, Value, RandomState>,
     added: &mut Vec<Key>,
 ) {
     let mut versions = memory.before[block].unwrap_or_default();
@@ -63,7 +65,7 @@ fn number(
 /// Whether an operation stays: it computes what is not known yet.
 fn keep_new(
     function: &mut Function,
-    known: &mut HashMap<Key, Value>,
+    known: &mut HashMap<Key, Value, RandomState>,
     added: &mut Vec<Key>,
     result: Option<Value>,
     op: &Op,
