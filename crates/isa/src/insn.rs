@@ -244,6 +244,42 @@ pub enum Condition {
     SLe,
 }
 
+impl Condition {
+    /// The condition that holds where this one does not; `None` for [`Set`](Self::Set), which has no opposite.
+    #[must_use]
+    pub const fn opposite(self) -> Option<Self> {
+        Some(match self {
+            Self::Eq => Self::Ne,
+            Self::Ne => Self::Eq,
+            Self::Gt => Self::Le,
+            Self::Ge => Self::Lt,
+            Self::Lt => Self::Ge,
+            Self::Le => Self::Gt,
+            Self::SGt => Self::SLe,
+            Self::SGe => Self::SLt,
+            Self::SLt => Self::SGe,
+            Self::SLe => Self::SGt,
+            Self::Set => return None,
+        })
+    }
+
+    /// The condition for exchanged operands.
+    #[must_use]
+    pub const fn exchanged(self) -> Self {
+        match self {
+            Self::Gt => Self::Lt,
+            Self::Ge => Self::Le,
+            Self::Lt => Self::Gt,
+            Self::Le => Self::Ge,
+            Self::SGt => Self::SLt,
+            Self::SGe => Self::SLe,
+            Self::SLt => Self::SGt,
+            Self::SLe => Self::SGe,
+            Self::Eq | Self::Ne | Self::Set => self,
+        }
+    }
+}
+
 /// Atomic read-modify-write (RFC 9669 section 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AtomicOp {

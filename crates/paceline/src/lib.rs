@@ -40,6 +40,7 @@
 //! | run the chain that a chain file describes | [`chain::ChainSource`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
 //! | see what waits for workers that stall, and bound it | [`epoch::Domain::backlog`], [`epoch::Domain::set_limit`] |
+//! | see what passes make of a program | [`ir`] |
 //! | have `perf` and `gdb` name native code | [`JitSymbols`] |
 //! | load objects that pin maps by name | [`Instance::load`] |
 //! | read and write maps with Rust types | [`Map::typed`], which gives a [`TypedMap`] |
@@ -99,6 +100,7 @@ pub mod explain;
 pub mod filter;
 pub mod generate;
 pub mod helper;
+pub mod ir;
 pub mod isa;
 #[cfg(feature = "json")]
 pub mod json;

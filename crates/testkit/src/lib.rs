@@ -19,6 +19,7 @@ pub mod engine;
 pub mod export;
 pub mod generate;
 pub mod inputs;
+pub mod ir;
 pub mod kernel;
 pub mod namespace;
 pub mod object_runs;
@@ -45,6 +46,7 @@ pub const ENGINES: &[&str] = &[
     "paceline",
     "threaded",
     "threaded-counted",
+    "ir",
     "jit",
     "checked-jit",
     "socket",

@@ -37,6 +37,8 @@ pub use native::NativeCode;
 pub use paceline_exec::{CodeMap, Function as NativeFunction, JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 pub use paceline_interpreter::image::{DEFAULT_BUDGET, Exit};
 pub use paceline_interpreter::observe::{Location, Observed, Steer};
+#[cfg(feature = "testing")]
+pub use paceline_interpreter::plain::{Machine, Next};
 #[doc(hidden)]
 pub use paceline_interpreter::threaded::inspect as threaded_handlers;
 #[cfg(feature = "jit")]

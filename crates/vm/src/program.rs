@@ -13,6 +13,8 @@ use paceline_interpreter::plain::{self, Plain};
 use paceline_interpreter::threaded;
 use paceline_maps::{Map, MapUser, Owner};
 use paceline_runtime::fault::Fault;
+#[cfg(feature = "testing")]
+use paceline_runtime::fault::FaultKind;
 use paceline_runtime::host as runtime;
 use paceline_runtime::run_rules::RunRules;
 use paceline_spec::{Errno, ProgramSpec};
@@ -343,15 +345,6 @@ impl Program {
         host: &mut Host,
         mut steer: impl FnMut(&Observed<'_>) -> Steer,
     ) -> Result<Exit, Box<Fault>> {
-        let host = &mut host.runtime;
-        // SAFETY: as in `run`.
-        let frame: *mut Frame = unsafe { frame.descriptor_mut() };
-        if !self.image.admits(host)
-            && let Some(fault) = host.take_fault()
-        {
-            return Err(fault);
-        }
-        host.begin(frame as u64, self.image.rules.as_ref());
         let mut panic = None;
         let mut observe = |observed: &Observed<'_>| {
             if panic.is_some() {
@@ -366,6 +359,26 @@ impl Program {
             }
         };
         let run = |host: &mut runtime::Host| plain::run_packet(&self.image, host, Some(&mut observe));
+        let exit = self.run_plainly(frame, host, run);
+        panic.map_or(exit, |panic| resume_unwind(panic))
+    }
+
+    /// Begins a run of the plain interpreter's, lets `run` make it, and ends it.
+    fn run_plainly(
+        &self,
+        frame: &mut FrameMut<'_>,
+        host: &mut Host,
+        run: impl FnOnce(&mut runtime::Host) -> Result<Exit, Box<Fault>>,
+    ) -> Result<Exit, Box<Fault>> {
+        let host = &mut host.runtime;
+        // SAFETY: as in `run`.
+        let frame: *mut Frame = unsafe { frame.descriptor_mut() };
+        if !self.image.admits(host)
+            && let Some(fault) = host.take_fault()
+        {
+            return Err(fault);
+        }
+        host.begin(frame as u64, self.image.rules.as_ref());
         let exit = self.pinned(host, run);
         host.resume_panic();
         if let Ok(exit) = &exit {
@@ -373,7 +386,30 @@ impl Program {
             // SAFETY: the pointer comes from a reference that is still borrowed.
             unsafe { &mut *frame }.set_code(code);
         }
-        panic.map_or(exit, |panic| resume_unwind(panic))
+        exit
+    }
+
+    /// Runs the program over one packet on the plain interpreter's machine, which `drive` lets execute instructions in place of the
+    /// interpreter's loop: all accesses and calls are checked. `drive` returns the program's value.
+    ///
+    /// # Errors
+    /// The run ended with a fault.
+    #[cfg(feature = "testing")]
+    pub fn run_driven(
+        &self,
+        frame: &mut FrameMut<'_>,
+        host: &mut Host,
+        drive: impl FnOnce(&mut plain::Machine<'_>) -> Result<u64, FaultKind>,
+    ) -> Result<u64, Box<Fault>> {
+        let run = |host: &mut runtime::Host| {
+            let mut machine = plain::Machine::on_packet(&self.image, host);
+            let r0 = drive(&mut machine);
+            let fault = |kind| Box::new(Fault { slot: machine.slot, kind, tail_called: None });
+            // A tail called program has stored its fault already.
+            let r0 = r0.map_err(|kind| machine.host.fault.take().unwrap_or_else(|| fault(kind)))?;
+            Ok(Exit { r0, instructions: 0 })
+        };
+        self.run_plainly(frame, host, run).map(|exit| exit.r0)
     }
 }
 

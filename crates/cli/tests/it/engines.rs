@@ -177,6 +177,28 @@ fn a_dispatcher_names_the_programs_it_jumps_to() {
 }
 
 #[test]
+fn the_form_is_shown_before_and_after_passes() {
+    let vlan = example("vlan.o:vlan_pop");
+    let raw = paceline(["dump", &vlan, "--ir=raw"]).ok();
+    for part in [
+        "; program vlan_pop, section xdp/vlan_pop\n\nfunction 0 \"vlan_pop\" (r1)",
+        "block0(v0: i64 context):\n",
+        "function 1 \"pop_outer\" (",
+        ": packet = context_load.u32 v",
+        "= call function 1(v",
+        "= call bpf_xdp_adjust_head(v",
+    ] {
+        assert!(raw.contains(part), "no {part:?} in {raw}");
+    }
+    let optimized = paceline(["dump", &vlan, "--ir"]).ok();
+    assert!(optimized.lines().count() < raw.lines().count(), "{optimized}");
+    let json = paceline(["dump", &vlan, "--ir", "--json"]).json();
+    let text = json["programs"][0]["ir"].as_str().unwrap();
+    assert!(optimized.ends_with(text), "{text}");
+    paceline(["dump", &vlan, "--ir", "--jit"]).fails(2, "the argument", &["cannot be used with"]);
+}
+
+#[test]
 fn only_verified_programs_have_native_code() {
     let object = fixture("no_bounds_check.o");
     paceline(["dump", &object, "--jit"]).fails(1, &object, &["is refused"]);

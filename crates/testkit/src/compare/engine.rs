@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use paceline::{Burst, Engine, EngineError, FrameMeta, Host, Limits, LookAhead, Map, Program};
 use paceline_frame::MAX_BURST;
+use paceline_ir::{Module, Passes, build, optimize};
 use paceline_spec::{MapSpec, ProgramKind};
 use paceline_verifier::Verified;
 
@@ -12,6 +13,7 @@ use super::work::contents;
 use super::{Left, Stopped, Subject, Work, redirect_of};
 use crate::Contents;
 use crate::engine::{fill_map, map_contents};
+use crate::ir::run_on;
 use crate::kernel;
 use crate::random::{jump_map, maps};
 
@@ -37,6 +39,10 @@ pub struct EngineSubject {
     salt: u64,
     /// Runs before each program, except on the plain interpreter, which clears its stack.
     dirt: Option<Dirt>,
+    /// Runs programs in the form of `paceline-ir` after these passes, on the plain interpreter's machine.
+    passes: Option<Passes>,
+    /// The program in that form.
+    module: Module,
 }
 
 impl EngineSubject {
@@ -53,9 +59,10 @@ impl EngineSubject {
         }
         let (host, burst) = (Host::new(cpu), Burst::default());
         let dirt = if engine == Engine::Plain { None } else { Some(Dirt::new(engine)?) };
+        let (name, passes, module) = (engine.name(), None, Module::default());
         Ok(Self {
             engine,
-            name: engine.name(),
+            name,
             maps: made,
             host,
             burst,
@@ -63,7 +70,17 @@ impl EngineSubject {
             stages: false,
             salt: 0,
             dirt,
+            passes,
+            module,
         })
+    }
+
+    /// The interpreter of `paceline-ir`, after these passes.
+    ///
+    /// # Errors
+    /// A map cannot be created.
+    pub fn of_ir(name: &'static str, passes: Passes, cpu: usize) -> Result<Self, String> {
+        Ok(Self { name, passes: Some(passes), ..Self::new(Engine::Plain, cpu)? })
     }
 
     /// The same with packets in bursts of random lengths.
@@ -191,7 +208,12 @@ impl EngineSubject {
         if let Some(dirt) = &mut self.dirt {
             dirt.leave(&mut self.host).map_err(|reason| (0, reason))?;
         }
-        let r0 = if self.bursts {
+        let r0 = if self.passes.is_some() {
+            let frame = &mut self.burst.frame_mut(0);
+            let run =
+                program.run_driven(frame, &mut self.host, |machine| run_on(machine, &self.module, BUDGET));
+            Some(run.map_err(|fault| (0, fault.to_string()))?)
+        } else if self.bursts {
             let run = program.run_burst(&mut self.burst, &mut self.host);
             run.map_err(|fault| (fault.index, fault.fault.to_string()))?;
             None
@@ -229,6 +251,10 @@ impl Subject for EngineSubject {
         let Some((main, targets)) = work.programs.split_first() else { return Ok(Vec::new()) };
         self.renew_rings(work).map_err(Stopped::Refused)?;
         let program = self.load(main)?;
+        if let Some(passes) = &self.passes {
+            self.module = build(main).map_err(|error| Stopped::Refused(error.to_string()))?;
+            optimize(&mut self.module, passes).map_err(|error| Stopped::Refused(error.to_string()))?;
+        }
         // Targets stay in the arrays while the programs here use them.
         let targets = targets.iter().map(|target| self.load(target)).collect::<Result<Vec<_>, _>>()?;
         let array = self.maps.get(random_array(main.program().kind));

@@ -5,14 +5,18 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use paceline_frame::{Burst, FrameMeta, FrameRef, MAX_BURST, RedirectTarget, Verdict};
+use paceline_ir::{Module, Passes, build, optimize, parse};
 use paceline_maps::Map;
 use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{Engine as VmEngine, Host, LoadError, LookAhead, MemoryProgram, Program};
+use paceline_vm::{
+    DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, LookAhead, Machine, MemoryProgram, Program,
+};
 
 use super::maps::{create_maps, map_contents, set, set_map};
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseKind, Change, Context, Run};
+use crate::ir::run_on;
 use crate::kernel;
 use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
 
@@ -30,11 +34,13 @@ enum Way {
     Burst(VmEngine),
     /// Verified, to native code with packets in bursts in stages: look-ups ahead, then the program.
     Staged,
+    /// Verified, in the form of `paceline-ir` after all passes, on the plain interpreter's machine.
+    Form,
 }
 
 impl Way {
     /// The engines of cases; the verifier with the plain interpreter is named `paceline`.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Unverified(VmEngine::Plain),
         Self::Unverified(VmEngine::CheckedJit),
         Self::Verified(VmEngine::Plain),
@@ -44,6 +50,7 @@ impl Way {
         Self::Burst(VmEngine::Jit),
         Self::Burst(VmEngine::Threaded),
         Self::Staged,
+        Self::Form,
     ];
 
     fn name(self) -> &'static str {
@@ -54,6 +61,7 @@ impl Way {
             Self::Burst(VmEngine::Jit) => "jit-burst",
             Self::Burst(_) => "threaded-burst",
             Self::Staged => "jit-staged",
+            Self::Form => "ir",
         }
     }
 
@@ -91,8 +99,9 @@ impl OurEngine {
     /// All of them: each alone, then each pair for cases with tail calls.
     pub fn all() -> impl Iterator<Item = Self> {
         let alone = Way::ALL.into_iter().map(|way| Self::of(way, way));
-        // The verifier does not change the plain interpreter, and instructions of tail call targets are not counted.
-        let alike = [Way::Verified(VmEngine::Plain), Way::Counted];
+        // The verifier does not change the plain interpreter, instructions of tail call targets are not counted, and those of the form
+        // are on the plain interpreter.
+        let alike = [Way::Verified(VmEngine::Plain), Way::Counted, Way::Form];
         let mixable = move || Way::ALL.into_iter().filter(move |way| !alike.contains(way));
         // Bursts make no difference to targets of tail calls.
         let targets = move || mixable().filter(|way| !way.is_burst());
@@ -118,7 +127,7 @@ impl OurEngine {
         if case.kind == CaseKind::Raw && (self.verifies() && !trusted || self.main.is_burst()) {
             return Err(Unsupported::RawMemory);
         }
-        let compiles = self.main == self.targets && matches!(self.main, Way::Verified(_));
+        let compiles = self.main == self.targets && matches!(self.main, Way::Verified(_) | Way::Form);
         if case.runs.is_empty() && !compiles {
             return Err(Unsupported::NothingToRun);
         }
@@ -129,6 +138,10 @@ impl OurEngine {
     /// feature.
     fn only_load(&self, case: &Case, verified: &[Verified]) -> Result<Outcome, Unsupported> {
         let accepted = Outcome::Ran(Ran { runs: Vec::new(), maps: Vec::new() });
+        if self.main == Way::Form {
+            let failed = verified.iter().find_map(|verified| form(verified).err());
+            return Ok(failed.map_or(accepted, |reason| Outcome::Refused(reason.into())));
+        }
         let Way::Verified(engine) = self.main else { return Ok(accepted) };
         if engine == VmEngine::Plain {
             return Ok(accepted);
@@ -164,6 +177,7 @@ impl OurEngine {
                 Way::Staged => load(verified(), maps.to_vec(), VmEngine::Jit)?
                     .map(|program| program.with_look_ahead(LookAhead::Always)),
                 Way::Counted => load(verified(), maps.to_vec(), VmEngine::Threaded)?,
+                Way::Form => load(verified(), maps.to_vec(), VmEngine::Plain)?,
                 Way::Unverified(engine) => load_unverified(spec, maps.to_vec(), engine),
             };
             match loaded {
@@ -230,7 +244,14 @@ impl Engine for OurEngine {
             Ok(programs) => programs,
             Err(reason) => return Ok(Outcome::Refused(reason.into())),
         };
-        let mut loaded = Loaded { case, maps, programs, host: host(case, cpu), cpu, way: self.main };
+        let form = match (self.main, verified.first()) {
+            (Way::Form, Some(main)) => match form(main) {
+                Ok(form) => Some(form),
+                Err(reason) => return Ok(Outcome::Refused(reason.into())),
+            },
+            _ => None,
+        };
+        let mut loaded = Loaded { case, maps, programs, host: host(case, cpu), cpu, way: self.main, form };
         Ok(match loaded.install_initial() {
             Ok(()) => Outcome::Ran(loaded.run()?),
             Err(reason) => Outcome::Refused(reason.into()),
@@ -248,6 +269,14 @@ fn verify_all(case: &Case) -> Result<Vec<Verified>, Refusal> {
         })
     };
     case.programs.iter().enumerate().map(verify).collect()
+}
+
+/// A program in the form of `paceline-ir`, after all passes.
+fn form(verified: &Verified) -> Result<Module, String> {
+    let mut module = build(verified).map_err(|error| error.to_string())?;
+    optimize(&mut module, &Passes::default().checked(true)).map_err(|error| format!("{error}\n{module}"))?;
+    // What is printed is what runs.
+    parse(&module.to_string()).map_err(|error| format!("{error}\n{module}"))
 }
 
 fn load(
@@ -278,7 +307,7 @@ fn load_memory(way: Way, spec: &ProgramSpec, maps: Vec<Arc<Map>>) -> Result<Memo
             MemoryProgram::checked_jit(spec, maps).map_err(|error| error.to_string())
         }
         Way::Unverified(_) => MemoryProgram::new(spec, maps).map_err(|error| error.to_string()),
-        Way::Verified(_) | Way::Counted | Way::Burst(_) | Way::Staged => {
+        Way::Verified(_) | Way::Counted | Way::Burst(_) | Way::Staged | Way::Form => {
             // SAFETY: the case runs to an end that it states on the plain interpreter, which checks every access.
             unsafe { MemoryProgram::jit(spec, maps) }.map_err(|error| error.to_string())
         }
@@ -310,6 +339,8 @@ struct Loaded<'a> {
     cpu: usize,
     /// How packets run.
     way: Way,
+    /// The first program, if it runs in that form.
+    form: Option<Module>,
 }
 
 impl Loaded<'_> {
@@ -401,9 +432,13 @@ impl Loaded<'_> {
         let mut frame = burst.frame_mut(0);
         let [main, ..] = self.programs.over_packets() else { unreachable!("a case has a program") };
         let counted = if self.way.counts() { main.run_counted(&mut frame, &mut self.host) } else { None };
-        let ended = match counted {
-            Some(counted) => counted.map(|exit| (exit.r0, Some(exit.instructions))),
-            None => main.run(&mut frame, &mut self.host).map(|r0| (r0, None)),
+        let ended = match (counted, &self.form) {
+            (_, Some(form)) => {
+                let drive = |machine: &mut Machine<'_>| run_on(machine, form, DEFAULT_BUDGET);
+                main.run_driven(&mut frame, &mut self.host, drive).map(|r0| (r0, None))
+            }
+            (Some(counted), None) => counted.map(|exit| (exit.r0, Some(exit.instructions))),
+            (None, None) => main.run(&mut frame, &mut self.host).map(|r0| (r0, None)),
         };
         let (r0, instructions) = match ended {
             Ok(ended) => ended,

@@ -17,6 +17,7 @@ mod engines;
 mod explanations;
 mod generated;
 mod import_circles;
+mod ir;
 mod kernel;
 mod map_uses;
 mod mprog;

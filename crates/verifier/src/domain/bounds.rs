@@ -56,6 +56,17 @@ impl Bounds {
         .non_empty()
     }
 
+    /// The least bounds that include both.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        Self {
+            umin: self.umin.min(other.umin),
+            umax: self.umax.max(other.umax),
+            smin: self.smin.min(other.smin),
+            smax: self.smax.max(other.smax),
+        }
+    }
+
     /// With known bits as well.
     #[must_use]
     pub fn meet_tnum(self, tnum: Tnum, bits: u32) -> Option<Self> {

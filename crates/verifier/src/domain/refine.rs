@@ -4,24 +4,6 @@ use paceline_isa::{Condition, Width};
 
 use super::{Bounds, Scalar, Tnum};
 
-/// The condition that holds where `condition` does not; `None` for [`Condition::Set`], which has no opposite.
-#[must_use]
-pub(crate) const fn opposite(condition: Condition) -> Option<Condition> {
-    Some(match condition {
-        Condition::Eq => Condition::Ne,
-        Condition::Ne => Condition::Eq,
-        Condition::Gt => Condition::Le,
-        Condition::Ge => Condition::Lt,
-        Condition::Lt => Condition::Ge,
-        Condition::Le => Condition::Gt,
-        Condition::SGt => Condition::SLe,
-        Condition::SGe => Condition::SLt,
-        Condition::SLt => Condition::SGe,
-        Condition::SLe => Condition::SGt,
-        Condition::Set => return None,
-    })
-}
-
 /// One width of two numbers that are compared: bounds and known bits of each.
 struct Pair {
     a: (Bounds, Tnum),
@@ -45,7 +27,7 @@ impl<const BITS: u32> Scalar<BITS> {
             Width::W32 => (s.low, s.bits.truncate(bits)),
         };
         let pair = Pair { a: part(a), b: part(b), bits };
-        let refined = match (holds, opposite(condition)) {
+        let refined = match (holds, condition.opposite()) {
             (true, _) => pair.holds(condition)?,
             (false, Some(other)) => pair.holds(other)?,
             (false, None) => pair.no_common_bit()?,

@@ -116,6 +116,13 @@ impl<const BITS: u32> Scalar<BITS> {
         Self::from_parts(bits, whole, self.low.meet(other.low)?)
     }
 
+    /// A number that is one of the two: what is known where paths meet.
+    #[must_use]
+    pub fn join(&self, other: &Self) -> Self {
+        let (bits, whole) = (self.bits.join(other.bits), self.whole.join(other.whole));
+        Self { bits, whole, low: self.low.join(other.low) }
+    }
+
     /// The number, if it is known.
     #[must_use]
     pub const fn as_constant(&self) -> Option<u64> {

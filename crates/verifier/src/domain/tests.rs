@@ -146,6 +146,19 @@ fn meeting_loses_no_common_member() {
     }
 }
 
+#[test]
+fn joining_includes_both_and_nothing_more_of_a_number_with_itself() {
+    let all = values::<4>(1);
+    for a in &all {
+        assert_eq!(a.join(a), *a);
+        for b in &all {
+            let joined = a.join(b);
+            assert!(joined.includes(a) && joined.includes(b), "{a} or {b}: {joined}");
+            assert!((0..16).all(|x| !a.contains(x) && !b.contains(x) || joined.contains(x)), "{a} or {b}");
+        }
+    }
+}
+
 fn check_alu<const BITS: u32>(all: &[Scalar<BITS>], sampled: &[Scalar<BITS>]) {
     let with_members: Vec<_> = all.iter().map(|s| (*s, members(s))).collect();
     let others: Vec<_> = sampled.iter().map(|s| (*s, members(s))).collect();

@@ -86,6 +86,12 @@ impl Tnum {
         Some(Self::new(self.value | other.value, self.unknown & other.unknown))
     }
 
+    /// The least that can be everything that either can be.
+    #[must_use]
+    pub const fn join(self, other: Self) -> Self {
+        Self::new(self.value, self.unknown | other.unknown | (self.value ^ other.value))
+    }
+
     /// The low `bits` bits; zeros above.
     #[must_use]
     pub const fn truncate(self, bits: u32) -> Self {

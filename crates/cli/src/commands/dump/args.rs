@@ -11,6 +11,7 @@ Examples:
   paceline dump firewall.o
   paceline dump vlan.o:vlan_push --opcodes
   paceline dump firewall.o --jit | less                             C, BPF and native code side by side
+  paceline dump vlan.o --ir                                         what passes make of the programs, in SSA form
   paceline dump vlan.o --dispatcher=retpoline                       how a call site chooses among its programs
   paceline dump --json firewall.o | jq -r '.programs[0].instructions[].text'";
 
@@ -27,6 +28,16 @@ pub(crate) struct DumpArgs {
     /// Show the native code that the programs are compiled to, beside the instructions.
     #[arg(long)]
     pub(super) jit: bool,
+    /// Show the programs in SSA form instead of their instructions.
+    #[arg(
+        long,
+        value_name = "STAGE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "optimized",
+        conflicts_with_all = ["jit", "opcodes", "dispatcher"]
+    )]
+    pub(super) ir: Option<StageArg>,
     /// Show the code that a call site with the programs chooses among them by, instead of theirs.
     #[arg(
         long,
@@ -40,6 +51,15 @@ pub(crate) struct DumpArgs {
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A stage of compilation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum StageArg {
+    /// As built from the instructions and the facts of the verifier.
+    Raw,
+    /// After all passes.
+    Optimized,
 }
 
 /// Calls of programs without a slot at a call site.

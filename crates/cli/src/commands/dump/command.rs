@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
-use paceline::{Object, Program, ProgramSpec};
+use paceline::{Engine, Object, ProgramSpec, VerifiedProgram};
 use serde_json::{Value as Json, json};
 
 use super::args::DumpArgs;
 use super::dispatcher;
+use super::ir;
 use super::listing::Listing;
 use super::loaded::loaded;
 use super::native::Native;
@@ -23,6 +24,9 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     let programs = named.programs()?;
     if let Some(fallback) = args.dispatcher {
         return dispatcher::dump(args, fallback, name, object, &programs);
+    }
+    if let Some(stage) = args.ir {
+        return ir::dump(args, stage, name, object, &programs);
     }
     let compiled = if args.jit { compiled(args, name, object, &programs)? } else { Vec::new() };
     let listing = |(index, spec)| {
@@ -57,9 +61,10 @@ fn compiled(
     object: &Object,
     programs: &[&ProgramSpec],
 ) -> Result<Vec<Compiled>, Failure> {
-    let compiled = |program: &Program| {
+    let compiled = |program: &VerifiedProgram| {
+        let program = program.program();
         let slice = program.slice().cloned().zip(program.slice_code().as_ref().map(Native::new));
         Some(Compiled { slice, native: Native::new(&program.native_code()?) })
     };
-    Ok(loaded(args, name, object, programs)?.iter().filter_map(compiled).collect())
+    Ok(loaded(Engine::Jit, args, name, object, programs)?.iter().filter_map(compiled).collect())
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use paceline::{CallSite, Fallback, Object, ProgramSpec, Target, UpdateError};
+use paceline::{CallSite, Engine, Fallback, Object, ProgramSpec, Target, UpdateError};
 use serde_json::json;
 
 use super::args::{DumpArgs, FallbackArg};
@@ -33,8 +33,8 @@ pub(super) fn dump(
         FallbackArg::Indirect => Fallback::Indirect,
         FallbackArg::Retpoline => Fallback::Retpoline,
     });
-    for program in loaded(args, name, object, programs)? {
-        site.update(None, Some(&Target::from(&program)))
+    for program in loaded(Engine::Jit, args, name, object, programs)? {
+        site.update(None, Some(&Target::from(&program.into_program())))
             .map_err(|source| DispatcherError { name: name.to_owned(), source })?;
     }
     let native = site.code().as_ref().map(Native::of_dispatcher);

@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod dispatcher;
+mod ir;
 mod listing;
 mod loaded;
 mod native;

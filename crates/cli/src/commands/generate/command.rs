@@ -36,7 +36,7 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<ExitCode, Failure> {
     let NamedObject { name, object, file, .. } = named;
     let mut taken: Vec<_> = file.into_iter().chain(identities(&args.how.files())).collect();
     let out = args.out.as_ref().map(|path| Opened::open(path, "--out", &mut taken)).transpose()?;
-    let options = load_options(paceline::DEFAULT_BUDGET, Engine::Plain, args.how.map_memory, 1);
+    let options = load_options(paceline::DEFAULT_BUDGET, Engine::Plain, &args.how, 1);
     // Variables are set in the object, which is what is explored.
     let collection = load(&opener, &name, object, Vec::new(), &options, true)?;
     let object = collection.object();

@@ -18,6 +18,7 @@ mod engines;
 mod fuzz;
 mod generate;
 mod hostile;
+mod ir;
 mod list;
 mod mutate;
 mod staged;
@@ -70,6 +71,8 @@ enum Command {
     Generate(generate::Options),
     /// Verify instructions that no compiler wrote
     Hostile(hostile::Options),
+    /// Run random functions in SSA form before and after passes
+    Ir(ir::Options),
     /// List the engines that this machine can run
     List(list::Options),
     /// Run programs of real objects with an instruction or two changed
@@ -105,6 +108,7 @@ fn run(command: Command) -> Outcome {
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Generate(options) => generate::run(&options),
         Command::Hostile(options) => hostile::run(&options),
+        Command::Ir(options) => ir::run(&options),
         Command::List(options) => list::run(&options),
         Command::Mutate(options) => mutate::run(&options),
         Command::Staged(options) => staged::run(&options),

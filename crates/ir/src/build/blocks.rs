@@ -1,0 +1,178 @@
+//! Basic blocks of a function: where they begin, and which follow.
+
+use paceline_isa::Insn;
+use paceline_verifier::{FunctionFact, Verified};
+
+use super::error::{BuildCause, BuildError};
+use crate::entity::Block;
+use crate::function::{Function, Target, Terminator};
+
+/// What follows an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// The next instruction, in the same block.
+    Next(usize),
+    /// One instruction, in another block.
+    Jump(usize),
+    /// The first if the condition holds, otherwise the second.
+    Branch([usize; 2]),
+    /// The first if the budget of rounds is exhausted, otherwise the second.
+    MayGoto([usize; 2]),
+    /// The next instruction, or a return of 0: a legacy packet load.
+    PacketLoad(usize),
+    /// The caller.
+    Exit,
+}
+
+impl Flow {
+    /// What follows the instruction of a slot, by the facts about it.
+    pub(super) fn of(verified: &Verified, range: &FunctionFact, slot: usize) -> Result<Self, BuildError> {
+        let error = |cause| BuildError { slot, cause };
+        let Some(insn) = verified.code().get(slot) else {
+            return Err(error(BuildCause::Flow(slot as i64)));
+        };
+        let fact = verified.fact(slot);
+        let reached = |target: i64| {
+            let inside =
+                usize::try_from(target).ok().filter(|target| (range.start..range.end).contains(target));
+            inside
+                .filter(|&target| verified.fact(target).reached && verified.code().get(target).is_some())
+                .ok_or(error(BuildCause::Flow(target)))
+        };
+        let next = (slot + insn.slots()) as i64;
+        let target = insn.jump_target(slot).unwrap_or(next);
+        Ok(match insn {
+            Insn::Jump { .. } | Insn::JumpLong { .. } => Self::Jump(reached(target)?),
+            Insn::JumpIf { .. } => match (fact.may_jump, fact.may_fall_through) {
+                (true, true) => Self::Branch([reached(target)?, reached(next)?]),
+                (true, false) => Self::Jump(reached(target)?),
+                (false, true) => Self::Jump(reached(next)?),
+                (false, false) => return Err(error(BuildCause::Flow(next))),
+            },
+            Insn::MayGoto { .. } => match (reached(target), reached(next)) {
+                (Ok(target), Ok(next)) => Self::MayGoto([target, next]),
+                (Ok(target), Err(_)) => Self::Jump(target),
+                (Err(_), next) => Self::Jump(next?),
+            },
+            Insn::LoadPacket { .. } => Self::PacketLoad(reached(next)?),
+            Insn::Exit => Self::Exit,
+            _ => Self::Next(reached(next)?),
+        })
+    }
+
+    /// The slots that follow.
+    fn targets(self) -> ([usize; 2], usize) {
+        match self {
+            Self::Next(next) | Self::Jump(next) | Self::PacketLoad(next) => ([next; 2], 1),
+            Self::Branch(targets) | Self::MayGoto(targets) => (targets, 2),
+            Self::Exit => ([0; 2], 0),
+        }
+    }
+}
+
+/// The blocks of a function.
+pub(super) struct Blocks {
+    /// By slot from the function's start: the block that begins there.
+    begins: Vec<Option<Block>>,
+    start: usize,
+}
+
+impl Blocks {
+    /// Adds the blocks of reached instructions to an empty function, in the order of their slots, with ends that have the right targets
+    /// and nothing else right.
+    pub(super) fn add(
+        verified: &Verified,
+        range: &FunctionFact,
+        function: &mut Function,
+    ) -> Result<Self, BuildError> {
+        let mut scan = Scan {
+            verified,
+            range,
+            seen: vec![false; range.end - range.start],
+            leaders: vec![false; range.end - range.start],
+        };
+        scan.walk()?;
+        // The entry has no predecessors.
+        if std::mem::replace(&mut scan.leaders[0], true) {
+            function.add_block();
+        }
+        let begins = scan.leaders.iter().map(|&leads| leads.then(|| function.add_block())).collect();
+        let blocks = Self { begins, start: range.start };
+        if let (Some(entry), Some(first)) = (function.entry(), blocks.at(range.start))
+            && entry != first
+        {
+            function.terminate(entry, Terminator::Jump(Target::to(first)), None);
+        }
+        blocks.link(verified, range, function)?;
+        Ok(blocks)
+    }
+
+    /// The block that begins at a slot.
+    pub(super) fn at(&self, slot: usize) -> Option<Block> {
+        slot.checked_sub(self.start).and_then(|index| *self.begins.get(index)?)
+    }
+
+    /// All blocks with their first slots.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, Block)> {
+        (self.start..).zip(&self.begins).filter_map(|(slot, block)| Some((slot, (*block)?)))
+    }
+
+    fn link(
+        &self,
+        verified: &Verified,
+        range: &FunctionFact,
+        function: &mut Function,
+    ) -> Result<(), BuildError> {
+        for (first, block) in self.iter() {
+            let mut slot = first;
+            let flow = loop {
+                match Flow::of(verified, range, slot)? {
+                    Flow::Next(next) if self.at(next).is_none() => slot = next,
+                    flow => break flow,
+                }
+            };
+            let target = |slot| {
+                self.at(slot).map(Target::to).ok_or(BuildError { slot, cause: BuildCause::Flow(slot as i64) })
+            };
+            let end = match flow {
+                Flow::Next(next) | Flow::Jump(next) => Terminator::Jump(target(next)?),
+                Flow::Branch([a, b]) | Flow::MayGoto([a, b]) => Terminator::MayGoto([target(a)?, target(b)?]),
+                Flow::PacketLoad(next) => {
+                    let outside = function.add_block();
+                    Terminator::MayGoto([Target::to(outside), target(next)?])
+                }
+                Flow::Exit => Terminator::Unset,
+            };
+            function.terminate(block, end, None);
+        }
+        Ok(())
+    }
+}
+
+/// A walk over the instructions that follow each other.
+struct Scan<'a> {
+    verified: &'a Verified,
+    range: &'a FunctionFact,
+    seen: Vec<bool>,
+    /// The slots that follow a jump.
+    leaders: Vec<bool>,
+}
+
+impl Scan<'_> {
+    fn walk(&mut self) -> Result<(), BuildError> {
+        let start = self.range.start;
+        let mut work = vec![start];
+        while let Some(slot) = work.pop() {
+            if std::mem::replace(&mut self.seen[slot - start], true) {
+                continue;
+            }
+            let flow = Flow::of(self.verified, self.range, slot)?;
+            let (targets, count) = flow.targets();
+            for &target in &targets[..count] {
+                self.leaders[target - start] |= !matches!(flow, Flow::Next(_));
+                work.push(target);
+            }
+        }
+        Ok(())
+    }
+}

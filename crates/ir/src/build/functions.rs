@@ -1,0 +1,52 @@
+//! The functions of a program: which are reached, and the parameters of those that are built.
+
+use paceline_isa::{Insn, Reg};
+use paceline_verifier::{FunctionFact, Verified};
+
+use crate::arena::Key;
+use crate::entity::FuncId;
+use crate::function::Function;
+
+/// A function during construction.
+pub(super) enum Made {
+    Not,
+    /// Its callees are being built.
+    Begun,
+    Done(Box<Function>),
+}
+
+pub(super) struct Functions<'a> {
+    pub(super) verified: &'a Verified,
+    /// The functions that are reached.
+    pub(super) facts: Vec<FunctionFact>,
+    pub(super) made: Vec<Made>,
+}
+
+impl<'a> Functions<'a> {
+    pub(super) fn of(verified: &'a Verified) -> Self {
+        let reached = |fact: &&FunctionFact| verified.fact(fact.start).reached;
+        let facts: Vec<FunctionFact> = verified.functions().iter().filter(reached).copied().collect();
+        let made = facts.iter().map(|_| Made::Not).collect();
+        Self { verified, facts, made }
+    }
+
+    /// The function that an instruction calls or takes the address of; `None` if it is not reached.
+    pub(super) fn called(&self, slot: usize, insn: &Insn) -> Option<FuncId> {
+        let target = usize::try_from(insn.subprogram_target(slot)?).ok()?;
+        self.facts.iter().position(|fact| fact.start == target).map(FuncId::new)
+    }
+
+    /// The registers that a function's parameters come in, once it is built.
+    pub(super) fn arguments(&self, function: FuncId) -> Option<&[Reg]> {
+        match self.made.get(function.index())? {
+            Made::Done(function) => Some(&function.arguments),
+            _ => None,
+        }
+    }
+
+    pub(super) fn name(&self, fact: &FunctionFact) -> &str {
+        let program = self.verified.program();
+        let named = program.functions.iter().find(|function| function.start == fact.start);
+        named.map_or("", |function| &function.name)
+    }
+}

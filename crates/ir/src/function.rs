@@ -1,0 +1,390 @@
+//! Functions: blocks, instructions and values, and the changes that passes make to them.
+
+use paceline_isa::Condition;
+
+use crate::arena::{Arena, Key, Side};
+use crate::entity::{Block, FuncId, Inst, Value};
+use crate::op::Op;
+use crate::types::{Argument, CallFacts, Kind, Type};
+
+/// The functions of a program; the first is the main program.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// The functions.
+    pub functions: Arena<FuncId, Function>,
+}
+
+impl Module {
+    /// The main program; `None` if there is no function.
+    #[must_use]
+    pub fn main(&self) -> Option<FuncId> {
+        self.functions.keys().next()
+    }
+
+    /// The function that starts at a slot.
+    #[must_use]
+    pub fn at_slot(&self, slot: u32) -> Option<FuncId> {
+        self.functions.iter().find(|(_, function)| function.slot == slot).map(|(id, _)| id)
+    }
+}
+
+/// A function.
+#[derive(Clone, Debug, Default)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Its first slot in the program.
+    pub slot: u32,
+    /// The registers that the parameters of the first block come in, in their order.
+    pub arguments: Vec<Argument>,
+    /// Bytes of stack that the program uses in it, 0 to 512.
+    pub stack: u32,
+    /// The 8-byte words of its stack that may be read before they are written: bit `i` stands for the word at `r10 - 8 * (i + 1)`.
+    /// All others have no value on entry that matters.
+    pub zeroed: u64,
+    /// The words of its stack that functions read that it calls, or that helpers call for it; same numbering.
+    pub shared: u64,
+    /// Whether it prints memory at addresses, which may be on its stack: no store to the stack is dead.
+    pub prints: bool,
+    /// Whether a helper calls it.
+    pub is_callback: bool,
+    /// The blocks in order; the first is the entry.
+    pub layout: Vec<Block>,
+    /// Facts of calls.
+    pub calls: Side<Inst, CallFacts>,
+    pub(crate) blocks: Arena<Block, BlockData>,
+    pub(crate) insts: Arena<Inst, InstData>,
+    pub(crate) values: Arena<Value, ValueData>,
+}
+
+/// A basic block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockData {
+    /// Its parameters.
+    pub params: Vec<Value>,
+    /// Its instructions.
+    pub insts: Vec<Inst>,
+    /// Its end.
+    pub terminator: Terminator,
+    /// Slot of the jump or exit.
+    pub slot: Option<u32>,
+}
+
+/// An instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstData {
+    /// The operation.
+    pub op: Op,
+    /// Its result, if it has one.
+    pub result: Option<Value>,
+    /// Slot of the program's instruction that it is part of.
+    pub slot: Option<u32>,
+}
+
+/// A value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueData {
+    /// Its type.
+    pub ty: Type,
+    /// Where it comes from.
+    pub def: Def,
+    /// What it points to.
+    pub kind: Kind,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Def {
+    /// An instruction.
+    Result(Inst),
+    /// A parameter of a block.
+    Param(Block),
+    /// It was replaced by another value.
+    Alias(Value),
+    /// Nothing defines it any more.
+    Nothing,
+}
+
+/// A block with arguments for its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The block.
+    pub block: Block,
+    /// One argument for each parameter.
+    pub args: Vec<Value>,
+}
+
+impl Target {
+    /// A block without parameters.
+    #[must_use]
+    pub const fn to(block: Block) -> Self {
+        Self { block, args: Vec::new() }
+    }
+}
+
+/// The end of a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Terminator {
+    /// Not set yet; no valid function has it.
+    #[default]
+    Unset,
+    /// Continues in a block.
+    Jump(Target),
+    /// Continues in the first block if the condition holds, and in the second otherwise.
+    Branch {
+        /// Condition.
+        condition: Condition,
+        /// Type of the operands.
+        ty: Type,
+        /// Operands.
+        args: [Value; 2],
+        /// The two blocks.
+        targets: [Target; 2],
+    },
+    /// Continues in the first block if the function's budget of rounds is exhausted, and in the second otherwise, with one less.
+    MayGoto([Target; 2]),
+    /// Returns an `i64`.
+    Return(Value),
+}
+
+impl Terminator {
+    /// The blocks that may follow.
+    #[must_use]
+    pub fn targets(&self) -> &[Target] {
+        match self {
+            Self::Jump(target) => std::slice::from_ref(target),
+            Self::Branch { targets, .. } | Self::MayGoto(targets) => targets,
+            Self::Return(_) | Self::Unset => &[],
+        }
+    }
+
+    /// The blocks that may follow, to be changed.
+    pub fn targets_mut(&mut self) -> &mut [Target] {
+        match self {
+            Self::Jump(target) => std::slice::from_mut(target),
+            Self::Branch { targets, .. } | Self::MayGoto(targets) => targets,
+            Self::Return(_) | Self::Unset => &mut [],
+        }
+    }
+
+    /// Calls `visit` with each value that the terminator itself reads, and its type; arguments of targets are not among them.
+    pub fn operands(&self, mut visit: impl FnMut(Value, Type)) {
+        match self {
+            Self::Branch { ty, args, .. } => args.iter().for_each(|arg| visit(*arg, *ty)),
+            Self::Return(value) => visit(*value, Type::I64),
+            Self::Jump(_) | Self::MayGoto(_) | Self::Unset => {}
+        }
+    }
+
+    /// Replaces each value, those of targets too.
+    pub fn map_values(&mut self, mut change: impl FnMut(Value) -> Value) {
+        match self {
+            Self::Branch { args, .. } => args.iter_mut().for_each(|arg| *arg = change(*arg)),
+            Self::Return(value) => *value = change(*value),
+            Self::Jump(_) | Self::MayGoto(_) | Self::Unset => {}
+        }
+        for target in self.targets_mut() {
+            target.args.iter_mut().for_each(|arg| *arg = change(*arg));
+        }
+    }
+}
+
+/// Looking at a function.
+impl Function {
+    /// The entry; `None` in a function without blocks.
+    #[must_use]
+    pub fn entry(&self) -> Option<Block> {
+        self.layout.first().copied()
+    }
+
+    /// A block.
+    #[must_use]
+    pub fn block(&self, block: Block) -> &BlockData {
+        &self.blocks[block]
+    }
+
+    /// An instruction.
+    #[must_use]
+    pub fn inst(&self, inst: Inst) -> &InstData {
+        &self.insts[inst]
+    }
+
+    /// A value.
+    #[must_use]
+    pub fn value(&self, value: Value) -> &ValueData {
+        &self.values[value]
+    }
+
+    /// The value, if the function has it.
+    #[must_use]
+    pub fn get_value(&self, value: Value) -> Option<&ValueData> {
+        self.values.get(value)
+    }
+
+    /// The block, if the function has it.
+    #[must_use]
+    pub fn get_block(&self, block: Block) -> Option<&BlockData> {
+        self.blocks.get(block)
+    }
+
+    /// Number of blocks that there ever were: the bound of their numbers.
+    #[must_use]
+    pub fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Number of values that there ever were: the bound of their numbers.
+    #[must_use]
+    pub fn value_count(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Number of instructions in its blocks, terminators aside.
+    #[must_use]
+    pub fn inst_count(&self) -> usize {
+        self.layout.iter().map(|block| self.blocks[*block].insts.len()).sum()
+    }
+
+    /// The operation that a value is the result of.
+    #[must_use]
+    pub fn op_of(&self, value: Value) -> Option<&Op> {
+        match self.values[value].def {
+            Def::Result(inst) => Some(&self.insts[inst].op),
+            _ => None,
+        }
+    }
+
+    /// The number, if a value is one.
+    #[must_use]
+    pub fn as_const(&self, value: Value) -> Option<u64> {
+        match self.op_of(value) {
+            Some(Op::Const { value, .. }) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The value that stands for one that was replaced, or itself.
+    #[must_use]
+    pub fn resolve(&self, mut value: Value) -> Value {
+        while let Def::Alias(other) = self.values[value].def {
+            value = other;
+        }
+        value
+    }
+}
+
+/// Changing a function.
+impl Function {
+    /// Adds a block at the end of the layout.
+    pub fn add_block(&mut self) -> Block {
+        let block = self.blocks.push(BlockData::default());
+        self.layout.push(block);
+        block
+    }
+
+    /// Adds blocks outside of the layout until the number is one.
+    pub(crate) fn reserve_block(&mut self, block: Block) {
+        while self.blocks.len() <= block.index() {
+            self.blocks.push(BlockData::default());
+        }
+    }
+
+    /// Adds values without a definition until the number is one.
+    pub(crate) fn reserve_value(&mut self, value: Value) {
+        while self.values.len() <= value.index() {
+            self.values.push(ValueData { ty: Type::I64, def: Def::Nothing, kind: Kind::Unknown });
+        }
+    }
+
+    /// Makes a reserved value what it is.
+    pub(crate) fn define_value(&mut self, value: Value, data: ValueData) {
+        self.values[value] = data;
+    }
+
+    /// Adds a parameter to a block. The blocks before it must be given an argument.
+    pub fn add_param(&mut self, block: Block, ty: Type, kind: Kind) -> Value {
+        let value = self.values.push(ValueData { ty, def: Def::Param(block), kind });
+        self.blocks[block].params.push(value);
+        value
+    }
+
+    /// Creates an instruction with its result, which is in no block yet.
+    pub fn create(&mut self, op: Op, slot: Option<u32>) -> Inst {
+        let inst = self.insts.push(InstData { op, result: None, slot });
+        self.insts[inst].result = op
+            .result()
+            .map(|ty| self.values.push(ValueData { ty, def: Def::Result(inst), kind: Kind::Unknown }));
+        inst
+    }
+
+    /// Creates an instruction whose result is a reserved value.
+    pub(crate) fn create_with(&mut self, op: Op, slot: Option<u32>, result: Option<Value>) -> Inst {
+        self.insts.push(InstData { op, result, slot })
+    }
+
+    /// Adds an instruction at the end of a block, and returns its result.
+    pub fn append(&mut self, block: Block, op: Op, slot: Option<u32>) -> Option<Value> {
+        let inst = self.create(op, slot);
+        self.blocks[block].insts.push(inst);
+        self.insts[inst].result
+    }
+
+    /// A block, to be changed.
+    pub fn block_mut(&mut self, block: Block) -> &mut BlockData {
+        &mut self.blocks[block]
+    }
+
+    /// Sets the end of a block.
+    pub fn terminate(&mut self, block: Block, terminator: Terminator, slot: Option<u32>) {
+        let block = &mut self.blocks[block];
+        (block.terminator, block.slot) = (terminator, slot);
+    }
+
+    /// Replaces the operation of an instruction by one with a result of the same type.
+    pub fn set_op(&mut self, inst: Inst, op: Op) {
+        debug_assert_eq!(self.insts[inst].op.result(), op.result());
+        self.insts[inst].op = op;
+    }
+
+    /// Sets what a value points to.
+    pub fn set_kind(&mut self, value: Value, kind: Kind) {
+        self.values[value].kind = kind;
+    }
+
+    /// Replaces a value by another one in all its uses, once [`apply_aliases`](Self::apply_aliases) is called.
+    pub fn replace(&mut self, value: Value, by: Value) {
+        let by = self.resolve(by);
+        if by == value {
+            return;
+        }
+        if self.values[by].kind == Kind::Unknown {
+            self.values[by].kind = self.values[value].kind;
+        }
+        self.values[value].def = Def::Alias(by);
+    }
+
+    /// Rewrites the uses of replaced values. Instructions whose results were replaced and parameters that were replaced must be
+    /// removed by the caller.
+    pub fn apply_aliases(&mut self) {
+        let values = &self.values;
+        let resolve = |mut value: Value| {
+            while let Def::Alias(other) = values[value].def {
+                value = other;
+            }
+            value
+        };
+        for inst in self.insts.values_mut() {
+            inst.op = inst.op.map_operands(resolve);
+        }
+        for block in self.blocks.values_mut() {
+            block.terminator.map_values(resolve);
+        }
+    }
+
+    /// Notes that a value, unless it was replaced, has no definition any more.
+    pub(crate) fn undefine(&mut self, value: Value) {
+        if matches!(self.values[value].def, Def::Param(_)) {
+            self.values[value].def = Def::Nothing;
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Programs in SSA form: a control-flow graph of blocks with parameters, between the verifier's proof and code.
+//!
+//! | step | by |
+//! |---|---|
+//! | [`Verified`](paceline_verifier::Verified) to a [`Module`] | [`build`] |
+//! | a module as text, and back | `Display`, [`parse`] |
+//! | whether it is well formed | [`check`] |
+//! | what it computes | [`Interpreter`], over a [`Machine`] |
+//! | better code | [`optimize`] |
+//!
+//! A function has values of two types, `i32` and `i64`, each defined once, and about 25 operations ([`Op`]). Addresses are `i64`. 32-bit
+//! instructions become operations on `i32` with conversions around them, which cancel out between two of them. The function's stack is
+//! memory, until a pass promotes parts of it. The facts of the verifier are part of the form: code that it found unreachable is not
+//! built, and each access says where it goes ([`Access`]), from which passes know what a store cannot change ([`Classes`]).
+//!
+//! The result of a function for inputs that the verifier does not admit is unspecified. For all others passes keep results, writes to
+//! memory and calls, in their order. The interpreter is their oracle.
+#![forbid(unsafe_code)]
+
+pub mod arena;
+mod build;
+pub mod cfg;
+mod check;
+mod effects;
+mod entity;
+mod function;
+mod interpret;
+mod kinds;
+mod op;
+mod params;
+mod passes;
+#[cfg(feature = "random")]
+pub mod random;
+mod ranges;
+mod ssa;
+pub mod text;
+mod types;
+
+pub use build::{BuildCause, BuildError, build};
+pub use check::{CheckCause, CheckError, check, check_function};
+pub use effects::{Classes, Effects};
+pub use entity::{Block, FuncId, Inst, Value};
+pub use function::{BlockData, Def, Function, InstData, Module, Target, Terminator, ValueData};
+pub use interpret::{Called, Interpreter, Machine, RunError};
+pub use op::{ATOMICS, Address, Args, BinaryOp, CONDITIONS, Callee, Op};
+pub use passes::{NoSuchPass, Pass, PassError, Passes, optimize, optimize_function};
+pub use text::parse;
+pub use types::{Access, Argument, CallFacts, Kind, Region, STACK_BYTES, Span, Type};

@@ -1,0 +1,120 @@
+//! The graph: blocks that are not reached or empty go, chains of blocks become one, parameters that are always the same go.
+
+use crate::arena::Side;
+use crate::cfg::Cfg;
+use crate::entity::{Block, Value};
+use crate::function::{Def, Function, Target, Terminator};
+use crate::params::{prune, remove_redundant};
+
+pub(super) fn run(function: &mut Function) {
+    loop {
+        let cfg = Cfg::of(function);
+        let mut changed = remove_redundant(function, &cfg);
+        changed |= thread(function, &cfg);
+        changed |= merge(function);
+        changed |= same_targets(function);
+        if !changed {
+            break;
+        }
+    }
+    let cfg = Cfg::of(function);
+    prune(function, &cfg);
+}
+
+/// Jumps to an empty block that only jumps on go where it goes.
+fn thread(function: &mut Function, cfg: &Cfg) -> bool {
+    let used = used_elsewhere(function, cfg);
+    let mut changed = false;
+    for &block in cfg.order() {
+        for at in 0..function.block(block).terminator.targets().len() {
+            // A ring of empty blocks is an endless loop, which no verified program has.
+            for _ in 0..cfg.order().len() {
+                let target = &function.block(block).terminator.targets()[at];
+                let Some(further) = beyond(function, target, &used) else { break };
+                changed = true;
+                function.block_mut(block).terminator.targets_mut()[at] = further;
+            }
+        }
+    }
+    changed
+}
+
+/// Blocks whose parameters are used by other blocks, not only by their own end.
+fn used_elsewhere(function: &Function, cfg: &Cfg) -> Side<Block, bool> {
+    let mut used = Side::default();
+    let mut note = |at: Block, value: Value| {
+        if let Def::Param(block) = function.value(value).def
+            && block != at
+        {
+            used[block] = true;
+        }
+    };
+    for &block in cfg.order() {
+        let data = function.block(block);
+        for &inst in &data.insts {
+            function.inst(inst).op.operands(|value, _| note(block, value));
+        }
+        data.terminator.operands(|value, _| note(block, value));
+        data.terminator.targets().iter().flat_map(|target| &target.args).for_each(|&arg| note(block, arg));
+    }
+    used
+}
+
+/// Where a target's block goes, if that is all it does.
+fn beyond(function: &Function, target: &Target, used: &Side<Block, bool>) -> Option<Target> {
+    let data = function.block(target.block);
+    let Terminator::Jump(further) = &data.terminator else { return None };
+    if !data.insts.is_empty() || used[target.block] || further.block == target.block {
+        return None;
+    }
+    let given = |value: &Value| {
+        let position = data.params.iter().position(|param| param == value);
+        position.and_then(|position| target.args.get(position)).copied().unwrap_or(*value)
+    };
+    Some(Target { block: further.block, args: further.args.iter().map(given).collect() })
+}
+
+/// Appends a block to the only one before it, which only goes there.
+fn merge(function: &mut Function) -> bool {
+    let cfg = Cfg::of(function);
+    let mut gone: Side<Block, bool> = Side::default();
+    let mut changed = false;
+    for &block in cfg.order() {
+        if gone[block] {
+            continue;
+        }
+        while let Terminator::Jump(target) = &function.block(block).terminator
+            && cfg.single_edge(target.block).is_some()
+            && target.block != block
+        {
+            let Target { block: next, args } = target.clone();
+            let data = std::mem::take(function.block_mut(next));
+            for (param, arg) in data.params.into_iter().zip(args) {
+                function.replace(param, arg);
+            }
+            let insts = &mut function.block_mut(block).insts;
+            insts.extend(data.insts);
+            function.terminate(block, data.terminator, data.slot);
+            (gone[next], changed) = (true, true);
+        }
+    }
+    function.layout.retain(|block| !gone[*block]);
+    function.apply_aliases();
+    changed
+}
+
+/// A branch whose targets are the same is a jump.
+fn same_targets(function: &mut Function) -> bool {
+    let mut changed = false;
+    for at in 0..function.layout.len() {
+        let block = function.layout[at];
+        if let Terminator::Branch { targets: [taken, other], .. } = &function.block(block).terminator
+            && taken == other
+        {
+            let jump = Terminator::Jump(taken.clone());
+            function.block_mut(block).terminator = jump;
+            changed = true;
+        }
+    }
+    changed
+}

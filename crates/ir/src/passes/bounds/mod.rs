@@ -1,0 +1,185 @@
+//! Branches that the outcome of dominating ones decides: by relations of the same two values, by ranges, and by the least and greatest
+//! length of the packet that a comparison with its end has proven.
+
+mod length;
+mod relation;
+
+use std::collections::HashMap;
+
+use paceline_isa::Condition;
+use paceline_verifier::domain::Number;
+
+use crate::cfg::{Cfg, Dominators, Edge};
+use crate::entity::Value;
+use crate::function::{Function, Terminator};
+use crate::op::Op;
+use crate::ranges::{Ranges, decide, of_op};
+use crate::types::Type;
+use length::{Asked, Length};
+use relation::Relation;
+
+pub(super) fn run(function: &mut Function) {
+    let cfg = Cfg::of(function);
+    let tree = Dominators::of(&cfg);
+    let ranges = Ranges::of(function, &cfg);
+    let mut known = Known::new(function, &ranges);
+    let mut decided = Vec::new();
+    let mut work = vec![Step::Enter(0)];
+    while let Some(step) = work.pop() {
+        match step {
+            Step::Leave(undo) => known.forget(undo),
+            Step::Enter(position) => {
+                let Some(&block) = cfg.order().get(position as usize) else { break };
+                work.push(Step::Leave(known.changes.len()));
+                if let Some(edge) = cfg.single_edge(block) {
+                    known.learn(edge);
+                }
+                if let Some(holds) = known.outcome(&known.function.block(block).terminator) {
+                    decided.push((block, holds));
+                }
+                work.extend(tree.children(position).iter().map(|child| Step::Enter(*child)));
+            }
+        }
+    }
+    for (block, holds) in decided {
+        if let Terminator::Branch { targets: [taken, other], .. } = &function.block(block).terminator {
+            let target = if holds { taken } else { other }.clone();
+            function.block_mut(block).terminator = Terminator::Jump(target);
+        }
+    }
+}
+
+/// A step of the walk over the dominator tree.
+enum Step {
+    Enter(u32),
+    /// Back to so many changes.
+    Leave(usize),
+}
+
+/// What is known at a block.
+struct Known<'a> {
+    function: &'a Function,
+    ranges: &'a Ranges,
+    refined: HashMap<Value, Number>,
+    relations: HashMap<(Type, Value, Value), Relation>,
+    /// By start and end.
+    lengths: HashMap<(Value, Value), Length>,
+    changes: Vec<Change>,
+}
+
+/// A change, with what was known before.
+enum Change {
+    Range(Value, Option<Number>),
+    Relation((Type, Value, Value), Option<Relation>),
+    Length((Value, Value), Option<Length>),
+}
+
+/// How deep operands of operands are looked at.
+const DEPTH: u32 = 2;
+
+impl<'a> Known<'a> {
+    fn new(function: &'a Function, ranges: &'a Ranges) -> Self {
+        let (refined, relations, lengths) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { function, ranges, refined, relations, lengths, changes: Vec::new() }
+    }
+
+    fn forget(&mut self, until: usize) {
+        fn restore<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, V>, key: K, old: Option<V>) {
+            match old {
+                Some(old) => map.insert(key, old),
+                None => map.remove(&key),
+            };
+        }
+        while self.changes.len() > until {
+            match self.changes.pop() {
+                Some(Change::Range(value, old)) => restore(&mut self.refined, value, old),
+                Some(Change::Relation(key, old)) => restore(&mut self.relations, key, old),
+                Some(Change::Length(key, old)) => restore(&mut self.lengths, key, old),
+                None => {}
+            }
+        }
+    }
+
+    /// The range of a value here.
+    fn range(&self, value: Value, depth: u32) -> Number {
+        let known = self.refined.get(&value).copied();
+        let known = known.unwrap_or_else(|| self.ranges.get(self.function, value));
+        match self.function.op_of(value) {
+            Some(op) if depth > 0 && op.effects().is_pure() && !matches!(op, Op::Const { .. }) => {
+                let computed = of_op(op, |arg| self.range(arg, depth - 1));
+                computed.and_then(|computed| computed.meet(&known)).unwrap_or(known)
+            }
+            _ => known,
+        }
+    }
+
+    /// Adds what an edge says.
+    fn learn(&mut self, edge: Edge) {
+        let terminator = &self.function.block(edge.from).terminator;
+        let Terminator::Branch { condition, ty, args, .. } = terminator else { return };
+        let (condition, ty, [a, b], holds) = (*condition, *ty, *args, edge.at == 0);
+        self.learn_ranges(condition, ty, a, b, holds);
+        let (key, condition) = ordered(condition, ty, a, b);
+        let old = self.relations.get(&key).copied();
+        let new = old.unwrap_or_default().with(condition, holds);
+        self.changes.push(Change::Relation(key, old));
+        self.relations.insert(key, new);
+        if let Some(asked) = Asked::of(self.function, condition_of(key, condition)) {
+            let old = self.lengths.get(&asked.between).copied();
+            let new = old.unwrap_or_default().with(asked.least, holds == asked.holds_if_long);
+            self.changes.push(Change::Length(asked.between, old));
+            self.lengths.insert(asked.between, new);
+        }
+    }
+
+    fn learn_ranges(&mut self, condition: Condition, ty: Type, a: Value, b: Value, holds: bool) {
+        let (range_a, range_b) = (self.range(a, DEPTH), self.range(b, DEPTH));
+        // An outcome that cannot be is on an edge that no run takes.
+        let refined = Number::refine(&range_a, &range_b, ty.width(), condition, holds);
+        let Some((new_a, new_b)) = refined else { return };
+        for (value, old, new) in [(a, range_a, new_a), (b, range_b, new_b)] {
+            if old != new {
+                self.narrow(value, new);
+            }
+        }
+    }
+
+    /// The value has this range here, and so have those that are the same number.
+    fn narrow(&mut self, value: Value, range: Number) {
+        let old = self.refined.insert(value, range);
+        self.changes.push(Change::Range(value, old));
+        let same = match self.function.op_of(value) {
+            Some(Op::ZeroExtend { arg }) => Some(*arg),
+            // Nothing was cut off.
+            Some(Op::Truncate { arg }) if self.range(*arg, 0).umax() <= u32::MAX.into() => Some(*arg),
+            _ => None,
+        };
+        if let Some(same) = same {
+            let old = self.refined.insert(same, range);
+            self.changes.push(Change::Range(same, old));
+        }
+    }
+
+    /// Whether the condition of a branch holds, if it is known.
+    fn outcome(&self, terminator: &Terminator) -> Option<bool> {
+        let Terminator::Branch { condition, ty, args: [a, b], .. } = terminator else { return None };
+        let (key, condition_here) = ordered(*condition, *ty, *a, *b);
+        let by_relation = || self.relations.get(&key)?.decides(condition_here);
+        let by_length = || {
+            let asked = Asked::of(self.function, condition_of(key, condition_here))?;
+            let long = self.lengths.get(&asked.between)?.decides(asked.least)?;
+            Some(long == asked.holds_if_long)
+        };
+        let by_range = || decide(*condition, *ty, &self.range(*a, DEPTH), &self.range(*b, DEPTH));
+        by_relation().or_else(by_length).or_else(by_range)
+    }
+}
+
+/// Two values in the order of their numbers, and the condition for that order.
+fn ordered(condition: Condition, ty: Type, a: Value, b: Value) -> ((Type, Value, Value), Condition) {
+    if a <= b { ((ty, a, b), condition) } else { ((ty, b, a), condition.exchanged()) }
+}
+
+fn condition_of((ty, a, b): (Type, Value, Value), condition: Condition) -> (Condition, Type, Value, Value) {
+    (condition, ty, a, b)
+}

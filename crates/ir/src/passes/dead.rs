@@ -1,0 +1,137 @@
+//! Values that nobody uses, block parameters among them, and stores to the stack that nobody reads.
+
+use super::stack_bytes::StackBytes;
+use crate::arena::Side;
+use crate::cfg::Cfg;
+use crate::entity::{Block, Inst, Value};
+use crate::function::{Def, Function};
+use crate::op::Op;
+use crate::params;
+
+pub(super) fn run(function: &mut Function) {
+    let cfg = Cfg::of(function);
+    params::prune(function, &cfg);
+    remove_stores(function, &cfg);
+    remove_values(function, &cfg);
+}
+
+/// Values that are used, directly or by others, by what must stay.
+fn remove_values(function: &mut Function, cfg: &Cfg) {
+    let mut live: Side<Value, bool> = Side::default();
+    let mut work = Vec::new();
+    for &block in cfg.order() {
+        let data = function.block(block);
+        for &inst in &data.insts {
+            let op = &function.inst(inst).op;
+            if op.effects().stays {
+                op.operands(|value, _| work.push(value));
+            }
+        }
+        data.terminator.operands(|value, _| work.push(value));
+    }
+    // The function's own parameters stay: callers give them.
+    work.extend(function.entry().iter().flat_map(|entry| &function.block(*entry).params));
+    while let Some(value) = work.pop() {
+        if std::mem::replace(&mut live[value], true) {
+            continue;
+        }
+        match function.value(value).def {
+            Def::Result(inst) => function.inst(inst).op.operands(|value, _| work.push(value)),
+            Def::Param(block) => {
+                let position = function.block(block).params.iter().position(|param| *param == value);
+                let args = cfg.edges(block).iter().filter_map(|edge| {
+                    function.block(edge.from).terminator.targets().get(edge.at)?.args.get(position?)
+                });
+                work.extend(args);
+            }
+            Def::Alias(_) | Def::Nothing => {}
+        }
+    }
+    for &block in cfg.order() {
+        let keep: Vec<bool> = function.block(block).params.iter().map(|param| live[*param]).collect();
+        if keep.contains(&false) {
+            params::retain(function, cfg, block, &keep);
+        }
+        let mut insts = std::mem::take(&mut function.block_mut(block).insts);
+        insts.retain(|inst| {
+            let data = function.inst(*inst);
+            data.op.effects().stays || data.result.is_some_and(|result| live[result])
+        });
+        function.block_mut(block).insts = insts;
+    }
+}
+
+/// Removes stores to bytes of the stack that are written again, or left, before anything may read them.
+fn remove_stores(function: &mut Function, cfg: &Cfg) {
+    // Memory at printed addresses may be any of the stack.
+    if function.prints || !has_stores(function, cfg) {
+        return;
+    }
+    // What callees read counts as read everywhere.
+    let shared = StackBytes::of_words(function.shared);
+    let mut before: Side<Block, StackBytes> = Side::with_default(shared);
+    let mut changed = true;
+    while std::mem::take(&mut changed) {
+        for &block in cfg.order().iter().rev() {
+            let live = at_end(function, &before, block).union(shared);
+            let insts = function.block(block).insts.iter().rev();
+            let live = insts.fold(live, |live, inst| step(function, *inst, live).union(shared));
+            if before[block] != live {
+                (before[block], changed) = (live, true);
+            }
+        }
+    }
+    for &block in cfg.order() {
+        let mut live = at_end(function, &before, block).union(shared);
+        let mut insts = std::mem::take(&mut function.block_mut(block).insts);
+        insts.reverse();
+        insts.retain(|&inst| {
+            let dead = stored(&function.inst(inst).op).is_some_and(|bytes| !bytes.intersects(live));
+            if !dead {
+                live = step(function, inst, live).union(shared);
+            }
+            !dead
+        });
+        insts.reverse();
+        function.block_mut(block).insts = insts;
+    }
+}
+
+fn has_stores(function: &Function, cfg: &Cfg) -> bool {
+    let insts = cfg.order().iter().flat_map(|block| &function.block(*block).insts);
+    insts.into_iter().any(|inst| stored(&function.inst(*inst).op).is_some())
+}
+
+/// Bytes that may be read after a block.
+fn at_end(function: &Function, before: &Side<Block, StackBytes>, block: Block) -> StackBytes {
+    let targets = function.block(block).terminator.targets();
+    targets.iter().fold(StackBytes::default(), |live, target| live.union(before[target.block]))
+}
+
+/// The bytes that a store writes, if it writes nothing else.
+fn stored(op: &Op) -> Option<StackBytes> {
+    let Op::Store { size, access, .. } = op else { return None };
+    let span =
+        access.span.filter(|span| span.min == span.max && access.region == crate::types::Region::Stack)?;
+    Some(StackBytes::range(span.min, span.min + size.bytes() as i32))
+}
+
+/// The bytes that may be read before an instruction, from those that may be read after it.
+fn step(function: &Function, inst: Inst, live: StackBytes) -> StackBytes {
+    let op = &function.inst(inst).op;
+    if let Some(bytes) = stored(op) {
+        return live.minus(bytes);
+    }
+    let read = match op {
+        Op::Store { .. } | Op::StoreRelease { .. } => None,
+        // Of a call the fact says what it reads; what other functions read of this stack is shared.
+        Op::Call { .. } => {
+            function.calls[inst].stack_read.map(|read| StackBytes::range(read.start.into(), read.end.into()))
+        }
+        _ => op
+            .access()
+            .and_then(|(_, _, size, access)| access.stack_bytes(size))
+            .map(|(start, end)| StackBytes::range(start, end)),
+    };
+    read.map_or(live, |read| live.union(read))
+}

@@ -1,0 +1,138 @@
+//! Algebra of operations with two operands.
+
+use super::{Change, Fold};
+use crate::entity::Value;
+use crate::op::{BinaryOp, Op};
+use crate::types::Type;
+
+impl Fold<'_> {
+    pub(super) fn binary(&mut self, op: BinaryOp, ty: Type, [a, b]: [Value; 2]) -> Option<Change> {
+        let binary = |op, args| Some(Change::Op(Op::Binary { op, ty, args }));
+        match (self.as_const(a), self.as_const(b)) {
+            // Constants are second operands.
+            (Some(_), None) if op.is_commutative() => binary(op, [b, a]),
+            (Some(0), None) if matches!(op, BinaryOp::Shl | BinaryOp::Lshr | BinaryOp::Ashr) => {
+                Some(Change::Value(a))
+            }
+            (_, Some(constant)) => self.with_constant(op, ty, a, constant),
+            _ if a == b => self.with_itself(op, ty, a),
+            _ => None,
+        }
+    }
+
+    /// `a op a`
+    fn with_itself(&self, op: BinaryOp, ty: Type, a: Value) -> Option<Change> {
+        match op {
+            BinaryOp::Sub | BinaryOp::Xor => Some(Change::Op(Op::constant(ty, 0))),
+            BinaryOp::And | BinaryOp::Or => Some(Change::Value(a)),
+            _ => None,
+        }
+    }
+
+    /// `a op constant`
+    fn with_constant(&mut self, op: BinaryOp, ty: Type, a: Value, constant: u64) -> Option<Change> {
+        let zero = Some(Change::Op(Op::constant(ty, 0)));
+        let same = Some(Change::Value(a));
+        let is_all = constant == ty.cut(u64::MAX);
+        let power = constant.is_power_of_two().then(|| u64::from(constant.trailing_zeros()));
+        match (op, constant) {
+            (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Or | BinaryOp::Xor, 0) => same,
+            (BinaryOp::And | BinaryOp::Mul | BinaryOp::Udiv | BinaryOp::Sdiv, 0) => zero,
+            (BinaryOp::Mul | BinaryOp::Udiv | BinaryOp::Sdiv, 1) => same,
+            (BinaryOp::Urem | BinaryOp::Srem, 0) => same,
+            (BinaryOp::Urem | BinaryOp::Srem, 1) => zero,
+            (BinaryOp::And, _) if is_all => same,
+            (BinaryOp::Or, _) if is_all => Some(Change::Op(Op::constant(ty, constant))),
+            (BinaryOp::Sub, _) => {
+                let negative = self.constant(ty, constant.wrapping_neg());
+                Some(Change::Op(Op::Binary { op: BinaryOp::Add, ty, args: [a, negative] }))
+            }
+            (BinaryOp::Add, _) => self.add(ty, a, constant),
+            (BinaryOp::Mul, _) => self.by_power(BinaryOp::Shl, ty, a, power?),
+            (BinaryOp::Udiv, _) => self.by_power(BinaryOp::Lshr, ty, a, power?),
+            (BinaryOp::Urem, _) => {
+                power?;
+                self.by_power(BinaryOp::And, ty, a, constant - 1)
+            }
+            (BinaryOp::And, _) => self.and(ty, a, constant),
+            (BinaryOp::Shl | BinaryOp::Lshr | BinaryOp::Ashr, _) => self.shift(op, ty, a, constant),
+            _ => None,
+        }
+    }
+
+    /// The operation with another constant.
+    fn by_power(&mut self, op: BinaryOp, ty: Type, a: Value, constant: u64) -> Option<Change> {
+        let constant = self.constant(ty, constant);
+        Some(Change::Op(Op::Binary { op, ty, args: [a, constant] }))
+    }
+
+    fn add(&mut self, ty: Type, a: Value, constant: u64) -> Option<Change> {
+        match self.op_of(a)? {
+            Op::StackAddress { offset } => {
+                let distance = i32::try_from(constant.cast_signed()).ok()?;
+                Some(Change::Op(Op::StackAddress { offset: offset.checked_add(distance)? }))
+            }
+            Op::Binary { op: BinaryOp::Add, args: [inner, b], .. } => {
+                let sum = self.as_const(b)?.wrapping_add(constant);
+                self.by_power(BinaryOp::Add, ty, inner, sum)
+            }
+            _ => None,
+        }
+    }
+
+    fn and(&mut self, ty: Type, a: Value, mask: u64) -> Option<Change> {
+        let bits = self.range(a).bits();
+        // All bits that can be set are kept.
+        if bits.max() & !mask == 0 {
+            return Some(Change::Value(a));
+        }
+        match self.op_of(a)? {
+            Op::Binary { op: BinaryOp::And, args: [inner, b], .. } => {
+                let both = self.as_const(b)? & mask;
+                self.by_power(BinaryOp::And, ty, inner, both)
+            }
+            _ if ty == Type::I64 && mask == u32::MAX.into() => {
+                let low = self.emit(Op::Truncate { arg: a });
+                Some(Change::Op(Op::ZeroExtend { arg: low }))
+            }
+            _ => None,
+        }
+    }
+
+    fn shift(&mut self, op: BinaryOp, ty: Type, a: Value, count: u64) -> Option<Change> {
+        let masked = count & u64::from(ty.bits() - 1);
+        if masked == 0 {
+            return Some(Change::Value(a));
+        }
+        if masked != count {
+            return self.by_power(op, ty, a, masked);
+        }
+        let Op::Binary { op: inner_op, args: [inner, b], .. } = self.op_of(a)? else { return None };
+        let inner_count = self.as_const(b)? & u64::from(ty.bits() - 1);
+        match (inner_op, op) {
+            // A pair of shifts that clears or copies the sign of the upper half.
+            (BinaryOp::Shl, BinaryOp::Lshr) if ty == Type::I64 && (inner_count, count) == (32, 32) => {
+                let low = self.emit(Op::Truncate { arg: inner });
+                Some(Change::Op(Op::ZeroExtend { arg: low }))
+            }
+            (BinaryOp::Shl, BinaryOp::Ashr) if ty == Type::I64 && (inner_count, count) == (32, 32) => {
+                let low = self.emit(Op::Truncate { arg: inner });
+                Some(Change::Op(Op::SignExtend { from: paceline_isa::Size::W, ty, arg: low }))
+            }
+            (BinaryOp::Shl, BinaryOp::Lshr) if inner_count == count => {
+                self.by_power(BinaryOp::And, ty, inner, ty.cut(u64::MAX) >> count)
+            }
+            (BinaryOp::Lshr, BinaryOp::Shl) if inner_count == count => {
+                self.by_power(BinaryOp::And, ty, inner, ty.cut(u64::MAX << count))
+            }
+            (first, second) if first == second && op != BinaryOp::Ashr => {
+                let sum = inner_count + count;
+                if sum >= ty.bits().into() {
+                    return Some(Change::Op(Op::constant(ty, 0)));
+                }
+                self.by_power(op, ty, inner, sum)
+            }
+            _ => None,
+        }
+    }
+}

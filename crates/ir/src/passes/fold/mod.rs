@@ -1,0 +1,172 @@
+//! Constant folding, algebra, and what ranges decide: one walk in an order in which definitions come before uses.
+
+mod algebra;
+mod branch;
+mod convert;
+
+use crate::cfg::Cfg;
+use crate::entity::{Block, Inst, Value};
+use crate::function::{Function, Terminator};
+use crate::op::{BinaryOp, Op};
+use crate::ranges::{Ranges, of_op, of_params};
+use crate::types::Type;
+
+pub(super) fn run(function: &mut Function) {
+    let cfg = Cfg::of(function);
+    let mut fold = Fold { function, ranges: Ranges::unknown(), out: Vec::new(), slot: None };
+    for &block in cfg.order() {
+        fold.block(&cfg, block);
+    }
+    function.apply_aliases();
+}
+
+/// What an operation becomes.
+enum Change {
+    /// A value that is there already.
+    Value(Value),
+    /// Another operation.
+    Op(Op),
+}
+
+struct Fold<'a> {
+    function: &'a mut Function,
+    ranges: Ranges,
+    /// Instructions of the block so far.
+    out: Vec<Inst>,
+    /// Slot of the current instruction.
+    slot: Option<u32>,
+}
+
+impl Fold<'_> {
+    fn block(&mut self, cfg: &Cfg, block: Block) {
+        let ranges = of_params(self.function, cfg, block, |value| self.range(value));
+        for (&param, range) in self.function.block(block).params.iter().zip(ranges) {
+            self.ranges.set(param, range);
+        }
+        let insts = std::mem::take(&mut self.function.block_mut(block).insts);
+        for inst in insts {
+            self.slot = self.function.inst(inst).slot;
+            if let Some(by) = self.inst(inst)
+                && let Some(result) = self.function.inst(inst).result
+            {
+                self.function.replace(result, by);
+            } else {
+                self.out.push(inst);
+            }
+        }
+        self.slot = self.function.block(block).slot;
+        let terminator = std::mem::take(&mut self.function.block_mut(block).terminator);
+        let terminator = self.terminator(terminator);
+        let data = self.function.block_mut(block);
+        data.terminator = terminator;
+        data.insts = std::mem::take(&mut self.out);
+    }
+
+    /// Simplifies an instruction until nothing changes. Returns the value that stands for its result, if there is another one.
+    fn inst(&mut self, inst: Inst) -> Option<Value> {
+        let function = &self.function;
+        let mut op = function.inst(inst).op.map_operands(|value| function.resolve(value));
+        let mut range = of_op(&op, |value| self.range(value));
+        loop {
+            let constant = range.and_then(|range| range.as_constant());
+            match (constant, op.result()) {
+                (Some(value), Some(ty)) if op.effects().is_pure() && !matches!(op, Op::Const { .. }) => {
+                    op = Op::constant(ty, value);
+                }
+                _ => match self.simplify(&op) {
+                    Some(Change::Value(value)) => return Some(self.function.resolve(value)),
+                    Some(Change::Op(simpler)) => {
+                        op = simpler;
+                        // Both ranges are right, and either may be the better one.
+                        let other = of_op(&op, |value| self.range(value));
+                        range = range.zip(other).and_then(|(a, b)| a.meet(&b)).or(other);
+                    }
+                    None => break,
+                },
+            }
+        }
+        self.function.set_op(inst, op);
+        if let (Some(result), Some(range)) = (self.function.inst(inst).result, range) {
+            self.ranges.set(result, range);
+        }
+        None
+    }
+
+    fn simplify(&mut self, op: &Op) -> Option<Change> {
+        match *op {
+            Op::Binary { op, ty, args } => self.binary(op, ty, args),
+            Op::Neg { .. }
+            | Op::SignExtend { .. }
+            | Op::ZeroExtend { .. }
+            | Op::Truncate { .. }
+            | Op::Swap { .. } => self.convert(op),
+            Op::Compare { condition, ty, args } => self.compare(condition, ty, args),
+            _ => self.address(op),
+        }
+    }
+
+    /// Constant parts of addresses go into the offset of the access.
+    fn address(&self, op: &Op) -> Option<Change> {
+        let mut changed = *op;
+        let (base, offset) = match &mut changed {
+            Op::Load { base, offset, .. }
+            | Op::Store { base, offset, .. }
+            | Op::LoadAcquire { base, offset, .. }
+            | Op::StoreRelease { base, offset, .. }
+            | Op::Atomic { base, offset, .. } => (base, offset),
+            _ => return None,
+        };
+        let (inner, distance) = self.sum(*base)?;
+        let distance = i32::try_from(distance).ok()?;
+        (*base, *offset) = (inner, offset.checked_add(distance)?);
+        Some(Change::Op(changed))
+    }
+
+    /// The parts of a value that is another one and a constant.
+    fn sum(&self, value: Value) -> Option<(Value, i64)> {
+        match *self.function.op_of(value)? {
+            Op::Binary { op: BinaryOp::Add, ty: Type::I64, args: [a, b] } => {
+                Some((a, self.function.as_const(b)?.cast_signed()))
+            }
+            _ => None,
+        }
+    }
+
+    fn range(&self, value: Value) -> paceline_verifier::domain::Number {
+        self.ranges.get(self.function, value)
+    }
+
+    fn op_of(&self, value: Value) -> Option<Op> {
+        self.function.op_of(value).copied()
+    }
+
+    fn as_const(&self, value: Value) -> Option<u64> {
+        self.function.as_const(value)
+    }
+
+    /// A new constant before the current instruction.
+    fn constant(&mut self, ty: Type, value: u64) -> Value {
+        self.emit(Op::constant(ty, value))
+    }
+
+    /// A new operation before the current instruction.
+    fn emit(&mut self, op: Op) -> Value {
+        let inst = self.function.create(op, self.slot);
+        self.out.push(inst);
+        let range = of_op(&op, |value| self.range(value));
+        // Only operations with results are made.
+        let result = self.function.inst(inst).result.unwrap_or(crate::arena::Key::new(0));
+        if let Some(range) = range {
+            self.ranges.set(result, range);
+        }
+        result
+    }
+
+    fn terminator(&mut self, mut terminator: Terminator) -> Terminator {
+        terminator.map_values(|value| self.function.resolve(value));
+        while let Some(simpler) = self.branch(&terminator) {
+            terminator = simpler;
+        }
+        terminator
+    }
+}

@@ -1,0 +1,187 @@
+//! Passes: each makes a function better and keeps what it does.
+
+mod blocks;
+mod bounds;
+mod dead;
+mod fields;
+mod fold;
+mod promote;
+mod stack_bytes;
+mod values;
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::arena::Key;
+use crate::check::{CheckError, check_function};
+use crate::entity::FuncId;
+use crate::function::{Function, Module};
+
+/// A pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pass {
+    /// Constants, algebra and known ranges.
+    Fold,
+    /// Blocks that are not reached, empty, or the only way to the next one; parameters that are always the same.
+    Blocks,
+    /// Parts of the stack that become values.
+    Promote,
+    /// Equal values computed once, among them loads with no store in between.
+    Values,
+    /// Branches that an earlier one has decided.
+    Bounds,
+    /// Bytes that are joined to a number: one load.
+    Fields,
+    /// Values and stores that nobody reads.
+    Dead,
+}
+
+impl Pass {
+    /// All passes.
+    pub const ALL: [Self; 7] =
+        [Self::Fold, Self::Blocks, Self::Promote, Self::Values, Self::Bounds, Self::Fields, Self::Dead];
+
+    /// The order in which [`optimize`] runs them. Constant offsets are what promotion looks for; promoted values fold again; equal values
+    /// make equal bounds.
+    pub const ORDER: [Self; 11] = [
+        Self::Fold,
+        Self::Blocks,
+        Self::Promote,
+        Self::Fold,
+        Self::Values,
+        Self::Bounds,
+        Self::Blocks,
+        Self::Fields,
+        Self::Fold,
+        Self::Dead,
+        Self::Blocks,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fold => "fold",
+            Self::Blocks => "blocks",
+            Self::Promote => "promote",
+            Self::Values => "values",
+            Self::Bounds => "bounds",
+            Self::Fields => "fields",
+            Self::Dead => "dead",
+        }
+    }
+
+    /// Runs it.
+    fn run(self, function: &mut Function) {
+        match self {
+            Self::Fold => fold::run(function),
+            Self::Blocks => blocks::run(function),
+            Self::Promote => promote::run(function),
+            Self::Values => values::run(function),
+            Self::Bounds => bounds::run(function),
+            Self::Fields => fields::run(function),
+            Self::Dead => dead::run(function),
+        }
+    }
+}
+
+impl fmt::Display for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No pass has the name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no pass '{0}'")]
+pub struct NoSuchPass(String);
+
+impl FromStr for Pass {
+    type Err = NoSuchPass;
+
+    fn from_str(name: &str) -> Result<Self, NoSuchPass> {
+        let found = Self::ALL.into_iter().find(|pass| pass.name() == name);
+        found.ok_or_else(|| NoSuchPass(name.to_owned()))
+    }
+}
+
+/// Which passes run, and whether functions are checked after each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passes {
+    on: [bool; Pass::ALL.len()],
+    check: bool,
+}
+
+impl Default for Passes {
+    /// All passes, checked in debug builds.
+    fn default() -> Self {
+        Self { on: [true; Pass::ALL.len()], check: cfg!(debug_assertions) }
+    }
+}
+
+impl Passes {
+    /// No pass.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { on: [false; Pass::ALL.len()], ..Self::default() }
+    }
+
+    /// With a pass on or off.
+    #[must_use]
+    pub const fn with(mut self, pass: Pass, on: bool) -> Self {
+        self.on[pass as usize] = on;
+        self
+    }
+
+    /// With functions checked after each pass, or not.
+    #[must_use]
+    pub const fn checked(mut self, check: bool) -> Self {
+        self.check = check;
+        self
+    }
+
+    /// Whether a pass is on.
+    #[must_use]
+    pub const fn has(&self, pass: Pass) -> bool {
+        self.on[pass as usize]
+    }
+}
+
+/// A pass left a function that is not well formed: a bug of Paceline, not of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("pass {pass}: {error}")]
+pub struct PassError {
+    /// The pass.
+    pub pass: Pass,
+    /// The rule that the function breaks.
+    pub error: CheckError,
+}
+
+/// Runs the passes over each function of a module.
+///
+/// # Errors
+/// A pass broke a function, if [checks](Passes::checked) are on.
+pub fn optimize(module: &mut Module, passes: &Passes) -> Result<(), PassError> {
+    let mut functions = module.functions.values_mut().enumerate();
+    functions.try_for_each(|(index, function)| run(FuncId::new(index), function, passes))
+}
+
+/// Runs the passes over one function.
+///
+/// # Errors
+/// As [`optimize`].
+pub fn optimize_function(function: &mut Function, passes: &Passes) -> Result<(), PassError> {
+    run(FuncId::new(0), function, passes)
+}
+
+fn run(id: FuncId, function: &mut Function, passes: &Passes) -> Result<(), PassError> {
+    for pass in Pass::ORDER.into_iter().filter(|pass| passes.has(*pass)) {
+        pass.run(function);
+        if passes.check {
+            check_function(id, function).map_err(|error| PassError { pass, error })?;
+        }
+    }
+    Ok(())
+}

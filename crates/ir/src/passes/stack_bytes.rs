@@ -1,0 +1,62 @@
+//! Sets of bytes of a function's stack.
+
+use crate::types::STACK_BYTES;
+
+/// A set of bytes; offsets are from the stack's end and negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct StackBytes([u64; 8]);
+
+impl StackBytes {
+    /// All bytes.
+    pub(super) const ALL: Self = Self([u64::MAX; 8]);
+
+    /// The bytes `start..end`, as far as they lie in the stack.
+    pub(super) fn range(start: i32, end: i32) -> Self {
+        let place = |offset: i32| offset.clamp(-STACK_BYTES, 0).wrapping_add(STACK_BYTES) as usize;
+        let mut bytes = Self::default();
+        for byte in place(start)..place(end) {
+            bytes.0[byte / 64] |= 1 << (byte % 64);
+        }
+        bytes
+    }
+
+    /// The bytes of 8-byte words, numbered as in [`Function::shared`](crate::Function::shared).
+    pub(super) fn of_words(words: u64) -> Self {
+        let word = |number: i32| Self::range(-8 * (number + 1), -8 * number);
+        (0..64)
+            .filter(|number| words >> number & 1 != 0)
+            .fold(Self::default(), |all, number| all.union(word(number)))
+    }
+
+    /// The union.
+    pub(super) fn union(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+
+    /// The bytes of this set that are not in the other.
+    pub(super) fn minus(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
+    }
+
+    /// Whether both have a byte.
+    pub(super) fn intersects(self, other: Self) -> bool {
+        self.0.iter().zip(other.0).any(|(a, b)| a & b != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_cut_to_the_stack() {
+        assert_eq!(StackBytes::range(-512, 0), StackBytes::ALL);
+        assert_eq!(StackBytes::range(-1000, 1000), StackBytes::ALL);
+        assert_eq!(StackBytes::range(-4, -4), StackBytes::default());
+        let word = StackBytes::range(-8, -4);
+        assert!(word.intersects(StackBytes::range(-5, -4)) && !word.intersects(StackBytes::range(-4, 0)));
+        assert_eq!(StackBytes::range(-8, 0).minus(word), StackBytes::range(-4, 0));
+        assert_eq!(StackBytes::of_words(0b101), StackBytes::range(-8, 0).union(StackBytes::range(-24, -16)));
+        assert_eq!(word.union(StackBytes::range(-4, 0)), StackBytes::range(-8, 0));
+    }
+}

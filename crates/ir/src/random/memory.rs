@@ -1,0 +1,235 @@
+//! A machine whose memory is a few vectors, at addresses far from each other.
+
+use paceline_isa::{AtomicOp, Size, Width, eval};
+
+use super::helpers;
+use crate::arena::Key;
+use crate::function::{Function, Module};
+use crate::interpret::{Called, Machine, RunError};
+use crate::op::{Address, Callee};
+use crate::types::STACK_BYTES;
+
+/// Address of the context.
+pub(super) const CONTEXT: u64 = 0x1000;
+const PACKET: u64 = 0x10_0000;
+const MAPS: u64 = 0x20_0000;
+const STACKS: u64 = 0x30_0000;
+const MAP_HANDLES: u64 = 0x50_0000;
+const FUNCTIONS: u64 = 0x60_0000;
+
+/// Bytes of each map's only value.
+pub(super) const MAP_BYTES: usize = 64;
+/// Number of maps.
+pub(super) const MAP_COUNT: usize = 2;
+/// Least bytes of a packet.
+pub(super) const PACKET_BYTES: usize = 64;
+/// Functions that can be active.
+const DEPTH: usize = 8;
+/// Rounds of `may_goto` that a function has.
+const ROUNDS: u32 = 5;
+
+/// Memory, and what was called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    packet: Vec<u8>,
+    maps: Vec<u8>,
+    stacks: Vec<u8>,
+    fields: [u64; 8],
+    /// Active functions.
+    depth: usize,
+    rounds: [u32; DEPTH],
+    calls: Vec<(Callee, [u64; 5])>,
+}
+
+/// What a run leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The value that the main program returns.
+    pub result: Result<u64, RunError<u64>>,
+    packet: Vec<u8>,
+    maps: Vec<u8>,
+    fields: [u64; 8],
+    calls: Vec<(Callee, [u64; 5])>,
+}
+
+impl Memory {
+    /// Memory with random bytes; stacks are zero.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let len = PACKET_BYTES + rng.usize(..32);
+        // Bytes at the ends of their range are more interesting.
+        let mut bytes = |len: usize| -> Vec<u8> {
+            let byte = |rng: &mut fastrand::Rng| match rng.u8(..4) {
+                0 => 0,
+                1 => 0xff,
+                _ => rng.u8(..),
+            };
+            (0..len).map(|_| byte(&mut rng)).collect()
+        };
+        let (packet, maps) = (bytes(len), bytes(MAP_COUNT * MAP_BYTES));
+        let mut fields = [0; 8];
+        fields.iter_mut().for_each(|field| *field = rng.u32(..).into());
+        (fields[0], fields[1]) = (PACKET, PACKET + packet.len() as u64);
+        let stacks = vec![0; DEPTH * STACK_BYTES as usize];
+        Self { packet, maps, stacks, fields, depth: 0, rounds: [ROUNDS; DEPTH], calls: Vec::new() }
+    }
+
+    pub(super) fn outcome(self, result: Result<u64, RunError<u64>>) -> Outcome {
+        let Self { packet, maps, fields, calls, .. } = self;
+        Outcome { result, packet, maps, fields, calls }
+    }
+
+    /// The bytes at an address.
+    fn bytes(&mut self, address: u64, len: usize) -> Result<&mut [u8], u64> {
+        let regions = [(PACKET, &mut self.packet), (MAPS, &mut self.maps), (STACKS, &mut self.stacks)];
+        for (start, bytes) in regions {
+            if let Some(at) = address.checked_sub(start).and_then(|at| usize::try_from(at).ok())
+                && let Some(found) = at.checked_add(len).and_then(|end| bytes.get_mut(at..end))
+            {
+                return Ok(found);
+            }
+        }
+        Err(address)
+    }
+
+    fn field(&mut self, offset: i32) -> Result<&mut u64, u64> {
+        let at = usize::try_from(offset / 4).map_err(|_| CONTEXT)?;
+        self.fields.get_mut(at).ok_or(CONTEXT)
+    }
+
+    /// The end of the running function's stack.
+    fn stack(&self) -> u64 {
+        STACKS + (self.depth * STACK_BYTES as usize) as u64
+    }
+}
+
+impl Machine for Memory {
+    type Fault = u64;
+
+    fn enter(&mut self, _: &Function, _: Option<u32>) -> Result<u64, u64> {
+        let start = self.depth * STACK_BYTES as usize;
+        let frame = self.stacks.get_mut(start..start + STACK_BYTES as usize).ok_or(STACKS)?;
+        frame.fill(0);
+        self.rounds[self.depth] = ROUNDS;
+        self.depth += 1;
+        Ok(self.stack())
+    }
+
+    fn leave(&mut self, _: u64) {
+        self.depth -= 1;
+    }
+
+    fn address(&mut self, _: &Module, address: Address) -> Result<u64, u64> {
+        Ok(match address {
+            Address::Map(map) => MAP_HANDLES + u64::from(map),
+            Address::MapValue { map, offset } => MAPS + u64::from(map) * MAP_BYTES as u64 + u64::from(offset),
+            Address::Function(function) => FUNCTIONS + function.index() as u64,
+        })
+    }
+
+    fn load(&mut self, address: u64, size: Size) -> Result<u64, u64> {
+        let bytes = self.bytes(address, size.bytes())?;
+        let mut value = [0; 8];
+        let at = if cfg!(target_endian = "little") { 0 } else { 8 - bytes.len() };
+        value[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(u64::from_ne_bytes(value))
+    }
+
+    fn store(&mut self, address: u64, size: Size, value: u64) -> Result<(), u64> {
+        let bytes = self.bytes(address, size.bytes())?;
+        let at = if cfg!(target_endian = "little") { 0 } else { 8 - bytes.len() };
+        bytes.copy_from_slice(&value.to_ne_bytes()[at..at + bytes.len()]);
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        op: AtomicOp,
+        width: Width,
+        address: u64,
+        value: u64,
+        expected: u64,
+    ) -> Result<u64, u64> {
+        let size = if width == Width::W32 { Size::W } else { Size::Dw };
+        let old = self.load(address, size)?;
+        let new = match op {
+            AtomicOp::Add { .. } => old.wrapping_add(value),
+            AtomicOp::Or { .. } => old | value,
+            AtomicOp::And { .. } => old & value,
+            AtomicOp::Xor { .. } => old ^ value,
+            AtomicOp::Xchg => value,
+            AtomicOp::CmpXchg if old == eval::truncate(width, expected) => value,
+            AtomicOp::CmpXchg => old,
+        };
+        self.store(address, size, new)?;
+        Ok(old)
+    }
+
+    fn load_context(&mut self, _: u64, offset: i32, size: Size) -> Result<u64, u64> {
+        let field = *self.field(offset)?;
+        // The packet's pointers come whole.
+        Ok(if offset < 8 { field } else { eval::zero_extend(size, field) })
+    }
+
+    fn store_context(&mut self, _: u64, offset: i32, size: Size, value: u64) -> Result<(), u64> {
+        *self.field(offset)? = eval::zero_extend(size, value);
+        Ok(())
+    }
+
+    fn load_packet(&mut self, at: i64, size: Size) -> Result<Option<u64>, u64> {
+        let inside = u64::try_from(at).ok().filter(|at| at + size.bytes() as u64 <= self.packet.len() as u64);
+        let Some(at) = inside else { return Ok(None) };
+        let value = self.load(PACKET + at, size)?;
+        Ok(Some(eval::swap(paceline_isa::SwapOrder::ToBe, size, value)))
+    }
+
+    fn may_goto(&mut self) -> Result<bool, u64> {
+        let rounds = &mut self.rounds[self.depth - 1];
+        match rounds.checked_sub(1) {
+            Some(left) => *rounds = left,
+            None => return Ok(true),
+        }
+        Ok(false)
+    }
+
+    fn call(&mut self, callee: Callee, args: [u64; 5], _: Option<u32>) -> Result<Called, u64> {
+        let [_, second, third, ..] = args;
+        self.calls.push((callee, args));
+        let Callee::Helper(id) = callee else {
+            // A tail call that fails every other time.
+            let returns = self.calls.len().is_multiple_of(2);
+            return Ok(if returns { Called::Value(0) } else { Called::Return(third) });
+        };
+        let count = self.calls.len() as u64;
+        Ok(Called::Value(match id {
+            helpers::LOOK_UP => {
+                let key = self.load(second, Size::W)?;
+                self.calls.push((callee, [key; 5]));
+                if key.is_multiple_of(3) { 0 } else { MAPS + key % MAP_COUNT as u64 * MAP_BYTES as u64 }
+            }
+            helpers::UPDATE => {
+                let (key, value) = (self.load(second, Size::W)?, self.load(third, Size::Dw)?);
+                self.store(MAPS + key % 16 * 8, Size::Dw, value)?;
+                0
+            }
+            helpers::ADJUST => {
+                // The packet is another one.
+                self.packet.rotate_left(1);
+                0
+            }
+            helpers::FIB => {
+                let size = third as usize;
+                let bytes = self.bytes(second, size)?;
+                bytes.reverse();
+                bytes.iter_mut().for_each(|byte| *byte ^= 0x5a);
+                0
+            }
+            _ => count.wrapping_mul(0x9e37_79b9) & 0xffff_ffff,
+        }))
+    }
+
+    fn called_back(&mut self, _: u64) -> Result<Called, u64> {
+        Err(FUNCTIONS)
+    }
+}
