@@ -274,6 +274,43 @@ fn what_is_not_modelled_is_given_up() {
     assert_eq!(counts(text, vec![]), [2, 0, 2]);
 }
 
+/// What bpf_trace_printk returns is the key: no input says what it is.
+#[test]
+fn keys_that_no_input_gives_are_given_up() {
+    let text = "
+        *(u64 *)(r10 - 8) = 0x61
+        r1 = r10
+        r1 += -8
+        r2 = 2
+        call 6
+        *(u32 *)(r10 - 4) = r0
+        r2 = r10
+        r2 += -4
+        r1 = map[0] ll
+        call 1
+        if r0 == 0 goto out";
+    assert_eq!(counts(text, vec![hash()]), [3, 0, 1]);
+}
+
+/// A value is the key of another element.
+#[test]
+fn values_that_are_keys_are_given() {
+    let text = format!(
+        "{LOOK_UP}
+        if r0 == 0 goto out
+        r7 = *(u32 *)(r0 + 4)
+        *(u32 *)(r10 - 4) = r7
+        r2 = r10
+        r2 += -4
+        r1 = map[1] ll
+        call 1
+        if r0 == 0 goto out
+        r8 = *(u8 *)(r0 + 0)
+        if r8 == 3 goto out"
+    );
+    assert_eq!(counts(&text, vec![hash(), MapSpec { name: "other".to_owned(), ..hash() }]), [8, 0, 0]);
+}
+
 #[test]
 fn the_same_inputs_come_again() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");

@@ -25,7 +25,8 @@ impl Explorer<'_> {
         debug_assert_eq!(state.taken.as_ref().map(|taken| taken.side), Some(side));
         let mut conditions = state.path.clone();
         let mut model = state.assignment.model.clone();
-        let vars = self.variables(&conditions);
+        let mut vars = self.variables(&conditions);
+        self.add_variables_of_keys(state, &model, &mut vars);
         for &(source, term) in &vars {
             self.force(source, term, &mut conditions, &mut model)?;
         }
@@ -52,6 +53,30 @@ impl Explorer<'_> {
         }
         let source = |var| Some((self.sources.of(var)?, self.terms.of_var(var)));
         vars.into_iter().filter_map(source).collect()
+    }
+
+    /// Adds what the keys of elements depend on that are there from the start: it is given as well, but for bytes of the packet, which are
+    /// known before the elements are made.
+    fn add_variables_of_keys(&mut self, state: &State, model: &Model, vars: &mut Vec<(Source, Term)>) {
+        for (map, known) in state.maps.iter().enumerate() {
+            for (element, asked) in known.elements.iter().enumerate() {
+                let is_there = vars.iter().any(|&(source, term)| match source {
+                    Source::Present { map: of, element: other } => {
+                        (of, other) == (map, element) && self.terms.evaluate(model, term) == 1
+                    }
+                    Source::Value { map: of, element: other, .. } => (of, other) == (map, element),
+                    _ => false,
+                });
+                if !is_there {
+                    continue;
+                }
+                for (source, term) in self.variables(&asked.key) {
+                    if !matches!(source, Source::Packet(_)) && !vars.contains(&(source, term)) {
+                        vars.push((source, term));
+                    }
+                }
+            }
+        }
     }
 
     /// Numbers that inputs cannot give are what they are in a run.
