@@ -17,15 +17,19 @@ pub(super) enum Made {
 
 pub(super) struct Functions<'a> {
     pub(super) verified: &'a Verified,
-    /// The functions that are reached.
+    /// The functions that are reached, or whose address is taken.
     pub(super) facts: Vec<FunctionFact>,
     pub(super) made: Vec<Made>,
 }
 
 impl<'a> Functions<'a> {
     pub(super) fn of(verified: &'a Verified) -> Self {
-        let reached = |fact: &&FunctionFact| verified.fact(fact.start).reached;
-        let facts: Vec<FunctionFact> = verified.functions().iter().filter(reached).copied().collect();
+        let code = verified.code().iter().filter(|(slot, _)| verified.fact(*slot).reached);
+        let taken: Vec<i64> = code.filter_map(|(slot, insn)| insn.subprogram_target(slot)).collect();
+        // A helper that calls a function no time is given its address too.
+        let used =
+            |fact: &&FunctionFact| verified.fact(fact.start).reached || taken.contains(&(fact.start as i64));
+        let facts: Vec<FunctionFact> = verified.functions().iter().filter(used).copied().collect();
         let made = facts.iter().map(|_| Made::Not).collect();
         Self { verified, facts, made }
     }

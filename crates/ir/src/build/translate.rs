@@ -34,6 +34,13 @@ pub(super) fn function(program: &Functions<'_>, range: &FunctionFact) -> Result<
         is_callback: range.is_callback,
         ..Function::default()
     };
+    if !program.verified.fact(range.start).reached {
+        // Nobody calls it: any body does.
+        let entry = function.add_block();
+        let zero = function.append(entry, Op::constant(Type::I64, 0), None);
+        function.terminate(entry, Terminator::Return(zero.unwrap_or(Value::new(0))), None);
+        return Ok(function);
+    }
     let blocks = Blocks::add(program.verified, range, &mut function)?;
     let cfg = Cfg::of(&function);
     let variables = Variables::new(&function, REGISTERS);

@@ -149,8 +149,10 @@ impl Machine for OnPlain<'_, '_> {
     }
 
     fn called_back(&mut self, result: u64) -> Result<Called, FaultKind> {
-        self.plain.registers[0] = result;
-        let next = self.left.take().unwrap_or_else(|| self.plain.exit());
+        let next = self.left.take().unwrap_or_else(|| {
+            self.plain.registers[0] = result;
+            self.plain.exit()
+        });
         Ok(self.after(next))
     }
 }
