@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use paceline::{Engine, Object, ProgramSpec};
+use paceline::{Engine, Object, ProgramSpec, VerifiedProgram};
 use serde_json::{Value as Json, json};
 
 use super::args::DumpArgs;
@@ -48,5 +48,6 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
 /// The native code of programs, verified and loaded as they are to be run.
 fn compiled(name: &str, object: &Object, programs: &[&ProgramSpec]) -> Result<Vec<Native>, Failure> {
     let loaded = loaded(Engine::Jit, name, object, programs)?;
-    Ok(loaded.iter().filter_map(|program| program.native_code().as_ref().map(Native::new)).collect())
+    let native = |program: &VerifiedProgram| program.program().native_code().as_ref().map(Native::new);
+    Ok(loaded.iter().filter_map(native).collect())
 }
