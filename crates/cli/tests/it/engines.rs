@@ -181,7 +181,7 @@ fn the_form_is_shown_before_and_after_passes() {
     let vlan = example("vlan.o:vlan_pop");
     let raw = paceline(["dump", &vlan, "--ir=raw"]).ok();
     for part in [
-        "; program vlan_pop, section xdp/vlan_pop\n\nfunction 0 \"vlan_pop\" (r1)",
+        "; program vlan_pop, section xdp\n\nfunction 0 \"vlan_pop\" (r1)",
         "block0(v0: i64 context):\n",
         "function 1 \"pop_outer\" (",
         ": packet = context_load.u32 v",

@@ -3,8 +3,11 @@
 use paceline_maps::Map;
 use paceline_spec::MapFlags;
 
+/// A key and its value.
+type Element = (Vec<u8>, Vec<u8>);
+
 /// The elements in the map's order, or by their keys where that depends on a random number.
-pub(super) fn elements(map: &Map) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+pub(super) fn elements(map: &Map) -> Result<Vec<Element>, String> {
     let keys = map.keys().map_err(|errno| errno.to_string())?;
     let element = |key: Vec<u8>| {
         let value = map.lookup(&key).map_err(|errno| errno.to_string())?;
