@@ -20,7 +20,6 @@ Examples:
   paceline live balancer.o --port xdp:eth0@0-1 --workers 2 --pin
   paceline live --chain chain.toml --port packet:eth0 --every 1     SIGHUP reads the chain again
   paceline live xsk.o --port xdp:eth0 --socket xsks_map=tap:app     what the program redirects to sockets goes to app
-  paceline live firewall.o --port xdp:veth0 --wait                  wait for veth0, whenever it is missing
   paceline live firewall.o --port gen:size=64-1514,flows=1000,count=10M
 
 Kinds of ports:
