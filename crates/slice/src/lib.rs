@@ -6,11 +6,11 @@
 //! bring the elements into the cache. A wrong key costs time, and never a result.
 //!
 //! # How it works
-//! [`trace`] follows the program forward, subprograms inlined, with what is known of each register and stack byte: a value that the slice
+//! `trace` follows the program forward, subprograms inlined, with what is known of each register and stack byte: a value that the slice
 //! computes too, or an unknown one, such as the result of a look-up and all that depends on it. Instructions on unknown values are
-//! left out. A branch on one follows the side on which more look-ups come ([`distance`]), the result of a look-up is
+//! left out. A branch on one follows the side on which more look-ups come (`distance`), the result of a look-up is
 //! taken as found if both sides are equal, and the slice ends at other branches. It also ends at jumps back, tail calls, and helpers that
-//! move the packet. [`trim`] goes backward over the result and removes what no key needs. [`layout`] makes it a program.
+//! move the packet. `trim` goes backward over the result and removes what no key needs. `layout` makes it a program.
 //!
 //! Stores to the packet and to values of maps, and calls of other helpers are left out: what the program reads back from there is stale in the
 //! slice, which makes a wrong key at worst.
