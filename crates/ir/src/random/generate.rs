@@ -6,7 +6,7 @@ use paceline_verifier::StackFact;
 use paceline_verifier::state::MapRef;
 
 use super::helpers;
-use super::memory::{MAP_BYTES, MAP_COUNT, PACKET_BYTES};
+use super::memory::{LENGTHS, MAP_BYTES, MAP_COUNT, PACKET_BYTES};
 use crate::arena::Key;
 use crate::entity::{Block, FuncId, Value};
 use crate::function::{Function, Module, Target, Terminator};
@@ -162,7 +162,7 @@ impl<'a> Generator<'a> {
             21..23 => self.repeat(),
             23..26 => self.branch(),
             26 => self.loop_(),
-            27 => self.bounds(),
+            27 => (0..3).for_each(|_| self.bounds()),
             28..30 => self.call(),
             30 => self.context_access(),
             _ => self.compare(),
@@ -431,7 +431,7 @@ impl<'a> Generator<'a> {
     /// A comparison of the packet's end, which may be made again later.
     fn bounds(&mut self) {
         let Some((start, end)) = self.packet else { return };
-        let distance = self.rng.u64(PACKET_BYTES as u64 - 8..PACKET_BYTES as u64 + 40);
+        let distance = PACKET_BYTES as u64 + self.rng.u64(..LENGTHS as u64 + 1);
         let distance = self.constant(Type::I64, distance);
         let place = self.emit(Op::Binary { op: BinaryOp::Add, ty: Type::I64, args: [start, distance] });
         self.function.set_kind(place, Kind::Packet);
@@ -512,10 +512,16 @@ impl<'a> Generator<'a> {
         (base, offset)
     }
 
+    /// A load of a word that a helper may have written.
+    fn load_word(&mut self, base: Value, at: i32) {
+        let access = exact(Region::Stack, at);
+        self.compute(Op::Load { size: Size::Dw, signed: false, access, base, offset: 0 });
+    }
+
     fn call(&mut self) {
         let map = self.emit(Op::Address(Address::Map(0)));
         let ((word, at), flags) = (self.stored_word(), self.number(Type::I64));
-        match (self.rng.u8(..7), self.context) {
+        match (self.rng.u8(..8), self.context) {
             (0, _) => drop(self.call_with(Callee::Helper(helpers::RANDOM), &[], None)),
             (1, _) => {
                 let args = [map, word, word, flags];
@@ -532,14 +538,12 @@ impl<'a> Generator<'a> {
                     &[context, word, size, flags],
                     Some((at, at + 8)),
                 );
-                let op = Op::Load {
-                    size: Size::Dw,
-                    signed: false,
-                    access: exact(Region::Stack, at),
-                    base: word,
-                    offset: 0,
-                };
-                self.compute(op);
+                self.load_word(word, at);
+            }
+            (6, Some(context)) => {
+                let (zero, size) = (self.constant(Type::I64, 0), self.constant(Type::I64, 8));
+                self.call_with(Callee::Helper(helpers::LOAD), &[context, zero, word, size], None);
+                self.load_word(word, at);
             }
             (4, Some(context)) => {
                 let args = [context, map, flags];
@@ -550,7 +554,8 @@ impl<'a> Generator<'a> {
             }
             (5, _) if self.has_callee => {
                 self.function.shared |= 1 << (-at / 8 - 1);
-                self.call_with(Callee::Function(FuncId::new(1)), &[word, flags], Some((at, at + 8)));
+                // What another function reads is no read of the call.
+                self.call_with(Callee::Function(FuncId::new(1)), &[word, flags], None);
                 // The callee may have written there, and moved the packet as far as the form says.
                 self.loads.clear();
                 self.reload();

@@ -23,6 +23,8 @@ pub(super) const MAP_BYTES: usize = 64;
 pub(super) const MAP_COUNT: usize = 2;
 /// Least bytes of a packet.
 pub(super) const PACKET_BYTES: usize = 64;
+/// Lengths that a packet may have; few, so that comparisons meet them.
+pub(super) const LENGTHS: usize = 5;
 /// Functions that can be active.
 const DEPTH: usize = 8;
 /// Rounds of `may_goto` that a function has.
@@ -57,7 +59,7 @@ impl Memory {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let len = PACKET_BYTES + rng.usize(..32);
+        let len = PACKET_BYTES + rng.usize(..LENGTHS);
         // Bytes at the ends of their range are more interesting.
         let mut bytes = |len: usize| -> Vec<u8> {
             let byte = |rng: &mut fastrand::Rng| match rng.u8(..4) {
@@ -223,6 +225,11 @@ impl Machine for Memory {
                 let bytes = self.bytes(second, size)?;
                 bytes.reverse();
                 bytes.iter_mut().for_each(|byte| *byte ^= 0x5a);
+                0
+            }
+            helpers::LOAD => {
+                let value = self.load(PACKET, Size::Dw)?;
+                self.store(third, Size::Dw, value)?;
                 0
             }
             _ => count.wrapping_mul(0x9e37_79b9) & 0xffff_ffff,
