@@ -59,9 +59,10 @@ pub(crate) fn of_params(
         if is_loop || edges.is_empty() {
             return whole;
         }
-        let args = edges.iter().filter_map(|edge| {
-            function.block(edge.from).terminator.targets().get(edge.at)?.args.get(at).copied()
-        });
+        // A branch may have been decided since the graph was made: its target is at another position, or gone.
+        let targets = edges.iter().flat_map(|edge| function.block(edge.from).terminator.targets());
+        let args =
+            targets.filter(|target| target.block == block).filter_map(|target| target.args.get(at).copied());
         args.map(&mut range).reduce(|a, b| a.join(&b)).unwrap_or(whole)
     };
     params.map(of_param).collect()
