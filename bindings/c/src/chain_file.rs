@@ -114,7 +114,7 @@ fn status_of(error: &ContentsError) -> paceline_status {
     }
 }
 
-/// What a chain file names cannot be had: the status is that of the call which would open or load it alone.
+/// The failure of an object that a chain file names: its status is that of the call which would open or load it alone.
 fn of_cause(cause: &ChainFileCause, message: String, file: &str, place: (u32, u32)) -> Failure {
     let failure = match cause {
         ChainFileCause::Program { source, .. } => {

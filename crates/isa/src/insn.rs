@@ -206,6 +206,26 @@ pub enum AluOp {
     Mov,
 }
 
+impl AluOp {
+    /// Every operation, in the order above.
+    pub const ALL: [Self; 14] = [
+        Self::Add,
+        Self::Sub,
+        Self::Mul,
+        Self::Div,
+        Self::SDiv,
+        Self::Mod,
+        Self::SMod,
+        Self::Or,
+        Self::And,
+        Self::Xor,
+        Self::Lsh,
+        Self::Rsh,
+        Self::Arsh,
+        Self::Mov,
+    ];
+}
+
 /// Operation of a byte-swap instruction on the low 16, 32 or 64 bits (RFC 9669 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SwapOrder {
@@ -245,6 +265,21 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// Every condition, in the order above.
+    pub const ALL: [Self; 11] = [
+        Self::Eq,
+        Self::Ne,
+        Self::Gt,
+        Self::Ge,
+        Self::Lt,
+        Self::Le,
+        Self::Set,
+        Self::SGt,
+        Self::SGe,
+        Self::SLt,
+        Self::SLe,
+    ];
+
     /// The condition that holds where this one does not; `None` for [`Set`](Self::Set), which has no opposite.
     #[must_use]
     pub const fn opposite(self) -> Option<Self> {
@@ -307,6 +342,22 @@ pub enum AtomicOp {
     Xchg,
     /// Compares `r0` with memory and stores `src` if equal; `r0` receives the old value.
     CmpXchg,
+}
+
+impl AtomicOp {
+    /// Every operation, with and without the old value, in the order above.
+    pub const ALL: [Self; 10] = [
+        Self::Add { fetch: false },
+        Self::Add { fetch: true },
+        Self::Or { fetch: false },
+        Self::Or { fetch: true },
+        Self::And { fetch: false },
+        Self::And { fetch: true },
+        Self::Xor { fetch: false },
+        Self::Xor { fetch: true },
+        Self::Xchg,
+        Self::CmpXchg,
+    ];
 }
 
 /// Meaning of a two-slot 64-bit immediate load (RFC 9669 section 5.4, the `src` field).

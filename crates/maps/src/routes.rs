@@ -18,8 +18,8 @@
 //! are free ([`Routes::compact`]), each with one store in the entry that leads to it.
 
 mod short;
+mod unused;
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,6 +33,7 @@ use crate::slab::{Atomics, NoMemory, Zeroed, prefetch};
 use crate::slots::PATIENCE;
 use crate::sync::AtomicU32;
 use short::ShortPrefixes;
+use unused::{Node, Unused};
 
 /// Bits of an address that choose an entry of the root.
 #[cfg(not(loom))]
@@ -57,16 +58,8 @@ const HEADER: usize = BITS + COUNTS;
 
 /// Lines that there are beside those of the prefixes, for nodes that wait.
 const SPARE_LINES: u64 = 2048;
-/// Nodes that wait under one tag.
-const BATCH: usize = 64;
 /// Lines of the longest node.
 const MOST_LINES: u32 = lines_of(ENTRIES);
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Node {
-    line: u32,
-    lines: u32,
-}
 
 /// Position of a node: the number of address bits before it, and those bits.
 #[derive(Clone, Copy)]
@@ -115,22 +108,6 @@ pub(crate) struct Routes {
     unused: Mutex<Unused>,
 }
 
-/// Lines without a node in the trie. Changes of the trie hold the lock.
-struct Unused {
-    /// Of the workers that look addresses up.
-    domain: Domain,
-    free: Lines,
-    /// Nodes that wait for a tag.
-    open: Vec<Node>,
-    /// Nodes that wait for the end of their grace period.
-    waiting: VecDeque<(u64, Vec<Node>)>,
-    /// Nodes that the running change made, and those that it replaces.
-    made: Vec<Node>,
-    replaced: Vec<Node>,
-    /// The tag after which a wait has timed out: no thread waits for it again.
-    waited_for: u64,
-}
-
 /// Enough for two nodes of their own for each prefix.
 fn lines_for(entries: u32) -> u64 {
     2 * u64::from(entries) + SPARE_LINES
@@ -145,20 +122,11 @@ impl Routes {
     fn with_lines(lines: u64, domain: Domain) -> Result<Self, NoMemory> {
         let count = u32::try_from(lines).ok().filter(|&lines| lines < NODE);
         let count = count.ok_or(NoMemory { bytes: u64::MAX })?;
-        let unused = Unused {
-            domain,
-            free: Lines::new(count, MOST_LINES),
-            open: Vec::new(),
-            waiting: VecDeque::new(),
-            made: Vec::new(),
-            replaced: Vec::new(),
-            waited_for: 0,
-        };
         Ok(Self {
             short: ShortPrefixes::new()?,
             root: Zeroed::new(1 << (ROOT_BITS - 1))?,
             lines: Zeroed::new(count as usize)?,
-            unused: Mutex::new(unused),
+            unused: Mutex::new(Unused::new(domain, Lines::new(count, MOST_LINES))),
         })
     }
 
@@ -582,41 +550,6 @@ fn runs(entries: &[u32; ENTRIES]) -> usize {
 
 const fn lines_of(runs: usize) -> u32 {
     (HEADER + runs).div_ceil(LINE) as u32
-}
-
-impl Unused {
-    /// Unpublished nodes.
-    fn give_back(&mut self) {
-        for node in std::mem::take(&mut self.made) {
-            self.free.put(node.line, node.lines);
-        }
-    }
-
-    /// Nodes that were replaced by ones in the trie.
-    fn retire(&mut self) {
-        self.open.append(&mut self.replaced);
-        if self.open.len() >= BATCH {
-            self.close();
-        }
-    }
-
-    /// Gives a tag to those that wait for one.
-    fn close(&mut self) {
-        if !self.open.is_empty() {
-            self.waiting.push_back((self.domain.advance(), std::mem::take(&mut self.open)));
-        }
-    }
-
-    /// Frees those that have waited long enough; whether there were some.
-    fn collect(&mut self) -> bool {
-        let mut found = false;
-        while self.waiting.front().is_some_and(|&(tag, _)| self.domain.has_passed(tag)) {
-            let Some((_, nodes)) = self.waiting.pop_front() else { break };
-            nodes.into_iter().for_each(|node| self.free.put(node.line, node.lines));
-            found = true;
-        }
-        found
-    }
 }
 
 #[cfg(test)]

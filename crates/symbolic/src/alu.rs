@@ -128,36 +128,6 @@ mod tests {
 
     use super::*;
 
-    const OPS: [AluOp; 14] = [
-        AluOp::Add,
-        AluOp::Sub,
-        AluOp::Mul,
-        AluOp::Div,
-        AluOp::SDiv,
-        AluOp::Mod,
-        AluOp::SMod,
-        AluOp::Or,
-        AluOp::And,
-        AluOp::Xor,
-        AluOp::Lsh,
-        AluOp::Rsh,
-        AluOp::Arsh,
-        AluOp::Mov,
-    ];
-    const CONDITIONS: [Condition; 11] = [
-        Condition::Eq,
-        Condition::Ne,
-        Condition::Gt,
-        Condition::Ge,
-        Condition::Lt,
-        Condition::Le,
-        Condition::Set,
-        Condition::SGt,
-        Condition::SGe,
-        Condition::SLt,
-        Condition::SLe,
-    ];
-
     /// Terms of variables, and of constants in the place of one of them, under assignments to the variables.
     #[test]
     fn terms_compute_what_the_instructions_do() {
@@ -179,7 +149,7 @@ mod tests {
             }
             for width in [Width::W32, Width::W64] {
                 for right in [b, constant] {
-                    for op in OPS {
+                    for op in AluOp::ALL {
                         let term = alu(&mut terms, width, op, a, right);
                         assert_eq!(
                             terms.evaluate(&model, term),
@@ -187,7 +157,7 @@ mod tests {
                             "{width:?} {op:?} {x} {y}"
                         );
                     }
-                    for condition in CONDITIONS {
+                    for condition in Condition::ALL {
                         let term = compare(&mut terms, width, condition, a, right);
                         let expected = eval::compare(width, condition, x, y);
                         assert_eq!(

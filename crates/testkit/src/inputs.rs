@@ -11,10 +11,10 @@ use paceline::{Collection, Engine, LoadOptions, Object, ProgramSpec};
 /// Longest packet of the random ones.
 const LONGEST: usize = 1514;
 
-/// What was found out about a program.
+/// The sides of a program's branches, each proven reachable, unreachable or given up.
 #[derive(Debug, Default)]
 pub struct Examined {
-    /// What was generated.
+    /// The generated inputs.
     pub generated: Generated,
     /// Runs on engines, and random runs.
     pub runs: u64,

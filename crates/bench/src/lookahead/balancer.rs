@@ -77,7 +77,7 @@ pub(super) fn rows(settings: Settings) -> Rows {
     #[cfg(feature = "native")]
     rows.extend(super::native::rows(settings, &program, large)?);
     drop(program);
-    // What look-ups ahead must not cost where they do not pay.
+    // Look-ups ahead must cost nothing on tables that fit into the caches.
     let row_of =
         |entries, flows, look_ahead| row(settings, &balancer(entries, flows)?, [entries, flows], look_ahead);
     rows.push(row_of(large, 1000, LookAhead::Auto)?.with_bar(Some(Bar::Ratio(0.98))));

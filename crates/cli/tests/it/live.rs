@@ -108,7 +108,7 @@ fn packets_for_sockets_go_to_ports() {
             assert_eq!(report["ports"][1]["sent"], sent, "{object} {keys}: {report:#}");
         }
     }
-    // What arrives from a socket is sent to the first port.
+    // Packets that a socket sends leave by the first port.
     let arguments = ["live", &fixture("xsk.o"), "--port", "gen:count=100", "--socket", "xsks_map=loop:"];
     let report = paceline(arguments.iter().chain(&["--json"])).json();
     let [generator, socket] = [0, 1].map(|port| &report["ports"][port]);

@@ -72,7 +72,7 @@ fn long_packets_come_and_go() {
         let arrived = carried(&vb, &vb, &sent);
         let report = counts(&mut live);
         assert!(arrived == sent, "{port}: {} of {}: {report:#}", arrived.len(), sent.len());
-        // Those that several frames hold are copied, and the others are not.
+        // Packets of several frames are copied, the others are not.
         let copied = if port.starts_with("xdp:") { 60 } else { 0 };
         assert_eq!(report["ports"][0]["copied"], copied, "{port}: {report:#}");
     }

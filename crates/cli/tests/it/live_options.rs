@@ -17,7 +17,7 @@ use serde_json::Value as Json;
 use crate::common::live::{Live, check_sums, json, stderr, within};
 use crate::common::{Folder, capture, example, has_tool, paceline, packets, skip};
 
-/// What the kernel tells of the workers' threads, from a file of theirs: `status` or `stat`.
+/// The kernel's file `status` or `stat` for each worker's thread.
 fn workers(live: &Live, file: &str) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", live.id())).expect("threads");
     let of = |name: &str, task: &Path| std::fs::read_to_string(task.join(name)).unwrap_or_default();

@@ -206,50 +206,6 @@ const PART_SIZES: [Size; 3] = [Size::B, Size::H, Size::W];
 const SMALL_SIZES: [Size; 2] = [Size::B, Size::H];
 const REACHES: [Reach; 3] = [Reach::Packet, Reach::Aligned, Reach::Any];
 
-const ALU_OPS: [AluOp; 14] = [
-    AluOp::Add,
-    AluOp::Sub,
-    AluOp::Mul,
-    AluOp::Div,
-    AluOp::SDiv,
-    AluOp::Mod,
-    AluOp::SMod,
-    AluOp::Or,
-    AluOp::And,
-    AluOp::Xor,
-    AluOp::Lsh,
-    AluOp::Rsh,
-    AluOp::Arsh,
-    AluOp::Mov,
-];
-
-const CONDITIONS: [Condition; 11] = [
-    Condition::Eq,
-    Condition::Ne,
-    Condition::Gt,
-    Condition::Ge,
-    Condition::Lt,
-    Condition::Le,
-    Condition::Set,
-    Condition::SGt,
-    Condition::SGe,
-    Condition::SLt,
-    Condition::SLe,
-];
-
-const ATOMIC_OPS: [AtomicOp; 10] = [
-    AtomicOp::Add { fetch: false },
-    AtomicOp::Add { fetch: true },
-    AtomicOp::Or { fetch: false },
-    AtomicOp::Or { fetch: true },
-    AtomicOp::And { fetch: false },
-    AtomicOp::And { fetch: true },
-    AtomicOp::Xor { fetch: false },
-    AtomicOp::Xor { fetch: true },
-    AtomicOp::Xchg,
-    AtomicOp::CmpXchg,
-];
-
 /// The list and its length.
 const fn all() -> ([Kind; MAX_KINDS], usize) {
     let mut kinds = [Kind::Nop; MAX_KINDS];
@@ -275,12 +231,12 @@ const fn all() -> ([Kind; MAX_KINDS], usize) {
     each!(
         width in WIDTHS,
         {
-            each!(op in ALU_OPS, each!(src in SOURCES, add!(Kind::Alu { width, op, src })));
+            each!(op in AluOp::ALL, each!(src in SOURCES, add!(Kind::Alu { width, op, src })));
             each!(
-                condition in CONDITIONS,
+                condition in Condition::ALL,
                 each!(src in SOURCES, add!(Kind::JumpIf { width, condition, src }))
             );
-            each!(op in ATOMIC_OPS, add!(Kind::Atomic { width, op }));
+            each!(op in AtomicOp::ALL, add!(Kind::Atomic { width, op }));
             add!(Kind::Neg(width));
             add!(Kind::MovSx { width, from: Size::B });
             add!(Kind::MovSx { width, from: Size::H });

@@ -4,37 +4,6 @@ use paceline_isa::{AluOp, Condition, Size, SwapOrder, Width, eval};
 
 use super::{Bounds, Number, Scalar, Tnum, mask, signed};
 
-const OPS: [AluOp; 14] = [
-    AluOp::Add,
-    AluOp::Sub,
-    AluOp::Mul,
-    AluOp::Div,
-    AluOp::SDiv,
-    AluOp::Mod,
-    AluOp::SMod,
-    AluOp::Or,
-    AluOp::And,
-    AluOp::Xor,
-    AluOp::Lsh,
-    AluOp::Rsh,
-    AluOp::Arsh,
-    AluOp::Mov,
-];
-
-const CONDITIONS: [Condition; 11] = [
-    Condition::Eq,
-    Condition::Ne,
-    Condition::Gt,
-    Condition::Ge,
-    Condition::Lt,
-    Condition::Le,
-    Condition::Set,
-    Condition::SGt,
-    Condition::SGe,
-    Condition::SLt,
-    Condition::SLe,
-];
-
 /// `a op b` on numbers of `bits` bits; `None` where the width leaves it open.
 fn alu(op: AluOp, a: u64, b: u64, bits: u32) -> Option<u64> {
     let (sa, sb) = (signed(a, bits), signed(b, bits));
@@ -163,7 +132,7 @@ fn check_alu<const BITS: u32>(all: &[Scalar<BITS>], sampled: &[Scalar<BITS>]) {
     let with_members: Vec<_> = all.iter().map(|s| (*s, members(s))).collect();
     let others: Vec<_> = sampled.iter().map(|s| (*s, members(s))).collect();
     let half = Scalar::<BITS>::HALF;
-    for op in OPS {
+    for op in AluOp::ALL {
         for (a, a_members) in &with_members {
             for (b, b_members) in &others {
                 let (whole, low) = (a.alu(Width::W64, op, b), a.alu(Width::W32, op, b));
@@ -201,7 +170,7 @@ fn check_refine<const BITS: u32>(all: &[Scalar<BITS>], others: &[Scalar<BITS>]) 
     let others: Vec<_> = others.iter().map(|s| (*s, members(s))).collect();
     for (a, a_members) in &with_members {
         for (b, b_members) in &others {
-            for condition in CONDITIONS {
+            for condition in Condition::ALL {
                 for width in [Width::W64, Width::W32] {
                     let bits = if width == Width::W64 { BITS } else { half };
                     let outcomes = [false, true].map(|holds| Scalar::refine(a, b, width, condition, holds));
@@ -240,7 +209,7 @@ fn branches_keep_every_pair_that_takes_them_at_6_bits() {
 
 #[test]
 fn constants_decide_every_branch() {
-    for condition in CONDITIONS {
+    for condition in Condition::ALL {
         for (x, y) in (0..64).flat_map(|x| (0..64).map(move |y| (x, y))) {
             let (a, b) = (Scalar::<6>::constant(x), Scalar::<6>::constant(y));
             let possible = |holds| Scalar::refine(&a, &b, Width::W64, condition, holds).is_some();
@@ -312,11 +281,11 @@ fn operations_on_64_bits_agree_with_the_definition_of_the_instructions() {
     for _ in 0..60_000 {
         let ((x, a), (y, b)) = (around(&mut random), around(&mut random));
         for width in [Width::W64, Width::W32] {
-            let op = OPS[random.usize(..OPS.len())];
+            let op = AluOp::ALL[random.usize(..AluOp::ALL.len())];
             let (z, c) = (eval::alu(width, op, x, y), a.alu(width, op, &b));
             assert!(c.contains(z), "{a} {op:?} {b} {width:?} = {c}, but {x:#x} and {y:#x} give {z:#x}");
             assert!(a.neg(width).contains(eval::neg(width, x)), "-{a} {width:?}");
-            let condition = CONDITIONS[random.usize(..CONDITIONS.len())];
+            let condition = Condition::ALL[random.usize(..Condition::ALL.len())];
             let holds = eval::compare(width, condition, x, y);
             let kept = Number::refine(&a, &b, width, condition, holds);
             assert!(

@@ -1,4 +1,4 @@
-//! What was found out about a program.
+//! A program's generated inputs, in the order in which they are written.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

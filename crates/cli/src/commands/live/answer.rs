@@ -84,7 +84,7 @@ fn list(loaded: &Loaded) -> Json {
     loaded.parts.iter().flat_map(of).collect()
 }
 
-/// What a map is, with the name of its object.
+/// A map's definition and the name of its object.
 fn described(object: &str, map: &Map) -> Json {
     let spec = map.spec();
     json!({
@@ -97,7 +97,7 @@ fn described(object: &str, map: &Map) -> Json {
     })
 }
 
-/// What a map is, and how many elements it has now.
+/// A map's definition and its number of elements.
 fn show(request: &Json, loaded: &Loaded) -> Result<Json, String> {
     let map = map(request, loaded)?;
     let has = |part: &&Part| part.collection.maps().iter().any(|other| Arc::ptr_eq(other, map.map()));

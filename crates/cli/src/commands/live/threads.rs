@@ -72,11 +72,11 @@ pub(super) struct Share {
 
 /// The open ports of a run.
 pub(super) struct Ports {
-    /// Those whose packets run through the programs.
+    /// Ports of `--port`, whose packets run through the programs.
     pub(super) ports: Vec<OpenedPort>,
-    /// Those of `--socket`, with the numbers that are in the maps.
+    /// Ports of `--socket`, with the numbers that are in the maps.
     pub(super) sockets: Vec<OpenedPort>,
-    /// That of `--pass`.
+    /// The port of `--pass`.
     pub(super) pass: Option<OpenedPort>,
 }
 
@@ -99,7 +99,7 @@ pub(super) fn shares(ports: Ports, workers: usize) -> Vec<Share> {
     shares
 }
 
-/// CPUs that threads are bound to, by turns: those that the process may use.
+/// The CPUs that the process may use; threads are bound to them by turns.
 pub(super) fn cpus() -> Result<Vec<usize>, LiveError> {
     let set = sched_getaffinity(None).map_err(|errno| LiveError::Pin(errno.into()))?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
