@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use paceline_frame::{Frame, MAX_BURST};
-use paceline_maps::Map;
+use paceline_maps::{Fill, Map};
+use paceline_runtime::fault::{Fault, FaultKind};
 use paceline_runtime::host::Host;
 
 use crate::image::{BurstEntry, Image, Unset};
@@ -42,13 +43,14 @@ impl Ahead {
     fn pays(&self, frames: &Range<u64>) -> bool {
         let packets = (frames.end - frames.start) / size_of::<Frame>() as u64;
         packets >= self.from_packets
-            && self.maps.iter().any(|map| map.for_programs().bytes_in_use() >= self.from_bytes)
+            && self.maps.iter().any(|map| map.for_programs().look_up_bytes(Fill::Now) >= self.from_bytes)
     }
 
     /// The stages before the program.
     ///
     /// # Safety
-    /// The frames must be those of a burst that nothing else uses during the call.
+    /// The frames must be those of a burst that nothing else uses during the call. The caller is pinned if maps free values, as for the
+    /// program itself.
     unsafe fn run(&self, frames: Range<u64>, host: &mut Host) -> Verdicts {
         // SAFETY: the caller vouches for the frames.
         let verdicts = unsafe { Verdicts::of(frames.clone()) };
@@ -91,7 +93,7 @@ impl Staged {
         // SAFETY: as above.
         let reached = unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
         if reached != frames.end {
-            // SAFETY: the frames behind are the burst's, and no run of theirs has begun.
+            // SAFETY: the frames from the one that the program failed on are the burst's.
             unsafe { verdicts.restore(reached..frames.end, frames.start) };
         }
         reached
@@ -113,7 +115,7 @@ impl Verdicts {
         Self(verdicts)
     }
 
-    /// Gives some of the frames their verdicts back, where the first of all is at `first`; the program has failed at the one before.
+    /// Gives frames, from the one that the program failed on, their verdicts back; the first of all is at `first`.
     ///
     /// # Safety
     /// The frames must be those of the burst.
@@ -144,6 +146,13 @@ pub unsafe extern "C" fn staged_entry(
     match &image.staged {
         // SAFETY: the caller vouches for frames and image.
         Some(staged) => unsafe { staged.run(first..end, image.token(), host) },
-        None => first,
+        None => without_stages(first, host),
     }
+}
+
+/// Ends a burst in a fault that was to run in stages and has none, which no caller does.
+#[cold]
+pub fn without_stages(first: u64, host: &mut Host) -> u64 {
+    host.fail(Box::new(Fault { slot: 0, kind: FaultKind::LeftProgram, tail_called: None }));
+    first
 }

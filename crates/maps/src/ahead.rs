@@ -12,9 +12,7 @@ const LONGEST_KEY: usize = 64;
 pub(crate) fn of_table<E: Elements>(elements: &E) -> Option<AheadFunction> {
     let key_size = elements.table().key_size();
     let function: unsafe extern "C" fn(u64, u64, u64) -> u64 = match key_size {
-        _ if key_size <= WORD => {
-            return Some(AheadFunction::new(elements, by_address::<E>, Some(by_word::<E>)));
-        }
+        _ if key_size <= WORD => by_word::<E>,
         16 => by_words::<E, 2>,
         24 => by_words::<E, 3>,
         32 => by_words::<E, 4>,
@@ -22,7 +20,7 @@ pub(crate) fn of_table<E: Elements>(elements: &E) -> Option<AheadFunction> {
         _ if key_size <= LONGEST_KEY => by_address::<E>,
         _ => return None,
     };
-    Some(AheadFunction::new(elements, function, None))
+    Some(AheadFunction::new(elements, function, key_size <= WORD))
 }
 
 /// # Safety
@@ -37,7 +35,7 @@ unsafe fn begin<E: Elements>(context: u64, words: impl Iterator<Item = u64>, wal
 }
 
 /// # Safety
-/// See [`AheadFunction::by_word`].
+/// See [`AheadFunction::function`]; the key is a value.
 unsafe extern "C" fn by_word<E: Elements>(context: u64, key: u64, walks: u64) -> u64 {
     // SAFETY: the caller vouches for all of it.
     unsafe { begin::<E>(context, [key].into_iter(), walks) }

@@ -6,6 +6,7 @@ use paceline_btf::SpecialField;
 use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
+use crate::fill::Fill;
 use crate::map::ArrayLayout;
 use crate::map_ops::{Batches, LOCK, MapOps, Mode};
 use crate::slab::{Shape, Slab, WORD, prefetch_bytes};
@@ -116,11 +117,11 @@ impl MapOps for Array {
     }
 
     fn ahead_function(&self) -> Option<AheadFunction> {
-        Some(AheadFunction::new(self, ahead_by_address::<Self>, Some(ahead_of::<Self>)))
+        Some(AheadFunction::new(self, ahead_of::<Self>, true))
     }
 
-    fn bytes_in_use(&self) -> u64 {
-        // All of one CPU's, as no count of those in use is kept.
+    fn look_up_bytes(&self, _: Fill) -> u64 {
+        // All of one CPU's: no count of those in use is kept.
         self.slab.lane_stride() as u64
     }
 
@@ -255,11 +256,11 @@ impl MapOps for PerCpuArray {
     }
 
     fn ahead_function(&self) -> Option<AheadFunction> {
-        Some(AheadFunction::new(self, ahead_by_address::<Self>, Some(ahead_of::<Self>)))
+        Some(AheadFunction::new(self, ahead_of::<Self>, true))
     }
 
-    fn bytes_in_use(&self) -> u64 {
-        // All of one CPU's, as no count of those in use is kept.
+    fn look_up_bytes(&self, _: Fill) -> u64 {
+        // All of one CPU's: no count of those in use is kept.
         self.slab.lane_stride() as u64
     }
 
@@ -314,7 +315,7 @@ impl MapOps for PerCpuArray {
 }
 
 /// # Safety
-/// See [`AheadFunction::by_word`]; keys have 4 bytes.
+/// See [`AheadFunction::function`]; the key is a value of 4 bytes.
 unsafe extern "C" fn ahead_of<M: MapOps>(context: u64, key: u64, walks: u64) -> u64 {
     // SAFETY: the caller vouches for both.
     let (map, walks) = unsafe { (&*(context as *const M), &*(walks as *const Walks)) };
@@ -323,16 +324,6 @@ unsafe extern "C" fn ahead_of<M: MapOps>(context: u64, key: u64, walks: u64) -> 
         prefetch_bytes(value.addr().get(), map.user_value_size());
     }
     0
-}
-
-/// # Safety
-/// See [`AheadFunction::function`]; keys have 4 bytes.
-unsafe extern "C" fn ahead_by_address<M: MapOps>(context: u64, key: u64, walks: u64) -> u64 {
-    // SAFETY: the caller vouches for all of it.
-    unsafe {
-        let [key] = words::key_of_half_word(words::load_half_word(key));
-        ahead_of::<M>(context, key, walks)
-    }
 }
 
 // The smallest unit of per-CPU memory is counted in words.

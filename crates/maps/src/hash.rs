@@ -9,6 +9,7 @@ use crate::ahead;
 use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::eviction::Clock;
+use crate::fill::Fill;
 use crate::lookup::{self, Elements as _, LookupFunction};
 use crate::map_ops::{Batches, MapOps, Mode};
 use crate::slab::{Shape, Slab, WORD, prefetch_bytes};
@@ -230,8 +231,8 @@ impl MapOps for Hash {
         ahead::of_table(self)
     }
 
-    fn bytes_in_use(&self) -> u64 {
-        self.elements.table.bytes_in_use()
+    fn look_up_bytes(&self, fill: Fill) -> u64 {
+        self.elements.table.look_up_bytes(fill)
     }
 
     fn frees_values(&self) -> bool {
@@ -390,9 +391,9 @@ impl MapOps for PerCpuHash {
         ahead::of_table(self)
     }
 
-    fn bytes_in_use(&self) -> u64 {
+    fn look_up_bytes(&self, fill: Fill) -> u64 {
         let table = &self.elements.table;
-        table.bytes_in_use() + u64::from(table.used_slots()) * self.values.stride() as u64
+        table.look_up_bytes(fill) + u64::from(table.slots_at(fill)) * self.values.stride() as u64
     }
 
     fn frees_values(&self) -> bool {

@@ -33,6 +33,7 @@ mod devmap;
 mod entries;
 mod entry_program;
 mod eviction;
+mod fill;
 mod freeze;
 mod hash;
 mod hashing;
@@ -65,6 +66,7 @@ mod xskmap;
 pub use batch::{BatchError, Elements};
 pub use create::{CreateError, CreateErrorKind, Limits};
 pub use entry_program::{EntryProgram, announce, entry_program, entry_program_changes};
+pub use fill::Fill;
 pub use lookup::LookupFunction;
 pub use map::{
     ArrayLayout, FillError, KeyCursor, Keys, Map, Mismatch, ProgramAccess, ProgramSide, RedirectTarget,

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
+use crate::fill::Fill;
 use crate::lookup::LookupFunction;
 use crate::map_ops::{Batches, MapOps, Mode};
 use crate::routes::{Ahead, Prefix, Routes};
@@ -289,12 +290,12 @@ impl MapOps for LpmTrie {
     }
 
     fn ahead_function(&self) -> Option<AheadFunction> {
-        self.routes.as_ref().map(|_| AheadFunction::new(self, route_ahead_by_address, Some(route_ahead)))
+        self.routes.as_ref().map(|_| AheadFunction::new(self, route_ahead, true))
     }
 
-    fn bytes_in_use(&self) -> u64 {
+    fn look_up_bytes(&self, fill: Fill) -> u64 {
         // Look-ups of addresses do not touch the index, and the trie has up to as many lines as there are prefixes.
-        self.table.slot_bytes_in_use()
+        self.table.slot_bytes(fill)
     }
 
     fn frees_values(&self) -> bool {
@@ -372,7 +373,7 @@ unsafe extern "C" fn find_route_by_word(context: u64, key: u64, _cpu: u64) -> u6
 }
 
 /// # Safety
-/// See [`AheadFunction::by_word`]; keys have 8 bytes.
+/// See [`AheadFunction::function`]; the key is a value of 8 bytes.
 unsafe extern "C" fn route_ahead(context: u64, key: u64, walks: u64) -> u64 {
     // SAFETY: the caller vouches for both.
     let (map, walks) = unsafe { (&*(context as *const LpmTrie), &mut *(walks as *mut Walks)) };
@@ -381,16 +382,6 @@ unsafe extern "C" fn route_ahead(context: u64, key: u64, walks: u64) -> u64 {
         walks.push(Walk { step: along_route, map: context, state: State::Address(address) });
     }
     0
-}
-
-/// # Safety
-/// See [`AheadFunction::function`]; keys have 8 bytes.
-unsafe extern "C" fn route_ahead_by_address(context: u64, key: u64, walks: u64) -> u64 {
-    // SAFETY: the caller vouches for all of it.
-    unsafe {
-        let [key] = words::load_words::<1>(key);
-        route_ahead(context, key, walks)
-    }
 }
 
 /// From line to line of a trie, and to the prefix.

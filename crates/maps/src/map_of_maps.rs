@@ -15,6 +15,7 @@ use crate::ahead;
 use crate::array;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::Entries;
+use crate::fill::Fill;
 use crate::hash;
 use crate::lookup::{self, LookupFunction};
 use crate::map::{Map, Mismatch};
@@ -280,8 +281,8 @@ impl MapOps for HashOfMaps {
         ahead::of_table(self)
     }
 
-    fn bytes_in_use(&self) -> u64 {
-        self.table.bytes_in_use()
+    fn look_up_bytes(&self, fill: Fill) -> u64 {
+        self.table.look_up_bytes(fill)
     }
 
     fn frees_values(&self) -> bool {

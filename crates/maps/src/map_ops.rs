@@ -6,6 +6,7 @@ use paceline_spec::{Errno, MapKind};
 
 use crate::create::{CreateErrorKind, Request};
 use crate::entry_program::Kept;
+use crate::fill::Fill;
 use crate::lookup::LookupFunction;
 use crate::map::{ArrayLayout, Map, Mismatch, RedirectTarget};
 use crate::map_of_maps::InnerMaps;
@@ -136,9 +137,8 @@ pub(crate) trait MapOps: Send + Sync {
         None
     }
 
-    /// Bytes of memory that look-ups may touch as long as the map is as full as it is, about; 0 for kinds without an
-    /// [`ahead_function`](Self::ahead_function).
-    fn bytes_in_use(&self) -> u64 {
+    /// Bytes of memory that look-ups of random keys touch, about; 0 for kinds without an [`ahead_function`](Self::ahead_function).
+    fn look_up_bytes(&self, _: Fill) -> u64 {
         0
     }
 

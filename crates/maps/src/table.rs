@@ -17,6 +17,7 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::create::Request;
 use crate::eviction::{Occupied, State};
+use crate::fill::Fill;
 use crate::hashing::KeyHash;
 use crate::index::{Index, Place};
 use crate::slab::{NoMemory, Shape, Slab, WORD, prefetch_bytes};
@@ -125,6 +126,7 @@ struct StripeGuard<'a> {
 
 /// The table.
 pub(crate) struct Table {
+    max_entries: u32,
     slab: Slab,
     index: Index,
     slots: Slots,
@@ -147,6 +149,7 @@ impl Table {
         let slab = Slab::new(shape.slab(beside).ok_or(TOO_BIG)?)?;
         let occupied = shape.lru.then(|| Occupied::new(slab.shape().cells)).transpose()?;
         Ok(Self {
+            max_entries: shape.max_entries,
             occupied,
             slab,
             index: Index::new(shape.max_entries)?,
@@ -291,14 +294,22 @@ impl Table {
         }
     }
 
-    /// Bytes of slots that were in use so far, which are used again first.
-    pub(crate) fn slot_bytes_in_use(&self) -> u64 {
-        u64::from(self.used_slots()) * self.slab.stride() as u64
+    /// Slots that were in use so far, which are used again first, or one for each element of a full table.
+    pub(crate) fn slots_at(&self, fill: Fill) -> u32 {
+        match fill {
+            Fill::Now => self.used_slots(),
+            Fill::Full => self.max_entries,
+        }
     }
 
-    /// The same, with the buckets that lead there.
-    pub(crate) fn bytes_in_use(&self) -> u64 {
-        self.slot_bytes_in_use() + self.index.bytes_for(self.used_slots())
+    /// Their bytes.
+    pub(crate) fn slot_bytes(&self, fill: Fill) -> u64 {
+        u64::from(self.slots_at(fill)) * self.slab.stride() as u64
+    }
+
+    /// Their bytes and those of the buckets that lead there.
+    pub(crate) fn look_up_bytes(&self, fill: Fill) -> u64 {
+        self.slot_bytes(fill) + self.index.bytes_for(self.slots_at(fill))
     }
 
     /// Look-up result of a slot.

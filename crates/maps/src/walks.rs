@@ -7,8 +7,11 @@
 
 use crate::routes::Ahead;
 
-/// Most walks at a time: four for each packet of a burst. Further ones are not begun.
-const MOST: usize = 4 * 64;
+/// Most walks at a time, which bounds their memory: the look-ups of a slice (four) for the packets of a burst (64). Further ones are not begun.
+const MOST: usize = 256;
+
+/// Most steps of a walk: one in a hash; the root, two lines of each of two nodes, and the prefix in a trie.
+const MOST_STEPS: usize = 6;
 
 /// What a walk knows at its place.
 #[derive(Clone, Copy, Debug)]
@@ -73,12 +76,15 @@ impl Walks {
         }
     }
 
-    /// Takes all walks to their ends.
+    /// Takes all walks to their ends, in a fixed number of steps: what a walk reads without the caller being pinned may lead in a circle.
     ///
     /// # Safety
     /// The maps of all functions that were called since [`begin`](Self::begin) must be alive.
     pub unsafe fn finish(&mut self) {
-        while !self.walks.is_empty() {
+        for _ in 0..MOST_STEPS {
+            if self.walks.is_empty() {
+                break;
+            }
             self.walks.retain_mut(|walk| {
                 // SAFETY: the map is one that a function was called for, which knew its type.
                 match unsafe { (walk.step)(walk.map, walk.state, self.cpu) } {
@@ -96,28 +102,28 @@ impl Walks {
 /// A function that begins a walk for a key, for code that calls it in place of `bpf_map_lookup_elem`.
 #[derive(Clone, Copy, Debug)]
 pub struct AheadFunction {
-    /// Gives 0: `context`, the address of the key, the address of [`Walks`].
+    /// Gives 0: `context`, the key or its address, the address of [`Walks`].
     ///
     /// # Safety
-    /// The context must be the one beside, and its map alive; the map's key size of bytes must be readable at the address of the key;
-    /// nothing else uses the walks meanwhile.
+    /// The context must be the one beside, and its map alive; where the key is an address, the map's key size of bytes must be readable
+    /// there; nothing else uses the walks meanwhile.
     pub function: unsafe extern "C" fn(context: u64, key: u64, walks: u64) -> u64,
-    /// The function for keys that fit a word, which is passed by value, as in [`LookupFunction::by_word`](crate::LookupFunction::by_word).
-    ///
-    /// # Safety
-    /// The context must be the one beside, and its map alive; nothing else uses the walks meanwhile.
-    pub by_word: Option<unsafe extern "C" fn(context: u64, key: u64, walks: u64) -> u64>,
-    /// First argument of the functions; valid as long as the map lives.
+    /// Whether the key is passed by value, as in [`LookupFunction::by_word`](crate::LookupFunction::by_word): those that fit a word are.
+    pub by_word: bool,
+    /// First argument of the function; valid as long as the map lives.
     pub context: u64,
 }
 
 impl AheadFunction {
-    /// Functions of a map.
+    /// The function of a map.
     pub(crate) fn new<M>(
         map: &M,
         function: unsafe extern "C" fn(u64, u64, u64) -> u64,
-        by_word: Option<unsafe extern "C" fn(u64, u64, u64) -> u64>,
+        by_word: bool,
     ) -> Self {
         Self { function, by_word, context: std::ptr::from_ref(map) as u64 }
     }
 }
+
+#[cfg(test)]
+mod tests;

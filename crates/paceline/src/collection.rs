@@ -308,8 +308,10 @@ impl Collection {
     /// # Errors
     /// [`NoProgram`] says which there are, or why the program, or one that it may tail call, may not run.
     pub fn program(&self, name: Option<&str>) -> Result<VerifiedProgram, NoProgram> {
-        let program = self.load(self.spec(name)?)?;
-        self.fill_tables(program.program(), &|spec| self.load(spec).map(VerifiedProgram::into_program))?;
+        let program = self.load(self.spec(name)?, self.look_ahead)?;
+        // Programs that are tail called run no bursts.
+        let target = |spec: &ProgramSpec| Ok(self.load(spec, LookAhead::Never)?.into_program());
+        self.fill_tables(program.program(), &target)?;
         Ok(program)
     }
 
@@ -324,19 +326,19 @@ impl Collection {
         Ok(program)
     }
 
-    fn load(&self, spec: &ProgramSpec) -> Result<VerifiedProgram, NoProgram> {
+    fn load(&self, spec: &ProgramSpec, look_ahead: LookAhead) -> Result<VerifiedProgram, NoProgram> {
         let start = Instant::now();
         let verified = self.object.verify(spec).map_err(|refused| NoProgram::Refused(Box::new(refused)))?;
         let time = start.elapsed();
-        let program = Program::load(&verified, self.maps.clone(), self.engine).map_err(|error| {
+        let program = Program::load_with(&verified, self.maps.clone(), self.engine, look_ahead);
+        let program = program.map_err(|error| {
             let name = spec.name.clone();
             match error {
                 EngineError::Program(source) => NoProgram::Malformed { name, source },
                 source => NoProgram::Engine { name, engine: self.engine, source },
             }
         })?;
-        let program = program.with_look_ahead(self.look_ahead).with_budget(self.budget);
-        Ok(VerifiedProgram::new(program, verified, time))
+        Ok(VerifiedProgram::new(program.with_budget(self.budget), verified, time))
     }
 
     pub(crate) fn spec(&self, name: Option<&str>) -> Result<&ProgramSpec, NoProgram> {

@@ -141,8 +141,8 @@ pub use paceline_spec::{
 pub use paceline_vm::{
     Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice,
     DEFAULT_BUDGET, Engine, Event, EventSink, Exit, Fallback, Fault, FaultAddress, FaultKind, Host,
-    InstallError, KeyedSite, LoadError as EngineError, LookAhead, NoSuchEngine, NoSuchLookAhead, Program,
-    ProgramError, Site, SiteStatistics, Target, TimeSource, UpdateError,
+    InstallError, KeyedSite, LoadError as EngineError, LookAhead, NoSlice, NoSuchEngine, NoSuchLookAhead,
+    Program, ProgramError, Site, SiteStatistics, Target, TimeSource, UpdateError,
 };
 #[cfg(feature = "jit")]
 pub use paceline_vm::{

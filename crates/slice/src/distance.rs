@@ -22,7 +22,7 @@ impl Distance {
             let target = insn.jump_target(slot).map_or(0, |target| counts.at(target));
             let called = insn.subprogram_target(slot).map_or(0, |target| counts.at(target));
             let own = u32::from(looks_up(code, slot, insn, maps));
-            counts.0[slot] = own + called + after.max(target);
+            counts.0[slot] = own.saturating_add(called).saturating_add(after.max(target));
         }
         counts
     }

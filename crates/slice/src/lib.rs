@@ -8,15 +8,17 @@
 //! # How it works
 //! `trace` follows the program forward, subprograms inlined, with what is known of each register and stack byte: a value that the slice
 //! computes too, or an unknown one, such as the result of a look-up and all that depends on it. Instructions on unknown values are
-//! left out. A branch on one follows the side on which more look-ups come (`distance`), the result of a look-up is
-//! taken as found if both sides are equal, and the slice ends at other branches. It also ends at jumps back, tail calls, and helpers that
-//! move the packet. `trim` goes backward over the result and removes what no key needs. `layout` makes it a program.
+//! left out. A branch on one follows the side on which more look-ups come (`distance`); if both have as many, the side on which the
+//! result of a look-up is found, and otherwise the next instruction. The slice ends at jumps back, tail calls, kernel functions, helpers
+//! that move the packet, call functions of the program or write to the stack, at the fifth look-up of a path, and after 1,024 points.
+//! `trim` goes backward over the result and removes what no key needs. `layout` makes it a program.
 //!
-//! Stores to the packet and to values of maps, and calls of other helpers are left out: what the program reads back from there is stale in the
-//! slice, which makes a wrong key at worst.
+//! Stores to the packet and to values of maps, and calls of all other helpers are left out: what the program reads back from there is stale
+//! in the slice, which makes a wrong key at worst.
 #![forbid(unsafe_code)]
 
 mod distance;
+mod functions;
 mod layout;
 mod look_ups;
 mod quiet;

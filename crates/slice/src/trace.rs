@@ -10,6 +10,7 @@ use paceline_spec::context::FieldKind;
 use paceline_spec::helper::{Arg, Helper, HelperId};
 
 use crate::distance::Distance;
+use crate::functions::Functions;
 use crate::look_ups::{LookUps, MAX_LOOK_UPS};
 use crate::state::State;
 use crate::step::{End, Key, Op, Step, Test};
@@ -59,6 +60,7 @@ struct Trace<'a> {
     kind: ProgramKind,
     maps: &'a [LookUps],
     distance: Distance,
+    functions: Functions,
     pending: BTreeMap<Point, Pending>,
     calls: Vec<Call>,
     frames: usize,
@@ -71,6 +73,7 @@ pub(crate) fn trace(code: &Code, kind: ProgramKind, maps: &[LookUps]) -> Vec<Ste
         kind,
         maps,
         distance: Distance::of(code, maps),
+        functions: Functions::of(code),
         pending: BTreeMap::from([(vec![0], Pending { call: 0, state: State::entry() })]),
         calls: vec![Call { frame: 0, returns: None }],
         frames: 1,
@@ -109,7 +112,7 @@ fn at_slot(point: &Point, slot: usize) -> Point {
 
 /// What the slice does about an instruction.
 enum Effect {
-    /// Nothing but what it has noted.
+    /// The slice goes on behind it.
     Done,
     /// The slice ends before it.
     Ends,
@@ -197,7 +200,7 @@ impl Trace<'_> {
         }
         let (frame, saves) = (self.frames, self.frames + 1);
         self.frames += 2;
-        let changed = self.changed(start);
+        let changed = self.functions.changed_by(start);
         let registers = [Reg::R6, Reg::R7, Reg::R8, Reg::R9].map(|reg| {
             let value = state.get(reg);
             let at = At { frame: saves, offset: -8 * (i32::from(reg.number()) - 5) };
@@ -220,17 +223,6 @@ impl Trace<'_> {
         entry.push(start);
         self.wait(entry.clone(), self.calls.len() - 1, inner);
         Some(entry)
-    }
-
-    /// The callee-saved registers that a function changes.
-    fn changed(&self, start: usize) -> RegSet {
-        let starts = self.code.iter().filter_map(|(slot, insn)| insn.subprogram_target(slot));
-        let end =
-            starts.filter_map(|target| usize::try_from(target).ok()).filter(|&target| target > start).min();
-        let insns = (start..end.unwrap_or(self.code.len())).filter_map(|slot| self.code.get(slot));
-        let written =
-            insns.filter(|insn| !insn.is_call()).fold(RegSet::EMPTY, |all, i| all.union(i.writes()));
-        written.intersection(RegSet::CALLEE_SAVED)
     }
 
     /// Returns from the function of a call.
@@ -402,7 +394,7 @@ fn alu(width: Width, op: AluOp, a: Value, b: Value, src: Operand) -> Value {
         (AluOp::Mov, Width::W64, _, value) => value,
         (AluOp::Mov, Width::W32, _, Number) | (_, _, Number, Number) => Number,
         (AluOp::Add | AluOp::Sub, Width::W64, Stack(_) | Context(_), Number) => match (a, src) {
-            (Stack(at), Operand::Imm(by)) => moved(by).map_or(Unknown, |by| Stack(at.plus(by))),
+            (Stack(at), Operand::Imm(by)) => moved(by).and_then(|by| at.moved(by)).map_or(Unknown, Stack),
             (Context(at), Operand::Imm(by)) => moved(by).map_or(Unknown, |by| Context(at.saturating_add(by))),
             _ => Unknown,
         },

@@ -1,6 +1,6 @@
 //! Removal of what no key needs, in one pass backward: all steps lead forward.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use paceline_isa::{Reg, RegSet};
 
@@ -13,22 +13,22 @@ use crate::value::At;
 struct Live {
     registers: RegSet,
     /// Each byte by its own place.
-    bytes: BTreeMap<At, ()>,
+    bytes: BTreeSet<At>,
 }
 
 impl Live {
     fn join(&mut self, other: &Self) {
         self.registers = self.registers.union(other.registers);
-        self.bytes.extend(other.bytes.iter().map(|(at, ())| (*at, ())));
+        self.bytes.extend(&other.bytes);
     }
 
     fn read(&mut self, at: At, bytes: i32) {
-        self.bytes.extend((0..bytes).map(|byte| (at.plus(byte), ())));
+        self.bytes.extend((0..bytes).map(|byte| at.plus(byte)));
     }
 
     /// Takes bytes out; whether one of them was live.
     fn written(&mut self, at: At, bytes: i32) -> bool {
-        (0..bytes).filter(|&byte| self.bytes.remove(&at.plus(byte)).is_some()).count() != 0
+        (0..bytes).filter(|&byte| self.bytes.remove(&at.plus(byte))).count() != 0
     }
 
     fn set(&mut self, reg: Reg) -> bool {

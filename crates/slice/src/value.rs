@@ -11,6 +11,13 @@ impl At {
     pub(crate) fn plus(self, bytes: i32) -> Self {
         Self { offset: self.offset.saturating_add(bytes), ..self }
     }
+
+    /// The place so many bytes further; `None` outside of what a frame of 512 bytes and an instruction's offset reach: the walk follows
+    /// branches that the verifier knows to be dead, where addresses may be anything.
+    pub(crate) fn moved(self, bytes: i32) -> Option<Self> {
+        let offset = self.offset.checked_add(bytes)?;
+        i16::try_from(offset).is_ok().then_some(Self { offset, ..self })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ pub use engine::{Engine, NoSuchEngine};
 pub use form::ProgramError;
 pub use host::Host;
 pub use load_error::LoadError;
-pub use look_ahead::{LookAhead, NoSuchLookAhead};
+pub use look_ahead::{LookAhead, NoSlice, NoSuchLookAhead};
 pub use memory_program::MemoryProgram;
 #[cfg(feature = "jit")]
 pub use native::NativeCode;

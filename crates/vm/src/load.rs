@@ -12,7 +12,6 @@ use paceline_verifier::Verified;
 use crate::engine::Engine;
 use crate::form::{Form, check};
 use crate::load_error::LoadError;
-#[cfg(feature = "jit")]
 use crate::look_ahead::LookAhead;
 #[cfg(feature = "jit")]
 use crate::native;
@@ -24,6 +23,19 @@ impl Program {
     /// # Errors
     /// [`LoadError`]. Paceline never falls back to another engine silently.
     pub fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Self, LoadError> {
+        Self::load_with(verified, maps, engine, LookAhead::default())
+    }
+
+    /// Like [`load`](Self::load); also says whether bursts run in stages, which engines without native code ignore.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_with(
+        verified: &Verified,
+        maps: Vec<Arc<Map>>,
+        engine: Engine,
+        look_ahead: LookAhead,
+    ) -> Result<Self, LoadError> {
         check_load(verified, &maps, engine)?;
         match engine {
             Engine::Plain => {
@@ -35,7 +47,7 @@ impl Program {
             Engine::Jit | Engine::CheckedJit => {
                 let checked = engine == Engine::CheckedJit;
                 let settings = native::Settings { checked, ..native::settings() };
-                Ok(native::load(verified, maps, &settings)?.with_look_ahead(LookAhead::default()))
+                Ok(native::load(verified, maps, &settings)?.with_look_ahead(look_ahead))
             }
             #[cfg(not(feature = "jit"))]
             Engine::Jit | Engine::CheckedJit => Err(LoadError::Unavailable(engine)),
@@ -52,7 +64,7 @@ impl Program {
 impl Program {
     /// Bursts run in stages as native code only, which this build does not have.
     #[must_use]
-    pub fn with_look_ahead(self, _: crate::look_ahead::LookAhead) -> Self {
+    pub fn with_look_ahead(self, _: LookAhead) -> Self {
         self
     }
 }

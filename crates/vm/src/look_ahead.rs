@@ -7,7 +7,8 @@ use std::str::FromStr;
 /// into the cache, then the program runs. Results are the same. Native code only; other engines run packet by packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LookAhead {
-    /// If the maps are large, 8 MiB or more in use, for bursts of 8 packets or more.
+    /// If look-ups in one of the maps reach 8 MiB or more, arrays with all elements and other maps with those in use, for bursts of 8 packets or
+    /// more.
     #[default]
     Auto,
     /// Always, if the program has look-ups whose keys can be computed ahead.
@@ -51,7 +52,32 @@ impl FromStr for LookAhead {
     }
 }
 
+/// Why a program has no look-ups ahead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoSlice {
+    /// The setting or the engine rules them out.
+    #[error("not asked for")]
+    NotAsked,
+    /// There is no look-up in a map that may be large, with a key that can be computed ahead.
+    #[error("no look-up in a map that may be large has a key that can be computed ahead")]
+    NoLookUp,
+    /// The slice is not a valid program or has effects: a fault of Paceline. Results are not affected.
+    #[error("the slice is refused: {0}")]
+    Refused(String),
+    /// The slice cannot be compiled.
+    #[error("the slice cannot be compiled: {0}")]
+    Compile(String),
+}
+
+impl NoSlice {
+    /// Whether Paceline is at fault, and not the program or the setting. Tests fail then.
+    #[must_use]
+    pub const fn is_fault(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Compile(_))
+    }
+}
+
 /// Size of maps in bytes from which look-ups ahead save more than they cost: the memory that the 2,048 entries of a processor's
-/// second-level TLB reach, in pages of 4 KiB. Measured by `paceline-bench lookahead`: a table of 2 MB is slower with them, one of 20 MB faster.
+/// second-level TLB reach, in pages of 4 KiB. `paceline-bench lookahead` measures tables on both sides.
 #[cfg(feature = "jit")]
 pub(crate) const LARGE: u64 = 2048 * 4096;

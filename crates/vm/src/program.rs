@@ -22,7 +22,7 @@ use paceline_spec::{Errno, ProgramSpec};
 use crate::engine::Engine;
 use crate::form::{Form, ProgramError, check};
 use crate::host::Host;
-use crate::look_ahead::LookAhead;
+use crate::look_ahead::{LookAhead, NoSlice};
 use crate::run::{BurstFault, run_frames};
 use crate::uses::Uses;
 
@@ -36,6 +36,8 @@ pub struct Program {
     pub(crate) image: Arc<Image>,
     engine: Engine,
     look_ahead: LookAhead,
+    /// Why bursts run without look-ups ahead, if they do.
+    no_slice: Option<Arc<NoSlice>>,
     /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pub(crate) pins: bool,
     /// Keeps the programs in the maps that the program uses.
@@ -130,9 +132,17 @@ impl Program {
         };
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
-        let look_ahead = LookAhead::Never;
-        let program =
-            Self { entry, token, image, engine, look_ahead, pins: uses.pins, _tables: uses.tables.into() };
+        let (look_ahead, no_slice) = (LookAhead::Never, Some(Arc::new(NoSlice::NotAsked)));
+        let program = Self {
+            entry,
+            token,
+            image,
+            engine,
+            look_ahead,
+            no_slice,
+            pins: uses.pins,
+            _tables: uses.tables.into(),
+        };
         program.announce();
         Ok(program)
     }
@@ -152,14 +162,20 @@ impl Program {
 
     /// The same with an image that differs in how bursts run.
     #[cfg(feature = "jit")]
-    pub(crate) fn with_bursts_of(mut self, image: Image, look_ahead: LookAhead) -> Self {
+    pub(crate) fn with_bursts_of(
+        mut self,
+        image: Image,
+        look_ahead: LookAhead,
+        no_slice: Option<NoSlice>,
+    ) -> Self {
         self.image = Arc::new(image);
         (self.token, self.look_ahead) = (self.image.token(), look_ahead);
+        self.no_slice = no_slice.map(Arc::new);
         self.announce();
         self
     }
 
-    /// Whether bursts run in stages.
+    /// The setting of look-ups ahead; [`slice`](Self::slice) says whether there are some.
     #[must_use]
     pub fn look_ahead(&self) -> LookAhead {
         self.look_ahead
@@ -169,6 +185,12 @@ impl Program {
     #[must_use]
     pub fn slice(&self) -> Option<&ProgramSpec> {
         self.image.staged.as_ref().map(|staged| &*staged.ahead.slice().spec)
+    }
+
+    /// Why there is no [`slice`](Self::slice); `None` if there is one.
+    #[must_use]
+    pub fn no_slice(&self) -> Option<&NoSlice> {
+        self.no_slice.as_deref()
     }
 
     /// The specification that the program was made from.

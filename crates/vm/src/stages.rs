@@ -9,7 +9,7 @@ use paceline_maps::Map;
 use paceline_spec::ProgramSpec;
 
 use crate::engine::Engine;
-use crate::look_ahead::LookAhead;
+use crate::look_ahead::{LookAhead, NoSlice};
 use crate::native;
 use crate::program::Program;
 use crate::slice::Slice;
@@ -21,32 +21,31 @@ impl Program {
         if self.engine() != Engine::Jit || self.look_ahead() == look_ahead {
             return self;
         }
-        let image = staged(&self.image, look_ahead);
-        self.with_bursts_of(image, look_ahead)
+        let (image, no_slice) = staged(&self.image, look_ahead);
+        self.with_bursts_of(image, look_ahead, no_slice)
     }
 }
 
-/// The image of a program that runs in stages, if it has a slice that is asked for.
-fn staged(image: &Image, look_ahead: LookAhead) -> Image {
+/// The image of a program that runs in stages, if it has a slice that is asked for; otherwise why it has none.
+fn staged(image: &Image, look_ahead: LookAhead) -> (Image, Option<NoSlice>) {
     let burst_entry = image.staged.as_ref().map_or(image.burst_entry, |staged| staged.burst_entry);
     let plain = Image { staged: None, burst_entry, ..image.clone() };
     match ahead(&plain.spec, &plain.code, &plain.maps, look_ahead) {
-        Some(ahead) => {
+        Ok(ahead) => {
             let staged = Some(Staged { ahead: Arc::new(ahead), burst_entry });
-            Image { staged, burst_entry: staged_entry, ..plain }
+            (Image { staged, burst_entry: staged_entry, ..plain }, None)
         }
-        None => plain,
+        Err(no_slice) => (plain, Some(no_slice)),
     }
 }
 
-/// The stages before a program, if it has a slice that is asked for.
+/// The stages before a program; without them it runs packet by packet.
 pub(crate) fn ahead(
     spec: &ProgramSpec,
     code: &Code,
     maps: &[Arc<Map>],
     look_ahead: LookAhead,
-) -> Option<Ahead> {
+) -> Result<Ahead, NoSlice> {
     let slice = Slice::of(spec, code, maps, look_ahead)?;
-    // What cannot be compiled runs as without.
-    native::ahead(slice, maps, look_ahead).ok()
+    native::ahead(slice, maps, look_ahead).map_err(|error| NoSlice::Compile(error.to_string()))
 }

@@ -3,6 +3,7 @@
 //! All contenders of a row run bursts of 64 packets, whose addresses and ports are random in each burst, and written before it; that is part of
 //! what is measured, and the same for all.
 
+mod array;
 mod balancer;
 #[cfg(feature = "native")]
 mod native;
@@ -18,6 +19,7 @@ use crate::{Settings, Table};
 pub(crate) fn table(settings: Settings) -> Table {
     let mut rows = balancer::rows(settings)?;
     rows.extend(routes::rows(settings)?);
+    rows.extend(array::rows(settings)?);
     Ok(rows.into())
 }
 

@@ -23,8 +23,8 @@ pub(crate) struct ObjectArgs {
     /// Maximum memory that one map may declare, in bytes, or with `K`, `M`, `G`.
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
     pub(crate) map_memory: u64,
-    /// Whether bursts of native code run in stages, which computes the keys of the first look-ups ahead: `auto` if the maps are larger
-    /// than the processor's caches.
+    /// Whether bursts of native code run in stages, which computes the keys of the first look-ups ahead: `auto` if the elements of a map
+    /// take 8 MiB or more.
     #[arg(long, value_name = "WHEN", default_value_t, value_parser = look_ahead_names())]
     pub(crate) look_ahead: LookAhead,
     /// Type of programs whose section name has no type, or of the named program: a section's name, such as `xdp`,

@@ -156,6 +156,29 @@ fn native_code_stands_beside_its_origin() {
 }
 
 #[test]
+fn look_ups_ahead_are_shown_and_change_no_result() {
+    if !Engine::Jit.is_available() {
+        return;
+    }
+    let dump =
+        |program: &str, when: &str| paceline(["dump", "--jit", "--look-ahead", when, &example(program)]).ok();
+    let heading = "; that runs over a burst before firewall: look-ups ahead";
+    assert!(dump("firewall.o", "always").contains(heading));
+    assert!(!dump("firewall.o", "never").contains("ahead"));
+    assert!(!dump("firewall.o", "auto").contains("ahead"), "its maps are small");
+    assert!(dump("reflector.o", "always").contains("; no look-ups ahead of reflect: "));
+    let run = |when| {
+        let traffic = example("traffic.pcap");
+        let firewall = example("firewall.o");
+        let mut json =
+            paceline(["run", &firewall, "--in", &traffic, "--look-ahead", when, "--maps", "--json"]).json();
+        json.as_object_mut().unwrap().remove("seconds");
+        json
+    };
+    assert_eq!(run("always"), run("never"));
+}
+
+#[test]
 fn a_dispatcher_names_the_programs_it_jumps_to() {
     if !Engine::Jit.is_available() {
         return;

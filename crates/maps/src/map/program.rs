@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use paceline_spec::{Errno, MapFlags};
 
 use super::{ArrayLayout, Keys, Map, ProgramAccess};
+use crate::fill::Fill;
 use crate::lookup::LookupFunction;
 use crate::map_ops::LOCK;
 use crate::prog_array::{Owner, ProgArray};
@@ -122,11 +123,11 @@ impl<'a> ProgramSide<'a> {
         self.0.storage.ahead_function()
     }
 
-    /// Bytes of memory that look-ups touch if the keys are random, about, with as many elements as there are; 0 for kinds without an
-    /// [`ahead_function`](Self::ahead_function). In hashes elements that have gone count too: their places are used again. Takes a fixed time.
+    /// Bytes of memory that look-ups touch if the keys are random, about, in a map of this [`Fill`]; 0 for kinds without an
+    /// [`ahead_function`](Self::ahead_function). Arrays are always full. Takes a fixed time.
     #[must_use]
-    pub fn bytes_in_use(self) -> u64 {
-        self.0.storage.bytes_in_use()
+    pub fn look_up_bytes(self, fill: Fill) -> u64 {
+        self.0.storage.look_up_bytes(fill)
     }
 
     /// Whether elements can go while a program looks at them, so that workers must be pinned

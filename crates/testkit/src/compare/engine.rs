@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use paceline::{Burst, Engine, EngineError, FrameMeta, Host, Limits, LookAhead, Map, Program};
+use paceline::{Burst, Engine, EngineError, FrameMeta, Host, Limits, Map, Program};
 use paceline_frame::MAX_BURST;
 use paceline_ir::{Module, Passes, build, optimize};
 use paceline_spec::{MapSpec, ProgramKind};
@@ -16,6 +16,7 @@ use crate::engine::{fill_map, map_contents};
 use crate::ir::run_on;
 use crate::kernel;
 use crate::random::{jump_map, maps};
+use crate::staged::in_stages;
 
 /// Instruction budget of a run on the plain interpreter.
 const BUDGET: u64 = 1_000_000;
@@ -130,7 +131,8 @@ impl EngineSubject {
     pub(super) fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
         let load = Program::load(verified, self.maps.clone(), self.engine);
         let program = load.map_err(|error: EngineError| Stopped::Refused(error.to_string()))?;
-        let program = if self.stages { program.with_look_ahead(LookAhead::Always) } else { program };
+        let program = if self.stages { in_stages(program) } else { Ok(program) };
+        let program = program.map_err(|no_slice| Stopped::Refused(no_slice.to_string()))?;
         // Loops of random programs are short; the verifier must not accept longer ones.
         Ok(if self.engine == Engine::Plain { program.with_budget(BUDGET) } else { program })
     }

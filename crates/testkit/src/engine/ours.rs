@@ -9,9 +9,7 @@ use paceline_ir::{Module, Passes, build, optimize, parse};
 use paceline_maps::Map;
 use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{
-    DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, LookAhead, Machine, MemoryProgram, Program,
-};
+use paceline_vm::{DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, Machine, MemoryProgram, Program};
 
 use super::maps::{create_maps, map_contents, set, set_map};
 use super::{Engine, Unsupported};
@@ -174,8 +172,9 @@ impl OurEngine {
             let verified = || verified.unwrap_or_else(|| unreachable!("all programs were verified"));
             let loaded = match way {
                 Way::Verified(engine) | Way::Burst(engine) => load(verified(), maps.to_vec(), engine)?,
-                Way::Staged => load(verified(), maps.to_vec(), VmEngine::Jit)?
-                    .map(|program| program.with_look_ahead(LookAhead::Always)),
+                Way::Staged => load(verified(), maps.to_vec(), VmEngine::Jit)?.and_then(|program| {
+                    crate::staged::in_stages(program).map_err(|no_slice| no_slice.to_string())
+                }),
                 Way::Counted => load(verified(), maps.to_vec(), VmEngine::Threaded)?,
                 Way::Form => load(verified(), maps.to_vec(), VmEngine::Plain)?,
                 Way::Unverified(engine) => load_unverified(spec, maps.to_vec(), engine),

@@ -6,7 +6,7 @@ mod table;
 
 use fastrand::Rng;
 use paceline_frame::{Burst, FrameMeta, MAX_BURST};
-use paceline_vm::{Engine, Host, LookAhead, Program};
+use paceline_vm::{Engine, Host, LookAhead, NoSlice, Program};
 
 use self::program::Subject;
 
@@ -27,6 +27,18 @@ enum Way {
     Staged,
     Bursts,
     OneByOne,
+}
+
+/// The program with look-ups ahead of its bursts, if it has a slice.
+///
+/// # Errors
+/// Its slice is faulty.
+pub(crate) fn in_stages(program: Program) -> Result<Program, NoSlice> {
+    let program = program.with_look_ahead(LookAhead::Always);
+    match program.no_slice() {
+        Some(no_slice) if no_slice.is_fault() => Err(no_slice.clone()),
+        _ => Ok(program),
+    }
 }
 
 /// Runs the trial of a seed: a random map and program, and random packets in bursts of `1 + seed % 64`. Returns the number of packets.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paceline_interpreter::image::{BurstEntry, Unset};
-use paceline_interpreter::staged::Staged;
+use paceline_interpreter::staged::{Staged, without_stages};
 use paceline_maps::Map;
 use paceline_runtime::host::Host;
 use paceline_verifier::Verified;
@@ -22,7 +22,7 @@ pub(super) fn staged(
     look_ahead: LookAhead,
 ) -> Option<[Staged; 2]> {
     let (first, maps) = parts.first()?;
-    let ahead = Arc::new(ahead(first.program(), first.code(), maps, look_ahead)?);
+    let ahead = Arc::new(ahead(first.program(), first.code(), maps, look_ahead).ok()?);
     Some(entries.map(|burst_entry| Staged { ahead: ahead.clone(), burst_entry }))
 }
 
@@ -42,6 +42,6 @@ unsafe extern "C" fn staged_entry<const COUNTED: usize>(
     match unsafe { &*(chain as *const Shared) }.staged.as_ref().and_then(|staged| staged.get(COUNTED)) {
         // SAFETY: the caller vouches for the frames; the token is the chain's.
         Some(staged) => unsafe { staged.run(first..end, chain, host) },
-        None => first,
+        None => without_stages(first, host),
     }
 }

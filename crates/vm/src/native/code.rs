@@ -79,11 +79,9 @@ impl<'a> NativeCode<'a> {
 
 fn in_map(map: &Arc<Map>, address: u64) -> Option<String> {
     let name = &map.spec().name;
-    if let Some(ahead) = map.for_programs().ahead_function() {
-        let functions = [Some(ahead.function), ahead.by_word].into_iter().flatten();
-        if functions.into_iter().any(|function| function as usize as u64 == address) {
-            return Some("ahead".to_owned());
-        }
+    let ahead = map.for_programs().ahead_function();
+    if ahead.is_some_and(|ahead| ahead.function as usize as u64 == address) {
+        return Some("ahead".to_owned());
     }
     if Arc::as_ptr(map) as u64 == address {
         return Some(format!("map[{name}]"));

@@ -89,9 +89,9 @@ pub(crate) fn ahead(links: &Links, maps: &[Arc<Map>]) -> Links {
         cpus: None,
         programs: None,
         look_up: map.for_programs().ahead_function().map(|ahead| LookUpLink {
-            address: ahead.by_word.unwrap_or(ahead.function) as usize as u64,
+            address: ahead.function as usize as u64,
             context: ahead.context,
-            key_bytes: ahead.by_word.map(|_| map.spec().key_size as u8),
+            key_bytes: ahead.by_word.then(|| map.spec().key_size as u8),
             member: Some(offset_of!(Host, walks) as i32),
         }),
         ..*link

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use paceline::{Engine, Object, ProgramSpec, VerifiedProgram};
+use paceline::{Engine, LookAhead, NoSlice, Object, ProgramSpec, VerifiedProgram};
 use serde_json::{Value as Json, json};
 
 use super::args::DumpArgs;
@@ -31,9 +31,12 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     let compiled = if args.jit { compiled(args, name, object, &programs)? } else { Vec::new() };
     let listing = |(index, spec)| {
         let compiled: Option<&Compiled> = compiled.get(index);
-        let slice = compiled.and_then(|compiled| compiled.slice.as_ref());
-        let slice = slice.map(|(slice, native)| Listing::new(object, slice, Some(native)));
-        Listing::new(object, spec, compiled.map(|compiled| &compiled.native)).with_slice(slice)
+        let listing = Listing::new(object, spec, compiled.map(|compiled| &compiled.native));
+        match compiled.map(|compiled| &compiled.slice) {
+            Some(Ok((slice, native))) => listing.with_slice(Listing::new(object, slice, Some(native))),
+            Some(Err(Some(reason))) if is_told(args, reason) => listing.without_slice(reason.to_string()),
+            _ => listing,
+        }
     };
     let listings: Vec<_> = programs.into_iter().enumerate().map(listing).collect();
     report::print(|out| {
@@ -49,9 +52,14 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
 
 /// A program as native code.
 struct Compiled {
-    /// The slice that runs ahead of bursts.
-    slice: Option<(ProgramSpec, Native)>,
+    /// The slice that runs ahead of bursts, or why there is none.
+    slice: Result<(ProgramSpec, Native), Option<NoSlice>>,
     native: Native,
+}
+
+/// Whether a listing says why a program has no slice: the user asked for one, or Paceline is at fault.
+fn is_told(args: &DumpArgs, reason: &NoSlice) -> bool {
+    args.how.look_ahead == LookAhead::Always || reason.is_fault()
 }
 
 /// Programs, verified and loaded as they are to be run.
@@ -64,6 +72,7 @@ fn compiled(
     let compiled = |program: &VerifiedProgram| {
         let program = program.program();
         let slice = program.slice().cloned().zip(program.slice_code().as_ref().map(Native::new));
+        let slice = slice.ok_or_else(|| program.no_slice().cloned());
         Some(Compiled { slice, native: Native::new(&program.native_code()?) })
     };
     Ok(loaded(Engine::Jit, args, name, object, programs)?.iter().filter_map(compiled).collect())

@@ -21,17 +21,32 @@ pub(crate) struct Listing<'a> {
     native: Option<&'a Native>,
     /// The slice that runs ahead of bursts.
     slice: Option<Box<Self>>,
+    /// Why there is none, if that is told.
+    no_slice: Option<String>,
 }
 
 impl<'a> Listing<'a> {
     pub(crate) fn new(object: &'a Object, spec: &'a ProgramSpec, native: Option<&'a Native>) -> Self {
         let symbols = Symbols::new(object, spec);
-        Self { spec, btf: object.btf(), symbols, lines: disassemble(&spec.insns), native, slice: None }
+        Self {
+            spec,
+            btf: object.btf(),
+            symbols,
+            lines: disassemble(&spec.insns),
+            native,
+            slice: None,
+            no_slice: None,
+        }
     }
 
     /// The same with a slice that runs ahead of bursts.
-    pub(crate) fn with_slice(self, slice: Option<Self>) -> Self {
-        Self { slice: slice.map(Box::new), ..self }
+    pub(crate) fn with_slice(self, slice: Self) -> Self {
+        Self { slice: Some(Box::new(slice)), ..self }
+    }
+
+    /// The same with the reason why there is no slice.
+    pub(crate) fn without_slice(self, reason: String) -> Self {
+        Self { no_slice: Some(reason), ..self }
     }
 
     /// Instructions, with native code if compiled, and their source lines.
@@ -39,6 +54,9 @@ impl<'a> Listing<'a> {
         if let Some(slice) = &self.slice {
             slice.write_text(out, opcodes)?;
             writeln!(out, "\n; that runs over a burst before {}: look-ups ahead", self.spec.name)?;
+        }
+        if let Some(reason) = &self.no_slice {
+            writeln!(out, "\n; no look-ups ahead of {}: {reason}", self.spec.name)?;
         }
         match self.native {
             Some(native) => self.write_native(out, native, opcodes),
@@ -162,6 +180,9 @@ impl<'a> Listing<'a> {
         let mut program = self.bpf_to_json();
         if let Some(native) = self.native {
             program["native"] = native.to_json();
+        }
+        if let Some(reason) = &self.no_slice {
+            program["no_slice"] = json!(reason);
         }
         if let Some(slice) = &self.slice {
             program["slice"] = slice.to_json();
