@@ -166,7 +166,9 @@ fn look_ups_ahead_are_shown_and_change_no_result() {
     assert!(dump("firewall.o", "always").contains(heading));
     assert!(!dump("firewall.o", "never").contains("ahead"));
     assert!(!dump("firewall.o", "auto").contains("ahead"), "its maps are small");
-    assert!(dump("reflector.o", "always").contains("; no look-ups ahead of reflect: "));
+    assert!(
+        dump("sampler.o:sample_every", "always").contains("; no look-ups ahead of sample_every: no look-up")
+    );
     let run = |when| {
         let traffic = example("traffic.pcap");
         let firewall = example("firewall.o");
