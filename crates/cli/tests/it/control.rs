@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 
 use crate::common::hostile::{mutated, requests};
 use crate::common::live::{Live, ask, check_sums, json, printed, stderr, within};
-use crate::common::{Folder, command, example, has_libpcap, packets};
+use crate::common::{Folder, command, example, fixture, has_libpcap, packets};
 
 /// A run that a control socket reaches, without any privilege.
 fn controlled(folder: &tempfile::TempDir, object: &str) -> (Live, String) {
@@ -69,6 +69,25 @@ fn a_running_instance_answers() {
     let gone = ask(&control, &["status"]);
     assert_eq!(gone.status.code(), Some(1));
     assert!(stderr(&gone).contains("no instance runs there"), "{}", stderr(&gone));
+}
+
+#[test]
+fn entries_of_maps_are_counted() {
+    let folder = Folder::new();
+    let control = folder.text("control");
+    let objects = [fixture("state.o"), fixture("xsk.o")];
+    let socket = ["--socket", "xsks_map@2=null:", "--control", &control];
+    let arguments = [&[&*objects[0], &*objects[1], "--port", "gen:rate=1K"][..], &socket].concat();
+    let _live = Live::start(&arguments, || Path::new(&control).exists());
+    for (map, end) in [
+        ("queue", "at most 4 entries\n"),
+        ("seen", "at most 16 entries\n"),
+        ("xsks_map", "at most 4 entries, 1 now\n"),
+        ("outer", "at most 4 entries, 1 now\n"),
+    ] {
+        let shown = printed(&ask(&control, &["map", "show", map]));
+        assert!(shown.ends_with(end), "{shown}");
+    }
 }
 
 #[test]

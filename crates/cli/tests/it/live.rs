@@ -116,24 +116,26 @@ fn packets_for_sockets_go_to_ports() {
 }
 
 #[test]
-fn a_worker_that_is_held_up_is_told() {
-    let done = paceline(["live", &fixture("slow.o"), "--port", "gen:count=1"]);
-    assert!(done.err.contains("note: worker 0 stands still: "), "{}", done.err);
-    assert!(done.ok().contains("1 packet in"));
-}
-
-#[test]
 fn wrong_sockets_are_refused() {
-    for (socket, part) in [
-        ("xsks_map", "it must be MAP[@KEYS]=KIND:ARGUMENT"),
-        ("xsks=loop:", "--socket xsks: there is no map xsks, only xsks_map"),
-        ("xsks_map@3-4=loop:", "--socket xsks_map@4: the map has 4 entries, from 0 on"),
-    ] {
-        let refused = paceline(["live", &fixture("xsk.o"), "--port", "gen:count=1", "--socket", socket]);
-        refused.fails(if part.starts_with("it must") { 2 } else { 1 }, "", &[part]);
-    }
-    let arguments = ["live", &example("firewall.o"), "--port", "gen:count=1", "--socket", "rules=loop:"];
-    paceline(arguments).fails(1, "", &["--socket rules: it is a map of type hash"]);
+    let folder = Folder::new();
+    let out = folder.write("old.pcap", "kept");
+    let to_file = |entries: &str| format!("{entries}=pcap:,{out}");
+    let refused = |object: &str, sockets: &[&str], status: i32, part: &str| {
+        let sockets = sockets.iter().flat_map(|socket| ["--socket", socket]);
+        let arguments = ["live", object, "--port", "gen:count=1"].into_iter().chain(sockets);
+        paceline(arguments.collect::<Vec<_>>()).fails(status, "", &[part]);
+        // It was not begun: what is wrong is found before.
+        assert_eq!(std::fs::read_to_string(&out).expect("the file"), "kept", "{part}");
+    };
+    let xsk = fixture("xsk.o");
+    refused(&xsk, &["xsks_map"], 2, "it must be MAP[@KEYS]=KIND:ARGUMENT");
+    refused(&xsk, &[&to_file("xsks")], 1, "--socket xsks: there is no map xsks, only xsks_map");
+    let behind = "--socket xsks_map@4: the map has 4 entries, from 0 on";
+    refused(&xsk, &[&to_file("xsks_map@3-4")], 1, behind);
+    let second = format!("{xsk}:xsks_map@1-3");
+    let twice = format!("--socket {second}: entry 2 of the map belongs to --socket xsks_map@2");
+    refused(&xsk, &["xsks_map@0=loop:", "xsks_map@2=loop:", &to_file(&second)], 1, &twice);
+    refused(&example("firewall.o"), &[&to_file("rules")], 1, "--socket rules: it is a map of type hash");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::counts::{Counts, PipelineCounts};
 use super::cpus::CpuQueue;
 use super::follow::Sampler;
 use super::known::Seen;
+use super::polls::Polls;
 
 /// A worker did not finish a burst.
 #[derive(Debug, thiserror::Error)]
@@ -28,10 +29,12 @@ pub enum WorkerError {
         source: PortError,
     },
     /// A port that packets go to does not work any more.
-    #[error("sending packets of interface {ifindex}: {source}")]
+    #[error("sending packets of interface {ifindex} to port {port}: {source}")]
     Send {
         /// Input interface of the packets.
         ifindex: u32,
+        /// The port: number of an interface or socket, or 0 for the port of passed packets.
+        port: u32,
         /// Cause.
         source: PortError,
     },
@@ -75,6 +78,7 @@ pub struct Worker {
     /// The programs that it goes through.
     arrival: Seen<Target>,
     counts: Arc<Counts>,
+    polls: Polls,
     sampler: Sampler,
 }
 
@@ -93,6 +97,7 @@ impl Worker {
             has_stack: false,
             stack_queues: Vec::new(),
             arrival: Seen::default(),
+            polls: Polls::default(),
             sampler: Sampler::default(),
         }
     }
@@ -182,6 +187,12 @@ impl Worker {
         &mut self.host
     }
 
+    /// Number of its calls of [`poll`](Self::poll), for other threads.
+    #[must_use]
+    pub fn polls(&self) -> Polls {
+        self.polls.clone()
+    }
+
     /// One burst of each port, and one of what other CPUs handed over: receives, runs, acts; before that, timers that are due fire.
     /// Returns the number of packets; 0 means that none has arrived.
     ///
@@ -192,6 +203,7 @@ impl Worker {
     ///
     /// [`Pipeline::errors`]: super::Pipeline::errors
     pub fn poll(&mut self) -> Result<usize, WorkerError> {
+        self.polls.add_one();
         let fired = self.host.fire_timers().map_err(|fault| WorkerError::Timer { fault });
         let mut result = fired.map(|_| 0);
         for index in 0..self.tx_ports.ports.len() {
@@ -258,14 +270,15 @@ impl Worker {
         let of = self.burst.len();
         let all: [u8; MAX_BURST] = std::array::from_fn(|index| index as u8);
         let sent = first.port.send(Group::new(&mut self.burst, &all[..of], 0));
-        received.map_err(|source| WorkerError::Receive { ifindex, source })?;
+        let port = first.number;
         let mut counts = PipelineCounts::default();
         match &sent {
             Ok(sent) => (counts.sent, counts.refused) = (*sent as u64, (of - sent) as u64),
             Err(_) => counts.lost = of as u64,
         }
         self.counts.commit(counts);
-        sent.map(|_| of).map_err(|source| WorkerError::Send { ifindex, source })
+        received.map_err(|source| WorkerError::Receive { ifindex, source })?;
+        sent.map(|_| of).map_err(|source| WorkerError::Send { ifindex, port, source })
     }
 
     /// Packets from other CPUs run through the program of the CPU map's entry, or pass.
@@ -320,7 +333,7 @@ impl Worker {
         self.counts.commit(counts);
         ran?;
         acted.map_err(|error| match error {
-            SendError::Port(source) => WorkerError::Send { ifindex: first, source },
+            SendError::Port { number, source } => WorkerError::Send { ifindex: first, port: number, source },
             SendError::Fault { index, fault } => {
                 WorkerError::Fault { ifindex: ingress(&self.burst, index), index, fault }
             }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use paceline::device::Interface;
@@ -17,13 +17,13 @@ use signal_hook::flag;
 
 use super::answer::answer;
 use super::args::LiveArgs;
-use super::beats::Beats;
+use super::beats::{Beats, Watched};
 use super::recorder::{Recorder, Wanted, record_file};
 use super::report::{Counts, PortNames};
 use super::sandbox::{self, Needs};
-use super::sockets::{self, SocketError};
+use super::sockets;
 use super::threads::{self, Common, LiveError, LiveOrWorker, Share};
-use crate::chain::{ChainError, LoadHow, Loaded, load, reload, write_warnings};
+use crate::chain::{ChainError, LoadHow, Loaded, Part, load, reload, write_warnings};
 use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::files::{FileError, Opened, Taken};
@@ -31,7 +31,7 @@ use crate::common::report::Report as _;
 use crate::common::watch::SignalError;
 use crate::control::{Answer, MetricsServer, Question, Server};
 use crate::object::Opener;
-use crate::ports::{OpenedPort, Opening, PortSpec};
+use crate::ports::{OpenedPort, Opening, PortSpec, Waiting};
 
 /// Time between two looks at signals and the clock.
 const LOOK: Duration = Duration::from_millis(20);
@@ -57,6 +57,8 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
         cpus: workers,
     };
     let loaded = load(&args.source, &how)?;
+    // Before ports, which start their captures and attach to interfaces.
+    sockets::check(&args.sockets, &loaded.parts)?;
     console::warnings(|out| write_warnings(out, &loaded.live.layout()));
     let pipeline = loaded.live.pipeline().clone();
     let cpus = if args.pin { threads::cpus()? } else { Vec::new() };
@@ -170,6 +172,8 @@ struct Run<'a> {
 struct Round {
     shares: Vec<Share>,
     pool: Arc<FramePool>,
+    /// Threads that wait for an input.
+    waiting: Waiting,
     /// Interface numbers of the ports whose packets run through the chain.
     attached: Vec<u32>,
 }
@@ -233,16 +237,12 @@ impl Run<'_> {
         let sockets = ports.split_off(args.ports.len());
         let numbers = |ports: &[OpenedPort]| ports.iter().map(|port| port.ifindex).collect::<Vec<_>>();
         self.socket_numbers = numbers(&sockets);
-        self.enter_sockets()?;
+        sockets::enter(&args.sockets, &self.socket_numbers, &self.loaded.parts)?;
         attach(&self.loaded.live, &ports)?;
         let attached = numbers(&ports);
         let shares = threads::shares(threads::Ports { ports, sockets, pass }, workers);
-        Ok(Round { shares, pool: Arc::clone(opening.pool()), attached })
-    }
-
-    /// Stores the ports of `--socket` in the maps, which may be others after a change of the chain.
-    fn enter_sockets(&self) -> Result<(), SocketError> {
-        sockets::enter(&self.args.sockets, &self.socket_numbers, &self.loaded)
+        let (pool, waiting) = (Arc::clone(opening.pool()), opening.waiting().clone());
+        Ok(Round { shares, pool, waiting, attached })
     }
 
     /// Runs workers until the end, or until a port does not work any more, which is the inner error.
@@ -261,7 +261,11 @@ impl Run<'_> {
                     Err(error) => started = started.and(Err(error)),
                 }
             }
-            let watched = if started.is_ok() { self.watch(threads.len(), &beats) } else { Ok(()) };
+            let workers: Vec<_> = threads.iter().map(|thread| thread.thread().id()).collect();
+            let watched = match &started {
+                Ok(()) => self.watch(&workers, &beats, &round.waiting),
+                Err(_) => Ok(()),
+            };
             // Whatever ended the round: the threads end, too.
             stop.store(true, Ordering::Relaxed);
             let joined = join(threads, &self.names);
@@ -276,18 +280,27 @@ impl Run<'_> {
     }
 
     /// Follows signals, the time and requests until the run or the first worker ends.
-    fn watch(&mut self, workers: usize, beats: &Beats) -> Result<(), Failure> {
-        let mut running = workers;
-        let mut told = Vec::new();
+    fn watch(&mut self, workers: &[ThreadId], beats: &Beats, waiting: &Waiting) -> Result<(), Failure> {
+        let (mut running, mut watched, mut told) = (workers.len(), Watched::new(beats), Vec::new());
         self.attended = Instant::now();
         while running > 0 && self.attend(&mut running, LOOK)? {
             // When the process goes on after SIGSTOP, its workers need a moment, too.
             if self.resumed.elapsed() < STILL {
                 continue;
             }
-            let still = beats.still(STILL);
+            let still = watched.still(STILL);
             for worker in still.iter().filter(|worker| !told.contains(*worker)) {
-                console::note(format_args!("worker {worker} stands still: a program or a port holds it up"));
+                let waits = workers.get(*worker).is_some_and(|thread| waiting.has(*thread));
+                // A worker that has no other port has nothing else to do.
+                match waits {
+                    true if self.args.specs().len() == 1 => {}
+                    true => {
+                        console::note(format_args!("worker {worker} stands still: it waits for a capture"))
+                    }
+                    false => console::note(format_args!(
+                        "worker {worker} stands still: a program or a port holds it up"
+                    )),
+                }
             }
             told = still;
         }
@@ -296,12 +309,14 @@ impl Run<'_> {
 
     /// Waits for an event, up to a time, and does what is due; false if the run is to end.
     fn attend(&mut self, running: &mut usize, time: Duration) -> Result<bool, Failure> {
-        match self.events.recv_timeout(time) {
+        let event = self.events.recv_timeout(time);
+        // Before the answer, which may take longer.
+        let still = self.attended.elapsed();
+        match event {
             Ok(Event::Ended) => *running = running.saturating_sub(1),
             Ok(Event::Question(question)) => self.answer(&question),
             Err(_) => {}
         }
-        let still = self.attended.elapsed();
         if still > time + STILL {
             console::note(format_args!("the run stood still for {still:.1?}, as after SIGSTOP"));
             self.resumed = Instant::now();
@@ -312,8 +327,10 @@ impl Run<'_> {
         }
         if self.signals.reload.swap(false, Ordering::Relaxed) {
             let packets = self.pipeline.counts().packets();
-            reload(&self.args.source, &self.how, &mut self.loaded, packets);
-            self.enter_sockets().unwrap_or_else(|error| Failure::from(error).tell());
+            let Self { args, how, loaded, socket_numbers, .. } = self;
+            // Before packets run through the changed chain.
+            let enter = |parts: &[Part]| Ok(sockets::enter(&args.sockets, socket_numbers, parts)?);
+            reload(&args.source, how, loaded, packets, enter);
         }
         if self.args.every.is_some_and(|every| self.shown.elapsed() >= every) {
             self.shown = Instant::now();

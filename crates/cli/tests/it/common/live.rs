@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -77,6 +78,14 @@ impl Live {
     pub(crate) fn signal(&self, signal: Signal) {
         let child = self.child.as_ref().expect("it runs");
         let _ = kill_process(Pid::from_child(child), signal);
+    }
+
+    /// What it has told so far.
+    pub(crate) fn messages(&self) -> String {
+        let mut bytes = vec![0; self.messages.metadata().expect("a file").len() as usize];
+        // The command appends at the offset that both share, which stays as it is.
+        self.messages.read_exact_at(&mut bytes, 0).expect("messages");
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Waits for the end.
