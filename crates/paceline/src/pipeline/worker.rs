@@ -16,6 +16,9 @@ use super::follow::Sampler;
 use super::known::Seen;
 use super::polls::Polls;
 
+/// More packets than a queue of a port holds.
+const HELD: usize = 1 << 16;
+
 /// A worker did not finish a burst.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -210,7 +213,7 @@ impl Worker {
             let polled = self.poll_port(index);
             result = self.with(result, polled);
         }
-        for host_side in 0..=self.stack_queues.len() + self.tx_ports.sockets.len() {
+        for host_side in 0..self.host_sides() {
             let polled = self.poll_host_side(host_side);
             result = self.with(result, polled);
         }
@@ -255,16 +258,37 @@ impl Worker {
         Ok(self.burst.len())
     }
 
-    /// Sends packets of the host to the first port: of a queue of the port of passed packets, or behind these of a socket.
+    /// Number of ports of the host's side.
+    fn host_sides(&self) -> usize {
+        1 + self.stack_queues.len() + self.tx_ports.sockets.len()
+    }
+
+    /// Counts what waits in these ports as lost, when nothing is sent any more.
+    pub(super) fn discard_host_side(&mut self) {
+        for index in 0..self.host_sides() {
+            let Self { tx_ports, stack_queues, has_stack, burst, .. } = self;
+            let Some((_, source, _)) = host_side(tx_ports, stack_queues, *has_stack, index) else { continue };
+            // As much as a port holds at most; another worker may go on to fill it.
+            for _ in 0..HELD / MAX_BURST {
+                burst.clear();
+                // A port in error has been told of.
+                let _ = source.receive(burst);
+                let lost = burst.len() as u64;
+                self.counts.commit(PipelineCounts { lost, ..PipelineCounts::default() });
+                if lost == 0 {
+                    break;
+                }
+            }
+        }
+        self.burst.clear();
+    }
+
+    /// Sends packets of the host to the first port.
     fn poll_host_side(&mut self, index: usize) -> Result<usize, WorkerError> {
-        let TxPorts { ports, passed, sockets, .. } = &mut self.tx_ports;
-        let queues = self.stack_queues.len();
-        let source = match index {
-            0 => passed.as_mut().filter(|_| self.has_stack).map(|passed| (0, &mut passed.port)),
-            _ if index <= queues => self.stack_queues.get_mut(index - 1).map(|queue| (0, queue)),
-            _ => sockets.get_mut(index - queues - 1).map(|socket| (socket.number, &mut socket.port)),
+        let Self { tx_ports, stack_queues, has_stack, .. } = self;
+        let Some((ifindex, source, first)) = host_side(tx_ports, stack_queues, *has_stack, index) else {
+            return Ok(0);
         };
-        let (Some((ifindex, source)), Some(first)) = (source, ports.first_mut()) else { return Ok(0) };
         self.burst.clear();
         let received = source.receive(&mut self.burst);
         let of = self.burst.len();
@@ -345,4 +369,22 @@ impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker").field("ports", &self.tx_ports.ports.len()).finish_non_exhaustive()
     }
+}
+
+/// A port of the host's side, with the number of its interface or socket: a queue of the port of passed packets, or behind these a socket;
+/// and the first port, which its packets are sent to.
+fn host_side<'a>(
+    tx_ports: &'a mut TxPorts,
+    stack_queues: &'a mut [CountedPort],
+    has_stack: bool,
+    index: usize,
+) -> Option<(u32, &'a mut CountedPort, &'a mut TxPort)> {
+    let TxPorts { ports, passed, sockets, .. } = tx_ports;
+    let queues = stack_queues.len();
+    let (ifindex, source) = match index {
+        0 => passed.as_mut().filter(|_| has_stack).map(|passed| (0, &mut passed.port))?,
+        _ if index <= queues => stack_queues.get_mut(index - 1).map(|queue| (0, queue))?,
+        _ => sockets.get_mut(index - queues - 1).map(|socket| (socket.number, &mut socket.port))?,
+    };
+    Some((ifindex, source, ports.first_mut()?))
 }
