@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use paceline_testkit::namespace::{ip, namespace, veth};
 use rustix::process::Signal;
@@ -42,6 +42,7 @@ fn what_is_asked_of_a_run_that_stands_still_happens_when_it_goes_on() {
     let mut live = Live::start(&arguments, || ask(&control, &["status"]).status.success());
     let memory = resident(live.id());
     live.signal(Signal::STOP);
+    let stopped = Instant::now();
     let silent = ask(&control, &["status", "--timeout", "0.2"]);
     assert_eq!(silent.status.code(), Some(1));
     assert!(
@@ -63,7 +64,7 @@ fn what_is_asked_of_a_run_that_stands_still_happens_when_it_goes_on() {
         thread::spawn(move || ask(&control, &arguments))
     };
     // More than the second from which on it is told.
-    thread::sleep(Duration::from_millis(1100));
+    thread::sleep(Duration::from_millis(1100).saturating_sub(stopped.elapsed()));
     live.signal(Signal::CONT);
     printed(&waiting.join().expect("it waits"));
     let status = || json(&ask(&control, &["status", "--json"]));
@@ -150,7 +151,7 @@ fn nothing_is_left_after_kills() {
     let arguments = [&[&*counter][..], &ports, &["--control", &control, "--json"]].concat();
     let vb = wire("vb");
     let sockets = packet_sockets();
-    for _ in 0..5 {
+    for _ in 0..2 {
         // One that was killed leaves its control socket behind, which is replaced.
         let mut live = Live::start(&arguments, || ask(&control, &["status"]).status.success());
         let objects = kernel_objects("va");

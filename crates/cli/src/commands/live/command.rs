@@ -1,5 +1,6 @@
 //! Runs programs on ports until a signal, the time or an error ends the run.
 
+use std::fs::File;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -47,14 +48,13 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     args.check().unwrap_or_else(|usage| usage.exit());
     // Before an interface is attached, so that none stays attached longer than needed.
     let signals = Signals::new()?;
-    let workers = usize::from(args.workers);
     let how = LoadHow {
         budget: paceline::DEFAULT_BUDGET,
         engine: args.engine(),
         unverified: false,
         restore: None,
         opener: Rc::new(Opener::new(&args.source.object)),
-        cpus: workers,
+        cpus: usize::from(args.workers),
     };
     let loaded = load(&args.source, &how)?;
     // Before ports, which start their captures and attach to interfaces.
@@ -62,8 +62,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     console::warnings(|out| write_warnings(out, &loaded.live.layout()));
     let pipeline = loaded.live.pipeline().clone();
     let cpus = if args.pin { threads::cpus()? } else { Vec::new() };
-    let (ending, (sender, events)) = (AtomicBool::new(false), channel());
-    let names = PortNames::new(&args.specs(), args.pass.is_some());
+    let (sender, events) = channel();
     let start = Instant::now();
     // Before the ports, which may write captures, too.
     let mut taken = loaded.taken.clone();
@@ -76,7 +75,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
         loaded,
         taken,
         pipeline: &pipeline,
-        names,
+        names: PortNames::new(&args.specs(), args.pass.is_some()),
         socket_numbers: Vec::new(),
         cpus,
         start,
@@ -88,34 +87,57 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
         events,
     };
     let Some(first) = run.open_or_wait()? else { return Ok(ExitCode::SUCCESS) };
-    let capture = capture.map(Opened::start_text).transpose()?;
-    let metrics = args.metrics.map(MetricsServer::bind).transpose()?;
-    // The last one: the socket tells others that the run is ready.
-    let server = args.control.as_deref().map(Server::bind).transpose()?;
-    if !args.keeps_privileges() {
-        let any = |has: fn(&PortSpec) -> bool| args.specs().into_iter().any(has);
-        sandbox::enter(Needs { dpdk: any(PortSpec::is_dpdk), memif: any(PortSpec::is_memif) })?;
-    }
-    let ended = thread::scope(|scope| {
-        let capture = capture.map(|(file, name)| {
-            let (recorder, ending) = (Recorder::new(&pipeline, &run.names, Wanted::default()), &ending);
-            let record = move || record_file(recorder, &file, ending);
-            scope.spawn(move || record().map_err(|source| FileError::Write { name, source }))
-        });
-        if let Some(server) = &server {
-            server.start(scope, &sender, &ending);
-        }
-        if let Some(metrics) = &metrics {
-            metrics.start(scope, &sender, &ending);
-        }
-        let ended = run.rounds(first, &sender);
-        run.refuse_questions();
-        ending.store(true, Ordering::Relaxed);
-        let captured = capture.map_or(Ok(()), |capture| capture.join().unwrap_or(Ok(())));
-        ended.and(captured.map_err(Failure::from))
-    });
+    let beside = Beside::begin(args, capture)?;
+    let ended = beside.run(&mut run, first, &sender);
     let printed = run.counts(ended.as_ref().err()).print(args.json, false);
     ended.map_err(Failure::reported).and(printed).map(|()| ExitCode::SUCCESS)
+}
+
+/// What goes on beside the run.
+struct Beside {
+    /// The file of `--capture` and its name.
+    capture: Option<(File, String)>,
+    metrics: Option<MetricsServer>,
+    server: Option<Server>,
+}
+
+impl Beside {
+    /// Opens what the ports do not need, and gives up privileges.
+    fn begin(args: &LiveArgs, capture: Option<Opened>) -> Result<Self, Failure> {
+        let capture = capture.map(Opened::start_text).transpose()?;
+        let metrics = args.metrics.map(MetricsServer::bind).transpose()?;
+        // The last one: the socket tells others that the run is ready.
+        let server = args.control.as_deref().map(Server::bind).transpose()?;
+        if !args.keeps_privileges() {
+            let any = |has: fn(&PortSpec) -> bool| args.specs().into_iter().any(has);
+            sandbox::enter(Needs { dpdk: any(PortSpec::is_dpdk), memif: any(PortSpec::is_memif) })?;
+        }
+        Ok(Self { capture, metrics, server })
+    }
+
+    /// Runs until the end, and answers, serves and records meanwhile.
+    fn run(&self, run: &mut Run<'_>, first: Round, sender: &Sender<Event>) -> Result<(), Failure> {
+        let ending = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let capture = self.capture.as_ref().map(|(file, name)| {
+                let (recorder, ending) =
+                    (Recorder::new(run.pipeline, &run.names, Wanted::default()), &ending);
+                let failed = |source| FileError::Write { name: name.clone(), source };
+                scope.spawn(move || record_file(recorder, file, ending).map_err(failed))
+            });
+            if let Some(server) = &self.server {
+                server.start(scope, sender, &ending);
+            }
+            if let Some(metrics) = &self.metrics {
+                metrics.start(scope, sender, &ending);
+            }
+            let ended = run.rounds(first, sender);
+            run.refuse_questions();
+            ending.store(true, Ordering::Relaxed);
+            let captured = capture.map_or(Ok(()), |capture| capture.join().unwrap_or(Ok(())));
+            ended.and(captured.map_err(Failure::from))
+        })
+    }
 }
 
 /// Event that the thread of the command waits for.
