@@ -16,8 +16,8 @@ use super::follow::Sampler;
 use super::known::Seen;
 use super::polls::Polls;
 
-/// More packets than a queue of a port holds.
-const HELD: usize = 1 << 16;
+/// More packets than a port in memory holds for a worker.
+const HELD: usize = 2048;
 
 /// A worker did not finish a burst.
 #[derive(Debug, thiserror::Error)]
@@ -268,7 +268,7 @@ impl Worker {
         for index in 0..self.host_sides() {
             let Self { tx_ports, stack_queues, has_stack, burst, .. } = self;
             let Some((_, source, _)) = host_side(tx_ports, stack_queues, *has_stack, index) else { continue };
-            // As much as a port holds at most; another worker may go on to fill it.
+            // A device may go on to receive, and another worker to send to the port.
             for _ in 0..HELD / MAX_BURST {
                 burst.clear();
                 // A port in error has been told of.
