@@ -29,7 +29,7 @@ static=()
 read -ra static <<<"$(pkg-config --cflags paceline) -Wl,-Bstatic -lpaceline -Wl,-Bdynamic -L$prefix/lib $(pkg-config --libs --static paceline | sed 's/-lpaceline//')"
 gcc -std=c99 -pedantic-errors -fsyntax-only "${warnings[@]}" include/paceline.h
 g++ -std=c++17 -pedantic-errors -fsyntax-only "${warnings[@]}" include/paceline.hpp
-gcc -std=gnu11 "${warnings[@]}" -Wno-missing-field-initializers tests/library.c -o "$prefix/library" "${flags[@]}" -lpthread
+gcc -std=gnu11 "${warnings[@]}" -Wno-missing-field-initializers tests/*.c -o "$prefix/library" "${flags[@]}" -lpthread
 gcc -std=gnu11 "${warnings[@]}" examples/unit_test.c -o "$prefix/unit_test" "${flags[@]}"
 gcc -std=gnu11 "${warnings[@]}" examples/unit_test.c -o "$prefix/unit_test_static" "${static[@]}"
 gcc -std=gnu11 "${warnings[@]}" examples/filter.c -o "$prefix/filter" "${flags[@]}"
@@ -53,6 +53,28 @@ else
     echo "SKIP the example in Go: go is not installed"
     [ "${PACELINE_REQUIRE_ALL-}" != 1 ]
 fi
+
+say "Debian packages: complete, and an example is compiled and runs with what is in them"
+debian=$prefix/debian
+make --silent deb >"$prefix/packages"
+while read -r package; do
+    dpkg-deb --extract "$package" "$debian"
+    dpkg-deb --control "$package" "$prefix/control"
+    (cd "$debian" && md5sum --check --quiet "$prefix/control/md5sums")
+done <"$prefix/packages"
+# Every file of the installation is in one of them.
+diff <(cd "$debian" && find . -name '*paceline*' ! -type d -printf '%f\n' | sort) \
+    <(find "$prefix/include" "$prefix/lib" ! -type d -printf '%f\n' | sort)
+dpkg-deb --field "$(grep -F libpaceline1_ "$prefix/packages")" Package Version Architecture Maintainer Depends
+[ "$(dpkg-deb --field "$(grep -F libpaceline-dev_ "$prefix/packages")" Depends)" = \
+    "libpaceline1 (= $(dpkg-deb --field "$(grep -F libpaceline1_ "$prefix/packages")" Version))" ]
+libraries=$(dirname "$(find "$debian" -name libpaceline.so)")
+packaged=()
+read -ra packaged <<<"$(PKG_CONFIG_PATH=$libraries/pkgconfig PKG_CONFIG_SYSROOT_DIR=$debian PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 \
+    PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 pkg-config --cflags --libs paceline)"
+gcc -std=gnu11 "${warnings[@]}" examples/unit_test.c -o "$prefix/unit_test_debian" "${packaged[@]}"
+LD_LIBRARY_PATH=$libraries ldd "$prefix/unit_test_debian" | grep -q "$libraries/libpaceline.so.$abi"
+LD_LIBRARY_PATH=$libraries "$prefix/unit_test_debian" "$root/examples/firewall.o"
 
 say "the test in C under Valgrind"
 valgrind --quiet --smc-check=all --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \

@@ -704,7 +704,7 @@ struct paceline_chain *paceline_chain_new(const struct paceline_member *members,
 
 // Makes a chain of programs by edges: packets enter at the member `first`, or at the first one given if it is null, and go on by the
 // edges. A verdict without an edge ends the chain with it. Loops are allowed: a packet for which a 33rd program would run is aborted. Null
-// on failure, where `index` of the error's details is that of the wrong member or edge.
+// on failure, where `index` of the error's details is that of the wrong member or edge, if it is about one.
 struct paceline_chain *paceline_chain_new_edges(const struct paceline_member *members,
                                                 size_t count,
                                                 const char *first,
@@ -746,7 +746,8 @@ enum paceline_status paceline_worker_run_burst(struct paceline_worker *worker,
                                                struct paceline_error **error);
 
 // Loads a chain file, as docs/CHAINS.md describes it, with the objects, maps and filters that it names. Both options may be null;
-// `replaces` of the second has to be. Null on failure: the error's details have file, line and column of what is wrong.
+// `replaces` of the second has to be. Null on failure: the error's details have file, line and column of what is wrong, as far as it has a place in
+// the chain file; of a program that the verifier refuses those of its source.
 struct paceline_chain *paceline_chain_load_file(const char *path,
                                                 const struct paceline_object_options *object_options,
                                                 const struct paceline_load_options *load_options,

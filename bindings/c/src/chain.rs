@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::sync::Arc;
 
 use paceline::chain::{Actions, Place, RunConfig};
-use paceline::{Change, ChangeError, Collection, LiveChain, Member, Order, Verdict};
+use paceline::{Change, ChangeError, Collection, Link, LinkTarget, LiveChain, Member, Order, Verdict};
 use serde_json::{Map as Object, Value as Json};
 
 use crate::bound::PROGRAMS;
@@ -133,13 +133,13 @@ pub extern "C" fn paceline_chain_new(
             1 => Order::Priority,
             _ => return Err(Failure::argument(format!("{order} is no enum paceline_order"))),
         };
-        give(self::members(members, count)?, order)
+        give(self::members(members, count)?, order, |_| None)
     })
 }
 
 /// Makes a chain of programs by edges: packets enter at the member `first`, or at the first one given if it is null, and go on by the
 /// edges. A verdict without an edge ends the chain with it. Loops are allowed: a packet for which a 33rd program would run is aborted. Null
-/// on failure, where `index` of the error's details is that of the wrong member or edge.
+/// on failure, where `index` of the error's details is that of the wrong member or edge, if it is about one.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_chain_new_edges(
     members: Given<paceline_member>,
@@ -154,25 +154,62 @@ pub extern "C" fn paceline_chain_new_edges(
         let entry = members.first().map(|member| member.name().to_owned()).unwrap_or_default();
         let first = first.optional()?.map_or(entry, str::to_owned);
         let mut links: Vec<_> = members.iter().map(|member| (member.name().to_owned(), Vec::new())).collect();
-        for (index, (from, link)) in self::edges(edges, edge_count)?.into_iter().enumerate() {
+        let given = self::edges(edges, edge_count)?;
+        for (index, (from, link)) in given.iter().enumerate() {
             let failed = |failure: Failure| failure.at(index);
-            let from =
-                from.ok_or_else(|| failed(Failure::argument("an edge has a member that it leads from")))?;
-            match links.iter_mut().find(|(name, _)| *name == from) {
-                Some((_, links)) => links.push(link),
+            let no_from = || failed(Failure::argument("an edge has a member that it leads from"));
+            let from = from.as_ref().ok_or_else(no_from)?;
+            match links.iter_mut().find(|(name, _)| name == from) {
+                Some((_, links)) => links.push(link.clone()),
                 None => {
                     let names = links.iter().map(|(name, _)| name.clone()).collect();
-                    return Err(failed(of_change(&ChangeError::NoMember { name: from, names })));
+                    return Err(failed(of_change(&ChangeError::NoMember { name: from.clone(), names })));
                 }
             }
         }
-        give(members, Order::Links { first, links })
+        let index = |error: &ChangeError| wrong_edge(error, &given);
+        give(members, Order::Links { first, links }, index)
     })
 }
 
-fn give(members: Vec<Member>, order: Order) -> Result<*mut paceline_chain, Failure> {
-    let live = LiveChain::new(members, order).map_err(|error| of_change(&error))?;
+/// A chain; an error that is about no member has the index of what it is about by `index`.
+fn give(
+    members: Vec<Member>,
+    order: Order,
+    index: impl FnOnce(&ChangeError) -> Option<usize>,
+) -> Result<*mut paceline_chain, Failure> {
+    let names: Vec<String> = members.iter().map(|member| member.name().to_owned()).collect();
+    let live = LiveChain::new(members, order).map_err(|error| {
+        let index = match &error {
+            ChangeError::NameTaken(taken) => nth(&names, 1, |name| name == taken),
+            error => index(error),
+        };
+        let failure = of_change(&error);
+        match index {
+            Some(index) => failure.at(index),
+            None => failure,
+        }
+    })?;
     CHAINS.give(Chained { live, objects: Arc::default() })
+}
+
+/// Index of the edge that leads to no member, or is the second one of a verdict.
+fn wrong_edge(error: &ChangeError, edges: &[(Option<String>, Link)]) -> Option<usize> {
+    match error {
+        ChangeError::NoMember { name, .. } => {
+            nth(edges, 0, |(_, link)| matches!(&link.target, LinkTarget::Program(to) if to == name))
+        }
+        ChangeError::TwoLinks { name, after } => {
+            nth(edges, 1, |(from, link)| from.as_ref() == Some(name) && link.after == *after)
+        }
+        _ => None,
+    }
+}
+
+/// Index of an item for which a condition holds, behind `before` others.
+fn nth<T>(list: &[T], before: usize, holds: impl Fn(&T) -> bool) -> Option<usize> {
+    let mut found = list.iter().enumerate().filter(|(_, item)| holds(item));
+    found.nth(before).map(|(index, _)| index)
 }
 
 fn members(members: Given<paceline_member>, count: usize) -> Result<Vec<Member>, Failure> {

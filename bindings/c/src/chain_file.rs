@@ -5,7 +5,7 @@ use std::sync::Arc;
 use paceline::chain::{
     ChainFileCause, ChainFileError, ChainLoadOptions, ChainSource, FilePlace, ObjectSource,
 };
-use paceline::contents::{ContentsCause, ContentsError};
+use paceline::contents::ContentsCause;
 use paceline::{ChangeError, LoadOptions, Member};
 
 use crate::call;
@@ -18,7 +18,8 @@ use crate::status::{Failure, Report, paceline_status};
 use crate::told::ErrorOut;
 
 /// Loads a chain file, as docs/CHAINS.md describes it, with the objects, maps and filters that it names. Both options may be null;
-/// `replaces` of the second has to be. Null on failure: the error's details have file, line and column of what is wrong.
+/// `replaces` of the second has to be. Null on failure: the error's details have file, line and column of what is wrong, as far as it has a place in
+/// the chain file; of a program that the verifier refuses those of its source.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_chain_load_file(
     path: Text,
@@ -90,25 +91,24 @@ fn of_file(error: ChainFileError) -> Failure {
             let (file, place) = (file.display().to_string(), number(at.line, at.column));
             of_cause(&cause, message, &file, place)
         }
-        ChainFileError::Contents(error) => {
-            let place = match &*error.cause {
-                ContentsCause::At { place, .. } | ContentsCause::Program { place, .. } => {
-                    number(place.line, place.column)
-                }
-                ContentsCause::Syntax(error) => number(error.line(), error.column()),
-                _ => (0, 0),
-            };
-            status(status_of(&error), error.name.clone(), place)
+        ChainFileError::NotText { file, at } => {
+            let place = number(at.line, at.column);
+            status(paceline_status::Chain, file.display().to_string(), place)
         }
-        ChainFileError::Change { file, source } => {
-            in_file(of_change(&source), message, &file.display().to_string(), (0, 0))
+        ChainFileError::Contents(error) => {
+            let place = error.place().map_or((0, 0), |(line, column)| number(line, column));
+            status(status_of(&error.cause), error.name.clone(), place)
+        }
+        ChainFileError::Change { file, at, source } => {
+            let place = at.map_or((0, 0), |at| number(at.line, at.column));
+            in_file(of_change(&source), message, &file.display().to_string(), place)
         }
         _ => Failure::new(paceline_status::Chain, message),
     }
 }
 
-fn status_of(error: &ContentsError) -> paceline_status {
-    match &*error.cause {
+fn status_of(cause: &ContentsCause) -> paceline_status {
+    match cause {
         ContentsCause::Io(_) => paceline_status::Io,
         _ => paceline_status::Map,
     }
@@ -126,6 +126,8 @@ fn of_cause(cause: &ChainFileCause, message: String, file: &str, place: (u32, u3
             failure
         }
         ChainFileCause::Setup { source, .. } => of_setup(source),
+        ChainFileCause::Contents(error) => Failure::new(status_of(&error.cause), ""),
+        ChainFileCause::Inline(cause) => Failure::new(status_of(cause), ""),
         ChainFileCause::Read { .. } => Failure::new(paceline_status::Io, ""),
         ChainFileCause::NoVerdicts { .. } => Failure::new(paceline_status::Chain, ""),
         ChainFileCause::Object { .. } | ChainFileCause::Config { .. } => {

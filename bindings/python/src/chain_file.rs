@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paceline::chain::{ChainFileCause, ChainFileError, ChainLoadOptions, ChainSource, LoadedChain};
-use paceline::contents::{ContentsCause, ContentsError};
 use paceline::coverage::Counting;
 use paceline::{LiveChain, LoadOptions};
 use pyo3::prelude::*;
@@ -106,12 +105,22 @@ fn failure(error: ChainFileError) -> Failure {
             }
             cause => Failure::new(Class::Chain, cause).in_text(&shown(file), at),
         },
-        ChainFileError::Contents(error) => of_contents(&error),
-        ChainFileError::NotText { file } => {
-            Failure::new(Class::Chain, "not valid UTF-8").in_file(Some(&shown(file)))
+        ChainFileError::Contents(error) => {
+            let failure = Failure::new(Class::Chain, &error.cause).in_file(Some(&error.name));
+            match error.place() {
+                Some((line, column)) => failure.at(format!("{line}:{column}")),
+                None => failure,
+            }
         }
-        ChainFileError::Change { file, source } => {
-            Failure::new(Class::Chain, source).in_file(Some(&shown(file)))
+        ChainFileError::NotText { file, at } => {
+            Failure::new(Class::Chain, "not valid UTF-8").in_text(&shown(file), at)
+        }
+        ChainFileError::Change { file, at, source } => {
+            let failure = Failure::new(Class::Chain, source);
+            match at {
+                Some(at) => failure.in_text(&shown(file), at),
+                None => failure.in_file(Some(&shown(file))),
+            }
         }
         error => Failure::new(Class::Chain, error),
     }
@@ -123,16 +132,5 @@ fn is_refusal(error: &paceline::NoProgram) -> bool {
         NoProgram::Refused(_) => true,
         NoProgram::Entry { source, .. } => matches!(&**source, EntryError::Program(NoProgram::Refused(_))),
         _ => false,
-    }
-}
-
-fn of_contents(error: &ContentsError) -> Failure {
-    let failure = Failure::new(Class::Chain, &error.cause).in_file(Some(&error.name));
-    match &*error.cause {
-        ContentsCause::At { place, .. } | ContentsCause::Program { place, .. } => {
-            failure.at(format!("{}:{}", place.line, place.column))
-        }
-        ContentsCause::Syntax(error) => failure.at(format!("{}:{}", error.line(), error.column())),
-        _ => failure,
     }
 }

@@ -85,9 +85,9 @@ def test_filters_are_programs_of_a_file(text: str, tmp_path: Path) -> None:
         ("first =", "fist =", "1:1", "unknown key `fist` in a chain file; did you mean `first`?"),
         ('"count"\n\n', "7\n\n", "1:9", "`first` is a text"),
         ('name = "filter"', 'name = "filter"\nfunction = "fire"', "15:12", "fw: no program fire; there is: firewall"),
-        ("maps.rules.elements", "maps.rulez.elements", None, "the object has no map `rulez`"),
+        ("maps.rules.elements", "maps.rulez.elements", "6:9", "the object has no map `rulez`"),
         ("port = 22", "port = 65536", "6:26", ".port: 65536 does not fit"),
-        ("fw.maps.rules", 'counter.maps.by_ethertype.from = "fw"\nfw.maps.by_ethertype.from = "counter"\n#', None, "circle|itself"),
+        ("fw.maps.rules", 'counter.maps.by_ethertype.from = "fw"\nfw.maps.by_ethertype.from = "counter"\n#', "4:1", "circle"),
         ('end.drop = "tx"', 'end.drop = "tx"\nnext.drop = "count"', "16:5", "a verdict has `next` or `end`, not both"),
     ],
 )
@@ -97,7 +97,7 @@ def test_what_is_wrong_has_its_place(text: str, tmp_path: Path, old: str, new: s
     with pytest.raises(pl.ChainError) as caught:
         pl.Chain.from_file(path)
     error = caught.value
-    assert error.file == str(path) and (place is None or error.place == place), (error, error.place)
+    assert (error.file, error.place) == (str(path), place), error
     assert any(part in (error.cause or "") for part in cause.split("|")), error.cause
     assert str(error).startswith(str(path))
 
@@ -107,8 +107,9 @@ def test_other_wrong_files(text: str, tmp_path: Path, examples: Path) -> None:
         pl.Chain.from_file(tmp_path / "none.toml")
     assert missing.value.filename == str(tmp_path / "none.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(pl.ChainError, match="not valid UTF-8"):
+    with pytest.raises(pl.ChainError, match="not valid UTF-8") as binary:
         pl.Chain.from_file(tmp_path / "binary.toml")
+    assert (binary.value.file, binary.value.place) == (str(tmp_path / "binary.toml"), "1:1")
     for cpus in (0, 1 << 20):
         with pytest.raises(ValueError, match="cpus is 1 to"):
             pl.Chain.from_file(write(tmp_path, text), cpus=cpus)
@@ -125,7 +126,9 @@ def test_other_wrong_files(text: str, tmp_path: Path, examples: Path) -> None:
         chain.run(b"\0" * 14)
 
     (tmp_path / "rules.json").write_text('[{"key": 1,')
-    broken = text.replace("fw.maps.rules.elements", 'fw.maps.rules.file = "rules.json"\n#')
-    with pytest.raises(pl.ChainError, match="EOF") as syntax:
-        pl.Chain.from_file(write(tmp_path, broken))
-    assert syntax.value.file == str(tmp_path / "rules.json") and syntax.value.place == "1:11"
+    for name, cause in [("rules.json", "line 1, column 11: EOF"), ("none.json", "No such file")]:
+        broken = text.replace("fw.maps.rules.elements", f'fw.maps.rules.file = "{name}"\n#')
+        with pytest.raises(pl.ChainError, match=cause) as wrong_map:
+            pl.Chain.from_file(write(tmp_path, broken))
+        assert (wrong_map.value.file, wrong_map.value.place) == (file, "6:22")
+        assert f"{tmp_path / name}: {cause}" in str(wrong_map.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,18 @@ def test_contents_fit_their_maps(data: st.DataObject) -> None:
         fw.maps[name].update(elements)
         assert all(key in fw.maps[name] for key in elements)
         fw.maps[name].clear()
+
+
+state = pl.Object(EXAMPLES / "../crates/cli/tests/fixtures/state.o").load()
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=30)
+def test_prefixes_are_drawn_for_tries(data: st.DataObject) -> None:
+    prefixes = state.maps["prefixes"]
+    key = data.draw(strategies.keys(prefixes))
+    assert int.from_bytes(key[:4], sys.byteorder) <= 8 * (len(key) - 4)
+    elements = data.draw(strategies.contents(prefixes))
+    prefixes.update(elements)
+    assert all(key in prefixes for key in elements) and len(prefixes) <= len(elements)
+    prefixes.clear()

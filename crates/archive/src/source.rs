@@ -37,8 +37,8 @@ enum Place {
 /// A file that readers share while there are any.
 struct ClosedFile {
     path: PathBuf,
-    /// Device and inode.
-    identity: (u64, u64),
+    /// As it was first.
+    first: Metadata,
     open: Mutex<Weak<File>>,
 }
 
@@ -50,8 +50,10 @@ impl ClosedFile {
             return Ok(file);
         }
         let file = File::open(&self.path)?;
-        if identity(&file.metadata()?) != self.identity {
-            return Err(io::Error::other("another file has taken its place since the scan began"));
+        if !is_same(&self.first, &file.metadata()?) {
+            return Err(io::Error::other(
+                "it was written to, or another file has its place, since the scan began",
+            ));
         }
         let file = Arc::new(file);
         *open = Arc::downgrade(&file);
@@ -59,8 +61,12 @@ impl ClosedFile {
     }
 }
 
-fn identity(metadata: &Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
+/// Whether a file has the bytes that it had before; it may have more. An inode alone is none's for ever: file systems give those of deleted
+/// files to new ones.
+fn is_same(before: &Metadata, now: &Metadata) -> bool {
+    let file = |metadata: &Metadata| (metadata.dev(), metadata.ino(), metadata.created().ok());
+    let state = |metadata: &Metadata| (metadata.len(), metadata.mtime(), metadata.mtime_nsec());
+    file(before) == file(now) && (state(before) == state(now) || now.len() > before.len())
 }
 
 /// A part of a capture, which is read on its own. Plain data.
@@ -91,9 +97,9 @@ impl Source {
             if !metadata.is_file() {
                 return Err(io::Error::other("it is no file, in which bytes can be read anywhere"));
             }
-            let open = Mutex::new(Arc::downgrade(&file));
-            let closed = ClosedFile { path, identity: identity(&metadata), open };
-            Ok((file, Place::File(Arc::new(closed)), metadata.len()))
+            let (len, open) = (metadata.len(), Mutex::new(Arc::downgrade(&file)));
+            let closed = ClosedFile { path, first: metadata, open };
+            Ok((file, Place::File(Arc::new(closed)), len))
         };
         match open() {
             Ok((file, place, len)) => Self::at(name, &*file, place, len),
@@ -161,5 +167,44 @@ impl Source {
             None => Box::new(raw),
             Some(compression) => decompressed(raw, compression),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_changed_or_replaced_is_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.pcap");
+        let read = |source: &Source| source.bytes().map(drop).map_err(|error| error.to_string());
+        let opened = || {
+            fs::write(&path, [1; 100]).expect("a file");
+            Source::open(&path).expect("a source")
+        };
+        // One that grows is still the same, up to where it was.
+        let source = opened();
+        fs::write(&path, [1; 200]).expect("a longer file");
+        assert_eq!(read(&source), Ok(()));
+        // Changed where it is, at another time.
+        let source = opened();
+        let file = fs::OpenOptions::new().write(true).open(&path).expect("the file");
+        file.set_modified(SystemTime::now() + Duration::from_secs(1)).expect("a time");
+        let changed = read(&source).expect_err("changed");
+        assert!(changed.contains("a.pcap: it was written to, or another file has its place"), "{changed}");
+        // Deleted, and another one made at once, which often gets the same inode.
+        let source = opened();
+        fs::remove_file(&path).expect("deleted");
+        let deleted = read(&source).expect_err("deleted");
+        assert!(deleted.contains("No such file"), "{deleted}");
+        fs::write(&path, [2; 100]).expect("another file");
+        let file = fs::OpenOptions::new().write(true).open(&path).expect("the file");
+        // The clock of files may not have gone on.
+        file.set_modified(SystemTime::now() + Duration::from_secs(2)).expect("a time");
+        assert!(read(&source).is_err());
     }
 }

@@ -104,6 +104,10 @@ impl MapOps for DevMap {
         self.entries.keys(part, out)
     }
 
+    fn set_entries(&self) -> Option<usize> {
+        Some(self.entries.set())
+    }
+
     fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
         self.entries.next_key(after)
     }

@@ -42,6 +42,11 @@ impl Entries {
         array::index_of(key, self.count)
     }
 
+    /// Number of words that are not zero.
+    pub(crate) fn set(&self) -> usize {
+        (0..self.count).filter(|&index| self.load(index).is_some()).count()
+    }
+
     /// The index for an update: these kinds have all indices from the start, so `NOEXIST` never succeeds.
     pub(crate) fn index_for_update(&self, key: &[u8], mode: Mode) -> Result<usize, Errno> {
         let index = self.index(key).ok_or(Errno::E2BIG)?;

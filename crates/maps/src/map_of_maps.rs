@@ -216,6 +216,10 @@ impl MapOps for ArrayOfMaps {
         self.handles.keys(part, out)
     }
 
+    fn set_entries(&self) -> Option<usize> {
+        Some(self.handles.set())
+    }
+
     fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
         self.handles.next_key(after)
     }

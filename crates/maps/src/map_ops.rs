@@ -270,6 +270,11 @@ pub(crate) trait MapOps: Send + Sync {
     /// Appends the keys of one part of the map; false past the last part.
     fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool;
 
+    /// Number of entries that are set, for the kinds of references that have all indices from the start.
+    fn set_entries(&self) -> Option<usize> {
+        None
+    }
+
     /// The key that follows in the map's order, the first one where the given one is not in it.
     fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>>;
 

@@ -162,6 +162,10 @@ impl MapOps for ProgArray {
         self.programs.keys(part, out)
     }
 
+    fn set_entries(&self) -> Option<usize> {
+        Some(self.programs.set())
+    }
+
     fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
         self.programs.next_key(after)
     }

@@ -75,6 +75,10 @@ impl MapOps for XskMap {
         self.entries.keys(part, out)
     }
 
+    fn set_entries(&self) -> Option<usize> {
+        Some(self.entries.set())
+    }
+
     fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
         self.entries.next_key(after)
     }

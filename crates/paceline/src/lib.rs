@@ -158,7 +158,7 @@ pub use live::{
 pub use object::{FilterTextError, Object, OpenError};
 pub use pipeline::{
     AbortPlace, ChainEdge, FollowCounts, Idle, LastBranch, Observed, Observer, Pipeline, PipelineCounts,
-    PortCounts, PortErrors, Worker, WorkerError,
+    Polls, PortCounts, PortErrors, Worker, WorkerError,
 };
 #[cfg(feature = "captures")]
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay, replay_on};

@@ -1,11 +1,11 @@
 //! One port for several workers: packets are dealt out by flow.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use paceline_frame::{Burst, FrameMeta, FramePool, MAX_BURST, PoolCache};
-use rtrb::{Consumer, Producer, RingBuffer};
+use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use crate::flow::queue_of;
 use crate::port::{Group, Port, PortError};
@@ -26,15 +26,18 @@ pub enum Overflow {
 /// A worker's share of a port that has fewer queues than there are workers. All packets of a flow go to one worker, in order.
 ///
 /// A worker without packets receives a burst from the port, and deals it out to the queues of all; while it does, the others go on with
-/// theirs. Workers take turns to send.
+/// theirs. Workers take turns to send. What waits for a worker that ends, and what is to come for it, goes to the others.
 pub struct SpreadPort {
     source: Arc<Source>,
     queue: Consumer<Parcel>,
     cache: PoolCache,
     /// The pool of the port, for frames that are sent.
     pool: Option<Arc<FramePool>>,
-    /// Whether this share reports what the port counts.
-    reports: bool,
+    /// Index of its queue.
+    number: usize,
+    /// What it has reported of the port's counts.
+    copied: AtomicU64,
+    dropped: u64,
     is_stopped: bool,
 }
 
@@ -53,23 +56,54 @@ struct Dealer {
     queues: Vec<Producer<Parcel>>,
     /// Packets of the burst for each queue, by index.
     groups: Vec<Vec<usize>>,
+    /// Whether the worker of each queue is there.
+    open: Vec<bool>,
     cache: PoolCache,
     overflow: Overflow,
     dropped: u64,
+    /// Dropped and copied packets that shares have reported.
+    reported: (u64, u64),
 }
 
 impl Dealer {
+    /// The queue of a flow's packets: that of another worker if its own has ended.
+    fn queue_for(&self, packet: &[u8]) -> usize {
+        let (own, count) = (queue_of(packet, self.queues.len()), self.queues.len());
+        let mut others = (own..count).chain(0..own);
+        others.find(|&index| self.open.get(index) == Some(&true)).unwrap_or(own)
+    }
+
+    /// A worker ends: what waits for it goes to another one that has room, or is dropped.
+    fn end(&mut self, number: usize, waiting: &mut Consumer<Parcel>) {
+        self.open[number] = false;
+        let next = (number..self.open.len()).chain(0..number).find(|&index| self.open[index]);
+        while let Ok(parcel) = waiting.pop() {
+            let refused = match next {
+                Some(next) => self.queues[next].push(parcel).err().map(|PushError::Full(parcel)| parcel),
+                None => Some(parcel),
+            };
+            if let Some((waiting, _)) = refused {
+                self.dropped += 1;
+                waiting.release(&mut self.cache);
+            }
+        }
+    }
+
     /// Receives a burst and deals it out; returns its length.
     fn deal(&mut self) -> Result<usize, PortError> {
         let room = match self.overflow {
             Overflow::Drop => MAX_BURST,
-            Overflow::Wait => self.queues.iter().map(Producer::slots).min().unwrap_or(0),
+            Overflow::Wait => {
+                let open = self.queues.iter().zip(&self.open).filter(|(_, open)| **open);
+                open.map(|(queue, _)| queue.slots()).min().unwrap_or(0)
+            }
         };
         self.burst.clear();
         let port = &mut self.port;
         let received = self.burst.limited(room, |burst| port.receive(burst));
         for (index, frame) in self.burst.iter().enumerate() {
-            self.groups[queue_of(frame.packet(), self.queues.len())].push(index);
+            let queue = self.queue_for(frame.packet());
+            self.groups[queue].push(index);
         }
         for (queue, group) in self.queues.iter_mut().zip(&mut self.groups) {
             // One store publishes the group: single packets would move the queue's cache line to the other core and back each.
@@ -107,10 +141,12 @@ impl SpreadPort {
             port: Box::new(port),
             burst: Burst::in_pool(MAX_BURST, pool).unwrap_or_default(),
             groups: queues.iter().map(|_| Vec::with_capacity(MAX_BURST)).collect(),
+            open: vec![true; workers],
             queues,
             cache: PoolCache::new(pool),
             overflow,
             dropped: 0,
+            reported: (0, 0),
         };
         let source = Arc::new(Source { dealer: Mutex::new(dealer), is_done: AtomicBool::new(false) });
         let share = |(number, queue)| Self {
@@ -118,7 +154,9 @@ impl SpreadPort {
             queue,
             cache: PoolCache::new(pool),
             pool: own.clone(),
-            reports: number == 0,
+            number,
+            copied: AtomicU64::new(0),
+            dropped: 0,
             is_stopped: false,
         };
         consumers.into_iter().enumerate().map(share).collect()
@@ -137,11 +175,8 @@ impl SpreadPort {
         let mut dealer = if self.is_stopped {
             self.source.lock()
         } else {
-            match self.source.dealer.try_lock() {
-                Ok(dealer) => dealer,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return Ok(0),
-            }
+            let Some(dealer) = self.source.try_lock() else { return Ok(0) };
+            dealer
         };
         let dealt = dealer.deal();
         self.source.is_done.store(dealer.port.is_done(), Ordering::Release);
@@ -152,6 +187,15 @@ impl SpreadPort {
 impl Source {
     fn lock(&self) -> MutexGuard<'_, Dealer> {
         self.dealer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `None` while another worker has it.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Dealer>> {
+        match self.dealer.try_lock() {
+            Ok(dealer) => Some(dealer),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 
@@ -181,7 +225,13 @@ impl Port for SpreadPort {
     }
 
     fn copied(&self) -> u64 {
-        if self.reports { self.source.lock().port.copied() } else { 0 }
+        // One that another worker deals out reports it.
+        if let Some(mut dealer) = self.source.try_lock() {
+            let all = dealer.port.copied();
+            let reported = std::mem::replace(&mut dealer.reported.1, all);
+            self.copied.fetch_add(all.saturating_sub(reported), Ordering::Relaxed);
+        }
+        self.copied.load(Ordering::Relaxed)
     }
 
     fn is_done(&self) -> bool {
@@ -194,19 +244,18 @@ impl Port for SpreadPort {
     }
 
     fn dropped(&mut self) -> u64 {
-        if !self.reports {
-            return 0;
+        if let Some(mut dealer) = self.source.try_lock() {
+            let all = dealer.dropped + dealer.port.dropped();
+            let reported = std::mem::replace(&mut dealer.reported.0, all);
+            self.dropped += all.saturating_sub(reported);
         }
-        let mut dealer = self.source.lock();
-        dealer.dropped + dealer.port.dropped()
+        self.dropped
     }
 }
 
 impl Drop for SpreadPort {
     fn drop(&mut self) {
-        while let Ok((waiting, _)) = self.queue.pop() {
-            waiting.release(&mut self.cache);
-        }
+        self.source.lock().end(self.number, &mut self.queue);
     }
 }
 
@@ -315,6 +364,51 @@ mod tests {
         let mut burst = Burst::default();
         assert_eq!(shares[0].receive(&mut burst).expect("no failure"), 0);
         assert_eq!(shares[1].queue.slots(), 256);
+    }
+
+    /// All that a share receives now.
+    fn emptied(share: &mut SpreadPort) -> Vec<(u8, u32)> {
+        let (mut burst, mut all) = (Burst::default(), Vec::new());
+        while {
+            burst.clear();
+            share.receive(&mut burst).expect("no failure") > 0
+        } {
+            all.extend(burst.iter().map(|frame| flow_and_number(frame.packet())));
+        }
+        all
+    }
+
+    #[test]
+    fn packets_of_a_worker_that_ended_go_to_another() {
+        for overflow in [Overflow::Drop, Overflow::Wait] {
+            let (port, wire) = MemoryPort::link(1024);
+            let pool = FramePool::on_heap(4096);
+            let mut shares = SpreadPort::spread(port, &pool, 3, overflow);
+            let of_last = (0..100).find(|&flow| queue_of(&packet(flow, 0), 3) == 2).expect("a flow");
+            let send = |numbers: std::ops::Range<u32>| {
+                numbers.for_each(|number| assert!(wire.push(&packet(of_last, number), FrameMeta::default())));
+            };
+            send(0..100);
+            assert_eq!(emptied(&mut shares[0]), []);
+            // Some wait for it, some are in the port, and some come later.
+            send(100..150);
+            drop(shares.pop());
+            send(150..200);
+            assert_eq!(emptied(&mut shares[1]), [], "{overflow:?}");
+            let received = emptied(&mut shares[0]);
+            assert!(received.into_iter().eq((0..200).map(|number| (of_last, number))), "{overflow:?}");
+            send(200..500);
+            let mut burst = Burst::default();
+            (0..8).for_each(|_| assert_eq!(shares[1].receive(&mut burst).expect("no failure"), 0));
+            assert_eq!(shares[0].queue.slots(), 300);
+            drop(shares.remove(0));
+            send(500..800);
+            let received = emptied(&mut shares[0]);
+            assert!(received.into_iter().eq((200..800).map(|number| (of_last, number))), "{overflow:?}");
+            assert_eq!(shares[0].dropped(), 0);
+            drop((shares, wire));
+            assert_eq!(pool.free(), 4096, "no frame is lost");
+        }
     }
 
     #[test]

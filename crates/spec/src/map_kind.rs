@@ -208,6 +208,12 @@ impl MapKind {
         self.has_indices() && self.holds_bytes()
     }
 
+    /// Whether elements have keys.
+    #[must_use]
+    pub const fn has_keys(self) -> bool {
+        !matches!(self.rules().keys, KeyKind::None)
+    }
+
     /// Whether keys are indices of 4 bytes.
     #[must_use]
     pub const fn has_indices(self) -> bool {

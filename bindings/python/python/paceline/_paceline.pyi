@@ -438,7 +438,8 @@ class Chain(Runner):
         verify: bool = True,
         coverage: Optional[bool] = None,
     ) -> Chain:
-        """Loads a chain file (docs/CHAINS.md), with the objects, maps and filters that it names; the options are those of `paceline.load`.
+        """Loads a chain file (docs/CHAINS.md), with the objects, maps and filters that it names; `engine`, `cpus`, `budget`, `verify` and
+        `coverage` are those of `paceline.load`.
 
         Raises `ChainError` with the place in the file, `OSError` if the file itself cannot be read, and `VerifierError`.
         """

@@ -34,7 +34,10 @@ fn clock_options(options: &[u8], order: ByteOrder) -> Vec<u8> {
             Ok(option) => match (option.code, option.value.len()) {
                 (IF_TSRESOL, 1) => resolution = option.whole,
                 (IF_TSOFFSET, 8) => offset = option.whole,
-                (IF_TSRESOL | IF_TSOFFSET, _) => malformed = option.whole.to_vec(),
+                // Of a wrong size, as one of no bytes.
+                (IF_TSRESOL | IF_TSOFFSET, _) => {
+                    malformed = [order.bytes16(option.code), order.bytes16(0)].concat();
+                }
                 _ => {}
             },
             // Its length, which no block of this size has room for.

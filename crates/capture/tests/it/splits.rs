@@ -343,15 +343,17 @@ fn long_descriptions_are_kept_without_what_no_packet_depends_on() {
                 bytes = bytes.enhanced(u32::from(number), stamp, &packet(60), 60, &[]);
             }
         }
-        for malformed in
-            [Bytes::new(order).option(9, &[1, 2]).bytes, Bytes::new(order).u16(14).u16(60_001).bytes]
-        {
+        for malformed in [
+            Bytes::new(order).option(9, &[1, 2]).bytes,
+            Bytes::new(order).option(14, &comment).bytes,
+            Bytes::new(order).u16(14).u16(60_001).bytes,
+        ] {
             let options = Bytes::new(order).raw(&malformed).raw(&[0; 4096]).bytes;
             bytes = bytes.interface(1, 0, &options).enhanced(0, 7, &packet(60), 60, &[]);
         }
         let capture = bytes.bytes;
         let whole = one_pass(&capture);
-        assert_eq!((whole.packets.len(), whole.lost.len()), (4002, 2), "{order:?}");
+        assert_eq!((whole.packets.len(), whole.lost.len()), (4003, 3), "{order:?}");
         for walk in [false, true] {
             let parts = splits(&capture.as_slice(), capture.len() as u64, SplitOptions { parts: 50, walk });
             let parts = parts.expect("bytes in memory");

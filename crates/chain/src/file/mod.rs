@@ -2,9 +2,12 @@
 
 mod error;
 mod json;
+mod places;
 mod read;
 mod typed;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::path::PathBuf;
 
 use crate::{Actions, Edges, Placement};
@@ -157,18 +160,27 @@ impl ChainFile {
     }
 }
 
-/// Indices of objects, each after those whose maps it shares; without those that share maps in a circle.
+/// Indices of objects, each after those whose maps it shares, and otherwise as in the file; without those that share maps in a circle.
 fn load_order(objects: &[FileObject]) -> Vec<usize> {
-    let mut order: Vec<usize> = Vec::with_capacity(objects.len());
-    // Each round finds at least one more, or those that are left wait for each other.
-    for _ in objects {
-        for (index, object) in objects.iter().enumerate() {
-            let is_ready = |map: &FileMap| match map.source {
-                MapSource::Shared { object, .. } => order.contains(&object),
-                MapSource::File(_) | MapSource::Inline(_) => true,
-            };
-            if !order.contains(&index) && object.maps.iter().all(is_ready) {
-                order.push(index);
+    let mut awaited = vec![0_usize; objects.len()];
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); objects.len()];
+    for (index, object) in objects.iter().enumerate() {
+        for map in &object.maps {
+            if let MapSource::Shared { object: owner, .. } = map.source {
+                awaited[index] += 1;
+                users.get_mut(owner).into_iter().for_each(|users| users.push(index));
+            }
+        }
+    }
+    let ready = (0..objects.len()).filter(|&index| awaited[index] == 0);
+    let mut ready: BinaryHeap<_> = ready.map(Reverse).collect();
+    let mut order = Vec::with_capacity(objects.len());
+    while let Some(Reverse(index)) = ready.pop() {
+        order.push(index);
+        for &user in &users[index] {
+            awaited[user] -= 1;
+            if awaited[user] == 0 {
+                ready.push(Reverse(user));
             }
         }
     }

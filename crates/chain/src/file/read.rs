@@ -1,11 +1,13 @@
 //! Parsing of TOML to a chain file's contents.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use paceline_frame::Verdict;
 use toml::de::{DeTable, DeValue};
 
 use super::json::json;
+use super::places::Places;
 use super::typed::{Table, Text, Value, verdict};
 use super::{
     ChainFile, FileError, FileMap, FileObject, FileOrder, FilePort, FileProblem, FileProgram, Located,
@@ -23,11 +25,15 @@ const PROGRAM: &[&str] = &[
 const PLACES: [&str; 4] = ["place", "before", "after", "replace"];
 const PORT: &[&str] = &["in", "out", "drops"];
 
+/// Indices of objects by name.
+type Names<'a> = BTreeMap<&'a str, usize>;
+
 /// The key for verdicts without an edge of their own.
 const WILDCARD: &str = "wildcard";
 
 pub(super) fn read(source: &str) -> Result<ChainFile, FileError> {
-    let text = Text(source);
+    let places = Places::of(source);
+    let text = Text { source, places: &places };
     let root = DeTable::parse(source).map_err(|error| {
         text.error(error.span().unwrap_or_default(), FileProblem::Syntax(error.message().to_owned()))
     })?;
@@ -51,7 +57,8 @@ fn read_objects(root: &Table<'_>) -> Result<Vec<FileObject>, FileError> {
     let entries = Table::any(root.text, value, "`objects`")?.entries();
     let tables = entries.iter().map(|(_, value)| Table::of(root.text, value, "an object", OBJECT));
     let tables = tables.collect::<Result<Vec<_>, _>>()?;
-    let names: Vec<_> = entries.iter().map(|(name, _)| name.value.as_str()).collect();
+    let names: Names<'_> =
+        entries.iter().enumerate().map(|(index, (name, _))| (name.value.as_str(), index)).collect();
     let shares = |object: usize, map: &str| {
         let maps = tables.get(object).and_then(|table| table.get("maps"))?;
         Some(matches!(maps.get_ref().get(map)?.get_ref(), DeValue::Table(map) if map.contains_key("from")))
@@ -72,7 +79,7 @@ fn read_objects(root: &Table<'_>) -> Result<Vec<FileObject>, FileError> {
             if let MapSource::Shared { object, map } = &map.source
                 && shares(*object, &map.value) == Some(true)
             {
-                let owner = names.get(*object).copied().unwrap_or_default().to_owned();
+                let owner = entries.get(*object).map(|(name, _)| name.value.clone()).unwrap_or_default();
                 return Err(FileError { at: map.at, problem: FileProblem::SharedAgain(owner) });
             }
         }
@@ -90,11 +97,12 @@ fn read_objects(root: &Table<'_>) -> Result<Vec<FileObject>, FileError> {
 
 /// The first object, if any, that shares a map with one that has to be loaded after it.
 fn in_circle(objects: &[FileObject]) -> Option<&FileObject> {
-    let order = load_order(objects);
-    objects.iter().enumerate().find(|(index, _)| !order.contains(index)).map(|(_, object)| object)
+    let mut is_loaded = vec![false; objects.len()];
+    load_order(objects).into_iter().for_each(|index| is_loaded[index] = true);
+    objects.iter().zip(is_loaded).find(|(_, is_loaded)| !is_loaded).map(|(object, _)| object)
 }
 
-fn read_maps(object: &Table<'_>, names: &[&str]) -> Result<Vec<FileMap>, FileError> {
+fn read_maps(object: &Table<'_>, names: &Names<'_>) -> Result<Vec<FileMap>, FileError> {
     let Some(value) = object.get("maps") else { return Ok(Vec::new()) };
     let entries = Table::any(object.text, value, "`maps`")?.entries();
     let read = |(name, value): (Located<String>, &Value<'_>)| {
@@ -105,7 +113,7 @@ fn read_maps(object: &Table<'_>, names: &[&str]) -> Result<Vec<FileMap>, FileErr
     entries.into_iter().map(read).collect()
 }
 
-fn read_map(table: &Table<'_>, name: &Located<String>, names: &[&str]) -> Result<MapSource, FileError> {
+fn read_map(table: &Table<'_>, name: &Located<String>, names: &Names<'_>) -> Result<MapSource, FileError> {
     const SOURCES: [&str; 4] = ["file", "elements", "variables", "from"];
     let given: Vec<_> = SOURCES.into_iter().filter(|key| table.get(key).is_some()).collect();
     let conflict = |text| FileError { at: name.at, problem: FileProblem::Conflict(text) };
@@ -116,9 +124,9 @@ fn read_map(table: &Table<'_>, name: &Located<String>, names: &[&str]) -> Result
         [] => Err(table.missing("file`, `elements`, `variables` or `from")),
         ["from"] => {
             let from = table.text("from")?.ok_or_else(|| table.missing("from"))?;
-            let object = names.iter().position(|other| *other == from.value).ok_or_else(|| {
+            let object = names.get(from.value.as_str()).copied().ok_or_else(|| {
                 let span = table.get("from").map_or(0..0, Value::span);
-                table.text.unknown(span, "object", &from.value, names.iter().copied())
+                table.text.unknown(span, "object", &from.value, names.keys().copied())
             })?;
             let map =
                 table.text("map")?.unwrap_or_else(|| Located { at: from.at, value: name.value.clone() });
@@ -210,7 +218,7 @@ fn placed(tables: &[Table<'_>], programs: &[FileProgram]) -> Result<Vec<usize>, 
         }
         if sequence.settle(&index, placement, None).is_err() {
             let key = PLACES.into_iter().find_map(|key| table.get(key));
-            let name = table.text.0.get(key.map_or(0..0, Value::span)).unwrap_or_default();
+            let name = table.text.source.get(key.map_or(0..0, Value::span)).unwrap_or_default();
             let problem = FileProblem::NotThere(name.trim_matches(['"', '\'']).to_owned());
             return Err(table.text.error(key.map_or(0..0, Value::span), problem));
         }

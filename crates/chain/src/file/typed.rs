@@ -7,24 +7,24 @@ use paceline_frame::Verdict;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::places::Places;
 use super::{FileError, FilePlace, FileProblem, Located};
 use crate::Actions;
 
 /// A value with its span.
 pub(super) type Value<'a> = Spanned<DeValue<'a>>;
 
-/// The file's text, from which lines and columns are computed.
+/// The file's text, and the lines and columns in it.
 #[derive(Clone, Copy)]
-pub(super) struct Text<'a>(pub(super) &'a str);
+pub(super) struct Text<'a> {
+    pub(super) source: &'a str,
+    pub(super) places: &'a Places,
+}
 
 impl Text<'_> {
     /// The position of a byte range.
     pub(super) fn place(self, span: Range<usize>) -> FilePlace {
-        let before = self.0.get(..span.start).unwrap_or(self.0);
-        let line = before.matches('\n').count() + 1;
-        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let column = before.get(start..).unwrap_or_default().chars().count() + 1;
-        FilePlace { line, column }
+        self.places.at(self.source, span.start)
     }
 
     pub(super) fn error(self, span: Range<usize>, problem: FileProblem) -> FileError {

@@ -271,6 +271,18 @@ fn objects_are_loaded_after_those_whose_maps_they_share() {
                  objects.b = { file = \"b\", maps.n.from = \"c\" }\n\
                  objects.c = { file = \"c\" }\n";
     assert_eq!(file(chain).unwrap().load_order(), [2, 1, 0]);
+    // Each of many waits for the next one; those of one line stand after their owners.
+    let object = |name: usize, owner: usize| match owner {
+        0 => format!("o{name} = {{ file = \"a\" }}"),
+        _ => format!("o{name} = {{ file = \"a\", maps.m = {{ from = \"o{owner}\", map = \"m{owner}\" }} }}"),
+    };
+    let program = "[[program]]\nname = \"o1\"\n";
+    let waiting = |name| format!("objects.{}\n", object(name, (name + 1) % 10_001));
+    let read = ChainFile::parse(&((1..=10_000).map(waiting).collect::<String>() + program)).unwrap();
+    assert!(read.load_order().into_iter().eq((0..10_000).rev()));
+    let line = (1..=1000).map(|name| object(name, name - 1)).collect::<Vec<_>>().join(", ");
+    let read = ChainFile::parse(&format!("objects = {{ {line} }}\n{program}")).unwrap();
+    assert!(read.load_order().into_iter().eq(0..1000));
     let circle = chain.replace("file = \"c\" }", "file = \"c\", maps.k.from = \"a\" }");
     let error = file(&circle).unwrap_err().to_string();
     assert_eq!(error, "1:9: objects share maps with each other in a circle");

@@ -118,6 +118,8 @@ fn of_cause(cause: ChainFileCause) -> Cause {
             }
         }
         ChainFileCause::Setup { object, source } => ObjectError::setup(&object, *source).into(),
+        ChainFileCause::Contents(error) => error.into(),
+        ChainFileCause::Inline(cause) => cause.into(),
         ChainFileCause::NoVerdicts { object, program } => NotXdp::new(&object, &program).into(),
         ChainFileCause::Libpcap(missing) => ChainError::Libpcap(missing).into(),
         ChainFileCause::Expression { expression, message, place } => {

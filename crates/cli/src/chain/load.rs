@@ -4,7 +4,7 @@ use paceline::Change;
 
 use super::args::SourceArgs;
 use super::error::ChainError;
-use super::loaded::{LoadHow, Loaded};
+use super::loaded::{LoadHow, Loaded, Part};
 use super::{file, objects};
 use crate::common::console;
 use crate::common::failure::Failure;
@@ -32,10 +32,17 @@ pub(crate) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
 }
 
 /// Reads a chain file again and applies its changes, with the contents of its maps. An error is reported, and the chain
-/// remains unchanged.
-pub(crate) fn reload(source: &SourceArgs, how: &LoadHow, loaded: &mut Loaded, packets: u64) {
+/// remains unchanged. `prepare` gets the new parts before packets run through them.
+pub(crate) fn reload(
+    source: &SourceArgs,
+    how: &LoadHow,
+    loaded: &mut Loaded,
+    packets: u64,
+    prepare: impl FnOnce(&[Part]) -> Result<(), Failure>,
+) {
     let Some(path) = source.chain_file() else { return };
     let changed = file::make(path, how, Some(&loaded.parts)).and_then(|made| {
+        prepare(&made.parts)?;
         let (origins, placed) = (file::origins(&made), made.placed());
         let revision = made.source().file().revision;
         let change = Change::All { members: made.members, order: made.order };

@@ -18,7 +18,8 @@ pub(crate) struct ControlArgs {
     /// Control socket of the live run.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, env = "PACELINE_CONTROL")]
     control: PathBuf,
-    /// Seconds to wait for the answer of a run that does not go on; the request may take effect afterwards.
+    /// Seconds to wait for the answer of a run that does not go on; the request may take effect afterwards. Packets that follow an answer
+    /// (`capture`) have no such limit.
     #[arg(long, value_name = "N", default_value = "10", value_parser = parse_seconds)]
     timeout: Duration,
 }

@@ -48,7 +48,7 @@ impl CommandError for ControlError {
         match self {
             Self::NotRunning { .. } => Some("`paceline live --control PATH` makes it".to_owned()),
             Self::Silent { .. } => Some(
-                "the run stands still, as after SIGSTOP; the request may take effect when it goes on"
+                "the run does not answer: it stands still, or another request takes long; this one may take effect later"
                     .to_owned(),
             ),
             _ => None,

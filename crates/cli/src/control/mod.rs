@@ -18,4 +18,4 @@ pub(crate) use metrics::{MetricsAddress, MetricsServer};
 pub(crate) use question::{Answer, Question};
 pub(crate) use rates::{rates, shortened};
 pub(crate) use server::Server;
-pub(crate) use text::write_counts;
+pub(crate) use text::{AbortedPlace, aborted_places, write_counts};

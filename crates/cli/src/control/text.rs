@@ -1,5 +1,6 @@
 //! Counts of a live run as text, from the JSON that the run itself and the control socket have.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -34,19 +35,33 @@ pub(crate) fn write_counts(out: &mut dyn Write, counts: &Json) -> io::Result<()>
     write_ports(out, counts["ports"].as_array().map_or(&[], Vec::as_slice))
 }
 
-/// Where packets were aborted, the most frequent places first.
-fn write_aborted(out: &mut dyn Write, followed: &Json) -> io::Result<()> {
-    let programs = followed["aborted"].as_object().into_iter().flatten();
+/// A place where packets were aborted.
+pub(crate) struct AbortedPlace<'a> {
+    pub(crate) program: &'a str,
+    /// Its last branch.
+    pub(crate) branch: &'a str,
+    pub(crate) packets: u64,
+}
+
+/// The places of `aborted` in counts, those of the most packets first.
+pub(crate) fn aborted_places(aborted: &Json) -> Vec<AbortedPlace<'_>> {
+    let programs = aborted.as_object().into_iter().flatten();
     let mut places: Vec<_> = programs
         .flat_map(|(program, branches)| {
             let branches = branches.as_object().into_iter().flatten();
-            branches.map(move |(branch, packets)| (number(packets), program, branch))
+            branches.map(move |(branch, packets)| AbortedPlace { program, branch, packets: number(packets) })
         })
         .collect();
-    places.sort_by(|a, b| b.cmp(a));
-    let sum: u64 = places.iter().map(|(packets, ..)| packets).sum();
-    for (packets, program, branch) in places.into_iter().take(PLACES) {
-        let percent = packets as f64 * 100.0 / sum as f64;
+    places.sort_by_key(|place| Reverse(place.packets));
+    places
+}
+
+/// Where packets were aborted, the most frequent places first.
+fn write_aborted(out: &mut dyn Write, followed: &Json) -> io::Result<()> {
+    let places = aborted_places(&followed["aborted"]);
+    let sum: u64 = places.iter().map(|place| place.packets).sum();
+    for AbortedPlace { program, branch, packets } in places.into_iter().take(PLACES) {
+        let percent = packets as f64 * 100.0 / sum.max(1) as f64;
         let (program, branch) = (shown(program), shown(branch));
         writeln!(
             out,

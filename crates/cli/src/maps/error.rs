@@ -7,8 +7,14 @@ use crate::common::suggest::{closest, closest_program};
 
 impl CommandError for ContentsError {
     fn hint(&self) -> Option<String> {
+        self.cause.hint()
+    }
+}
+
+impl CommandError for ContentsCause {
+    fn hint(&self) -> Option<String> {
         let closest = |name, names: &[String]| closest(name, names.iter().map(String::as_str));
-        match &*self.cause {
+        match self {
             ContentsCause::NoMap { map, names } => {
                 Some(closest(map, names).unwrap_or_else(|| there_is(names)))
             }

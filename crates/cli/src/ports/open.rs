@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use paceline::port::{
     CapturePort, Faults, Faulty, FramePool, Generator, MemoryPort, Overflow, Port, RateLimited, SpreadPort,
 };
 
+use super::awaited::Waiting;
 use super::error::PortError;
 use super::generate;
 use super::spec::{Kind, PortSpec, Traffic, Wrapper};
@@ -55,6 +57,7 @@ pub(crate) struct Opening {
     numbers: Vec<(u32, String)>,
     /// Outputs of captures, opened and not emptied yet: they are emptied when all other ports are open.
     outputs: Vec<(String, Opened)>,
+    waiting: Waiting,
 }
 
 impl Opening {
@@ -85,7 +88,16 @@ impl Opening {
         let umem =
             device.map(|spec| Umem::new(frames).map_err(|source| open_error(spec, source))).transpose()?;
         let pool = umem.as_ref().map_or_else(|| FramePool::on_heap(frames), |umem| Arc::clone(umem.pool()));
-        Ok(Self { umem, pool, frames: frames_each, workers, keep_privileges, numbers: Vec::new(), outputs })
+        Ok(Self {
+            umem,
+            pool,
+            frames: frames_each,
+            workers,
+            keep_privileges,
+            numbers: Vec::new(),
+            outputs,
+            waiting: Waiting::default(),
+        })
     }
 
     /// Opens ports: interfaces, then ports that get the numbers which these leave, then those that write files. The result is in the
@@ -109,6 +121,11 @@ impl Opening {
     /// The pool of all ports.
     pub(crate) fn pool(&self) -> &Arc<FramePool> {
         &self.pool
+    }
+
+    /// The threads that wait for an input.
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.waiting
     }
 
     /// Opens a port.
@@ -207,7 +224,7 @@ impl Opening {
 
     /// A port of captures, a queue for each worker unless a rate or faults are for all; its output is emptied.
     fn capture(&mut self, spec: &PortSpec, input: Option<&Path>) -> Result<Vec<QueuePort>, Failure> {
-        let reader = input.map(|path| reader(spec, path)).transpose()?;
+        let reader = input.map(|path| reader(spec, path, &self.waiting)).transpose()?;
         let output = self.outputs.iter().position(|(name, _)| *name == spec.text);
         let writer = match output.map(|index| self.outputs.swap_remove(index).1.start_text()) {
             Some(started) => Some(Box::new(started?.0) as Box<dyn Write + Send>),
@@ -356,15 +373,15 @@ fn generators(traffic: &Traffic, workers: usize) -> impl Iterator<Item = Box<dyn
     })
 }
 
-fn reader(spec: &PortSpec, path: &Path) -> Result<CaptureReader<'static>, PortError> {
+fn reader(spec: &PortSpec, path: &Path, waiting: &Waiting) -> Result<CaptureReader<'static>, PortError> {
     let (port, name) = (spec.text.clone(), path.display().to_string());
-    let source: Box<dyn Read + Send> = if path == Path::new("-") {
-        Box::new(io::stdin())
-    } else {
-        match File::open(path) {
-            Ok(file) => Box::new(file),
-            Err(source) => return Err(PortError::File { port, name, source }),
-        }
+    let opened = match path == Path::new("-") {
+        true => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+        false => File::open(path),
+    };
+    let source = match opened {
+        Ok(file) => waiting.input(file),
+        Err(source) => return Err(PortError::File { port, name, source }),
     };
     CaptureReader::new(source).map_err(|source| PortError::Read { port, name, source: Box::new(source) })
 }

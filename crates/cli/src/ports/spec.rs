@@ -342,7 +342,6 @@ fn ip_version(text: &str) -> Result<bool, String> {
     }
 }
 
-/// `N` or `N-M`.
 /// `0` or `0-3`.
 pub(crate) fn range(text: &str, what: &str) -> Result<RangeInclusive<u32>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));

@@ -316,7 +316,7 @@ fn mistakes_in_files_have_their_place_and_leave_nothing_behind() {
         "9:35: no map in that object `sen`; did you mean `seen`?",
         &[],
     );
-    wrong("key = 1", "key = 9", " line 5, column 22: map seen, element 1: the index is out of range", &[]);
+    wrong("key = 1", "key = 9", "5:22: map seen, element 1: the index is out of range", &[]);
     wrong(&object, "nothing.o", &format!("4:8: {}: No such file", folder.text("nothing.o")), &[]);
     wrong("ip.bpf", "in.pcap", "12:11: ", &[]);
     wrong("in = \"in.pcap\"", "in = 7", "32:6: `in` is a text", &[]);

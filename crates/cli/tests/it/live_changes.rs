@@ -10,10 +10,10 @@ use paceline::device::Interface;
 use paceline_testkit::namespace::{namespace, veth};
 use paceline_testkit::wire::Wire;
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json as value};
 
-use crate::common::example;
-use crate::common::live::{Live, check_sums, has_program, json, resident, stderr, traffic};
+use crate::common::live::{Live, ask, check_sums, has_program, json, resident, stderr, traffic, within};
+use crate::common::{Folder, example, fixture};
 
 #[test]
 fn a_chain_file_is_read_again() {
@@ -34,11 +34,46 @@ fn a_chain_file_is_read_again() {
     });
     chain(&[("count", "counter.o"), ("reflect", "reflector.o")]);
     live.signal(Signal::HUP);
-    thread::sleep(Duration::from_millis(300));
+    within("the changed chain", || live.messages().contains(": count, reflect"));
+    thread::sleep(Duration::from_millis(200));
     let output = live.end(Signal::INT);
-    assert!(stderr(&output).contains(": count, reflect"), "{}", stderr(&output));
     assert!(output.stdout.iter().filter(|&&byte| byte == b'\n').count() >= 3, "a line each 0.1 s");
     check_sums(&json(&output), false);
+}
+
+#[test]
+fn a_chain_whose_sockets_cannot_be_entered_is_not_run() {
+    let folder = Folder::new();
+    let control = folder.text("control");
+    let write = |name: &str, object: &str| {
+        let text = format!("objects.{name}.file = \"{object}\"\n[[program]]\nname = \"{name}\"\n");
+        folder.write("chain.toml", text)
+    };
+    let chain = write("first", &fixture("xsk.o"));
+    let arguments = ["--chain", &chain, "--port", "gen:rate=1K", "--socket", "xsks_map=null:", "--json"];
+    let arguments = [&arguments[..], &["--control", &control]].concat();
+    let mut live = Live::start(&arguments, || ask(&control, &["status"]).status.success());
+    let status = || json(&ask(&control, &["status", "--json"]));
+    let programs = || status()["programs"].clone();
+    // One without the map: packets go on to run through the one before.
+    write("counter", &example("counter.o"));
+    live.signal(Signal::HUP);
+    within("the message", || live.messages().contains("the chain goes on as it is"));
+    assert!(
+        live.messages().contains("error: --socket xsks_map: there is no map xsks_map"),
+        "{}",
+        live.messages()
+    );
+    assert_eq!(programs(), value!(["first"]));
+    write("second", &fixture("xsk.o"));
+    live.signal(Signal::HUP);
+    within("another chain", || programs() == value!(["second"]));
+    let output = live.end(Signal::INT);
+    let report = json(&output);
+    check_sums(&report, false);
+    // No packet ran before its socket was there.
+    assert_eq!(report["verdicts"]["redirect"], report["packets"], "{report:#}");
+    assert_eq!(report["ports"][1]["sent"], report["packets"], "{report:#}");
 }
 
 /// Seconds of the test below; CONTRIBUTING has a longer run.

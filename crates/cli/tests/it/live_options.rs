@@ -69,7 +69,8 @@ fn a_thread_spins_where_it_is_asked() {
     let sleeping = Live::start(&["--port", "tap:ps0"], || true);
     let spinning = Live::start(&["--port", "tap:ps1", "--spin"], || true);
     within("time of a thread that spins", || used(&spinning) >= 20);
-    assert!(used(&sleeping) < 10, "{} hundredths of a second", used(&sleeping));
+    let (sleeping, spinning) = (used(&sleeping), used(&spinning));
+    assert!(sleeping * 2 < spinning, "{sleeping} and {spinning} hundredths of a second");
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn a_second_interrupt_ends_the_process() {
         Path::new(&control).exists()
     });
     live.signal(Signal::INT);
-    thread::sleep(Duration::from_millis(200));
+    thread::sleep(Duration::from_millis(50));
     assert!(Path::new(&format!("/proc/{}/exe", live.id())).read_link().is_ok(), "it waits for the capture");
     let output = live.end(Signal::INT);
     assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{}", stderr(&output));
@@ -161,7 +162,7 @@ fn faults_are_made_and_counted() {
 fn a_rate_is_kept() {
     for port in ["rate:20K+gen:flows=9", "gen:flows=9,rate=20K"] {
         let report =
-            paceline(["live", "--port", port, "--seconds", "0.8", "--workers", "2", "--json"]).json();
+            paceline(["live", "--port", port, "--seconds", "0.3", "--workers", "2", "--json"]).json();
         let rate =
             report["packets"].as_f64().expect("a number") / report["seconds"].as_f64().expect("a time");
         // A machine that has other work gives less.

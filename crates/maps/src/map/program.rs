@@ -247,6 +247,14 @@ impl<'a> ProgramSide<'a> {
         self.0.storage.has_target(index)
     }
 
+    /// Number of elements, regardless of user space's access; in kinds of references that have all indices from the start those that
+    /// are set. `None` where elements have no keys.
+    #[must_use]
+    pub fn elements(self) -> Option<usize> {
+        let count = || self.0.storage.set_entries().unwrap_or_else(|| self.keys().count());
+        self.0.spec.kind.has_keys().then(count)
+    }
+
     /// All keys, regardless of user space's access (`bpf_for_each_map_elem`).
     #[must_use]
     pub fn keys(self) -> Keys<'a> {

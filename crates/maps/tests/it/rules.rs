@@ -302,6 +302,35 @@ fn redirect_targets() {
 }
 
 #[test]
+fn elements_are_counted_where_they_have_keys() {
+    let elements = |map: &Map| map.for_programs().elements();
+    for kind in [MapKind::DevMap, MapKind::CpuMap, MapKind::XskMap, MapKind::ProgArray, MapKind::SockMap] {
+        let map = create(kind, 4, 4, 3);
+        assert_eq!(elements(&map), Some(0), "{kind}");
+        map.update(&key(2), &key(7), ANY).unwrap();
+        assert_eq!(elements(&map), Some(1), "{kind}");
+    }
+    let inner = create(MapKind::Array, 4, 8, 1);
+    let mut outer = spec(MapKind::ArrayOfMaps, 4, 4, 3);
+    outer.inner = Some(Box::new(inner.spec().clone()));
+    let outer = Map::create(&outer, &LIMITS).unwrap();
+    assert_eq!(elements(&outer), Some(0));
+    outer.update(&key(1), &key(inner.id()), ANY).unwrap();
+    assert_eq!(elements(&outer), Some(1));
+    // Elements of arrays are all there; user space's access does not matter.
+    let mut write_only = spec(MapKind::Hash, 4, 8, 3);
+    write_only.flags = MapFlags::WRONLY;
+    let map = Map::create(&write_only, &LIMITS).unwrap();
+    map.update(&key(7), &[0; 8], ANY).unwrap();
+    assert_eq!((elements(&map), elements(&inner)), (Some(1), Some(1)));
+    for (kind, entries) in [(MapKind::Queue, 3), (MapKind::Stack, 3), (MapKind::RingBuf, 4096)] {
+        let value = if kind == MapKind::RingBuf { 0 } else { 4 };
+        assert_eq!(elements(&create(kind, 0, value, entries)), None, "{kind}");
+    }
+    assert_eq!(elements(&create(MapKind::BloomFilter, 0, 4, 3)), None);
+}
+
+#[test]
 fn program_arrays_bind_programs_to_tokens() {
     let map = create(MapKind::ProgArray, 4, 4, 4);
     let token = NonZeroU64::new(0xfeed).unwrap();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use paceline_chain::{FileError, FilePlace, RunConfigError};
 
-use crate::contents::ContentsError;
+use crate::contents::{ContentsCause, ContentsError};
 use crate::{ChangeError, FilterTextError, NoProgram, Object, OpenError, SetupError};
 
 /// A chain file cannot be loaded. The messages begin with the file, and the place where there is one.
@@ -22,10 +22,12 @@ pub enum ChainFileError {
         source: io::Error,
     },
     /// It is no text.
-    #[error("{}: not valid UTF-8", .file.display())]
+    #[error("{}:{at}: not valid UTF-8", .file.display())]
     NotText {
         /// The chain file.
         file: PathBuf,
+        /// Where the text ends.
+        at: FilePlace,
     },
     /// It is wrong in itself.
     #[error("{}:{source}", .file.display())]
@@ -45,14 +47,16 @@ pub enum ChainFileError {
         /// Cause.
         cause: Box<ChainFileCause>,
     },
-    /// Contents of a map are wrong; these have a file and a place of their own.
+    /// Contents of [`ChainLoadOptions::contents`](super::ChainLoadOptions) are wrong; these have a file and a place of their own.
     #[error(transparent)]
     Contents(#[from] ContentsError),
     /// The programs make no chain.
-    #[error("{}: {source}", .file.display())]
+    #[error("{}{}: {source}", .file.display(), .at.map_or_else(String::new, |at| format!(":{at}")))]
     Change {
         /// The chain file.
         file: PathBuf,
+        /// The program that it is about, if it is about one.
+        at: Option<FilePlace>,
         /// Cause.
         source: ChangeError,
     },
@@ -112,6 +116,12 @@ pub enum ChainFileCause {
         /// Cause.
         source: FilterTextError,
     },
+    /// Contents of a map, which have a file of their own.
+    #[error("{0}")]
+    Contents(ContentsError),
+    /// Contents of a map, which are in the chain file.
+    #[error("{0}")]
+    Inline(ContentsCause),
     /// The maps of an object cannot be made.
     #[error("{object}: {source}")]
     Setup {

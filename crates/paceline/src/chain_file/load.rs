@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use paceline_chain::{
-    Edges, FileError, FileObject, FileOrder, FileProblem, FileProgram, MapSource, Next, Placement, RunConfig,
+    Edges, FileError, FileObject, FileOrder, FilePlace, FileProblem, FileProgram, MapSource, Next, Placement,
+    RunConfig,
 };
 use paceline_frame::Verdict;
 use paceline_maps::Map;
@@ -13,9 +14,10 @@ use paceline_spec::Meaning;
 
 use super::error::{ChainFileCause, ChainFileError};
 use super::source::{ChainSource, OpenedChain};
-use crate::contents::MapContents;
+use crate::contents::{ContentsCause, ContentsError, MapContents};
 use crate::{
-    Collection, Instance, Link, LinkTarget, LiveChain, LoadOptions, Member, NoMember, Object, Order,
+    ChangeError, Collection, Instance, Link, LinkTarget, LiveChain, LoadOptions, Member, NoMember, Object,
+    Order,
 };
 
 /// How the objects of a chain file are loaded.
@@ -69,7 +71,24 @@ impl LoadedChain {
     /// [`ChainFileError::Change`].
     pub fn live(&self) -> Result<LiveChain, ChainFileError> {
         let live = LiveChain::new(self.members.clone(), self.order.clone());
-        live.map_err(|source| ChainFileError::Change { file: self.source.path.clone(), source })
+        live.map_err(|source| ChainFileError::Change {
+            file: self.source.path.clone(),
+            at: self.place(&source),
+            source,
+        })
+    }
+
+    /// Where the program is named that an error is about.
+    fn place(&self, error: &ChangeError) -> Option<FilePlace> {
+        let name = match error {
+            ChangeError::NoMember { name, .. }
+            | ChangeError::Needed { name, .. }
+            | ChangeError::TwoLinks { name, .. }
+            | ChangeError::NameTaken(name) => name,
+            _ => return None,
+        };
+        let mut programs = self.source.file.programs.iter();
+        programs.find(|program| program.name.value == *name).map(|program| program.name.at)
     }
 
     /// The file that it was loaded from.
@@ -146,18 +165,25 @@ impl Making<'_> {
         let Some(said) = source.file.objects.get(index) else { return Ok(()) };
         let name = said.name.value.clone();
         let shared = self.shared(said)?;
-        let mut contents = options.contents.get(index).cloned().unwrap_or_default();
-        contents.extend(self.contents(said)?);
-        object.set_variables(&contents)?;
-        let before = options.replaces.iter().find(|part| part.name == name);
-        let before = before.map(|part| &part.collection);
-        let loaded = self.instance.load_with(&object, &options.load, &shared, before);
+        let (before, given) =
+            (options.contents.get(index).map_or(&[][..], Vec::as_slice), self.contents(said)?);
+        object.set_variables(before)?;
+        given.iter().try_for_each(|given| {
+            object.set_variables([&given.contents]).map_err(|error| given.wrong(source, error))
+        })?;
+        let replaced = options.replaces.iter().find(|part| part.name == name);
+        let replaced = replaced.map(|part| &part.collection);
+        let loaded = self.instance.load_with(&object, &options.load, &shared, replaced);
         let (collection, kept) = loaded.map_err(|error| {
             source.at(said.name.at, ChainFileCause::Setup { object: name.clone(), source: Box::new(error) })
         })?;
         // Traffic's contents of a kept map are newer than the file's.
-        let new = contents.iter().filter(|contents| !kept.iter().any(|kept| kept == contents.map()));
-        collection.set_elements(new, options.verifies)?;
+        let is_new = |contents: &MapContents| !kept.iter().any(|kept| kept == contents.map());
+        collection.set_elements(before.iter().filter(|contents| is_new(contents)), options.verifies)?;
+        for given in given.iter().filter(|given| is_new(&given.contents)) {
+            let set = collection.set_elements([&given.contents], options.verifies);
+            set.map_err(|error| given.wrong(source, error))?;
+        }
         self.kept.extend(kept.into_iter().map(|map| (name.clone(), map)));
         if let Some(place) = self.parts.get_mut(index) {
             *place = Some(ChainPart { name, collection });
@@ -184,22 +210,25 @@ impl Making<'_> {
     }
 
     /// The contents that the file gives the maps of an object.
-    fn contents(&self, object: &FileObject) -> Result<Vec<MapContents>, ChainFileError> {
+    fn contents(&self, object: &FileObject) -> Result<Vec<Given>, ChainFileError> {
         let file = self.source.path.display().to_string();
-        let mut contents = Vec::new();
+        let mut all = Vec::new();
         for map in &object.maps {
-            match &map.source {
+            let (at, contents) = match &map.source {
                 MapSource::File(path) => {
-                    contents.push(MapContents::read(&map.name.value, &self.source.resolve(&path.value))?);
+                    let read = MapContents::read(&map.name.value, &self.source.resolve(&path.value));
+                    let wrong = |error| self.source.at(path.at, ChainFileCause::Contents(error));
+                    (path.at, read.map_err(wrong)?)
                 }
                 MapSource::Inline(json) => {
                     let place = (json.at.line, json.at.column);
-                    contents.push(MapContents::inline(&map.name.value, &file, json.value.clone(), place));
+                    (json.at, MapContents::inline(&map.name.value, &file, json.value.clone(), place))
                 }
-                MapSource::Shared { .. } => {}
-            }
+                MapSource::Shared { .. } => continue,
+            };
+            all.push(Given { contents, name: map.name.at, at });
         }
-        Ok(contents)
+        Ok(all)
     }
 
     fn member(&self, program: &FileProgram) -> Result<Member, ChainFileError> {
@@ -220,6 +249,26 @@ impl Making<'_> {
             priority: program.priority.unwrap_or(config.priority),
             actions: program.actions.unwrap_or(config.actions),
         }))
+    }
+}
+
+/// Contents that the file gives a map.
+struct Given {
+    contents: MapContents,
+    /// Where the map is named.
+    name: FilePlace,
+    /// Where the contents are, or the name of their file.
+    at: FilePlace,
+}
+
+impl Given {
+    fn wrong(&self, source: &ChainSource, error: ContentsError) -> ChainFileError {
+        let at = if matches!(*error.cause, ContentsCause::NoMap { .. }) { self.name } else { self.at };
+        let cause = match error.at {
+            Some(_) => ChainFileCause::Inline(*error.cause),
+            None => ChainFileCause::Contents(error),
+        };
+        source.at(at, cause)
     }
 }
 

@@ -7,6 +7,7 @@ use paceline_chain::{ChainFile, FileError, FileObject, FilePlace, MapSource, Obj
 
 use super::error::{ChainFileCause, ChainFileError};
 use crate::Object;
+use crate::contents::end_of;
 
 /// A chain file that was read: `docs/CHAINS.md` describes the format.
 ///
@@ -50,7 +51,11 @@ impl ChainSource {
         let bytes = fs::read(&path).map_err(|source| ChainFileError::Read { file: path.clone(), source })?;
         match String::from_utf8(bytes) {
             Ok(text) => Self::parse(path, &text),
-            Err(_) => Err(ChainFileError::NotText { file: path }),
+            Err(error) => {
+                let bytes = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+                let (line, column) = end_of(std::str::from_utf8(bytes).unwrap_or_default());
+                Err(ChainFileError::NotText { file: path, at: FilePlace { line, column } })
+            }
         }
     }
 

@@ -12,17 +12,31 @@ use crate::{EntryError, NoProgram, SetupError};
 
 /// Contents of a map that cannot be used, with the name of their file.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: {cause}")]
+#[error("{name}{}: {cause}", .at.map_or_else(String::new, |(line, column)| format!(":{line}:{column}")))]
 pub struct ContentsError {
     /// Name of the file, or of the text.
     pub name: String,
+    /// Line and column of the contents in a file that has more than these; the cause has no place of its own then.
+    pub at: Option<(usize, usize)>,
     /// Cause.
     pub cause: Box<ContentsCause>,
 }
 
 impl ContentsError {
     pub(super) fn new(name: &str, cause: ContentsCause) -> Self {
-        Self { name: name.to_owned(), cause: Box::new(cause) }
+        Self { name: name.to_owned(), at: None, cause: Box::new(cause) }
+    }
+
+    /// Line and column of what is wrong, from 1; `None` for causes that have none: a file that cannot be read, a map that there is not.
+    #[must_use]
+    pub fn place(&self) -> Option<(usize, usize)> {
+        self.at.or(match &*self.cause {
+            ContentsCause::At { place, .. } | ContentsCause::Program { place, .. } => {
+                Some((place.line, place.column))
+            }
+            ContentsCause::Syntax(error) => Some((error.line(), error.column())),
+            ContentsCause::Io(_) | ContentsCause::NoMap { .. } | ContentsCause::Missing(_) => None,
+        })
     }
 
     /// The program that an entry of a program array names and that cannot be had: the map, the index, the reason.
@@ -90,9 +104,9 @@ impl fmt::Display for Syntax<'_> {
 /// A place in contents of a map: in the text and in the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentsPlace {
-    /// Line, from 1.
+    /// Line, from 1; 0 if the text is part of a file that has more than it ([`ContentsError::at`]).
     pub line: usize,
-    /// Column in characters, from 1.
+    /// Column in characters, from 1; 0 as well.
     pub column: usize,
     /// Name of the map.
     pub map: String,
@@ -102,7 +116,10 @@ pub struct ContentsPlace {
 
 impl fmt::Display for ContentsPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: map {}", self.line, self.column, self.map)?;
+        if self.line > 0 {
+            write!(f, "line {}, column {}: ", self.line, self.column)?;
+        }
+        write!(f, "map {}", self.map)?;
         self.parts.iter().try_for_each(|part| write!(f, ", {part}"))
     }
 }

@@ -27,4 +27,5 @@ mod variables;
 pub use error::{ContentsCause, ContentsError, ContentsPlace, ContentsProblem};
 pub use saved::SavedMaps;
 pub use text::MapContents;
+pub(crate) use text::end_of;
 pub use variables::variables;

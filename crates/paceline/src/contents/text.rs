@@ -84,7 +84,7 @@ impl MapContents {
 
     /// Adds the name of the file to an error.
     pub(super) fn failure(&self, source: ContentsCause) -> ContentsError {
-        ContentsError::new(&self.name, source)
+        ContentsError { at: self.within, ..ContentsError::new(&self.name, source) }
     }
 
     pub(super) fn root(&self) -> Result<Part<'_>, ContentsCause> {
@@ -153,12 +153,15 @@ impl<'a> Part<'a> {
     }
 
     fn place(&self) -> ContentsPlace {
-        let text = &self.file.text;
-        let at = self.file.offset(self.raw);
-        let before = text.get(..at).unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
-        let (line, column) = self.file.within.unwrap_or((before.matches('\n').count() + 1, column));
+        let before = self.file.text.get(..self.file.offset(self.raw)).unwrap_or_default();
+        let (line, column) = if self.file.within.is_some() { (0, 0) } else { end_of(before) };
         ContentsPlace { line, column, map: self.file.map.clone(), parts: self.within.clone() }
     }
+}
+
+/// Line and column behind a text.
+pub(crate) fn end_of(text: &str) -> (usize, usize) {
+    let line_start = text.rfind('\n').map_or(0, |newline| newline + 1);
+    let column = text.get(line_start..).unwrap_or_default().chars().count() + 1;
+    (text.matches('\n').count() + 1, column)
 }

@@ -71,18 +71,13 @@ impl Act<'_> {
 
 /// Not all packets were sent.
 pub(super) enum SendError {
-    Port(PortError),
-    /// An invalid access of the program of a map's entry; the packet by its index in the burst.
-    Fault {
-        index: usize,
-        fault: Box<Fault>,
+    Port {
+        /// Of the interface or socket; 0 for the port of passed packets.
+        number: u32,
+        source: PortError,
     },
-}
-
-impl From<PortError> for SendError {
-    fn from(error: PortError) -> Self {
-        Self::Port(error)
-    }
+    /// An invalid access of the program of a map's entry; the packet by its index in the burst.
+    Fault { index: usize, fault: Box<Fault> },
 }
 
 /// A port and the packets that wait to be sent to it.
@@ -100,8 +95,9 @@ impl TxPort {
     }
 
     fn send(&mut self, act: &mut Act<'_>, entry_programs: &mut EntryPrograms) -> Result<(), SendError> {
+        let failed = |source| SendError::Port { number: self.number, source };
         let result = match self.queue.plain() {
-            Some(indices) => act.send(&mut self.port, indices).map_err(SendError::Port),
+            Some(indices) => act.send(&mut self.port, indices).map_err(failed),
             None => self.send_through(act, entry_programs),
         };
         self.queue.clear();
@@ -114,10 +110,11 @@ impl TxPort {
         act: &mut Act<'_>,
         entry_programs: &mut EntryPrograms,
     ) -> Result<(), SendError> {
+        let failed = |source| SendError::Port { number: self.number, source };
         let mut result = Ok(());
         for (through, indices) in self.queue.runs() {
             let sent = match through.program {
-                0 => act.send(&mut self.port, indices).map_err(SendError::Port),
+                0 => act.send(&mut self.port, indices).map_err(failed),
                 program => entry_programs.send(&mut self.port, self.number, program, indices, act),
             };
             result = result.and(sent);

@@ -26,7 +26,8 @@ pub struct PipelineCounts {
     /// Packets that programs of device maps' entries did not pass.
     pub stopped: u64,
     /// Packets that were neither sent nor refused: one that faulted and those behind it that go the same way, those of a port
-    /// that does not work any more, and those that waited for a CPU whose last worker went.
+    /// that does not work any more, those that waited for a CPU whose last worker went, and those of sockets and of the host's network
+    /// stack that waited when a worker ended in spite of them.
     pub lost: u64,
     /// Bursts.
     pub bursts: u64,

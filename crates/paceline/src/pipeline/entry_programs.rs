@@ -55,7 +55,8 @@ impl EntryPrograms {
         let passes = |&index: &usize| copies.frame(index).verdict() == Verdict::Pass;
         self.passed.extend((0..copies.len()).filter(passes).map(|index| index as u8));
         act.counts.stopped += (copies.len() - self.passed.len()) as u64;
-        act.send_copies(port, copies, &self.passed)?;
+        let sent = act.send_copies(port, copies, &self.passed);
+        sent.map_err(|source| SendError::Port { number: ifindex, source })?;
         ran.map_err(|fault| SendError::Fault {
             index: indices.get(fault.index).map_or(0, |&index| usize::from(index)),
             fault: fault.fault,

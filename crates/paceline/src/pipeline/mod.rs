@@ -8,6 +8,7 @@ mod entry_programs;
 mod follow;
 mod known;
 mod observe;
+mod polls;
 mod queue;
 mod run;
 mod worker;
@@ -22,6 +23,7 @@ use paceline_vm::{KeyedSite, Target, UpdateError};
 pub use counts::{PipelineCounts, PortCounts, PortErrors};
 pub use follow::{AbortPlace, ChainEdge, FollowCounts, LastBranch};
 pub use observe::{Observed, Observer};
+pub use polls::Polls;
 pub use run::Idle;
 pub use worker::{Worker, WorkerError};
 

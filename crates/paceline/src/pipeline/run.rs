@@ -67,7 +67,12 @@ impl Worker {
     fn drain(&mut self) -> Result<(), WorkerError> {
         self.stop_ports();
         let end = Instant::now() + PATIENCE;
-        while self.poll()? > 0 && Instant::now() < end {}
+        while self.poll()? > 0 {
+            if Instant::now() >= end {
+                self.discard_host_side();
+                break;
+            }
+        }
         self.update_counts();
         Ok(())
     }

@@ -14,6 +14,10 @@ use super::counts::{Counts, PipelineCounts};
 use super::cpus::CpuQueue;
 use super::follow::Sampler;
 use super::known::Seen;
+use super::polls::Polls;
+
+/// More packets than a port in memory holds for a worker.
+const HELD: usize = 2048;
 
 /// A worker did not finish a burst.
 #[derive(Debug, thiserror::Error)]
@@ -28,10 +32,12 @@ pub enum WorkerError {
         source: PortError,
     },
     /// A port that packets go to does not work any more.
-    #[error("sending packets of interface {ifindex}: {source}")]
+    #[error("sending packets of interface {ifindex} to port {port}: {source}")]
     Send {
         /// Input interface of the packets.
         ifindex: u32,
+        /// The port: number of an interface or socket, or 0 for the port of passed packets.
+        port: u32,
         /// Cause.
         source: PortError,
     },
@@ -75,6 +81,7 @@ pub struct Worker {
     /// The programs that it goes through.
     arrival: Seen<Target>,
     counts: Arc<Counts>,
+    polls: Polls,
     sampler: Sampler,
 }
 
@@ -93,6 +100,7 @@ impl Worker {
             has_stack: false,
             stack_queues: Vec::new(),
             arrival: Seen::default(),
+            polls: Polls::default(),
             sampler: Sampler::default(),
         }
     }
@@ -182,6 +190,12 @@ impl Worker {
         &mut self.host
     }
 
+    /// Number of its calls of [`poll`](Self::poll), for other threads.
+    #[must_use]
+    pub fn polls(&self) -> Polls {
+        self.polls.clone()
+    }
+
     /// One burst of each port, and one of what other CPUs handed over: receives, runs, acts; before that, timers that are due fire.
     /// Returns the number of packets; 0 means that none has arrived.
     ///
@@ -192,13 +206,14 @@ impl Worker {
     ///
     /// [`Pipeline::errors`]: super::Pipeline::errors
     pub fn poll(&mut self) -> Result<usize, WorkerError> {
+        self.polls.add_one();
         let fired = self.host.fire_timers().map_err(|fault| WorkerError::Timer { fault });
         let mut result = fired.map(|_| 0);
         for index in 0..self.tx_ports.ports.len() {
             let polled = self.poll_port(index);
             result = self.with(result, polled);
         }
-        for host_side in 0..=self.stack_queues.len() + self.tx_ports.sockets.len() {
+        for host_side in 0..self.host_sides() {
             let polled = self.poll_host_side(host_side);
             result = self.with(result, polled);
         }
@@ -243,29 +258,51 @@ impl Worker {
         Ok(self.burst.len())
     }
 
-    /// Sends packets of the host to the first port: of a queue of the port of passed packets, or behind these of a socket.
+    /// Number of ports of the host's side.
+    fn host_sides(&self) -> usize {
+        1 + self.stack_queues.len() + self.tx_ports.sockets.len()
+    }
+
+    /// Counts what waits in these ports as lost, when nothing is sent any more.
+    pub(super) fn discard_host_side(&mut self) {
+        for index in 0..self.host_sides() {
+            let Self { tx_ports, stack_queues, has_stack, burst, .. } = self;
+            let Some((_, source, _)) = host_side(tx_ports, stack_queues, *has_stack, index) else { continue };
+            // A device may go on to receive, and another worker to send to the port.
+            for _ in 0..HELD / MAX_BURST {
+                burst.clear();
+                // A port in error has been told of.
+                let _ = source.receive(burst);
+                let lost = burst.len() as u64;
+                self.counts.commit(PipelineCounts { lost, ..PipelineCounts::default() });
+                if lost == 0 {
+                    break;
+                }
+            }
+        }
+        self.burst.clear();
+    }
+
+    /// Sends packets of the host to the first port.
     fn poll_host_side(&mut self, index: usize) -> Result<usize, WorkerError> {
-        let TxPorts { ports, passed, sockets, .. } = &mut self.tx_ports;
-        let queues = self.stack_queues.len();
-        let source = match index {
-            0 => passed.as_mut().filter(|_| self.has_stack).map(|passed| (0, &mut passed.port)),
-            _ if index <= queues => self.stack_queues.get_mut(index - 1).map(|queue| (0, queue)),
-            _ => sockets.get_mut(index - queues - 1).map(|socket| (socket.number, &mut socket.port)),
+        let Self { tx_ports, stack_queues, has_stack, .. } = self;
+        let Some((ifindex, source, first)) = host_side(tx_ports, stack_queues, *has_stack, index) else {
+            return Ok(0);
         };
-        let (Some((ifindex, source)), Some(first)) = (source, ports.first_mut()) else { return Ok(0) };
         self.burst.clear();
         let received = source.receive(&mut self.burst);
         let of = self.burst.len();
         let all: [u8; MAX_BURST] = std::array::from_fn(|index| index as u8);
         let sent = first.port.send(Group::new(&mut self.burst, &all[..of], 0));
-        received.map_err(|source| WorkerError::Receive { ifindex, source })?;
+        let port = first.number;
         let mut counts = PipelineCounts::default();
         match &sent {
             Ok(sent) => (counts.sent, counts.refused) = (*sent as u64, (of - sent) as u64),
             Err(_) => counts.lost = of as u64,
         }
         self.counts.commit(counts);
-        sent.map(|_| of).map_err(|source| WorkerError::Send { ifindex, source })
+        received.map_err(|source| WorkerError::Receive { ifindex, source })?;
+        sent.map(|_| of).map_err(|source| WorkerError::Send { ifindex, port, source })
     }
 
     /// Packets from other CPUs run through the program of the CPU map's entry, or pass.
@@ -320,7 +357,7 @@ impl Worker {
         self.counts.commit(counts);
         ran?;
         acted.map_err(|error| match error {
-            SendError::Port(source) => WorkerError::Send { ifindex: first, source },
+            SendError::Port { number, source } => WorkerError::Send { ifindex: first, port: number, source },
             SendError::Fault { index, fault } => {
                 WorkerError::Fault { ifindex: ingress(&self.burst, index), index, fault }
             }
@@ -332,4 +369,22 @@ impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker").field("ports", &self.tx_ports.ports.len()).finish_non_exhaustive()
     }
+}
+
+/// A port of the host's side, with the number of its interface or socket: a queue of the port of passed packets, or behind these a socket;
+/// and the first port, which its packets are sent to.
+fn host_side<'a>(
+    tx_ports: &'a mut TxPorts,
+    stack_queues: &'a mut [CountedPort],
+    has_stack: bool,
+    index: usize,
+) -> Option<(u32, &'a mut CountedPort, &'a mut TxPort)> {
+    let TxPorts { ports, passed, sockets, .. } = tx_ports;
+    let queues = stack_queues.len();
+    let (ifindex, source) = match index {
+        0 => passed.as_mut().filter(|_| has_stack).map(|passed| (0, &mut passed.port))?,
+        _ if index <= queues => stack_queues.get_mut(index - 1).map(|queue| (0, queue))?,
+        _ => sockets.get_mut(index - queues - 1).map(|socket| (socket.number, &mut socket.port))?,
+    };
+    Some((ifindex, source, ports.first_mut()?))
 }

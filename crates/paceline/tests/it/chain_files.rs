@@ -103,13 +103,23 @@ fn errors_have_the_place_in_the_file_and_the_cause_as_data() {
         (
             "maps.rules.file = \"f",
             "maps.rules.file = \"F",
-            "Firewall-rules.json: No such file or directory (os error 2)",
+            "chain.toml:5:22: Firewall-rules.json: No such file or directory (os error 2)",
         ),
-        ("maps.rules.", "maps.rulers.", "firewall-rules.json: the object has no map `rulers`"),
+        (
+            "maps.rules.",
+            "maps.rulers.",
+            "chain.toml:5:9: firewall-rules.json: the object has no map `rulers`",
+        ),
+        (
+            "maps.rules.file = \"firewall-rules.json\"",
+            "maps.rules.file = \"counter.bpf.c\"",
+            "chain.toml:5:22: counter.bpf.c: line 1, column 1: ",
+        ),
+        ("maps.blocked_v4.", "maps.blocked.", "chain.toml:6:9: the object has no map `blocked`"),
         (
             "value = 0",
             "value = -1",
-            "chain.toml: line 6, column 31: map blocked_v4, element 1, value: -1 does not fit into `__u64`",
+            "chain.toml:6:31: map blocked_v4, element 1, value: -1 does not fit into `__u64`",
         ),
         (
             "object = \"fw\"",
@@ -134,6 +144,11 @@ fn errors_have_the_place_in_the_file_and_the_cause_as_data() {
     let ChainFileCause::Program { name, source, .. } = &*cause else { panic!("{cause:?}") };
     assert!(matches!(**source, NoProgram::Unknown { .. }), "{source}");
     assert_eq!((at.line, name.as_str()), (15, "fw"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chain.toml");
+    std::fs::write(&path, b"# \xc3\xa4\n[objects]\n\xff").unwrap();
+    let binary = ChainSource::read(&path).unwrap_err().to_string();
+    assert_eq!(binary, format!("{}:3:1: not valid UTF-8", path.display()));
     let missing = ChainSource::read("none/chain.toml").unwrap_err().to_string();
     assert_eq!(missing, "none/chain.toml: No such file or directory (os error 2)");
 }

@@ -72,10 +72,44 @@ fn what_a_broken_port_was_to_send_is_lost() {
     worker.attach(1, 0, card);
     worker.deliver_to(Broken);
     assert!((0..5).all(|_| wire.push(&[0; 60], FrameMeta::default())));
-    assert!(matches!(worker.poll(), Err(WorkerError::Send { ifindex: 1, .. })));
+    assert!(matches!(worker.poll(), Err(WorkerError::Send { ifindex: 1, port: 0, .. })));
     let counts = pipeline.counts();
     assert_eq!((counts.packets(), counts.sent, counts.lost, pipeline.errors()[&1].send), (5, 0, 5, 1));
     assert_eq!(worker.poll().unwrap(), 0, "it may be called again");
+    assert_eq!(worker.polls().count(), 2);
+}
+
+/// Receives a packet and fails.
+struct Failing;
+
+impl Port for Failing {
+    fn receive(&mut self, burst: &mut Burst) -> Result<usize, PortError> {
+        burst.push(&[0; 60], FrameMeta::default()).unwrap();
+        Err(PortError::Io(io::ErrorKind::NotConnected.into()))
+    }
+
+    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+        Ok(group.len())
+    }
+}
+
+#[test]
+fn what_sockets_send_is_counted_whatever_fails() {
+    let pipeline = Pipeline::new();
+    let mut worker = pipeline.worker(0);
+    worker.attach(3, 0, MemoryPort::loopback(64));
+    worker.attach_socket(9, Failing);
+    assert!(matches!(worker.poll(), Err(WorkerError::Receive { ifindex: 9, .. })));
+    assert_eq!((pipeline.counts().sent, pipeline.ports()[0].sent), (1, 1));
+
+    let mut worker = pipeline.worker(1);
+    let (socket, wire) = MemoryPort::link(64);
+    worker.attach_to_send(3, Broken);
+    worker.attach_socket(9, socket);
+    assert!(wire.push(&[0; 60], FrameMeta::default()));
+    let error = worker.poll().unwrap_err();
+    assert!(matches!(error, WorkerError::Send { ifindex: 9, port: 3, .. }), "{error}");
+    assert_eq!(pipeline.counts().lost, 1);
 }
 
 #[test]

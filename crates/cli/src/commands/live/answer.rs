@@ -104,16 +104,16 @@ fn show(request: &Json, loaded: &Loaded) -> Result<Json, String> {
     let object = loaded.parts.iter().find(has).map_or("", |part| part.name.as_str());
     let mut shown = described(object, map.map());
     shown["frozen"] = map.map().is_frozen().into();
-    // Queues and ring buffers have no keys.
-    if map.map().keys().is_ok() {
-        shown["entries"] = map.map().for_programs().keys().count().into();
+    // Also where only programs may read.
+    if let Some(elements) = map.map().for_programs().elements() {
+        shown["entries"] = elements.into();
     }
     Ok(shown)
 }
 
 /// The map that a request names.
 fn map(request: &Json, loaded: &Loaded) -> Result<JsonMap, String> {
-    named(text(request, "map")?, loaded)
+    named(text(request, "map")?, &loaded.parts)
 }
 
 fn dump(map: &JsonMap) -> Result<Json, String> {

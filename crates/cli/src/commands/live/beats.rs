@@ -1,57 +1,85 @@
 //! Workers that stand still: a program or a port holds them up.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// When each worker was last seen at work.
-pub(super) struct Beats {
-    start: Instant,
-    /// Milliseconds from the start; [`ENDED`] for a worker that has ended.
-    last: Vec<AtomicU64>,
-}
+use paceline::Polls;
 
-const ENDED: u64 = u64::MAX;
+/// What workers tell of themselves.
+pub(super) struct Beats(Vec<Beat>);
+
+#[derive(Default)]
+struct Beat {
+    /// Empty for a worker that has not begun.
+    polls: OnceLock<Polls>,
+    has_ended: AtomicBool,
+}
 
 impl Beats {
     pub(super) fn new(workers: usize) -> Self {
-        Self { start: Instant::now(), last: (0..workers).map(|_| AtomicU64::new(0)).collect() }
+        Self((0..workers).map(|_| Beat::default()).collect())
     }
 
-    /// A worker is at work. It says so about ten times a second.
-    pub(super) fn beat(&self, worker: usize) {
-        self.set(worker, self.start.elapsed().as_millis() as u64);
+    /// A worker begins.
+    pub(super) fn begin(&self, worker: usize, polls: Polls) {
+        if let Some(beat) = self.0.get(worker) {
+            // Each begins once.
+            let _ = beat.polls.set(polls);
+        }
     }
 
     /// A worker has ended.
     pub(super) fn end(&self, worker: usize) {
-        self.set(worker, ENDED);
-    }
-
-    fn set(&self, worker: usize, time: u64) {
-        if let Some(last) = self.last.get(worker) {
-            last.store(time, Ordering::Relaxed);
+        if let Some(beat) = self.0.get(worker) {
+            beat.has_ended.store(true, Ordering::Relaxed);
         }
     }
+}
 
-    /// Workers that were not at work for longer than a time.
-    pub(super) fn still(&self, longer: Duration) -> Vec<usize> {
-        let now = self.start.elapsed();
-        let time = |last: &AtomicU64| now.saturating_sub(Duration::from_millis(last.load(Ordering::Relaxed)));
-        let all = self.last.iter().map(time).enumerate();
-        all.filter(|(_, time)| *time > longer).map(|(worker, _)| worker).collect()
+/// The counts of workers' polls, with the time since when each is what it is.
+pub(super) struct Watched<'a> {
+    beats: &'a Beats,
+    counts: Vec<(u64, Instant)>,
+}
+
+impl<'a> Watched<'a> {
+    pub(super) fn new(beats: &'a Beats) -> Self {
+        Self { beats, counts: beats.0.iter().map(|_| (0, Instant::now())).collect() }
+    }
+
+    /// Workers that have not come to their ports for longer than a time, as far as the calls of this function tell.
+    pub(super) fn still(&mut self, longer: Duration) -> Vec<usize> {
+        let now = Instant::now();
+        for ((count, since), beat) in self.counts.iter_mut().zip(&self.beats.0) {
+            let counted = beat.polls.get().map_or(0, Polls::count);
+            if counted != *count || beat.has_ended.load(Ordering::Relaxed) {
+                (*count, *since) = (counted, now);
+            }
+        }
+        let all = self.counts.iter().enumerate();
+        all.filter(|(_, (_, since))| now - *since > longer).map(|(worker, _)| worker).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use paceline::Pipeline;
+
     use super::*;
 
     #[test]
     fn workers_that_stand_still_are_found() {
-        let beats = Beats::new(3);
-        std::thread::sleep(Duration::from_millis(60));
-        beats.beat(1);
+        const LONG: Duration = Duration::from_millis(50);
+        let (beats, pipeline) = (Beats::new(4), Pipeline::new());
+        let mut workers = [0, 1, 2].map(|number| pipeline.worker(number));
+        workers.iter().enumerate().for_each(|(number, worker)| beats.begin(number, worker.polls()));
+        let mut watched = Watched::new(&beats);
+        assert_eq!(watched.still(LONG), [0_usize; 0]);
+        std::thread::sleep(LONG + Duration::from_millis(10));
+        // One poll is enough, and one that has ended does not stand still.
+        workers[1].poll().expect("no failure");
         beats.end(2);
-        assert_eq!(beats.still(Duration::from_millis(50)), [0]);
+        assert_eq!(watched.still(LONG), [0, 3]);
     }
 }

@@ -1,11 +1,12 @@
 //! Runs programs on ports until a signal, the time or an error ends the run.
 
+use std::fs::File;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use paceline::device::Interface;
@@ -17,13 +18,13 @@ use signal_hook::flag;
 
 use super::answer::answer;
 use super::args::LiveArgs;
-use super::beats::Beats;
+use super::beats::{Beats, Watched};
 use super::recorder::{Recorder, Wanted, record_file};
 use super::report::{Counts, PortNames};
 use super::sandbox::{self, Needs};
-use super::sockets::{self, SocketError};
+use super::sockets;
 use super::threads::{self, Common, LiveError, LiveOrWorker, Share};
-use crate::chain::{ChainError, LoadHow, Loaded, load, reload, write_warnings};
+use crate::chain::{ChainError, LoadHow, Loaded, Part, load, reload, write_warnings};
 use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::files::{FileError, Opened, Taken};
@@ -31,7 +32,7 @@ use crate::common::report::Report as _;
 use crate::common::watch::SignalError;
 use crate::control::{Answer, MetricsServer, Question, Server};
 use crate::object::Opener;
-use crate::ports::{OpenedPort, Opening, PortSpec};
+use crate::ports::{OpenedPort, Opening, PortSpec, Waiting};
 
 /// Time between two looks at signals and the clock.
 const LOOK: Duration = Duration::from_millis(20);
@@ -47,21 +48,21 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     args.check().unwrap_or_else(|usage| usage.exit());
     // Before an interface is attached, so that none stays attached longer than needed.
     let signals = Signals::new()?;
-    let workers = usize::from(args.workers);
     let how = LoadHow {
         budget: paceline::DEFAULT_BUDGET,
         engine: args.engine(),
         unverified: false,
         restore: None,
         opener: Rc::new(Opener::new(&args.source.object)),
-        cpus: workers,
+        cpus: usize::from(args.workers),
     };
     let loaded = load(&args.source, &how)?;
+    // Before ports, which start their captures and attach to interfaces.
+    sockets::check(&args.sockets, &loaded.parts)?;
     console::warnings(|out| write_warnings(out, &loaded.live.layout()));
     let pipeline = loaded.live.pipeline().clone();
     let cpus = if args.pin { threads::cpus()? } else { Vec::new() };
-    let (ending, (sender, events)) = (AtomicBool::new(false), channel());
-    let names = PortNames::new(&args.specs(), args.pass.is_some());
+    let (sender, events) = channel();
     let start = Instant::now();
     // Before the ports, which may write captures, too.
     let mut taken = loaded.taken.clone();
@@ -74,7 +75,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
         loaded,
         taken,
         pipeline: &pipeline,
-        names,
+        names: PortNames::new(&args.specs(), args.pass.is_some()),
         socket_numbers: Vec::new(),
         cpus,
         start,
@@ -86,34 +87,57 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
         events,
     };
     let Some(first) = run.open_or_wait()? else { return Ok(ExitCode::SUCCESS) };
-    let capture = capture.map(Opened::start_text).transpose()?;
-    let metrics = args.metrics.map(MetricsServer::bind).transpose()?;
-    // The last one: the socket tells others that the run is ready.
-    let server = args.control.as_deref().map(Server::bind).transpose()?;
-    if !args.keeps_privileges() {
-        let any = |has: fn(&PortSpec) -> bool| args.specs().into_iter().any(has);
-        sandbox::enter(Needs { dpdk: any(PortSpec::is_dpdk), memif: any(PortSpec::is_memif) })?;
-    }
-    let ended = thread::scope(|scope| {
-        let capture = capture.map(|(file, name)| {
-            let (recorder, ending) = (Recorder::new(&pipeline, &run.names, Wanted::default()), &ending);
-            let record = move || record_file(recorder, &file, ending);
-            scope.spawn(move || record().map_err(|source| FileError::Write { name, source }))
-        });
-        if let Some(server) = &server {
-            server.start(scope, &sender, &ending);
-        }
-        if let Some(metrics) = &metrics {
-            metrics.start(scope, &sender, &ending);
-        }
-        let ended = run.rounds(first, &sender);
-        run.refuse_questions();
-        ending.store(true, Ordering::Relaxed);
-        let captured = capture.map_or(Ok(()), |capture| capture.join().unwrap_or(Ok(())));
-        ended.and(captured.map_err(Failure::from))
-    });
+    let beside = Beside::begin(args, capture)?;
+    let ended = beside.run(&mut run, first, &sender);
     let printed = run.counts(ended.as_ref().err()).print(args.json, false);
     ended.map_err(Failure::reported).and(printed).map(|()| ExitCode::SUCCESS)
+}
+
+/// What goes on beside the run.
+struct Beside {
+    /// The file of `--capture` and its name.
+    capture: Option<(File, String)>,
+    metrics: Option<MetricsServer>,
+    server: Option<Server>,
+}
+
+impl Beside {
+    /// Opens what the ports do not need, and gives up privileges.
+    fn begin(args: &LiveArgs, capture: Option<Opened>) -> Result<Self, Failure> {
+        let capture = capture.map(Opened::start_text).transpose()?;
+        let metrics = args.metrics.map(MetricsServer::bind).transpose()?;
+        // The last one: the socket tells others that the run is ready.
+        let server = args.control.as_deref().map(Server::bind).transpose()?;
+        if !args.keeps_privileges() {
+            let any = |has: fn(&PortSpec) -> bool| args.specs().into_iter().any(has);
+            sandbox::enter(Needs { dpdk: any(PortSpec::is_dpdk), memif: any(PortSpec::is_memif) })?;
+        }
+        Ok(Self { capture, metrics, server })
+    }
+
+    /// Runs until the end, and answers, serves and records meanwhile.
+    fn run(&self, run: &mut Run<'_>, first: Round, sender: &Sender<Event>) -> Result<(), Failure> {
+        let ending = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let capture = self.capture.as_ref().map(|(file, name)| {
+                let (recorder, ending) =
+                    (Recorder::new(run.pipeline, &run.names, Wanted::default()), &ending);
+                let failed = |source| FileError::Write { name: name.clone(), source };
+                scope.spawn(move || record_file(recorder, file, ending).map_err(failed))
+            });
+            if let Some(server) = &self.server {
+                server.start(scope, sender, &ending);
+            }
+            if let Some(metrics) = &self.metrics {
+                metrics.start(scope, sender, &ending);
+            }
+            let ended = run.rounds(first, sender);
+            run.refuse_questions();
+            ending.store(true, Ordering::Relaxed);
+            let captured = capture.map_or(Ok(()), |capture| capture.join().unwrap_or(Ok(())));
+            ended.and(captured.map_err(Failure::from))
+        })
+    }
 }
 
 /// Event that the thread of the command waits for.
@@ -170,6 +194,8 @@ struct Run<'a> {
 struct Round {
     shares: Vec<Share>,
     pool: Arc<FramePool>,
+    /// Threads that wait for an input.
+    waiting: Waiting,
     /// Interface numbers of the ports whose packets run through the chain.
     attached: Vec<u32>,
 }
@@ -233,16 +259,12 @@ impl Run<'_> {
         let sockets = ports.split_off(args.ports.len());
         let numbers = |ports: &[OpenedPort]| ports.iter().map(|port| port.ifindex).collect::<Vec<_>>();
         self.socket_numbers = numbers(&sockets);
-        self.enter_sockets()?;
+        sockets::enter(&args.sockets, &self.socket_numbers, &self.loaded.parts)?;
         attach(&self.loaded.live, &ports)?;
         let attached = numbers(&ports);
         let shares = threads::shares(threads::Ports { ports, sockets, pass }, workers);
-        Ok(Round { shares, pool: Arc::clone(opening.pool()), attached })
-    }
-
-    /// Stores the ports of `--socket` in the maps, which may be others after a change of the chain.
-    fn enter_sockets(&self) -> Result<(), SocketError> {
-        sockets::enter(&self.args.sockets, &self.socket_numbers, &self.loaded)
+        let (pool, waiting) = (Arc::clone(opening.pool()), opening.waiting().clone());
+        Ok(Round { shares, pool, waiting, attached })
     }
 
     /// Runs workers until the end, or until a port does not work any more, which is the inner error.
@@ -261,7 +283,11 @@ impl Run<'_> {
                     Err(error) => started = started.and(Err(error)),
                 }
             }
-            let watched = if started.is_ok() { self.watch(threads.len(), &beats) } else { Ok(()) };
+            let workers: Vec<_> = threads.iter().map(|thread| thread.thread().id()).collect();
+            let watched = match &started {
+                Ok(()) => self.watch(&workers, &beats, &round.waiting),
+                Err(_) => Ok(()),
+            };
             // Whatever ended the round: the threads end, too.
             stop.store(true, Ordering::Relaxed);
             let joined = join(threads, &self.names);
@@ -276,18 +302,27 @@ impl Run<'_> {
     }
 
     /// Follows signals, the time and requests until the run or the first worker ends.
-    fn watch(&mut self, workers: usize, beats: &Beats) -> Result<(), Failure> {
-        let mut running = workers;
-        let mut told = Vec::new();
+    fn watch(&mut self, workers: &[ThreadId], beats: &Beats, waiting: &Waiting) -> Result<(), Failure> {
+        let (mut running, mut watched, mut told) = (workers.len(), Watched::new(beats), Vec::new());
         self.attended = Instant::now();
         while running > 0 && self.attend(&mut running, LOOK)? {
             // When the process goes on after SIGSTOP, its workers need a moment, too.
             if self.resumed.elapsed() < STILL {
                 continue;
             }
-            let still = beats.still(STILL);
+            let still = watched.still(STILL);
             for worker in still.iter().filter(|worker| !told.contains(*worker)) {
-                console::note(format_args!("worker {worker} stands still: a program or a port holds it up"));
+                let waits = workers.get(*worker).is_some_and(|thread| waiting.has(*thread));
+                // A worker that has no other port has nothing else to do.
+                match waits {
+                    true if self.args.specs().len() == 1 => {}
+                    true => {
+                        console::note(format_args!("worker {worker} stands still: it waits for a capture"))
+                    }
+                    false => console::note(format_args!(
+                        "worker {worker} stands still: a program or a port holds it up"
+                    )),
+                }
             }
             told = still;
         }
@@ -296,12 +331,14 @@ impl Run<'_> {
 
     /// Waits for an event, up to a time, and does what is due; false if the run is to end.
     fn attend(&mut self, running: &mut usize, time: Duration) -> Result<bool, Failure> {
-        match self.events.recv_timeout(time) {
+        let event = self.events.recv_timeout(time);
+        // Before the answer, which may take longer.
+        let still = self.attended.elapsed();
+        match event {
             Ok(Event::Ended) => *running = running.saturating_sub(1),
             Ok(Event::Question(question)) => self.answer(&question),
             Err(_) => {}
         }
-        let still = self.attended.elapsed();
         if still > time + STILL {
             console::note(format_args!("the run stood still for {still:.1?}, as after SIGSTOP"));
             self.resumed = Instant::now();
@@ -312,8 +349,10 @@ impl Run<'_> {
         }
         if self.signals.reload.swap(false, Ordering::Relaxed) {
             let packets = self.pipeline.counts().packets();
-            reload(&self.args.source, &self.how, &mut self.loaded, packets);
-            self.enter_sockets().unwrap_or_else(|error| Failure::from(error).tell());
+            let Self { args, how, loaded, socket_numbers, .. } = self;
+            // Before packets run through the changed chain.
+            let enter = |parts: &[Part]| Ok(sockets::enter(&args.sockets, socket_numbers, parts)?);
+            reload(&args.source, how, loaded, packets, enter);
         }
         if self.args.every.is_some_and(|every| self.shown.elapsed() >= every) {
             self.shown = Instant::now();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use paceline::json::JsonMap;
 
-use crate::chain::Loaded;
+use crate::chain::Part;
 
 /// A map by its name: `MAP`, or `OBJECT:MAP` where several objects have one of the name.
-pub(super) fn named(name: &str, loaded: &Loaded) -> Result<JsonMap, String> {
-    let found: Vec<_> = loaded.parts.iter().filter_map(|part| part.collection.json_map(name)).collect();
+pub(super) fn named(name: &str, parts: &[Part]) -> Result<JsonMap, String> {
+    let found: Vec<_> = parts.iter().filter_map(|part| part.collection.json_map(name)).collect();
     match found.as_slice() {
         [map] => return Ok(map.clone()),
         [] => {}
@@ -20,12 +20,11 @@ pub(super) fn named(name: &str, loaded: &Loaded) -> Result<JsonMap, String> {
         }
     }
     let of_object = name.rsplit_once(':').and_then(|(object, map)| {
-        let part = loaded.parts.iter().find(|part| part.name == object)?;
+        let part = parts.iter().find(|part| part.name == object)?;
         part.collection.json_map(map)
     });
     of_object.ok_or_else(|| {
-        let names =
-            loaded.parts.iter().flat_map(|part| part.collection.maps()).map(|map| map.spec().name.clone());
+        let names = parts.iter().flat_map(|part| part.collection.maps()).map(|map| map.spec().name.clone());
         format!("there is no map {name}, only {}", names.collect::<Vec<_>>().join(", "))
     })
 }

@@ -3,18 +3,22 @@
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use paceline::MapKind;
+use paceline::json::JsonMap;
 use serde_json::json;
 
 use super::maps::named;
-use crate::chain::Loaded;
+use crate::chain::Part;
 use crate::common::failure::CommandError;
 use crate::ports::{PortSpec, range};
 
 /// Packets that entries of a map redirect to a port.
 #[derive(Clone, Debug)]
 pub(super) struct SocketSpec {
+    /// MAP or MAP@KEYS, as it is written.
+    text: String,
     map: String,
     /// All keys of the map without it.
     keys: Option<RangeInclusive<u32>>,
@@ -34,7 +38,7 @@ impl FromStr for SocketSpec {
         if map.is_empty() {
             return Err(form());
         }
-        Ok(Self { map: map.to_owned(), keys, port: port.parse()? })
+        Ok(Self { text: entries.to_owned(), map: map.to_owned(), keys, port: port.parse()? })
     }
 }
 
@@ -50,6 +54,9 @@ pub(super) enum SocketError {
     /// No entry has this key.
     #[error("--socket {map}@{key}: the map has {entries} entries, from 0 on")]
     Key { map: String, key: u32, entries: u32 },
+    /// An entry would stand for two ports.
+    #[error("--socket {second}: entry {key} of the map belongs to --socket {first}")]
+    Twice { first: String, second: String, key: u32 },
     /// The map refuses the entry.
     #[error("--socket {map}@{key}: {source}")]
     Update { map: String, key: u32, source: paceline::json::ElementError },
@@ -57,15 +64,40 @@ pub(super) enum SocketError {
 
 impl CommandError for SocketError {}
 
+/// The entries of a map that stand for a port.
+struct Entries<'a> {
+    spec: &'a SocketSpec,
+    map: JsonMap,
+    keys: RangeInclusive<u32>,
+}
+
+/// Checks that there are such entries, and that each stands for one port.
+pub(super) fn check(sockets: &[SocketSpec], parts: &[Part]) -> Result<(), SocketError> {
+    entries(sockets, parts).map(drop)
+}
+
 /// Stores the numbers of ports in the entries that stand for them.
-pub(super) fn enter(sockets: &[SocketSpec], numbers: &[u32], loaded: &Loaded) -> Result<(), SocketError> {
-    sockets.iter().zip(numbers).try_for_each(|(socket, number)| socket.enter(*number, loaded))
+pub(super) fn enter(sockets: &[SocketSpec], numbers: &[u32], parts: &[Part]) -> Result<(), SocketError> {
+    entries(sockets, parts)?.iter().zip(numbers).try_for_each(|(entries, number)| entries.store(*number))
+}
+
+fn entries<'a>(sockets: &'a [SocketSpec], parts: &[Part]) -> Result<Vec<Entries<'a>>, SocketError> {
+    let mut all: Vec<Entries<'a>> = Vec::with_capacity(sockets.len());
+    for socket in sockets {
+        let entries = socket.entries(parts)?;
+        if let Some((first, key)) = all.iter().find_map(|first| Some((first, first.common_key(&entries)?))) {
+            let (first, second) = (first.spec.text.clone(), socket.text.clone());
+            return Err(SocketError::Twice { first, second, key });
+        }
+        all.push(entries);
+    }
+    Ok(all)
 }
 
 impl SocketSpec {
-    fn enter(&self, number: u32, loaded: &Loaded) -> Result<(), SocketError> {
+    fn entries(&self, parts: &[Part]) -> Result<Entries<'_>, SocketError> {
         let name = || self.map.clone();
-        let map = named(&self.map, loaded).map_err(|cause| SocketError::Map { map: name(), cause })?;
+        let map = named(&self.map, parts).map_err(|cause| SocketError::Map { map: name(), cause })?;
         let spec = map.map().spec();
         if spec.kind != MapKind::XskMap {
             return Err(SocketError::Kind { map: name(), kind: spec.kind.name() });
@@ -75,11 +107,23 @@ impl SocketSpec {
         if *keys.end() >= entries {
             return Err(SocketError::Key { map: name(), key: *keys.end(), entries });
         }
-        for key in keys {
-            let stored = map.update(&json!(key), &json!(number), 0);
-            stored.map_err(|source| SocketError::Update { map: name(), key, source })?;
-        }
-        Ok(())
+        Ok(Entries { spec: self, map, keys })
+    }
+}
+
+impl Entries<'_> {
+    /// The first key that is one of both.
+    fn common_key(&self, other: &Self) -> Option<u32> {
+        let first = *self.keys.start().max(other.keys.start());
+        let is_common = Arc::ptr_eq(self.map.map(), other.map.map());
+        (is_common && first <= *self.keys.end().min(other.keys.end())).then_some(first)
+    }
+
+    fn store(&self, number: u32) -> Result<(), SocketError> {
+        self.keys.clone().try_for_each(|key| {
+            let stored = self.map.update(&json!(key), &json!(number), 0);
+            stored.map_err(|source| SocketError::Update { map: self.spec.map.clone(), key, source })
+        })
     }
 }
 

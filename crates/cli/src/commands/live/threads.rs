@@ -36,8 +36,8 @@ impl LiveError {
     /// Names the port of a worker's error.
     pub(super) fn new(error: WorkerError, ports: &PortNames) -> Self {
         match error {
-            WorkerError::Receive { ifindex, source } | WorkerError::Send { ifindex, source } => {
-                Self::Port { port: ports.of(ifindex).to_owned(), source }
+            WorkerError::Receive { ifindex: port, source } | WorkerError::Send { port, source, .. } => {
+                Self::Port { port: ports.of(port).to_owned(), source }
             }
             error => Self::Worker(error),
         }
@@ -143,7 +143,8 @@ fn run(common: &Common<'_>, number: usize, cpu: Option<usize>, share: Share) -> 
         sched_setaffinity(None, &set).map_err(|errno| LiveOrWorker::Live(LiveError::Pin(errno.into())))?;
     }
     let mut worker = worker(common, number, share);
-    worker.run(common.stop, common.idle, |_| common.beats.beat(number)).map_err(LiveOrWorker::Worker)
+    common.beats.begin(number, worker.polls());
+    worker.run(common.stop, common.idle, |_| {}).map_err(LiveOrWorker::Worker)
 }
 
 fn worker(common: &Common<'_>, number: usize, share: Share) -> Worker {

@@ -212,7 +212,7 @@ impl Replay<'_> {
                 return ControlFlow::Break(());
             }
             if again.swap(false, Ordering::Relaxed) {
-                reload(&self.args.source, self.how, loaded, tally.packets);
+                reload(&self.args.source, self.how, loaded, tally.packets, |_| Ok(()));
             }
             watch.look(tally.packets)
         };

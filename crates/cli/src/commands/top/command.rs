@@ -9,11 +9,15 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use serde_json::{Value as Json, json};
 
 use super::args::TopArgs;
+use super::asker::Asker;
 use super::history::History;
-use super::view;
+use super::view::{self, State};
 use crate::common::console;
 use crate::common::failure::{CommandError, Failure};
 use crate::control::{ControlError, request};
+
+/// Time between two looks for an answer.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The view cannot be shown.
 #[derive(Debug, thiserror::Error)]
@@ -66,23 +70,29 @@ enum Asked {
 }
 
 fn show(args: &TopArgs, mut history: History, terminal: &mut DefaultTerminal) -> Result<Ended, TopError> {
+    let mut asker = Asker::new({
+        let args = args.clone();
+        move || status(&args)
+    });
     let (mut next, mut is_paused) = (Instant::now() + args.every, false);
     loop {
-        terminal.draw(|frame| view::draw(frame, &history, is_paused))?;
-        match asked(next.saturating_duration_since(Instant::now()))? {
+        let state = State { is_paused, is_silent: asker.is_silent() };
+        terminal.draw(|frame| view::draw(frame, &history, state))?;
+        let time = next.saturating_duration_since(Instant::now());
+        match asked(if asker.waits() { LOOK } else { time })? {
             Asked::End => return Ok(Ended::Key),
             Asked::Pause => is_paused = !is_paused,
             Asked::Nothing => {}
         }
-        if Instant::now() < next {
-            continue;
+        match asker.answer() {
+            Ok(status) => status.into_iter().for_each(|status| history.push(status)),
+            Err(error) if error.is_over() => return Ok(Ended::Over),
+            Err(error) => return Err(error.into()),
         }
-        next = Instant::now() + args.every;
-        if !is_paused {
-            match status(args) {
-                Ok(status) => history.push(status),
-                Err(error) if error.is_over() => return Ok(Ended::Over),
-                Err(error) => return Err(error.into()),
+        if Instant::now() >= next && !asker.waits() {
+            next = Instant::now() + args.every;
+            if !is_paused {
+                asker.ask();
             }
         }
     }

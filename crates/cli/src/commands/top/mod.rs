@@ -1,6 +1,7 @@
 //! `paceline top`: a view of a live run on the terminal.
 
 mod args;
+mod asker;
 mod command;
 mod history;
 mod view;

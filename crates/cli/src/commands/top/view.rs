@@ -13,13 +13,21 @@ use serde_json::Value as Json;
 use super::history::History;
 use crate::common::console::shown;
 use crate::control::counts::{Count, LOSSES, PORT};
-use crate::control::shortened;
+use crate::control::{AbortedPlace, aborted_places, shortened};
 
 /// Places of aborted packets that are shown.
 const PLACES: usize = 3;
 
+/// What the heading tells beside the counts.
+#[derive(Clone, Copy, Default)]
+pub(super) struct State {
+    pub(super) is_paused: bool,
+    /// Whether the run does not answer.
+    pub(super) is_silent: bool,
+}
+
 /// Draws the view.
-pub(super) fn draw(frame: &mut Frame<'_>, history: &History, is_paused: bool) {
+pub(super) fn draw(frame: &mut Frame<'_>, history: &History, state: State) {
     let ports = list(&history.status["ports"]).len() as u16;
     let workers = list(&history.status["workers"]).len();
     let ways = ways(history);
@@ -33,7 +41,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, history: &History, is_paused: bool) {
     let [head, graph, middle, port_area, worker_area] = Layout::vertical(rows).areas(frame.area());
     let [worker_area, way_area] = Layout::horizontal([Constraint::Fill(1); 2]).areas(worker_area);
     let [verdict_area, loss_area] = Layout::horizontal([Constraint::Fill(1); 2]).areas(middle);
-    draw_head(frame, head, history, is_paused);
+    draw_head(frame, head, history, state);
     draw_graph(frame, graph, history);
     frame.render_widget(verdicts(history), verdict_area);
     frame.render_widget(losses(history), loss_area);
@@ -42,13 +50,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, history: &History, is_paused: bool) {
     frame.render_widget(table(" ways, of a sample ", strings(["program", "share"]), ways, 1), way_area);
 }
 
-fn draw_head(frame: &mut Frame<'_>, area: Rect, history: &History, is_paused: bool) {
+fn draw_head(frame: &mut Frame<'_>, area: Rect, history: &History, state: State) {
     let status = &history.status;
     let time = Duration::from_secs(status["seconds"].as_f64().unwrap_or(0.0) as u64);
     let programs: Vec<_> = list(&status["programs"]).iter().map(text).collect();
-    let state = if is_paused { ", paused" } else { "" };
+    let paused = if state.is_paused { ", paused" } else { "" };
+    let silent = if state.is_silent { ", no answer" } else { "" };
     let first = format!(
-        "paceline, process {}, {time:?}{state}: {} packets, {} packets/s",
+        "paceline, process {}, {time:?}{paused}{silent}: {} packets, {} packets/s",
         status["pid"],
         status["packets"],
         shortened(&history.rates["packets"])
@@ -163,14 +172,9 @@ fn ways(history: &History) -> Vec<Vec<String>> {
 
 /// The places of aborted packets, with their shares of these.
 fn aborted(places: &Json) -> Vec<Vec<String>> {
-    let places = places.as_object().into_iter().flatten().flat_map(|(program, branches)| {
-        let branches = branches.as_object().into_iter().flatten();
-        branches.map(move |(branch, packets)| (program, branch, packets.as_u64().unwrap_or(0)))
-    });
-    let mut places: Vec<_> = places.collect();
-    places.sort_by_key(|(.., packets)| std::cmp::Reverse(*packets));
-    let sum: u64 = places.iter().map(|(.., packets)| packets).sum();
-    let row = |(program, branch, packets): (&String, &String, u64)| {
+    let places = aborted_places(places);
+    let sum: u64 = places.iter().map(|place| place.packets).sum();
+    let row = |AbortedPlace { program, branch, packets }: AbortedPlace<'_>| {
         let share = packets as f64 * 100.0 / sum.max(1) as f64;
         vec![format!("aborted by {} at {}", shown(program), shown(branch)), format!("{share:.1}%")]
     };
@@ -206,7 +210,7 @@ mod tests {
 
     fn drawn(history: &History, (width, height): (u16, u16)) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
-        terminal.draw(|frame| draw(frame, history, false)).expect("it is drawn");
+        terminal.draw(|frame| draw(frame, history, State::default())).expect("it is drawn");
         terminal.backend().to_string()
     }
 

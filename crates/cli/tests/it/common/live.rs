@@ -2,6 +2,9 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -41,7 +44,10 @@ impl Live {
         command.stderr(messages.try_clone().expect("a descriptor"));
         let mut live = Self { child: Some(command.spawn().expect("it starts")), messages };
         let end = Instant::now() + PATIENCE;
-        while !is_ready() {
+        // A control socket is there for a moment before it takes connections.
+        let control = arguments.windows(2).find(|pair| pair[0] == "--control").map(|pair| pair[1]);
+        let is_refused = |path: &str| Path::new(path).exists() && UnixStream::connect(path).is_err();
+        while !is_ready() || control.is_some_and(is_refused) {
             let child = live.child.as_mut().expect("it runs");
             if child.try_wait().expect("its state").is_some() || Instant::now() > end {
                 let output = live.end(Signal::KILL);
@@ -77,6 +83,14 @@ impl Live {
     pub(crate) fn signal(&self, signal: Signal) {
         let child = self.child.as_ref().expect("it runs");
         let _ = kill_process(Pid::from_child(child), signal);
+    }
+
+    /// What it has told so far.
+    pub(crate) fn messages(&self) -> String {
+        let mut bytes = vec![0; self.messages.metadata().expect("a file").len() as usize];
+        // The command appends at the offset that both share, which stays as it is.
+        self.messages.read_exact_at(&mut bytes, 0).expect("messages");
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Waits for the end.
@@ -133,7 +147,8 @@ pub(crate) fn check_sums(report: &Json, has_pass: bool) {
     let sent: u64 = ports.iter().map(|port| number(&port["sent"])).sum();
     let wanted =
         verdict("tx") + verdict("redirect") + if has_pass { verdict("pass") } else { 0 } + from_stack;
-    assert_eq!(sent + number(&report["refused"]) + number(&report["no_target"]), wanted, "{report:#}");
+    let others = ["refused", "no_target", "lost"].map(|name| number(&report[name]));
+    assert_eq!(sent + others.iter().sum::<u64>(), wanted, "{report:#}");
 }
 
 pub(crate) fn ask(control: &str, arguments: &[&str]) -> Output {

@@ -1,10 +1,13 @@
 //! Packets over virtual wires.
 
+use std::collections::HashSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline::device::Interface;
 use paceline_testkit::wire::Wire;
+
+use super::live::PATIENCE;
 
 /// Addresses of the packets: those for benchmarks (RFC 2544), which no host here has.
 const ADDRESSES: [u8; 8] = [198, 18, 0, 1, 198, 18, 0, 2];
@@ -12,8 +15,6 @@ const ADDRESSES: [u8; 8] = [198, 18, 0, 1, 198, 18, 0, 2];
 const FLOWS: u32 = 64;
 /// Packets that a socket's buffer holds.
 const AT_ONCE: usize = 32;
-/// Time after which no more packets are expected.
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// An interface of this thread's namespace.
 pub(crate) fn wire(interface: &str) -> Wire {
@@ -48,25 +49,33 @@ pub(crate) fn number(packet: &[u8]) -> Option<u32> {
     packet.get(42..46)?.try_into().ok().map(u32::from_be_bytes)
 }
 
-/// Sends packets on one wire and returns those that arrive at another one, as many or fewer.
+/// Sends packets on one wire and returns those of their numbers that arrive at another one, where as many must come.
 pub(crate) fn carried(from: &Wire, to: &Wire, packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let numbers: HashSet<_> = packets.iter().filter_map(|packet| number(packet)).collect();
+    let is_ours = |packet: &[u8]| number(packet).is_some_and(|number| numbers.contains(&number));
     let mut arrived = Vec::new();
     for some in packets.chunks(AT_ONCE) {
         some.iter().for_each(|packet| from.send(packet).expect("the wire takes a packet"));
-        arrived.extend(arrivals(to, some.len()));
+        arrived.extend(arrivals(to, some.len(), PATIENCE, is_ours));
     }
     arrived
 }
 
-/// Packets that arrive at a wire: at most a number, and until a pause.
-pub(crate) fn arrivals(wire: &Wire, most: usize) -> Vec<Vec<u8>> {
+/// Packets of a kind that arrive at a wire: at most a number, and until a pause.
+pub(crate) fn arrivals(
+    wire: &Wire,
+    most: usize,
+    pause: Duration,
+    is_ours: impl Fn(&[u8]) -> bool,
+) -> Vec<Vec<u8>> {
     let (mut arrived, mut last) = (Vec::new(), Instant::now());
-    while arrived.len() < most && last.elapsed() < PAUSE {
-        match wire.receive().filter(|packet| number(packet).is_some()) {
-            Some(packet) => {
+    while arrived.len() < most && last.elapsed() < pause {
+        match wire.receive() {
+            Some(packet) if is_ours(&packet) => {
                 arrived.push(packet);
                 last = Instant::now();
             }
+            Some(_) => {}
             None => thread::sleep(Duration::from_micros(100)),
         }
     }
