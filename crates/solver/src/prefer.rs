@@ -27,8 +27,7 @@ impl<S: Sat> Solver<S> {
         model: &Model,
         wishes: &[Term],
     ) -> Model {
-        let mut search =
-            Search { assumed: Vec::new(), kept: Vec::new(), rest: wishes, best: model.clone() };
+        let mut search = Search { assumed: Vec::new(), kept: Vec::new(), rest: wishes, best: model.clone() };
         // A limit leaves the best model so far.
         let _: Result<(), Unknown> = self.improve(terms, conditions, &mut search);
         search.best
