@@ -275,9 +275,12 @@ impl Explorer<'_> {
     }
 
     fn load_scratch(&mut self, state: &State, field: u16, within: u32, size: Size) -> Result<Value, GiveUp> {
-        let zero = self.terms.constant(8, 0);
-        let bytes: Vec<_> = (0..size.bytes() as u16)
-            .map(|index| state.context.get(&(field + within as u16 + index)).copied().unwrap_or(zero))
+        let start = field + within as u16;
+        let bytes: Vec<_> = (start..start + size.bytes() as u16)
+            .map(|offset| match state.context.get(&offset) {
+                Some(&byte) => byte,
+                None => self.sources.term(&mut self.terms, Source::Scratch(offset)),
+            })
             .collect();
         let word = alu::word(&mut self.terms, &bytes);
         Ok(Value::Number(self.terms.resize(word, 64)))

@@ -93,6 +93,7 @@ impl Explorer<'_> {
         let what = match source {
             Source::Cpu => "a CPU other than the first",
             Source::Context(offset) if !self.is_given(offset) => "a number in the context",
+            Source::Scratch(_) => "a number in the context",
             Source::Machine(_, name @ "bpf_ringbuf_output") => name,
             Source::TailCallFails(_) => "a tail call that fails",
             Source::Address(_) => return Err(GiveUp::Input("a certain address")),

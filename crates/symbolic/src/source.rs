@@ -13,6 +13,8 @@ pub(crate) enum Source {
     Packet(u32),
     /// A number in the context, by its offset; a field has its low bits.
     Context(u16),
+    /// A byte of the program's own memory in the context, by its offset.
+    Scratch(u16),
     /// Whether a map has an element from the start: those that the program asks for are numbered.
     Present { map: usize, element: usize },
     /// A byte of an element's value from the start.
@@ -37,7 +39,7 @@ impl Source {
     pub(crate) const fn width(self) -> u32 {
         match self {
             Self::Length => 16,
-            Self::Packet(_) | Self::Value { .. } => 8,
+            Self::Packet(_) | Self::Scratch(_) | Self::Value { .. } => 8,
             Self::Random(_) | Self::Cpu | Self::Capacity => 32,
             Self::Present { .. } | Self::TailCallFails(_) => 1,
             Self::Context(_) | Self::Time(_) | Self::Machine(..) | Self::Address(_) => 64,

@@ -236,6 +236,15 @@ fn time_stamps_of_classifiers_have_64_bits() {
     assert_eq!((zero.as_str(), other.as_str()), ("reached", "it needs a number in the context"));
 }
 
+/// An earlier program may leave numbers in `cb`.
+#[test]
+fn own_memory_of_classifiers_may_hold_anything() {
+    let [zero, other] = last(&classifier("r7 = *(u32 *)(r6 + 52)\nif r7 != 0 goto out"));
+    assert_eq!((zero.as_str(), other.as_str()), ("reached", "it needs a number in the context"));
+    let set = "r7 = 9\n*(u32 *)(r6 + 52) = r7\nr7 = *(u32 *)(r6 + 52)\nif r7 == 9 goto out";
+    assert_eq!(last(&classifier(set)), ["unreachable", "reached"]);
+}
+
 #[test]
 fn buffers_differ() {
     let grow = "r1 = r6\nr2 = 3000\ncall 65\nif r0 != 0 goto out";
