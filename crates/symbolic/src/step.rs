@@ -216,10 +216,8 @@ impl Explorer<'_> {
             {
                 Ok(alu::compare(&mut self.terms, width, condition, a.offset, b.offset))
             }
-            // No pointer is null.
-            (Value::Pointer(_) | Value::Map(_), Value::Number(b))
-                if width == Width::W64 && self.terms.value(b) == Some(0) =>
-            {
+            // No pointer is null, and compilers compare the low half alone of those that the context has: it is taken for not zero too.
+            (Value::Pointer(_) | Value::Map(_), Value::Number(b)) if self.terms.value(b) == Some(0) => {
                 match condition {
                     Condition::Eq | Condition::Le => Ok(self.terms.bool(false)),
                     Condition::Ne | Condition::Gt => Ok(self.terms.bool(true)),

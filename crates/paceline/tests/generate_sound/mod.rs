@@ -153,6 +153,8 @@ fn low_halves_of_addresses_are_compared() {
         r8 = *(u32 *)(r6 + 0)
         if w7 == w8 goto out";
     assert_eq!(last(&xdp(text, vec![])), ["unreachable", "reached"]);
+    let null = "r8 = *(u32 *)(r6 + 0)\nif w8 == 0 goto out";
+    assert_eq!(last(&xdp(null, vec![])), ["reached", "unreachable"]);
 }
 
 /// The value of one element may begin where that of another one ends.
