@@ -93,9 +93,9 @@ fn only_variables_are_given() {
     let file = folder.text("map.json");
     fs::write(&file, "[]").unwrap();
     let object = example("counter.o");
-    let maps = paceline(["inspect", &object, "--json"]).json();
-    let map = maps["maps"].as_array().unwrap().iter().map(|map| map["name"].as_str().unwrap().to_owned());
-    let map = map.filter(|name| !name.starts_with('.')).next().unwrap();
+    let json = paceline(["inspect", &object, "--json"]).json();
+    let mut maps = json["maps"].as_array().unwrap().iter().map(|map| map["name"].as_str().unwrap().to_owned());
+    let map = maps.find(|name| !name.starts_with('.')).unwrap();
     let done = paceline(["generate", &object, "--map", &format!("{map}={file}")]);
     assert_eq!(done.status, Some(1));
     assert!(done.err.contains("only variables can be given"), "{}", done.err);
