@@ -193,12 +193,23 @@ fn put(map: &Arc<Map>, element: &Element) -> Result<(), Errno> {
 /// # Errors
 /// [`Missed::TooLong`] or [`Missed::Fault`].
 pub fn run(program: &Program, input: &Input) -> Result<(Outcome, BTreeSet<Side>), Missed> {
-    let mut host = host(input);
+    run_in(program, &mut host(input), input)
+}
+
+/// The same in a host that may have run other packets before.
+///
+/// # Errors
+/// [`Missed::TooLong`] or [`Missed::Fault`].
+pub fn run_in(
+    program: &Program,
+    host: &mut Host,
+    input: &Input,
+) -> Result<(Outcome, BTreeSet<Side>), Missed> {
     let mut burst = burst(input)?;
     host.arrive(&burst);
     let mut sides = BTreeSet::new();
     let mut frame = burst.frame_mut(0);
-    let exit = program.run_observed(&mut frame, &mut host, |observed| sides.extend(side(observed)));
+    let exit = program.run_observed(&mut frame, host, |observed| sides.extend(side(observed)));
     exit.map_err(|fault: Box<Fault>| Missed::Fault(fault.to_string()))?;
     Ok((outcome(&burst), sides))
 }

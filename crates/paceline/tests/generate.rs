@@ -1,5 +1,7 @@
 //! Inputs for programs whose sides are known, and for the examples.
 
+mod generate_sound;
+
 use std::time::Duration;
 
 use paceline::generate::{Generated, Options, generate};
@@ -19,10 +21,14 @@ const START: &str = "
 ";
 
 fn xdp(text: &str, maps: Vec<MapSpec>) -> Object {
-    let end = if text.contains("out:") { "" } else { "\nout:\n    exit" };
-    let code = assemble(&format!("{START}{text}{end}"), &());
-    let code = code.unwrap_or_else(|error| panic!("{error}\n{text}"));
     let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+    object(kind, &format!("{START}{text}"), maps)
+}
+
+fn object(kind: ProgramKind, text: &str, maps: Vec<MapSpec>) -> Object {
+    let end = if text.contains("out:") { "" } else { "\nout:\n    exit" };
+    let code = assemble(&format!("{text}{end}"), &());
+    let code = code.unwrap_or_else(|error| panic!("{error}\n{text}"));
     let mut program = ProgramSpec::new("test", kind, code.encode().unwrap());
     program.license = "GPL".to_owned();
     let mut object = Object::of_program(program);

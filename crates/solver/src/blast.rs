@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::Instant;
 
 use foldhash::fast::FixedState;
 
@@ -11,6 +12,9 @@ use crate::terms::Terms;
 
 /// The bits of a term, from the lowest.
 type Bits = Rc<[Lit]>;
+
+/// How often the clock is read: once in so many terms.
+const TERMS: usize = 16;
 
 /// Translates terms to clauses of a SAT solver.
 #[derive(Debug)]
@@ -47,9 +51,9 @@ impl<S: Sat> Blaster<S> {
         self.variables
     }
 
-    /// The literal of a condition.
-    pub(crate) fn literal(&mut self, terms: &Terms, condition: Term) -> Lit {
-        self.term(terms, condition)[0]
+    /// The literal of a condition; `None` if the time is over before it is translated.
+    pub(crate) fn literal(&mut self, terms: &Terms, condition: Term, until: Option<Instant>) -> Option<Lit> {
+        Some(self.term(terms, condition, until)?[0])
     }
 
     /// The number of a variable in the last model, if it is in a clause.
@@ -58,18 +62,23 @@ impl<S: Sat> Blaster<S> {
         Some(bits.iter().rev().fold(0, |value, bit| value << 1 | u64::from(self.sat.holds(*bit))))
     }
 
-    fn term(&mut self, terms: &Terms, term: Term) -> Bits {
+    fn term(&mut self, terms: &Terms, term: Term, until: Option<Instant>) -> Option<Bits> {
         if let Some(bits) = self.bits.get(&term) {
-            return Rc::clone(bits);
+            return Some(Rc::clone(bits));
         }
-        for term in terms.cone_without(&[term], |term| self.bits.contains_key(&term)) {
+        let cone = terms.cone_without(&[term], |term| self.bits.contains_key(&term));
+        for (term, number) in cone.into_iter().zip(1..) {
+            let reads_clock = usize::is_multiple_of(number, TERMS);
+            if reads_clock && until.is_some_and(|until| Instant::now() >= until) {
+                return None;
+            }
             let bits: Bits = self.node(terms, term).into();
             if let Node::Var(var) = terms.node(term) {
                 self.vars.insert(var, Rc::clone(&bits));
             }
             self.bits.insert(term, bits);
         }
-        Rc::clone(&self.bits[&term])
+        Some(Rc::clone(&self.bits[&term]))
     }
 
     fn node(&mut self, terms: &Terms, term: Term) -> Vec<Lit> {

@@ -6,6 +6,9 @@ use foldhash::fast::FixedState;
 
 use crate::node::{Term, Var};
 
+/// Most terms and variables in the answers of a kind: some dozens of megabytes. Then all of them are forgotten.
+const MOST: usize = 4_000_000;
+
 /// A model of a few variables.
 pub(crate) type Part = Vec<(Var, u64)>;
 
@@ -13,8 +16,10 @@ pub(crate) type Part = Vec<(Var, u64)>;
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     models: HashMap<Box<[Term]>, Part, FixedState>,
+    size_of_models: usize,
     /// Conditions that cannot hold together, by the newest of them.
     cores: HashMap<Term, Vec<Box<[Term]>>, FixedState>,
+    size_of_cores: usize,
 }
 
 impl Cache {
@@ -23,6 +28,11 @@ impl Cache {
     }
 
     pub(crate) fn keep_model(&mut self, conditions: &[Term], part: Part) {
+        self.size_of_models += conditions.len() + part.len();
+        if self.size_of_models > MOST {
+            self.models = HashMap::default();
+            self.size_of_models = conditions.len() + part.len();
+        }
         self.models.insert(conditions.into(), part);
     }
 
@@ -37,8 +47,12 @@ impl Cache {
 
     pub(crate) fn keep_core(&mut self, mut core: Vec<Term>) {
         core.sort_unstable();
-        if let Some(&newest) = core.last() {
-            self.cores.entry(newest).or_default().push(core.into());
+        let Some(&newest) = core.last() else { return };
+        self.size_of_cores += core.len();
+        if self.size_of_cores > MOST {
+            self.cores = HashMap::default();
+            self.size_of_cores = core.len();
         }
+        self.cores.entry(newest).or_default().push(core.into());
     }
 }

@@ -48,6 +48,7 @@ pub struct Solver<S: Sat> {
     pub(crate) cache: Cache,
     conflicts: Option<u64>,
     time: Option<Duration>,
+    deadline: Option<Instant>,
     questions: u64,
     searches: u64,
 }
@@ -61,9 +62,15 @@ impl<S: Sat> Solver<S> {
             cache: Cache::default(),
             conflicts,
             time,
+            deadline: None,
             questions: 0,
             searches: 0,
         }
+    }
+
+    /// All questions end at this time, whatever each of them may take.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
     }
 
     /// Questions so far, and how many of them took a search.
@@ -120,8 +127,10 @@ impl<S: Sat> Solver<S> {
         if self.cache.is_refuted(conditions) {
             return Ok(None);
         }
-        let literals: Vec<_> = conditions.iter().map(|condition| self.literal(terms, *condition)).collect();
-        match self.search(&literals)? {
+        let until = self.until();
+        let literals = conditions.iter().map(|condition| self.literal(terms, *condition, until));
+        let literals = literals.collect::<Result<Vec<_>, _>>()?;
+        match self.search(&literals, until)? {
             true => {
                 let part = self.read(terms, conditions);
                 self.cache.keep_model(conditions, part.clone());
@@ -137,14 +146,27 @@ impl<S: Sat> Solver<S> {
         }
     }
 
-    pub(crate) fn literal(&mut self, terms: &Terms, condition: Term) -> Lit {
-        self.blaster.literal(terms, condition)
+    /// The end of a question that is asked now.
+    pub(crate) fn until(&self) -> Option<Instant> {
+        let own = self.time.and_then(|time| Instant::now().checked_add(time));
+        [own, self.deadline].into_iter().flatten().min()
+    }
+
+    pub(crate) fn literal(
+        &mut self,
+        terms: &Terms,
+        condition: Term,
+        until: Option<Instant>,
+    ) -> Result<Lit, Unknown> {
+        self.blaster.literal(terms, condition, until).ok_or(Unknown::Time)
     }
 
     /// Whether literals can hold together; the blaster has the model then.
-    pub(crate) fn search(&mut self, literals: &[Lit]) -> Result<bool, Unknown> {
+    pub(crate) fn search(&mut self, literals: &[Lit], until: Option<Instant>) -> Result<bool, Unknown> {
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return Err(Unknown::Time);
+        }
         self.searches += 1;
-        let until = self.time.map(|time| Instant::now() + time);
         match self.blaster.sat.solve(literals, self.conflicts.unwrap_or(u64::MAX), until) {
             Outcome::Sat => Ok(true),
             Outcome::Unsat => Ok(false),

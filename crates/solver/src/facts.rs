@@ -61,7 +61,7 @@ fn open(width: u32, node: Node, known: impl Fn(Term) -> (Facts, u32)) -> Facts {
     let of = |term: Term| known(term).0;
     match node {
         Node::Const(value) => Facts::constant(width, value),
-        Node::Var(_) => Facts::unknown(width),
+        Node::Var(_) | Node::Shl(..) | Node::Ashr(..) => Facts::unknown(width),
         Node::Not(a) => {
             let a = of(a);
             let mask = ones(width);
@@ -70,14 +70,8 @@ fn open(width: u32, node: Node, known: impl Fn(Term) -> (Facts, u32)) -> Facts {
         Node::Add(a, b) => sum(width, of(a), of(b)),
         Node::Sub(a, b) => difference(width, of(a), of(b)),
         Node::Mul(a, b) => product(width, of(a), of(b)),
-        Node::Udiv(a, b) => match (of(a), of(b)) {
-            (a, b) if b.min > 0 => Facts::range(width, a.min / b.max, a.max / b.min),
-            _ => Facts::unknown(width),
-        },
-        Node::Urem(a, b) => match (of(a), of(b)) {
-            (a, b) if b.min > 0 => Facts::range(width, 0, a.max.min(b.max - 1)),
-            (a, _) => Facts::range(width, 0, a.max),
-        },
+        Node::Udiv(a, b) => quotient(width, of(a), of(b)),
+        Node::Urem(a, b) => remainder(width, of(a), of(b)),
         Node::And(a, b) => {
             let (a, b) = (of(a), of(b));
             Facts { max: a.max.min(b.max), ..Facts::bits(width, a.zeros | b.zeros, a.ones & b.ones) }
@@ -91,40 +85,56 @@ fn open(width: u32, node: Node, known: impl Fn(Term) -> (Facts, u32)) -> Facts {
             Facts::bits(width, a.zeros & b.zeros | a.ones & b.ones, a.zeros & b.ones | a.ones & b.zeros)
         }
         Node::Lshr(a, _) => Facts::range(width, 0, of(a).max),
-        Node::Shl(..) | Node::Ashr(..) => Facts::unknown(width),
-        Node::Concat(high, low) => {
-            let (low, shift) = known(low);
-            let high = of(high);
-            let join = |high: u64, low: u64| high << shift | low;
-            Facts {
-                zeros: join(high.zeros, low.zeros),
-                ones: join(high.ones, low.ones),
-                min: join(high.min, low.min),
-                max: join(high.max, low.max),
-            }
-        }
+        Node::Concat(high, low) => joined(of(high), known(low)),
         Node::Extract(a, low) => extracted(width, of(a), u32::from(low)),
-        Node::Eq(a, b) => match (of(a), of(b)) {
-            (a, b) if a.max < b.min || b.max < a.min || a.ones & b.zeros != 0 || a.zeros & b.ones != 0 => {
-                Facts::constant(1, 0)
-            }
-            _ => Facts::unknown(1),
-        },
-        Node::Ult(a, b) => match (of(a), of(b)) {
-            (a, b) if a.max < b.min => Facts::constant(1, 1),
-            (a, b) if a.min >= b.max => Facts::constant(1, 0),
-            _ => Facts::unknown(1),
-        },
-        Node::Ite(_, a, b) => {
-            let (a, b) = (of(a), of(b));
-            Facts {
-                zeros: a.zeros & b.zeros,
-                ones: a.ones & b.ones,
-                min: a.min.min(b.min),
-                max: a.max.max(b.max),
-            }
-        }
+        Node::Eq(a, b) => equality(of(a), of(b)),
+        Node::Ult(a, b) => order(of(a), of(b)),
+        Node::Ite(_, a, b) => either(of(a), of(b)),
     }
+}
+
+fn quotient(width: u32, a: Facts, b: Facts) -> Facts {
+    match b.min {
+        0 => Facts::unknown(width),
+        least => Facts::range(width, a.min / b.max, a.max / least),
+    }
+}
+
+fn remainder(width: u32, a: Facts, b: Facts) -> Facts {
+    let most = if b.min > 0 { a.max.min(b.max - 1) } else { a.max };
+    Facts::range(width, 0, most)
+}
+
+fn joined(high: Facts, (low, shift): (Facts, u32)) -> Facts {
+    let join = |high: u64, low: u64| high << shift | low;
+    Facts {
+        zeros: join(high.zeros, low.zeros),
+        ones: join(high.ones, low.ones),
+        min: join(high.min, low.min),
+        max: join(high.max, low.max),
+    }
+}
+
+fn equality(a: Facts, b: Facts) -> Facts {
+    let apart = a.max < b.min || b.max < a.min;
+    match apart || a.ones & b.zeros != 0 || a.zeros & b.ones != 0 {
+        true => Facts::constant(1, 0),
+        false => Facts::unknown(1),
+    }
+}
+
+fn order(a: Facts, b: Facts) -> Facts {
+    if a.max < b.min {
+        Facts::constant(1, 1)
+    } else if a.min >= b.max {
+        Facts::constant(1, 0)
+    } else {
+        Facts::unknown(1)
+    }
+}
+
+fn either(a: Facts, b: Facts) -> Facts {
+    Facts { zeros: a.zeros & b.zeros, ones: a.ones & b.ones, min: a.min.min(b.min), max: a.max.max(b.max) }
 }
 
 /// Known bits of a sum: those that no carry from unknown bits reaches.

@@ -3,54 +3,68 @@
 use crate::check::{Solver, Unknown};
 use crate::eval::{Evaluator, Model};
 use crate::node::Term;
-use crate::sat::Sat;
+use crate::sat::{Lit, Sat};
 use crate::terms::Terms;
+
+/// A search for a better model.
+struct Search<'w> {
+    /// Literals of conditions, and of the wishes that are kept.
+    assumed: Vec<Lit>,
+    /// The same as terms.
+    kept: Vec<Term>,
+    /// Wishes that were not tried.
+    rest: &'w [Term],
+    best: Model,
+}
 
 impl<S: Sat> Solver<S> {
     /// A model of conditions that hold in `model`, in which wishes hold too, the first ones before the later ones: a wish that cannot hold
-    /// with those before it is dropped.
-    ///
-    /// # Errors
-    /// A limit of the solver was reached before any better model was found.
+    /// with those before it is dropped. At a limit of the solver it is the best one that was found until then.
     pub fn prefer(
         &mut self,
         terms: &mut Terms,
         conditions: &[Term],
         model: &Model,
         wishes: &[Term],
-    ) -> Result<Model, Unknown> {
-        let mut assumed: Vec<_> =
-            conditions.iter().map(|condition| self.literal(terms, *condition)).collect();
-        let mut kept: Vec<_> = conditions.to_vec();
-        let mut best = model.clone();
+    ) -> Model {
+        let mut search = Search { assumed: Vec::new(), kept: Vec::new(), rest: wishes, best: model.clone() };
+        // A limit leaves the best model so far.
+        let _: Result<(), Unknown> = self.improve(terms, conditions, &mut search);
+        search.best
+    }
+
+    fn improve(
+        &mut self,
+        terms: &mut Terms,
+        conditions: &[Term],
+        search: &mut Search<'_>,
+    ) -> Result<(), Unknown> {
+        let until = self.until();
+        for &condition in conditions {
+            search.assumed.push(self.literal(terms, condition, until)?);
+            search.kept.push(condition);
+        }
         let mut values = Evaluator::default();
-        let mut rest = wishes.iter().copied().peekable();
-        while rest.peek().is_some() {
-            // Wishes that hold anyway are kept; the next one that does not is tried with all others that are left, then alone.
-            while let Some(&wish) = rest.peek() {
-                if !values.holds(terms, &best, wish) {
-                    break;
-                }
-                assumed.push(self.literal(terms, wish));
-                kept.push(wish);
-                rest.next();
-            }
-            let Some(wish) = rest.next() else { break };
+        while let Some((&wish, rest)) = search.rest.split_first() {
+            search.rest = rest;
             if terms.value(wish) == Some(0) {
                 continue;
             }
-            let literal = self.literal(terms, wish);
-            assumed.push(literal);
-            if self.search(&assumed)? {
-                kept.push(wish);
-                for (var, value) in self.read(terms, &kept) {
-                    best.set(var, value);
+            let until = self.until();
+            search.assumed.push(self.literal(terms, wish, until)?);
+            // A wish that holds anyway takes no search.
+            if values.holds(terms, &search.best, wish) {
+                search.kept.push(wish);
+            } else if self.search(&search.assumed, until)? {
+                search.kept.push(wish);
+                for (var, value) in self.read(terms, &search.kept) {
+                    search.best.set(var, value);
                 }
                 values = Evaluator::default();
             } else {
-                assumed.pop();
+                search.assumed.pop();
             }
         }
-        Ok(best)
+        Ok(())
     }
 }

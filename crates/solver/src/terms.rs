@@ -9,6 +9,15 @@ use crate::bits::ones;
 use crate::facts::Facts;
 use crate::node::{Node, Term, Var};
 
+/// Most simplifications within each other: what is deeper stays as it is, so that long chains of operations need no deep stack.
+const DEEPEST: u32 = 100;
+
+/// Most simplifications for one operation, since a part of a term may be a part of all that the term is made of.
+const MOST_STEPS: u32 = 1000;
+
+/// Most variables in the supports that are kept: some dozens of megabytes. Then all of them are forgotten.
+const MOST_SUPPORTS: usize = 8_000_000;
+
 #[derive(Clone, Debug)]
 struct Entry {
     node: Node,
@@ -20,9 +29,16 @@ struct Entry {
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
     entries: Vec<Entry>,
+    /// The terms of nodes, also of those that were simplified to others.
     index: HashMap<(u8, Node), Term, FixedState>,
+    /// Simplifications that are under way.
+    depth: u32,
+    /// Simplifications since the outermost one began.
+    steps: u32,
     vars: Vec<Term>,
     supports: HashMap<Term, Rc<[Var]>, FixedState>,
+    /// Variables in `supports`.
+    size_of_supports: usize,
 }
 
 impl Terms {
@@ -119,6 +135,30 @@ impl Terms {
         term
     }
 
+    /// The term of a node that `simplify` makes, once for each node: operands are shared, and would be simplified again and again.
+    pub(crate) fn simplified(
+        &mut self,
+        width: u32,
+        node: Node,
+        simplify: impl FnOnce(&mut Self) -> Term,
+    ) -> Term {
+        if let Some(&term) = self.index.get(&(width as u8, node)) {
+            return term;
+        }
+        if self.depth == 0 {
+            self.steps = 0;
+        }
+        if self.depth == DEEPEST || self.steps == MOST_STEPS {
+            return self.intern(width, node);
+        }
+        self.steps += 1;
+        self.depth += 1;
+        let term = simplify(self);
+        self.depth -= 1;
+        self.index.insert((width as u8, node), term);
+        term
+    }
+
     /// The variables in a term, by rising number.
     pub fn support(&mut self, term: Term) -> Rc<[Var]> {
         if let Some(known) = self.supports.get(&term) {
@@ -127,6 +167,11 @@ impl Terms {
         let mut vars: Vec<_> = self.cone(&[term]).into_iter().filter_map(|term| self.as_var(term)).collect();
         vars.sort_unstable();
         let vars: Rc<[Var]> = vars.into();
+        self.size_of_supports += vars.len();
+        if self.size_of_supports > MOST_SUPPORTS {
+            self.supports = HashMap::default();
+            self.size_of_supports = vars.len();
+        }
         self.supports.insert(term, Rc::clone(&vars));
         vars
     }

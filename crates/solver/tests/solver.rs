@@ -267,8 +267,119 @@ fn wishes_are_kept_in_their_order() {
     let mut solver = Solver::<Batsat>::new(None, None);
     let Answer::Sat(model) = solver.check(&mut terms, &[condition]) else { panic!("10 is a sum") };
     let wishes = [terms.eq(a, four), terms.eq(b, nine), terms.ult(b, nine)];
-    let best = solver.prefer(&mut terms, &[condition], &model, &wishes).unwrap();
+    let best = solver.prefer(&mut terms, &[condition], &model, &wishes);
     assert_eq!((terms.evaluate(&best, a), terms.evaluate(&best, b)), (4, 6));
+}
+
+/// As many operations as long programs have, in a straight line.
+const CHAIN: u64 = 100_000;
+
+/// Sums and exclusive ors by turns, of two variables and constants, with the number of the last one.
+fn chain(terms: &mut Terms, model: &mut Model) -> (Term, u64) {
+    let (a, b) = (terms.var(64), terms.var(64));
+    let numbers = [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210_u64];
+    for (var, number) in [a, b].into_iter().zip(numbers) {
+        model.set(terms.support(var)[0], number);
+    }
+    let (mut term, mut value) = (a, numbers[0]);
+    for index in 0..CHAIN {
+        let constant = terms.constant(64, index);
+        let other = terms.xor(b, constant);
+        let number = numbers[1] ^ index;
+        (term, value) = match index % 2 {
+            0 => (terms.add(term, other), value.wrapping_add(number)),
+            _ => (terms.xor(term, other), value ^ number),
+        };
+    }
+    (term, value)
+}
+
+#[test]
+fn long_chains_need_no_deep_stack() {
+    let (mut terms, mut model) = (Terms::new(), Model::default());
+    let (term, value) = chain(&mut terms, &mut model);
+    let low = terms.extract(term, 3, 9);
+    assert_eq!(terms.evaluate(&model, term), value);
+    assert_eq!(terms.evaluate(&model, low), value >> 3 & 0x1ff);
+    let wanted = terms.constant(9, 0x155);
+    let condition = terms.eq(low, wanted);
+    let low_byte = low_of(&mut terms, term);
+    let difference = terms.sub(term, low_byte);
+    let swapped = terms.swap_bytes(difference);
+    assert_eq!(terms.evaluate(&model, swapped), (value & !0xff).swap_bytes());
+    let mut solver = Solver::<Batsat>::new(Some(10), Some(std::time::Duration::from_millis(300)));
+    // It ends.
+    let start = std::time::Instant::now();
+    let _ = solver.check(&mut terms, &[condition]);
+    assert!(start.elapsed() < std::time::Duration::from_secs(20));
+}
+
+fn low_of(terms: &mut Terms, term: Term) -> Term {
+    let low = terms.extract(term, 0, 8);
+    terms.resize(low, 64)
+}
+
+/// Choices between constants, each under the one before.
+#[test]
+fn long_choices_need_no_deep_stack() {
+    let mut terms = Terms::new();
+    let mut of = terms.var(32);
+    for index in 0..CHAIN {
+        let bit = terms.var(1);
+        let constant = terms.constant(32, index | 1 << 20);
+        of = terms.ite(bit, constant, of);
+    }
+    let none = terms.constant(32, 7);
+    let equal = terms.eq(of, none);
+    let not = terms.not(of);
+    let part = terms.extract(not, 5, 11);
+    let mut model = Model::default();
+    model.set(terms.support(part)[0], 7);
+    assert_eq!(terms.evaluate(&model, equal), 1);
+    assert_eq!(terms.evaluate(&model, part), !7 >> 5 & 0x7ff);
+}
+
+/// Rounds of a hash: each number is used several times, shifted and not, so that there are more ways to a bit than can be counted.
+#[test]
+fn parts_of_shared_terms_are_made_once() {
+    let mut terms = Terms::new();
+    let var = terms.var(32);
+    let (mut term, mut value) = (var, 0x1234_5678_u32);
+    let mut model = Model::default();
+    model.set(terms.support(var)[0], value.into());
+    for _ in 0..200 {
+        for (left, by) in [(true, 13_u32), (false, 17), (true, 5)] {
+            let count = terms.constant(32, by.into());
+            let shifted = if left { terms.shl(term, count) } else { terms.lshr(term, count) };
+            term = terms.xor(term, shifted);
+            value ^= if left { value << by } else { value >> by };
+        }
+        let sum = terms.add(term, var);
+        let ored = terms.or(sum, term);
+        term = terms.and(ored, sum);
+        let sum = value.wrapping_add(0x1234_5678);
+        value = (sum | value) & sum;
+    }
+    let part = terms.extract(term, 9, 7);
+    assert_eq!(terms.evaluate(&model, part), u64::from(value) >> 9 & 0x7f);
+    assert!(terms.len() < 400_000, "{}", terms.len());
+}
+
+#[test]
+fn a_deadline_ends_the_translation_too() {
+    let (mut terms, mut model) = (Terms::new(), Model::default());
+    let (mut term, _) = chain(&mut terms, &mut model);
+    for _ in 0..20_000 {
+        term = terms.mul(term, term);
+    }
+    // No square, which the numbers alone do not tell.
+    let three = terms.constant(64, 3);
+    let conditions = [terms.eq(term, three)];
+    let mut solver = Solver::<Batsat>::new(None, None);
+    let start = std::time::Instant::now();
+    solver.set_deadline(start.checked_add(std::time::Duration::from_millis(200)));
+    assert_eq!(solver.check(&mut terms, &conditions), Answer::Unknown(Unknown::Time));
+    assert!(start.elapsed() < std::time::Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
 #[test]

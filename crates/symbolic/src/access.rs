@@ -91,6 +91,7 @@ impl Explorer<'_> {
     fn byte(&mut self, state: &State, region: Region, offset: i64) -> Result<Byte, GiveUp> {
         let zero = Byte::Number(self.terms.constant(8, 0));
         match region {
+            // All engines give functions a stack of zeros.
             Region::Stack(frame) => {
                 Ok(state.frames.get(frame).and_then(|frame| frame.stack.get(offset)).unwrap_or(zero))
             }
@@ -120,7 +121,8 @@ impl Explorer<'_> {
         }
     }
 
-    /// A byte of the packet that was not written: as it came in, zero in the headroom and where the packet has grown.
+    /// A byte of the packet that was not written: as it came in, zero in the headroom and where the packet has grown. Frames have zeros in
+    /// the headroom when it is given to a program.
     fn packet_byte(&mut self, state: &State, offset: i64) -> Term {
         let zero = self.terms.constant(8, 0);
         let Ok(index) = u32::try_from(offset) else { return zero };
@@ -225,6 +227,7 @@ impl Explorer<'_> {
             }
             None => {
                 let number = self.sources.term(&mut self.terms, Source::Context(field.offset));
+                let number = self.terms.resize(number, u32::from(field.size).min(8) * 8);
                 Ok(self.terms.resize(number, 64))
             }
             Some(Rule::Protocol) => Ok(self.protocol()),
@@ -232,6 +235,7 @@ impl Explorer<'_> {
                 // Without an interface it is the loopback.
                 let field = self.field_offset("ingress_ifindex");
                 let ingress = self.sources.term(&mut self.terms, Source::Context(field));
+                let ingress = self.terms.resize(ingress, 32);
                 let (zero, loopback) = (self.terms.constant(32, 0), self.terms.constant(32, 1));
                 let has_none = self.terms.eq(ingress, zero);
                 let index = self.terms.ite(has_none, loopback, ingress);
@@ -271,9 +275,12 @@ impl Explorer<'_> {
     }
 
     fn load_scratch(&mut self, state: &State, field: u16, within: u32, size: Size) -> Result<Value, GiveUp> {
-        let zero = self.terms.constant(8, 0);
-        let bytes: Vec<_> = (0..size.bytes() as u16)
-            .map(|index| state.context.get(&(field + within as u16 + index)).copied().unwrap_or(zero))
+        let start = field + within as u16;
+        let bytes: Vec<_> = (start..start + size.bytes() as u16)
+            .map(|offset| match state.context.get(&offset) {
+                Some(&byte) => byte,
+                None => self.sources.term(&mut self.terms, Source::Scratch(offset)),
+            })
             .collect();
         let word = alu::word(&mut self.terms, &bytes);
         Ok(Value::Number(self.terms.resize(word, 64)))

@@ -1,6 +1,6 @@
 //! The search: paths from the most promising on, until all goals are met or nothing is left.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::give_up::{GiveUp, Place};
 use crate::goal::{Fate, Side};
 use crate::memory::Memory;
 use crate::source::{Source, Sources};
-use crate::state::{Assignment, Frame, MapState, Packet, State};
+use crate::state::{Assignment, Drawn, Frame, MapState, Packet, State};
 use crate::value::{Pointer, Region, Value};
 
 /// Limits of an exploration.
@@ -26,6 +26,8 @@ pub struct Options {
     pub conflicts: u64,
     /// Most open paths that are kept.
     pub paths: usize,
+    /// Most terms that are kept, of some 150 bytes each.
+    pub terms: usize,
     /// Most times that a path takes one side of a branch in one function call.
     pub rounds: u32,
     /// Most instructions of a path.
@@ -42,6 +44,7 @@ impl Default for Options {
             time: Duration::from_secs(60),
             conflicts: 20_000,
             paths: 20_000,
+            terms: 6_000_000,
             rounds: 512,
             instructions: 200_000,
             length: (1, 1514),
@@ -95,20 +98,26 @@ pub(crate) struct Explorer<'a> {
     taken_up: HashMap<usize, u32>,
     /// Positions from which paths were not followed.
     left: Vec<(Vec<usize>, Place)>,
-    until: Instant,
+    /// The same, to find them.
+    known_left: HashSet<(Vec<usize>, Place)>,
+    /// The end of the exploration; `None` if that is farther away than times go.
+    until: Option<Instant>,
     paths: u64,
     picks: u64,
 }
 
 impl<'a> Explorer<'a> {
     fn new(verified: &'a Verified, maps: &'a [MapSpec], options: Options) -> Self {
+        let until = Instant::now().checked_add(options.time);
+        let mut solver = Solver::new(Some(options.conflicts), Some(Duration::from_secs(10)));
+        solver.set_deadline(until);
         let mut explorer = Self {
             verified,
             maps,
             options,
             terms: Terms::new(),
             sources: Sources::default(),
-            solver: Solver::new(Some(options.conflicts), Some(Duration::from_secs(10).min(options.time))),
+            solver,
             flow: Flow::of(verified),
             open: BTreeSet::new(),
             fates: BTreeMap::new(),
@@ -116,7 +125,8 @@ impl<'a> Explorer<'a> {
             misses: HashMap::new(),
             taken_up: HashMap::new(),
             left: Vec::new(),
-            until: Instant::now() + options.time,
+            known_left: HashSet::new(),
+            until,
             paths: 0,
             picks: 0,
         };
@@ -148,13 +158,14 @@ impl<'a> Explorer<'a> {
     }
 
     fn run(&mut self) {
-        if let Some(state) = self.entry() {
-            self.queue.push(state);
+        match self.entry() {
+            Ok(state) => self.queue.extend(state),
+            Err(why) => self.leave_at(vec![0], Place { slot: 0, why }),
         }
         while !self.open.is_empty() {
-            if Instant::now() >= self.until {
+            if let Some(why) = self.limit() {
                 let left = std::mem::take(&mut self.queue);
-                left.iter().for_each(|state| self.leave(state, GiveUp::Time));
+                left.iter().for_each(|state| self.leave(state, why));
                 break;
             }
             let Some(mut state) = self.pick() else { break };
@@ -165,14 +176,29 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// The state in which a run begins.
-    fn entry(&mut self) -> Option<State> {
+    /// The limit of the whole exploration that is reached.
+    pub(crate) fn limit(&self) -> Option<GiveUp> {
+        if self.until.is_some_and(|until| Instant::now() >= until) {
+            Some(GiveUp::Time)
+        } else if self.terms.len() > self.options.terms {
+            Some(GiveUp::Terms)
+        } else {
+            None
+        }
+    }
+
+    /// The state in which a run begins; `None` if no packet has such a length.
+    fn entry(&mut self) -> Result<Option<State>, GiveUp> {
         let (least, greatest) = self.options.length;
         let length = self.sources.term(&mut self.terms, Source::Length);
         let (low, high) =
             (self.terms.constant(16, u64::from(least)), self.terms.constant(16, u64::from(greatest)));
         let path = vec![self.terms.ule(low, length), self.terms.ule(length, high)];
-        let Answer::Sat(model) = self.solver.check(&mut self.terms, &path) else { return None };
+        let model = match self.solver.check(&mut self.terms, &path) {
+            Answer::Sat(model) => model,
+            Answer::Unsat => return Ok(None),
+            Answer::Unknown(unknown) => return Err(GiveUp::Solver(unknown)),
+        };
         let zero = self.terms.constant(64, 0);
         let mut registers = [Value::Unset; 11];
         registers[1] = Value::Pointer(Pointer { region: Region::Context, offset: zero });
@@ -180,7 +206,7 @@ impl<'a> Explorer<'a> {
         let end = self.terms.resize(length, 64);
         let frame =
             Frame { stack: Rc::default(), saved: [Value::Unset; 4], return_to: usize::MAX, callback: None };
-        Some(State {
+        Ok(Some(State {
             slot: 0,
             registers,
             frames: vec![frame],
@@ -193,10 +219,10 @@ impl<'a> Explorer<'a> {
             pending: false,
             taken: None,
             rounds: Rc::default(),
-            drawn: 0,
+            drawn: Drawn::default(),
             instructions: 0,
             cost: 0,
-        })
+        }))
     }
 
     /// Where a state is: its slot, and where its callers go on, the innermost first.
@@ -255,13 +281,16 @@ impl<'a> Explorer<'a> {
 
     /// Follows a path to its end.
     fn follow(&mut self, mut state: State) {
+        const BETWEEN_CHECKS: u64 = 16;
         loop {
             state.instructions += 1;
             if state.instructions > self.options.instructions {
                 return self.leave(&state, GiveUp::Length);
             }
-            if state.instructions.is_multiple_of(1024) && Instant::now() >= self.until {
-                return self.leave(&state, GiveUp::Time);
+            if state.instructions.is_multiple_of(BETWEEN_CHECKS)
+                && let Some(why) = self.limit()
+            {
+                return self.leave(&state, why);
             }
             match self.step(&mut state) {
                 Ok(Next::On) => {}
@@ -273,11 +302,20 @@ impl<'a> Explorer<'a> {
 
     /// Notes that nothing is known of what comes after a state.
     pub(crate) fn leave(&mut self, state: &State, why: GiveUp) {
-        if self.distance(state) == FAR {
+        self.leave_at(Self::position(state).collect(), Place { slot: state.slot, why });
+    }
+
+    /// Notes that nothing is known of what comes after the functions that a state is in return to their callers.
+    pub(crate) fn leave_callers(&mut self, state: &State, why: GiveUp) {
+        self.leave_at(Self::position(state).skip(1).collect(), Place { slot: state.slot, why });
+    }
+
+    fn leave_at(&mut self, position: Vec<usize>, place: Place) {
+        if self.flow.from(position.iter().copied()) == FAR {
             return;
         }
-        let left = (Self::position(state).collect(), Place { slot: state.slot, why });
-        if !self.left.contains(&left) {
+        let left = (position, place);
+        if self.known_left.insert(left.clone()) {
             self.left.push(left);
         }
     }
@@ -292,13 +330,14 @@ impl<'a> Explorer<'a> {
     }
 
     /// Keeps a path for later, if it may lead to a goal.
-    pub(crate) fn keep(&mut self, state: State) {
+    pub(crate) fn keep(&mut self, mut state: State) {
         if self.distance(&state) == FAR {
             return;
         }
         if self.queue.len() >= self.options.paths {
             return self.leave(&state, GiveUp::Paths);
         }
+        state.assignment.forget();
         self.queue.push(state);
     }
 

@@ -33,6 +33,8 @@ pub enum GiveUp {
     Time,
     /// There were more open paths than are kept.
     Paths,
+    /// There were more terms than are kept.
+    Terms,
     /// The function is called by a timer.
     Timer,
     /// There is an input, but it needs what inputs cannot give.
@@ -54,6 +56,7 @@ impl fmt::Display for GiveUp {
             Self::Solver(unknown) => unknown.fmt(f),
             Self::Time => f.write_str("the time was over"),
             Self::Paths => f.write_str("there were too many open paths"),
+            Self::Terms => f.write_str("there were too many terms"),
             Self::Timer => f.write_str("a timer calls the function"),
             Self::Input(what) => write!(f, "it needs {what}"),
         }

@@ -16,6 +16,9 @@ use crate::state::State;
 /// Most elements that fill a map.
 const MOST_ELEMENTS: u32 = 1 << 17;
 
+/// Most bytes of packet behind the headroom in the buffers of bursts.
+const CAPACITY: u64 = 3520;
+
 /// Seeds that are tried for random numbers.
 const SEEDS: u64 = 20_000;
 
@@ -24,17 +27,18 @@ impl Explorer<'_> {
     pub(crate) fn input(&mut self, state: &State, side: Side) -> Result<Input, GiveUp> {
         debug_assert_eq!(state.taken.as_ref().map(|taken| taken.side), Some(side));
         let mut conditions = state.path.clone();
-        let mut model = state.assignment.model.clone();
+        let mut model = Model::clone(&state.assignment.model);
         let mut vars = self.variables(&conditions);
         self.add_variables_of_keys(state, &model, &mut vars);
+        // All clocks of an input show one time.
+        let clock = vars.iter().find(|(source, _)| matches!(source, Source::Time(_))).map(|(_, term)| *term);
         for &(source, term) in &vars {
-            self.force(source, term, &mut conditions, &mut model)?;
+            let Some((number, what)) = self.number_in_runs(source, clock)? else { continue };
+            self.force(term, number, what, &mut conditions, &mut model)?;
         }
         let keys = self.keys(state);
         let wishes = plausible::wishes(&mut self.terms, &self.sources, self.maps, &vars, &keys);
-        if let Ok(better) = self.solver.prefer(&mut self.terms, &conditions, &model, &wishes) {
-            model = better;
-        }
+        model = self.solver.prefer(&mut self.terms, &conditions, &model, &wishes);
         let randoms: Vec<_> =
             vars.iter().filter(|(source, _)| matches!(source, Source::Random(_))).copied().collect();
         let seed = match randoms.is_empty() {
@@ -79,29 +83,47 @@ impl Explorer<'_> {
         }
     }
 
-    /// Numbers that inputs cannot give are what they are in a run.
-    fn force(
+    /// What something is in the run of an input that cannot say it, and the words for all else; `None` if the input says it. `clock` is
+    /// the time of all clocks.
+    fn number_in_runs(
         &mut self,
         source: Source,
-        term: Term,
-        conditions: &mut Vec<Term>,
-        model: &mut Model,
-    ) -> Result<(), GiveUp> {
+        clock: Option<Term>,
+    ) -> Result<Option<(Term, &'static str)>, GiveUp> {
         let what = match source {
             Source::Cpu => "a CPU other than the first",
             Source::Context(offset) if !self.is_given(offset) => "a number in the context",
+            Source::Scratch(_) => "a number in the context",
             Source::Machine(_, name @ "bpf_ringbuf_output") => name,
+            Source::TailCallFails(_) => "a tail call that fails",
             Source::Address(_) => return Err(GiveUp::Input("a certain address")),
             Source::Machine(_, name) => return Err(GiveUp::Input(name)),
             Source::Present { map, .. } if !can_be_filled(self.maps.get(map)) => "a socket in a map",
-            _ => return Ok(()),
+            Source::Capacity => {
+                let capacity = self.terms.constant(32, CAPACITY);
+                return Ok(Some((capacity, "a buffer of another size")));
+            }
+            Source::Time(_) => return Ok(clock.map(|time| (time, "clocks that differ, or go on in a run"))),
+            _ => return Ok(None),
         };
-        let zero = self.terms.constant(self.terms.width(term), 0);
-        let is_zero = self.terms.eq(term, zero);
-        match self.solver.extend(&mut self.terms, conditions, model, is_zero) {
+        let zero = self.terms.constant(source.width(), 0);
+        Ok(Some((zero, what)))
+    }
+
+    /// Adds the condition that a variable is a number; `what` says what else would be needed.
+    fn force(
+        &mut self,
+        term: Term,
+        number: Term,
+        what: &'static str,
+        conditions: &mut Vec<Term>,
+        model: &mut Model,
+    ) -> Result<(), GiveUp> {
+        let equal = self.terms.eq(term, number);
+        match self.solver.extend(&mut self.terms, conditions, model, equal) {
             Answer::Sat(better) => {
                 *model = better;
-                conditions.push(is_zero);
+                conditions.push(equal);
                 Ok(())
             }
             Answer::Unsat => Err(GiveUp::Input(what)),
@@ -139,6 +161,11 @@ impl Explorer<'_> {
         }
         let mut searches = 50;
         for seed in 1..=SEEDS {
+            if seed.is_multiple_of(64)
+                && let Some(why) = self.limit()
+            {
+                return Err(why);
+            }
             let numbers = (self.options.random)(seed, drawn);
             let mut trial = model.clone();
             for &(source, term) in randoms {
@@ -203,10 +230,11 @@ impl Explorer<'_> {
             let field = kind.context().fields.iter().find(|field| field.name == name);
             field.and_then(|field| number(Source::Context(field.offset))).unwrap_or(0)
         };
+        let time = given.iter().find(|(source, _)| matches!(source, Source::Time(_))).map(|(_, time)| *time);
         let mut input = Input {
             packet,
             maps: BTreeMap::new(),
-            time_ns: number(Source::Time).unwrap_or(0),
+            time_ns: time.unwrap_or(0),
             seed,
             ingress: context("ingress_ifindex") as u32,
             queue: context("rx_queue_index") as u16,
@@ -260,10 +288,19 @@ impl Explorer<'_> {
                 elements.push(Element { key, value });
             }
         }
-        if given.get(&Source::Full { map }) == Some(&1) {
-            fill_up(spec, &mut elements, &asked)?;
+        if spec.kind.has_indices() {
+            return Ok(elements);
         }
-        Ok(elements)
+        let wanted = spec.max_entries - state.maps[map].room.most(spec.max_entries);
+        match elements.len() as u32 {
+            // Only LRU maps are asked for so many.
+            present if present > spec.max_entries => Err(GiveUp::Input("more elements than a map has")),
+            present if present >= wanted => Ok(elements),
+            _ => {
+                fill_up(spec, &mut elements, &asked, wanted)?;
+                Ok(elements)
+            }
+        }
     }
 }
 
@@ -290,13 +327,18 @@ fn target(map: &MapSpec) -> Option<u32> {
     }
 }
 
-/// Adds elements until the map is full, with keys that were not asked for.
-fn fill_up(map: &MapSpec, elements: &mut Vec<Element>, asked: &BTreeSet<Vec<u8>>) -> Result<(), GiveUp> {
+/// Adds elements until a map has as many as are wanted, with keys that were not asked for.
+fn fill_up(
+    map: &MapSpec,
+    elements: &mut Vec<Element>,
+    asked: &BTreeSet<Vec<u8>>,
+    wanted: u32,
+) -> Result<(), GiveUp> {
     let present = elements.len() as u32;
     if map.max_entries > MOST_ELEMENTS || !map.kind.is_keyed() || map.kind.has_prefixes() {
         return Err(GiveUp::Input("a full map"));
     }
-    let mut missing = map.max_entries.saturating_sub(present);
+    let mut missing = wanted.saturating_sub(present);
     let (key_size, value) = (map.key_size as usize, vec![0; map.value_size as usize]);
     for number in (0..u64::MAX).rev().take((MOST_ELEMENTS * 2) as usize) {
         if missing == 0 {

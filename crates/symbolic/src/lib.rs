@@ -8,6 +8,7 @@
 
 mod access;
 mod alu;
+mod clock;
 mod csum;
 mod explorer;
 mod flow;
@@ -18,6 +19,7 @@ mod input;
 mod maps;
 mod memory;
 mod plausible;
+mod room;
 mod source;
 mod state;
 mod step;

@@ -46,7 +46,7 @@ impl Explorer<'_> {
         let kind = self.spec(map)?.kind;
         let known = Rc::clone(&state.maps[map]);
         for (index, element) in known.elements.iter().enumerate() {
-            let same = self.same_key(kind, &element.key, &key);
+            let same = self.same_key(&element.key, &key);
             if self.decide(state, same, 0) {
                 return Ok(index);
             }
@@ -56,12 +56,11 @@ impl Explorer<'_> {
             }
         }
         let elements = &mut Rc::make_mut(&mut state.maps[map]).elements;
-        elements.push(ElementState { key, now: Now::Initial });
+        elements.push(ElementState { key, now: Now::Initial, was_there: false, may_be_gone: false });
         Ok(elements.len() - 1)
     }
 
-    fn same_key(&mut self, kind: MapKind, a: &[Term], b: &[Term]) -> Term {
-        let _ = kind;
+    fn same_key(&mut self, a: &[Term], b: &[Term]) -> Term {
         // By words, in which terms are recognized.
         let pairs = a.chunks(8).zip(b.chunks(8));
         let mut all = self.terms.bool(true);
@@ -75,8 +74,16 @@ impl Explorer<'_> {
 
     /// The object of an element's value, if the element is there.
     fn there(&mut self, state: &mut State, map: usize, element: usize) -> Result<Option<usize>, GiveUp> {
-        match state.maps[map].elements[element].now {
-            Now::There(object) => return Ok(Some(object)),
+        let known = &state.maps[map].elements[element];
+        let (now, may_be_gone) = (known.now, known.may_be_gone);
+        match now {
+            Now::There(object) => {
+                if may_be_gone {
+                    let kind = self.spec(map)?.kind;
+                    self.leave(state, GiveUp::Map(kind, "a look-up after an insertion"));
+                }
+                return Ok(Some(object));
+            }
             Now::Absent => return Ok(None),
             Now::Initial => {}
         }
@@ -93,14 +100,34 @@ impl Explorer<'_> {
             }
             false => Initial::Element { map, element },
         };
-        if !self.spec(map)?.kind.is_array() && !matches!(initial, Initial::Bytes(_)) {
-            let present = self.sources.term(&mut self.terms, Source::Present { map, element });
-            if !self.decide(state, present, 0) {
-                return Ok(self.set_now(state, map, element, Now::Absent));
-            }
+        let may_be_absent = !self.spec(map)?.kind.is_array() && !matches!(initial, Initial::Bytes(_));
+        if may_be_absent && !self.is_present(state, map, element)? {
+            return Ok(self.set_now(state, map, element, Now::Absent));
         }
         let object = state.new_object(initial);
         Ok(self.set_now(state, map, element, Now::There(object)))
+    }
+
+    /// Whether an element that may be absent is there from the start, which no more elements are than fit. An LRU map gives up others.
+    fn is_present(&mut self, state: &mut State, map: usize, element: usize) -> Result<bool, GiveUp> {
+        let spec = self.spec(map)?;
+        let (kind, entries, counts) = (spec.kind, spec.max_entries, !spec.kind.has_indices());
+        if counts && !state.maps[map].room.allows_another(entries) {
+            if kind.is_lru() {
+                self.leave(state, GiveUp::Map(kind, "a look-up among more elements than fit"));
+            }
+            return Ok(false);
+        }
+        let present = self.sources.term(&mut self.terms, Source::Present { map, element });
+        if !self.decide(state, present, 0) {
+            return Ok(false);
+        }
+        let map = Rc::make_mut(&mut state.maps[map]);
+        if counts {
+            map.room.is_there();
+        }
+        map.elements[element].was_there = true;
+        Ok(true)
     }
 
     fn set_now(&mut self, state: &mut State, map: usize, element: usize, now: Now) -> Option<usize> {
@@ -178,24 +205,68 @@ impl Explorer<'_> {
             None if flags == EXIST => Ok(-i64::from(paceline_spec::Errno::ENOENT.0)),
             // Values per CPU are changed in place.
             Some(object) if kind.is_per_cpu() => Ok(self.fill(state, Some(object), value)),
-            found => {
-                if found.is_none() && !kind.is_lru() && self.is_full(state, map)? {
-                    return Ok(-i64::from(paceline_spec::Errno::E2BIG.0));
-                }
-                let object = state.new_object(Initial::Zero);
-                self.set_now(state, map, element, Now::There(object));
-                Ok(self.fill(state, Some(object), value))
+            Some(_) => {
+                self.retire(state, map);
+                Ok(self.put(state, map, element, value))
+            }
+            None if kind.is_lru() => {
+                self.make_room(state, map, element)?;
+                Ok(self.put(state, map, element, value))
+            }
+            None if self.is_full(state, map)? => Ok(-i64::from(paceline_spec::Errno::E2BIG.0)),
+            None => {
+                Rc::make_mut(&mut state.maps[map]).room.add();
+                Ok(self.put(state, map, element, value))
             }
         }
     }
 
+    /// Gives an element a new value: 0.
+    fn put(&mut self, state: &mut State, map: usize, element: usize, value: &[Term]) -> i64 {
+        let object = state.new_object(Initial::Zero);
+        self.set_now(state, map, element, Now::There(object));
+        self.fill(state, Some(object), value)
+    }
+
+    /// Whether a map without eviction is full; if it may be, that path comes later.
     fn is_full(&mut self, state: &mut State, map: usize) -> Result<bool, GiveUp> {
-        let full = self.sources.term(&mut self.terms, Source::Full { map });
-        let is_full = self.decide(state, full, 0);
-        match is_full && state.maps[map].has_removed {
-            true => Err(GiveUp::HelperUse("bpf_map_update_elem", "on a full map that lost elements")),
-            false => Ok(is_full),
+        let entries = self.spec(map)?.max_entries;
+        if let Some(is_full) = state.maps[map].room.is_full(entries) {
+            return Ok(is_full);
         }
+        let mut other = state.clone();
+        Rc::make_mut(&mut other.maps[map]).room.assume(true);
+        self.keep(other);
+        Rc::make_mut(&mut state.maps[map]).room.assume(false);
+        Ok(false)
+    }
+
+    /// Adds an element to an LRU map, which has room for it; the path in which it gives up another one is not followed, but the others
+    /// may be gone.
+    fn make_room(&mut self, state: &mut State, map: usize, element: usize) -> Result<(), GiveUp> {
+        let spec = self.spec(map)?;
+        let (kind, entries) = (spec.kind, spec.max_entries);
+        self.retire(state, map);
+        let map = Rc::make_mut(&mut state.maps[map]);
+        if map.room.is_full(entries) == Some(true) {
+            return Err(GiveUp::Map(kind, "an insertion that removes another element"));
+        }
+        map.room.assume(false);
+        map.room.add();
+        for (index, other) in map.elements.iter_mut().enumerate() {
+            other.may_be_gone = index != element;
+        }
+        Ok(())
+    }
+
+    /// Notes that an element's slot waits for the end of the run. Maps have some slots more than elements, not for any number of them: a
+    /// further update may fail for lack of memory.
+    fn retire(&mut self, state: &mut State, map: usize) {
+        const RESERVE: u32 = 15;
+        if state.maps[map].retired >= RESERVE {
+            self.leave(state, GiveUp::HelperUse("bpf_map_update_elem", "after so many others"));
+        }
+        Rc::make_mut(&mut state.maps[map]).retired += 1;
     }
 
     fn fill(&mut self, state: &mut State, object: Option<usize>, value: &[Term]) -> i64 {
@@ -219,9 +290,11 @@ impl Explorer<'_> {
         let element = self.element(state, map, key)?;
         match self.there(state, map, element)? {
             Some(_) => {
+                self.retire(state, map);
                 let map = Rc::make_mut(&mut state.maps[map]);
                 map.elements[element].now = Now::Absent;
-                map.has_removed = true;
+                map.elements[element].may_be_gone = false;
+                map.room.remove();
                 Ok(0)
             }
             None => Ok(-i64::from(paceline_spec::Errno::ENOENT.0)),
@@ -239,7 +312,17 @@ impl Explorer<'_> {
             return Ok(false);
         }
         let element = self.element(state, map, key)?;
-        let present = self.sources.term(&mut self.terms, Source::Present { map, element });
-        Ok(self.decide(state, present, 0))
+        match state.maps[map].elements[element].now {
+            Now::There(_) => return Ok(true),
+            Now::Absent => return Ok(false),
+            Now::Initial => {}
+        }
+        let is_present = self.is_present(state, map, element)?;
+        let now = match is_present {
+            true => Now::There(state.new_object(Initial::Element { map, element })),
+            false => Now::Absent,
+        };
+        self.set_now(state, map, element, now);
+        Ok(is_present)
     }
 }

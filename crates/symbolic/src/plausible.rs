@@ -12,6 +12,9 @@ const LENGTHS: [u64; 10] = [14, 34, 42, 54, 60, 74, 100, 128, 256, 600];
 /// Types that packets have if they can: IPv4, ARP, IPv6, VLAN.
 const ETHERTYPES: [u64; 4] = [0x0800, 0x0806, 0x86dd, 0x8100];
 
+/// Times below this one are told in test files to a nanosecond: 52 days.
+const LATEST: u64 = 1 << 52;
+
 /// Bytes of an IPv4 packet without a tag, by offset.
 const IPV4: [(u32, u64); 13] = [
     (14, 0x45),
@@ -41,19 +44,48 @@ pub(crate) fn wishes(
     let mut wishes = Vec::new();
     let known = |source: Source| vars.iter().find(|(other, _)| *other == source).map(|(_, term)| *term);
     if let Some(length) = known(Source::Length) {
-        let least = terms.constant(16, 14);
-        wishes.push(terms.ule(least, length));
-        for most in LENGTHS {
-            let most = terms.constant(16, most);
-            wishes.push(terms.ule(length, most));
-        }
+        lengths(terms, length, &mut wishes);
     }
-    // Maps have as few elements as possible.
     for &(source, term) in vars {
-        if matches!(source, Source::Present { .. } | Source::Full { .. }) {
-            wishes.push(terms.not(term));
+        match source {
+            // Maps have as few elements as possible.
+            Source::Present { .. } => wishes.push(terms.not(term)),
+            Source::Time(_) => {
+                let end = terms.constant(64, LATEST);
+                wishes.push(terms.ult(term, end));
+            }
+            _ => {}
         }
     }
+    headers(terms, &known, &mut wishes);
+    wishes.extend(total_length(terms, sources, &known));
+    for &(source, term) in vars {
+        if let Some(value) = usual(maps, source) {
+            let value = terms.constant(terms.width(term), value);
+            wishes.push(terms.eq(term, value));
+        }
+    }
+    for &key in keys {
+        if terms.value(key).is_none() {
+            let zero = terms.constant(8, 0);
+            wishes.push(terms.eq(key, zero));
+        }
+    }
+    wishes
+}
+
+/// A packet is as short as possible, of the usual lengths.
+fn lengths(terms: &mut Terms, length: Term, wishes: &mut Vec<Term>) {
+    let least = terms.constant(16, 14);
+    wishes.push(terms.ule(least, length));
+    for most in LENGTHS {
+        let most = terms.constant(16, most);
+        wishes.push(terms.ule(length, most));
+    }
+}
+
+/// Headers of the usual protocols.
+fn headers(terms: &mut Terms, known: &impl Fn(Source) -> Option<Term>, wishes: &mut Vec<Term>) {
     let mut wish = |terms: &mut Terms, term: Option<Term>, value: u64| {
         if let Some(term) = term {
             let value = terms.constant(terms.width(term), value);
@@ -69,29 +101,20 @@ pub(crate) fn wishes(
     for (offset, value) in IPV4 {
         wish(terms, known(Source::Packet(offset)), value);
     }
-    if let Some(of_length) = total_length(terms, sources, &known) {
-        wishes.push(of_length);
-    }
-    for &(source, term) in vars {
-        let value = match source {
-            Source::Value { map, element: _, byte } => {
-                let initial = maps.get(map).filter(|map| map.max_entries == 1);
-                let initial = initial.and_then(|map| initial_value(map, &[0; 4]));
-                initial.and_then(|bytes| bytes.get(byte as usize)).copied().unwrap_or(0)
-            }
-            Source::Random(_) | Source::Length => continue,
-            _ => 0,
-        };
-        let value = terms.constant(terms.width(term), u64::from(value));
-        wishes.push(terms.eq(term, value));
-    }
-    for &key in keys {
-        if terms.value(key).is_none() {
-            let zero = terms.constant(8, 0);
-            wishes.push(terms.eq(key, zero));
+}
+
+/// The number that something has if it can: variables their initial value, others 0; `None` if it does not matter.
+fn usual(maps: &[MapSpec], source: Source) -> Option<u64> {
+    match source {
+        Source::Value { map, element: _, byte } => {
+            let initial = maps.get(map).filter(|map| map.max_entries == 1);
+            let initial = initial.and_then(|map| initial_value(map, &[0; 4]));
+            let byte = initial.and_then(|bytes| bytes.get(byte as usize)).copied();
+            Some(byte.unwrap_or(0).into())
         }
+        Source::Random(_) | Source::Length => None,
+        _ => Some(0),
     }
-    wishes
 }
 
 /// The total length of an IPv4 packet without a tag is that of the packet without its Ethernet header.

@@ -11,18 +11,22 @@ pub(crate) enum Source {
     Length,
     /// A byte of the packet as it came in.
     Packet(u32),
-    /// A number in the context, by its offset.
+    /// A number in the context, by its offset; a field has its low bits.
     Context(u16),
+    /// A byte of the program's own memory in the context, by its offset.
+    Scratch(u16),
     /// Whether a map has an element from the start: those that the program asks for are numbered.
     Present { map: usize, element: usize },
     /// A byte of an element's value from the start.
     Value { map: usize, element: usize, byte: u32 },
-    /// Whether a map has as many elements as fit.
-    Full { map: usize },
-    /// The time in nanoseconds.
-    Time,
+    /// A reading of a clock in nanoseconds, in the order in which a path reads them.
+    Time(usize),
     /// A random number, in the order in which they are drawn.
     Random(usize),
+    /// Whether a tail call to a program that the object itself puts into the array fails, in the order of such calls.
+    TailCallFails(usize),
+    /// Most bytes of packet that fit behind the ordinary headroom.
+    Capacity,
     /// The CPU that the program runs on.
     Cpu,
     /// Address of a region, which are numbered.
@@ -32,13 +36,13 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    const fn width(self) -> u32 {
+    pub(crate) const fn width(self) -> u32 {
         match self {
             Self::Length => 16,
-            Self::Packet(_) | Self::Value { .. } => 8,
-            Self::Context(_) | Self::Random(_) | Self::Cpu => 32,
-            Self::Present { .. } | Self::Full { .. } => 1,
-            Self::Time | Self::Machine(..) | Self::Address(_) => 64,
+            Self::Packet(_) | Self::Scratch(_) | Self::Value { .. } => 8,
+            Self::Random(_) | Self::Cpu | Self::Capacity => 32,
+            Self::Present { .. } | Self::TailCallFails(_) => 1,
+            Self::Context(_) | Self::Time(_) | Self::Machine(..) | Self::Address(_) => 64,
         }
     }
 }

@@ -6,8 +6,10 @@ use std::rc::Rc;
 
 use paceline_solver::{Evaluator, Model, Term, Terms};
 
+use crate::clock::Clock;
 use crate::goal::Side;
 use crate::memory::Memory;
+use crate::room::Room;
 use crate::value::Value;
 
 /// A function that is being called.
@@ -80,26 +82,42 @@ pub(crate) struct ElementState {
     /// The bytes of its key.
     pub(crate) key: Vec<Term>,
     pub(crate) now: Now,
+    /// Whether it is there from the start.
+    pub(crate) was_there: bool,
+    /// Whether the map may have given it up to make room for another one.
+    pub(crate) may_be_gone: bool,
 }
 
 /// The elements that were asked for on a path: their keys differ.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MapState {
     pub(crate) elements: Vec<ElementState>,
-    /// Whether elements were removed, so that a map that was full may have room.
-    pub(crate) has_removed: bool,
+    pub(crate) room: Room,
+    /// Slots of elements that were replaced or removed: they are not free before the run ends.
+    pub(crate) retired: u32,
 }
 
-/// A model of the conditions of a path, with what was evaluated under it.
+/// A model of the conditions of a path, with what was evaluated under it. Copies begin without that: most of them wait in the queue.
 #[derive(Debug, Default)]
 pub(crate) struct Assignment {
-    pub(crate) model: Model,
+    pub(crate) model: Rc<Model>,
     values: RefCell<Evaluator>,
 }
 
+impl Clone for Assignment {
+    fn clone(&self) -> Self {
+        Self { model: Rc::clone(&self.model), values: RefCell::default() }
+    }
+}
+
 impl Assignment {
-    pub(crate) fn new(model: Model) -> Rc<Self> {
-        Rc::new(Self { model, values: RefCell::default() })
+    pub(crate) fn new(model: Model) -> Self {
+        Self { model: Rc::new(model), values: RefCell::default() }
+    }
+
+    /// Drops what was evaluated.
+    pub(crate) fn forget(&mut self) {
+        self.values = RefCell::default();
     }
 
     pub(crate) fn value(&self, terms: &Terms, term: Term) -> u64 {
@@ -112,6 +130,21 @@ impl Assignment {
 pub(crate) struct Taken {
     pub(crate) side: Side,
     pub(crate) before: Option<Rc<Taken>>,
+}
+
+/// Numbers that a path took from the host so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Drawn {
+    /// Random numbers.
+    pub(crate) randoms: usize,
+    /// Results of helpers that are the machine's alone.
+    pub(crate) results: usize,
+    /// Readings of clocks.
+    pub(crate) times: usize,
+    /// The last reading of each clock, by its number.
+    pub(crate) clocks: [Option<Term>; Clock::COUNT],
+    /// Tail calls to programs that the object itself puts into an array, and that failed.
+    pub(crate) failed_calls: usize,
 }
 
 /// The state of a path.
@@ -127,14 +160,13 @@ pub(crate) struct State {
     /// Conditions that hold on the path.
     pub(crate) path: Vec<Term>,
     /// A model of them, but for `pending`.
-    pub(crate) assignment: Rc<Assignment>,
+    pub(crate) assignment: Assignment,
     /// A condition, the last of the path, that was not checked yet.
     pub(crate) pending: bool,
     pub(crate) taken: Option<Rc<Taken>>,
     /// How often the path took each side.
     pub(crate) rounds: Rc<HashMap<Side, u32>>,
-    /// Random numbers, and other numbers of the machine, drawn so far.
-    pub(crate) drawn: usize,
+    pub(crate) drawn: Drawn,
     pub(crate) instructions: u64,
     /// How unlikely the path is to be worth following: choices of offsets, and rounds of loops.
     pub(crate) cost: u32,

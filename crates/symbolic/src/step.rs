@@ -24,77 +24,90 @@ impl Explorer<'_> {
         };
         let next = slot + insn.slots();
         match insn {
-            Insn::Alu { width, op, dst, src } => self.alu(state, width, op, dst, src)?,
+            Insn::Jump { .. } | Insn::JumpLong { .. } => {
+                state.slot = target(&insn, slot)?;
+                Ok(Next::On)
+            }
+            Insn::JumpIf { width, condition, dst, src, .. } => {
+                let condition = self.condition(state, width, condition, dst, src)?;
+                self.branch(state, condition, (next, target(&insn, slot)?))
+            }
+            Insn::Call(callee) => self.call(state, &insn, callee, next),
+            Insn::Exit => self.exit(state),
+            _ => {
+                self.compute(state, insn)?;
+                state.slot = next;
+                Ok(Next::On)
+            }
+        }
+    }
+
+    /// Executes an instruction after which the next one comes.
+    fn compute(&mut self, state: &mut State, insn: Insn) -> Result<(), GiveUp> {
+        let value = match insn {
+            Insn::Alu { width, op, dst, src } => return self.alu(state, width, op, dst, src),
             Insn::Neg { width, dst } => {
                 let number = self.as_number(Self::register(state, dst))?;
-                let result = alu::neg(&mut self.terms, width, number);
-                Self::set(state, dst, Value::Number(result));
+                (dst, Value::Number(alu::neg(&mut self.terms, width, number)))
             }
             Insn::MovSx { width, from, dst, src } => {
                 let number = self.number(state, src)?;
-                let result = alu::sign_extend(&mut self.terms, from, width, number);
-                Self::set(state, dst, Value::Number(result));
+                (dst, Value::Number(alu::sign_extend(&mut self.terms, from, width, number)))
             }
             Insn::Swap { order, size, dst } => {
                 let number = self.number(state, dst)?;
-                let result = alu::swap(&mut self.terms, order, size, number);
-                Self::set(state, dst, Value::Number(result));
+                (dst, Value::Number(alu::swap(&mut self.terms, order, size, number)))
             }
             Insn::Load { size, signed, dst, base, offset } => {
                 let mut value = self.load(state, base, offset, size)?;
                 if signed && let Value::Number(number) = value {
                     value = Value::Number(alu::sign_extend(&mut self.terms, size, Width::W64, number));
                 }
-                Self::set(state, dst, value);
+                (dst, value)
             }
-            Insn::LoadAcquire { size, dst, base, offset } => {
-                let value = self.load(state, base, offset, size)?;
-                Self::set(state, dst, value);
-            }
+            Insn::LoadAcquire { size, dst, base, offset } => (dst, self.load(state, base, offset, size)?),
+            Insn::LoadImm64 { dst, value } => (dst, self.immediate(state, value, state.slot)?),
             Insn::Store { size, base, offset, src } => {
                 let value = self.operand(state, src);
-                self.store(state, base, offset, size, value)?;
+                return self.store(state, base, offset, size, value);
             }
             Insn::StoreRelease { size, base, offset, src } => {
                 let value = Self::register(state, src);
-                self.store(state, base, offset, size, value)?;
+                return self.store(state, base, offset, size, value);
             }
             Insn::Atomic { width, op, base, offset, src } => {
-                self.atomic(state, width, op, (base, offset), src)?
-            }
-            Insn::LoadImm64 { dst, value } => {
-                let value = self.immediate(state, value, slot)?;
-                Self::set(state, dst, value);
-            }
-            Insn::Jump { .. } | Insn::JumpLong { .. } => {
-                state.slot = target(&insn, slot)?;
-                return Ok(Next::On);
-            }
-            Insn::JumpIf { width, condition, dst, src, .. } => {
-                let condition = self.condition(state, width, condition, dst, src)?;
-                return self.branch(state, condition, (next, target(&insn, slot)?));
+                return self.atomic(state, width, op, (base, offset), src);
             }
             // Its budget of rounds is larger than any path here is long.
-            Insn::MayGoto { .. } => self.round(state, Side { slot, taken: false })?,
-            Insn::Call(Callee::Helper(Helper::TAIL_CALL)) => return self.tail_call(state, next),
-            Insn::Call(Callee::Helper(id)) => return self.helper(state, id, next),
-            Insn::Call(Callee::Subprogram(_)) => {
-                let target = insn.subprogram_target(slot).and_then(|target| usize::try_from(target).ok());
-                let target = target.ok_or(GiveUp::Instruction("a call outside of the program"))?;
-                self.enter(state, target, next, None);
-                return Ok(Next::On);
-            }
-            Insn::Call(Callee::Kfunc { btf_id, .. }) => {
-                let kfunc = verified.program().kfunc(btf_id);
-                return Err(GiveUp::Kfunc(kfunc.map_or("a kernel function", |kfunc| kfunc.name)));
-            }
-            Insn::Exit => return self.exit(state),
+            Insn::MayGoto { .. } => return self.round(state, Side { slot: state.slot, taken: false }),
             Insn::LoadPacket { .. } => return Err(GiveUp::Instruction("a legacy load from the packet")),
             Insn::AddrSpaceCast { .. } => return Err(GiveUp::Instruction("a cast between address spaces")),
             Insn::CallReg(_) => return Err(GiveUp::Instruction("callx")),
+            // Those that go on elsewhere are not computed.
+            Insn::Jump { .. } | Insn::JumpLong { .. } | Insn::JumpIf { .. } | Insn::Call(_) | Insn::Exit => {
+                return Err(GiveUp::Instruction("a jump"));
+            }
+        };
+        Self::set(state, value.0, value.1);
+        Ok(())
+    }
+
+    fn call(&mut self, state: &mut State, insn: &Insn, callee: Callee, next: usize) -> Result<Next, GiveUp> {
+        match callee {
+            Callee::Helper(Helper::TAIL_CALL) => self.tail_call(state, next),
+            Callee::Helper(id) => self.helper(state, id, next),
+            Callee::Subprogram(_) => {
+                let target =
+                    insn.subprogram_target(state.slot).and_then(|target| usize::try_from(target).ok());
+                let target = target.ok_or(GiveUp::Instruction("a call outside of the program"))?;
+                self.enter(state, target, next, None);
+                Ok(Next::On)
+            }
+            Callee::Kfunc { btf_id, .. } => {
+                let kfunc = self.verified.program().kfunc(btf_id);
+                Err(GiveUp::Kfunc(kfunc.map_or("a kernel function", |kfunc| kfunc.name)))
+            }
         }
-        state.slot = next;
-        Ok(Next::On)
     }
 
     /// The number in a register.
@@ -197,7 +210,13 @@ impl Explorer<'_> {
             (Value::Pointer(a), Value::Pointer(b)) if a.region == b.region && width == Width::W64 => {
                 Ok(self.compare_offsets(condition, a.offset, b.offset))
             }
-            // No pointer is null, and none has zeros in its low 32 bits: memory begins with something else.
+            // The low bits of addresses are equal where those of the offsets are.
+            (Value::Pointer(a), Value::Pointer(b))
+                if a.region == b.region && matches!(condition, Condition::Eq | Condition::Ne) =>
+            {
+                Ok(alu::compare(&mut self.terms, width, condition, a.offset, b.offset))
+            }
+            // No pointer is null, and compilers compare the low half alone of those that the context has: it is taken for not zero too.
             (Value::Pointer(_) | Value::Map(_), Value::Number(b)) if self.terms.value(b) == Some(0) => {
                 match condition {
                     Condition::Eq | Condition::Le => Ok(self.terms.bool(false)),
@@ -205,10 +224,7 @@ impl Explorer<'_> {
                     _ => Err(GiveUp::Address),
                 }
             }
-            (Value::Pointer(_), Value::Pointer(_)) if condition == Condition::Eq => {
-                Ok(self.terms.bool(false))
-            }
-            (Value::Pointer(_), Value::Pointer(_)) if condition == Condition::Ne => Ok(self.terms.bool(true)),
+            // Also of other regions: one may begin where another one ends.
             (left, right) => {
                 let (a, b) = (self.as_number(left)?, self.as_number(right)?);
                 Ok(alu::compare(&mut self.terms, width, condition, a, b))

@@ -53,6 +53,12 @@ impl ObjectArgs {
         };
         self.map_args.iter().filter_map(file).collect()
     }
+
+    /// The first map that is given another shape.
+    pub(crate) fn shaped(&self) -> Option<&str> {
+        let is_shape = |map: &&MapArg| !matches!(map.value, MapValue::File(_));
+        self.map_args.iter().find(is_shape).map(|map| map.name.as_str())
+    }
 }
 
 /// A number of bytes: `4096`, `64K`, `16M`, `4G`.

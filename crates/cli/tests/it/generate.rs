@@ -46,6 +46,68 @@ fn json_has_all_sides() {
 }
 
 #[test]
+fn json_has_all_that_an_input_needs() {
+    let json = paceline(["generate", &example("sampler.o"), "--json"]).json();
+    let programs = json["programs"].as_array().unwrap();
+    let sides = || programs.iter().flat_map(|program| program["reached"].as_array().unwrap());
+    assert!(sides().all(|side| {
+        side["maps"].is_object() && ["time_ns", "ingress", "queue"].iter().all(|key| side[key].is_u64())
+    }));
+    assert!(sides().any(|side| side["seed"].is_u64()), "{json}");
+    assert!(sides().any(|side| side["maps"][".bss"]["sampled"].is_u64()), "{json}");
+}
+
+#[test]
+fn own_files_are_not_replaced() {
+    let folder = Folder::new();
+    let tests = folder.text("tests");
+    let object = example("sampler.o");
+    let generate = || paceline(["generate", &object, "--tests", &tests]);
+    generate().ok();
+    let names = || -> Vec<_> {
+        let mut names: Vec<_> = fs::read_dir(&tests).unwrap().map(|entry| entry.unwrap().path()).collect();
+        names.sort();
+        names
+    };
+    let made = names();
+    // Files of seeds that are not found again are removed; others stay.
+    let stale = format!("{tests}/sample_random.seed-987654321.test.toml");
+    let first = fs::read_to_string(&made[0]).unwrap();
+    fs::write(&stale, &first).unwrap();
+    fs::write(format!("{tests}/other.seed-1.test.toml"), &first).unwrap();
+    generate().ok();
+    assert_eq!(names().len(), made.len() + 1);
+    assert!(!fs::exists(&stale).unwrap());
+    // A file without the first line is somebody's own.
+    let edited = first.split_once('\n').unwrap().1;
+    fs::write(&made[0], edited).unwrap();
+    let done = generate();
+    assert_eq!(done.status, Some(1));
+    assert!(done.err.contains("not one that `paceline generate` made"), "{}", done.err);
+    assert_eq!(fs::read_to_string(&made[0]).unwrap(), edited);
+}
+
+#[test]
+fn only_variables_are_given() {
+    let folder = Folder::new();
+    let file = folder.text("map.json");
+    fs::write(&file, "[]").unwrap();
+    let object = example("counter.o");
+    let json = paceline(["inspect", &object, "--json"]).json();
+    let mut maps = json["maps"].as_array().unwrap().iter().map(|map| map["name"].as_str().unwrap().to_owned());
+    let map = maps.find(|name| !name.starts_with('.')).unwrap();
+    let done = paceline(["generate", &object, "--map", &format!("{map}={file}")]);
+    assert_eq!(done.status, Some(1));
+    assert!(done.err.contains("only variables can be given"), "{}", done.err);
+    let shape = format!("{map}=entries:64");
+    let done = paceline(["generate", &object, "--map", &shape, "--tests", &folder.text("tests")]);
+    assert_eq!(done.status, Some(1));
+    assert!(done.err.contains("test files cannot say the shape"), "{}", done.err);
+    // The longest limit.
+    assert_eq!(paceline(["generate", &object, "--limit", "18446744073709551615"]).status, Some(2));
+}
+
+#[test]
 fn a_refused_program_is_told() {
     let done = paceline(["generate", &fixture("no_bounds_check.o")]);
     assert_eq!(done.status, Some(1));

@@ -9,6 +9,10 @@ impl Terms {
     pub fn add(&mut self, a: Term, b: Term) -> Term {
         let (a, b) = self.commuted(a, b);
         let width = self.width(a);
+        self.simplified(width, Node::Add(a, b), |terms| terms.sum_of(width, a, b))
+    }
+
+    fn sum_of(&mut self, width: u32, a: Term, b: Term) -> Term {
         if let Some(constant) = self.value(b) {
             if constant == 0 {
                 return a;
@@ -50,6 +54,10 @@ impl Terms {
     /// `a - b`
     pub fn sub(&mut self, a: Term, b: Term) -> Term {
         let width = self.width(a);
+        self.simplified(width, Node::Sub(a, b), |terms| terms.difference_of(width, a, b))
+    }
+
+    fn difference_of(&mut self, width: u32, a: Term, b: Term) -> Term {
         if a == b {
             return self.constant(width, 0);
         }
@@ -112,6 +120,10 @@ impl Terms {
     pub fn mul(&mut self, a: Term, b: Term) -> Term {
         let (a, b) = self.commuted(a, b);
         let width = self.width(a);
+        self.simplified(width, Node::Mul(a, b), |terms| terms.product_of(width, a, b))
+    }
+
+    fn product_of(&mut self, width: u32, a: Term, b: Term) -> Term {
         if let Some(constant) = self.value(b) {
             match (self.node(a), constant) {
                 (_, 0) => return b,

@@ -9,6 +9,10 @@ impl Terms {
     /// `!a`
     pub fn not(&mut self, a: Term) -> Term {
         let width = self.width(a);
+        self.simplified(width, Node::Not(a), |terms| terms.complement_of(width, a))
+    }
+
+    fn complement_of(&mut self, width: u32, a: Term) -> Term {
         match self.node(a) {
             Node::Const(value) => self.constant(width, !value),
             Node::Not(a) => a,
@@ -47,6 +51,10 @@ impl Terms {
     pub fn and(&mut self, a: Term, b: Term) -> Term {
         let (a, b) = self.ordered(a, b);
         let width = self.width(a);
+        self.simplified(width, Node::And(a, b), |terms| terms.and_of(width, a, b))
+    }
+
+    fn and_of(&mut self, width: u32, a: Term, b: Term) -> Term {
         if a == b {
             return a;
         }
@@ -73,6 +81,10 @@ impl Terms {
     pub fn or(&mut self, a: Term, b: Term) -> Term {
         let (a, b) = self.ordered(a, b);
         let width = self.width(a);
+        self.simplified(width, Node::Or(a, b), |terms| terms.or_of(width, a, b))
+    }
+
+    fn or_of(&mut self, width: u32, a: Term, b: Term) -> Term {
         if a == b {
             return a;
         }
@@ -96,6 +108,10 @@ impl Terms {
     pub fn xor(&mut self, a: Term, b: Term) -> Term {
         let (a, b) = self.ordered(a, b);
         let width = self.width(a);
+        self.simplified(width, Node::Xor(a, b), |terms| terms.xor_of(width, a, b))
+    }
+
+    fn xor_of(&mut self, width: u32, a: Term, b: Term) -> Term {
         if a == b {
             return self.constant(width, 0);
         }
@@ -165,6 +181,10 @@ impl Terms {
             _ => {}
         }
         let width = self.width(a);
+        self.simplified(width, Node::Ite(condition, a, b), |terms| terms.choice_of(width, condition, a, b))
+    }
+
+    fn choice_of(&mut self, width: u32, condition: Term, a: Term, b: Term) -> Term {
         if width == 1 {
             match (self.value(a), self.value(b)) {
                 (Some(1), _) => return self.or(condition, b),

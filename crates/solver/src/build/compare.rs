@@ -9,6 +9,10 @@ impl Terms {
     pub fn eq(&mut self, a: Term, b: Term) -> Term {
         let (a, b) = self.commuted(a, b);
         debug_assert_eq!(self.width(a), self.width(b));
+        self.simplified(1, Node::Eq(a, b), |terms| terms.equality_of(a, b))
+    }
+
+    fn equality_of(&mut self, a: Term, b: Term) -> Term {
         if a == b {
             return self.bool(true);
         }
@@ -92,6 +96,10 @@ impl Terms {
     pub fn ult(&mut self, a: Term, b: Term) -> Term {
         let width = self.width(a);
         debug_assert_eq!(width, self.width(b));
+        self.simplified(1, Node::Ult(a, b), |terms| terms.order_of(width, a, b))
+    }
+
+    fn order_of(&mut self, width: u32, a: Term, b: Term) -> Term {
         let (of_a, of_b) = (self.facts(a), self.facts(b));
         if of_a.max < of_b.min {
             return self.bool(true);

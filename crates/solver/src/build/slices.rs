@@ -7,6 +7,11 @@ use crate::terms::Terms;
 impl Terms {
     /// The bits of `high` above those of `low`; at most 64 together.
     pub fn concat(&mut self, high: Term, low: Term) -> Term {
+        let width = self.width(high) + self.width(low);
+        self.simplified(width, Node::Concat(high, low), |terms| terms.chain_of(width, high, low))
+    }
+
+    fn chain_of(&mut self, width: u32, high: Term, low: Term) -> Term {
         if let Node::Concat(top, rest) = self.node(high) {
             let low = self.concat(rest, low);
             return self.concat(top, low);
@@ -21,7 +26,6 @@ impl Terms {
                 None => joined,
             };
         }
-        let width = self.width(high) + self.width(low);
         self.intern(width, Node::Concat(high, low))
     }
 
@@ -48,6 +52,10 @@ impl Terms {
         if width == full {
             return of;
         }
+        self.simplified(width, Node::Extract(of, low as u8), |terms| terms.part_of(of, low, width))
+    }
+
+    fn part_of(&mut self, of: Term, low: u32, width: u32) -> Term {
         match self.node(of) {
             Node::Const(value) => self.constant(width, value >> low),
             Node::Extract(inner, start) => self.extract(inner, low + u32::from(start), width),

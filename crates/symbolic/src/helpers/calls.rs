@@ -1,38 +1,57 @@
 //! Helpers that go on elsewhere: tail calls and loops.
 
 use paceline_isa::Reg;
+use paceline_solver::Term;
 use paceline_spec::Errno;
 
-use crate::alu;
 use crate::explorer::{Explorer, Next};
 use crate::give_up::GiveUp;
+use crate::source::Source;
 use crate::state::{Callback, State};
 use crate::step::clear_arguments;
 use crate::value::Value;
 
 impl Explorer<'_> {
-    /// `bpf_tail_call`: the path ends in another program, or goes on where the array has none there.
+    /// `bpf_tail_call`: another program runs in place of the function, or the path goes on, if the array has none there or if there were
+    /// too many such calls. User space may add and remove programs; the array of an input has those of the object.
     pub(crate) fn tail_call(&mut self, state: &mut State, next: usize) -> Result<Next, GiveUp> {
         let map = self.map(state, Reg::R2)?;
         let index = self.number(state, Reg::R3)?;
-        let key = alu::bytes(&mut self.terms, index, 4);
-        let spec = self.maps.get(map).ok_or(GiveUp::Address)?;
-        for (given, _) in &spec.contents {
-            // The object itself puts a program there.
-            let mut same = self.terms.bool(true);
-            for (byte, &value) in key.iter().zip(given) {
-                let value = self.terms.constant(8, u64::from(value));
-                let equal = self.terms.eq(*byte, value);
-                same = self.terms.and(same, equal);
-            }
-            if self.decide(state, same, 0) {
+        let index = self.terms.extract(index, 0, 32);
+        let entries = self.maps.get(map).ok_or(GiveUp::Address)?.max_entries;
+        let entries = self.terms.constant(32, u64::from(entries));
+        let is_within = self.terms.ult(index, entries);
+        if state.frames.len() > 1 && self.terms.value(is_within) != Some(0) {
+            // The result of the other program would be that of the function, and the packet what it makes of it.
+            self.leave_callers(state, GiveUp::HelperUse("bpf_tail_call", "in a function that returns"));
+        }
+        if self.is_given_program(state, map, index)? {
+            let fails = Source::TailCallFails(state.drawn.failed_calls);
+            let fails = self.sources.term(&mut self.terms, fails);
+            if !self.decide(state, fails, 0) {
                 return Ok(Next::End);
             }
+            state.drawn.failed_calls += 1;
         }
         clear_arguments(state);
         Self::set(state, Reg::R0, Value::Unset);
         state.slot = next;
         Ok(Next::On)
+    }
+
+    /// Whether the object itself puts a program at an index.
+    fn is_given_program(&mut self, state: &mut State, map: usize, index: Term) -> Result<bool, GiveUp> {
+        let maps = self.maps;
+        let spec = maps.get(map).ok_or(GiveUp::Address)?;
+        for (given, _) in &spec.contents {
+            let given: [u8; 4] = given.as_slice().try_into().map_err(|_| GiveUp::Address)?;
+            let given = self.terms.constant(32, u64::from(u32::from_ne_bytes(given)));
+            let same = self.terms.eq(index, given);
+            if self.decide(state, same, 0) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// `bpf_loop`: the callback runs as a function that is entered again after each round.

@@ -9,6 +9,7 @@ use paceline_spec::Errno;
 use paceline_spec::helper::{Helper, HelperId};
 
 use crate::alu;
+use crate::clock::Clock;
 use crate::csum;
 use crate::explorer::{Explorer, Next};
 use crate::give_up::GiveUp;
@@ -35,49 +36,13 @@ impl Explorer<'_> {
 
     fn result(&mut self, state: &mut State, id: HelperId, name: &'static str) -> Result<Value, GiveUp> {
         match id {
-            HelperId::MapLookupElem => {
-                let (map, key) = self.map_and_key(state)?;
-                let found = self.look_up(state, map, key)?;
-                let zero = self.terms.constant(64, 0);
-                Ok(match found {
-                    Some(object) => Value::Pointer(Pointer { region: Region::Object(object), offset: zero }),
-                    None => Value::Number(zero),
-                })
-            }
-            HelperId::MapUpdateElem => {
-                let (map, key) = self.map_and_key(state)?;
-                let size = self.maps.get(map).map_or(0, |map| map.value_size as usize);
-                let value = self.pointer(state, Reg::R3)?;
-                let value = self.read_numbers(state, value, size)?;
-                let flags = self.number(state, Reg::R4)?;
-                let flags = self.concrete(state, flags);
-                let result = self.update(state, map, key, &value, flags)?;
-                Ok(self.returned(result))
-            }
+            HelperId::MapLookupElem => self.map_look_up(state),
+            HelperId::MapUpdateElem => self.map_update(state),
             HelperId::MapDeleteElem => {
                 let (map, key) = self.map_and_key(state)?;
                 let result = self.delete(state, map, key)?;
                 Ok(self.returned(result))
             }
-            HelperId::KtimeGetNs
-            | HelperId::KtimeGetBootNs
-            | HelperId::KtimeGetCoarseNs
-            | HelperId::KtimeGetTaiNs => Ok(Value::Number(self.time(state))),
-            HelperId::Jiffies64 => {
-                let time = self.time(state);
-                let tick = self.terms.constant(64, 4_000_000);
-                Ok(Value::Number(self.terms.udiv(time, tick)))
-            }
-            HelperId::GetPrandomU32 => {
-                let number = self.sources.term(&mut self.terms, Source::Random(state.drawn));
-                state.drawn += 1;
-                Ok(Value::Number(self.terms.resize(number, 64)))
-            }
-            HelperId::GetSmpProcessorId => {
-                let number = self.sources.term(&mut self.terms, Source::Cpu);
-                Ok(Value::Number(self.terms.resize(number, 64)))
-            }
-            HelperId::GetNumaNodeId => Ok(self.returned(0)),
             HelperId::CsumDiff => self.csum_diff(state),
             HelperId::Redirect => self.redirect(state),
             HelperId::RedirectMap => self.redirect_map(state),
@@ -87,23 +52,59 @@ impl Explorer<'_> {
             HelperId::XdpGetBuffLen => Ok(Value::Number(self.packet_length(state))),
             HelperId::XdpLoadBytes => self.load_bytes(state),
             HelperId::SkbLoadBytes => self.skb_load_bytes(state),
-            HelperId::SkbStoreBytes => {
-                let flags = self.number(state, Reg::R5)?;
-                match self.terms.value(flags) {
-                    Some(0 | 1) => self.store_bytes(state),
-                    _ => Err(GiveUp::HelperUse(name, "with such flags")),
-                }
-            }
+            HelperId::SkbStoreBytes => self.skb_store_bytes(state, name),
             HelperId::XdpStoreBytes => self.store_bytes(state),
             HelperId::L3CsumReplace => self.l3_csum_replace(state, name),
+            id => self.of_the_host(state, id, name).map(Value::Number),
+        }
+    }
+
+    /// A number of the host, of 64 bits.
+    fn of_the_host(&mut self, state: &mut State, id: HelperId, name: &'static str) -> Result<Term, GiveUp> {
+        const TICK_NS: u64 = 4_000_000;
+        if let Some(clock) = Clock::of(id) {
+            let time = self.time(state, clock);
+            let tick = self.terms.constant(64, TICK_NS);
+            return Ok(if id == HelperId::Jiffies64 { self.terms.udiv(time, tick) } else { time });
+        }
+        let source = match id {
+            HelperId::GetPrandomU32 => {
+                state.drawn.randoms += 1;
+                Source::Random(state.drawn.randoms - 1)
+            }
+            HelperId::GetSmpProcessorId => Source::Cpu,
+            // One node exists.
+            HelperId::GetNumaNodeId => return Ok(self.terms.constant(64, 0)),
             // What they return is the machine's, and mostly not looked at.
             HelperId::TracePrintk | HelperId::PerfEventOutput | HelperId::RingbufOutput => {
-                let number = self.sources.term(&mut self.terms, Source::Machine(state.drawn, name));
-                state.drawn += 1;
-                Ok(Value::Number(number))
+                state.drawn.results += 1;
+                Source::Machine(state.drawn.results - 1, name)
             }
-            _ => Err(GiveUp::Helper(name)),
-        }
+            _ => return Err(GiveUp::Helper(name)),
+        };
+        let number = self.sources.term(&mut self.terms, source);
+        Ok(self.terms.resize(number, 64))
+    }
+
+    fn map_look_up(&mut self, state: &mut State) -> Result<Value, GiveUp> {
+        let (map, key) = self.map_and_key(state)?;
+        let found = self.look_up(state, map, key)?;
+        let zero = self.terms.constant(64, 0);
+        Ok(match found {
+            Some(object) => Value::Pointer(Pointer { region: Region::Object(object), offset: zero }),
+            None => Value::Number(zero),
+        })
+    }
+
+    fn map_update(&mut self, state: &mut State) -> Result<Value, GiveUp> {
+        let (map, key) = self.map_and_key(state)?;
+        let size = self.maps.get(map).map_or(0, |map| map.value_size as usize);
+        let value = self.pointer(state, Reg::R3)?;
+        let value = self.read_numbers(state, value, size)?;
+        let flags = self.number(state, Reg::R4)?;
+        let flags = self.concrete(state, flags);
+        let result = self.update(state, map, key, &value, flags)?;
+        Ok(self.returned(result))
     }
 
     fn returned(&mut self, result: i64) -> Value {
@@ -133,18 +134,6 @@ impl Explorer<'_> {
         let size = self.maps.get(map).map_or(0, |map| map.key_size as usize);
         let key = self.pointer(state, Reg::R2)?;
         Ok((map, self.read_numbers(state, key, size)?))
-    }
-
-    /// The time, which stands still during a run: as far as the seconds in test files tell it to a nanosecond.
-    fn time(&mut self, state: &mut State) -> Term {
-        const LATEST: u64 = 1 << 52;
-        let time = self.sources.term(&mut self.terms, Source::Time);
-        let latest = self.terms.constant(64, LATEST);
-        let is_before = self.terms.ult(time, latest);
-        if !state.path.contains(&is_before) {
-            state.path.push(is_before);
-        }
-        time
     }
 
     /// Memory of a known size, or none where a pointer is null.

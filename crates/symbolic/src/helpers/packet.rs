@@ -16,9 +16,8 @@ use crate::value::{Pointer, Region, Value};
 /// Bytes before the packet that hold its frame (`sizeof(struct xdp_frame)`), and the headroom with them.
 const KEPT: i64 = 40;
 const HEADROOM: i64 = 256;
-/// Shortest packet that helpers leave, and the most bytes of packet and tail behind the headroom of an ordinary buffer.
+/// Shortest packet that helpers leave.
 const SHORTEST: u64 = 14;
-const CAPACITY: u64 = 3520;
 
 impl Explorer<'_> {
     pub(super) fn packet_length(&mut self, state: &State) -> Term {
@@ -67,13 +66,23 @@ impl Explorer<'_> {
         Ok(self.returned(0))
     }
 
+    /// Most bytes of packet behind the ordinary headroom: buffers differ, but the packet that came in fits.
+    fn capacity(&mut self) -> Term {
+        let room = self.sources.term(&mut self.terms, Source::Capacity);
+        let length = self.sources.term(&mut self.terms, Source::Length);
+        let length = self.terms.resize(length, 32);
+        let is_less = self.terms.ult(room, length);
+        let capacity = self.terms.ite(is_less, length, room);
+        self.terms.resize(capacity, 64)
+    }
+
     pub(super) fn adjust_tail(&mut self, state: &mut State) -> Result<Value, GiveUp> {
         let delta = self.number(state, Reg::R2)?;
         let low = self.terms.extract(delta, 0, 32);
         let by = self.terms.sign_extend(low, 64);
         let old = state.packet.end;
         let end = self.terms.add(old, by);
-        let capacity = self.terms.constant(64, CAPACITY);
+        let capacity = self.capacity();
         let least = self.terms.constant(64, (state.packet.start as u64).wrapping_add(SHORTEST));
         let (has_room, is_long) = (self.terms.sle(end, capacity), self.terms.sle(least, end));
         let fits = self.terms.and(has_room, is_long);
@@ -168,8 +177,8 @@ impl Explorer<'_> {
         if !self.decide(state, fits, 0) {
             return Ok(self.failed(Errno::EFAULT));
         }
-        let sum = self.sources.term(&mut self.terms, Source::Machine(state.drawn, name));
-        state.drawn += 1;
+        let sum = self.sources.term(&mut self.terms, Source::Machine(state.drawn.results, name));
+        state.drawn.results += 1;
         let start = self.terms.constant(64, (state.packet.start as u64).wrapping_add(offset));
         let bytes = alu::bytes(&mut self.terms, sum, 2);
         self.write_numbers(state, Pointer { region: Region::Packet, offset: start }, &bytes)?;
@@ -189,11 +198,28 @@ impl Explorer<'_> {
         Ok(self.returned(0))
     }
 
+    /// `bpf_skb_store_bytes`, with flags that change no byte.
+    pub(super) fn skb_store_bytes(&mut self, state: &mut State, name: &'static str) -> Result<Value, GiveUp> {
+        const RECOMPUTE_CSUM: u64 = 1;
+        let flags = self.number(state, Reg::R5)?;
+        match self.terms.value(flags) {
+            Some(0 | RECOMPUTE_CSUM) => {}
+            _ => return Err(GiveUp::HelperUse(name, "with such flags")),
+        }
+        match self.span(state)? {
+            Ok(span) => self.copy_to_packet(state, span),
+            Err(_) => Ok(self.failed(Errno::EFAULT)),
+        }
+    }
+
     pub(super) fn store_bytes(&mut self, state: &mut State) -> Result<Value, GiveUp> {
-        let (start, len) = match self.span(state)? {
-            Ok(span) => span,
-            Err(errno) => return Ok(self.failed(errno)),
-        };
+        match self.span(state)? {
+            Ok(span) => self.copy_to_packet(state, span),
+            Err(errno) => Ok(self.failed(errno)),
+        }
+    }
+
+    fn copy_to_packet(&mut self, state: &mut State, (start, len): (i64, usize)) -> Result<Value, GiveUp> {
         let from = self.pointer(state, Reg::R3)?;
         let bytes = self.read_numbers(state, from, len)?;
         let offset = self.terms.constant(64, start as u64);

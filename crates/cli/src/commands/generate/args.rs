@@ -29,11 +29,12 @@ pub(crate) struct GenerateArgs {
     /// Write the packets to a pcapng capture, with what they are for in their comments.
     #[arg(long, value_name = "FILE.pcapng", value_hint = ValueHint::FilePath)]
     pub(super) out: Option<PathBuf>,
-    /// Write the inputs as files for `paceline test` into this folder, which is made if it does not exist.
+    /// Write the inputs as files for `paceline test` into this folder, which is made if it does not exist. Files that were generated
+    /// before are replaced, others never.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) tests: Option<PathBuf>,
-    /// Seconds for each program.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    /// Most seconds for each program, up to a year.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub(super) limit: u64,
     /// Greatest length of packets in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 1514, value_parser = clap::value_parser!(u16).range(14..=3520))]

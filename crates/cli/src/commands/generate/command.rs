@@ -28,12 +28,50 @@ struct ProgramFailure {
 
 impl CommandError for ProgramFailure {}
 
+/// An option that generated inputs cannot take into account.
+#[derive(Debug, thiserror::Error)]
+enum OptionError {
+    /// A map that is no section of variables is to be filled.
+    #[error("--map {0}: inputs come with what maps must hold, so that only variables can be given")]
+    Filled(String),
+    /// A map is to have another shape, which test files cannot say.
+    #[error("--tests: test files cannot say the shape that --map gives {0}")]
+    Shaped(String),
+}
+
+impl CommandError for OptionError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Filled(_) => Some("`paceline test` fills maps as its files say".to_owned()),
+            Self::Shaped(_) => None,
+        }
+    }
+}
+
+/// Refuses maps that are given contents, but for variables, and shapes that tests would lack.
+fn check_maps(args: &GenerateArgs, object: &Object) -> Result<(), OptionError> {
+    for file in args.how.files() {
+        let spec = object.maps().iter().find(|spec| spec.name == file.map);
+        // Names of no map are refused when the file is read.
+        let holds_variables =
+            |spec| object.btf().is_some_and(|btf| paceline::contents::variables(btf, spec).is_some());
+        if spec.is_some_and(|spec| !holds_variables(spec)) {
+            return Err(OptionError::Filled(file.map));
+        }
+    }
+    match args.how.shaped().filter(|_| args.tests.is_some()) {
+        Some(map) => Err(OptionError::Shaped(map.to_owned())),
+        None => Ok(()),
+    }
+}
+
 /// Generates inputs for the programs of an object.
 pub(crate) fn generate(args: &GenerateArgs) -> Result<ExitCode, Failure> {
     let opener = Opener::new(&args.how);
     let named = NamedObject::open(&args.target, &opener)?;
     let programs: Vec<_> = named.programs()?.into_iter().map(|spec| spec.name.clone()).collect();
     let NamedObject { name, object, file, .. } = named;
+    check_maps(args, &object)?;
     let mut taken: Vec<_> = file.into_iter().chain(identities(&args.how.files())).collect();
     let out = args.out.as_ref().map(|path| Opened::open(path, "--out", &mut taken)).transpose()?;
     let options = load_options(paceline::DEFAULT_BUDGET, Engine::Plain, &args.how, 1);
@@ -53,7 +91,7 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<ExitCode, Failure> {
     }
     report::print(|out| match args.json {
         true => {
-            let programs: Vec<_> = all.iter().map(json::of).collect();
+            let programs: Vec<_> = all.iter().map(|found| json::of(object, found)).collect();
             writeln!(out, "{}", json!({ "object": name, "programs": programs }))
         }
         false => table::write(out, &name, &all),

@@ -1,14 +1,16 @@
 //! The result as JSON.
 
+use paceline::Object;
 use paceline::generate::{Confirmed, Side};
 use serde_json::{Value as Json, json};
 
+use super::elements::contents;
 use super::found::Found;
 
-pub(super) fn of(found: &Found) -> Json {
+pub(super) fn of(object: &Object, found: &Found) -> Json {
     let generated = &found.generated;
     let reached: Vec<_> =
-        generated.reached.iter().map(|(side, confirmed)| input(found, *side, confirmed)).collect();
+        generated.reached.iter().map(|(side, confirmed)| input(object, found, *side, confirmed)).collect();
     let unreachable = generated
         .unreachable
         .iter()
@@ -48,8 +50,21 @@ fn with(found: &Found, side: Side, members: &[(&str, Json)]) -> Json {
     Json::Object(object)
 }
 
-fn input(found: &Found, side: Side, confirmed: &Confirmed) -> Json {
-    let packet: String = confirmed.input.packet.iter().map(|byte| format!("{byte:02x}")).collect();
-    let members = [("verdict", confirmed.verdict.name().into()), ("packet", packet.into())];
+fn input(object: &Object, found: &Found, side: Side, confirmed: &Confirmed) -> Json {
+    let input = &confirmed.input;
+    let packet: String = input.packet.iter().map(|byte| format!("{byte:02x}")).collect();
+    let maps = input.maps.iter().filter_map(|(map, elements)| {
+        let spec = object.maps().get(*map)?;
+        Some((spec.name.clone(), contents(object, *map, elements)))
+    });
+    let members = [
+        ("verdict", confirmed.verdict.name().into()),
+        ("packet", packet.into()),
+        ("maps", maps.collect::<serde_json::Map<_, _>>().into()),
+        ("time_ns", input.time_ns.into()),
+        ("seed", input.seed.into()),
+        ("ingress", input.ingress.into()),
+        ("queue", input.queue.into()),
+    ];
     with(found, side, &members)
 }

@@ -3,6 +3,8 @@
 mod args;
 mod capture;
 mod command;
+mod elements;
+mod folder;
 mod found;
 mod json;
 mod table;

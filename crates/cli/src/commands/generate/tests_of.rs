@@ -2,33 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use paceline::btf::Type;
-use paceline::generate::{Confirmed, Element, Side};
+use paceline::Object;
+use paceline::generate::{Confirmed, Side};
 use paceline::packet::{build, to_text};
-use paceline::{Object, json};
-use serde_json::Value as Json;
 
+use super::elements::contents;
+use super::folder::{Folder, FolderError, MARK, file_name};
 use super::found::Found;
 use super::toml;
-use crate::common::failure::CommandError;
 use crate::maps::MapFile;
 
 /// Most elements of a map that are written into the test itself; others get a file of their own.
 const INLINE: usize = 64;
-
-/// A test file cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("--tests {name}: {source}")]
-pub(super) struct TestsError {
-    name: String,
-    source: io::Error,
-}
-
-impl CommandError for TestsError {}
 
 /// A file that is written: its name and its text.
 type Text = (String, String);
@@ -40,17 +27,14 @@ pub(super) fn write(
     given: &[MapFile],
     of: &Object,
     all: &[Found],
-) -> Result<usize, TestsError> {
-    let failed = |path: &Path, source| TestsError { name: path.display().to_string(), source };
-    fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
+) -> Result<usize, FolderError> {
+    let target = Folder::open(folder)?;
     let mut files = Vec::new();
     for found in all {
         files.extend(texts(folder, object, given, of, found));
     }
-    for (name, text) in &files {
-        let path = folder.join(name);
-        fs::write(&path, text).map_err(|source| failed(&path, source))?;
-    }
+    let programs: Vec<_> = all.iter().map(|found| file_name(&found.program.name)).collect();
+    target.replace(&programs, &files)?;
     Ok(files.len())
 }
 
@@ -65,7 +49,7 @@ fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &F
         let program = &found.program.name;
         let path = relative(folder, object);
         let mut text = format!(
-            "# Made by `paceline generate`: a test for each side of a branch.\nobject = {}\n",
+            "{MARK}\n# It has a test for each side of a branch.\nobject = {}\n",
             toml::string(&format!("{}:{program}", path.display()))
         );
         if let Some(seed) = seed {
@@ -83,6 +67,7 @@ fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &F
         for (side, confirmed) in inputs {
             texts.extend(test(&mut text, of, found, side, confirmed));
         }
+        let program = file_name(program);
         let name = match seed {
             Some(seed) => format!("{program}.seed-{seed}.test.toml"),
             None => format!("{program}.test.toml"),
@@ -96,13 +81,18 @@ fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &F
 fn test(text: &mut String, of: &Object, found: &Found, side: Side, confirmed: &Confirmed) -> Vec<Text> {
     let input = &confirmed.input;
     let mut files = Vec::new();
+    let Some(seconds) = toml::seconds(input.time_ns) else {
+        let side = found.side(side);
+        let _ = writeln!(text, "\n# {side}: at {} ns, a time that tests cannot say.", input.time_ns);
+        return files;
+    };
     let _ = writeln!(text, "\n[[test]]\nname = {}", toml::string(&found.side(side)));
     let source = found.text(side.slot);
     if !source.is_empty() {
         let _ = writeln!(text, "# {}", source.replace(|c: char| c.is_control(), " "));
     }
     let _ = writeln!(text, "packet = {}", packet(&input.packet));
-    if let Some(seconds) = toml::seconds(input.time_ns).filter(|seconds| *seconds > 0.0) {
+    if seconds > 0.0 {
         let _ = writeln!(text, "wait = {seconds:?}");
     }
     if input.ingress != 0 {
@@ -116,8 +106,8 @@ fn test(text: &mut String, of: &Object, found: &Found, side: Side, confirmed: &C
         let json = contents(of, *map, elements);
         let inline = toml::value(&json).filter(|_| elements.len() <= INLINE);
         let value = inline.unwrap_or_else(|| {
-            let file =
-                format!("{}.{}.slot-{}-{}.json", found.program.name, name, side.slot, u8::from(side.taken));
+            let (program, map) = (file_name(&found.program.name), file_name(&name));
+            let file = format!("{program}.{map}.slot-{}-{}.json", side.slot, u8::from(side.taken));
             files.push((file.clone(), json.to_string()));
             toml::string(&file)
         });
@@ -148,33 +138,6 @@ fn packet(bytes: &[u8]) -> String {
             format!("{{ hex = \"{hex}\" }}")
         }
     }
-}
-
-/// The elements of a map as test files have them.
-fn contents(of: &Object, map: usize, elements: &[Element]) -> Json {
-    let Some(spec) = of.maps().get(map) else { return Json::Null };
-    let btf = of.btf();
-    if let [only] = elements
-        && btf.is_some_and(|btf| matches!(btf.get(spec.value_type), Some(Type::DataSection(_))))
-    {
-        // Variables, by their names.
-        return json::decode(&only.value, btf, spec.value_type);
-    }
-    let typed = |bytes: &[u8], ty: u32, is_same: &dyn Fn(&Json) -> bool| {
-        let json = json::decode(bytes, btf, ty);
-        if is_same(&json) && toml::value(&json).is_some() { json } else { json::hex(bytes) }
-    };
-    let element = |element: &Element| {
-        let key = typed(&element.key, spec.key_type, &|json| {
-            json::encode_key(json, btf, spec).is_ok_and(|bytes| bytes == element.key)
-        });
-        let value = typed(&element.value, spec.value_type, &|json| {
-            json::encode(json, btf, spec.value_type, element.value.len())
-                .is_ok_and(|bytes| bytes == element.value)
-        });
-        serde_json::json!({ "key": key, "value": value })
-    };
-    elements.iter().map(element).collect()
 }
 
 /// A path from a folder to a file, where both exist; the file's own path otherwise.

@@ -29,16 +29,18 @@ pub(super) fn string(text: &str) -> String {
     Json::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-/// A number of seconds that test files read as these nanoseconds.
+/// A number of seconds that test files read as these nanoseconds; `None` if there is none.
 pub(super) fn seconds(nanoseconds: u64) -> Option<f64> {
     const NEAR: usize = 8;
+    /// Test files have fewer seconds.
+    const END: f64 = 1e9;
     let start = nanoseconds as f64 / 1e9;
     let reads = |seconds: &f64| (0.0 + *seconds) * 1e9;
     let up = std::iter::successors(Some(start), |seconds| Some(seconds.next_up()));
     let down = std::iter::successors(Some(start), |seconds| Some(seconds.next_down()));
     up.take(NEAR)
         .chain(down.take(NEAR))
-        .find(|seconds| *seconds >= 0.0 && reads(seconds) as u64 == nanoseconds)
+        .find(|seconds| (0.0..END).contains(seconds) && reads(seconds) as u64 == nanoseconds)
 }
 
 #[cfg(test)]
@@ -67,5 +69,6 @@ mod tests {
             let read: f64 = format!("{seconds:?}").parse().unwrap();
             assert_eq!((read * 1e9) as u64, nanoseconds);
         }
+        assert_eq!(seconds(u64::MAX), None);
     }
 }

@@ -1,15 +1,16 @@
 //! Inputs that are generated for programs: run on every engine, and against what is called unreachable.
 
+mod trial;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use fastrand::Rng;
 use paceline::explain::Outcome;
-use paceline::generate::{self, Element, Generated, Input, Missed, Options, Side, generate};
-use paceline::{Collection, Engine, LoadOptions, Object, ProgramSpec};
+use paceline::generate::{self, Generated, Input, Options, Side, generate};
+use paceline::{Engine, LoadOptions, Object, ProgramSpec};
 
-/// Longest packet of the random ones.
-const LONGEST: usize = 1514;
+use trial::Bench;
 
 /// The sides of a program's branches, each proven reachable, unreachable or given up.
 #[derive(Debug, Default)]
@@ -95,69 +96,21 @@ fn run_on(
     Ok(Some(generate::outcome(&burst)))
 }
 
-/// Runs random inputs, most of them changed ones of those that were generated.
+/// Random runs, most of them of changed inputs that were generated; the first one that takes a side that is called unreachable is wrong.
 fn at_random(object: &Object, program: &ProgramSpec, trials: usize, rng: &mut Rng, examined: &mut Examined) {
     let unreachable: BTreeSet<Side> = examined.generated.unreachable.keys().copied().collect();
     if unreachable.is_empty() {
         return;
     }
     let known: Vec<Input> = examined.generated.reached.values().map(|c| c.input.clone()).collect();
+    let Some(bench) = Bench::new(object, program) else { return };
     for _ in 0..trials {
-        let input = changed(object, &known, rng);
-        let Ok(collection) = object.load(&LoadOptions::default().engine(Engine::Plain)) else { return };
-        let Ok(sides) = sides(object, &collection, program, &input) else { continue };
+        let trial = bench.trial(&known, rng);
+        let Some(sides) = bench.sides(&trial) else { continue };
         examined.runs += 1;
         if let Some(side) = sides.intersection(&unreachable).next() {
-            examined.wrong.push(format!("slot {}: called unreachable, taken by {input:?}", describe(*side)));
+            examined.wrong.push(format!("slot {}: called unreachable, taken by {trial:?}", describe(*side)));
             return;
         }
     }
-}
-
-fn sides(
-    object: &Object,
-    collection: &Collection,
-    program: &ProgramSpec,
-    input: &Input,
-) -> Result<BTreeSet<Side>, Missed> {
-    let Ok(loaded) = collection.program_unverified(Some(&program.name)) else { return Err(Missed::TooLong) };
-    generate::fill(object, collection, input)?;
-    generate::run(&loaded, input).map(|(_, sides)| sides)
-}
-
-/// A random input: one that is known, with some of its bytes and numbers changed, and elements that others have.
-fn changed(object: &Object, known: &[Input], rng: &mut Rng) -> Input {
-    let mut input = match known.len() {
-        0 => Input { packet: vec![0; 60], ..Input::default() },
-        len => known[rng.usize(..len)].clone(),
-    };
-    if rng.u8(..4) == 0 {
-        input.packet.resize(rng.usize(1..=LONGEST), 0);
-    }
-    for _ in 0..rng.usize(..6) {
-        let at = rng.usize(..input.packet.len());
-        input.packet[at] = if rng.bool() { rng.u8(..) } else { input.packet[at] ^ 1 << rng.u8(..8) };
-    }
-    if let Some(other) = rng.choice(known)
-        && rng.bool()
-    {
-        for (map, elements) in &other.maps {
-            input.maps.entry(*map).or_insert_with(|| elements.clone());
-        }
-    }
-    for elements in input.maps.values_mut() {
-        for Element { value, .. } in elements.iter_mut().take(16) {
-            if !value.is_empty() && rng.bool() {
-                let at = rng.usize(..value.len());
-                value[at] = rng.u8(..);
-            }
-        }
-    }
-    let is_target = |map: &usize| object.maps().get(*map).is_none_or(|map| !map.kind.holds_bytes());
-    input.maps.retain(|map, _| !is_target(map));
-    input.time_ns = rng.u64(..1 << 50) >> rng.u32(..50);
-    input.seed = Some(rng.u64(..));
-    input.ingress = rng.u32(..4);
-    input.queue = rng.u16(..4);
-    input
 }
