@@ -120,10 +120,14 @@ struct Frame<'a> {
     stack: u64,
 }
 
-/// What follows an operation.
-enum Next {
+/// What an operation leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Executed {
+    /// Its result.
     Value(u64),
+    /// It has no result.
     Nothing,
+    /// The function returns this value in it.
     Return(u64),
 }
 
@@ -169,10 +173,12 @@ impl<'a, M: Machine> Interpreter<'a, M> {
             let data = function.block(block);
             for &inst in &data.insts {
                 self.budget = self.budget.checked_sub(1).ok_or(RunError::Budget)?;
-                match self.step(&frame, inst)? {
-                    Next::Nothing => {}
-                    Next::Return(result) => return Ok(result),
-                    Next::Value(value) => {
+                let values = &frame.values;
+                let get = |value: Value| values.get(value.index()).copied().flatten();
+                match self.execute(function, inst, frame.stack, get)? {
+                    Executed::Nothing => {}
+                    Executed::Return(result) => return Ok(result),
+                    Executed::Value(value) => {
                         let result = function.inst(inst).result.ok_or(RunError::Invalid)?;
                         self.define(&mut frame, result, value)?;
                     }
@@ -218,24 +224,40 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Ok(target.block)
     }
 
-    fn step(&mut self, frame: &Frame<'_>, inst: Inst) -> Result<Next, RunError<M::Fault>> {
-        let data = frame.function.inst(inst);
+    /// The machine.
+    pub fn machine(&mut self) -> &mut M {
+        self.machine
+    }
+
+    /// Executes an operation of a function whose stack ends at an address, with the values that its operands have, which may come from
+    /// elsewhere than from this interpreter.
+    ///
+    /// # Errors
+    /// The machine's fault, or a value that is not there.
+    pub fn execute(
+        &mut self,
+        function: &Function,
+        inst: Inst,
+        stack: u64,
+        value: impl Fn(Value) -> Option<u64>,
+    ) -> Result<Executed, RunError<M::Fault>> {
+        let data = function.inst(inst);
+        let get = |operand: Value| value(operand).ok_or(RunError::Invalid);
         let machine = &mut *self.machine;
-        let address = |base: Value, offset: i32| {
-            frame.get::<M::Fault>(base).map(|base| base.wrapping_add_signed(offset.into()))
-        };
-        Ok(Next::Value(match data.op {
+        let address =
+            |base: Value, offset: i32| get(base).map(|base: u64| base.wrapping_add_signed(offset.into()));
+        Ok(Executed::Value(match data.op {
             Op::Const { value, .. } => value,
             Op::Address(address) => machine.address(self.module, address)?,
-            Op::StackAddress { offset } => frame.stack.wrapping_add_signed(offset.into()),
-            Op::Binary { op, ty, args: [a, b] } => op.eval(ty, frame.get(a)?, frame.get(b)?),
-            Op::Neg { ty, arg } => eval::neg(ty.width(), frame.get(arg)?),
-            Op::SignExtend { from, ty, arg } => ty.cut(eval::sign_extend(from, frame.get(arg)?)),
-            Op::ZeroExtend { arg } => frame.get(arg)?,
-            Op::Truncate { arg } => eval::zero_extend(Size::W, frame.get(arg)?),
-            Op::Swap { size, arg, .. } => eval::swap(paceline_isa::SwapOrder::Always, size, frame.get(arg)?),
+            Op::StackAddress { offset } => stack.wrapping_add_signed(offset.into()),
+            Op::Binary { op, ty, args: [a, b] } => op.eval(ty, get(a)?, get(b)?),
+            Op::Neg { ty, arg } => eval::neg(ty.width(), get(arg)?),
+            Op::SignExtend { from, ty, arg } => ty.cut(eval::sign_extend(from, get(arg)?)),
+            Op::ZeroExtend { arg } => get(arg)?,
+            Op::Truncate { arg } => eval::zero_extend(Size::W, get(arg)?),
+            Op::Swap { size, arg, .. } => eval::swap(paceline_isa::SwapOrder::Always, size, get(arg)?),
             Op::Compare { condition, ty, args: [a, b] } => {
-                eval::compare(ty.width(), condition, frame.get(a)?, frame.get(b)?).into()
+                eval::compare(ty.width(), condition, get(a)?, get(b)?).into()
             }
             Op::Load { size, signed, base, offset, ref access } => {
                 extend(machine.load(address(base, offset)?, size, access)?, size, signed)
@@ -245,35 +267,35 @@ impl<'a, M: Machine> Interpreter<'a, M> {
             }
             Op::Store { size, base, offset, value, ref access }
             | Op::StoreRelease { size, base, offset, value, ref access } => {
-                machine.store(address(base, offset)?, size, access, frame.get(value)?)?;
-                return Ok(Next::Nothing);
+                machine.store(address(base, offset)?, size, access, get(value)?)?;
+                return Ok(Executed::Nothing);
             }
             Op::Atomic { op, width, base, offset, value, expected, ref access } => {
-                let expected = expected.map_or(Ok(0), |expected| frame.get(expected))?;
-                let operands = [frame.get(value)?, expected];
+                let expected = expected.map_or(Ok(0), &get)?;
+                let operands = [get(value)?, expected];
                 let old = machine.atomic(op, width, address(base, offset)?, access, operands)?;
                 if !op.fetches() {
-                    return Ok(Next::Nothing);
+                    return Ok(Executed::Nothing);
                 }
                 old
             }
             Op::ContextLoad { size, signed, context, offset } => {
-                let value = machine.load_context(frame.get(context)?, offset, size)?;
+                let value = machine.load_context(get(context)?, offset, size)?;
                 if signed { eval::sign_extend(size, value) } else { value }
             }
             Op::ContextStore { size, context, offset, value } => {
-                machine.store_context(frame.get(context)?, offset, size, frame.get(value)?)?;
-                return Ok(Next::Nothing);
+                machine.store_context(get(context)?, offset, size, get(value)?)?;
+                return Ok(Executed::Nothing);
             }
             Op::PacketLoad { size, index, offset } => {
-                let index = index.map_or(Ok(0), |index| frame.get(index))? as u32;
+                let index = index.map_or(Ok(0), &get)? as u32;
                 let at = i64::from(index.cast_signed()) + i64::from(offset);
                 machine.load_packet(at, size)?.unwrap_or(u64::MAX)
             }
             Op::Call { callee, args } => {
                 let mut values = [0; 5];
                 for (place, arg) in values.iter_mut().zip(args.as_slice()) {
-                    *place = frame.get(*arg)?;
+                    *place = get(*arg)?;
                 }
                 return self.called(callee, values, data.slot);
             }
@@ -285,7 +307,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         callee: Callee,
         args: [u64; 5],
         slot: Option<u32>,
-    ) -> Result<Next, RunError<M::Fault>> {
+    ) -> Result<Executed, RunError<M::Fault>> {
         if let Callee::Function(id) = callee {
             let function = self.module.functions.get(id).ok_or(RunError::Invalid)?;
             let mut registers = [0; 5];
@@ -293,15 +315,15 @@ impl<'a, M: Machine> Interpreter<'a, M> {
                 let place = registers.get_mut(usize::from(reg.number()).wrapping_sub(1));
                 *place.ok_or(RunError::Invalid)? = arg;
             }
-            return self.call(id, registers, slot.or(Some(0))).map(Next::Value);
+            return self.call(id, registers, slot.or(Some(0))).map(Executed::Value);
         }
         let mut called = self.machine.call(callee, args, slot)?;
         loop {
             match called {
                 // A tail call that returns has no result.
-                Called::Value(_) if callee == Callee::TailCall => return Ok(Next::Nothing),
-                Called::Value(value) => return Ok(Next::Value(value)),
-                Called::Return(value) => return Ok(Next::Return(value)),
+                Called::Value(_) if callee == Callee::TailCall => return Ok(Executed::Nothing),
+                Called::Value(value) => return Ok(Executed::Value(value)),
+                Called::Return(value) => return Ok(Executed::Return(value)),
                 Called::Back { slot, args, stack } => {
                     let id = self.module.at_slot(slot).ok_or(RunError::Invalid)?;
                     let function = self.module.functions.get(id).ok_or(RunError::Invalid)?;

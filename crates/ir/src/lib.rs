@@ -46,7 +46,7 @@ pub use check::{CheckCause, CheckError, check, check_function};
 pub use effects::{Classes, Effects};
 pub use entity::{Block, FuncId, Inst, Value};
 pub use function::{BlockData, Def, Function, InstData, Module, Target, Terminator, ValueData};
-pub use interpret::{Called, Interpreter, Machine, RunError};
+pub use interpret::{Called, Executed, Interpreter, Machine, RunError};
 pub use op::{ATOMICS, Address, Args, BinaryOp, CONDITIONS, Callee, Op};
 pub use passes::{NoSuchPass, Pass, PassError, Passes, optimize, optimize_function};
 pub use text::parse;

@@ -122,7 +122,8 @@ pub enum Region {
     SomeMapValue,
     /// A value of this map, which never changes: the map is frozen, and programs cannot write it.
     Constant(MapRef),
-    /// Memory given to the function or by a helper: it may be any but the function's own stack.
+    /// Memory given to the function or by a helper: it may be any but the function's own stack, iterators aside, which only kernel
+    /// functions write.
     Memory,
     /// Any memory.
     Mixed,

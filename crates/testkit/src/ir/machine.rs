@@ -84,8 +84,8 @@ impl OnPlain<'_, '_> {
                 inside && [meta, data].iter().any(|start| in_span(*start) && is_proven(*start))
             }),
             Region::MapValue(_) | Region::SomeMapValue | Region::Constant(_) => !is_own && !is_caller,
-            Region::Memory => !is_own,
-            Region::Mixed => true,
+            // An iterator's element may be in the iterator, which is on the function's stack.
+            Region::Memory | Region::Mixed => true,
         };
         if is_true { Ok(()) } else { Err(FaultKind::LeftProgram) }
     }

@@ -1,0 +1,43 @@
+//! What a machine does for the code generator.
+
+use paceline_ir::Block;
+
+use crate::lir::{Function, Reg, RegSet};
+
+/// A place in the code that is jumped to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label(pub u32);
+
+/// A machine: it selects instructions, and emits them.
+pub trait Machine {
+    /// What an instruction does.
+    type Op;
+
+    /// The registers that values can be in.
+    fn registers(&self) -> RegSet;
+
+    /// A register that no value is ever in, for moves between slots and around in a circle.
+    fn scratch(&self) -> Reg;
+
+    /// Adds the instructions of a block, its end included. The virtual register of a value has its number; the block was begun, with its
+    /// parameters unless it is the entry, and its targets are set afterwards.
+    fn select(&mut self, function: &paceline_ir::Function, block: Block, out: &mut Function<Self::Op>);
+
+    /// Emits an instruction with the registers of its operands, and the labels of its block's targets if it is the last one.
+    fn emit(&mut self, op: &Self::Op, assigned: &[Reg], targets: &[Label]);
+
+    /// Emits a move between registers.
+    fn copy(&mut self, to: Reg, from: Reg);
+
+    /// Emits a store to a slot of the frame; a slot has eight bytes.
+    fn spill(&mut self, slot: u32, from: Reg);
+
+    /// Emits a load from a slot of the frame.
+    fn reload(&mut self, to: Reg, slot: u32);
+
+    /// Emits a jump.
+    fn jump(&mut self, to: Label);
+
+    /// A label is here.
+    fn bind(&mut self, label: Label);
+}
