@@ -134,7 +134,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
         let assigned = &self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
         self.moves(&self.allocation.before[inst as usize]);
         self.moves(last);
-        self.machine.emit(&data.op, assigned, targets);
+        self.machine.emit(&data.op, data.origin, assigned, targets);
         self.moves(&self.allocation.after[inst as usize]);
     }
 

@@ -19,12 +19,14 @@ pub trait Machine {
     /// A register that no value is ever in, for moves between slots and around in a circle.
     fn scratch(&self) -> Reg;
 
-    /// Adds the instructions of a block, its end included. The virtual register of a value has its number; the block was begun, with its
-    /// parameters unless it is the entry, and its targets are set afterwards.
+    /// Adds the instructions of a block, its end included. The virtual register of a value has its number, and a hint can be set for it;
+    /// the block was begun, with its parameters unless it is the entry, and its targets are set afterwards. The end of a block with one
+    /// target has no operands: moves on the way there come before it.
     fn select(&mut self, function: &paceline_ir::Function, block: Block, out: &mut Function<Self::Op>);
 
-    /// Emits an instruction with the registers of its operands, and the labels of its block's targets if it is the last one.
-    fn emit(&mut self, op: &Self::Op, assigned: &[Reg], targets: &[Label]);
+    /// Emits an instruction that is part of the program's of a slot, with the registers of its operands, and the labels of its block's
+    /// targets if it is the last one. Blocks have the labels of their positions in the layout, so the next one may need no jump.
+    fn emit(&mut self, op: &Self::Op, origin: Option<u32>, assigned: &[Reg], targets: &[Label]);
 
     /// Emits a move between registers.
     fn copy(&mut self, to: Reg, from: Reg);

@@ -57,8 +57,8 @@ fn parameters_and_arguments_share_registers() {
     let module = paceline_ir::parse(
         "function 0 \"main\" (r1) {
         block0(v0: i64 context):
-            v1 = const.i64 0
-            v2 = const.i64 10
+            v1 = const.i64 0 @7
+            v2 = const.i64 10 @8
             v3 = const.i64 1
             jump block1(v1, v3)
         block1(v4: i64, v5: i64):
@@ -68,12 +68,12 @@ fn parameters_and_arguments_share_registers() {
             v7 = add.i64 v4, v3
             jump block1(v7, v6)
         block3:
-            return v5
+            return v5 @9
         }",
     )
     .expect("valid");
     let toy = compare(0, &module, 8);
-    assert_eq!(toy.reloads(), 0);
+    assert_eq!((toy.reloads(), toy.origins()), (0, &[7, 8, 9][..]));
     // The context's register, the two that stay while the sum is computed, and the result's.
     assert!(toy.copies() <= 5, "{toy:?}");
 }

@@ -44,6 +44,8 @@ pub(crate) struct Toy {
     count: u8,
     code: Vec<Code>,
     labels: HashMap<Label, usize>,
+    /// Slots of the program's instructions, in the order of the code.
+    origins: Vec<u32>,
 }
 
 fn vreg(value: Value) -> Vreg {
@@ -56,12 +58,17 @@ fn operand(value: Value, role: Role, place: Place) -> Operand {
 
 impl Toy {
     pub(crate) fn new(count: u8) -> Self {
-        Self { count, code: Vec::new(), labels: HashMap::new() }
+        Self { count, code: Vec::new(), labels: HashMap::new(), origins: Vec::new() }
     }
 
     /// Number of loads from slots.
     pub(crate) fn reloads(&self) -> usize {
         self.code.iter().filter(|code| matches!(code, Code::Reload(..))).count()
+    }
+
+    /// Slots of the program's instructions that the code is part of, in its order.
+    pub(crate) fn origins(&self) -> &[u32] {
+        &self.origins
     }
 
     /// Number of moves between registers.
@@ -142,7 +149,8 @@ impl Machine for Toy {
         out.push(Op::End(block), &operands, RegSet::default(), data.slot);
     }
 
-    fn emit(&mut self, op: &Op, assigned: &[Reg], targets: &[Label]) {
+    fn emit(&mut self, op: &Op, origin: Option<u32>, assigned: &[Reg], targets: &[Label]) {
+        self.origins.extend(origin);
         self.code.push(Code::Op(op.clone(), assigned.to_vec(), targets.to_vec()));
     }
 
