@@ -22,16 +22,20 @@ pub enum GenerateError {
 }
 
 /// Generates the code of a function in the order of its layout, blocks that are not reached aside. Returns the number of slots that its
-/// frame needs.
+/// frame needs. The allocation is checked if that is asked for, as campaigns do, or in debug builds.
 ///
 /// # Errors
 /// The machine's instructions are not well formed, or need more registers than there are.
-pub fn generate<M: Machine>(function: &paceline_ir::Function, machine: &mut M) -> Result<u32, GenerateError> {
+pub fn generate<M: Machine>(
+    function: &paceline_ir::Function,
+    machine: &mut M,
+    checked: bool,
+) -> Result<u32, GenerateError> {
     let lir = select(function, machine);
     if let Some(block) = lir.blocks.iter().position(|block| block.insts.is_empty()) {
         return Err(GenerateError::Empty(block as u32));
     }
-    let allocation = allocate(&lir, machine.registers(), machine.scratch())?;
+    let allocation = allocate(&lir, machine.registers(), machine.scratch(), checked)?;
     Emitter {
         lir: &lir,
         allocation: &allocation,

@@ -7,8 +7,8 @@
 //! | code, with the moves in between | [`generate`], by [`Machine::emit`] and the other instructions that every machine has |
 //!
 //! A virtual register has one definition ([`lir`]). What an instruction needs of its registers are constraints of its operands, and the
-//! registers that it overwrites are in its clobbers: nothing else knows where a value is. In debug builds a checker follows every
-//! way through the result and demands that each use reads its own value ([`allocate::check`]).
+//! registers that it overwrites are in its clobbers: nothing else knows where a value is. In debug builds, and in campaigns, a checker
+//! follows every way through the result and demands that each use reads its own value ([`allocate::check`]).
 #![forbid(unsafe_code)]
 
 pub mod allocate;

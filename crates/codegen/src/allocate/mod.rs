@@ -31,7 +31,7 @@ pub enum AllocateError {
     Check(#[from] CheckError),
 }
 
-/// Allocates the registers of a function. In debug builds the result is checked.
+/// Allocates the registers of a function, and checks the result if that is asked for, or in debug builds.
 ///
 /// # Errors
 /// [`AllocateError`]: an error of the selection, or of the allocation.
@@ -39,11 +39,12 @@ pub fn allocate<O>(
     function: &Function<O>,
     registers: RegSet,
     scratch: Reg,
+    checked: bool,
 ) -> Result<Allocation, AllocateError> {
     let ranges = Ranges::of(function);
     let assigned = Scan::new(function, &ranges, registers).run().map_err(AllocateError::OutOfRegisters)?;
     let allocation = result::resolve(function, &ranges, &assigned, scratch);
-    if cfg!(debug_assertions) {
+    if checked || cfg!(debug_assertions) {
         check::check(function, &allocation, registers)?;
     }
     Ok(allocation)

@@ -47,7 +47,7 @@ fn allocations_are_right_until_something_is_changed() {
     let (mut removed, mut found) = (0, 0);
     for count in 3..=8 {
         let registers = registers(count);
-        let allocation = allocate(&function, registers, SCRATCH).expect("enough registers");
+        let allocation = allocate(&function, registers, SCRATCH, true).expect("enough registers");
         assert_eq!(check(&function, &allocation, registers), Ok(()));
         for operand in 0..allocation.operands.len() {
             let mut changed = allocation.clone();
@@ -91,6 +91,6 @@ fn too_few_registers_are_an_error() {
     let enter = [(a, 0), (b, 1)].map(|(vreg, reg)| defined(vreg, Place::Fixed(Reg(reg))));
     function.push((), &enter, RegSet::default(), None);
     function.push((), &[used(a, Place::Any), used(b, Place::Any)], RegSet::default(), None);
-    let found = allocate(&function, registers(1), SCRATCH).expect_err("two uses");
+    let found = allocate(&function, registers(1), SCRATCH, true).expect_err("two uses");
     assert_eq!(found, AllocateError::OutOfRegisters(1));
 }

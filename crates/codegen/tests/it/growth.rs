@@ -41,7 +41,7 @@ fn allocation_of_a_ladder() {
         let function = ladder(count);
         let start = now();
         // The checker, which debug builds run, keeps what every place holds at every block, but the places are few.
-        allocate(&function, registers, Reg(9)).expect("enough registers");
+        allocate(&function, registers, Reg(9), false).expect("enough registers");
         now() - start
     };
     let small: Duration = (0..8).map(|_| time(2000)).sum();
