@@ -3,6 +3,7 @@
 use paceline_ir::arena::{Key, Side};
 use paceline_ir::cfg::{Cfg, Dominators};
 use paceline_ir::loops::Loops;
+use paceline_ir::uses::Uses;
 use paceline_ir::{Block, Value};
 use thiserror::Error;
 
@@ -54,7 +55,7 @@ fn vreg(value: &Value) -> Vreg {
 
 fn select<M: Machine>(function: &paceline_ir::Function, machine: &mut M) -> Function<M::Op> {
     let cfg = Cfg::of(function);
-    let loops = Loops::of(&cfg, &Dominators::of(&cfg));
+    let (loops, uses) = (Loops::of(&cfg, &Dominators::of(&cfg)), Uses::of(function, &cfg));
     let order: Vec<(Block, u32)> =
         function.layout.iter().filter_map(|block| Some((*block, cfg.position(*block)?))).collect();
     let mut numbers: Side<Block, u32> = Side::default();
@@ -65,7 +66,7 @@ fn select<M: Machine>(function: &paceline_ir::Function, machine: &mut M) -> Func
         let is_entry = Some(block) == function.entry();
         let params = if is_entry { Vec::new() } else { data.params.iter().map(vreg).collect() };
         lir.begin(params, loops.depth(position));
-        machine.select(function, block, &mut lir);
+        machine.select(function, &uses, block, &mut lir);
         let targets = data.terminator.targets().iter();
         let targets = targets.map(|target| Target {
             block: numbers[target.block],

@@ -1,6 +1,7 @@
 //! What a machine does for the code generator.
 
 use paceline_ir::Block;
+use paceline_ir::uses::Uses;
 
 use crate::lir::{Function, Reg, RegSet};
 
@@ -21,8 +22,15 @@ pub trait Machine {
 
     /// Adds the instructions of a block, its end included. The virtual register of a value has its number, and a hint can be set for it;
     /// the block was begun, with its parameters unless it is the entry, and its targets are set afterwards. The end of a block with one
-    /// target has no operands: moves on the way there come before it.
-    fn select(&mut self, function: &paceline_ir::Function, block: Block, out: &mut Function<Self::Op>);
+    /// target has no operands: moves on the way there come before it. An operation that nobody uses and that need not stay has no
+    /// instruction, and one with a single user may be part of that user's.
+    fn select(
+        &mut self,
+        function: &paceline_ir::Function,
+        uses: &Uses,
+        block: Block,
+        out: &mut Function<Self::Op>,
+    );
 
     /// Emits an instruction that is part of the program's of a slot, with the registers of its operands, and the labels of its block's
     /// targets if it is the last one. Blocks have the labels of their positions in the layout, so the next one may need no jump.

@@ -6,6 +6,7 @@ use paceline_codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, 
 use paceline_codegen::{Label, Machine};
 use paceline_ir::arena::Key;
 use paceline_ir::random::Memory;
+use paceline_ir::uses::Uses;
 use paceline_ir::{
     BinaryOp, Block, Executed, Function, Inst, Interpreter, Machine as _, Module, Op as Operation, RunError,
     Terminator, Type, Value,
@@ -132,7 +133,7 @@ impl Machine for Toy {
         Reg(self.count)
     }
 
-    fn select(&mut self, function: &Function, block: Block, out: &mut Lir<Op>) {
+    fn select(&mut self, function: &Function, uses: &Uses, block: Block, out: &mut Lir<Op>) {
         let data = function.block(block);
         if Some(block) == function.entry() {
             let params = (1..).zip(&data.params);
@@ -140,7 +141,11 @@ impl Machine for Toy {
                 params.map(|(reg, param)| operand(*param, Role::Def, Place::Fixed(Reg(reg)))).collect();
             out.push(Op::Enter, &operands, RegSet::default(), None);
         }
-        data.insts.iter().for_each(|inst| self.inst(function, *inst, out));
+        let is_needed = |inst: &&Inst| {
+            let data = function.inst(**inst);
+            data.op.effects().stays || data.result.is_some_and(|result| uses.count(result) > 0)
+        };
+        data.insts.iter().filter(is_needed).for_each(|inst| self.inst(function, *inst, out));
         let operands = match &data.terminator {
             Terminator::Branch { args, .. } => args.map(|arg| operand(arg, Role::Use, Place::Any)).to_vec(),
             Terminator::Return(value) => vec![operand(*value, Role::Use, Place::Fixed(Reg(0)))],
