@@ -20,13 +20,20 @@ pub struct Cfg {
     /// Positions in the order.
     positions: Side<Block, Option<u32>>,
     edges: Side<Block, Vec<Edge>>,
+    /// The tree of the walk that gave the order: positions in the order of the walk, each with the index here of the block that it was
+    /// first reached from.
+    walk: Vec<(u32, u32)>,
+    /// Positions of predecessors, those of a position after those of the position before it.
+    predecessors: Vec<u32>,
+    /// Where those of a position begin, and at last where all end.
+    starts: Vec<u32>,
 }
 
 impl Cfg {
     /// The graph of a function.
     #[must_use]
     pub fn of(function: &Function) -> Self {
-        let order = reverse_post_order(function);
+        let Walk { order, tree } = Walk::of(function);
         let mut positions = Side::default();
         let mut edges: Side<Block, Vec<Edge>> = Side::default();
         for (position, &block) in order.iter().enumerate() {
@@ -35,7 +42,14 @@ impl Cfg {
                 edges[target.block].push(Edge { from: block, at });
             }
         }
-        Self { order, positions, edges }
+        let position = |block: Block| positions[block].unwrap_or(0);
+        let walk = tree.into_iter().map(|(block, parent)| (position(block), parent)).collect();
+        let (mut predecessors, mut starts) = (Vec::new(), vec![0]);
+        for &block in &order {
+            predecessors.extend(edges[block].iter().map(|edge| position(edge.from)));
+            starts.push(predecessors.len() as u32);
+        }
+        Self { order, positions, edges, walk, predecessors, starts }
     }
 
     /// The reached blocks in reverse post-order: each after the blocks that dominate it, and after all its predecessors but those of
@@ -57,6 +71,14 @@ impl Cfg {
         &self.edges[block]
     }
 
+    /// Positions of the blocks before that at a position, one for each edge.
+    #[must_use]
+    pub fn predecessors(&self, position: u32) -> &[u32] {
+        let bound = |at: usize| self.starts.get(at).map_or(0, |start| *start as usize);
+        let position = position as usize;
+        self.predecessors.get(bound(position)..bound(position + 1)).unwrap_or_default()
+    }
+
     /// The only edge to a block, if there is only one.
     #[must_use]
     pub fn single_edge(&self, block: Block) -> Option<Edge> {
@@ -67,33 +89,46 @@ impl Cfg {
     }
 }
 
-fn reverse_post_order(function: &Function) -> Vec<Block> {
-    let mut order = Vec::new();
-    let mut seen: Side<Block, bool> = Side::default();
-    let Some(entry) = function.entry() else { return order };
-    let mut path = vec![(entry, 0)];
-    seen[entry] = true;
-    while let Some((block, next)) = path.last_mut() {
-        let targets = function.block(*block).terminator.targets();
-        // The last target first, so that in the result the first target comes first.
-        match targets.len().checked_sub(*next + 1).and_then(|at| targets.get(at)) {
-            Some(target) => {
-                *next += 1;
-                if !std::mem::replace(&mut seen[target.block], true) {
-                    path.push((target.block, 0));
-                }
-            }
-            None => {
-                order.push(*block);
-                path.pop();
-            }
-        }
-    }
-    order.reverse();
-    order
+/// A walk over the graph, depth first.
+struct Walk {
+    /// The reached blocks in reverse post-order.
+    order: Vec<Block>,
+    /// The blocks in the order in which they were reached, each with the index of the block that it was reached from.
+    tree: Vec<(Block, u32)>,
 }
 
-/// The dominator tree, by Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm".
+impl Walk {
+    fn of(function: &Function) -> Self {
+        let (mut order, mut tree) = (Vec::new(), Vec::new());
+        let mut seen: Side<Block, bool> = Side::default();
+        let Some(entry) = function.entry() else { return Self { order, tree } };
+        let mut path = vec![(entry, 0, 0)];
+        seen[entry] = true;
+        tree.push((entry, 0));
+        while let Some((block, index, next)) = path.last_mut() {
+            let targets = function.block(*block).terminator.targets();
+            // The last target first, so that in the result the first target comes first.
+            match targets.len().checked_sub(*next + 1).and_then(|at| targets.get(at)) {
+                Some(target) => {
+                    *next += 1;
+                    if !std::mem::replace(&mut seen[target.block], true) {
+                        let parent = *index;
+                        path.push((target.block, tree.len() as u32, 0));
+                        tree.push((target.block, parent));
+                    }
+                }
+                None => {
+                    order.push(*block);
+                    path.pop();
+                }
+            }
+        }
+        order.reverse();
+        Self { order, tree }
+    }
+}
+
+/// The dominator tree.
 #[derive(Clone, Debug)]
 pub struct Dominators {
     /// By position in the order: the position of the immediate dominator. The entry is its own.
@@ -107,23 +142,8 @@ impl Dominators {
     /// The tree of a graph.
     #[must_use]
     pub fn of(cfg: &Cfg) -> Self {
-        const NONE: u32 = u32::MAX;
-        let count = cfg.order.len();
-        let mut parents = vec![NONE; count];
-        if let Some(entry) = parents.first_mut() {
-            *entry = 0;
-        }
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for (position, block) in cfg.order.iter().enumerate().skip(1) {
-                let before = cfg.edges(*block).iter().filter_map(|edge| cfg.position(edge.from));
-                let known = before.filter(|&before| parents[before as usize] != NONE);
-                let parent = known.reduce(|a, b| common(&parents, a, b)).unwrap_or(0);
-                changed |= std::mem::replace(&mut parents[position], parent) != parent;
-            }
-        }
-        let mut children = vec![Vec::new(); count];
+        let parents = Search::new(cfg).parents(cfg);
+        let mut children = vec![Vec::new(); parents.len()];
         for (position, parent) in parents.iter().enumerate().skip(1) {
             children[*parent as usize].push(position as u32);
         }
@@ -152,15 +172,79 @@ impl Dominators {
     }
 }
 
-fn common(parents: &[u32], mut a: u32, mut b: u32) -> u32 {
-    while a != b {
-        if a > b {
-            a = parents[a as usize];
-        } else {
-            b = parents[b as usize];
+/// The search for dominators by Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph", with simple links: its
+/// time is the number of edges times a logarithm for any graph. Blocks are numbered in the order of the walk.
+struct Search {
+    /// By position in the order: the number.
+    numbers: Vec<u32>,
+    /// The semidominator of a block that was handled, and its own number before.
+    semi: Vec<u32>,
+    /// The block above in the forest of handled blocks; itself for a root.
+    above: Vec<u32>,
+    /// The block with the least semidominator on the way to the root, as far as the way was shortened.
+    label: Vec<u32>,
+}
+
+impl Search {
+    fn new(cfg: &Cfg) -> Self {
+        let mut numbers = vec![0; cfg.walk.len()];
+        for (number, (position, _)) in cfg.walk.iter().enumerate() {
+            numbers[*position as usize] = number as u32;
         }
+        let own: Vec<u32> = (0..cfg.walk.len() as u32).collect();
+        Self { numbers, semi: own.clone(), above: own.clone(), label: own }
     }
-    a
+
+    /// Positions of the immediate dominators, by position.
+    fn parents(mut self, cfg: &Cfg) -> Vec<u32> {
+        let count = cfg.walk.len();
+        let mut dominators = vec![0; count];
+        // Blocks by their semidominators, as lists: the first of each, and the next after each.
+        let (mut first, mut next) = (vec![0; count], vec![0; count]);
+        for number in (1..count).rev() {
+            let (position, parent) = cfg.walk[number];
+            for &before in cfg.predecessors(position) {
+                let least = self.least(self.numbers[before as usize]);
+                self.semi[number] = self.semi[number].min(self.semi[least as usize]);
+            }
+            let semi = self.semi[number] as usize;
+            (next[number], first[semi]) = (first[semi], number);
+            self.above[number] = parent;
+            let mut waiting = std::mem::take(&mut first[parent as usize]);
+            while waiting != 0 {
+                let least = self.least(waiting as u32);
+                let is_below = self.semi[least as usize] < self.semi[waiting];
+                dominators[waiting] = if is_below { least } else { parent };
+                waiting = next[waiting];
+            }
+        }
+        let mut parents = vec![0; count];
+        for number in 1..count {
+            if dominators[number] != self.semi[number] {
+                dominators[number] = dominators[dominators[number] as usize];
+            }
+            parents[cfg.walk[number].0 as usize] = cfg.walk[dominators[number] as usize].0;
+        }
+        parents
+    }
+
+    /// The block with the least semidominator between one and the root of its tree, which is left out. Shortens the way.
+    fn least(&mut self, number: u32) -> u32 {
+        let mut way = Vec::new();
+        let mut at = number as usize;
+        while self.above[self.above[at] as usize] != self.above[at] {
+            way.push(at);
+            at = self.above[at] as usize;
+        }
+        for at in way.into_iter().rev() {
+            let above = self.above[at] as usize;
+            if self.semi[self.label[above] as usize] < self.semi[self.label[at] as usize] {
+                self.label[at] = self.label[above];
+            }
+            self.above[at] = self.above[above];
+        }
+        self.label[number as usize]
+    }
 }
 
 fn ranges(children: &[Vec<u32>]) -> Vec<(u32, u32)> {

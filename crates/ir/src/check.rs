@@ -7,7 +7,7 @@ use crate::cfg::{Cfg, Dominators};
 use crate::entity::{Block, FuncId, Inst, Value};
 use crate::function::{Def, Function, Module, Terminator};
 use crate::op::{Address, Callee, Op};
-use crate::types::Type;
+use crate::types::{Access, CallFacts, Region, STACK_BYTES, Type};
 
 /// A rule that a function breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -27,9 +27,13 @@ pub enum CheckCause {
     /// There is no entry.
     #[error("there are no blocks")]
     NoBlocks,
-    /// The entry has another number of parameters than the function has arguments, or they are no `i64`.
+    /// The entry has another number of parameters than the function has arguments, they are no `i64`, or the registers do not rise
+    /// from `r1` to `r5`.
     #[error("the first block's parameters are not those of the function")]
     Arguments,
+    /// The function uses more stack than there is.
+    #[error("{0} bytes of stack are more than {STACK_BYTES}")]
+    Stack(u32),
     /// A jump to the entry.
     #[error("the first block is jumped to")]
     EntryJumpedTo,
@@ -54,6 +58,15 @@ pub enum CheckCause {
     /// Sizes or operands that the operation does not have.
     #[error("{0} is no valid operation")]
     Operation(Op),
+    /// An instruction is in two blocks, or twice in one.
+    #[error("{0} is in the function more than once")]
+    Repeated(Op),
+    /// Offsets that are not within the stack that the function uses, or not in order.
+    #[error("{0} is not within the function's stack of {1} bytes")]
+    Access(Op, u32),
+    /// Facts of a call for another operation.
+    #[error("{0} has facts of a call")]
+    CallFacts(Op),
     /// A function that the module does not have, or with other parameters.
     #[error("{0} is not in the module, or has other parameters")]
     Callee(FuncId),
@@ -75,7 +88,8 @@ pub fn check(module: &Module) -> Result<(), CheckError> {
 /// # Errors
 /// The first rule that it breaks.
 pub fn check_function(id: FuncId, function: &Function) -> Result<(), CheckError> {
-    let mut checker = Checker { id, function, block: None, places: Side::default() };
+    let (places, insts) = (Side::default(), Side::default());
+    let mut checker = Checker { id, function, block: None, places, insts };
     checker.layout()?;
     checker.definitions()?;
     checker.uses()
@@ -106,6 +120,8 @@ struct Checker<'a> {
     block: Option<Block>,
     /// Where each value is defined: the block, and the position after which it is there, 0 for parameters.
     places: Side<Value, Option<(Block, usize)>>,
+    /// Instructions that are in a block.
+    insts: Side<Inst, bool>,
 }
 
 impl Checker<'_> {
@@ -125,6 +141,11 @@ impl Checker<'_> {
             let fresh = function.get_block(block).is_some() && !std::mem::replace(&mut seen[block], true);
             self.demand(fresh, || CheckCause::Layout(block))?;
         }
+        self.demand(function.stack <= STACK_BYTES.unsigned_abs(), || CheckCause::Stack(function.stack))?;
+        let registers = function.arguments.iter().map(|reg| reg.number());
+        let rise = registers.clone().is_sorted_by(|a, b| a < b)
+            && registers.clone().all(|reg| (1..=5).contains(&reg));
+        self.demand(rise, || CheckCause::Arguments)?;
         let params = &function.block(entry).params;
         let types = params.iter().all(|&param| self.ty(param) == Some(Type::I64));
         self.demand(types && params.len() == function.arguments.len(), || CheckCause::Arguments)?;
@@ -177,8 +198,14 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn operation(&self, inst: Inst) -> Result<(), CheckError> {
+    fn operation(&mut self, inst: Inst) -> Result<(), CheckError> {
         let data = self.function.inst(inst);
+        let repeated = std::mem::replace(&mut self.insts[inst], true);
+        self.demand(!repeated, || CheckCause::Repeated(data.op))?;
+        let has_facts = self.function.calls[inst] != CallFacts::default();
+        self.demand(!has_facts || matches!(data.op, Op::Call { .. }), || CheckCause::CallFacts(data.op))?;
+        let stack = self.function.stack;
+        self.demand(is_within_stack(&data.op, stack), || CheckCause::Access(data.op, stack))?;
         let result = data.result.map(|result| self.ty(result));
         let valid = is_valid(&data.op) && result == data.op.result().map(Some);
         self.demand(valid, || CheckCause::Operation(data.op))
@@ -187,8 +214,7 @@ impl Checker<'_> {
     fn uses(&mut self) -> Result<(), CheckError> {
         let cfg = Cfg::of(self.function);
         let tree = Dominators::of(&cfg);
-        // Blocks that are not reached have no dominators, and never run.
-        for &block in cfg.order() {
+        for &block in &self.function.layout {
             self.block = Some(block);
             let data = self.function.block(block);
             let mut wrong = None;
@@ -218,12 +244,23 @@ impl Checker<'_> {
 
     fn is_defined(&self, cfg: &Cfg, tree: &Dominators, value: Value, (block, at): (Block, usize)) -> bool {
         let Some((defined, from)) = self.places[value] else { return false };
+        // A block that is not reached has no dominators. It never runs, but what it uses is there.
+        if cfg.position(block).is_none() {
+            return true;
+        }
         if defined == block {
             return from <= at;
         }
         let (a, b) = (cfg.position(defined), cfg.position(block));
         a.zip(b).is_some_and(|(a, b)| tree.dominates(a, b))
     }
+}
+
+/// Whether the offsets of an access to the function's stack are those of so many bytes. Addresses that are not accessed may be any.
+fn is_within_stack(op: &Op, stack: u32) -> bool {
+    let Some((_, _, size, Access { region, span: Some(span), .. })) = op.access() else { return true };
+    let (lowest, end) = (-i64::from(stack), i64::from(span.max) + size.bytes() as i64);
+    span.min <= span.max && (region != Region::Stack || (i64::from(span.min) >= lowest && end <= 0))
 }
 
 /// Whether an operation has the sizes and operands that it can have.
@@ -297,18 +334,81 @@ mod tests {
     }
 
     #[test]
-    fn a_block_without_an_end_and_a_value_defined_twice() {
-        let mut module =
-            crate::text::parse("function 0 \"f\" (r1) {\nblock0(v0: i64):\nv1 = neg.i64 v0\nreturn v1\n}")
-                .expect("text");
+    fn arguments_rise_and_accesses_lie_in_the_stack() {
+        let cause = |head: &str, params: &str, body: &str| {
+            let text = format!("function 0 \"f\" {head} {{\nblock0({params}):\n{body}\nreturn v0\n}}");
+            check(&parse_unchecked(&text).expect("text")).map_err(|error| error.cause)
+        };
+        let two = "v0: i64, v1: i64";
+        assert_eq!(cause("(r1, r2)", two, ""), Ok(()));
+        assert_eq!(cause("(r2, r1)", two, ""), Err(CheckCause::Arguments));
+        assert_eq!(cause("(r1, r1)", two, ""), Err(CheckCause::Arguments));
+        assert_eq!(cause("(r1) stack 520", "v0: i64", ""), Err(CheckCause::Stack(520)));
+        for (span, fits) in [("-8..-4", true), ("-12..-8", false), ("-4..-3", false), ("-4..-8", false)] {
+            let body = format!("v1 = load.u32 stack v0+0 in {span}");
+            let wrong = matches!(cause("(r1) stack 8", "v0: i64", &body), Err(CheckCause::Access(_, 8)));
+            assert_eq!(!wrong, fits, "{span}");
+        }
+    }
+
+    /// A function with three operations.
+    fn function() -> Module {
+        let text = "function 0 \"f\" (r1) stack 8 {
+            block0(v0: i64):
+                v1 = neg.i64 v0
+                v2 = call bpf_get_prandom_u32() reads -8..0
+                store.u64 packet v0+0, v1
+                jump block1
+            block1:
+                return v0
+            }";
+        crate::text::parse(text).expect("valid")
+    }
+
+    /// The rule that a function breaks after a change.
+    fn changed(change: impl FnOnce(&mut Function, Vec<Inst>)) -> CheckCause {
+        let mut module = function();
         let function = module.functions.values_mut().next().expect("one");
-        let entry = function.entry().expect("one");
-        let insts = function.block(entry).insts.clone();
-        function.block_mut(entry).insts.extend(insts);
-        assert_eq!(check(&module).expect_err("wrong").cause, CheckCause::Definition(Value::new(1)));
-        let function = module.functions.values_mut().next().expect("one");
-        function.block_mut(entry).insts.pop();
-        function.block_mut(entry).terminator = Terminator::Unset;
-        assert_eq!(check(&module).expect_err("wrong").cause, CheckCause::NoTerminator);
+        let insts = function.block(block(0)).insts.clone();
+        change(function, insts);
+        check(&module).expect_err("wrong").cause
+    }
+
+    fn block(number: usize) -> Block {
+        Block::new(number)
+    }
+
+    #[test]
+    fn each_instruction_is_in_one_place() {
+        for (at, to) in [(0, 0), (2, 0), (2, 1)] {
+            let cause = changed(|function, insts| function.block_mut(block(to)).insts.push(insts[at]));
+            assert!(matches!(cause, CheckCause::Repeated(_)), "{cause}");
+        }
+        let cause = changed(|function, insts| function.insts[insts[1]].result = Some(Value::new(1)));
+        assert_eq!(cause, CheckCause::Definition(Value::new(1)));
+    }
+
+    #[test]
+    fn facts_of_calls_are_for_calls() {
+        let cause = changed(|function, insts| function.calls[insts[0]] = function.calls[insts[1]]);
+        assert!(matches!(cause, CheckCause::CallFacts(_)), "{cause}");
+    }
+
+    #[test]
+    fn a_block_without_an_end() {
+        let cause = changed(|function, _| function.block_mut(block(0)).terminator = Terminator::Unset);
+        assert_eq!(cause, CheckCause::NoTerminator);
+    }
+
+    #[test]
+    fn blocks_that_are_not_reached_use_values_that_are_there() {
+        let end = Terminator::Return(Value::new(1));
+        let cause = changed(|function, _| {
+            function.block_mut(block(0)).insts.remove(0);
+            function.block_mut(block(0)).insts.remove(1);
+            function.block_mut(block(0)).terminator = Terminator::Return(Value::new(0));
+            function.block_mut(block(1)).terminator = end;
+        });
+        assert_eq!(cause, CheckCause::NotDominated(Value::new(1)));
     }
 }

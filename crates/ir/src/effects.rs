@@ -62,6 +62,8 @@ impl Classes {
             Region::CallerStack => Self::CALLER_STACK,
             Region::Packet => Self::PACKET,
             Region::MapValue(_) | Region::SomeMapValue => Self::MAPS,
+            // Nobody writes them.
+            Region::Constant(_) => Self::NONE,
             // A function's memory argument may be anything that its caller has, a slice any part of the packet.
             Region::Memory => Self(0b10_1011),
             Region::Mixed => Self::MEMORY,
@@ -144,6 +146,13 @@ impl Op {
             | Self::Swap { .. }
             | Self::Compare { .. } => Effects::PURE,
         }
+    }
+
+    /// Whether it is a load of memory that others may write at any time. A program sees what it has loaded: such a load is neither
+    /// repeated nor replaced by an earlier one, and not moved over another one.
+    #[must_use]
+    pub fn reads_shared(&self) -> bool {
+        matches!(self, Self::Load { access, .. } if access.region.is_shared())
     }
 }
 

@@ -357,27 +357,37 @@ impl Function {
         if by == value {
             return;
         }
-        if self.values[by].kind == Kind::Unknown {
-            self.values[by].kind = self.values[value].kind;
-        }
         self.values[value].def = Def::Alias(by);
     }
 
     /// Rewrites the uses of replaced values. Instructions whose results were replaced and parameters that were replaced must be
     /// removed by the caller.
     pub fn apply_aliases(&mut self) {
+        self.shorten_aliases();
         let values = &self.values;
-        let resolve = |mut value: Value| {
-            while let Def::Alias(other) = values[value].def {
-                value = other;
-            }
-            value
+        let resolve = |value: Value| match values[value].def {
+            Def::Alias(other) => other,
+            _ => value,
         };
         for inst in self.insts.values_mut() {
             inst.op = inst.op.map_operands(resolve);
         }
         for block in self.blocks.values_mut() {
             block.terminator.map_values(resolve);
+        }
+    }
+
+    /// Makes each replaced value name the one that stands for it at last, so that chains of them are walked once.
+    fn shorten_aliases(&mut self) {
+        for value in self.values.keys() {
+            let last = self.resolve(value);
+            let mut at = value;
+            while let Def::Alias(next) = self.values[at].def
+                && next != last
+            {
+                self.values[at].def = Def::Alias(last);
+                at = next;
+            }
         }
     }
 

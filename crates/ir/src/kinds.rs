@@ -1,102 +1,159 @@
 //! What values point to, from what they are made of.
+//!
+//! A kind holds when the value is computed. A pointer to the packet is a number as soon as a helper may have moved the packet: the
+//! verifier then admits any arithmetic with it, so what is made of it later has no kind.
 
+use paceline_isa::Size;
 use paceline_spec::helper::{Helper, Return};
 
-use crate::arena::Side;
-use crate::cfg::Cfg;
-use crate::entity::{Block, Value};
+use crate::arena::{Key, Side};
+use crate::cfg::{Cfg, Edge};
+use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
 use crate::op::{Address, BinaryOp, Callee, Op};
 use crate::types::Kind;
+use crate::versions::{Version, Versions};
 
 /// Sets the kinds of all values but those of the function's parameters and of fields of the context, which have theirs. A block's
 /// parameter has the kind that all its arguments have: at first the arguments on back edges do not count, then kinds that they
 /// contradict are withdrawn until none is.
 pub(crate) fn infer(function: &mut Function, cfg: &Cfg) {
-    let mut unknown: Side<Value, bool> = Side::default();
+    let last: Vec<_> = cfg.order().iter().map(|block| [last_move(function, *block)]).collect();
+    let moves = Versions::of(cfg, &last);
+    let ends =
+        (0..).zip(&last).map(|(position, last)| last[0].unwrap_or(moves.before(position)[0])).collect();
+    let mut kinds = Kinds { function, cfg, moves, ends, made_at: Side::default(), unknown: Side::default() };
     loop {
-        for &block in cfg.order() {
-            block_kinds(function, cfg, block, &unknown);
-        }
-        let mut changed = false;
-        for &block in cfg.order() {
-            for position in 0..function.block(block).params.len() {
-                let param = function.block(block).params[position];
-                let kind = function.value(param).kind;
-                if kind != Kind::Unknown
-                    && Some(block) != function.entry()
-                    && args(function, cfg, block, position).any(|arg| function.value(arg).kind != kind)
-                {
-                    (unknown[param], changed) = (true, true);
-                }
-            }
-        }
-        if !changed {
+        (0..cfg.order().len() as u32).for_each(|position| kinds.block(position));
+        if !kinds.withdraw() {
             break;
         }
     }
 }
 
-fn block_kinds(function: &mut Function, cfg: &Cfg, block: Block, unknown: &Side<Value, bool>) {
-    if Some(block) != function.entry() {
-        for position in 0..function.block(block).params.len() {
-            let param = function.block(block).params[position];
-            let kind = if unknown[param] { Kind::Unknown } else { of_param(function, cfg, block, position) };
-            function.set_kind(param, kind);
-        }
-    }
-    for at in 0..function.block(block).insts.len() {
-        let data = *function.inst(function.block(block).insts[at]);
-        if let Some(result) = data.result
-            && !matches!(data.op, Op::ContextLoad { .. })
-        {
-            let kind = of_op(function, &data.op);
-            function.set_kind(result, kind);
-        }
-    }
+/// The version that an instruction makes of the packet's place, if it may move the packet.
+fn moved_by(function: &Function, inst: Inst) -> Option<Version> {
+    function.inst(inst).op.effects().moves_packet.then(|| inst.index() as Version + 1)
 }
 
-/// The arguments for a parameter on all edges.
-fn args<'a>(
-    function: &'a Function,
+fn last_move(function: &Function, block: Block) -> Option<Version> {
+    function.block(block).insts.iter().rev().find_map(|inst| moved_by(function, *inst))
+}
+
+struct Kinds<'a> {
+    function: &'a mut Function,
     cfg: &'a Cfg,
-    block: Block,
-    position: usize,
-) -> impl Iterator<Item = Value> + 'a {
-    cfg.edges(block).iter().filter_map(move |edge| {
-        function.block(edge.from).terminator.targets().get(edge.at)?.args.get(position).copied()
-    })
+    /// Versions of the packet's place.
+    moves: Versions<1>,
+    /// Those at the ends of blocks, by position.
+    ends: Vec<Version>,
+    /// The version with which each value was computed.
+    made_at: Side<Value, Version>,
+    /// Parameters whose kinds were withdrawn.
+    unknown: Side<Value, bool>,
 }
 
-/// The kind of a parameter by its arguments on forward edges.
-fn of_param(function: &Function, cfg: &Cfg, block: Block, position: usize) -> Kind {
-    let before = cfg.position(block);
-    let forward = cfg.edges(block).iter().filter(|edge| cfg.position(edge.from) < before);
-    let args = forward.filter_map(|edge| {
-        function.block(edge.from).terminator.targets().get(edge.at)?.args.get(position).copied()
-    });
-    args.map(|arg| function.value(arg).kind).reduce(Kind::join).unwrap_or_default()
-}
+impl Kinds<'_> {
+    /// The kind of a value where the packet's place has a version.
+    fn at(&self, value: Value, version: Version) -> Kind {
+        match self.function.value(value).kind {
+            Kind::Packet | Kind::PacketEnd if self.made_at[value] != version => Kind::Unknown,
+            kind => kind,
+        }
+    }
 
-fn of_op(function: &Function, op: &Op) -> Kind {
-    let kind = |value: Value| function.value(value).kind;
-    match *op {
-        Op::StackAddress { .. } => Kind::Stack,
-        Op::Address(Address::Map(_)) => Kind::Map,
-        Op::Address(Address::MapValue { .. }) => Kind::MapValue,
-        Op::Binary { op: BinaryOp::Add, args: [a, b], .. } => match (kind(a), kind(b)) {
-            (kind, Kind::Unknown) | (Kind::Unknown, kind) => kind,
-            _ => Kind::Unknown,
-        },
-        Op::Binary { op: BinaryOp::Sub, args: [a, b], .. } if kind(b) == Kind::Unknown => kind(a),
-        Op::Call { callee: Callee::Helper(id), .. } => {
-            match Helper::from_imm(id).and_then(|helper| helper.prototype).map(|prototype| prototype.returns)
-            {
-                Some(Return::MapValueOrNull) => Kind::MapValue,
-                Some(Return::RecordOrNull | Return::DynptrMemoryOrNull) => Kind::Memory,
-                _ => Kind::Unknown,
+    fn set(&mut self, value: Value, kind: Kind, version: Version) {
+        self.function.set_kind(value, kind);
+        self.made_at[value] = version;
+    }
+
+    fn block(&mut self, position: u32) {
+        let Some(&block) = self.cfg.order().get(position as usize) else { return };
+        let mut version = self.moves.before(position)[0];
+        for at in 0..self.function.block(block).params.len() {
+            let param = self.function.block(block).params[at];
+            let kind = match self.function.entry() == Some(block) {
+                true => self.function.value(param).kind,
+                false if self.unknown[param] => Kind::Unknown,
+                false => self.of_param(block, at),
+            };
+            self.set(param, kind, version);
+        }
+        for at in 0..self.function.block(block).insts.len() {
+            let inst = self.function.block(block).insts[at];
+            let data = *self.function.inst(inst);
+            version = moved_by(self.function, inst).unwrap_or(version);
+            if let Some(result) = data.result {
+                let kind = match data.op {
+                    Op::ContextLoad { .. } => self.function.value(result).kind,
+                    op => self.of_op(&op, version),
+                };
+                self.set(result, kind, version);
             }
         }
-        _ => Kind::Unknown,
+    }
+
+    /// Withdraws the kinds of parameters that an argument does not have. Returns whether there were any.
+    fn withdraw(&mut self) -> bool {
+        let mut withdrawn = false;
+        for &block in self.cfg.order().iter().skip(1) {
+            for (at, &param) in self.function.block(block).params.iter().enumerate() {
+                let kind = self.function.value(param).kind;
+                let contradicts = |edge: &Edge| self.of_arg(edge, at) != Some(kind);
+                if kind != Kind::Unknown && self.cfg.edges(block).iter().any(contradicts) {
+                    (self.unknown[param], withdrawn) = (true, true);
+                }
+            }
+        }
+        withdrawn
+    }
+
+    /// The kind of the argument for a parameter on an edge.
+    fn of_arg(&self, edge: &Edge, at: usize) -> Option<Kind> {
+        let arg = self.function.block(edge.from).terminator.targets().get(edge.at)?.args.get(at)?;
+        let version = self.cfg.position(edge.from).and_then(|from| self.ends.get(from as usize))?;
+        Some(self.at(*arg, *version))
+    }
+
+    /// The kind of a parameter by its arguments on forward edges.
+    fn of_param(&self, block: Block, at: usize) -> Kind {
+        let before = self.cfg.position(block);
+        let forward = self.cfg.edges(block).iter().filter(|edge| self.cfg.position(edge.from) < before);
+        forward.filter_map(|edge| self.of_arg(edge, at)).reduce(Kind::join).unwrap_or_default()
+    }
+
+    fn of_op(&self, op: &Op, version: Version) -> Kind {
+        let kind = |value: Value| self.at(value, version);
+        match *op {
+            Op::StackAddress { .. } => Kind::Stack,
+            Op::Address(Address::Map(_)) => Kind::Map,
+            Op::Address(Address::MapValue { .. }) => Kind::MapValue,
+            // The verifier admits no sum of two pointers.
+            Op::Binary { op: BinaryOp::Add, args: [a, b], .. } => match (kind(a), kind(b)) {
+                (kind, Kind::Unknown) | (Kind::Unknown, kind) => kind,
+                _ => Kind::Unknown,
+            },
+            // The difference of two pointers is a number, and what has no kind may be a pointer.
+            Op::Binary { op: BinaryOp::Sub, args: [a, b], .. } if is_number(self.function, b) => kind(a),
+            Op::Call { callee: Callee::Helper(id), .. } => {
+                let prototype = Helper::from_imm(id).and_then(|helper| helper.prototype);
+                match prototype.map(|prototype| prototype.returns) {
+                    Some(Return::MapValueOrNull) => Kind::MapValue,
+                    Some(Return::RecordOrNull | Return::DynptrMemoryOrNull) => Kind::Memory,
+                    _ => Kind::Unknown,
+                }
+            }
+            _ => Kind::Unknown,
+        }
+    }
+}
+
+/// Whether a value is no pointer, whatever its operands are.
+fn is_number(function: &Function, value: Value) -> bool {
+    match function.op_of(value) {
+        Some(Op::Const { .. } | Op::ZeroExtend { .. } | Op::SignExtend { .. } | Op::Swap { .. }) => true,
+        Some(Op::Load { size, .. }) => *size != Size::Dw,
+        Some(Op::Binary { op, .. }) => !matches!(op, BinaryOp::Add | BinaryOp::Sub),
+        _ => false,
     }
 }

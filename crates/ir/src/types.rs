@@ -63,11 +63,10 @@ impl Type {
     }
 }
 
-/// What a value points to, as far as it is known. Only a help for reading and for code generators: passes that rely on where
-/// an access goes read its [`Access`].
+/// What a value points to where it is computed, as far as it is known. Passes that rely on where an access goes read its [`Access`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A number, or unknown.
+    /// A number, a pointer that is no longer one, or unknown.
     #[default]
     Unknown,
     /// The context.
@@ -121,7 +120,10 @@ pub enum Region {
     MapValue(MapRef),
     /// A value of some map.
     SomeMapValue,
-    /// Memory given to the function or by a helper: it may be any but the function's own stack.
+    /// A value of this map, which never changes: the map is frozen, and programs cannot write it.
+    Constant(MapRef),
+    /// Memory given to the function or by a helper: it may be any but the function's own stack, iterators aside, which only kernel
+    /// functions write.
     Memory,
     /// Any memory.
     Mixed,
@@ -150,7 +152,7 @@ impl Region {
             Self::Stack => Kind::Stack,
             Self::CallerStack => Kind::CallerStack,
             Self::Packet => Kind::Packet,
-            Self::MapValue(_) | Self::SomeMapValue => Kind::MapValue,
+            Self::MapValue(_) | Self::SomeMapValue | Self::Constant(_) => Kind::MapValue,
             Self::Memory => Kind::Memory,
             Self::Mixed => Kind::Unknown,
         }
@@ -161,10 +163,17 @@ impl Region {
     pub fn join(self, other: Self) -> Self {
         match (self, other) {
             (a, b) if a == b => a,
-            (Self::MapValue(_) | Self::SomeMapValue, Self::MapValue(_) | Self::SomeMapValue) => {
-                Self::SomeMapValue
-            }
+            (a, b) if a.kind() == Kind::MapValue && b.kind() == Kind::MapValue => Self::SomeMapValue,
             _ => Self::Mixed,
+        }
+    }
+
+    /// Whether other workers, or applications, may write the memory at any time.
+    #[must_use]
+    pub const fn is_shared(self) -> bool {
+        match self {
+            Self::Stack | Self::CallerStack | Self::Packet | Self::Constant(_) => false,
+            Self::MapValue(_) | Self::SomeMapValue | Self::Memory | Self::Mixed => true,
         }
     }
 }

@@ -3,8 +3,10 @@
 use paceline_isa::{
     AluOp, AtomicOp, Callee as Called, Condition, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width, eval,
 };
+use paceline_spec::MapFlags;
 use paceline_spec::context::FieldKind;
 use paceline_spec::helper::Helper;
+use paceline_verifier::state::MapRef;
 use paceline_verifier::{Base, FunctionFact, InsnFact};
 
 use super::blocks::{Blocks, Flow};
@@ -17,7 +19,7 @@ use crate::function::{Function, Target, Terminator};
 use crate::kinds;
 use crate::op::{Address, Args, BinaryOp, Callee, Op};
 use crate::ssa::Variables;
-use crate::types::{Access, CallFacts, Kind, Type};
+use crate::types::{Access, CallFacts, Kind, Region, Type};
 
 /// Variables: `r0` to `r9`. `r10` is an address.
 const REGISTERS: usize = 10;
@@ -472,7 +474,18 @@ impl Translator<'_> {
     }
 
     fn memory(&self, fact: &InsnFact) -> Result<Access, BuildError> {
-        fact.memory.as_ref().and_then(Access::of).ok_or(self.error(BuildCause::NoFact))
+        let access = fact.memory.as_ref().and_then(Access::of).ok_or(self.error(BuildCause::NoFact))?;
+        let region = match access.region {
+            Region::MapValue(map) if self.is_constant(map) => Region::Constant(map),
+            region => region,
+        };
+        Ok(Access { region, ..access })
+    }
+
+    /// Whether neither applications nor programs can write a map, such as `.rodata`.
+    fn is_constant(&self, map: MapRef) -> bool {
+        let spec = usize::try_from(map.index).ok().and_then(|index| self.program.verified.maps().get(index));
+        !map.inner && spec.is_some_and(|spec| spec.frozen && spec.flags.contains(MapFlags::RDONLY_PROG))
     }
 
     /// The context itself, from a pointer into it.

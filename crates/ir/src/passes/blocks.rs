@@ -12,7 +12,6 @@ pub(super) fn run(function: &mut Function) {
         let mut changed = remove_redundant(function, &cfg);
         changed |= thread(function, &cfg);
         changed |= merge(function);
-        changed |= same_targets(function);
         if !changed {
             break;
         }
@@ -21,19 +20,25 @@ pub(super) fn run(function: &mut Function) {
     prune(function, &cfg);
 }
 
-/// Jumps to an empty block that only jumps on go where it goes.
+/// Jumps to an empty block that only jumps on go where it goes, and a branch whose targets are the same is a jump. Later blocks come
+/// first: the end of a block that is jumped to, unless from behind, is as good as it gets already.
 fn thread(function: &mut Function, cfg: &Cfg) -> bool {
     let used = used_elsewhere(function, cfg);
     let mut changed = false;
-    for &block in cfg.order() {
+    for &block in cfg.order().iter().rev() {
         for at in 0..function.block(block).terminator.targets().len() {
-            // A ring of empty blocks is an endless loop, which no verified program has.
-            for _ in 0..cfg.order().len() {
-                let target = &function.block(block).terminator.targets()[at];
-                let Some(further) = beyond(function, target, &used) else { break };
+            let target = &function.block(block).terminator.targets()[at];
+            if let Some(further) = beyond(function, target, &used).filter(|further| further != target) {
                 changed = true;
                 function.block_mut(block).terminator.targets_mut()[at] = further;
             }
+        }
+        if let Terminator::Branch { targets: [taken, other], .. } = &function.block(block).terminator
+            && taken == other
+        {
+            changed = true;
+            let jump = Terminator::Jump(taken.clone());
+            function.block_mut(block).terminator = jump;
         }
     }
     changed
@@ -100,21 +105,5 @@ fn merge(function: &mut Function) -> bool {
     }
     function.layout.retain(|block| !gone[*block]);
     function.apply_aliases();
-    changed
-}
-
-/// A branch whose targets are the same is a jump.
-fn same_targets(function: &mut Function) -> bool {
-    let mut changed = false;
-    for at in 0..function.layout.len() {
-        let block = function.layout[at];
-        if let Terminator::Branch { targets: [taken, other], .. } = &function.block(block).terminator
-            && taken == other
-        {
-            let jump = Terminator::Jump(taken.clone());
-            function.block_mut(block).terminator = jump;
-            changed = true;
-        }
-    }
     changed
 }

@@ -1,12 +1,12 @@
 //! Values that nobody uses, block parameters among them, and stores to the stack that nobody reads.
 
-use super::stack_bytes::StackBytes;
 use crate::arena::Side;
 use crate::cfg::Cfg;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Def, Function};
 use crate::op::Op;
 use crate::params;
+use crate::stack_bytes::StackBytes;
 
 pub(super) fn run(function: &mut Function) {
     let cfg = Cfg::of(function);

@@ -1,10 +1,11 @@
 //! Fields of the packet and of other memory: numbers that are put together from bytes or halves become one load, with a byte swap for
-//! network order.
+//! network order. Bytes of memory that others may write at any time stay as they are: they are loaded once, and in their order.
 
 use paceline_isa::{Size, eval};
 
 use crate::arena::Side;
 use crate::cfg::Cfg;
+use crate::effects::Classes;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Def, Function};
 use crate::op::{BinaryOp, Op};
@@ -36,25 +37,64 @@ const DEPTH: u32 = 12;
 struct Here<'a> {
     function: &'a Function,
     block: Block,
-    /// The blocks of instructions, as far as they were seen.
-    places: &'a Side<Inst, Option<Block>>,
+    /// The blocks of instructions, as far as they were seen, and their positions.
+    places: &'a Side<Inst, Option<(Block, usize)>>,
+    /// For each position, and the end, how many writes of each class of memory come before it.
+    writes: &'a [[u32; Classes::COUNT]],
 }
 
 pub(super) fn run(function: &mut Function) {
     let cfg = Cfg::of(function);
-    let mut places: Side<Inst, Option<Block>> = Side::default();
+    let mut places: Side<Inst, Option<(Block, usize)>> = Side::default();
     for &block in cfg.order() {
         let insts = function.block(block).insts.clone();
-        insts.iter().for_each(|inst| places[*inst] = Some(block));
+        insts.iter().enumerate().for_each(|(at, inst)| places[*inst] = Some((block, at)));
+        let writes = writes(function, &insts);
+        let mut changes = Changes { before: vec![Vec::new(); insts.len()], gone: vec![false; insts.len()] };
         // Later operations first: the widest number is the last of its sums.
-        for inst in insts.into_iter().rev() {
-            if let Some(field) = Field::of(&Here { function, block, places: &places }, inst) {
-                let made = field.replace(function, block, inst);
-                made.into_iter().for_each(|inst| places[inst] = Some(block));
+        for (at, &inst) in insts.iter().enumerate().rev() {
+            let here = Here { function, block, places: &places, writes: &writes };
+            if let Some(field) = Field::of(&here, inst) {
+                let last = field.last;
+                changes.before[last].extend(field.replace(function, insts[last], inst));
+                changes.gone[at] = true;
             }
         }
+        changes.apply(function, block);
     }
     function.apply_aliases();
+}
+
+/// Changes of a block, by position: instructions that are added before one, and whether it goes.
+struct Changes {
+    before: Vec<Vec<Inst>>,
+    gone: Vec<bool>,
+}
+
+impl Changes {
+    fn apply(self, function: &mut Function, block: Block) {
+        if !self.gone.contains(&true) {
+            return;
+        }
+        let insts = std::mem::take(&mut function.block_mut(block).insts);
+        let mut changed = Vec::with_capacity(insts.len());
+        for ((inst, before), gone) in insts.into_iter().zip(self.before).zip(self.gone) {
+            changed.extend(before);
+            changed.extend((!gone).then_some(inst));
+        }
+        function.block_mut(block).insts = changed;
+    }
+}
+
+/// For each position among instructions, and the end, how many of them before it write each class of memory.
+fn writes(function: &Function, insts: &[Inst]) -> Vec<[u32; Classes::COUNT]> {
+    let mut counts = [0; Classes::COUNT];
+    let mut all = vec![counts];
+    for inst in insts {
+        function.inst(*inst).op.effects().writes.positions().for_each(|class| counts[class] += 1);
+        all.push(counts);
+    }
+    all
 }
 
 /// A number that one load gives.
@@ -64,14 +104,14 @@ struct Field {
     base: Value,
     offset: i32,
     access: Access,
-    /// The last of the loads that read its bytes: the new one comes before it.
-    last: Inst,
+    /// Position of the last of the loads that read its bytes: the new one comes before it.
+    last: usize,
 }
 
 impl Field {
     /// The field that an operation puts together from several loads of its block.
     fn of(here: &Here<'_>, inst: Inst) -> Option<Self> {
-        let Here { function, block, .. } = *here;
+        let function = here.function;
         let op = &function.inst(inst).op;
         let Op::Binary { op: BinaryOp::Or | BinaryOp::Add | BinaryOp::Xor, ty, .. } = *op else {
             return None;
@@ -101,18 +141,18 @@ impl Field {
         if !in_order || loads.len() < 2 {
             return None;
         }
-        let last = only_reads_between(function, block, &loads)?;
+        let last = here.only_reads_between(&loads)?;
         let access = joined(function, &loads, offset)?;
         let swapped = (step == 1) != cfg!(target_endian = "little");
         Some(Self { size, swapped, base: first.base, offset, access, last })
     }
 
-    /// Puts the load before the last of those that it replaces, and its value in the place of the operation's.
+    /// Makes the load, which goes before the last of those that it replaces, and replaces an operation's value by its.
     /// Returns the new instructions.
-    fn replace(self, function: &mut Function, block: Block, inst: Inst) -> Vec<Inst> {
+    fn replace(self, function: &mut Function, last: Inst, inst: Inst) -> Vec<Inst> {
         let data = *function.inst(inst);
         let (Some(result), Some(ty)) = (data.result, data.op.result()) else { return Vec::new() };
-        let slot = function.inst(self.last).slot;
+        let slot = function.inst(last).slot;
         let mut made = Vec::new();
         let mut emit = |function: &mut Function, op| {
             let inst = function.create(op, slot);
@@ -128,25 +168,8 @@ impl Field {
             value = emit(function, Op::Swap { size, ty, arg: value });
         }
         function.replace(result, value);
-        let insts = &mut function.block_mut(block).insts;
-        insts.retain(|other| *other != inst);
-        let at = insts.iter().position(|other| *other == self.last).unwrap_or(0);
-        insts.splice(at..at, made.iter().copied());
         made
     }
-}
-
-/// The last of some loads of a block, if no write to what they read lies between the first and that.
-fn only_reads_between(function: &Function, block: Block, loads: &[Inst]) -> Option<Inst> {
-    let insts = &function.block(block).insts;
-    let positions = || loads.iter().map(|load| insts.iter().position(|inst| inst == load));
-    let first = positions().min().flatten()?;
-    let last = positions().max().flatten()?;
-    let read = loads.iter().map(|load| function.inst(*load).op.effects().reads);
-    let read = read.reduce(crate::effects::Classes::union)?;
-    let between = insts.get(first..last)?;
-    let writes = between.iter().any(|inst| function.inst(*inst).op.effects().writes.intersects(read));
-    (!writes).then(|| insts.get(last).copied()).flatten()
 }
 
 /// What is known of an access that covers those of some loads, at an offset from their base.
@@ -169,13 +192,24 @@ fn joined(function: &Function, loads: &[Inst], offset: i32) -> Option<Access> {
 }
 
 impl Here<'_> {
+    /// Position of the last of some loads of the block, if no write to what they read lies between the first and that.
+    fn only_reads_between(&self, loads: &[Inst]) -> Option<usize> {
+        let positions = || loads.iter().map(|load| self.places[*load].map(|(_, at)| at));
+        let (first, last) = (positions().min().flatten()?, positions().max().flatten()?);
+        let (before, after) = (self.writes.get(first)?, self.writes.get(last)?);
+        let reads = loads.iter().map(|load| self.function.inst(*load).op.effects().reads);
+        let read = reads.reduce(Classes::union)?;
+        read.positions().all(|class| before[class] == after[class]).then_some(last)
+    }
+
     /// The bytes of a value; `None` if one comes from elsewhere than from memory.
     fn bytes(&self, value: Value, depth: u32) -> Option<Bytes> {
         let function = self.function;
         let Def::Result(inst) = function.value(function.resolve(value)).def else { return None };
         match function.inst(inst).op {
-            Op::Load { size, signed: false, base, offset, .. } => {
-                if self.places[inst] != Some(self.block) {
+            Op::Load { size, signed: false, base, offset, access } => {
+                let here = self.places[inst].is_some_and(|(block, _)| block == self.block);
+                if !here || access.region.is_shared() {
                     return None;
                 }
                 let count = size.bytes();

@@ -5,8 +5,8 @@ mod bounds;
 mod dead;
 mod fields;
 mod fold;
+mod order;
 mod promote;
-mod stack_bytes;
 mod values;
 
 use std::fmt;
@@ -15,9 +15,10 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::arena::Key;
-use crate::check::{CheckError, check_function};
+use crate::check::{CheckError, check, check_function};
 use crate::entity::FuncId;
 use crate::function::{Function, Module};
+use crate::stack;
 
 /// A pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,16 +37,26 @@ pub enum Pass {
     Fields,
     /// Values and stores that nobody reads.
     Dead,
+    /// The order of blocks in code.
+    Order,
 }
 
 impl Pass {
     /// All passes.
-    pub const ALL: [Self; 7] =
-        [Self::Fold, Self::Blocks, Self::Promote, Self::Values, Self::Bounds, Self::Fields, Self::Dead];
+    pub const ALL: [Self; 8] = [
+        Self::Fold,
+        Self::Blocks,
+        Self::Promote,
+        Self::Values,
+        Self::Bounds,
+        Self::Fields,
+        Self::Dead,
+        Self::Order,
+    ];
 
     /// The order in which [`optimize`] runs them. Constant offsets are what promotion looks for; promoted values fold again; equal values
     /// make equal bounds.
-    pub const ORDER: [Self; 11] = [
+    pub const ORDER: [Self; 12] = [
         Self::Fold,
         Self::Blocks,
         Self::Promote,
@@ -57,6 +68,7 @@ impl Pass {
         Self::Fold,
         Self::Dead,
         Self::Blocks,
+        Self::Order,
     ];
 
     /// Its name.
@@ -70,6 +82,7 @@ impl Pass {
             Self::Bounds => "bounds",
             Self::Fields => "fields",
             Self::Dead => "dead",
+            Self::Order => "order",
         }
     }
 
@@ -83,6 +96,7 @@ impl Pass {
             Self::Bounds => bounds::run(function),
             Self::Fields => fields::run(function),
             Self::Dead => dead::run(function),
+            Self::Order => order::run(function),
         }
     }
 }
@@ -142,6 +156,11 @@ impl Passes {
         self
     }
 
+    /// The passes that run, in their order.
+    fn order(self) -> impl Iterator<Item = Pass> {
+        Pass::ORDER.into_iter().filter(move |pass| self.has(*pass))
+    }
+
     /// Whether a pass is on.
     #[must_use]
     pub const fn has(&self, pass: Pass) -> bool {
@@ -159,13 +178,22 @@ pub struct PassError {
     pub error: CheckError,
 }
 
-/// Runs the passes over each function of a module.
+/// Runs the passes over each function of a module, and computes anew what stack each uses.
 ///
 /// # Errors
 /// A pass broke a function, if [checks](Passes::checked) are on.
 pub fn optimize(module: &mut Module, passes: &Passes) -> Result<(), PassError> {
-    let mut functions = module.functions.values_mut().enumerate();
-    functions.try_for_each(|(index, function)| run(FuncId::new(index), function, passes))
+    let mut order = passes.order().peekable();
+    while let Some(pass) = order.next() {
+        module.functions.values_mut().for_each(|function| pass.run(function));
+        if order.peek().is_none() {
+            module.functions.values_mut().for_each(stack::update);
+        }
+        if passes.check {
+            check(module).map_err(|error| PassError { pass, error })?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs the passes over one function.
@@ -173,14 +201,14 @@ pub fn optimize(module: &mut Module, passes: &Passes) -> Result<(), PassError> {
 /// # Errors
 /// As [`optimize`].
 pub fn optimize_function(function: &mut Function, passes: &Passes) -> Result<(), PassError> {
-    run(FuncId::new(0), function, passes)
-}
-
-fn run(id: FuncId, function: &mut Function, passes: &Passes) -> Result<(), PassError> {
-    for pass in Pass::ORDER.into_iter().filter(|pass| passes.has(*pass)) {
+    let mut order = passes.order().peekable();
+    while let Some(pass) = order.next() {
         pass.run(function);
+        if order.peek().is_none() {
+            stack::update(function);
+        }
         if passes.check {
-            check_function(id, function).map_err(|error| PassError { pass, error })?;
+            check_function(FuncId::new(0), function).map_err(|error| PassError { pass, error })?;
         }
     }
     Ok(())

@@ -6,15 +6,15 @@ use paceline_isa::Size;
 use paceline_spec::helper::{Arg, Helper};
 use paceline_spec::kfunc::DYNPTR_BYTES;
 
-use super::stack_bytes::StackBytes;
 use crate::arena::{Key, Side};
-use crate::cfg::Cfg;
-use crate::entity::{Block, Inst, Value};
+use crate::cfg::{Cfg, Edge};
+use crate::entity::{Inst, Value};
 use crate::function::Function;
-use crate::kinds;
 use crate::op::{BinaryOp, Callee, Op};
-use crate::ssa::Variables;
-use crate::types::{STACK_BYTES, Type};
+use crate::stack_bytes::StackBytes;
+use crate::types::{Kind, STACK_BYTES, Type};
+use crate::versions::{Version, Versions, met_at};
+use crate::{kinds, params};
 
 /// A part of the stack: its first byte from the stack's end, and its size.
 type Part = (i32, Size);
@@ -29,13 +29,29 @@ pub(super) fn run(function: &mut Function) {
     if parts.is_empty() {
         return;
     }
-    let variables = Variables::new(function, parts.len());
-    let mut promotion = Promotion { function, cfg: &cfg, parts, variables, zero: None };
-    for &block in cfg.order() {
-        promotion.block(block);
-    }
+    let accesses = accesses(function, &cfg, &parts);
+    let mut promotion = Promotion::new(function, &cfg);
+    accesses.iter().for_each(|accesses| promotion.part(accesses));
     promotion.finish();
+    params::remove_redundant(function, &cfg);
     kinds::infer(function, &cfg);
+}
+
+/// A load or store of a part, with the position of its block.
+type PartAccess = (u32, Inst);
+
+/// The accesses of each part, in the order of the blocks.
+fn accesses(function: &Function, cfg: &Cfg, parts: &BTreeMap<Part, usize>) -> Vec<Vec<PartAccess>> {
+    let mut accesses = vec![Vec::new(); parts.len()];
+    for (position, &block) in (0..).zip(cfg.order()) {
+        for &inst in &function.block(block).insts {
+            let part = part_of(function, &function.inst(inst).op);
+            if let Some(number) = part.and_then(|part| parts.get(&part)) {
+                accesses[*number].push((position, inst));
+            }
+        }
+    }
+    accesses
 }
 
 /// The parts that can be promoted, by their numbers.
@@ -208,13 +224,19 @@ impl Used<'_> {
     }
 }
 
+/// Promotes one part after the other, so that the memory that this takes is that of one.
 struct Promotion<'a> {
     function: &'a mut Function,
     cfg: &'a Cfg,
-    parts: BTreeMap<Part, usize>,
-    variables: Variables,
     /// The value of parts on entry.
     zero: Option<Value>,
+    /// By position of a block: the store that its last value is from, if it has one, and the parameter for the part.
+    last: Vec<[Option<Version>; 1]>,
+    params: Vec<Option<Value>>,
+    /// Blocks with parameters that have no arguments yet.
+    waiting: Vec<u32>,
+    /// What stands in the place of a promoted access.
+    instead: Side<Inst, Option<Vec<Inst>>>,
 }
 
 /// The zero that the stack is on entry.
@@ -228,29 +250,84 @@ fn zero(function: &mut Function, place: &mut Option<Value>) -> Value {
     })
 }
 
-impl Promotion<'_> {
-    fn block(&mut self, block: Block) {
-        let insts = std::mem::take(&mut self.function.block_mut(block).insts);
-        let mut out = Vec::with_capacity(insts.len());
-        for inst in insts {
-            let data = *self.function.inst(inst);
-            let variable = part_of(self.function, &data.op).and_then(|part| self.parts.get(&part).copied());
-            match (variable, data.op) {
-                (Some(variable), Op::Store { value, .. }) => self.variables.write(block, variable, value),
-                (Some(variable), Op::Load { size, signed, .. }) => {
-                    let place = &mut self.zero;
-                    let mut initial = |function: &mut Function, _| zero(function, place);
-                    let value = self.variables.read(self.function, self.cfg, block, variable, &mut initial);
-                    let value = self.extend(value, size, signed, data.slot, &mut out);
-                    if let Some(result) = data.result {
-                        self.function.replace(result, value);
-                    }
-                }
-                _ => out.push(inst),
+impl<'a> Promotion<'a> {
+    fn new(function: &'a mut Function, cfg: &'a Cfg) -> Self {
+        let count = cfg.order().len();
+        let (last, params, waiting) = (vec![[None]; count], vec![None; count], Vec::new());
+        Self { function, cfg, zero: None, last, params, waiting, instead: Side::default() }
+    }
+
+    /// Replaces the loads of a part by the values that were stored.
+    fn part(&mut self, accesses: &[PartAccess]) {
+        self.last.fill([None]);
+        self.params.fill(None);
+        for (version, &(position, inst)) in (1..).zip(accesses) {
+            if let Op::Store { .. } = self.function.inst(inst).op {
+                self.last[position as usize] = [Some(version)];
             }
         }
-        // The zero of the entry may have been put there meanwhile.
-        self.function.block_mut(block).insts.extend(out);
+        // The store before a load in its block, and the versions elsewhere, if a load needs them.
+        let mut here = None;
+        let mut versions = None;
+        for (version, &(position, inst)) in (1..).zip(accesses) {
+            let data = *self.function.inst(inst);
+            let mut made = Vec::new();
+            if let Op::Load { size, signed, .. } = data.op {
+                let stored = here.filter(|(at, _)| *at == position).map(|(_, version)| version);
+                let version = stored.unwrap_or_else(|| {
+                    let versions = versions.get_or_insert_with(|| Versions::of(self.cfg, &self.last));
+                    versions.before(position)[0]
+                });
+                let value = self.value(accesses, version);
+                let value = self.extend(value, size, signed, data.slot, &mut made);
+                data.result.iter().for_each(|result| self.function.replace(*result, value));
+            } else {
+                here = Some((position, version));
+            }
+            self.instead[inst] = Some(made);
+        }
+        if let Some(versions) = versions {
+            self.arguments(accesses, &versions);
+        }
+    }
+
+    /// The value of a version. A block where versions meet gets a parameter, which waits for its arguments.
+    fn value(&mut self, accesses: &[PartAccess], version: Version) -> Value {
+        if let Some(position) = met_at(version) {
+            return match self.params[position as usize] {
+                Some(param) => param,
+                None => {
+                    let param = self.function.add_param(
+                        self.cfg.order()[position as usize],
+                        Type::I64,
+                        Kind::Unknown,
+                    );
+                    self.params[position as usize] = Some(param);
+                    self.waiting.push(position);
+                    param
+                }
+            };
+        }
+        let store = (version as usize).checked_sub(1).and_then(|at| accesses.get(at));
+        match store.map(|(_, inst)| self.function.inst(*inst).op) {
+            Some(Op::Store { value, .. }) => self.function.resolve(value),
+            _ => zero(self.function, &mut self.zero),
+        }
+    }
+
+    /// Gives the waiting parameters their arguments.
+    fn arguments(&mut self, accesses: &[PartAccess], versions: &Versions<1>) {
+        let cfg = self.cfg;
+        while let Some(position) = self.waiting.pop() {
+            for &Edge { from, at } in cfg.edges(cfg.order()[position as usize]) {
+                let before = cfg.position(from).unwrap_or(0);
+                let version = self.last[before as usize][0].unwrap_or_else(|| versions.before(before)[0]);
+                let value = self.value(accesses, version);
+                if let Some(target) = self.function.block_mut(from).terminator.targets_mut().get_mut(at) {
+                    target.args.push(value);
+                }
+            }
+        }
     }
 
     /// What a load of a stored value gives.
@@ -285,10 +362,20 @@ impl Promotion<'_> {
         }
     }
 
-    fn finish(self) {
-        let Self { function, cfg, variables, zero: mut place, .. } = self;
+    /// Takes the accesses out of their blocks.
+    fn finish(mut self) {
+        for &block in self.cfg.order() {
+            let insts = std::mem::take(&mut self.function.block_mut(block).insts);
+            let mut out = Vec::with_capacity(insts.len());
+            for inst in insts {
+                match self.instead[inst].take() {
+                    Some(instead) => out.extend(instead),
+                    None => out.push(inst),
+                }
+            }
+            self.function.block_mut(block).insts = out;
+        }
         // Values that were stored may be loads that were replaced.
-        variables.finish(function, cfg, &mut |function, _| zero(function, &mut place));
-        function.apply_aliases();
+        self.function.apply_aliases();
     }
 }

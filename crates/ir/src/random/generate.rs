@@ -8,13 +8,18 @@ use paceline_verifier::state::MapRef;
 use super::helpers;
 use super::memory::{LENGTHS, MAP_BYTES, MAP_COUNT, PACKET_BYTES};
 use crate::arena::Key;
+use crate::cfg::Cfg;
 use crate::entity::{Block, FuncId, Value};
 use crate::function::{Function, Module, Target, Terminator};
+use crate::kinds;
 use crate::op::{ATOMICS, Address, Args, BinaryOp, CONDITIONS, Callee, Op};
+use crate::stack;
 use crate::types::{Access, CallFacts, Kind, Region, STACK_BYTES, Span, Type};
 
-/// Bytes of stack that random functions use, so that their accesses meet.
+/// Bytes of stack that random functions use, so that their accesses meet. Below is a word for a pointer.
 const STACK: i32 = 64;
+/// Offset of the word for a pointer.
+const SPILLED: i32 = -STACK - 8;
 
 /// The random module of a seed.
 #[must_use]
@@ -29,6 +34,17 @@ pub fn module(seed: u64) -> Module {
     module
 }
 
+/// What is defined at a place.
+struct Scope {
+    numbers: usize,
+    loads: Vec<Op>,
+    packet: Option<(Value, Value)>,
+    is_spilled: bool,
+}
+
+/// An edge to a join: its block, the position of the target, and the arguments, a number and a pointer.
+type Edge = (Block, usize, (Value, Option<Value>));
+
 struct Generator<'a> {
     rng: &'a mut Rng,
     function: Function,
@@ -39,6 +55,8 @@ struct Generator<'a> {
     loads: Vec<Op>,
     /// The packet's start and end; none after the packet moved.
     packet: Option<(Value, Value)>,
+    /// Whether the packet's start is in its word of the stack.
+    is_spilled: bool,
     context: Option<Value>,
     /// The memory that a callee was given.
     memory: Option<Value>,
@@ -50,7 +68,8 @@ struct Generator<'a> {
 
 impl<'a> Generator<'a> {
     fn new(rng: &'a mut Rng, name: &str, arguments: Vec<Reg>, kind: Kind) -> Self {
-        let mut function = Function { name: name.to_owned(), stack: STACK as u32, ..Function::default() };
+        let mut function =
+            Function { name: name.to_owned(), stack: SPILLED.unsigned_abs(), ..Function::default() };
         let block = function.add_block();
         let params: Vec<Value> =
             arguments.iter().map(|_| function.add_param(block, Type::I64, kind)).collect();
@@ -65,6 +84,7 @@ impl<'a> Generator<'a> {
             numbers,
             loads,
             packet: None,
+            is_spilled: false,
             context,
             memory,
             has_callee: false,
@@ -96,6 +116,10 @@ impl<'a> Generator<'a> {
         }
         let value = self.number(Type::I64);
         self.function.terminate(self.block, Terminator::Return(value), None);
+        let cfg = Cfg::of(&self.function);
+        kinds::infer(&mut self.function, &cfg);
+        self.function.zeroed = u64::MAX;
+        stack::update(&mut self.function);
         self.function
     }
 
@@ -161,9 +185,11 @@ impl<'a> Generator<'a> {
             19..21 => self.field(),
             21..23 => self.repeat(),
             23..26 => self.branch(),
+            26 if self.rng.u8(..3) == 0 => self.two_headed_loop(),
             26 => self.loop_(),
             27 => (0..3).for_each(|_| self.bounds()),
             28..30 => self.call(),
+            30 if self.rng.bool() => self.spill(),
             30 => self.context_access(),
             _ => self.compare(),
         }
@@ -222,7 +248,8 @@ impl<'a> Generator<'a> {
     /// A place for an access: base, offset, facts.
     fn place(&mut self, size: Size) -> (Value, i32, Access) {
         let bytes = size.bytes() as i32;
-        match (self.rng.u8(..8), self.packet, self.memory) {
+        match (self.rng.u8(..9), self.packet, self.memory) {
+            (8, ..) => self.anywhere(size),
             (0..3, Some((start, _)), _) => {
                 let offset = self.rng.i32(0..=PACKET_BYTES as i32 - bytes);
                 let access = exact(Region::Packet, offset);
@@ -246,6 +273,42 @@ impl<'a> Generator<'a> {
                 (base, offset - part, exact(Region::Stack, offset))
             }
         }
+    }
+
+    /// A place of which less is known than where it is.
+    fn anywhere(&mut self, size: Size) -> (Value, i32, Access) {
+        let bytes = size.bytes() as i32;
+        match (self.rng.u8(..3), self.packet) {
+            (0, Some((start, _))) => {
+                let region = self.pick(&[Region::Memory, Region::Mixed]);
+                (start, self.rng.i32(0..=PACKET_BYTES as i32 - bytes), Access::to(region))
+            }
+            (1, _) => {
+                let base = self.emit(Op::StackAddress { offset: -STACK });
+                (base, bytes * self.rng.i32(0..STACK / bytes), Access::to(Region::Mixed))
+            }
+            _ => {
+                let map = self.rng.u32(..MAP_COUNT as u32);
+                let base = self.emit(Op::Address(Address::MapValue { map, offset: 0 }));
+                let region = self.pick(&[Region::SomeMapValue, Region::Memory, Region::Mixed]);
+                (base, self.rng.i32(0..=MAP_BYTES as i32 - bytes), Access::to(region))
+            }
+        }
+    }
+
+    /// Stores the packet's start on the stack, or loads the packet through what was stored.
+    fn spill(&mut self) {
+        let Some((start, _)) = self.packet else { return };
+        let (base, access) = (self.emit(Op::StackAddress { offset: SPILLED }), exact(Region::Stack, SPILLED));
+        if !self.is_spilled {
+            self.emit(Op::Store { size: Size::Dw, access, base, offset: 0, value: start });
+            self.is_spilled = true;
+            return;
+        }
+        let base = self.emit(Op::Load { size: Size::Dw, signed: false, access, base, offset: 0 });
+        let (size, offset) = (self.size(), self.rng.i32(0..=PACKET_BYTES as i32 - 8));
+        let access = exact(Region::Packet, offset);
+        self.compute(Op::Load { size, signed: false, access, base, offset });
     }
 
     /// A place on the stack at an offset that is not constant, in its lower half.
@@ -356,33 +419,122 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Two ways that meet, with a value for which each has its own.
+    fn scope(&self) -> Scope {
+        let (numbers, loads) = (self.numbers.len(), self.loads.clone());
+        Scope { numbers, loads, packet: self.packet, is_spilled: self.is_spilled }
+    }
+
+    /// Forgets what was defined since.
+    fn restore(&mut self, scope: &Scope) {
+        self.numbers.truncate(scope.numbers);
+        self.loads.clone_from(&scope.loads);
+        (self.packet, self.is_spilled) = (scope.packet, scope.is_spilled);
+    }
+
+    /// Arguments for a join from here: a number, and a pointer into the packet, if it has not moved.
+    fn arguments(&mut self, ty: Type) -> (Value, Option<Value>) {
+        let number = self.number(ty);
+        let Some((start, _)) = self.packet else { return (number, None) };
+        let distance = self.rng.u64(0..=8);
+        let distance = self.constant(Type::I64, distance);
+        let args = [start, distance];
+        (number, Some(self.emit(Op::Binary { op: BinaryOp::Add, ty: Type::I64, args })))
+    }
+
+    /// Ways that meet, each with its own arguments: through a block of their own, straight from a branch, or both from the same branch.
     fn branch(&mut self) {
-        let (kept, loads, packet) = (self.numbers.len(), self.loads.clone(), self.packet);
-        let [first, second, join] = [(); 3].map(|()| self.function.add_block());
-        let ty = self.ty();
-        let given = self.number(ty);
-        self.fork([Target::to(first), Target::to(second)]);
-        let param = self.function.add_param(join, ty, Kind::Unknown);
+        let (outside, ty, join) = (self.scope(), self.ty(), self.function.add_block());
+        // Block and position of each edge, and its arguments.
+        let mut edges = Vec::new();
         let mut moved = false;
-        for way in [first, second] {
-            self.packet = packet;
-            self.inside(way);
-            let arg = if self.rng.u8(..4) == 0 { given } else { self.number(ty) };
-            let end = if way == second && self.rng.u8(..12) == 0 {
-                Terminator::Return(self.number(Type::I64))
+        for _ in 0..self.rng.u32(1..=3) {
+            let here = self.scope();
+            let next = self.function.add_block();
+            if self.rng.u8(..3) == 0 {
+                let args = self.arguments(ty);
+                self.fork([Target::to(join), Target::to(next)]);
+                edges.push((self.block, 0, args));
             } else {
-                Terminator::Jump(Target { block: join, args: vec![arg] })
-            };
-            self.function.terminate(self.block, end, None);
-            self.numbers.truncate(kept);
-            self.loads.clone_from(&loads);
-            moved |= self.packet != packet;
+                let way = self.function.add_block();
+                self.fork([Target::to(way), Target::to(next)]);
+                self.inside(way);
+                if self.rng.u8(..12) == 0 {
+                    let value = self.number(Type::I64);
+                    self.function.terminate(self.block, Terminator::Return(value), None);
+                } else {
+                    edges.push((self.block, 0, self.arguments(ty)));
+                    self.function.terminate(self.block, Terminator::Jump(Target::to(join)), None);
+                }
+                moved |= self.packet != here.packet;
+                self.restore(&here);
+            }
+            self.inside(next);
         }
+        moved |= self.packet != outside.packet;
+        let args = self.arguments(ty);
+        if self.rng.u8(..4) == 0 {
+            let other = self.arguments(ty);
+            self.fork([Target::to(join), Target::to(join)]);
+            edges.extend([(self.block, 0, args), (self.block, 1, other)]);
+        } else {
+            self.function.terminate(self.block, Terminator::Jump(Target::to(join)), None);
+            edges.push((self.block, 0, args));
+        }
+        self.restore(&outside);
+        self.join(join, ty, &edges, moved);
+    }
+
+    /// Goes on in a block where edges meet.
+    fn join(&mut self, join: Block, ty: Type, edges: &[Edge], moved: bool) {
         self.block = join;
-        self.packet = packet;
-        self.numbers.push((param, ty));
+        let number = self.function.add_param(join, ty, Kind::Unknown);
+        let has_pointers = !moved && edges.iter().all(|(.., (_, pointer))| pointer.is_some());
+        let pointer = has_pointers.then(|| self.function.add_param(join, Type::I64, Kind::Unknown));
+        for (block, at, (number, pointer)) in edges {
+            let target = &mut self.function.block_mut(*block).terminator.targets_mut()[*at];
+            target.args.push(*number);
+            target.args.extend(pointer.filter(|_| has_pointers));
+        }
+        self.numbers.push((number, ty));
+        if let Some(base) = pointer {
+            let (size, offset) = (self.size(), self.rng.i32(0..=PACKET_BYTES as i32 - 16));
+            let span = Some(Span { min: offset, max: offset + 8 });
+            let access = Access { span, ..Access::to(Region::Packet) };
+            self.compute(Op::Load { size, signed: false, access, base, offset });
+        }
         if moved {
+            self.reload();
+        }
+    }
+
+    /// A loop that is entered at either of two blocks, bounded by a counter.
+    fn two_headed_loop(&mut self) {
+        let outside = self.scope();
+        let [first, second, exit] = [(); 3].map(|()| self.function.add_block());
+        let (ty, rounds) = (self.ty(), self.rng.u64(..6));
+        let args = vec![self.constant(Type::I64, rounds), self.number(ty)];
+        self.fork([first, second].map(|block| Target { block, args: args.clone() }));
+        for (block, other) in [(first, second), (second, first)] {
+            self.restore(&outside);
+            // The packet may be moved in the loop.
+            (self.packet, self.is_spilled) = (None, false);
+            self.loads.clear();
+            let counter = self.function.add_param(block, Type::I64, Kind::Unknown);
+            let carried = self.function.add_param(block, ty, Kind::Unknown);
+            self.numbers.extend([(counter, Type::I64), (carried, ty)]);
+            self.inside(block);
+            let [zero, one] = [0, 1].map(|number| self.constant(Type::I64, number));
+            let next = self.emit(Op::Binary { op: BinaryOp::Sub, ty: Type::I64, args: [counter, one] });
+            let again = Target { block: other, args: vec![next, self.number(ty)] };
+            let (condition, args) = (Condition::Eq, [counter, zero]);
+            let targets = [Target::to(exit), again];
+            let end = Terminator::Branch { condition, ty: Type::I64, args, targets };
+            self.function.terminate(self.block, end, None);
+        }
+        self.restore(&outside);
+        self.loads.clear();
+        self.block = exit;
+        if self.packet.take().is_some() {
             self.reload();
         }
     }
@@ -394,6 +546,7 @@ impl<'a> Generator<'a> {
         let (zero, start) = (self.constant(Type::I64, 0), self.number(ty));
         // The packet may be moved in the loop.
         let packet = self.packet.take();
+        self.is_spilled = false;
         self.function.terminate(
             self.block,
             Terminator::Jump(Target { block: head, args: vec![zero, start] }),
@@ -422,7 +575,7 @@ impl<'a> Generator<'a> {
         self.block = exit;
         self.numbers.truncate(kept);
         self.loads = loads_before;
-        self.packet = None;
+        (self.packet, self.is_spilled) = (None, false);
         if packet.is_some() {
             self.reload();
         }
@@ -450,13 +603,12 @@ impl<'a> Generator<'a> {
         self.function.terminate(self.block, end, None);
         // One side goes on, and the other one returns soon.
         let (leaves, goes_on) = if self.rng.bool() { (taken, other) } else { (other, taken) };
-        let (kept, loads, packet) = (self.numbers.len(), self.loads.clone(), self.packet);
+        let scope = self.scope();
         self.inside(leaves);
         let value = self.number(Type::I64);
         self.function.terminate(self.block, Terminator::Return(value), None);
-        self.numbers.truncate(kept);
-        self.loads = loads;
-        (self.packet, self.block) = (packet, goes_on);
+        self.restore(&scope);
+        self.block = goes_on;
     }
 
     /// Reads the packet's pointers again.
@@ -468,6 +620,7 @@ impl<'a> Generator<'a> {
             value
         };
         self.packet = Some((load(0, Kind::Packet), load(4, Kind::PacketEnd)));
+        self.is_spilled = false;
         self.loads.clear();
     }
 
@@ -497,10 +650,34 @@ impl<'a> Generator<'a> {
         let block = self.block;
         self.function.block_mut(block).insts.push(inst);
         let result = self.function.inst(inst).result;
-        if let Some(result) = result {
+        // A pointer is no number, since the verifier admits no sums of pointers that may be anywhere.
+        if let Some(result) = result.filter(|_| callee != Callee::Helper(helpers::LOOK_UP)) {
             self.numbers.push((result, Type::I64));
         }
         result.unwrap_or(Value::new(0))
+    }
+
+    /// Accesses a value of a map, if it was found.
+    fn found(&mut self, base: Value) {
+        let [found, next] = [(); 2].map(|()| self.function.add_block());
+        let (condition, args) = (Condition::Ne, [base, self.constant(Type::I64, 0)]);
+        let targets = [Target::to(found), Target::to(next)];
+        self.function.terminate(
+            self.block,
+            Terminator::Branch { condition, ty: Type::I64, args, targets },
+            None,
+        );
+        let scope = self.scope();
+        self.block = found;
+        let (size, value) = (self.size(), self.number(Type::I64));
+        let offset = self.rng.i32(0..=MAP_BYTES as i32 - size.bytes() as i32);
+        let access = exact(Region::SomeMapValue, offset);
+        let loaded = self.compute(Op::Load { size, signed: false, access, base, offset });
+        let value = if self.rng.bool() { value } else { loaded };
+        self.emit(Op::Store { size, access, base, offset, value });
+        self.function.terminate(self.block, Terminator::Jump(Target::to(next)), None);
+        self.restore(&scope);
+        self.block = next;
     }
 
     /// A word of the stack with a number in it.
@@ -529,6 +706,9 @@ impl<'a> Generator<'a> {
             }
             (2, Some(context)) => {
                 self.call_with(Callee::Helper(helpers::ADJUST), &[context, flags], None);
+                // The old pointers are numbers.
+                let old = self.packet.map(|(start, end)| [(start, Type::I64), (end, Type::I64)]);
+                self.numbers.extend(old.into_iter().flatten());
                 self.reload();
             }
             (3, Some(context)) => {
@@ -561,7 +741,9 @@ impl<'a> Generator<'a> {
                 self.reload();
             }
             _ => {
-                self.call_with(Callee::Helper(helpers::LOOK_UP), &[map, word], Some((at, at + 4)));
+                let args = [map, word];
+                let value = self.call_with(Callee::Helper(helpers::LOOK_UP), &args, Some((at, at + 4)));
+                self.found(value);
             }
         }
         debug_assert!(at >= -STACK_BYTES);

@@ -1,13 +1,14 @@
 //! A machine whose memory is a few vectors, at addresses far from each other.
 
 use paceline_isa::{AtomicOp, Size, Width, eval};
+use paceline_verifier::state::MapRef;
 
 use super::helpers;
 use crate::arena::Key;
 use crate::function::{Function, Module};
 use crate::interpret::{Called, Machine, RunError};
 use crate::op::{Address, Callee};
-use crate::types::STACK_BYTES;
+use crate::types::{Access, Kind, Region, STACK_BYTES};
 
 /// Address of the context.
 pub(super) const CONTEXT: u64 = 0x1000;
@@ -25,6 +26,8 @@ pub(super) const MAP_COUNT: usize = 2;
 pub(super) const PACKET_BYTES: usize = 64;
 /// Lengths that a packet may have; few, so that comparisons meet them.
 pub(super) const LENGTHS: usize = 5;
+/// What bytes of a function's stack are that need not be zero on entry.
+const POISON: u8 = 0xa5;
 /// Functions that can be active.
 const DEPTH: usize = 8;
 /// Rounds of `may_goto` that a function has.
@@ -95,6 +98,54 @@ impl Memory {
         Err(address)
     }
 
+    /// The number at an address, zero-extended.
+    fn get(&mut self, address: u64, size: Size) -> Result<u64, u64> {
+        let bytes = self.bytes(address, size.bytes())?;
+        let mut value = [0; 8];
+        let at = if cfg!(target_endian = "little") { 0 } else { 8 - bytes.len() };
+        value[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(u64::from_ne_bytes(value))
+    }
+
+    fn set(&mut self, address: u64, size: Size, value: u64) -> Result<(), u64> {
+        let bytes = self.bytes(address, size.bytes())?;
+        let at = if cfg!(target_endian = "little") { 0 } else { 8 - bytes.len() };
+        bytes.copy_from_slice(&value.to_ne_bytes()[at..at + bytes.len()]);
+        Ok(())
+    }
+
+    /// Demands that what is known of an access is true.
+    fn demand(&self, address: u64, size: Size, access: &Access) -> Result<(), u64> {
+        let (frame, len) = (self.stack() - STACK_BYTES as u64, self.packet.len() as u64);
+        let map = |map: MapRef| MAPS + u64::from(map.index) * MAP_BYTES as u64;
+        // The memory that the region is, and where offsets in it start; none if that is not one place.
+        let (memory, start) = match access.region {
+            Region::Stack => (frame..self.stack(), Some(self.stack())),
+            Region::CallerStack => (STACKS..frame, None),
+            Region::Packet => (PACKET..PACKET + len, Some(PACKET)),
+            Region::MapValue(index) | Region::Constant(index) => {
+                (map(index)..map(index) + MAP_BYTES as u64, Some(map(index)))
+            }
+            Region::SomeMapValue => {
+                let offset = address.wrapping_sub(MAPS) % MAP_BYTES as u64;
+                (MAPS..MAPS + (MAP_COUNT * MAP_BYTES) as u64, Some(address.wrapping_sub(offset)))
+            }
+            Region::Memory | Region::Mixed => (0..u64::MAX, None),
+        };
+        let is_own = (frame..self.stack()).contains(&address);
+        let inside = memory.contains(&address) && memory.contains(&(address + size.bytes() as u64 - 1));
+        let offset = start.map(|start| address.wrapping_sub(start).cast_signed());
+        let in_span = offset
+            .zip(access.span)
+            .is_none_or(|(offset, span)| (i64::from(span.min)..=i64::from(span.max)).contains(&offset));
+        let proven = access.packet_bytes.filter(|_| access.span.is_some_and(|span| span.min == span.max));
+        let is_true = inside
+            && in_span
+            && !(is_own && access.region == Region::Memory)
+            && proven.is_none_or(|bytes| u64::from(bytes) <= len);
+        if is_true { Ok(()) } else { Err(address) }
+    }
+
     fn field(&mut self, offset: i32) -> Result<&mut u64, u64> {
         let at = usize::try_from(offset / 4).map_err(|_| CONTEXT)?;
         self.fields.get_mut(at).ok_or(CONTEXT)
@@ -109,10 +160,12 @@ impl Memory {
 impl Machine for Memory {
     type Fault = u64;
 
-    fn enter(&mut self, _: &Function, _: Option<u32>) -> Result<u64, u64> {
+    fn enter(&mut self, function: &Function, _: Option<u32>) -> Result<u64, u64> {
         let start = self.depth * STACK_BYTES as usize;
         let frame = self.stacks.get_mut(start..start + STACK_BYTES as usize).ok_or(STACKS)?;
-        frame.fill(0);
+        frame.fill(POISON);
+        let words = frame.rchunks_exact_mut(8).enumerate();
+        words.filter(|(word, _)| function.zeroed >> word & 1 != 0).for_each(|(_, word)| word.fill(0));
         self.rounds[self.depth] = ROUNDS;
         self.depth += 1;
         Ok(self.stack())
@@ -130,19 +183,28 @@ impl Machine for Memory {
         })
     }
 
-    fn load(&mut self, address: u64, size: Size) -> Result<u64, u64> {
-        let bytes = self.bytes(address, size.bytes())?;
-        let mut value = [0; 8];
-        let at = if cfg!(target_endian = "little") { 0 } else { 8 - bytes.len() };
-        value[at..at + bytes.len()].copy_from_slice(bytes);
-        Ok(u64::from_ne_bytes(value))
+    fn may_be(&mut self, kind: Kind, address: u64) -> Result<bool, u64> {
+        // Pointers may be outside of what they point into, but not far.
+        let near = |start: u64| address.abs_diff(start) < 0x8_0000;
+        Ok(match kind {
+            Kind::Unknown | Kind::Memory => true,
+            Kind::Context => near(CONTEXT),
+            Kind::Stack | Kind::CallerStack => near(STACKS),
+            Kind::Packet => near(PACKET),
+            Kind::PacketEnd => address == PACKET + self.packet.len() as u64,
+            Kind::Map => near(MAP_HANDLES),
+            Kind::MapValue => address == 0 || near(MAPS),
+        })
     }
 
-    fn store(&mut self, address: u64, size: Size, value: u64) -> Result<(), u64> {
-        let bytes = self.bytes(address, size.bytes())?;
-        let at = if cfg!(target_endian = "little") { 0 } else { 8 - bytes.len() };
-        bytes.copy_from_slice(&value.to_ne_bytes()[at..at + bytes.len()]);
-        Ok(())
+    fn load(&mut self, address: u64, size: Size, access: &Access) -> Result<u64, u64> {
+        self.demand(address, size, access)?;
+        self.get(address, size)
+    }
+
+    fn store(&mut self, address: u64, size: Size, access: &Access, value: u64) -> Result<(), u64> {
+        self.demand(address, size, access)?;
+        self.set(address, size, value)
     }
 
     fn atomic(
@@ -150,11 +212,11 @@ impl Machine for Memory {
         op: AtomicOp,
         width: Width,
         address: u64,
-        value: u64,
-        expected: u64,
+        access: &Access,
+        [value, expected]: [u64; 2],
     ) -> Result<u64, u64> {
         let size = if width == Width::W32 { Size::W } else { Size::Dw };
-        let old = self.load(address, size)?;
+        let old = self.load(address, size, access)?;
         let new = match op {
             AtomicOp::Add { .. } => old.wrapping_add(value),
             AtomicOp::Or { .. } => old | value,
@@ -164,7 +226,7 @@ impl Machine for Memory {
             AtomicOp::CmpXchg if old == eval::truncate(width, expected) => value,
             AtomicOp::CmpXchg => old,
         };
-        self.store(address, size, new)?;
+        self.set(address, size, new)?;
         Ok(old)
     }
 
@@ -182,7 +244,7 @@ impl Machine for Memory {
     fn load_packet(&mut self, at: i64, size: Size) -> Result<Option<u64>, u64> {
         let inside = u64::try_from(at).ok().filter(|at| at + size.bytes() as u64 <= self.packet.len() as u64);
         let Some(at) = inside else { return Ok(None) };
-        let value = self.load(PACKET + at, size)?;
+        let value = self.get(PACKET + at, size)?;
         Ok(Some(eval::swap(paceline_isa::SwapOrder::ToBe, size, value)))
     }
 
@@ -206,13 +268,13 @@ impl Machine for Memory {
         let count = self.calls.len() as u64;
         Ok(Called::Value(match id {
             helpers::LOOK_UP => {
-                let key = self.load(second, Size::W)?;
+                let key = self.get(second, Size::W)?;
                 self.calls.push((callee, [key; 5]));
                 if key.is_multiple_of(3) { 0 } else { MAPS + key % MAP_COUNT as u64 * MAP_BYTES as u64 }
             }
             helpers::UPDATE => {
-                let (key, value) = (self.load(second, Size::W)?, self.load(third, Size::Dw)?);
-                self.store(MAPS + key % 16 * 8, Size::Dw, value)?;
+                let (key, value) = (self.get(second, Size::W)?, self.get(third, Size::Dw)?);
+                self.set(MAPS + key % 16 * 8, Size::Dw, value)?;
                 0
             }
             helpers::ADJUST => {
@@ -228,8 +290,8 @@ impl Machine for Memory {
                 0
             }
             helpers::LOAD => {
-                let value = self.load(PACKET, Size::Dw)?;
-                self.store(third, Size::Dw, value)?;
+                let value = self.get(PACKET, Size::Dw)?;
+                self.set(third, Size::Dw, value)?;
                 0
             }
             _ => count.wrapping_mul(0x9e37_79b9) & 0xffff_ffff,

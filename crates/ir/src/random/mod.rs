@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::check::{CheckError, check};
 use crate::function::Module;
-use crate::interpret::Interpreter;
+use crate::interpret::{Interpreter, RunError};
 use crate::passes::{Pass, PassError, Passes, optimize};
 
 /// Operations that a run may have; random modules need fewer by far.
@@ -23,8 +23,13 @@ const BUDGET: u64 = 200_000;
 /// Runs a module on memory made from a seed.
 #[must_use]
 pub fn run(module: &Module, seed: u64) -> Outcome {
+    run_with(seed, |memory, context| Interpreter::new(module, memory, BUDGET).run([context, 0, 0, 0, 0]))
+}
+
+/// What something does with memory made from a seed and the address of the context.
+pub fn run_with(seed: u64, run: impl FnOnce(&mut Memory, u64) -> Result<u64, RunError<u64>>) -> Outcome {
     let mut memory = Memory::new(seed);
-    let result = Interpreter::new(module, &mut memory, BUDGET).run([memory::CONTEXT, 0, 0, 0, 0]);
+    let result = run(&mut memory, memory::CONTEXT);
     memory.outcome(result)
 }
 

@@ -19,12 +19,14 @@
 //! A value's definition may have what it points to after a colon; block parameters have their type before it. `@4` is the slot of the
 //! program's instruction. After the address of an access may follow the offsets from the start of its region, and of packets the
 //! number of bytes that are proven; after a call its map, key, callback, and the stack bytes that it reads. Text after `;` is a
-//! comment. Numbers of values and blocks are kept.
+//! comment. Numbers of values and blocks are kept, unless there are more than
+//! 2^20: then they are those of the text's order.
 
 mod lex;
 mod names;
 mod parse;
 mod print;
+mod renumber;
 
 pub use parse::{ParseCause, ParseError, parse, parse_unchecked};
 

@@ -1,8 +1,12 @@
-//! Names of sizes and regions.
+//! Names of sizes and regions, and numbers of values and blocks.
 
 use paceline_isa::Size;
 
 use crate::types::Region;
+
+/// Numbers of values and blocks are printed as they are if they are below it, so that text before and after a pass can be compared, and
+/// otherwise in the order of their definitions.
+pub(super) const NUMBERS: usize = 1 << 20;
 
 /// Sizes of accesses: unsigned, and signed.
 pub(super) const SIZES: [(Size, &str, &str); 4] =

@@ -7,7 +7,8 @@ use paceline_spec::helper::Helper;
 use paceline_verifier::state::MapRef;
 use paceline_verifier::{CallbackFact, KeyFact, MapFact};
 
-use super::names::{REGIONS, SIZES};
+use super::names::{NUMBERS, REGIONS, SIZES};
+use super::renumber;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, Module, Target, Terminator};
 use crate::op::{ATOMICS, Address, BinaryOp, CONDITIONS, Callee, Op};
@@ -60,7 +61,10 @@ impl Display for Module {
         self.functions.iter().try_for_each(|(id, function)| {
             let gap = if Some(id) == self.main() { "" } else { "\n" };
             write!(f, "{gap}{id} ")?;
-            write_function(f, function)
+            match function.value_count().max(function.block_count()) > NUMBERS {
+                true => write_function(f, &renumber::compact(function)),
+                false => write_function(f, function),
+            }
         })
     }
 }
@@ -224,6 +228,7 @@ fn map_text(map: MapRef) -> String {
 fn place(access: &Access, base: Value, offset: i32) -> String {
     let region = match access.region {
         Region::MapValue(map) => format!("map_value({})", map_text(map)),
+        Region::Constant(map) => format!("constant({})", map_text(map)),
         region => name(&REGIONS, &region).to_owned(),
     };
     format!("{region} {base}{offset:+}")

@@ -1,4 +1,10 @@
+use super::names::NUMBERS;
 use super::*;
+use crate::arena::Key;
+use crate::entity::Value;
+use crate::function::Terminator;
+use crate::op::Op;
+use crate::types::Type;
 
 /// Every operation, in the form that is printed.
 const ALL: &str = r#"function 0 "main" (r1) stack 24 zeroed 0x3 shared 0x2 prints {
@@ -30,6 +36,7 @@ block0(v0: i64 context):
     v22 = atomic.cmpxchg.i64 mixed v6+0, v9, v3 in 0..0
     v23 = load_acquire.u32 caller_stack v6+0
     store_release.u32 map_value(0) v6+0, v9
+    v34 = load.u64 constant(1) v6+8 in 8..8
     context_store.u32 v0+8, v9
     v24 = packet_load.u16 14
     v25 = packet_load.u8 v24-3
@@ -58,6 +65,21 @@ block0(v0: i64):
 fn text_is_kept() {
     let module = parse(ALL).expect("valid");
     assert_eq!(module.to_string(), ALL);
+}
+
+#[test]
+fn a_function_with_great_numbers_is_printed_with_small_ones() {
+    let mut module = parse(ALL).expect("valid");
+    let function = module.functions.values_mut().next().expect("one");
+    function.reserve_value(Value::new(NUMBERS));
+    let entry = function.entry().expect("one");
+    let great = function.append(entry, Op::constant(Type::I64, 7), None).expect("a result");
+    let last = function.layout[2];
+    function.terminate(last, Terminator::Return(great), Some(14));
+    let text = module.to_string();
+    let again = parse(&text).expect("valid").to_string();
+    assert_eq!(again, text);
+    assert!(text.contains("v32 = const.i64 7\n") && text.contains("return v32 @14"), "{text}");
 }
 
 #[test]

@@ -7,8 +7,9 @@ use crate::function::Function;
 use crate::op::{BinaryOp, Op};
 use crate::types::{Kind, Type};
 
-/// Greatest constant distance from a pointer that is looked at. Pointers into packets are at most 2^29 bytes from its start, so that
-/// no sum wraps around.
+/// Greatest constant distance from a pointer that is looked at. No sum of a pointer and that wraps around: what has the kind of a packet
+/// pointer is between 2^29 bytes before the packet's start and less than 2^63 behind it (the verifier refuses other offsets), and the
+/// packet lies in the lower half of the address space, and not in its first 2^29 bytes.
 const MAX_DISTANCE: u64 = 1 << 16;
 
 /// The question whether at least so many bytes lie between a pointer and the packet's end.

@@ -8,11 +8,8 @@ use crate::arena::Key;
 use crate::entity::{Block, Value};
 use crate::function::Target;
 use crate::text::lex::{Token, TokenKind};
-use crate::text::names::REGIONS;
+use crate::text::names::{NUMBERS, REGIONS};
 use crate::types::{Access, CallFacts, Kind, Region, Span};
-
-/// Greatest number of a value or block in text, so that text of a few bytes takes no more memory than that.
-const MAX_NUMBER: usize = 1 << 20;
 
 pub(super) type Parsed<T> = Result<T, ParseError>;
 
@@ -21,11 +18,14 @@ pub(super) struct Parser<'a> {
     tokens: &'a [Token],
     /// The line of the last token.
     line: usize,
+    /// Numbers of values and blocks are below it, so that text of a few bytes takes no more memory than that.
+    limit: usize,
 }
 
 impl<'a> Parser<'a> {
     pub(super) fn new(tokens: &'a [Token]) -> Self {
-        Self { tokens, line: 1 }
+        // A function has no more values than its text has words.
+        Self { tokens, line: 1, limit: tokens.len().max(NUMBERS) }
     }
 
     pub(super) fn is_at_end(&self) -> bool {
@@ -107,7 +107,7 @@ impl<'a> Parser<'a> {
             Some(TokenKind::Word(word)) => word.strip_prefix(prefix).and_then(|number| number.parse().ok()),
             _ => None,
         };
-        let Some(number) = number.filter(|number| *number < MAX_NUMBER) else {
+        let Some(number) = number.filter(|number| *number < self.limit) else {
             return Err(self.expected(expected));
         };
         self.advance();
@@ -184,6 +184,12 @@ impl<'a> Parser<'a> {
     /// Region, base and offset of an access.
     pub(super) fn place(&mut self) -> Parsed<(Region, Value, i32)> {
         let Some(TokenKind::Word(word)) = self.peek() else { return Err(self.expected("a region")) };
+        if self.takes_word("constant") {
+            self.sign("(")?;
+            let region = Region::Constant(self.map()?);
+            self.sign(")")?;
+            return Ok((region, self.value()?, self.number()?));
+        }
         let Some((mut region, _)) = REGIONS.iter().copied().find(|(_, name)| name == word) else {
             return Err(self.expected("a region"));
         };

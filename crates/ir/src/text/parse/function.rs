@@ -86,10 +86,10 @@ impl<'p, 'a> FunctionParser<'p, 'a> {
 
     fn block(&mut self) -> Parsed<()> {
         let block = self.parser.block()?;
-        if self.function.layout.contains(&block) {
+        self.function.reserve_block(block);
+        if self.function.block(block).terminator != Terminator::Unset {
             return Err(self.parser.error(ParseCause::DefinedTwice(block.to_string())));
         }
-        self.function.reserve_block(block);
         self.function.layout.push(block);
         if self.parser.takes("(") {
             while !self.parser.takes(")") {

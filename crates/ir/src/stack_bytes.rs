@@ -4,14 +4,14 @@ use crate::types::STACK_BYTES;
 
 /// A set of bytes; offsets are from the stack's end and negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct StackBytes([u64; 8]);
+pub(crate) struct StackBytes([u64; 8]);
 
 impl StackBytes {
     /// All bytes.
-    pub(super) const ALL: Self = Self([u64::MAX; 8]);
+    pub(crate) const ALL: Self = Self([u64::MAX; 8]);
 
     /// The bytes `start..end`, as far as they lie in the stack.
-    pub(super) fn range(start: i32, end: i32) -> Self {
+    pub(crate) fn range(start: i32, end: i32) -> Self {
         let place = |offset: i32| offset.clamp(-STACK_BYTES, 0).wrapping_add(STACK_BYTES) as usize;
         let mut bytes = Self::default();
         for byte in place(start)..place(end) {
@@ -21,7 +21,7 @@ impl StackBytes {
     }
 
     /// The bytes of 8-byte words, numbered as in [`Function::shared`](crate::Function::shared).
-    pub(super) fn of_words(words: u64) -> Self {
+    pub(crate) fn of_words(words: u64) -> Self {
         let word = |number: i32| Self::range(-8 * (number + 1), -8 * number);
         (0..64)
             .filter(|number| words >> number & 1 != 0)
@@ -29,17 +29,29 @@ impl StackBytes {
     }
 
     /// The union.
-    pub(super) fn union(self, other: Self) -> Self {
+    pub(crate) fn union(self, other: Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
     }
 
     /// The bytes of this set that are not in the other.
-    pub(super) fn minus(self, other: Self) -> Self {
+    pub(crate) fn minus(self, other: Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
 
+    /// The bytes that both have.
+    pub(crate) fn intersection(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    /// The 8-byte words that have a byte of the set, numbered as in [`Function::shared`](crate::Function::shared).
+    pub(crate) fn words(self) -> u64 {
+        (0..64)
+            .filter(|word| self.intersects(Self::of_words(1 << word)))
+            .fold(0, |words, word| words | 1 << word)
+    }
+
     /// Whether both have a byte.
-    pub(super) fn intersects(self, other: Self) -> bool {
+    pub(crate) fn intersects(self, other: Self) -> bool {
         self.0.iter().zip(other.0).any(|(a, b)| a & b != 0)
     }
 }
@@ -58,5 +70,8 @@ mod tests {
         assert_eq!(StackBytes::range(-8, 0).minus(word), StackBytes::range(-4, 0));
         assert_eq!(StackBytes::of_words(0b101), StackBytes::range(-8, 0).union(StackBytes::range(-24, -16)));
         assert_eq!(word.union(StackBytes::range(-4, 0)), StackBytes::range(-8, 0));
+        assert_eq!(StackBytes::range(-8, 0).intersection(StackBytes::range(-12, -4)), word);
+        assert_eq!(StackBytes::range(-9, -4).words(), 0b11);
+        assert_eq!(StackBytes::range(-512, -504).words(), 1 << 63);
     }
 }

@@ -1,0 +1,51 @@
+//! Registers and slots for virtual registers.
+//!
+//! Each instruction has four points: before it, where moves are made; early, where it reads its uses; late, where it writes its
+//! definitions; and after it, where moves are made again. A virtual register has one register from its definition up to a point, and
+//! from there on its slot of the frame, where it was stored when it was defined. A use behind that point has a register of its own, which
+//! is loaded before the instruction. So where a value is depends on the point alone, not on the way that led there.
+
+pub mod check;
+mod moves;
+mod ranges;
+mod result;
+mod scan;
+
+use thiserror::Error;
+
+use crate::lir::{Function, Reg, RegSet};
+use check::CheckError;
+pub use moves::{Loc, Move};
+use ranges::Ranges;
+pub use result::Allocation;
+use scan::Scan;
+
+/// Why registers cannot be allocated: the selection of instructions is wrong, or this is.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AllocateError {
+    /// An instruction needs more registers at a time than there are.
+    #[error("instruction {0} needs more registers than there are")]
+    OutOfRegisters(u32),
+    /// A use would read another value.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+}
+
+/// Allocates the registers of a function, and checks the result if that is asked for, or in debug builds.
+///
+/// # Errors
+/// [`AllocateError`]: an error of the selection, or of the allocation.
+pub fn allocate<O>(
+    function: &Function<O>,
+    registers: RegSet,
+    scratch: Reg,
+    checked: bool,
+) -> Result<Allocation, AllocateError> {
+    let ranges = Ranges::of(function);
+    let assigned = Scan::new(function, &ranges, registers).run().map_err(AllocateError::OutOfRegisters)?;
+    let allocation = result::resolve(function, &ranges, &assigned, scratch);
+    if checked || cfg!(debug_assertions) {
+        check::check(function, &allocation, registers)?;
+    }
+    Ok(allocation)
+}

@@ -1,0 +1,84 @@
+//! Moves that are made at the same time, one after the other.
+
+use crate::lir::Reg;
+
+/// A place for a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Loc {
+    /// A register.
+    Reg(Reg),
+    /// A slot of the frame.
+    Slot(u32),
+}
+
+/// A move. Not both places are slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Where the value goes.
+    pub to: Loc,
+    /// Where it comes from.
+    pub from: Loc,
+}
+
+/// The order of moves that are made at the same time, to places that differ from each other. A move between slots goes through the scratch
+/// register, as does a circle; a circle with slots goes through a slot that nothing else uses.
+pub(super) fn sequence(mut moves: Vec<Move>, scratch: Reg, free_slot: u32) -> Vec<Move> {
+    moves.retain(|one| one.to != one.from);
+    let scratch = Loc::Reg(scratch);
+    let is_slot = |loc: Loc| matches!(loc, Loc::Slot(_));
+    let between_slots = |one: &Move| is_slot(one.to) && is_slot(one.from);
+    let mut done = Vec::with_capacity(moves.len());
+    let emit = |done: &mut Vec<Move>, one: Move| match between_slots(&one) {
+        true => done.extend([Move { to: scratch, from: one.from }, Move { to: one.to, from: scratch }]),
+        false => done.push(one),
+    };
+    while !moves.is_empty() {
+        let ready = moves.iter().position(|one| moves.iter().all(|other| other.from != one.to));
+        match ready {
+            Some(ready) => emit(&mut done, moves.swap_remove(ready)),
+            None => {
+                // All that is left are circles: one value is put aside, and what reads it reads it there.
+                let aside = if moves.iter().any(between_slots) { Loc::Slot(free_slot) } else { scratch };
+                let from = moves[0].from;
+                emit(&mut done, Move { to: aside, from });
+                moves.iter_mut().filter(|one| one.from == from).for_each(|one| one.from = aside);
+            }
+        }
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All moves between five places, two of them slots: each place has at most one source.
+    #[test]
+    fn a_sequence_does_what_the_moves_do_at_once() {
+        let places = [Loc::Reg(Reg(0)), Loc::Reg(Reg(1)), Loc::Reg(Reg(2)), Loc::Slot(0), Loc::Slot(1)];
+        let (scratch, free) = (Reg(7), 9);
+        let mut circles = 0;
+        for mut number in 0..6_usize.pow(5) {
+            let mut moves = Vec::new();
+            for to in places {
+                if let Some(from) = places.get(number % 6) {
+                    moves.push(Move { to, from: *from });
+                }
+                number /= 6;
+            }
+            let mut values: Vec<(Loc, Loc)> = places.iter().map(|place| (*place, *place)).collect();
+            for Move { to, from } in sequence(moves.clone(), scratch, free) {
+                assert!(!matches!((to, from), (Loc::Slot(_), Loc::Slot(_))), "{moves:?}");
+                let value = values.iter().find(|(place, _)| *place == from).expect("written before").1;
+                values.retain(|(place, _)| *place != to);
+                values.push((to, value));
+                circles += usize::from(to == Loc::Slot(free));
+            }
+            for place in places {
+                let from = moves.iter().find(|one| one.to == place).map_or(place, |one| one.from);
+                assert!(values.contains(&(place, from)), "{moves:?}");
+            }
+        }
+        assert!(circles > 0);
+    }
+}

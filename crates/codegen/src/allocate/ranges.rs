@@ -1,0 +1,237 @@
+//! Where virtual registers are live, in the order of the code.
+//!
+//! The uses of one register after the other are followed backwards to the definition, each block once: the time is that of the result, for
+//! any graph.
+
+use std::ops::Range;
+
+use crate::lir::{Function, Operand, Place, Role, Vreg};
+
+/// A point of the code: four times an instruction's position, and [`BEFORE`] to [`AFTER`].
+pub(super) type Point = u32;
+
+/// Moves before an instruction.
+pub(super) const BEFORE: Point = 0;
+/// The instruction reads its uses.
+pub(super) const EARLY: Point = 1;
+/// The instruction writes its definitions.
+pub(super) const LATE: Point = 2;
+/// Moves after the instruction.
+pub(super) const AFTER: Point = 3;
+
+/// A point of an instruction.
+pub(super) const fn point(inst: u32, at: Point) -> Point {
+    4 * inst + at
+}
+
+/// A use: the instruction, and the position of the operand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UseAt {
+    pub(super) inst: u32,
+    pub(super) operand: u32,
+}
+
+/// What is known of a virtual register.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Range1 {
+    /// Where it begins to be.
+    pub(super) start: Point,
+    /// Up to where it needs a register, which its definition writes; the start if it can be in its slot from there.
+    pub(super) needed: Point,
+    /// Whether it is defined.
+    pub(super) is_defined: bool,
+    /// Its segments, in order and apart from each other.
+    pub(super) segments: Range<u32>,
+    /// Its uses by operands, in order.
+    pub(super) uses: Range<u32>,
+    /// Blocks that begin with it, besides those of which it is a parameter.
+    pub(super) live_in: Range<u32>,
+    /// Uses and definitions, each by how often it is likely to run.
+    pub(super) cost: f32,
+}
+
+/// Ranges of all virtual registers.
+#[derive(Debug, Default)]
+pub(super) struct Ranges {
+    pub(super) vregs: Vec<Range1>,
+    pub(super) segments: Vec<Range<Point>>,
+    pub(super) uses: Vec<UseAt>,
+    pub(super) live_in: Vec<u32>,
+    /// By instruction: its block.
+    pub(super) blocks: Vec<u32>,
+    /// By block: the blocks before, with the positions of their targets.
+    pub(super) predecessors: Vec<Vec<(u32, u32)>>,
+}
+
+/// How often a block is likely to run, by the number of loops that it is in.
+fn frequency(depth: u32) -> f32 {
+    8_f32.powi(depth.min(8) as i32)
+}
+
+impl Ranges {
+    pub(super) fn of<O>(function: &Function<O>) -> Self {
+        let count = function.hints.len();
+        let mut ranges = Self {
+            vregs: vec![Range1::default(); count],
+            blocks: vec![0; function.insts.len()],
+            predecessors: vec![Vec::new(); function.blocks.len()],
+            ..Self::default()
+        };
+        for (number, block) in (0..).zip(&function.blocks) {
+            block.insts.clone().for_each(|inst| ranges.blocks[inst as usize] = number);
+            for (at, target) in (0..).zip(&block.targets) {
+                ranges.predecessors[target.block as usize].push((number, at));
+            }
+        }
+        ranges.definitions(function);
+        let mut ends = ranges.uses_by_vreg(function);
+        let mut live =
+            Live { block: vec![u32::MAX; function.blocks.len()], ends: Vec::new(), work: Vec::new() };
+        for vreg in 0..count as u32 {
+            let segments = ranges.live(function, vreg, &mut ends, &mut live);
+            let start = ranges.segments.len() as u32;
+            ranges.segments.extend(segments);
+            ranges.vregs[vreg as usize].segments = start..ranges.segments.len() as u32;
+        }
+        ranges
+    }
+
+    fn definitions<O>(&mut self, function: &Function<O>) {
+        for block in &function.blocks {
+            let start = point(block.insts.start, BEFORE);
+            for param in &block.params {
+                self.define(*param, start, start, block.depth);
+            }
+            for inst in block.insts.clone() {
+                let data = &function.insts[inst as usize];
+                for Operand { vreg, role, place } in function.operands_of(data) {
+                    let (start, needed) = match (role, place) {
+                        (Role::Use, _) => continue,
+                        (Role::Def, Place::Any) => (point(inst, LATE), point(inst, AFTER)),
+                        (Role::Def, Place::Same(_)) => (point(inst, EARLY), point(inst, AFTER)),
+                        // It moves to where it will be.
+                        (Role::Def, Place::Fixed(_)) => (point(inst, AFTER), point(inst, AFTER)),
+                    };
+                    self.define(*vreg, start, needed, block.depth);
+                }
+            }
+        }
+    }
+
+    fn define(&mut self, vreg: Vreg, start: Point, needed: Point, depth: u32) {
+        let range = &mut self.vregs[vreg.0 as usize];
+        (range.start, range.needed, range.is_defined) = (start, needed, true);
+        range.cost += frequency(depth);
+    }
+
+    /// Collects the uses by operands, and returns the blocks at whose ends virtual registers are arguments.
+    fn uses_by_vreg<O>(&mut self, function: &Function<O>) -> Vec<Vec<u32>> {
+        let mut counts = vec![0_u32; function.hints.len()];
+        let is_use = |operand: &&Operand| operand.role == Role::Use;
+        function.operands.iter().filter(is_use).for_each(|operand| counts[operand.vreg.0 as usize] += 1);
+        let mut start = 0;
+        for (range, count) in self.vregs.iter_mut().zip(&counts) {
+            range.uses = start..start;
+            start += count;
+        }
+        self.uses = vec![UseAt { inst: 0, operand: 0 }; start as usize];
+        let mut ends = vec![Vec::new(); function.hints.len()];
+        for (number, block) in (0..).zip(&function.blocks) {
+            let cost = frequency(block.depth);
+            for inst in block.insts.clone() {
+                for operand in function.insts[inst as usize].operands.clone() {
+                    let Operand { vreg, role, .. } = function.operands[operand as usize];
+                    if role == Role::Use {
+                        let range = &mut self.vregs[vreg.0 as usize];
+                        self.uses[range.uses.end as usize] = UseAt { inst, operand };
+                        range.uses.end += 1;
+                        range.cost += cost;
+                    }
+                }
+            }
+            for arg in block.targets.iter().flat_map(|target| &target.args) {
+                ends[arg.0 as usize].push(number);
+                self.vregs[arg.0 as usize].cost += cost;
+            }
+        }
+        ends
+    }
+
+    /// The segments of a virtual register.
+    fn live<O>(
+        &mut self,
+        function: &Function<O>,
+        vreg: u32,
+        ends: &mut [Vec<u32>],
+        live: &mut Live,
+    ) -> Vec<Range<Point>> {
+        let range = self.vregs[vreg as usize].clone();
+        let live_in = self.live_in.len() as u32;
+        self.vregs[vreg as usize].live_in = live_in..live_in;
+        if !range.is_defined {
+            return Vec::new();
+        }
+        let home = self.blocks[(range.start / 4) as usize];
+        // What is written has to be somewhere, even if nobody reads it.
+        live.reach(home, range.needed.max(range.start + 1));
+        for used in &self.uses[range.uses.start as usize..range.uses.end as usize] {
+            let place = function.operands[used.operand as usize].place;
+            let until = point(used.inst, if place == Place::Any { LATE } else { EARLY });
+            // An operand of which a definition takes the register is moved there before.
+            let data = &function.insts[used.inst as usize];
+            let at = used.operand - data.operands.start;
+            let is_taken =
+                function.operands_of(data).iter().any(|other| other.place == Place::Same(at as u8));
+            let until = if is_taken { point(used.inst, EARLY) } else { until };
+            live.reach(self.blocks[used.inst as usize], until);
+        }
+        let end = |block: u32| point(function.blocks[block as usize].insts.end, BEFORE);
+        ends[vreg as usize].iter().for_each(|block| live.reach(*block, end(*block)));
+        while let Some(block) = live.work.pop() {
+            if block == home {
+                continue;
+            }
+            self.live_in.push(block);
+            for &(before, _) in &self.predecessors[block as usize] {
+                live.reach(before, end(before));
+            }
+        }
+        self.vregs[vreg as usize].live_in.end = self.live_in.len() as u32;
+        let mut found = std::mem::take(&mut live.ends);
+        found.sort_unstable();
+        let mut segments: Vec<Range<Point>> = Vec::with_capacity(found.len());
+        for (block, until) in found {
+            live.block[block as usize] = u32::MAX;
+            let start = point(function.blocks[block as usize].insts.start, BEFORE);
+            let start = if block == home { range.start } else { start };
+            match segments.last_mut() {
+                Some(last) if last.end == start => last.end = until,
+                _ => segments.push(start..until),
+            }
+        }
+        segments
+    }
+}
+
+/// Blocks in which a virtual register is found live.
+struct Live {
+    /// By block: its position among the ends.
+    block: Vec<u32>,
+    /// Blocks, each with the point up to which the register is live in it.
+    ends: Vec<(u32, Point)>,
+    /// Blocks whose predecessors are not looked at yet.
+    work: Vec<u32>,
+}
+
+impl Live {
+    fn reach(&mut self, block: u32, until: Point) {
+        match self.ends.get_mut(self.block[block as usize] as usize) {
+            Some((_, known)) => *known = until.max(*known),
+            None => {
+                self.block[block as usize] = self.ends.len() as u32;
+                self.ends.push((block, until));
+                self.work.push(block);
+            }
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! The scan: virtual registers in the order in which they begin to be, each to a register that is free for as long as it is live.
+//!
+//! If none is, it gets the one that is free for longest, or that of others that cost less; whoever loses a register is in its slot from
+//! there on, and its later uses are scanned on their own.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
+
+use super::ranges::{AFTER, EARLY, LATE, Point, Ranges, point};
+use crate::lir::{Function, Place, Reg, RegSet, Role, Vreg};
+
+/// Where virtual registers are, and the registers of operands.
+pub(super) struct Assigned {
+    /// By virtual register: its register, as long as it has one.
+    pub(super) homes: Vec<Option<Reg>>,
+    /// By virtual register: the point from which it is in its slot.
+    pub(super) cuts: Vec<Point>,
+    /// By virtual register: its slot.
+    pub(super) slots: Vec<Option<u32>>,
+    pub(super) slot_count: u32,
+    /// By operand: the register that its value is loaded to before the instruction, if that is not its home.
+    pub(super) loaded: Vec<Option<Reg>>,
+}
+
+/// What is scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Item {
+    /// A virtual register, from its definition.
+    Whole(u32),
+    /// An operand that reads a virtual register which is in its slot.
+    Operand(u32),
+}
+
+/// Who has a register for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    /// The instruction itself: a fixed operand, or a clobber.
+    Fixed,
+    Whole(u32),
+    Operand,
+}
+
+/// Segments of a register: where each begins, where it ends, and who has it. They do not overlap.
+type Held = BTreeMap<Point, (Point, Holder)>;
+
+pub(super) struct Scan<'a, O> {
+    function: &'a Function<O>,
+    ranges: &'a Ranges,
+    registers: Vec<Reg>,
+    /// By register.
+    held: Vec<Held>,
+    queue: BinaryHeap<Reverse<(Point, Item)>>,
+    assigned: Assigned,
+    /// By virtual register: the registers that moves would save, best first; from its hint, fixed operands and arguments.
+    hints: Vec<[Option<Reg>; 2]>,
+    /// By virtual register: its cost per point.
+    weights: Vec<f32>,
+    /// By virtual register: others that it would best have the register of, parameters and arguments.
+    friends: Vec<Option<u32>>,
+}
+
+impl<'a, O> Scan<'a, O> {
+    pub(super) fn new(function: &'a Function<O>, ranges: &'a Ranges, registers: RegSet) -> Self {
+        let count = function.hints.len();
+        let assigned = Assigned {
+            homes: vec![None; count],
+            cuts: vec![Point::MAX; count],
+            slots: vec![None; count],
+            slot_count: 0,
+            loaded: vec![None; function.operands.len()],
+        };
+        let mut scan = Self {
+            function,
+            ranges,
+            registers: registers.iter().collect(),
+            held: vec![Held::new(); 32],
+            queue: BinaryHeap::new(),
+            assigned,
+            hints: function.hints.iter().map(|hint| [*hint, None]).collect(),
+            weights: Vec::with_capacity(count),
+            friends: vec![None; count],
+        };
+        for (vreg, range) in (0..).zip(&ranges.vregs) {
+            let length: Point = scan.segments(vreg).iter().map(|segment| segment.end - segment.start).sum();
+            scan.weights.push(range.cost / length.max(1) as f32);
+        }
+        scan.constraints();
+        scan.befriend();
+        let whole = (0..).zip(&ranges.vregs).filter(|(_, range)| range.is_defined);
+        scan.queue.extend(whole.map(|(vreg, range)| Reverse((range.start, Item::Whole(vreg)))));
+        scan
+    }
+
+    /// Takes registers for fixed operands and clobbers.
+    fn constraints(&mut self) {
+        for (number, inst) in (0..).zip(&self.function.insts) {
+            let mut hold = |reg: Reg, at: Range<Point>| {
+                let held = &mut self.held[usize::from(reg.0)];
+                let end = held.get(&at.start).map_or(at.end, |(end, _)| at.end.max(*end));
+                held.insert(at.start, (end, Holder::Fixed));
+            };
+            let late = point(number, LATE)..point(number, AFTER);
+            inst.clobbers.iter().for_each(|reg| hold(reg, late.clone()));
+            for operand in self.function.operands_of(inst) {
+                if let Place::Fixed(reg) = operand.place {
+                    hold(
+                        reg,
+                        if operand.role == Role::Use {
+                            point(number, EARLY)..late.start
+                        } else {
+                            late.clone()
+                        },
+                    );
+                    self.hints[operand.vreg.0 as usize][1].get_or_insert(reg);
+                }
+            }
+        }
+    }
+
+    /// Parameters and arguments, and definitions and uses of which they take the register, would best have the same one.
+    fn befriend(&mut self) {
+        let function = self.function;
+        let mut befriend = |a: Vreg, b: Vreg| {
+            self.friends[a.0 as usize].get_or_insert(b.0);
+            self.friends[b.0 as usize].get_or_insert(a.0);
+        };
+        for target in function.blocks.iter().flat_map(|block| &block.targets) {
+            let params = &function.blocks[target.block as usize].params;
+            params.iter().zip(&target.args).for_each(|(param, arg)| befriend(*param, *arg));
+        }
+        for inst in &function.insts {
+            let operands = function.operands_of(inst);
+            for operand in operands {
+                if let Place::Same(at) = operand.place
+                    && let Some(taken) = operands.get(usize::from(at))
+                {
+                    befriend(operand.vreg, taken.vreg);
+                }
+            }
+        }
+    }
+
+    /// Assigns all. The error is the instruction that needs too many registers.
+    pub(super) fn run(mut self) -> Result<Assigned, u32> {
+        while let Some(Reverse((start, item))) = self.queue.pop() {
+            match item {
+                Item::Whole(vreg) => self.whole(vreg)?,
+                Item::Operand(operand) => self.operand(operand, start)?,
+            }
+        }
+        Ok(self.assigned)
+    }
+
+    /// The segments of a virtual register.
+    fn segments(&self, vreg: u32) -> &'a [Range<Point>] {
+        let Range { start, end } = self.ranges.vregs[vreg as usize].segments.clone();
+        &self.ranges.segments[start as usize..end as usize]
+    }
+
+    /// The first point of some segments at which somebody else has a register.
+    fn conflict(&self, reg: Reg, segments: &[Range<Point>]) -> Option<Point> {
+        let held = &self.held[usize::from(reg.0)];
+        segments.iter().find_map(|segment| {
+            let before =
+                held.range(..=segment.start).next_back().filter(|(_, (end, _))| *end > segment.start);
+            let first = before.map(|_| segment.start);
+            first.or_else(|| held.range(segment.clone()).next().map(|(start, _)| *start))
+        })
+    }
+
+    fn hold(&mut self, reg: Reg, segments: &[Range<Point>], until: Point, holder: Holder) {
+        let held = &mut self.held[usize::from(reg.0)];
+        for segment in segments.iter().filter(|segment| segment.start < until) {
+            held.insert(segment.start, (segment.end.min(until), holder));
+        }
+    }
+
+    fn whole(&mut self, vreg: u32) -> Result<(), u32> {
+        let range = &self.ranges.vregs[vreg as usize];
+        let (segments, start, needed) = (self.segments(vreg), range.start, range.needed);
+        // The registers from best to worst, each with the point up to which it is free.
+        let mut best: Option<(Reg, Point)> = None;
+        for reg in self.preferred(vreg) {
+            match self.conflict(reg, segments) {
+                None => {
+                    self.give(vreg, reg, Point::MAX);
+                    return Ok(());
+                }
+                Some(until) if best.is_none_or(|(_, known)| known < until) => best = Some((reg, until)),
+                Some(_) => {}
+            }
+        }
+        let evictable = self.evictable(start, needed.max(start + 1));
+        let best = best.filter(|(_, until)| *until >= needed && *until > start);
+        let (reg, until) = match (best, evictable) {
+            // A register that is free for a while is taken, unless others cost less per point than what is left of this.
+            (Some((reg, until)), evictable)
+                if evictable.is_none_or(|(_, weight)| weight >= self.weight(vreg)) =>
+            {
+                (reg, until)
+            }
+            (_, Some((reg, weight))) if needed > start || weight < self.weight(vreg) => {
+                self.evict(reg, start..needed.max(start + 1));
+                (reg, self.conflict(reg, segments).unwrap_or(Point::MAX))
+            }
+            (Some(best), _) => best,
+            _ if needed == start => {
+                self.cut(vreg, start);
+                return Ok(());
+            }
+            _ => return Err(start / 4),
+        };
+        self.give(vreg, reg, until);
+        Ok(())
+    }
+
+    /// Loads an operand to a register before its instruction.
+    fn operand(&mut self, operand: u32, start: Point) -> Result<(), u32> {
+        let segment = start..start + 1;
+        let vreg = self.function.operands[operand as usize].vreg.0;
+        let free =
+            self.preferred(vreg).find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
+        let reg = match free {
+            Some(reg) => reg,
+            None => {
+                let (reg, _) = self.evictable(start, start + 1).ok_or(start / 4)?;
+                self.evict(reg, segment.clone());
+                reg
+            }
+        };
+        self.held[usize::from(reg.0)].insert(start, (start + 1, Holder::Operand));
+        self.assigned.loaded[operand as usize] = Some(reg);
+        Ok(())
+    }
+
+    /// The registers, those first that would save moves.
+    fn preferred(&self, vreg: u32) -> impl Iterator<Item = Reg> + use<O> {
+        let friend = self.friends[vreg as usize];
+        let of_friend =
+            friend.and_then(|friend| self.assigned.homes[friend as usize].or(self.hints[friend as usize][1]));
+        let [hint, fixed] = self.hints[vreg as usize];
+        let mut order: Vec<Reg> = Vec::with_capacity(self.registers.len() + 3);
+        let hints = [fixed, of_friend, hint].into_iter().flatten().filter(|reg| self.registers.contains(reg));
+        for reg in hints.chain(self.registers.iter().copied()) {
+            if !order.contains(&reg) {
+                order.push(reg);
+            }
+        }
+        order.into_iter()
+    }
+
+    /// What it costs to be in a slot, per point in a register.
+    fn weight(&self, vreg: u32) -> f32 {
+        self.weights[vreg as usize]
+    }
+
+    /// The register whose holders within some points can all lose it, and cost least; with the greatest of their weights.
+    fn evictable(&self, start: Point, end: Point) -> Option<(Reg, f32)> {
+        let weight = |reg: Reg| {
+            let mut weight = 0_f32;
+            for holder in holders(&self.held[usize::from(reg.0)], start, end) {
+                match holder {
+                    // A definition needs its register until it is written.
+                    Holder::Whole(vreg) if self.ranges.vregs[vreg as usize].needed <= start => {
+                        weight = weight.max(self.weight(vreg));
+                    }
+                    _ => return None,
+                }
+            }
+            Some((reg, weight))
+        };
+        self.registers.iter().filter_map(|reg| weight(*reg)).min_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+
+    fn evict(&mut self, reg: Reg, points: Range<Point>) {
+        let losing: Vec<Holder> = holders(&self.held[usize::from(reg.0)], points.start, points.end).collect();
+        for holder in losing {
+            if let Holder::Whole(vreg) = holder {
+                self.cut(vreg, points.start);
+            }
+        }
+    }
+
+    /// Gives a register up to a point.
+    fn give(&mut self, vreg: u32, reg: Reg, until: Point) {
+        self.hold(reg, self.segments(vreg), until, Holder::Whole(vreg));
+        self.assigned.homes[vreg as usize] = Some(reg);
+        if until != Point::MAX {
+            self.cut(vreg, until);
+        }
+    }
+
+    /// From a point on, the virtual register is in its slot.
+    fn cut(&mut self, vreg: u32, at: Point) {
+        let before = std::mem::replace(&mut self.assigned.cuts[vreg as usize], at);
+        debug_assert!(before == Point::MAX || at < before, "a cut register holds nothing behind the cut");
+        if self.assigned.slots[vreg as usize].is_none() {
+            self.assigned.slots[vreg as usize] = Some(self.assigned.slot_count);
+            self.assigned.slot_count += 1;
+        }
+        let segments = self.segments(vreg);
+        if let Some(reg) = self.assigned.homes[vreg as usize] {
+            let held = &mut self.held[usize::from(reg.0)];
+            for segment in segments {
+                if segment.end <= at {
+                    continue;
+                }
+                if let Some((end, Holder::Whole(holder))) = held.get(&segment.start).copied()
+                    && holder == vreg
+                {
+                    if segment.start >= at {
+                        held.remove(&segment.start);
+                    } else {
+                        held.insert(segment.start, (end.min(at), Holder::Whole(vreg)));
+                    }
+                }
+            }
+        }
+        let Range { start, end } = self.ranges.vregs[vreg as usize].uses.clone();
+        for used in &self.ranges.uses[start as usize..end as usize] {
+            let early = point(used.inst, EARLY);
+            let was_cut = before != Point::MAX && early + 1 > before;
+            if early + 1 > at && !was_cut && self.needs_register(used.inst, used.operand) {
+                self.queue.push(Reverse((early, Item::Operand(used.operand))));
+            }
+        }
+    }
+
+    /// Whether a use needs a register of its own: those of fixed ones, and of those that a definition takes, are somebody else's.
+    fn needs_register(&self, inst: u32, operand: u32) -> bool {
+        let data = &self.function.insts[inst as usize];
+        let at = operand - data.operands.start;
+        let operands = self.function.operands_of(data);
+        self.function.operands[operand as usize].place == Place::Any
+            && !operands.iter().any(|other| other.place == Place::Same(at as u8))
+    }
+}
+
+/// Who has a register within some points.
+fn holders(held: &Held, start: Point, end: Point) -> impl Iterator<Item = Holder> + '_ {
+    let before = held.range(..start).next_back().filter(move |(_, (until, _))| *until > start);
+    before.into_iter().chain(held.range(start..end)).map(|(_, (_, holder))| *holder)
+}

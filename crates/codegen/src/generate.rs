@@ -1,0 +1,157 @@
+//! From a function in SSA form to the instructions of a machine.
+
+use paceline_ir::arena::{Key, Side};
+use paceline_ir::cfg::{Cfg, Dominators};
+use paceline_ir::loops::Loops;
+use paceline_ir::uses::Uses;
+use paceline_ir::{Block, Value};
+use thiserror::Error;
+
+use crate::allocate::{AllocateError, Allocation, Loc, Move, allocate};
+use crate::lir::{Function, Target, Vreg};
+use crate::machine::{Label, Machine};
+
+/// Code cannot be generated: a bug of a machine or of the allocator, not of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum GenerateError {
+    /// Registers cannot be allocated.
+    #[error(transparent)]
+    Allocate(#[from] AllocateError),
+    /// A block of the machine's has no instruction.
+    #[error("block {0} has no instruction")]
+    Empty(u32),
+}
+
+/// Generates the code of a function in the order of its layout, blocks that are not reached aside. Returns the number of slots that its
+/// frame needs. The allocation is checked if that is asked for, as campaigns do, or in debug builds.
+///
+/// # Errors
+/// The machine's instructions are not well formed, or need more registers than there are.
+pub fn generate<M: Machine>(
+    function: &paceline_ir::Function,
+    machine: &mut M,
+    checked: bool,
+) -> Result<u32, GenerateError> {
+    let lir = select(function, machine);
+    if let Some(block) = lir.blocks.iter().position(|block| block.insts.is_empty()) {
+        return Err(GenerateError::Empty(block as u32));
+    }
+    let allocation = allocate(&lir, machine.registers(), machine.scratch(), checked)?;
+    Emitter {
+        lir: &lir,
+        allocation: &allocation,
+        machine,
+        predecessors: predecessors(&lir),
+        stubs: Vec::new(),
+    }
+    .all();
+    Ok(allocation.slots)
+}
+
+/// The virtual register of a value.
+fn vreg(value: &Value) -> Vreg {
+    Vreg(value.index() as u32)
+}
+
+fn select<M: Machine>(function: &paceline_ir::Function, machine: &mut M) -> Function<M::Op> {
+    let cfg = Cfg::of(function);
+    let (loops, uses) = (Loops::of(&cfg, &Dominators::of(&cfg)), Uses::of(function, &cfg));
+    let order: Vec<(Block, u32)> =
+        function.layout.iter().filter_map(|block| Some((*block, cfg.position(*block)?))).collect();
+    let mut numbers: Side<Block, u32> = Side::default();
+    (0..).zip(&order).for_each(|(number, (block, _))| numbers[*block] = number);
+    let mut lir = Function { hints: vec![None; function.value_count()], ..Function::default() };
+    for &(block, position) in &order {
+        let data = function.block(block);
+        let is_entry = Some(block) == function.entry();
+        let params = if is_entry { Vec::new() } else { data.params.iter().map(vreg).collect() };
+        lir.begin(params, loops.depth(position));
+        machine.select(function, &uses, block, &mut lir);
+        let targets = data.terminator.targets().iter();
+        let targets = targets.map(|target| Target {
+            block: numbers[target.block],
+            args: target.args.iter().map(vreg).collect(),
+        });
+        if let Some(block) = lir.blocks.last_mut() {
+            block.targets = targets.collect();
+        }
+    }
+    lir
+}
+
+/// By block: the number of edges to it.
+fn predecessors<O>(lir: &Function<O>) -> Vec<u32> {
+    let mut counts = vec![0; lir.blocks.len()];
+    let targets = lir.blocks.iter().flat_map(|block| &block.targets);
+    targets.for_each(|target| counts[target.block as usize] += 1);
+    counts
+}
+
+struct Emitter<'a, M: Machine> {
+    lir: &'a Function<M::Op>,
+    allocation: &'a Allocation,
+    machine: &'a mut M,
+    predecessors: Vec<u32>,
+    /// Edges whose moves have a place of their own behind all blocks, with their labels.
+    stubs: Vec<(Label, &'a [Move], Label)>,
+}
+
+impl<'a, M: Machine> Emitter<'a, M> {
+    fn all(mut self) {
+        let lir = self.lir;
+        // Moves of the only edge to a block.
+        let mut first: Vec<&'a [Move]> = vec![&[]; lir.blocks.len()];
+        let mut next = lir.blocks.len() as u32;
+        for (number, block) in lir.blocks.iter().enumerate() {
+            let mut labels = Vec::with_capacity(block.targets.len());
+            let mut last: &'a [Move] = &[];
+            for (target, moves) in block.targets.iter().zip(&self.allocation.edges[number]) {
+                let label = Label(target.block);
+                if block.targets.len() == 1 {
+                    last = moves;
+                } else if self.predecessors[target.block as usize] == 1 && target.block as usize > number {
+                    first[target.block as usize] = moves;
+                } else if !moves.is_empty() {
+                    self.stubs.push((Label(next), moves, label));
+                    labels.push(Label(next));
+                    next += 1;
+                    continue;
+                }
+                labels.push(label);
+            }
+            self.machine.bind(Label(number as u32));
+            self.moves(std::mem::take(&mut first[number]));
+            for inst in block.insts.clone() {
+                let is_last = inst + 1 == block.insts.end;
+                self.inst(inst, if is_last { last } else { &[] }, if is_last { &labels } else { &[] });
+            }
+        }
+        for (label, moves, to) in std::mem::take(&mut self.stubs) {
+            self.machine.bind(label);
+            self.moves(moves);
+            self.machine.jump(to);
+        }
+    }
+
+    /// Emits an instruction after the moves before it, and those of the only edge from its block.
+    fn inst(&mut self, inst: u32, last: &[Move], targets: &[Label]) {
+        let data = &self.lir.insts[inst as usize];
+        let assigned = &self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
+        self.moves(&self.allocation.before[inst as usize]);
+        self.moves(last);
+        self.machine.emit(&data.op, data.origin, assigned, targets);
+        self.moves(&self.allocation.after[inst as usize]);
+    }
+
+    fn moves(&mut self, moves: &[Move]) {
+        for one in moves {
+            match (one.to, one.from) {
+                (Loc::Reg(to), Loc::Reg(from)) => self.machine.copy(to, from),
+                (Loc::Reg(to), Loc::Slot(slot)) => self.machine.reload(to, slot),
+                (Loc::Slot(slot), Loc::Reg(from)) => self.machine.spill(slot, from),
+                // The sequence of moves has none of these.
+                (Loc::Slot(_), Loc::Slot(_)) => debug_assert!(false, "moves go through registers"),
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Instructions with virtual registers.
+//!
+//! Blocks are in the order of the code. A virtual register is defined once, by an instruction or as a parameter of a block, and the
+//! definition dominates its uses. The last instruction of a block is its end, which defines nothing.
+
+use std::ops::Range;
+
+/// A virtual register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Vreg(pub u32);
+
+/// A register of the machine, 0 to 31.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reg(pub u8);
+
+/// A set of registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegSet(pub u32);
+
+impl RegSet {
+    /// Whether it has a register.
+    #[must_use]
+    pub const fn has(self, reg: Reg) -> bool {
+        self.0 >> reg.0 & 1 != 0
+    }
+
+    /// With a register.
+    #[must_use]
+    pub const fn with(self, reg: Reg) -> Self {
+        Self(self.0 | 1 << reg.0)
+    }
+
+    /// Its registers, the first ones first.
+    pub fn iter(self) -> impl Iterator<Item = Reg> {
+        (0..32).map(Reg).filter(move |reg| self.has(*reg))
+    }
+}
+
+/// Whether an operand is read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Read, before any definition is written.
+    Use,
+    /// Written.
+    Def,
+}
+
+/// The registers that an operand may be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Any that can be allocated.
+    Any,
+    /// This one.
+    Fixed(Reg),
+    /// For a definition: that of a use, by its position among the instruction's operands. No other use may be in it.
+    Same(u8),
+}
+
+/// An operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operand {
+    /// The virtual register.
+    pub vreg: Vreg,
+    /// Whether it is read or written.
+    pub role: Role,
+    /// Where it may be.
+    pub place: Place,
+}
+
+/// An instruction.
+#[derive(Clone, Debug)]
+pub struct Inst<O> {
+    /// What it does.
+    pub op: O,
+    /// Positions of its operands in the function's.
+    pub operands: Range<u32>,
+    /// Registers that it overwrites besides its definitions, after it has read its uses.
+    pub clobbers: RegSet,
+    /// Slot of the program's instruction that it is part of.
+    pub origin: Option<u32>,
+}
+
+/// A block that follows, with what its parameters become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Its number.
+    pub block: u32,
+    /// One virtual register for each parameter.
+    pub args: Vec<Vreg>,
+}
+
+/// A block.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// Its parameters. The first block has none: its first instruction defines what the function is given.
+    pub params: Vec<Vreg>,
+    /// Positions of its instructions in the function's; at least one.
+    pub insts: Range<u32>,
+    /// The blocks that may follow, in an order that the last instruction knows.
+    pub targets: Vec<Target>,
+    /// Number of loops that it is in.
+    pub depth: u32,
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub struct Function<O> {
+    /// Its blocks in the order of the code; the first is the entry.
+    pub blocks: Vec<Block>,
+    /// The instructions of all blocks.
+    pub insts: Vec<Inst<O>>,
+    /// The operands of all instructions.
+    pub operands: Vec<Operand>,
+    /// For each virtual register the register that is best for it, if one is.
+    pub hints: Vec<Option<Reg>>,
+}
+
+impl<O> Default for Function<O> {
+    fn default() -> Self {
+        Self { blocks: Vec::new(), insts: Vec::new(), operands: Vec::new(), hints: Vec::new() }
+    }
+}
+
+impl<O> Function<O> {
+    /// Adds a virtual register.
+    pub fn add_vreg(&mut self, hint: Option<Reg>) -> Vreg {
+        self.hints.push(hint);
+        Vreg(self.hints.len() as u32 - 1)
+    }
+
+    /// Begins the next block.
+    pub fn begin(&mut self, params: Vec<Vreg>, depth: u32) {
+        let at = self.insts.len() as u32;
+        self.blocks.push(Block { params, insts: at..at, targets: Vec::new(), depth });
+    }
+
+    /// Adds an instruction to the block that was begun last.
+    pub fn push(&mut self, op: O, operands: &[Operand], clobbers: RegSet, origin: Option<u32>) {
+        let start = self.operands.len() as u32;
+        self.operands.extend_from_slice(operands);
+        self.insts.push(Inst { op, operands: start..self.operands.len() as u32, clobbers, origin });
+        if let Some(block) = self.blocks.last_mut() {
+            block.insts.end = self.insts.len() as u32;
+        }
+    }
+
+    /// The operands of an instruction.
+    #[must_use]
+    pub fn operands_of(&self, inst: &Inst<O>) -> &[Operand] {
+        &self.operands[inst.operands.start as usize..inst.operands.end as usize]
+    }
+}

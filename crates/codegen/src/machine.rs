@@ -1,0 +1,53 @@
+//! What a machine does for the code generator.
+
+use paceline_ir::Block;
+use paceline_ir::uses::Uses;
+
+use crate::lir::{Function, Reg, RegSet};
+
+/// A place in the code that is jumped to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label(pub u32);
+
+/// A machine: it selects instructions, and emits them.
+pub trait Machine {
+    /// What an instruction does.
+    type Op;
+
+    /// The registers that values can be in.
+    fn registers(&self) -> RegSet;
+
+    /// A register that no value is ever in, for moves between slots and around in a circle.
+    fn scratch(&self) -> Reg;
+
+    /// Adds the instructions of a block, its end included. The virtual register of a value has its number, and a hint can be set for it;
+    /// the block was begun, with its parameters unless it is the entry, and its targets are set afterwards. The end of a block with one
+    /// target has no operands: moves on the way there come before it. An operation that nobody uses and that need not stay has no
+    /// instruction, and one with a single user may be part of that user's.
+    fn select(
+        &mut self,
+        function: &paceline_ir::Function,
+        uses: &Uses,
+        block: Block,
+        out: &mut Function<Self::Op>,
+    );
+
+    /// Emits an instruction that is part of the program's of a slot, with the registers of its operands, and the labels of its block's
+    /// targets if it is the last one. Blocks have the labels of their positions in the layout, so the next one may need no jump.
+    fn emit(&mut self, op: &Self::Op, origin: Option<u32>, assigned: &[Reg], targets: &[Label]);
+
+    /// Emits a move between registers.
+    fn copy(&mut self, to: Reg, from: Reg);
+
+    /// Emits a store to a slot of the frame; a slot has eight bytes.
+    fn spill(&mut self, slot: u32, from: Reg);
+
+    /// Emits a load from a slot of the frame.
+    fn reload(&mut self, to: Reg, slot: u32);
+
+    /// Emits a jump.
+    fn jump(&mut self, to: Label);
+
+    /// A label is here.
+    fn bind(&mut self, label: Label);
+}

@@ -1,0 +1,96 @@
+//! The checker finds what is wrong in an allocation.
+
+use paceline_codegen::allocate::check::check;
+use paceline_codegen::allocate::{AllocateError, Allocation, Move, allocate};
+use paceline_codegen::lir::{Function, Operand, Place, Reg, RegSet, Role, Target, Vreg};
+
+const SCRATCH: Reg = Reg(9);
+
+fn registers(count: u8) -> RegSet {
+    (0..count).fold(RegSet::default(), |all, reg| all.with(Reg(reg)))
+}
+
+fn used(vreg: Vreg, place: Place) -> Operand {
+    Operand { vreg, role: Role::Use, place }
+}
+
+fn defined(vreg: Vreg, place: Place) -> Operand {
+    Operand { vreg, role: Role::Def, place }
+}
+
+/// A loop that swaps two values in each round, with a call in it and a value that is live through it.
+fn function() -> Function<()> {
+    let mut function = Function::default();
+    let [a, b, kept, x, y, sum, result] = [(); 7].map(|()| function.add_vreg(None));
+    let none = RegSet::default();
+    function.begin(Vec::new(), 0);
+    let enter = [(a, 0), (b, 1), (kept, 2)].map(|(vreg, reg)| defined(vreg, Place::Fixed(Reg(reg))));
+    function.push((), &enter, none, None);
+    function.push((), &[], none, None);
+    function.begin(vec![x, y], 1);
+    function.push((), &[used(x, Place::Any), used(y, Place::Any), defined(sum, Place::Same(0))], none, None);
+    function.push((), &[used(sum, Place::Fixed(Reg(1)))], registers(2), None);
+    function.push((), &[used(x, Place::Any), used(y, Place::Any)], none, None);
+    function.begin(Vec::new(), 0);
+    let sum_of = [used(kept, Place::Any), used(x, Place::Any), defined(result, Place::Any)];
+    function.push((), &sum_of, none, None);
+    function.push((), &[used(result, Place::Fixed(Reg(0)))], none, None);
+    function.blocks[0].targets = vec![Target { block: 1, args: vec![a, b] }];
+    function.blocks[1].targets =
+        vec![Target { block: 1, args: vec![y, x] }, Target { block: 2, args: Vec::new() }];
+    function
+}
+
+#[test]
+fn allocations_are_right_until_something_is_changed() {
+    let function = function();
+    let (mut removed, mut found) = (0, 0);
+    for count in 3..=8 {
+        let registers = registers(count);
+        let allocation = allocate(&function, registers, SCRATCH, true).expect("enough registers");
+        assert_eq!(check(&function, &allocation, registers), Ok(()));
+        for operand in 0..allocation.operands.len() {
+            let mut changed = allocation.clone();
+            changed.operands[operand] = SCRATCH;
+            let wrong = check(&function, &changed, registers);
+            assert!(wrong.is_err(), "{count} registers, operand {operand} elsewhere: {changed:?}");
+        }
+        // A value may be moved to a register that nobody reads before it is in its slot, so not every move is needed.
+        for at in 0..moves(&mut allocation.clone()).map(|moves| moves.len()).sum() {
+            let mut changed = allocation.clone();
+            remove(&mut changed, at);
+            removed += 1;
+            found += usize::from(check(&function, &changed, registers).is_err());
+        }
+    }
+    assert!(found * 10 > removed * 9, "{found} of {removed} moves are missed");
+}
+
+/// All lists of moves of an allocation.
+fn moves(allocation: &mut Allocation) -> impl Iterator<Item = &mut Vec<Move>> {
+    let Allocation { before, after, edges, .. } = allocation;
+    before.iter_mut().chain(after).chain(edges.iter_mut().flatten())
+}
+
+/// Removes the move with a number.
+fn remove(allocation: &mut Allocation, mut at: usize) {
+    for moves in moves(allocation) {
+        if at < moves.len() {
+            moves.remove(at);
+            return;
+        }
+        at -= moves.len();
+    }
+}
+
+#[test]
+fn too_few_registers_are_an_error() {
+    let mut function = Function::<()>::default();
+    let [a, b] = [(); 2].map(|()| function.add_vreg(None));
+    function.begin(Vec::new(), 0);
+    let enter = [(a, 0), (b, 1)].map(|(vreg, reg)| defined(vreg, Place::Fixed(Reg(reg))));
+    function.push((), &enter, RegSet::default(), None);
+    function.push((), &[used(a, Place::Any), used(b, Place::Any)], RegSet::default(), None);
+    let found = allocate(&function, registers(1), SCRATCH, true).expect_err("two uses");
+    assert_eq!(found, AllocateError::OutOfRegisters(1));
+}

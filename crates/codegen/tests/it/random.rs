@@ -1,0 +1,79 @@
+//! Random modules on machines of different sizes.
+
+use paceline_codegen::generate;
+use paceline_ir::random::{module, run, run_with};
+use paceline_ir::{Module, Passes, optimize};
+
+use crate::toy::{self, Toy};
+
+/// Modules, unless `PACELINE_CODEGEN_MODULES` says how many.
+const MODULES: u64 = 100;
+const INPUTS: u64 = 2;
+
+fn modules() -> u64 {
+    std::env::var("PACELINE_CODEGEN_MODULES").map_or(MODULES, |count| count.parse().expect("a number"))
+}
+
+/// Compares the code of a module with its form; returns the machine.
+fn compare(seed: u64, module: &Module, registers: u8) -> Toy {
+    let mut toy = Toy::new(registers);
+    let (_, function) = module.functions.iter().next().expect("one");
+    let slots = generate(function, &mut toy, true)
+        .unwrap_or_else(|error| panic!("seed {seed}, {registers} registers: {error}\n{module}"));
+    for input in 0..INPUTS {
+        let memory = seed.wrapping_add(input << 48);
+        let expected = run(module, memory);
+        let found = run_with(memory, |memory, context| toy::run(&toy, slots, module, memory, context));
+        assert!(
+            expected == found,
+            "seed {seed}, {registers} registers: {expected:?}, and then {found:?}\n{module}"
+        );
+    }
+    toy
+}
+
+#[test]
+fn code_does_what_the_form_does() {
+    let mut reloads = [0; 2];
+    for seed in 0..modules() {
+        let mut module = module(seed);
+        for passes in [Passes::none(), Passes::default().checked(false)] {
+            optimize(&mut module, &passes).expect("not checked");
+            for (few, registers) in [4, 5, 7, 10, 14].into_iter().enumerate() {
+                let toy = compare(seed, &module, registers);
+                match few {
+                    0 => reloads[0] += toy.reloads(),
+                    4 => reloads[1] += toy.reloads(),
+                    _ => {}
+                }
+            }
+        }
+    }
+    assert!(reloads[0] > 4 * reloads[1], "{reloads:?}: with fewer registers more is reloaded");
+}
+
+#[test]
+fn parameters_and_arguments_share_registers() {
+    let module = paceline_ir::parse(
+        "function 0 \"main\" (r1) {
+        block0(v0: i64 context):
+            v1 = const.i64 0 @7
+            v2 = const.i64 10 @8
+            v3 = const.i64 1
+            jump block1(v1, v3)
+        block1(v4: i64, v5: i64):
+            branch.uge.i64 v4, v2, block3, block2
+        block2:
+            v6 = add.i64 v5, v5
+            v7 = add.i64 v4, v3
+            jump block1(v7, v6)
+        block3:
+            return v5 @9
+        }",
+    )
+    .expect("valid");
+    let toy = compare(0, &module, 8);
+    assert_eq!((toy.reloads(), toy.origins()), (0, &[7, 8, 9][..]));
+    // The context's register, the two that stay while the sum is computed, and the result's.
+    assert!(toy.copies() <= 5, "{toy:?}");
+}
