@@ -1,4 +1,4 @@
-"""Makes the reference of the package's API: a page of HTML for each module, by pdoc. Fails if a public name is not documented.
+"""Makes the reference of the package's API: a page of HTML for each module, by pdoc. Fails if a public class or function is not documented.
 
     python reference.py FOLDER
 
@@ -8,6 +8,7 @@ In an environment with the package and pdoc.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,14 +22,17 @@ def undocumented(of: Doc[object]) -> Iterator[str]:
     """Names of a module or class, and of its classes, that have no words of their own."""
     assert isinstance(of, (Module, Class))
     for member in of.own_members:
-        # Constants and fields are told of where their type or class is.
-        if not member.name.startswith("_") and not isinstance(member, Variable) and not member.docstring:
+        # What pytest calls is told of by pytest; of constants and attributes pdoc knows no words of the stubs.
+        is_told = member.name.startswith(("_", "pytest_")) or isinstance(member, Variable)
+        if not is_told and not member.docstring:
             yield member.fullname
         if isinstance(member, Class):
             yield from undocumented(member)
 
 
 def main(folder: Path) -> int:
+    # Of types in stubs, whose modules pdoc does not import.
+    warnings.simplefilter("ignore", UserWarning)
     modules = [Module.from_name(name) for name in MODULES]
     pdoc.render.configure(docformat="markdown", show_source=False)
     pdoc.pdoc(*MODULES, output_directory=folder)

@@ -87,7 +87,7 @@ def test_filters_are_programs_of_a_file(text: str, tmp_path: Path) -> None:
         ('name = "filter"', 'name = "filter"\nfunction = "fire"', "15:12", "fw: no program fire; there is: firewall"),
         ("maps.rules.elements", "maps.rulez.elements", "6:9", "the object has no map `rulez`"),
         ("port = 22", "port = 65536", "6:26", ".port: 65536 does not fit"),
-        ("fw.maps.rules", 'counter.maps.by_ethertype.from = "fw"\nfw.maps.by_ethertype.from = "counter"\n#', "4:1", "circle"),
+        ("fw.maps.rules", 'counter.maps.by_ethertype.from = "fw"\nfw.maps.by_ethertype.from = "counter"\n#', "6:34", "another object itself"),
         ('end.drop = "tx"', 'end.drop = "tx"\nnext.drop = "count"', "16:5", "a verdict has `next` or `end`, not both"),
     ],
 )
@@ -98,7 +98,7 @@ def test_what_is_wrong_has_its_place(text: str, tmp_path: Path, old: str, new: s
         pl.Chain.from_file(path)
     error = caught.value
     assert (error.file, error.place) == (str(path), place), error
-    assert any(part in (error.cause or "") for part in cause.split("|")), error.cause
+    assert cause in (error.cause or ""), error.cause
     assert str(error).startswith(str(path))
 
 
@@ -130,5 +130,5 @@ def test_other_wrong_files(text: str, tmp_path: Path, examples: Path) -> None:
         broken = text.replace("fw.maps.rules.elements", f'fw.maps.rules.file = "{name}"\n#')
         with pytest.raises(pl.ChainError, match=cause) as wrong_map:
             pl.Chain.from_file(write(tmp_path, broken))
-        assert (wrong_map.value.file, wrong_map.value.place) == (file, "6:22")
+        assert (wrong_map.value.file, wrong_map.value.place) == (str(tmp_path / "chain.toml"), "6:22")
         assert f"{tmp_path / name}: {cause}" in str(wrong_map.value)

@@ -47,6 +47,12 @@ pub trait Port: Send {
     /// Accepts no more packets from the source, where it can. Those that have arrived can be received still, and packets can be sent.
     fn stop(&mut self) {}
 
+    /// Ends a worker's share of a port that several have: what is to come goes to the others, unless this one receives again. False if
+    /// packets wait for this one, which has to receive them first.
+    fn leave(&mut self) -> bool {
+        true
+    }
+
     /// Number of packets that arrived at the device since the port was made, and were dropped before [`receive`](Self::receive) could
     /// return them.
     fn dropped(&mut self) -> u64 {
@@ -81,6 +87,10 @@ impl<P: Port + ?Sized> Port for Box<P> {
 
     fn stop(&mut self) {
         (**self).stop();
+    }
+
+    fn leave(&mut self) -> bool {
+        (**self).leave()
     }
 
     fn dropped(&mut self) -> u64 {

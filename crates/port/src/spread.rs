@@ -39,6 +39,7 @@ pub struct SpreadPort {
     copied: AtomicU64,
     dropped: u64,
     is_stopped: bool,
+    has_left: bool,
 }
 
 type Parcel = (Waiting, FrameMeta);
@@ -158,6 +159,7 @@ impl SpreadPort {
             copied: AtomicU64::new(0),
             dropped: 0,
             is_stopped: false,
+            has_left: false,
         };
         consumers.into_iter().enumerate().map(share).collect()
     }
@@ -201,6 +203,9 @@ impl Source {
 
 impl Port for SpreadPort {
     fn receive(&mut self, burst: &mut Burst) -> Result<usize, PortError> {
+        if std::mem::take(&mut self.has_left) {
+            self.source.lock().open[self.number] = true;
+        }
         let before = burst.len();
         self.take(burst);
         while !burst.is_full() {
@@ -241,6 +246,19 @@ impl Port for SpreadPort {
     fn stop(&mut self) {
         self.is_stopped = true;
         self.source.lock().port.stop();
+    }
+
+    fn leave(&mut self) -> bool {
+        let mut dealer = self.source.lock();
+        let mut others = dealer.open.iter().enumerate().filter(|(number, _)| *number != self.number);
+        if others.all(|(_, open)| !open) && self.queue.is_empty() {
+            // The last one leaves nothing in the port; one that is in error has nothing.
+            let _ = dealer.deal();
+        }
+        // Nothing is dealt out meanwhile.
+        self.has_left = self.queue.is_empty();
+        dealer.open[self.number] = !self.has_left;
+        self.has_left
     }
 
     fn dropped(&mut self) -> u64 {
@@ -409,6 +427,27 @@ mod tests {
             drop((shares, wire));
             assert_eq!(pool.free(), 4096, "no frame is lost");
         }
+    }
+
+    #[test]
+    fn the_last_worker_leaves_nothing_behind() {
+        let (port, wire) = MemoryPort::link(256);
+        let pool = FramePool::on_heap(4096);
+        let mut shares = SpreadPort::spread(port, &pool, 2, Overflow::Drop);
+        let of_first = (0..100).find(|&flow| queue_of(&packet(flow, 0), 2) == 0).expect("a flow");
+        let send = |number| assert!(wire.push(&packet(of_first, number), FrameMeta::default()));
+        send(0);
+        assert_eq!(emptied(&mut shares[1]), [], "it waits for the first");
+        assert!(!shares[0].leave(), "it has to receive it");
+        assert_eq!(emptied(&mut shares[0]), [(of_first, 0)]);
+        assert!(shares[0].leave());
+        send(1);
+        assert!(!shares[1].leave(), "nobody else would receive it");
+        assert_eq!(emptied(&mut shares[1]), [(of_first, 1)]);
+        // One that receives again has its flows again.
+        send(2);
+        assert_eq!(emptied(&mut shares[0]), [(of_first, 2)]);
+        assert!(shares[0].leave() && shares[1].leave());
     }
 
     #[test]

@@ -103,7 +103,7 @@ def scan(
 
     `captures` is a path, a pattern of paths, a URL of fsspec, bytes, a binary file or a `Split`, or several of them; pcap or pcapng,
     perhaps compressed by gzip or zstd. `filter` is an expression of tcpdump, or a `Filter`. The packets that match run through
-    `program`, if there is one: a program or chain, or for several workers a function that loads one, called for each worker. Their maps
+    `program`, if there is one: a program or chain, or for several workers a function that loads a program, called for each worker. Their maps
     become one by `merge`, a rule for each map, with `"*"` for all others, or one rule for all: `sum` adds counters, `union` is for
     sets of keys, `fixed` for maps that programs only read. The maps are those of `Scan.program` at the end.
 

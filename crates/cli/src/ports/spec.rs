@@ -113,6 +113,11 @@ impl PortSpec {
         matches!(self.kind, Kind::Pcap { .. } | Kind::Generate(Traffic { count: Some(_), .. }))
     }
 
+    /// Whether packets can come from the port.
+    pub(crate) fn receives(&self) -> bool {
+        !matches!(self.kind, Kind::Null | Kind::Pcap { input: None, .. })
+    }
+
     /// Whether DPDK's drivers and threads run in the process.
     pub(crate) fn is_dpdk(&self) -> bool {
         matches!(self.kind, Kind::Dpdk { .. })

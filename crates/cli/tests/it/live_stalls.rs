@@ -103,8 +103,8 @@ fn a_worker_that_is_held_up_is_told() {
     let ((alone, _alone), (quiet, _quiet), (full, _full)) = (input("alone"), input("quiet"), pipe("full"));
     let full = format!("pcap:,{full}");
     let start = |arguments: &[&str]| Live::start(arguments, || true);
-    // A worker whose only port is silent has nothing else to do; it is the first to begin.
-    let idle = start(&["--port", &alone]);
+    // A worker that receives from one port, which is silent, has nothing else to do; it is the first to begin.
+    let idle = start(&["--port", &alone, "--pass", &format!("pcap:,{}", folder.text("out.pcap"))]);
     let waits = start(&["--port", &quiet, "--port", "gen:rate=1K"]);
     // More than a pipe holds.
     let held_up = start(&["--port", "gen:count=1000,size=1000", "--pass", &full]);

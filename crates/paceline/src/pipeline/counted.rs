@@ -44,6 +44,10 @@ impl CountedPort {
         self.port.stop();
     }
 
+    pub(super) fn leave(&mut self) -> bool {
+        self.port.leave()
+    }
+
     /// Publishes what the port itself counts.
     pub(super) fn update_counts(&mut self) {
         self.counter.device(self.port.copied(), self.port.dropped());

@@ -67,7 +67,7 @@ impl Worker {
     fn drain(&mut self) -> Result<(), WorkerError> {
         self.stop_ports();
         let end = Instant::now() + PATIENCE;
-        while self.poll()? > 0 {
+        while self.poll()? > 0 || !self.leave_ports() {
             if Instant::now() >= end {
                 self.discard_host_side();
                 break;

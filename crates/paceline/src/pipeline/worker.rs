@@ -161,6 +161,20 @@ impl Worker {
         self.tx_ports.ports.iter_mut().for_each(|tx_port| tx_port.port.stop());
     }
 
+    /// Leaves to other workers what is to come to ports that they share; false if packets wait for this one.
+    pub(super) fn leave_ports(&mut self) -> bool {
+        let Self {
+            tx_ports: TxPorts { ports, passed, sockets, .. }, queues, has_stack, stack_queues, ..
+        } = self;
+        // The host's side is not received from without a port to send to.
+        let has_port = !ports.is_empty();
+        let attached =
+            ports.iter_mut().zip(queues).filter(|(_, queue)| queue.is_some()).map(|(port, _)| port);
+        let host_side = passed.iter_mut().filter(|_| *has_stack).chain(sockets).filter(|_| has_port);
+        let mut all = attached.chain(host_side).map(|tx_port| &mut tx_port.port);
+        all.all(CountedPort::leave) && (!has_port || stack_queues.iter_mut().all(CountedPort::leave))
+    }
+
     /// Publishes what the ports themselves count ([`Pipeline::ports`](super::Pipeline::ports)), which may take system calls.
     pub fn update_counts(&mut self) {
         let TxPorts { ports, passed, sockets, .. } = &mut self.tx_ports;

@@ -313,9 +313,10 @@ impl Run<'_> {
             let still = watched.still(STILL);
             for worker in still.iter().filter(|worker| !told.contains(*worker)) {
                 let waits = workers.get(*worker).is_some_and(|thread| waiting.has(*thread));
-                // A worker that has no other port has nothing else to do.
+                // A worker with no other port to receive from has nothing else to do.
+                let sources = self.args.specs().into_iter().filter(|spec| spec.receives()).count();
                 match waits {
-                    true if self.args.specs().len() == 1 => {}
+                    true if sources == 1 => {}
                     true => {
                         console::note(format_args!("worker {worker} stands still: it waits for a capture"))
                     }
