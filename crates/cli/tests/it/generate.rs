@@ -94,7 +94,8 @@ fn only_variables_are_given() {
     fs::write(&file, "[]").unwrap();
     let object = example("counter.o");
     let json = paceline(["inspect", &object, "--json"]).json();
-    let mut maps = json["maps"].as_array().unwrap().iter().map(|map| map["name"].as_str().unwrap().to_owned());
+    let mut maps =
+        json["maps"].as_array().unwrap().iter().map(|map| map["name"].as_str().unwrap().to_owned());
     let map = maps.find(|name| !name.starts_with('.')).unwrap();
     let done = paceline(["generate", &object, "--map", &format!("{map}={file}")]);
     assert_eq!(done.status, Some(1));

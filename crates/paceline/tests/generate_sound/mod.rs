@@ -267,3 +267,17 @@ fn limits_of_time_are_kept() {
     let none = of(Duration::ZERO);
     assert_eq!((none.reached.len(), none.unreachable.len(), none.given_up.len()), (0, 0, 4));
 }
+
+/// Ten thousand operations in a straight line, of which the solver may say nothing in its time, need no deep stack.
+#[test]
+fn long_programs_end() {
+    let steps = "r4 += r5\nr4 ^= r7\n".repeat(5_000);
+    let start = "r4 = *(u32 *)(r1 + 0)\nr5 = *(u32 *)(r1 + 4)\nr7 = *(u32 *)(r1 + 8)\n";
+    let object = xdp(&format!("{start}{steps}r4 >>= 7\nr4 &= 255\nif r4 == 77 goto out"), vec![]);
+    let options = Options { time: Duration::from_secs(3), ..Options::default() };
+    let begun = std::time::Instant::now();
+    let known = generate(&object, &object.programs()[0], &options).unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert_eq!(known.reached.len() + known.given_up.len(), 4, "{known:?}");
+    assert!(known.failures.is_empty());
+}

@@ -2,6 +2,7 @@
 
 mod calls;
 mod packet;
+mod time;
 
 use paceline_isa::Reg;
 use paceline_solver::Term;
