@@ -17,7 +17,7 @@ use paceline_vm::{FaultKind, Machine as Plain, Next};
 pub fn run_on(machine: &mut Plain<'_>, module: &Module, budget: u64) -> Result<u64, FaultKind> {
     let [_, args @ .., _, _, _, _, _] = machine.registers;
     let (context, first_stack) = (args[0], machine.registers[10]);
-    let mut machine = OnPlain { plain: machine, left: None, context, first_stack };
+    let mut machine = OnPlain { plain: machine, module, left: None, context, first_stack };
     Interpreter::new(module, &mut machine, budget).run(args).map_err(|error| match error {
         RunError::Fault(kind) => kind,
         RunError::Budget => FaultKind::Budget(budget),
@@ -30,6 +30,7 @@ const POISON: u64 = 0xa5a5_a5a5_a5a5_a5a5;
 
 struct OnPlain<'a, 'b> {
     plain: &'a mut Plain<'b>,
+    module: &'a Module,
     /// What follows the running function, which the machine has left already: a tail call or a failed legacy packet load returns from it.
     left: Option<Next>,
     /// Address of the context, and of the end of the first function's stack.
@@ -92,12 +93,14 @@ impl OnPlain<'_, '_> {
 
     /// Fills the words of the stack that a function does not need to be zero.
     fn poison(&mut self, function: &Function) -> Result<(), FaultKind> {
+        let saved = self.plain.registers;
         let words =
             (0..u64::from(function.stack.div_ceil(8))).filter(|word| function.zeroed >> word & 1 == 0);
         for word in words {
             let address = self.plain.registers[10] - 8 * (word + 1);
             self.store_context(address, 0, Size::Dw, POISON)?;
         }
+        self.plain.registers = saved;
         Ok(())
     }
 
@@ -106,14 +109,16 @@ impl OnPlain<'_, '_> {
     }
 
     /// What a helper does next.
-    fn after(&mut self, next: Next) -> Called {
-        match next {
+    fn after(&mut self, next: Next) -> Result<Called, FaultKind> {
+        Ok(match next {
             Next::CallBack(slot) => {
+                let called = self.module.at_slot(slot as u32).and_then(|id| self.module.functions.get(id));
+                self.poison(called.ok_or(FaultKind::LeftProgram)?)?;
                 let [_, args @ .., _, _, _, _, stack] = self.plain.registers;
                 Called::Back { slot: slot as u32, args, stack }
             }
             _ => Called::Value(self.plain.registers[0]),
-        }
+        })
     }
 }
 
@@ -126,9 +131,7 @@ impl Machine for OnPlain<'_, '_> {
             let distance = i64::from(function.slot) - self.plain.slot as i64 - 1;
             self.plain.execute(Insn::Call(CalledBy::Subprogram(distance as i32)))?;
         }
-        let [saved @ .., _] = self.plain.registers;
         self.poison(function)?;
-        self.plain.registers[..10].copy_from_slice(&saved);
         Ok(self.plain.registers[10])
     }
 
@@ -240,7 +243,7 @@ impl Machine for OnPlain<'_, '_> {
             self.left = Some(next);
             return Ok(Called::Return(result));
         }
-        Ok(self.after(next))
+        self.after(next)
     }
 
     fn called_back(&mut self, result: u64) -> Result<Called, FaultKind> {
@@ -248,6 +251,6 @@ impl Machine for OnPlain<'_, '_> {
             self.plain.registers[0] = result;
             self.plain.exit()
         });
-        Ok(self.after(next))
+        self.after(next)
     }
 }

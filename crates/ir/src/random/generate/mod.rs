@@ -1,0 +1,232 @@
+//! The generator: modules, functions, and operations on numbers.
+
+mod access;
+mod call;
+mod flow;
+
+use fastrand::Rng;
+use paceline_isa::{Reg, Size};
+
+use crate::arena::Key;
+use crate::cfg::Cfg;
+use crate::entity::{Block, Value};
+use crate::function::{Function, Module, Terminator};
+use crate::op::{BinaryOp, CONDITIONS, Op};
+use crate::types::{Access, Kind, Region, Span, Type};
+use crate::{kinds, stack};
+
+/// Bytes of stack that random functions use, so that their accesses meet. Below is a word for a pointer.
+const STACK: i32 = 64;
+/// Offset of the word for a pointer.
+const SPILLED: i32 = -STACK - 8;
+
+/// The random module of a seed.
+#[must_use]
+pub fn module(seed: u64) -> Module {
+    let mut rng = Rng::with_seed(seed);
+    let mut module = Module::default();
+    let has_callee = rng.bool();
+    module.functions.push(Generator::main(&mut rng, has_callee));
+    if has_callee {
+        module.functions.push(Generator::callee(&mut rng));
+    }
+    module
+}
+
+struct Generator<'a> {
+    rng: &'a mut Rng,
+    function: Function,
+    block: Block,
+    /// Numbers that are defined here.
+    numbers: Vec<(Value, Type)>,
+    /// Loads that were made here, which are repeated.
+    loads: Vec<Op>,
+    /// The packet's start and end; none after the packet moved.
+    packet: Option<(Value, Value)>,
+    /// Whether the packet's start is in its word of the stack.
+    is_spilled: bool,
+    context: Option<Value>,
+    /// The memory that a callee was given.
+    memory: Option<Value>,
+    has_callee: bool,
+    /// Steps that are left.
+    steps: u32,
+    slot: u32,
+}
+
+impl<'a> Generator<'a> {
+    fn new(rng: &'a mut Rng, name: &str, arguments: Vec<Reg>, kind: Kind) -> Self {
+        let mut function =
+            Function { name: name.to_owned(), stack: SPILLED.unsigned_abs(), ..Function::default() };
+        let block = function.add_block();
+        let params: Vec<Value> =
+            arguments.iter().map(|_| function.add_param(block, Type::I64, kind)).collect();
+        function.arguments = arguments;
+        let steps = rng.u32(5..60);
+        let (numbers, loads, first) = (Vec::new(), Vec::new(), params.first().copied());
+        let (context, memory) = if kind == Kind::Context { (first, None) } else { (None, first) };
+        Self {
+            rng,
+            function,
+            block,
+            numbers,
+            loads,
+            packet: None,
+            is_spilled: false,
+            context,
+            memory,
+            has_callee: false,
+            steps,
+            slot: 0,
+        }
+    }
+
+    fn main(rng: &'a mut Rng, has_callee: bool) -> Function {
+        let mut this = Self::new(rng, "main", vec![Reg::R1], Kind::Context);
+        this.has_callee = has_callee;
+        this.reload();
+        this.body()
+    }
+
+    fn callee(rng: &'a mut Rng) -> Function {
+        let mut this = Self::new(rng, "callee", vec![Reg::R1, Reg::R3], Kind::CallerStack);
+        this.function.slot = 1000;
+        let entry = this.block;
+        let number = this.function.block(entry).params[1];
+        this.function.set_kind(number, Kind::Unknown);
+        this.numbers.push((number, Type::I64));
+        this.body()
+    }
+
+    fn body(mut self) -> Function {
+        while self.steps > 0 {
+            self.step();
+        }
+        let value = self.number(Type::I64);
+        self.function.terminate(self.block, Terminator::Return(value), None);
+        let cfg = Cfg::of(&self.function);
+        kinds::infer(&mut self.function, &cfg);
+        self.function.zeroed = u64::MAX;
+        stack::update(&mut self.function);
+        self.function
+    }
+
+    fn emit(&mut self, op: Op) -> Value {
+        self.slot += 1;
+        self.function.append(self.block, op, Some(self.slot)).unwrap_or(Value::new(0))
+    }
+
+    /// Adds an operation whose result is a number.
+    fn compute(&mut self, op: Op) -> Value {
+        let value = self.emit(op);
+        if let Some(ty) = op.result() {
+            self.numbers.push((value, ty));
+        }
+        value
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.rng.usize(..of.len())]
+    }
+
+    fn ty(&mut self) -> Type {
+        self.pick(&[Type::I32, Type::I64, Type::I64])
+    }
+
+    fn interesting(&mut self) -> u64 {
+        match self.rng.u8(..8) {
+            0 => 1 << self.rng.u8(..64),
+            1 => (1_u64 << self.rng.u8(..64)).wrapping_sub(1),
+            2 => self.rng.u64(..),
+            3 => 0_u64.wrapping_sub(self.rng.u64(..16)),
+            4 => self.pick(&[0xff, 0xffff, 0xff00, 0xffff_ffff, 32, 48, 64]),
+            _ => self.rng.u64(..16),
+        }
+    }
+
+    fn constant(&mut self, ty: Type, value: u64) -> Value {
+        self.emit(Op::constant(ty, value))
+    }
+
+    fn number(&mut self, ty: Type) -> Value {
+        let found: Vec<Value> =
+            self.numbers.iter().filter(|(_, of)| *of == ty).map(|(value, _)| *value).collect();
+        if found.is_empty() || self.rng.u8(..5) == 0 {
+            let value = self.interesting();
+            let value = self.constant(ty, value);
+            self.numbers.push((value, ty));
+            return value;
+        }
+        // The last ones are used more often, so that operations build on each other.
+        let from = if self.rng.bool() { found.len().saturating_sub(3) } else { 0 };
+        self.pick(&found[from..])
+    }
+
+    fn step(&mut self) {
+        self.steps = self.steps.saturating_sub(1);
+        match self.rng.u8(..32) {
+            0..8 => self.arithmetic(),
+            8..11 => self.convert(),
+            11..15 => self.load(),
+            15..18 => self.store(),
+            18 => self.atomic(),
+            19..21 => self.field(),
+            21..23 => self.repeat(),
+            23..26 => self.branch(),
+            26 if self.rng.u8(..3) == 0 => self.two_headed_loop(),
+            26 => self.loop_(),
+            27 => (0..3).for_each(|_| self.bounds()),
+            28..30 => self.call(),
+            30 if self.rng.bool() => self.spill(),
+            30 => self.context_access(),
+            _ => self.compare(),
+        }
+    }
+
+    fn arithmetic(&mut self) {
+        let (ty, (op, _)) = (self.ty(), self.pick(&BinaryOp::NAMES));
+        let a = self.number(ty);
+        let b = if self.rng.u8(..3) == 0 {
+            let value = self.interesting();
+            self.constant(ty, value)
+        } else {
+            self.number(ty)
+        };
+        self.compute(Op::Binary { op, ty, args: [a, b] });
+    }
+
+    fn convert(&mut self) {
+        let ty = self.ty();
+        let op = match self.rng.u8(..6) {
+            0 => Op::Neg { ty, arg: self.number(ty) },
+            1 => Op::ZeroExtend { arg: self.number(Type::I32) },
+            2 => Op::Truncate { arg: self.number(Type::I64) },
+            3 => Op::SignExtend { from: Size::W, ty: Type::I64, arg: self.number(Type::I32) },
+            4 => Op::SignExtend { from: self.pick(&[Size::B, Size::H]), ty, arg: self.number(ty) },
+            _ => {
+                let size = self.pick(if ty == Type::I64 {
+                    &[Size::H, Size::W, Size::Dw]
+                } else {
+                    &[Size::H, Size::W]
+                });
+                Op::Swap { size, ty, arg: self.number(ty) }
+            }
+        };
+        self.compute(op);
+    }
+
+    fn compare(&mut self) {
+        let (ty, (condition, _)) = (self.ty(), self.pick(&CONDITIONS));
+        let args = [self.number(ty), self.number(ty)];
+        self.compute(Op::Compare { condition, ty, args });
+    }
+
+    fn size(&mut self) -> Size {
+        self.pick(&[Size::B, Size::H, Size::W, Size::Dw])
+    }
+}
+
+/// An access at one offset.
+fn exact(region: Region, offset: i32) -> Access {
+    Access { region, span: Some(Span { min: offset, max: offset }), packet_bytes: None }
+}
