@@ -30,9 +30,20 @@ impl RegSet {
         Self(self.0 | 1 << reg.0)
     }
 
+    /// Without a register.
+    #[must_use]
+    pub const fn without(self, reg: Reg) -> Self {
+        Self(self.0 & !(1 << reg.0))
+    }
+
     /// Its registers, the first ones first.
     pub fn iter(self) -> impl Iterator<Item = Reg> {
-        (0..32).map(Reg).filter(move |reg| self.has(*reg))
+        let mut left = self;
+        std::iter::from_fn(move || {
+            let first = (left.0 != 0).then(|| Reg(left.0.trailing_zeros() as u8))?;
+            left = left.without(first);
+            Some(first)
+        })
     }
 }
 

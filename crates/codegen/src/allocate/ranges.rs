@@ -84,13 +84,12 @@ impl Ranges {
             }
         }
         ranges.definitions(function);
-        let mut ends = ranges.uses_by_vreg(function);
+        let ends = ranges.uses_by_vreg(function);
         let mut live =
             Live { block: vec![u32::MAX; function.blocks.len()], ends: Vec::new(), work: Vec::new() };
         for vreg in 0..count as u32 {
-            let segments = ranges.live(function, vreg, &mut ends, &mut live);
             let start = ranges.segments.len() as u32;
-            ranges.segments.extend(segments);
+            ranges.live(function, vreg, &ends, &mut live);
             ranges.vregs[vreg as usize].segments = start..ranges.segments.len() as u32;
         }
         ranges
@@ -157,19 +156,13 @@ impl Ranges {
         ends
     }
 
-    /// The segments of a virtual register.
-    fn live<O>(
-        &mut self,
-        function: &Function<O>,
-        vreg: u32,
-        ends: &mut [Vec<u32>],
-        live: &mut Live,
-    ) -> Vec<Range<Point>> {
+    /// Adds the segments of a virtual register.
+    fn live<O>(&mut self, function: &Function<O>, vreg: u32, ends: &[Vec<u32>], live: &mut Live) {
         let range = self.vregs[vreg as usize].clone();
         let live_in = self.live_in.len() as u32;
         self.vregs[vreg as usize].live_in = live_in..live_in;
         if !range.is_defined {
-            return Vec::new();
+            return;
         }
         let home = self.blocks[(range.start / 4) as usize];
         // What is written has to be somewhere, even if nobody reads it.
@@ -197,19 +190,17 @@ impl Ranges {
             }
         }
         self.vregs[vreg as usize].live_in.end = self.live_in.len() as u32;
-        let mut found = std::mem::take(&mut live.ends);
-        found.sort_unstable();
-        let mut segments: Vec<Range<Point>> = Vec::with_capacity(found.len());
-        for (block, until) in found {
+        let first = self.segments.len();
+        live.ends.sort_unstable();
+        for (block, until) in live.ends.drain(..) {
             live.block[block as usize] = u32::MAX;
             let start = point(function.blocks[block as usize].insts.start, BEFORE);
             let start = if block == home { range.start } else { start };
-            match segments.last_mut() {
+            match self.segments[first..].last_mut() {
                 Some(last) if last.end == start => last.end = until,
-                _ => segments.push(start..until),
+                _ => self.segments.push(start..until),
             }
         }
-        segments
     }
 }
 

@@ -47,7 +47,7 @@ type Held = BTreeMap<Point, (Point, Holder)>;
 pub(super) struct Scan<'a, O> {
     function: &'a Function<O>,
     ranges: &'a Ranges,
-    registers: Vec<Reg>,
+    registers: RegSet,
     /// By register.
     held: Vec<Held>,
     queue: BinaryHeap<Reverse<(Point, Item)>>,
@@ -73,7 +73,7 @@ impl<'a, O> Scan<'a, O> {
         let mut scan = Self {
             function,
             ranges,
-            registers: registers.iter().collect(),
+            registers,
             held: vec![Held::new(); 32],
             queue: BinaryHeap::new(),
             assigned,
@@ -240,14 +240,13 @@ impl<'a, O> Scan<'a, O> {
         let of_friend =
             friend.and_then(|friend| self.assigned.homes[friend as usize].or(self.hints[friend as usize][1]));
         let [hint, fixed] = self.hints[vreg as usize];
-        let mut order: Vec<Reg> = Vec::with_capacity(self.registers.len() + 3);
-        let hints = [fixed, of_friend, hint].into_iter().flatten().filter(|reg| self.registers.contains(reg));
-        for reg in hints.chain(self.registers.iter().copied()) {
-            if !order.contains(&reg) {
-                order.push(reg);
-            }
+        // Hints that are no registers for values are none, and each register comes once.
+        let (mut hints, mut rest) = ([None; 3], self.registers);
+        for (place, hint) in hints.iter_mut().zip([fixed, of_friend, hint]) {
+            *place = hint.filter(|reg| rest.has(*reg));
+            rest = place.map_or(rest, |reg| rest.without(reg));
         }
-        order.into_iter()
+        hints.into_iter().flatten().chain(rest.iter())
     }
 
     /// What it costs to be in a slot, per point in a register.
@@ -270,7 +269,7 @@ impl<'a, O> Scan<'a, O> {
             }
             Some((reg, weight))
         };
-        self.registers.iter().filter_map(|reg| weight(*reg)).min_by(|(_, a), (_, b)| a.total_cmp(b))
+        self.registers.iter().filter_map(weight).min_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
     fn evict(&mut self, reg: Reg, points: Range<Point>) {
