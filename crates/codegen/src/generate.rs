@@ -20,6 +20,14 @@ pub enum GenerateError {
     /// A block of the machine's has no instruction.
     #[error("block {0} has no instruction")]
     Empty(u32),
+    /// A move between slots of the frame has no register to go through.
+    #[error("a move between slots {from} and {to} has no register to go through")]
+    Slots {
+        /// Where the value comes from.
+        from: u32,
+        /// Where it goes.
+        to: u32,
+    },
 }
 
 /// Generates the code of a function in the order of its layout, blocks that are not reached aside. Returns the number of slots that its
@@ -44,7 +52,7 @@ pub fn generate<M: Machine>(
         predecessors: predecessors(&lir),
         stubs: Vec::new(),
     }
-    .all();
+    .all()?;
     Ok(allocation.slots)
 }
 
@@ -97,7 +105,7 @@ struct Emitter<'a, M: Machine> {
 }
 
 impl<'a, M: Machine> Emitter<'a, M> {
-    fn all(mut self) {
+    fn all(mut self) -> Result<(), GenerateError> {
         let lir = self.lir;
         // Moves of the only edge to a block.
         let mut first: Vec<&'a [Move]> = vec![&[]; lir.blocks.len()];
@@ -120,38 +128,39 @@ impl<'a, M: Machine> Emitter<'a, M> {
                 labels.push(label);
             }
             self.machine.bind(Label(number as u32));
-            self.moves(std::mem::take(&mut first[number]));
+            self.moves(std::mem::take(&mut first[number]))?;
             for inst in block.insts.clone() {
                 let is_last = inst + 1 == block.insts.end;
-                self.inst(inst, if is_last { last } else { &[] }, if is_last { &labels } else { &[] });
+                self.inst(inst, if is_last { last } else { &[] }, if is_last { &labels } else { &[] })?;
             }
         }
         for (label, moves, to) in std::mem::take(&mut self.stubs) {
             self.machine.bind(label);
-            self.moves(moves);
+            self.moves(moves)?;
             self.machine.jump(to);
         }
+        Ok(())
     }
 
     /// Emits an instruction after the moves before it, and those of the only edge from its block.
-    fn inst(&mut self, inst: u32, last: &[Move], targets: &[Label]) {
+    fn inst(&mut self, inst: u32, last: &[Move], targets: &[Label]) -> Result<(), GenerateError> {
         let data = &self.lir.insts[inst as usize];
         let assigned = &self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
-        self.moves(&self.allocation.before[inst as usize]);
-        self.moves(last);
+        self.moves(&self.allocation.before[inst as usize])?;
+        self.moves(last)?;
         self.machine.emit(&data.op, data.origin, assigned, targets);
-        self.moves(&self.allocation.after[inst as usize]);
+        self.moves(&self.allocation.after[inst as usize])
     }
 
-    fn moves(&mut self, moves: &[Move]) {
+    fn moves(&mut self, moves: &[Move]) -> Result<(), GenerateError> {
         for one in moves {
             match (one.to, one.from) {
                 (Loc::Reg(to), Loc::Reg(from)) => self.machine.copy(to, from),
                 (Loc::Reg(to), Loc::Slot(slot)) => self.machine.reload(to, slot),
                 (Loc::Slot(slot), Loc::Reg(from)) => self.machine.spill(slot, from),
-                // The sequence of moves has none of these.
-                (Loc::Slot(_), Loc::Slot(_)) => debug_assert!(false, "moves go through registers"),
+                (Loc::Slot(to), Loc::Slot(from)) => return Err(GenerateError::Slots { from, to }),
             }
         }
+        Ok(())
     }
 }
