@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::sync::Arc;
 
-use paceline::chain::{Actions, Place, RunConfig};
+use paceline::chain::{Actions, Place, RunConfig, SequenceError};
 use paceline::{Change, ChangeError, Collection, Link, LinkTarget, LiveChain, Member, Order, Verdict};
 use serde_json::{Map as Object, Value as Json};
 
@@ -179,9 +179,13 @@ fn give(
     index: impl FnOnce(&ChangeError) -> Option<usize>,
 ) -> Result<*mut paceline_chain, Failure> {
     let names: Vec<String> = members.iter().map(|member| member.name().to_owned()).collect();
+    let ids: Vec<u32> = members.iter().map(|member| member.program().id()).collect();
     let live = LiveChain::new(members, order).map_err(|error| {
         let index = match &error {
             ChangeError::NameTaken(taken) => nth(&names, 1, |name| name == taken),
+            ChangeError::Sequence(SequenceError::Exists) => {
+                (1..ids.len()).find(|&index| ids[..index].contains(&ids[index]))
+            }
             error => index(error),
         };
         let failure = of_change(&error);

@@ -86,6 +86,9 @@ void chains_by_edges(void)
           fails_at(PACELINE_UNKNOWN, PACELINE_STATUS_CHAIN, "no program c"));
     CHECK(!paceline_chain_new_edges(members, 2, NULL, NULL, 1, &error) && fails(PACELINE_STATUS_ARGUMENT, ""));
     CHECK(!paceline_chain_new_edges(NULL, 0, NULL, NULL, 0, &error) && fails(PACELINE_STATUS_CHAIN, ""));
+    members[1].name = "a";
+    CHECK(!paceline_chain_new_edges(members, 2, NULL, NULL, 0, &error) && fails_at(1, PACELINE_STATUS_CHAIN, "named a"));
+    members[1].name = "b";
     members[1].program = counters[0];
     CHECK(!paceline_chain_new_edges(members, 2, NULL, NULL, 0, &error) && fails_at(1, PACELINE_STATUS_CHAIN, "already"));
     paceline_program_free(counters[0]);
