@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 
 use paceline::{Collection, Errno, InitialValue, Map, Meaning, ProgramSpec};
 use paceline_kernel::{
-    KernelError, KernelObject, LoadError, LoadOptions, Map as KernelMap, Packet, Pinned, Program,
+    KernelError, KernelObject, LoadError, LoadOptions, MIN_PACKET, Map as KernelMap, Packet, Pinned, Program,
     SkBuffBytes, TestRun, pin, probe,
 };
 
@@ -22,6 +22,8 @@ pub(crate) enum KernelSideError {
     Load(LoadError),
     #[error("--kernel: {0}")]
     Run(KernelError),
+    #[error("--kernel: test runs take packets of {MIN_PACKET} bytes or more, and this one has {0}")]
+    Short(usize),
 }
 
 impl CommandError for KernelSideError {
@@ -109,7 +111,11 @@ impl KernelSide {
 
     /// Runs a packet; returns what the kernel gives, and the code that the program's type gives to it.
     pub(crate) fn run(&self, packet: &Packet<'_>) -> Result<(TestRun, u32), Failure> {
-        Ok(self.run_main(packet).map_err(KernelSideError::Run)?)
+        let run = self.run_main(packet).map_err(|error| match packet.data.len() {
+            bytes if bytes < MIN_PACKET && error.errno == Errno::EINVAL => KernelSideError::Short(bytes),
+            _ => KernelSideError::Run(error),
+        });
+        Ok(run?)
     }
 
     /// The same; `None` for a packet that test runs do not take: one that is too short or too long, mostly.

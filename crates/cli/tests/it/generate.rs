@@ -17,6 +17,27 @@ fn generated_tests_pass() {
     }
 }
 
+/// The kernel comes to the same verdicts, packets and maps.
+#[test]
+fn generated_tests_pass_in_the_kernel() {
+    if !paceline_testkit::kernel::available_for("generated_tests_pass_in_the_kernel") {
+        return;
+    }
+    for name in ["vlan.o", "reflector.o", "counter.o", "protocols.o"] {
+        let folder = Folder::new();
+        let tests = folder.text("tests");
+        paceline(["generate", &example(name), "--tests", &tests]).ok();
+        let json = paceline(["test", &tests, "--kernel", "--jobs", "1", "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&json.out).expect("a report");
+        assert_eq!(json["failed"], 0, "{name}: {json:#}");
+        assert!(json["passed"].as_u64() > Some(8), "{name}: {json:#}");
+        let errors: Vec<_> =
+            json["tests"].as_array().unwrap().iter().filter(|test| test["status"] == "error").collect();
+        let short = "test runs take packets of 14 bytes or more, and this one has ";
+        assert!(errors.iter().all(|test| test.to_string().contains(short)), "{name}: {errors:#?}");
+    }
+}
+
 #[test]
 fn the_capture_says_what_its_packets_are_for() {
     let folder = Folder::new();
