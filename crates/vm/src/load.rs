@@ -50,7 +50,10 @@ impl Program {
                 Ok(native::load(verified, maps, &settings)?.with_look_ahead(look_ahead))
             }
             #[cfg(not(feature = "jit"))]
-            Engine::Jit | Engine::CheckedJit => Err(LoadError::Unavailable(engine)),
+            Engine::Jit | Engine::CheckedJit => {
+                let _ = look_ahead;
+                Err(LoadError::Unavailable(engine))
+            }
             Engine::Threaded => {
                 let spec = Arc::new(verified.program().clone());
                 let code = check(&spec, &maps, Form::Proven(verified))?;

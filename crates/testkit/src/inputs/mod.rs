@@ -1,5 +1,6 @@
 //! Inputs that are generated for programs: run on every engine, and against what is called unreachable.
 
+mod mutants;
 mod trial;
 
 use std::collections::BTreeSet;
@@ -10,6 +11,7 @@ use paceline::explain::Outcome;
 use paceline::generate::{self, Generated, Input, Options, Side, generate};
 use paceline::{Engine, LoadOptions, Object, ProgramSpec};
 
+pub use mutants::{Mutants, mutants};
 use trial::Bench;
 
 /// The sides of a program's branches, each proven reachable, unreachable or given up.

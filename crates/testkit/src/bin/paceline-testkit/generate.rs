@@ -3,6 +3,7 @@
 //! ```sh
 //! cargo run --release -p paceline-testkit --bin paceline-testkit -- generate --count 10000
 //! cargo run --release -p paceline-testkit --bin paceline-testkit -- generate /usr/lib/x86_64-linux-gnu/bpf --limit 20
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- generate examples --trials 0 --mutants 25   # how many their inputs find
 //! ```
 //!
 //! Program number n has seed `--seed` + n. An input that does not take the side that it was made for, an engine that fares otherwise with it, and a random
@@ -19,7 +20,7 @@ use paceline::generate::Options as Limits;
 use paceline::{Engine, Object};
 use paceline_testkit::adapted;
 use paceline_testkit::child::{self, Totals};
-use paceline_testkit::inputs::{Examined, examine};
+use paceline_testkit::inputs::{Examined, examine, mutants};
 use paceline_testkit::object_runs::files_below;
 use paceline_testkit::random::{Purpose, btf, candidate, maps};
 use paceline_testkit::say;
@@ -42,6 +43,9 @@ pub(crate) struct Options {
     /// Random inputs for each program, none of which may take what is called unreachable
     #[arg(long, default_value_t = 100)]
     trials: usize,
+    /// Mutants of each program of an object, with one instruction changed: how many of them the inputs tell from the program
+    #[arg(long, default_value_t = 0)]
+    mutants: usize,
     /// Run here and not in a child process
     #[arg(long, hide = true)]
     child: bool,
@@ -130,6 +134,7 @@ fn report(options: &Options, totals: &Totals, crashes: usize, time: Duration) {
 /// A table of the programs of objects.
 fn run_objects(options: &Options) -> Outcome {
     let (mut wrong, mut sums, mut reasons) = (0, [0_usize; 4], BTreeMap::<String, usize>::new());
+    let mut found = [0; 2];
     say!(
         "{:40} {:>7} {:>11} {:>8} {:>8} {:>6}",
         "program",
@@ -169,6 +174,12 @@ fn run_objects(options: &Options) -> Outcome {
             for text in &examined.wrong {
                 say!("WRONG {name}: {text}");
             }
+            if options.mutants != 0 {
+                let mutants = mutants(&object, program, generated, (options.mutants, &mut rng))?;
+                say!("{name:40} {} of {} mutants are found", mutants.killed, mutants.made);
+                mutants.survivors.iter().for_each(|survivor| say!("    not found: {survivor}"));
+                found = [found[0] + mutants.killed, found[1] + mutants.made];
+            }
             wrong += examined.wrong.len();
             sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
@@ -179,6 +190,10 @@ fn run_objects(options: &Options) -> Outcome {
         sums[0] + sums[1],
         (sums[0] + sums[1]) as f64 * 100.0 / all as f64
     );
+    if options.mutants != 0 {
+        let share = found[0] as f64 * 100.0 / found[1].max(1) as f64;
+        say!("{} of {} mutants ({share:.1}%) are found", found[0], found[1]);
+    }
     for (reason, count) in reasons {
         say!("{count:8} x given up: {reason}");
     }
