@@ -181,7 +181,7 @@ impl Slab {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 thread_local! {
     /// The addresses of this thread's prefetches, which have no other trace.
     pub(crate) static PREFETCHED: std::cell::RefCell<Vec<usize>> = const { std::cell::RefCell::new(Vec::new()) };
@@ -190,7 +190,7 @@ thread_local! {
 /// Brings the cache line of an address closer, if it is memory at all. No other effect.
 #[inline(always)]
 pub(crate) fn prefetch(address: usize) {
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     PREFETCHED.with_borrow_mut(|addresses| addresses.push(address));
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch of any address has no effect that a program sees.

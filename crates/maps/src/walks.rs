@@ -125,5 +125,6 @@ impl AheadFunction {
     }
 }
 
-#[cfg(test)]
+// Maps are made outside of the model checker.
+#[cfg(all(test, not(loom)))]
 mod tests;
