@@ -7,7 +7,7 @@ use super::moves::{Loc, Move};
 use super::result::Allocation;
 use crate::lir::{Function, Operand, Place, Reg, RegSet, Role, Vreg};
 
-/// What is wrong with an allocation.
+/// A fault of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CheckError {
     /// A use, or an argument at the end of a block, does not find its value.

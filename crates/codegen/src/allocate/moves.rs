@@ -14,9 +14,9 @@ pub enum Loc {
 /// A move. Not both places are slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Where the value goes.
+    /// Destination.
     pub to: Loc,
-    /// Where it comes from.
+    /// Source.
     pub from: Loc,
 }
 

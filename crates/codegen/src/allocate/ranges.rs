@@ -31,10 +31,10 @@ pub(super) struct UseAt {
     pub(super) operand: u32,
 }
 
-/// What is known of a virtual register.
+/// Definition, uses and cost of a virtual register.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Range1 {
-    /// Where it begins to be.
+    /// Point of the definition.
     pub(super) start: Point,
     /// Up to where it needs a register, which its definition writes; the start if it can be in its slot from there.
     pub(super) needed: Point,
@@ -165,7 +165,7 @@ impl Ranges {
             return;
         }
         let home = self.blocks[(range.start / 4) as usize];
-        // What is written has to be somewhere, even if nobody reads it.
+        // A definition needs a register, even if its value is never read.
         live.reach(home, range.needed.max(range.start + 1));
         for used in &self.uses[range.uses.start as usize..range.uses.end as usize] {
             let place = function.operands[used.operand as usize].place;

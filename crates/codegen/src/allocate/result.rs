@@ -114,7 +114,7 @@ impl<O> Resolver<'_, O> {
                 }
             }
         }
-        // What a definition takes the register of is there.
+        // A use whose register a definition takes over is in that register.
         for operand in operands {
             if let (Place::Same(taken), Some(home)) =
                 (operand.place, self.assigned.homes[operand.vreg.0 as usize])

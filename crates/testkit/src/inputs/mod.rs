@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use fastrand::Rng;
 use paceline::explain::Outcome;
 use paceline::generate::{self, Generated, Input, Options, Side, generate};
-use paceline::{Engine, LoadOptions, Object, ProgramSpec};
+use paceline::{Collection, Engine, LoadOptions, Object, ProgramSpec};
 
 pub use mutants::{Mutants, mutants};
 use trial::Bench;
@@ -58,8 +58,9 @@ fn on_engine(object: &Object, program: &ProgramSpec, engine: Engine, examined: &
     for (side, confirmed) in &examined.generated.reached {
         let expected = (confirmed.verdict, confirmed.code, &confirmed.bytes, confirmed.redirect.is_some());
         examined.runs += 1;
-        match run_on(object, program, engine, &confirmed.input) {
-            Ok(Some(outcome)) => {
+        let options = LoadOptions::default().engine(engine);
+        match run_on(object, program, options, &confirmed.input) {
+            Ok(Some((outcome, _))) => {
                 let found = (outcome.verdict, outcome.code, &outcome.bytes, outcome.redirect.is_some());
                 if found != expected {
                     let mut text = format!(
@@ -81,21 +82,21 @@ fn on_engine(object: &Object, program: &ProgramSpec, engine: Engine, examined: &
     }
 }
 
+/// Runs an input, with maps of its own, which come back with the outcome; `None` where the engine lacks something that the program needs.
 fn run_on(
     object: &Object,
     program: &ProgramSpec,
-    engine: Engine,
+    options: LoadOptions,
     input: &Input,
-) -> Result<Option<Outcome>, String> {
-    let collection =
-        object.load(&LoadOptions::default().engine(engine)).map_err(|error| error.to_string())?;
+) -> Result<Option<(Outcome, Collection)>, String> {
+    let collection = object.load(&options).map_err(|error| error.to_string())?;
     let Ok(loaded) = collection.program(Some(&program.name)) else { return Ok(None) };
     generate::fill(object, &collection, input).map_err(|error| error.to_string())?;
     let mut host = generate::host(input);
     let mut burst = generate::burst(input).map_err(|error| error.to_string())?;
     host.arrive(&burst);
     loaded.run_burst(&mut burst, &mut host).map_err(|fault| fault.to_string())?;
-    Ok(Some(generate::outcome(&burst)))
+    Ok(Some((generate::outcome(&burst), collection)))
 }
 
 /// Random runs, most of them of changed inputs that were generated; the first one that takes a side that is called unreachable is wrong.

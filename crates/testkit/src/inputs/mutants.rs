@@ -2,14 +2,15 @@
 
 use fastrand::Rng;
 use paceline::explain::Outcome;
-use paceline::generate::{self, Generated, Input};
+use paceline::generate::{Generated, Input};
 use paceline::{Engine, LoadOptions, Object, ProgramSpec};
 use paceline_isa::{Condition, Insn, Operand, RawInsn, decode_at, disassemble, encode};
 
+use super::run_on;
 use crate::Contents;
 use crate::engine::map_contents;
 
-/// Instructions that a mutant of a mutant's program may run: one that loops for longer fares otherwise.
+/// Instructions that a run of a mutant may execute: a longer run is a fault, which tells the mutant from the program.
 const BUDGET: u64 = 1_000_000;
 
 /// Mutants of a program.
@@ -36,8 +37,12 @@ pub fn mutants(
     generated: &Generated,
     (count, rng): (usize, &mut Rng),
 ) -> Result<Mutants, String> {
-    let mut inputs: Vec<&Input> = generated.reached.values().map(|confirmed| &confirmed.input).collect();
-    inputs.dedup();
+    let mut inputs: Vec<&Input> = Vec::new();
+    for confirmed in generated.reached.values() {
+        if !inputs.contains(&&confirmed.input) {
+            inputs.push(&confirmed.input);
+        }
+    }
     let left = inputs.iter().map(|input| run(object, program, input));
     let left = left.collect::<Option<Vec<Left>>>().ok_or("the program does not run on its inputs")?;
     let mut mutants = Mutants::default();
@@ -95,15 +100,9 @@ fn change(insns: &[RawInsn], slot: usize, rng: &mut Rng) -> Option<RawInsn> {
 /// Runs an input on the plain interpreter; `None` if it faults or the program cannot be loaded.
 fn run(object: &Object, program: &ProgramSpec, input: &Input) -> Option<Left> {
     let options = LoadOptions::default().engine(Engine::Plain).budget(BUDGET);
-    let collection = object.load(&options).ok()?;
-    let loaded = collection.program(Some(&program.name)).ok()?;
-    generate::fill(object, &collection, input).ok()?;
-    let mut host = generate::host(input);
-    let mut burst = generate::burst(input).ok()?;
-    host.arrive(&burst);
-    loaded.run_burst(&mut burst, &mut host).ok()?;
+    let (outcome, collection) = run_on(object, program, options, input).ok()??;
     let maps = collection.maps().iter().map(|map| map_contents(map, 0)).collect();
-    Some((generate::outcome(&burst), maps))
+    Some((outcome, maps))
 }
 
 /// The line of a slot, and its instruction before and after.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use paceline::Polls;
 
-/// What workers tell of themselves.
+/// The polls of each worker, and whether it has ended.
 pub(super) struct Beats(Vec<Beat>);
 
 #[derive(Default)]

@@ -93,7 +93,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     ended.map_err(Failure::reported).and(printed).map(|()| ExitCode::SUCCESS)
 }
 
-/// What goes on beside the run.
+/// The capture file, the metrics endpoint and the control socket of a run, each served by a thread.
 struct Beside {
     /// The file of `--capture` and its name.
     capture: Option<(File, String)>,

@@ -18,7 +18,7 @@ use crate::control::{AbortedPlace, aborted_places, shortened};
 /// Places of aborted packets that are shown.
 const PLACES: usize = 3;
 
-/// What the heading tells beside the counts.
+/// The states that the heading shows beside the counts.
 #[derive(Clone, Copy, Default)]
 pub(super) struct State {
     pub(super) is_paused: bool,

@@ -85,7 +85,7 @@ impl Live {
         let _ = kill_process(Pid::from_child(child), signal);
     }
 
-    /// What it has told so far.
+    /// The run's messages so far.
     pub(crate) fn messages(&self) -> String {
         let mut bytes = vec![0; self.messages.metadata().expect("a file").len() as usize];
         // The command appends at the offset that both share, which stays as it is.
