@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 /// A readable and writable mapping.
 #[derive(Debug)]
@@ -28,6 +28,14 @@ impl Mapping {
             mmap_anonymous(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
         };
         Self::new(start, len)
+    }
+
+    /// Zeroed private memory in huge pages where the system has some free, which take fewer entries of the TLB.
+    pub(crate) fn huge(len: usize) -> Result<Self, Errno> {
+        let mapping = Self::anonymous(len)?;
+        // SAFETY: the range is that of the mapping, whose content does not change. Without huge pages the advice is refused.
+        let _ = unsafe { madvise(mapping.start.as_ptr(), len, Advice::LinuxHugepage) };
+        Ok(mapping)
     }
 
     /// Memory of a socket, shared with the kernel and populated.

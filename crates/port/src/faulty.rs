@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use paceline_frame::{Burst, FrameMeta, FramePool, MAX_BURST};
+use paceline_frame::{Burst, FrameMeta, FramePool, FrameRef, MAX_BURST};
 
 use crate::port::{Group, Port, PortError};
 
@@ -15,9 +15,23 @@ const LATE: usize = 8;
 /// Bursts that are received at once at most: all their packets may be lost.
 const BURSTS: usize = 16;
 
+/// The packets of a port that have faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Those that are received.
+    #[default]
+    In,
+    /// Those that are sent.
+    Out,
+    /// All.
+    Both,
+}
+
 /// Probabilities of faults, from 0 to 1, each of a packet on its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
+    /// The packets that have them.
+    pub direction: Direction,
     /// The packet is lost, and counted as [`Port::dropped`].
     pub drop: f64,
     /// The packet comes twice.
@@ -39,12 +53,16 @@ struct Packet {
     meta: FrameMeta,
 }
 
-/// Delivers the packets of a port with [`Faults`]. Packets are copied. Those that are sent have no faults.
-pub struct Faulty<P> {
-    port: P,
+impl Packet {
+    fn of(frame: &FrameRef<'_>) -> Self {
+        Self { bytes: frame.packet().to_vec(), meta: *frame.meta() }
+    }
+}
+
+/// A line in one direction: packets go in, and come out with faults.
+struct Line {
     faults: Faults,
     rng: Rng,
-    incoming: Burst,
     /// Packets whose turn it is.
     ready: VecDeque<Packet>,
     /// Late packets, each with the number of packets that come before it.
@@ -52,46 +70,17 @@ pub struct Faulty<P> {
     dropped: u64,
 }
 
-impl<P: Port> Faulty<P> {
-    /// Adds faults to a port.
-    #[must_use]
-    pub fn new(port: P, faults: Faults) -> Self {
-        Self {
-            port,
-            faults,
-            rng: Rng::with_seed(faults.seed),
-            incoming: Burst::new(MAX_BURST),
-            ready: VecDeque::new(),
-            late: Vec::new(),
-            dropped: 0,
-        }
+impl Line {
+    fn new(faults: Faults, seed: u64) -> Self {
+        Self { faults, rng: Rng::with_seed(seed), ready: VecDeque::new(), late: Vec::new(), dropped: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.late.is_empty()
     }
 
     fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.rng.f64() < probability
-    }
-
-    /// Receives until a packet's turn comes, or nothing has arrived: then that of late ones.
-    fn refill(&mut self) -> Result<(), PortError> {
-        for _ in 0..BURSTS {
-            self.incoming.clear();
-            let received = self.port.receive(&mut self.incoming);
-            let packets: Vec<_> = self
-                .incoming
-                .iter()
-                .map(|frame| Packet { bytes: frame.packet().to_vec(), meta: *frame.meta() })
-                .collect();
-            let is_idle = packets.is_empty();
-            packets.into_iter().for_each(|packet| self.accept(packet));
-            received?;
-            if is_idle {
-                self.ready.extend(self.late.drain(..).map(|(_, late)| late));
-            }
-            if is_idle || !self.ready.is_empty() {
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// Decides what becomes of a packet.
@@ -128,23 +117,118 @@ impl<P: Port> Faulty<P> {
             self.ready.push_back(late);
         }
     }
+
+    /// Nothing else comes: late packets have their turn.
+    fn release(&mut self) {
+        self.ready.extend(self.late.drain(..).map(|(_, late)| late));
+    }
+
+    /// Adds packets whose turn it is to a burst, until it is full.
+    fn fill(&mut self, burst: &mut Burst) {
+        while !burst.is_full() {
+            let Some(packet) = self.ready.pop_front() else { break };
+            let _ = burst.push(&packet.bytes, packet.meta);
+        }
+    }
+}
+
+/// A port whose packets have [`Faults`]. Packets with faults are copied. Late ones that are sent follow when nothing is received, or when
+/// the port ends.
+pub struct Faulty<P: Port> {
+    port: P,
+    incoming: Option<Line>,
+    outgoing: Option<Line>,
+    burst: Burst,
+}
+
+impl<P: Port> Faulty<P> {
+    /// Adds faults to a port.
+    #[must_use]
+    pub fn new(port: P, faults: Faults) -> Self {
+        // Each direction has random numbers of its own: the packets of one do not change what happens to those of the other.
+        let line = |is_there: bool, seed| is_there.then(|| Line::new(faults, seed));
+        Self {
+            port,
+            incoming: line(faults.direction != Direction::Out, faults.seed),
+            outgoing: line(faults.direction != Direction::In, !faults.seed),
+            burst: Burst::new(MAX_BURST),
+        }
+    }
+
+    /// Receives until a packet's turn comes, or nothing has arrived: then that of late ones.
+    fn refill(&mut self) -> Result<(), PortError> {
+        let Some(line) = &mut self.incoming else { return Ok(()) };
+        for _ in 0..BURSTS {
+            self.burst.clear();
+            let received = self.port.receive(&mut self.burst);
+            self.burst.iter().for_each(|frame| line.accept(Packet::of(&frame)));
+            received?;
+            let is_idle = self.burst.is_empty();
+            if is_idle {
+                line.release();
+            }
+            if is_idle || !line.ready.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives packets that have the faults of their line.
+    fn receive_faulty(&mut self, burst: &mut Burst) -> Result<(), PortError> {
+        while !burst.is_full() {
+            if self.incoming.as_ref().is_some_and(|line| line.ready.is_empty()) {
+                self.refill()?;
+            }
+            let Some(line) = self.incoming.as_mut().filter(|line| !line.ready.is_empty()) else { break };
+            line.fill(burst);
+        }
+        Ok(())
+    }
+
+    /// Sends the packets whose turn it is. Those without room are lost on the line.
+    fn flush(&mut self) -> Result<(), PortError> {
+        let Some(line) = &mut self.outgoing else { return Ok(()) };
+        while !line.ready.is_empty() {
+            self.burst.clear();
+            line.fill(&mut self.burst);
+            let all: Vec<u8> = (0..self.burst.len() as u8).collect();
+            let sent = self.port.send(Group::new(&mut self.burst, &all, 0))?;
+            line.dropped += (all.len() - sent) as u64;
+        }
+        Ok(())
+    }
+
+    /// Sends late packets as well.
+    fn finish(&mut self) -> Result<(), PortError> {
+        self.outgoing.iter_mut().for_each(Line::release);
+        self.flush()
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.incoming.iter().chain(&self.outgoing)
+    }
 }
 
 impl<P: Port> Port for Faulty<P> {
     fn receive(&mut self, burst: &mut Burst) -> Result<usize, PortError> {
         let before = burst.len();
-        while !burst.is_full() {
-            if self.ready.is_empty() {
-                self.refill()?;
-            }
-            let Some(packet) = self.ready.pop_front() else { break };
-            let _ = burst.push(&packet.bytes, packet.meta);
+        match self.incoming {
+            Some(_) => self.receive_faulty(burst)?,
+            None => drop(self.port.receive(burst)?),
         }
-        Ok(burst.len() - before)
+        let received = burst.len() - before;
+        if received == 0 {
+            self.finish()?;
+        }
+        Ok(received)
     }
 
     fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
-        self.port.send(group)
+        let Some(line) = &mut self.outgoing else { return self.port.send(group) };
+        group.iter().for_each(|frame| line.accept(Packet::of(&frame)));
+        self.flush()?;
+        Ok(group.len())
     }
 
     fn pool(&self) -> Option<&Arc<FramePool>> {
@@ -157,11 +241,11 @@ impl<P: Port> Port for Faulty<P> {
 
     /// None while packets are held back.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        if self.ready.is_empty() && self.late.is_empty() { self.port.descriptor() } else { None }
+        if self.lines().all(Line::is_empty) { self.port.descriptor() } else { None }
     }
 
     fn is_done(&self) -> bool {
-        self.port.is_done() && self.ready.is_empty() && self.late.is_empty()
+        self.port.is_done() && self.incoming.as_ref().is_none_or(Line::is_empty)
     }
 
     fn stop(&mut self) {
@@ -169,16 +253,23 @@ impl<P: Port> Port for Faulty<P> {
     }
 
     fn dropped(&mut self) -> u64 {
-        self.dropped + self.port.dropped()
+        self.lines().map(|line| line.dropped).sum::<u64>() + self.port.dropped()
+    }
+}
+
+impl<P: Port> Drop for Faulty<P> {
+    fn drop(&mut self) {
+        // Nobody is left to be told of a failure.
+        let _ = self.finish();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Generator;
+    use crate::{Generator, MemoryPort};
 
-    const COUNT: u64 = 100_000;
+    const COUNT: u64 = 20_000;
 
     /// Packets of a generator, numbered, with faults.
     fn received(faults: Faults) -> (Vec<Vec<u8>>, u64) {
@@ -193,6 +284,25 @@ mod tests {
         (received, port.dropped())
     }
 
+    /// Packets, numbered, that are sent one by one with faults.
+    fn sent(faults: Faults) -> (Vec<Vec<u8>>, u64) {
+        let (port, peer) = MemoryPort::link(2 * COUNT as usize);
+        let mut port = Faulty::new(port, Faults { direction: Direction::Out, ..faults });
+        for number in 0..COUNT as u32 {
+            let mut burst = Burst::new(1);
+            let _ = burst.push(&[&number.to_be_bytes()[..], &[0; 56]].concat(), FrameMeta::default());
+            assert_eq!(port.send(Group::new(&mut burst, &[0], 0)).expect("no failure"), 1);
+        }
+        let dropped = port.dropped();
+        drop(port);
+        (std::iter::from_fn(|| peer.pop()).map(|(packet, _)| packet).collect(), dropped)
+    }
+
+    /// The packets of either direction, and the number of those that are lost.
+    fn each_way(faults: Faults) -> [(Vec<Vec<u8>>, u64); 2] {
+        [received(faults), sent(faults)]
+    }
+
     fn number(packet: &[u8]) -> u64 {
         u32::from_be_bytes(packet[..4].try_into().expect("four bytes")).into()
     }
@@ -203,47 +313,67 @@ mod tests {
 
     #[test]
     fn without_faults_nothing_changes() {
-        let (received, dropped) = received(Faults::default());
-        assert_eq!(dropped, 0);
-        assert!(received.iter().map(|packet| number(packet)).eq(0..COUNT));
+        for (packets, dropped) in each_way(Faults::default()) {
+            assert_eq!(dropped, 0);
+            assert!(packets.iter().map(|packet| number(packet)).eq(0..COUNT));
+        }
+    }
+
+    #[test]
+    fn packets_of_the_other_direction_have_none() {
+        let faults = Faults { drop: 1.0, ..Faults::default() };
+        let (port, peer) = MemoryPort::link(4);
+        let (mut port, mut burst) = (Faulty::new(port, faults), Burst::new(1));
+        let _ = burst.push(&[7; 60], FrameMeta::default());
+        assert_eq!(port.send(Group::new(&mut burst, &[0], 0)).expect("no failure"), 1);
+        assert_eq!(peer.pop().map(|(packet, _)| packet), Some(vec![7; 60]));
+        assert!(peer.push(&[8; 60], FrameMeta::default()));
+        burst.clear();
+        assert_eq!((port.receive(&mut burst).expect("no failure"), port.dropped()), (0, 1));
     }
 
     #[test]
     fn lost_and_repeated_packets_are_as_many_as_asked_for() {
-        let (received, dropped) =
-            received(Faults { drop: 0.1, duplicate: 0.05, seed: 1, ..Faults::default() });
-        assert!(is_near(dropped, COUNT / 10), "{dropped}");
-        let mut numbers: Vec<_> = received.iter().map(|packet| number(packet)).collect();
-        assert!(numbers.is_sorted());
-        let all = numbers.len() as u64;
-        numbers.dedup();
-        assert_eq!(numbers.len() as u64, COUNT - dropped);
-        assert!(is_near(all - numbers.len() as u64, (COUNT - dropped) / 20), "{all}");
+        for (packets, dropped) in
+            each_way(Faults { drop: 0.1, duplicate: 0.05, seed: 1, ..Faults::default() })
+        {
+            assert!(is_near(dropped, COUNT / 10), "{dropped}");
+            let mut numbers: Vec<_> = packets.iter().map(|packet| number(packet)).collect();
+            assert!(numbers.is_sorted());
+            let all = numbers.len() as u64;
+            numbers.dedup();
+            assert_eq!(numbers.len() as u64, COUNT - dropped);
+            assert!(is_near(all - numbers.len() as u64, (COUNT - dropped) / 20), "{all}");
+        }
     }
 
     #[test]
     fn changed_packets_differ_in_a_bit_and_cut_ones_are_shorter() {
-        let (received, _) = received(Faults { corrupt: 0.1, truncate: 0.1, seed: 2, ..Faults::default() });
-        let (mut changed, mut cut) = (0, 0);
-        for (packet, number) in received.iter().zip(0_u32..) {
-            let sent = [&number.to_be_bytes()[..], &[0; 56]].concat();
-            cut += u64::from(packet.len() < sent.len());
-            let bits: u32 = packet.iter().zip(&sent).map(|(one, other)| (one ^ other).count_ones()).sum();
-            assert!(bits <= 1 && !packet.is_empty());
-            changed += u64::from(bits);
+        for (packets, _) in each_way(Faults { corrupt: 0.1, truncate: 0.1, seed: 2, ..Faults::default() }) {
+            let (mut changed, mut cut) = (0, 0);
+            for (packet, number) in packets.iter().zip(0_u32..) {
+                let sent = [&number.to_be_bytes()[..], &[0; 56]].concat();
+                cut += u64::from(packet.len() < sent.len());
+                let bits: u32 = packet.iter().zip(&sent).map(|(one, other)| (one ^ other).count_ones()).sum();
+                assert!(bits <= 1 && !packet.is_empty());
+                changed += u64::from(bits);
+            }
+            // Some of the inverted bits are cut off.
+            assert!(is_near(cut, COUNT / 10) && is_near(changed, COUNT / 10 * 19 / 20), "{cut} {changed}");
         }
-        // Some of the inverted bits are cut off.
-        assert!(is_near(cut, COUNT / 10) && is_near(changed, COUNT / 10 * 19 / 20), "{cut} {changed}");
     }
 
     #[test]
     fn late_packets_come_after_a_few_others_and_none_is_lost() {
-        let (received, _) = received(Faults { reorder: 0.1, seed: 3, ..Faults::default() });
-        let mut numbers: Vec<_> = received.iter().map(|packet| number(packet)).collect();
-        let late = numbers.iter().zip(0..).filter(|&(&number, place)| number < place).count() as u64;
-        assert!(is_near(late, COUNT / 10), "{late}");
-        assert!(numbers.iter().zip(0..).all(|(&number, place)| number.abs_diff(place) <= 4 * LATE as u64));
-        numbers.sort_unstable();
-        assert!(numbers.into_iter().eq(0..COUNT));
+        for (packets, _) in each_way(Faults { reorder: 0.1, seed: 3, ..Faults::default() }) {
+            let mut numbers: Vec<_> = packets.iter().map(|packet| number(packet)).collect();
+            let late = numbers.iter().zip(0..).filter(|&(&number, place)| number < place).count() as u64;
+            assert!(is_near(late, COUNT / 10), "{late}");
+            assert!(
+                numbers.iter().zip(0..).all(|(&number, place)| number.abs_diff(place) <= 4 * LATE as u64)
+            );
+            numbers.sort_unstable();
+            assert!(numbers.into_iter().eq(0..COUNT));
+        }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A [`Port`] fills a burst with the packets that have arrived, without waiting, and sends groups of packets. [`MemoryPort`] and
 //! [`Generator`] have their packets in memory; [`Gathered`] makes a port from a [`PacketPort`], which handles single packets only, and
-//! [`RateLimited`] limits the rate at which a port receives, and [`Faulty`] makes faults of a network. [`SpreadPort`] divides a port among workers.
+//! [`RateLimited`] limits the rate at which a port receives, and [`Faulty`] makes faults of a network. [`SpreadPort`] divides a port among
+//! workers.
 #![forbid(unsafe_code)]
 
 mod faulty;
@@ -15,7 +16,7 @@ mod rate;
 mod spread;
 mod waiting;
 
-pub use faulty::{Faults, Faulty};
+pub use faulty::{Direction, Faults, Faulty};
 pub use flow::queue_of;
 pub use gather::{Gathered, PacketPort};
 pub use generator::Generator;

@@ -1,6 +1,7 @@
 //! Interfaces of this network namespace, accessed by packet sockets.
 #![allow(unsafe_code)]
 
+use std::fs::OpenOptions;
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -38,4 +39,26 @@ impl Wire {
         buffer.truncate(len);
         Some(buffer)
     }
+}
+
+/// A queue of a TAP interface of several queues, which is made, whose packets have a header before them (`IFF_VNET_HDR`), with checksums that
+/// the receiver completes (`TUN_F_CSUM`).
+///
+/// # Errors
+/// The process has no permission.
+pub fn tap_with_headers(name: &str) -> Result<OwnedFd> {
+    let queue = OwnedFd::from(OpenOptions::new().read(true).write(true).open("/dev/net/tun")?);
+    // SAFETY: an `ifreq` of zeros is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from.cast_signed());
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_MULTI_QUEUE | libc::IFF_VNET_HDR;
+    request.ifr_ifru.ifru_flags = flags as i16;
+    // SAFETY: the request lives for the call; the other one has a number for an argument.
+    let results = unsafe {
+        [
+            libc::ioctl(queue.as_raw_fd(), libc::TUNSETIFF, &raw mut request),
+            libc::ioctl(queue.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(libc::TUN_F_CSUM)),
+        ]
+    };
+    if results.contains(&-1) { Err(std::io::Error::last_os_error()) } else { Ok(queue) }
 }

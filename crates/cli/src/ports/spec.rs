@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use paceline::device::{AttachMode, MemifOptions, MemifRole, XdpOptions};
-use paceline::port::Faults;
+use paceline::port::{Direction, Faults};
 
 use crate::common::files::Taken;
 
@@ -29,7 +29,7 @@ pub(crate) struct PortSpec {
 pub(crate) enum Wrapper {
     /// A maximum number of received packets per second.
     Rate(u64),
-    /// Faults of received packets.
+    /// Faults of received packets, sent ones, or both.
     Faults(Faults),
 }
 
@@ -176,12 +176,13 @@ fn wrappers(mut text: &str) -> Result<(Vec<Wrapper>, &str), String> {
 }
 
 fn faults(settings: &str) -> Result<Faults, String> {
-    const KEYS: &str = "drop, duplicate, reorder, corrupt, truncate or seed";
+    const KEYS: &str = "direction, drop, duplicate, reorder, corrupt, truncate or seed";
     let mut faults = Faults::default();
     for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
         let (key, value) =
             setting.split_once('=').ok_or_else(|| format!("`{setting}` is no KEY=VALUE; keys are {KEYS}"))?;
         match key {
+            "direction" => faults.direction = direction(value)?,
             "drop" => faults.drop = probability(value, key)?,
             "duplicate" => faults.duplicate = probability(value, key)?,
             "reorder" => faults.reorder = probability(value, key)?,
@@ -192,6 +193,15 @@ fn faults(settings: &str) -> Result<Faults, String> {
         }
     }
     Ok(faults)
+}
+
+fn direction(text: &str) -> Result<Direction, String> {
+    match text {
+        "in" => Ok(Direction::In),
+        "out" => Ok(Direction::Out),
+        "both" => Ok(Direction::Both),
+        _ => Err(format!("direction: `{text}` must be in, out or both")),
+    }
 }
 
 /// `0.01` or `1%`.
@@ -416,8 +426,10 @@ mod tests {
 
     #[test]
     fn wrappers_are_before_a_port() {
-        let spec: PortSpec = "fault:drop=1%,reorder=0.5,seed=7+rate:10K+pcap:a+b,c".parse().expect("a port");
-        let faults = Faults { drop: 0.01, reorder: 0.5, seed: 7, ..Faults::default() };
+        let spec: PortSpec =
+            "fault:direction=out,drop=1%,reorder=0.5,seed=7+rate:10K+pcap:a+b,c".parse().expect("a port");
+        let faults =
+            Faults { direction: Direction::Out, drop: 0.01, reorder: 0.5, seed: 7, ..Faults::default() };
         assert_eq!(spec.wrappers, [Wrapper::Faults(faults), Wrapper::Rate(10_000)]);
         assert_eq!(spec.kind, Kind::Pcap { input: Some("a+b".into()), output: Some("c".into()) });
     }
@@ -452,6 +464,7 @@ mod tests {
             ("rate:0+null:", "the rate is at least 1"),
             ("fault:drop=2+null:", "drop: `2` is no probability"),
             ("fault:drop=101%+null:", "no probability"),
+            ("fault:direction=up+null:", "direction: `up` must be in, out or both"),
             ("fault:loss=1+null:", "`loss` is no key of `fault`"),
             ("fault:drop=1%+nul:", "`nul` is no kind of port"),
         ] {

@@ -13,7 +13,7 @@ use rustix::io::{Errno, readv, writev};
 use crate::error::{OpenError, Step};
 use crate::interface::Interface;
 
-use super::syscalls;
+use super::{header, syscalls};
 
 /// A queue of a TAP interface as a port: packets that the host sends to the interface are received, and sent packets arrive on the
 /// interface. The interface ends with its last queue, unless it is persistent (`ip tuntap add`).
@@ -23,6 +23,8 @@ use super::syscalls;
 pub struct TapPort {
     queue: OwnedFd,
     interface: Interface,
+    /// The header before each packet: empty, unless another process asked for one before.
+    header: Box<[u8]>,
     cache: PoolCache,
     /// End of a packet that is longer than a frame.
     rest: Box<[u8]>,
@@ -36,7 +38,7 @@ impl TapPort {
     /// [`OpenError`]
     pub fn open(name: &str, pool: &Arc<FramePool>, multi_queue: bool) -> Result<Self, OpenError> {
         let queue = syscalls::open_queue().map_err(|errno| Step::OpenTun.failed(name, errno))?;
-        let name = syscalls::attach(&queue, name, multi_queue).map_err(|errno| match errno {
+        let attached = syscalls::attach(&queue, name, multi_queue).map_err(|errno| match errno {
             Errno::INVAL => OpenError::NotSupported {
                 step: Step::AttachTap,
                 name: name.to_owned(),
@@ -46,7 +48,8 @@ impl TapPort {
         })?;
         Ok(Self {
             queue,
-            interface: Interface::by_name(&name)?,
+            interface: Interface::by_name(&attached.name)?,
+            header: vec![0; attached.header].into(),
             cache: PoolCache::new(pool),
             rest: vec![0; MAX_PACKET].into(),
         })
@@ -65,13 +68,17 @@ impl TapPort {
         let buffer = pool.buffer_mut(&mut chunk);
         let room = buffer.len() - HEADROOM - TAILROOM;
         let place = IoSliceMut::new(&mut buffer[HEADROOM..HEADROOM + room]);
-        let len = match readv(&self.queue, &mut [place, IoSliceMut::new(&mut self.rest)]) {
-            Ok(len) => len,
+        let parts = &mut [IoSliceMut::new(&mut self.header), place, IoSliceMut::new(&mut self.rest)];
+        let len = match readv(&self.queue, parts) {
+            Ok(len) => len.saturating_sub(self.header.len()),
             Err(errno) => {
                 self.cache.free(chunk);
                 return self.lost(errno).map(|()| false);
             }
         };
+        if len <= room {
+            header::complete(&self.header, &mut pool.buffer_mut(&mut chunk)[HEADROOM..HEADROOM + len]);
+        }
         let meta = FrameMeta { original_len: len as u32, ..FrameMeta::default() };
         let refused = if len <= room {
             burst
@@ -79,7 +86,9 @@ impl TapPort {
                 .err()
         } else {
             let start = &pool.buffer_mut(&mut chunk)[HEADROOM..HEADROOM + room];
-            let _ = burst.push(&[start, &self.rest[..len - room]].concat(), meta);
+            let mut packet = [start, &self.rest[..len - room]].concat();
+            header::complete(&self.header, &mut packet);
+            let _ = burst.push(&packet, meta);
             Some(chunk)
         };
         if let Some(chunk) = refused {
@@ -107,8 +116,9 @@ impl Port for TapPort {
 
     fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
         let mut sent = 0;
+        self.header.fill(0);
         for frame in group.iter() {
-            match writev(&self.queue, &[IoSlice::new(frame.packet())]) {
+            match writev(&self.queue, &[IoSlice::new(&self.header), IoSlice::new(frame.packet())]) {
                 Ok(_) => sent += 1,
                 Err(errno) => self.lost(errno)?,
             }

@@ -55,7 +55,7 @@ impl Umem {
     pub fn new(frames: u32) -> Result<Arc<Self>, OpenError> {
         assert!(frames > 0, "packet memory without frames");
         let len = frames as usize * CHUNK as usize;
-        let mapping = Mapping::anonymous(len).map_err(|errno| Step::MapMemory.failed("", errno))?;
+        let mapping = Mapping::huge(len).map_err(|errno| Step::MapMemory.failed("", errno))?;
         let registration = XdpUmemReg {
             addr: mapping.start().as_ptr() as u64,
             len: len as u64,

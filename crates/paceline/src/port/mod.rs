@@ -14,6 +14,6 @@ mod capture;
 pub use capture::{CapturePort, CaptureQueue};
 pub use paceline_frame::{Chunk, ChunkLayout, FrameMemory, FramePool, HeapMemory, PoolCache, Span, Taken};
 pub use paceline_port::{
-    Faults, Faulty, Gathered, Generator, Group, MemoryPort, Overflow, PacketPort, Port, PortError,
+    Direction, Faults, Faulty, Gathered, Generator, Group, MemoryPort, Overflow, PacketPort, Port, PortError,
     RateLimited, SpreadPort,
 };

@@ -1,6 +1,7 @@
 //! Ports of Linux devices, in network namespaces that the tests make: packets come and go unchanged, frames come back, nothing stays
 //! attached.
 
+use std::net::UdpSocket;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread;
@@ -16,7 +17,7 @@ use paceline_spec::ProgramKind;
 use paceline_testkit::case::parse_file;
 use paceline_testkit::kernel::{Program as KernelProgram, Request};
 use paceline_testkit::namespace::{ip, namespace, veth};
-use paceline_testkit::wire::Wire;
+use paceline_testkit::wire::{Wire, tap_with_headers};
 use paceline_verifier::{Options, verify};
 use paceline_vm::{Engine, Host, Program};
 
@@ -448,6 +449,41 @@ fn a_tap_interface_receives_and_sends() {
     drop(port);
     assert_eq!(pool.free(), 512, "frames are lost");
     assert!(Interface::by_name("tap0").is_err(), "the interface ends with its port");
+}
+
+#[test]
+fn headers_of_a_shared_tap_interface_are_not_part_of_packets() {
+    let Some(()) = namespace("headers_of_a_shared_tap_interface_are_not_part_of_packets", "") else { return };
+    let pool = FramePool::on_heap(512);
+    let other = tap_with_headers("tap0").expect("a TAP interface");
+    let mut port = TapPort::open("tap0", &pool, true).expect("a queue of it");
+    // Its flags stay until the last queue is closed.
+    drop(other);
+    for line in ["link set tap0 mtu 9000 up", "addr add 10.8.0.1/24 dev tap0"] {
+        ip(line).expect("it is set up");
+    }
+    ip("neigh add 10.8.0.2 lladdr 02:00:00:00:00:02 dev tap0").expect("a neighbor");
+    exchange(&mut port, &peer("tap0"), &all());
+    let socket = UdpSocket::bind("10.8.0.1:7").expect("a socket");
+    for len in [1, 2, 1000, 8000] {
+        socket.send_to(&vec![0xa5; len], "10.8.0.2:9").expect("it is sent");
+        let mut burst = Burst::new(1);
+        let packet = within("the packet", || {
+            burst.clear();
+            port.receive(&mut burst).expect("the port works");
+            burst.iter().map(|frame| frame.packet().to_vec()).find(|packet| packet.len() == 42 + len)
+        });
+        assert_eq!(udp_sum(&packet), 0xffff, "{len} bytes: the checksum is wrong");
+    }
+}
+
+/// The sum over the pseudo header and a UDP datagram in an IPv4 packet without options; 0xffff if its checksum is right.
+fn udp_sum(packet: &[u8]) -> u64 {
+    let (addresses, datagram) = (&packet[26..34], &packet[34..]);
+    let word = |word: &[u8]| u64::from(word[0]) << 8 | u64::from(word.get(1).copied().unwrap_or(0));
+    let sum =
+        addresses.chunks(2).chain(datagram.chunks(2)).map(word).sum::<u64>() + 17 + datagram.len() as u64;
+    (0..4).fold(sum, |sum, _| (sum & 0xffff) + (sum >> 16))
 }
 
 #[test]
