@@ -187,9 +187,11 @@ fn a_chunk_is_found_by_its_address() {
     for chunk in &chunks {
         let (buffer, _) = pool.buffer(chunk);
         assert_eq!(pool.index_at(buffer), Some(chunk.index()));
-        assert_eq!(pool.index_at(buffer.wrapping_add(64)), None);
         assert!((start as usize..start as usize + len).contains(&(buffer as usize)));
     }
+    let found = (0..len).filter_map(|at| Some((at, pool.index_at(start.wrapping_add(at))?)));
+    let stride = len / chunks.len();
+    assert!(found.eq((0..5).map(|index| (index as usize * stride, index))), "other addresses have no chunk");
     for outside in [start.wrapping_sub(1), start.wrapping_add(len), std::ptr::null_mut()] {
         assert_eq!(pool.index_at(outside), None);
     }

@@ -473,6 +473,34 @@ fn an_interface_that_is_missing_is_waited_for() {
 }
 
 #[test]
+fn a_tap_interface_that_is_deleted_is_made_again() {
+    let Some(()) = namespace("a_tap_interface_that_is_deleted_is_made_again", "") else { return };
+    let (folder, counter) = (Folder::new(), example("counter.o"));
+    let control = folder.text("control");
+    let arguments = [&*counter, "--port", "tap:ta", "--control", &control, "--json", "--wait"];
+    let mut live = Live::start(&arguments, || true);
+    let passed = || {
+        let status = ask(&control, &["status", "--json"]);
+        serde_json::from_slice::<Json>(&status.stdout).expect("counts")["verdicts"]["pass"].as_u64()
+    };
+    for round in 1..=2 {
+        within("it is up", || ip("link set ta up").is_ok() && Path::new(&control).exists());
+        let wire = Wire::open(Interface::by_name("ta").expect("an interface").index()).expect("a wire");
+        let before = passed();
+        within("packets", || {
+            let _ = wire.send(&[2; 60]);
+            passed() > before
+        });
+        assert!(passed() >= Some(round), "the counts stay");
+        ip("link del ta").expect("it is deleted");
+        within("it has gone", || live.messages().matches("`ta` has gone").count() == round as usize);
+    }
+    let output = live.end(Signal::TERM);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    check_sums(&json(&output), false);
+}
+
+#[test]
 fn aborted_packets_are_counted_by_program_and_line() {
     let folder = Folder::new();
     // The first byte is the verdict.

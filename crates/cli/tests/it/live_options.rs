@@ -123,9 +123,10 @@ fn faults_are_made_and_counted() {
     const COUNT: u64 = 20_000;
     let (folder, counter) = (Folder::new(), example("counter.o"));
     let run = |faults: &str| {
-        let (port, out) =
-            (format!("fault:{faults}+gen:count=20K,size=100,flows=50"), folder.text("out.pcap"));
-        let pass = format!("pcap:,{out}");
+        let out = folder.text("out.pcap");
+        let (mut port, mut pass) = ("gen:count=20K,size=100,flows=50".to_owned(), format!("pcap:,{out}"));
+        let faulty = if faults.contains("direction=out") { &mut pass } else { &mut port };
+        *faulty = format!("fault:{faults}+{faulty}");
         // The program counts packets, and passes all.
         let report = paceline(["live", &counter, "--port", &port, "--pass", &pass, "--json"]).json();
         check_sums(&report, true);
@@ -155,6 +156,14 @@ fn faults_are_made_and_counted() {
         all.sort();
         all
     };
+    assert!(sorted(reordered) == sorted(all.clone()), "only the order changes");
+    // Sent packets: what is lost is told, and late ones are there at the end.
+    let (report, arrived) = run("direction=out,drop=5%");
+    let dropped = number(&report["ports"][1]["dropped"]);
+    assert_eq!((number(&report["packets"]), arrived.len() as u64 + dropped), (COUNT, COUNT), "{report:#}");
+    assert!(near(dropped, 0.05), "{report:#}");
+    let (_, reordered) = run("direction=out,reorder=5%");
+    assert!(differ(&reordered) > 1000, "{}", differ(&reordered));
     assert!(sorted(reordered) == sorted(all), "only the order changes");
 }
 
