@@ -8,12 +8,15 @@
 
 mod access;
 mod alu;
+mod boundary;
 mod clock;
+mod compare;
 mod csum;
 mod explorer;
 mod flow;
 mod give_up;
 mod goal;
+mod goals;
 mod helpers;
 mod input;
 mod maps;
@@ -25,6 +28,8 @@ mod state;
 mod step;
 mod value;
 
-pub use explorer::{Exploration, Options, explore};
+pub use compare::{Comparison, compare};
+pub use explorer::{Exploration, Options, Progress, explore};
 pub use give_up::{GiveUp, Place};
-pub use goal::{Element, Fate, Input, Side};
+pub use goal::{Boundary, Decided, Edge, Element, Fate, Goal, Goals, Input, Meets, Side};
+pub use plausible::{Role, roles, set_checksums};

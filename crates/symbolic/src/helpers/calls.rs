@@ -28,7 +28,11 @@ impl Explorer<'_> {
         if self.is_given_program(state, map, index)? {
             let fails = Source::TailCallFails(state.drawn.failed_calls);
             let fails = self.sources.term(&mut self.terms, fails);
+            if self.twin.is_some() {
+                return Err(GiveUp::HelperUse("bpf_tail_call", "where two programs are compared"));
+            }
             if !self.decide(state, fails, 0) {
+                self.end(state);
                 return Ok(Next::End);
             }
             state.drawn.failed_calls += 1;
