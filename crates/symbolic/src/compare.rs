@@ -1,7 +1,7 @@
 //! Two programs over the same unknown inputs: the second one runs after the first on each of its paths, from the same start, and the solver
 //! says whether they leave something else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use paceline_isa::Reg;
@@ -41,6 +41,8 @@ pub(crate) struct First {
     objects: Vec<Rc<Object>>,
     maps: Vec<Rc<MapState>>,
     redirect: Option<Redirect>,
+    tail: Option<Redirect>,
+    context: Rc<HashMap<u16, Term>>,
 }
 
 /// Looks for inputs on which two programs of one type differ in verdict, packet, redirect target or maps, up to so many. Both use `maps` by the
@@ -88,7 +90,9 @@ impl Explorer<'_> {
     /// Starts the second program on the path of the first one. What is known of maps from the start stays.
     fn begin_second(&mut self, state: &mut State) -> Result<(), GiveUp> {
         let first = First {
-            result: self.number(state, Reg::R0)?,
+            result: self.returned_term(state)?,
+            tail: state.tail.take(),
+            context: std::mem::take(&mut state.context),
             packet: state.packet.clone(),
             objects: std::mem::take(&mut state.objects),
             maps: state.maps.clone(),
@@ -99,7 +103,7 @@ impl Explorer<'_> {
         let start = self.start();
         (state.slot, state.registers, state.frames, state.packet) =
             (0, start.registers, start.frames, start.packet);
-        (state.context, state.rounds, state.taken) = (Rc::default(), Rc::default(), None);
+        (state.rounds, state.taken) = (Rc::default(), None);
         // Clocks and random numbers begin anew; what is the machine's does not depend on a position alone.
         state.drawn = Drawn { results: state.drawn.results, ..Drawn::default() };
         (state.instructions, state.cost) = (0, 0);
@@ -116,16 +120,29 @@ impl Explorer<'_> {
 
     /// Whether the second program leaves something else than the first.
     fn differs(&mut self, state: &mut State, first: &First) -> Result<Term, GiveUp> {
-        let result = self.number(state, Reg::R0)?;
+        let result = self.returned_term(state)?;
+        // The program that a tail call leads to sees the context.
+        if (first.tail.is_some() || state.tail.is_some()) && first.context != state.context {
+            return Err(GiveUp::HelperUse("bpf_tail_call", "after the context was written"));
+        }
+        let tail = self.other_target(first.tail, state.tail);
         let (fate, redirects) = self.other_fate(first.result, result);
         let target = self.other_target(first.redirect, state.redirect);
         let target = self.terms.and(redirects, target);
-        let mut all = vec![fate, target];
+        let mut all = vec![fate, target, tail];
         self.other_packet(&first.packet, &state.packet.clone(), &mut all)?;
         for map in 0..state.maps.len() {
             self.other_elements(map, state, first, &mut all)?;
         }
         Ok(self.any(&all))
+    }
+
+    /// What a program returns; none of its own if it ends with a tail call.
+    fn returned_term(&mut self, state: &State) -> Result<Term, GiveUp> {
+        match state.tail {
+            Some(_) => Ok(self.terms.constant(64, 0)),
+            None => self.number(state, Reg::R0),
+        }
     }
 
     fn any(&mut self, conditions: &[Term]) -> Term {

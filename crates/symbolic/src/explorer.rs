@@ -332,6 +332,7 @@ impl<'a> Explorer<'a> {
             rounds: Rc::default(),
             drawn: Drawn::default(),
             redirect: None,
+            tail: None,
             first: None,
             instructions: 0,
             cost: 0,

@@ -288,7 +288,7 @@ impl<'p, F: Fn(usize) -> bool> Filler<'p, F> {
                 self.content(at, &49152_u16.to_be_bytes());
                 self.content(at + 2, &80_u16.to_be_bytes());
                 self.set(at + 12, &[0x50]);
-                self.set(at + 13, &[2]);
+                self.content(at + 13, &[2]);
                 self.content(at + 14, &[0xff, 0xff]);
                 self.checksum(at, at + 16, pseudo);
             }

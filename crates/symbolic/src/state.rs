@@ -62,12 +62,12 @@ impl Object {
     }
 }
 
-/// Where a packet is redirected to.
+/// Where a packet is redirected to, or a tail call leads to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Redirect {
     /// The map; none for an interface.
     pub(crate) map: Option<usize>,
-    /// The interface's index, or a key, of 32 bits.
+    /// The interface's index, or a key or index in the map, of 32 bits.
     pub(crate) number: Term,
 }
 
@@ -186,6 +186,8 @@ pub(crate) struct State {
     pub(crate) drawn: Drawn,
     /// What the packet was redirected to last.
     pub(crate) redirect: Option<Redirect>,
+    /// The tail call that the path ended with, where two programs are compared.
+    pub(crate) tail: Option<Redirect>,
     /// What the first of two programs left, where the second one runs.
     pub(crate) first: Option<Rc<First>>,
     pub(crate) instructions: u64,

@@ -22,8 +22,10 @@ mod run;
 mod vary;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use paceline_frame::Verdict;
+use paceline_isa::Insn;
 use paceline_spec::{Errno, ProgramSpec};
 use paceline_symbolic::{Boundary, Decided, Fate, explore};
 use paceline_vm::Host;
@@ -223,8 +225,13 @@ pub fn generate_watched(
     options: &Options,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Generated, GenerateError> {
+    let until = Instant::now().checked_add(options.time);
     let verified = object.verify(program).map_err(|refused| GenerateError::Refused(Box::new(refused)))?;
-    let options = Options { random: Host::randoms_of, ..*options };
+    let mut options = Options { random: Host::randoms_of, ..*options };
+    if options.goals == Goals::Sides && !verified.code().iter().any(|(_, insn)| is_branch(insn)) {
+        // A program without branches has one path.
+        options.goals = Goals::Paths(1);
+    }
     let exploration = explore(&verified, object.maps(), &options, tell);
     let mut generated = Generated {
         paths: exploration.paths,
@@ -244,36 +251,54 @@ pub fn generate_watched(
         }
     }
     if options.boundaries {
-        further(&confirmer, &mut generated, exploration.boundaries)?;
+        further(&confirmer, &mut generated, exploration.boundaries, until)?;
     }
     Ok(generated)
 }
 
+const fn is_branch(insn: &Insn) -> bool {
+    matches!(insn, Insn::JumpIf { .. })
+}
+
 /// Adds further inputs: for each input that is kept one with bytes that differ, and one for each boundary that none of them comes to.
+/// Bytes are not looked for when the time is over.
 fn further(
     confirmer: &Confirmer<'_>,
     generated: &mut Generated,
     boundaries: Vec<Boundary>,
+    until: Option<Instant>,
 ) -> Result<(), GenerateError> {
+    let is_over = || until.is_some_and(|until| Instant::now() >= until);
     let kept: Vec<(Goal, Confirmed)> =
         generated.inputs().into_iter().map(|(goal, _, confirmed)| (goal, confirmed.clone())).collect();
     let mut edges: BTreeSet<(usize, Edge)> = BTreeSet::new();
     for (goal, confirmed) in kept {
         edges.extend(&confirmed.edges);
-        if let Some(filled) = confirmer.filled(&confirmed, &Decided::default())? {
+        if is_over() {
+            continue;
+        }
+        if let Some(filled) = confirmer.filled(&confirmed, &Decided::default(), None)? {
             edges.extend(&filled.edges);
             generated.more.push(Further { goal, variant: Variant::Filled, confirmed: filled });
         }
     }
     for Boundary { side, edge, input, decided } in boundaries {
         let goal = Goal::Side(side);
+        let is_known = edges.contains(&(side.slot, edge));
         match confirmer.confirm(&input, goal)? {
-            Ok(_) if edges.contains(&(side.slot, edge)) => {}
+            Ok(_) if is_known && edge != Edge::Equal => {}
             Ok(confirmed) => {
-                let filled = confirmer.filled(&confirmed, &decided)?;
+                let filled = match is_over() {
+                    true => None,
+                    false => confirmer.filled(&confirmed, &decided, Some((side.slot, edge)))?,
+                };
                 let confirmed = filled.unwrap_or(confirmed);
-                edges.extend(&confirmed.edges);
-                generated.more.push(Further { goal, variant: Variant::At(edge), confirmed });
+                // Where others come to the boundary, this one has other bits in the bytes that are compared, which a mask removes.
+                let is_changed = |at: &usize| confirmed.input.packet.get(*at) != input.packet.get(*at);
+                if !is_known || decided.packet.iter().any(is_changed) {
+                    edges.extend(&confirmed.edges);
+                    generated.more.push(Further { goal, variant: Variant::At(edge), confirmed });
+                }
             }
             Err(how) => generated.failures.push(Failure { goal, input, how }),
         }

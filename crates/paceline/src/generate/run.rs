@@ -32,7 +32,7 @@ pub fn fill(object: &Object, collection: &Collection, input: &Input) -> Result<(
     Ok(())
 }
 
-fn put(map: &Arc<Map>, element: &Element) -> Result<(), Errno> {
+pub(super) fn put(map: &Arc<Map>, element: &Element) -> Result<(), Errno> {
     let mut value = element.value.clone();
     if map.spec().kind.is_per_cpu() {
         value.resize(map.value_stride(), 0);

@@ -2,20 +2,25 @@
 //! show in what comes out.
 
 use paceline_spec::{MapFlags, MapSpec};
-use paceline_symbolic::{Decided, Element, Input, Role, Side, roles, set_checksums};
+use paceline_symbolic::{Decided, Edge, Element, Input, Role, Side, roles, set_checksums};
 
 use super::confirm::Confirmer;
 use super::run::Trace;
 use super::{Confirmed, GenerateError};
 
 /// Most runs that are made for one input.
-const RUNS: usize = 150;
+const RUNS: usize = 250;
 
 /// Values of more bytes are left as they are.
 const LARGEST_VALUE: usize = 4096;
 
-/// Bytes are numbered by this prime: those near each other differ, none is zero, and an address that begins with one is of one machine.
+/// Bytes are numbered by this prime: an address that begins with one is of one machine.
 const PRIME: usize = 223;
+
+/// The byte for a place: those near each other differ, and all have low bits, which masks often leave.
+const fn byte(place: usize) -> u8 {
+    ((place * 53 + 10) % PRIME) as u8 | 3
+}
 
 /// A place of an input that can be filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +38,8 @@ enum Place {
 struct Filling<'c, 'a> {
     confirmer: &'c Confirmer<'a>,
     decided: &'c Decided,
+    /// The boundary that its run must come to.
+    edge: Option<(usize, Edge)>,
     /// The input, with all elements that its run asks for.
     base: Input,
     /// The sides that its run takes.
@@ -48,12 +55,14 @@ impl Confirmer<'_> {
         &self,
         confirmed: &Confirmed,
         decided: &Decided,
+        edge: Option<(usize, Edge)>,
     ) -> Result<Option<Confirmed>, GenerateError> {
-        let Ok((trace, _)) = self.run(&confirmed.input)? else { return Ok(None) };
+        let Ok((trace, _)) = self.trial(&confirmed.input)? else { return Ok(None) };
         let base = self.with_elements(&confirmed.input, &trace);
         let mut filling = Filling {
             confirmer: self,
             decided,
+            edge,
             base,
             sides: trace.sides,
             places: Vec::new(),
@@ -62,6 +71,9 @@ impl Confirmer<'_> {
         };
         let places = filling.all();
         filling.keep(&places)?;
+        for &offset in decided.packet.iter().filter(|offset| **offset < confirmed.input.packet.len()) {
+            filling.keep_bits(offset)?;
+        }
         if !decided.other {
             filling.numbers()?;
         }
@@ -119,18 +131,19 @@ impl Filling<'_, '_> {
     /// The input with places filled.
     fn with(&self, places: &[Place]) -> Input {
         let mut input = self.base.clone();
-        let number = |place: usize| (1 + (place * 37 + 10) % PRIME) as u8;
         let mut changes_packet = false;
         for &place in places {
             match place {
                 Place::Packet(offset) => {
-                    input.packet[offset] = number(offset);
+                    input.packet[offset] = byte(offset);
                     changes_packet = true;
                 }
-                Place::Value(map, element, byte) => {
+                Place::Value(map, element, place) => {
                     if let Some(element) = input.maps.get_mut(&map).and_then(|all| all.get_mut(element)) {
                         let first = element.key.first().copied().map_or(0, usize::from);
-                        element.value[byte] = number(97 + map * 29 + first * 13 + byte);
+                        let number = byte(97 + map * 29 + first * 13 + place);
+                        // Numbers of 64 bits stay below those that TOML does not have.
+                        element.value[place] = if place % 8 == 7 { number / 2 } else { number };
                     }
                 }
                 Place::Ingress => input.ingress = 3,
@@ -152,8 +165,11 @@ impl Filling<'_, '_> {
     }
 
     fn same(&self, input: &Input) -> Result<Option<Confirmed>, GenerateError> {
-        let run = self.confirmer.run(input)?;
-        Ok(run.ok().filter(|(trace, _)| trace.sides == self.sides).map(|(_, confirmed)| confirmed))
+        let run = self.confirmer.trial(input)?;
+        let is_same = |trace: &Trace| {
+            trace.sides == self.sides && self.edge.is_none_or(|edge| trace.edges.contains(&edge))
+        };
+        Ok(run.ok().filter(|(trace, _)| is_same(trace)).map(|(_, confirmed)| confirmed))
     }
 
     /// Keeps those of some places that can be filled.
@@ -164,10 +180,28 @@ impl Filling<'_, '_> {
         if let Some(confirmed) = self.trial(places)? {
             self.places.extend(places);
             self.best = Some(confirmed);
+        } else if let [Place::Packet(offset)] = places {
+            self.keep_bits(*offset)?;
         } else if places.len() > 1 {
             let (first, second) = places.split_at(places.len() / 2);
             self.keep(first)?;
             self.keep(second)?;
+        }
+        Ok(())
+    }
+
+    /// Changes those bits of a byte of the packet that can be, where the whole byte cannot be filled: a mask may decide.
+    fn keep_bits(&mut self, offset: usize) -> Result<(), GenerateError> {
+        for bit in 0..8 {
+            if self.runs == 0 {
+                return Ok(());
+            }
+            let before = self.base.packet[offset];
+            self.base.packet[offset] ^= 1 << bit;
+            match self.trial(&[])? {
+                Some(confirmed) => self.best = Some(confirmed),
+                None => self.base.packet[offset] = before,
+            }
         }
         Ok(())
     }
@@ -204,7 +238,11 @@ impl Filling<'_, '_> {
                 }
             }
         }
-        Ok((best.input != *input).then_some(best))
+        // With maps of its own it must fare alike.
+        let alone = self.confirmer.run(&best.input)?;
+        let alone =
+            alone.ok().filter(|(trace, found)| trace.sides == self.sides && same_outcome(&best, found));
+        Ok(alone.map(|(_, found)| found).filter(|found| found.input != *input))
     }
 }
 

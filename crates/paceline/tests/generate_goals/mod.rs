@@ -238,6 +238,25 @@ fn insertions_and_removals_are_compared() {
 }
 
 #[test]
+fn tail_calls_are_compared_by_their_target() {
+    let mut programs = MapSpec::new("programs", MapKind::ProgArray, 4, 4, 4);
+    let program = paceline_spec::InitialValue::Program("test".to_owned());
+    programs.contents = (0..4_u32).map(|index| (index.to_ne_bytes().to_vec(), program.clone())).collect();
+    let call = |index, byte| {
+        format!("*(u8 *)(r1 + 9) = {byte}\nr1 = r6\nr2 = map[0] ll\nr3 = {index}\ncall 12\nr0 = 1")
+    };
+    let maps = [programs];
+    assert!(are_equal(&call(1, 7), &call(1, 7), &maps));
+    let found = |old: &str, new: &str| {
+        let (old, new) = (xdp(old, maps.to_vec()), xdp(new, maps.to_vec()));
+        let sides = ((&old, &old.programs()[0]), (&new, &new.programs()[0]));
+        differences(sides.0, sides.1, &Options::default(), 10, &mut |_| {}).unwrap()
+    };
+    // Other bytes are seen by the program that is called; here it is the program itself, which runs 33 times.
+    assert!(!found(&call(1, 7), &call(1, 8)).found.is_empty());
+}
+
+#[test]
 fn what_is_given_up_is_no_proof() {
     let text = format!("r7 = *(u32 *)(r1 + 0)\n*(u32 *)(r10 - 4) = r7\n{UPDATE}r0 = 2");
     let lru = MapSpec::new("lru", MapKind::LruHash, 4, 8, 8);

@@ -7,7 +7,7 @@ use paceline_spec::Errno;
 use crate::explorer::{Explorer, Next};
 use crate::give_up::GiveUp;
 use crate::source::Source;
-use crate::state::{Callback, State};
+use crate::state::{Callback, Redirect, State};
 use crate::step::clear_arguments;
 use crate::value::Value;
 
@@ -28,12 +28,10 @@ impl Explorer<'_> {
         if self.is_given_program(state, map, index)? {
             let fails = Source::TailCallFails(state.drawn.failed_calls);
             let fails = self.sources.term(&mut self.terms, fails);
-            if self.twin.is_some() {
-                return Err(GiveUp::HelperUse("bpf_tail_call", "where two programs are compared"));
-            }
             if !self.decide(state, fails, 0) {
                 self.end(state);
-                return Ok(Next::End);
+                state.tail = Some(Redirect { map: Some(map), number: index });
+                return self.ended(state);
             }
             state.drawn.failed_calls += 1;
         }

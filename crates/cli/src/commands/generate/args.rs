@@ -12,8 +12,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   paceline generate vlan.o                                            which sides of its branches can packets take?
   paceline generate vlan.o --out inputs.pcapng --tests tests/
-  paceline generate firewall.o --goal maps --workers 2                 look-ups that find something, and that find nothing
-  paceline generate counter.o --goal paths --paths 5000 --out paths.pcapng
+  paceline generate counter.o --goal maps                             look-ups that find something, and that find nothing
+  paceline generate vlan.o --goal paths --paths 500 --workers 2 --out inputs.pcapng
   paceline generate vlan.o:vlan_push --json | jq '.programs[].unreachable[]'
 
 Packets, map contents, time and random numbers are solved for; variables (.rodata) are as the object or --map has them.

@@ -54,7 +54,9 @@ fn heading(out: &mut dyn Write, name: &str, found: &Found) -> io::Result<()> {
     let first = inputs.iter().filter(|(_, variant, _)| variant.is_none()).count();
     let more = inputs.len() - first;
     write!(out, "{}: {}: ", shown(name), shown(&found.program.name))?;
+    let has_path = generated.reached.keys().any(|goal| matches!(goal, Goal::Path { .. }));
     match found.goals {
+        Goals::Sides if has_path => write!(out, "no branches, {reached} input")?,
         Goals::Paths(most) if reached >= most as usize => write!(out, "{reached} paths, and perhaps more")?,
         Goals::Paths(_) if generated.left.is_empty() => write!(out, "{reached} paths, and no others")?,
         Goals::Paths(_) => write!(out, "{reached} paths")?,

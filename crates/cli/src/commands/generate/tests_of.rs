@@ -10,7 +10,7 @@ use paceline::packet::{build, to_text};
 
 use serde_json::{Value as Json, json};
 
-use super::elements::contents;
+use super::elements::{contents, expected};
 use super::folder::{Folder, FolderError, MARK, file_name};
 use super::found::Found;
 use super::toml;
@@ -179,7 +179,7 @@ fn after(text: &mut String, of: &Object, confirmed: &Confirmed) {
     }
     for (map, (there, gone)) in changed {
         let Some(spec) = of.maps().get(map) else { continue };
-        let mut json = if there.is_empty() { Json::Array(Vec::new()) } else { contents(of, map, &there) };
+        let mut json = if there.is_empty() { Json::Array(Vec::new()) } else { expected(of, map, &there) };
         if let Json::Array(elements) = &mut json {
             let absent = contents(of, map, &gone);
             for element in absent.as_array().into_iter().flatten() {
