@@ -1,7 +1,7 @@
 //! Two programs over the same unknown inputs: the second one runs after the first on each of its paths, from the same start, and the solver
 //! says whether they leave something else.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use paceline_isa::Reg;
@@ -10,40 +10,14 @@ use paceline_spec::{MapSpec, Meaning};
 use paceline_verifier::Verified;
 
 use crate::explorer::{Explorer, Next, Options, Progress};
-use crate::give_up::{GiveUp, Place};
-use crate::goal::Input;
+use crate::give_up::GiveUp;
 use crate::maps::is_constant;
 use crate::memory::{Byte, Memory};
-use crate::state::{Assignment, Drawn, MapState, Now, Object, Packet, Redirect, State};
+use crate::state::{Assignment, Drawn, First, Now, Object, Packet, Redirect, State};
+use crate::twin::{Comparison, Twin};
 
-/// Most bytes of packets that are compared where the programs moved their start differently.
-const MOST_BYTES: i64 = 2048;
-
-/// What was found out about two programs.
-#[derive(Clone, Debug)]
-pub struct Comparison {
-    /// Inputs on which they differ, each on another pair of paths.
-    pub differing: Vec<Input>,
-    /// Places at which paths were given up, of the first program (`false`) or the second. Without any, and with fewer inputs than were looked for, the
-    /// programs differ on no other pair of paths.
-    pub left: Vec<(bool, Place)>,
-    /// Pairs of paths that were compared.
-    pub pairs: u64,
-    /// Paths that were followed.
-    pub paths: u64,
-}
-
-/// What the first program left.
-#[derive(Debug)]
-pub(crate) struct First {
-    result: Term,
-    packet: Packet,
-    objects: Vec<Rc<Object>>,
-    maps: Vec<Rc<MapState>>,
-    redirect: Option<Redirect>,
-    tail: Option<Redirect>,
-    context: Rc<HashMap<u16, Term>>,
-}
+/// Most bytes by which a packet is longer than those that come in, where programs move its start differently.
+const MOST_ADDED: i64 = 256;
 
 /// Looks for inputs on which two programs of one type differ in verdict, packet, redirect target or maps, up to so many. Both use `maps` by the
 /// same indices.
@@ -59,6 +33,37 @@ pub fn compare(
     explorer.set_second(second, most);
     explorer.run(tell);
     explorer.compared()
+}
+
+impl<'a> Explorer<'a> {
+    /// Compares the program with a second one: no other goals are looked for.
+    pub(crate) fn set_second(&mut self, second: &'a Verified, most: usize) {
+        let programs = [self.verified, second];
+        self.twin = Some(Twin { programs, differing: Vec::new(), most, pairs: 0, left: Vec::new() });
+        self.open.clear();
+    }
+
+    pub(crate) fn twin_mut(&mut self, change: impl FnOnce(&mut Twin<'a>)) {
+        if let Some(twin) = &mut self.twin {
+            change(twin);
+        }
+    }
+
+    /// From here on the second program runs.
+    pub(crate) fn enter_second(&mut self) {
+        if let Some(twin) = &self.twin {
+            self.verified = twin.programs[1];
+        }
+    }
+
+    /// What was found out about two programs.
+    pub(crate) fn compared(self) -> Comparison {
+        let (differing, left, pairs) = match self.twin {
+            Some(twin) => (twin.differing, twin.left, twin.pairs),
+            None => Default::default(),
+        };
+        Comparison { differing, left, pairs, paths: self.paths }
+    }
 }
 
 impl Explorer<'_> {
@@ -130,7 +135,7 @@ impl Explorer<'_> {
         let target = self.other_target(first.redirect, state.redirect);
         let target = self.terms.and(redirects, target);
         let mut all = vec![fate, target, tail];
-        self.other_packet(&first.packet, &state.packet.clone(), &mut all)?;
+        self.other_packet(&first.packet, state, &mut all)?;
         for map in 0..state.maps.len() {
             self.other_elements(map, state, first, &mut all)?;
         }
@@ -189,7 +194,8 @@ impl Explorer<'_> {
     }
 
     /// Adds whether two packets differ in length or bytes.
-    fn other_packet(&mut self, a: &Packet, b: &Packet, all: &mut Vec<Term>) -> Result<(), GiveUp> {
+    fn other_packet(&mut self, a: &Packet, state: &State, all: &mut Vec<Term>) -> Result<(), GiveUp> {
+        let b = &state.packet;
         let length = |explorer: &mut Self, packet: &Packet| {
             let start = explorer.terms.constant(64, packet.start as u64);
             explorer.terms.sub(packet.end, start)
@@ -203,10 +209,12 @@ impl Explorer<'_> {
         let offsets: BTreeSet<i64> = match a.start == b.start && a.floor == b.floor {
             true => written(&a.written).chain(written(&b.written)).map(|offset| offset - a.start).collect(),
             false => {
-                let (_, most) = self.terms.range(len);
-                let most = i64::try_from(most).unwrap_or(i64::MAX);
-                if most > MOST_BYTES {
-                    return Err(GiveUp::Instruction("a packet that is moved by different numbers of bytes"));
+                let most = i64::from(self.options.length.1) + MOST_ADDED;
+                let end = self.terms.constant(64, most as u64);
+                let is_longer = self.terms.slt(end, len);
+                let path = (&state.path, &state.assignment.model);
+                if self.solver.extend(&mut self.terms, path.0, path.1, is_longer) != Answer::Unsat {
+                    return Err(GiveUp::Instruction("a packet that grows and is moved"));
                 }
                 (a.meta - a.start..most).collect()
             }

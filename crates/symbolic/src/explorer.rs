@@ -9,14 +9,14 @@ use paceline_solver::{Answer, Batsat, Solver, Term, Terms};
 use paceline_spec::MapSpec;
 use paceline_verifier::Verified;
 
-use crate::compare::Comparison;
 use crate::flow::{FAR, Flow};
 use crate::give_up::{GiveUp, Place};
-use crate::goal::{Boundary, Edge, Fate, Goal, Goals, Input, Side};
+use crate::goal::{Boundary, Edge, Fate, Goal, Goals, Side};
 use crate::goals::goals;
 use crate::memory::Memory;
 use crate::source::{Source, Sources};
 use crate::state::{Assignment, Drawn, Frame, MapState, Packet, State};
+use crate::twin::Twin;
 use crate::value::{Pointer, Region, Value};
 
 /// Limits of an exploration.
@@ -109,18 +109,6 @@ pub(crate) enum Next {
     End,
 }
 
-/// The second of two programs that are compared.
-pub(crate) struct Twin<'a> {
-    programs: [&'a Verified; 2],
-    /// Inputs on which they differ.
-    pub(crate) differing: Vec<Input>,
-    /// Most of them.
-    most: usize,
-    /// Pairs of paths that were compared.
-    pub(crate) pairs: u64,
-    left: Vec<(bool, Place)>,
-}
-
 pub(crate) struct Explorer<'a> {
     /// The program that runs.
     pub(crate) verified: &'a Verified,
@@ -134,7 +122,7 @@ pub(crate) struct Explorer<'a> {
     flow: Flow,
     /// Goals that are looked for still; paths are no such ones, since they are known when they are found.
     pub(crate) open: BTreeSet<Goal>,
-    fates: BTreeMap<Goal, Fate>,
+    pub(crate) fates: BTreeMap<Goal, Fate>,
     /// The sides of the paths that were found.
     pub(crate) found: HashSet<Vec<Side>>,
     /// Inputs at boundaries, and those that are not looked for any more.
@@ -143,16 +131,16 @@ pub(crate) struct Explorer<'a> {
     pub(crate) vain: HashMap<(usize, Edge), u32>,
     queue: Vec<State>,
     /// Paths to a goal for which there was no input.
-    misses: HashMap<Goal, u32>,
+    pub(crate) misses: HashMap<Goal, u32>,
     /// How often paths were taken up at a slot.
     taken_up: HashMap<usize, u32>,
     /// Positions from which paths were not followed.
-    left: Vec<(Vec<usize>, Place)>,
+    pub(crate) left: Vec<(Vec<usize>, Place)>,
     /// The same, to find them.
     known_left: HashSet<(Vec<usize>, Place)>,
     /// The end of the exploration; `None` if that is farther away than times go.
     until: Option<Instant>,
-    paths: u64,
+    pub(crate) paths: u64,
     picks: u64,
 }
 
@@ -200,41 +188,12 @@ impl<'a> Explorer<'a> {
         self.aim();
     }
 
-    fn aim(&mut self) {
+    pub(crate) fn aim(&mut self) {
         match self.options.goals {
             // Paths end anywhere.
             Goals::Paths(_) => self.flow.aim(0..self.verified.code().len()),
             _ => self.flow.aim(self.open.iter().map(Goal::slot)),
         }
-    }
-
-    /// Compares the program with a second one: no other goals are looked for.
-    pub(crate) fn set_second(&mut self, second: &'a Verified, most: usize) {
-        let programs = [self.verified, second];
-        self.twin = Some(Twin { programs, differing: Vec::new(), most, pairs: 0, left: Vec::new() });
-        self.open.clear();
-    }
-
-    pub(crate) fn twin_mut(&mut self, change: impl FnOnce(&mut Twin<'a>)) {
-        if let Some(twin) = &mut self.twin {
-            change(twin);
-        }
-    }
-
-    /// From here on the second program runs.
-    pub(crate) fn enter_second(&mut self) {
-        if let Some(twin) = &self.twin {
-            self.verified = twin.programs[1];
-        }
-    }
-
-    /// What was found out about two programs.
-    pub(crate) fn compared(self) -> Comparison {
-        let (differing, left, pairs) = match self.twin {
-            Some(twin) => (twin.differing, twin.left, twin.pairs),
-            None => Default::default(),
-        };
-        Comparison { differing, left, pairs, paths: self.paths }
     }
 
     /// Whether nothing is looked for any more.
@@ -505,55 +464,6 @@ impl<'a> Explorer<'a> {
         let equal = self.terms.eq(term, constant);
         self.decide(state, equal, 1);
         value
-    }
-
-    /// Notes that a path meets a goal, and makes an input of it if that was looked for.
-    pub(crate) fn reach(&mut self, state: &State, goal: Goal) {
-        if !self.open.contains(&goal) {
-            return;
-        }
-        match self.input(state) {
-            Ok(input) => {
-                self.open.remove(&goal);
-                self.fates.insert(goal, Fate::Reached(Box::new(input)));
-                if !self.open.iter().any(|other| other.slot() == goal.slot()) {
-                    self.aim();
-                }
-            }
-            Err(why) => self.miss(goal, why),
-        }
-    }
-
-    /// A path meets a goal, but has no input: others are tried, a few times.
-    fn miss(&mut self, goal: Goal, why: GiveUp) {
-        const TRIALS: u32 = 20;
-        let place = Place { slot: goal.slot(), why };
-        let trials = self.misses.entry(goal).or_default();
-        *trials += 1;
-        if *trials == TRIALS {
-            self.open.remove(&goal);
-            self.fates.insert(goal, Fate::GivenUp(place));
-            self.aim();
-        } else if *trials == 1 {
-            self.left.push((vec![goal.slot()], place));
-        }
-    }
-
-    /// Notes that a path has ended at its slot, and makes an input of it if paths are looked for.
-    pub(crate) fn end(&mut self, state: &State) {
-        let Goals::Paths(most) = self.options.goals else { return };
-        let sides = state.sides();
-        if self.found.len() >= most as usize || self.found.contains(&sides) {
-            return;
-        }
-        match self.input(state) {
-            Ok(input) => {
-                let goal = Goal::Path { number: self.found.len() as u32, slot: state.slot };
-                self.found.insert(sides);
-                self.fates.insert(goal, Fate::Reached(Box::new(input)));
-            }
-            Err(why) => self.leave(state, why),
-        }
     }
 
     pub(crate) fn register(state: &State, reg: Reg) -> Value {

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use paceline_solver::{Evaluator, Model, Term, Terms};
 
 use crate::clock::Clock;
-use crate::compare::First;
 use crate::goal::Side;
 use crate::memory::Memory;
 use crate::room::Room;
@@ -162,6 +161,18 @@ pub(crate) struct Drawn {
     pub(crate) clocks: [Option<Term>; Clock::COUNT],
     /// Tail calls to programs that the object itself puts into an array, and that failed.
     pub(crate) failed_calls: usize,
+}
+
+/// What the first of two programs left.
+#[derive(Debug)]
+pub(crate) struct First {
+    pub(crate) result: Term,
+    pub(crate) packet: Packet,
+    pub(crate) objects: Vec<Rc<Object>>,
+    pub(crate) maps: Vec<Rc<MapState>>,
+    pub(crate) redirect: Option<Redirect>,
+    pub(crate) tail: Option<Redirect>,
+    pub(crate) context: Rc<HashMap<u16, Term>>,
 }
 
 /// The state of a path.

@@ -159,7 +159,7 @@ impl Watch {
                 }
             }
             Some(&Insn::LoadImm64 { value: Imm64::MapValueIndex { index, .. }, .. }) => {
-                if let Some(map) = seen.map_at(index as i32) {
+                if let Some(map) = seen.map_at(index) {
                     self.ask(map, vec![0; 4]);
                 }
             }
