@@ -12,7 +12,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   paceline generate vlan.o                                            which sides of its branches can packets take?
   paceline generate vlan.o --out inputs.pcapng --tests tests/
-  paceline generate counter.o --goal maps                             look-ups that find something, and that find nothing
+  paceline generate vlan.o --goal maps                                look-ups that find something, and that find nothing
   paceline generate vlan.o --goal paths --paths 500 --workers 2 --out inputs.pcapng
   paceline generate vlan.o:vlan_push --json | jq '.programs[].unreachable[]'
 
