@@ -11,7 +11,7 @@ use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
 use crate::memory::Byte;
 use crate::source::Source;
-use crate::state::{Initial, State};
+use crate::state::{Initial, Object, Packet, State};
 use crate::value::{Pointer, Region, Value};
 
 impl Explorer<'_> {
@@ -97,37 +97,38 @@ impl Explorer<'_> {
             }
             Region::Packet => Ok(match state.packet.written.get(offset) {
                 Some(byte) => byte,
-                None => Byte::Number(self.packet_byte(state, offset)),
+                None => Byte::Number(self.packet_byte(&state.packet, offset)),
             }),
             Region::Object(index) => {
-                let object = state.objects.get(index).ok_or(GiveUp::Address)?;
-                if let Some(byte) = object.written.get(offset) {
-                    return Ok(byte);
-                }
-                let byte = usize::try_from(offset).map_err(|_| GiveUp::Address)?;
-                Ok(match &object.initial {
-                    Initial::Zero => zero,
-                    Initial::Bytes(bytes) => {
-                        let value = bytes.get(byte).copied().unwrap_or(0);
-                        Byte::Number(self.terms.constant(8, u64::from(value)))
-                    }
-                    &Initial::Element { map, element } => {
-                        let source = Source::Value { map, element, byte: byte as u32 };
-                        Byte::Number(self.sources.term(&mut self.terms, source))
-                    }
-                })
+                let object = Rc::clone(state.objects.get(index).ok_or(GiveUp::Address)?);
+                self.object_byte(&object, offset)
             }
             Region::Context => Err(GiveUp::Address),
         }
     }
 
+    /// A byte of an object.
+    pub(crate) fn object_byte(&mut self, object: &Object, offset: i64) -> Result<Byte, GiveUp> {
+        if let Some(byte) = object.written.get(offset) {
+            return Ok(byte);
+        }
+        let byte = usize::try_from(offset).map_err(|_| GiveUp::Address)?;
+        Ok(Byte::Number(match &object.initial {
+            Initial::Zero => self.terms.constant(8, 0),
+            Initial::Bytes(bytes) => self.terms.constant(8, u64::from(bytes.get(byte).copied().unwrap_or(0))),
+            &Initial::Element { map, element } => {
+                self.sources.term(&mut self.terms, Source::Value { map, element, byte: byte as u32 })
+            }
+        }))
+    }
+
     /// A byte of the packet that was not written: as it came in, zero in the headroom and where the packet has grown. Frames have zeros in
     /// the headroom when it is given to a program.
-    fn packet_byte(&mut self, state: &State, offset: i64) -> Term {
+    pub(crate) fn packet_byte(&mut self, packet: &Packet, offset: i64) -> Term {
         let zero = self.terms.constant(8, 0);
         let Ok(index) = u32::try_from(offset) else { return zero };
         let byte = self.sources.term(&mut self.terms, Source::Packet(index));
-        let Some(floor) = state.packet.floor else { return byte };
+        let Some(floor) = packet.floor else { return byte };
         let place = self.terms.constant(64, u64::from(index));
         let is_below = self.terms.ult(place, floor);
         self.terms.ite(is_below, byte, zero)

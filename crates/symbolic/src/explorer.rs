@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use paceline_isa::{Insn, Reg};
+use paceline_isa::Reg;
 use paceline_solver::{Answer, Batsat, Solver, Term, Terms};
 use paceline_spec::MapSpec;
 use paceline_verifier::Verified;
 
 use crate::flow::{FAR, Flow};
 use crate::give_up::{GiveUp, Place};
-use crate::goal::{Fate, Side};
+use crate::goal::{Boundary, Edge, Fate, Goal, Goals, Side};
+use crate::goals::goals;
 use crate::memory::Memory;
 use crate::source::{Source, Sources};
 use crate::state::{Assignment, Drawn, Frame, MapState, Packet, State};
+use crate::twin::Twin;
 use crate::value::{Pointer, Region, Value};
 
 /// Limits of an exploration.
@@ -24,6 +26,10 @@ pub struct Options {
     pub time: Duration,
     /// Most conflicts of one question to the solver.
     pub conflicts: u64,
+    /// What is looked for.
+    pub goals: Goals,
+    /// Whether inputs at the boundaries of comparisons are made as well, as far as the followed paths have some.
+    pub boundaries: bool,
     /// Most open paths that are kept.
     pub paths: usize,
     /// Most terms that are kept, of some 150 bytes each.
@@ -43,6 +49,8 @@ impl Default for Options {
         Self {
             time: Duration::from_secs(60),
             conflicts: 20_000,
+            goals: Goals::Sides,
+            boundaries: false,
             paths: 20_000,
             terms: 6_000_000,
             rounds: 512,
@@ -56,19 +64,40 @@ impl Default for Options {
 /// The result of an exploration.
 #[derive(Clone, Debug)]
 pub struct Exploration {
-    /// Each side of each conditional jump.
-    pub sides: BTreeMap<Side, Fate>,
+    /// Each goal; of paths, those that have an input.
+    pub goals: BTreeMap<Goal, Fate>,
+    /// Inputs at the boundaries of comparisons, in the order of their jumps.
+    pub boundaries: Vec<Boundary>,
+    /// If paths are looked for: places at which some were given up, in the order of their slots. Without any, and with fewer paths than were looked for,
+    /// there are no others.
+    pub left: Vec<Place>,
     /// Paths that were followed to their end, or to where they were given up.
     pub paths: u64,
     /// Questions to the solver, and how many of them took a search.
     pub questions: (u64, u64),
 }
 
-/// Explores a verified program. `maps` are those it was verified with, with their initial elements.
+/// How far an exploration has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Goals that have an input.
+    pub reached: usize,
+    /// Goals that are looked for still; of paths, those that would be more than were looked for.
+    pub open: usize,
+    /// Paths that were followed.
+    pub paths: u64,
+}
+
+/// Explores a verified program. `maps` are those it was verified with, with their initial elements. `tell` is called after each path.
 #[must_use]
-pub fn explore(verified: &Verified, maps: &[MapSpec], options: &Options) -> Exploration {
+pub fn explore(
+    verified: &Verified,
+    maps: &[MapSpec],
+    options: &Options,
+    tell: &mut dyn FnMut(Progress),
+) -> Exploration {
     let mut explorer = Explorer::new(verified, maps, *options);
-    explorer.run();
+    explorer.run(tell);
     explorer.finish()
 }
 
@@ -81,38 +110,48 @@ pub(crate) enum Next {
 }
 
 pub(crate) struct Explorer<'a> {
+    /// The program that runs.
     pub(crate) verified: &'a Verified,
+    /// Where two programs are compared.
+    pub(crate) twin: Option<Twin<'a>>,
     pub(crate) maps: &'a [MapSpec],
     pub(crate) options: Options,
     pub(crate) terms: Terms,
     pub(crate) sources: Sources,
     pub(crate) solver: Solver<Batsat>,
     flow: Flow,
-    /// Sides that are looked for still.
-    pub(crate) open: BTreeSet<Side>,
-    fates: BTreeMap<Side, Fate>,
+    /// Goals that are looked for still; paths are no such ones, since they are known when they are found.
+    pub(crate) open: BTreeSet<Goal>,
+    pub(crate) fates: BTreeMap<Goal, Fate>,
+    /// The sides of the paths that were found.
+    pub(crate) found: HashSet<Vec<Side>>,
+    /// Inputs at boundaries, and those that are not looked for any more.
+    pub(crate) boundaries: BTreeMap<(usize, Edge), Boundary>,
+    /// How often boundaries were looked for in vain.
+    pub(crate) vain: HashMap<(usize, Edge), u32>,
     queue: Vec<State>,
-    /// Paths to a side for which there was no input.
-    misses: HashMap<Side, u32>,
+    /// Paths to a goal for which there was no input.
+    pub(crate) misses: HashMap<Goal, u32>,
     /// How often paths were taken up at a slot.
     taken_up: HashMap<usize, u32>,
     /// Positions from which paths were not followed.
-    left: Vec<(Vec<usize>, Place)>,
+    pub(crate) left: Vec<(Vec<usize>, Place)>,
     /// The same, to find them.
     known_left: HashSet<(Vec<usize>, Place)>,
     /// The end of the exploration; `None` if that is farther away than times go.
     until: Option<Instant>,
-    paths: u64,
+    pub(crate) paths: u64,
     picks: u64,
 }
 
 impl<'a> Explorer<'a> {
-    fn new(verified: &'a Verified, maps: &'a [MapSpec], options: Options) -> Self {
+    pub(crate) fn new(verified: &'a Verified, maps: &'a [MapSpec], options: Options) -> Self {
         let until = Instant::now().checked_add(options.time);
         let mut solver = Solver::new(Some(options.conflicts), Some(Duration::from_secs(10)));
         solver.set_deadline(until);
         let mut explorer = Self {
             verified,
+            twin: None,
             maps,
             options,
             terms: Terms::new(),
@@ -121,6 +160,9 @@ impl<'a> Explorer<'a> {
             flow: Flow::of(verified),
             open: BTreeSet::new(),
             fates: BTreeMap::new(),
+            found: HashSet::new(),
+            boundaries: BTreeMap::new(),
+            vain: HashMap::new(),
             queue: Vec::new(),
             misses: HashMap::new(),
             taken_up: HashMap::new(),
@@ -134,35 +176,46 @@ impl<'a> Explorer<'a> {
         explorer
     }
 
-    /// Sides that the verifier's walk never took are unreachable; the others are looked for.
+    /// Goals to which the verifier found no way are unreachable; the others are looked for.
     fn set_goals(&mut self) {
-        for (slot, insn) in self.verified.code().iter() {
-            if !matches!(insn, Insn::JumpIf { .. }) {
-                continue;
-            }
-            let fact = self.verified.fact(slot);
-            for (taken, may) in [(false, fact.may_fall_through), (true, fact.may_jump)] {
-                let side = Side { slot, taken };
-                if fact.reached && may {
-                    self.open.insert(side);
-                } else {
-                    self.fates.insert(side, Fate::Unreachable { by_verifier: true });
-                }
+        for (goal, may) in goals(self.verified, self.maps, self.options.goals) {
+            if may {
+                self.open.insert(goal);
+            } else {
+                self.fates.insert(goal, Fate::Unreachable { by_verifier: true });
             }
         }
         self.aim();
     }
 
-    fn aim(&mut self) {
-        self.flow.aim(self.open.iter().map(|side| side.slot));
+    pub(crate) fn aim(&mut self) {
+        match self.options.goals {
+            // Paths end anywhere.
+            Goals::Paths(_) => self.flow.aim(0..self.verified.code().len()),
+            _ => self.flow.aim(self.open.iter().map(Goal::slot)),
+        }
     }
 
-    fn run(&mut self) {
+    /// Whether nothing is looked for any more.
+    fn is_done(&self) -> bool {
+        if let Some(twin) = &self.twin {
+            return twin.differing.len() >= twin.most;
+        }
+        match self.options.goals {
+            Goals::Paths(most) => self.found.len() >= most as usize,
+            _ => self.open.is_empty(),
+        }
+    }
+
+    pub(crate) fn run(&mut self, tell: &mut dyn FnMut(Progress)) {
         match self.entry() {
             Ok(state) => self.queue.extend(state),
-            Err(why) => self.leave_at(vec![0], Place { slot: 0, why }),
+            Err(why) => {
+                let state = self.start();
+                self.leave(&state, why);
+            }
         }
-        while !self.open.is_empty() {
+        while !self.is_done() {
             if let Some(why) = self.limit() {
                 let left = std::mem::take(&mut self.queue);
                 left.iter().for_each(|state| self.leave(state, why));
@@ -173,7 +226,17 @@ impl<'a> Explorer<'a> {
                 self.follow(state);
                 self.paths += 1;
             }
+            tell(self.progress());
         }
+    }
+
+    fn progress(&self) -> Progress {
+        let reached = self.fates.values().filter(|fate| matches!(fate, Fate::Reached(_))).count();
+        let open = match self.options.goals {
+            Goals::Paths(most) => (most as usize).saturating_sub(self.found.len()),
+            _ => self.open.len(),
+        };
+        Progress { reached, open, paths: self.paths }
     }
 
     /// The limit of the whole exploration that is reached.
@@ -199,6 +262,13 @@ impl<'a> Explorer<'a> {
             Answer::Unsat => return Ok(None),
             Answer::Unknown(unknown) => return Err(GiveUp::Solver(unknown)),
         };
+        let start = self.start();
+        Ok(Some(State { path, assignment: Assignment::new(model), ..start }))
+    }
+
+    /// The state in which a run begins, without conditions.
+    pub(crate) fn start(&mut self) -> State {
+        let length = self.sources.term(&mut self.terms, Source::Length);
         let zero = self.terms.constant(64, 0);
         let mut registers = [Value::Unset; 11];
         registers[1] = Value::Pointer(Pointer { region: Region::Context, offset: zero });
@@ -206,7 +276,7 @@ impl<'a> Explorer<'a> {
         let end = self.terms.resize(length, 64);
         let frame =
             Frame { stack: Rc::default(), saved: [Value::Unset; 4], return_to: usize::MAX, callback: None };
-        Ok(Some(State {
+        State {
             slot: 0,
             registers,
             frames: vec![frame],
@@ -214,15 +284,18 @@ impl<'a> Explorer<'a> {
             context: Rc::default(),
             objects: Vec::new(),
             maps: self.maps.iter().map(|_| Rc::new(MapState::default())).collect(),
-            path,
-            assignment: Assignment::new(model),
+            path: Vec::new(),
+            assignment: Assignment::default(),
             pending: false,
             taken: None,
             rounds: Rc::default(),
             drawn: Drawn::default(),
+            redirect: None,
+            tail: None,
+            first: None,
             instructions: 0,
             cost: 0,
-        }))
+        }
     }
 
     /// Where a state is: its slot, and where its callers go on, the innermost first.
@@ -236,19 +309,24 @@ impl<'a> Explorer<'a> {
 
     /// How far a state is from a side that is looked for.
     pub(crate) fn distance(&self, state: &State) -> u32 {
+        // Where programs are compared, all paths are followed, those of the second one first.
+        if self.twin.is_some() {
+            return u32::from(state.first.is_none());
+        }
         self.flow.from(Self::position(state))
     }
 
     /// The next path to follow: by turns the nearest to a goal, and the one whose place was visited least.
     fn pick(&mut self) -> Option<State> {
         self.picks += 1;
-        let flow = &self.flow;
-        self.queue.retain(|state| flow.from(Self::position(state)) != FAR);
+        let mut queue = std::mem::take(&mut self.queue);
+        queue.retain(|state| self.distance(state) != FAR);
+        self.queue = queue;
         let by_distance = !self.picks.is_multiple_of(4);
         let visits = |state: &State| self.taken_up.get(&state.slot).copied().unwrap_or(0);
         let rank = |(_, state): &(usize, &State)| match by_distance {
             true => {
-                let distance = u64::from(self.flow.from(Self::position(state)));
+                let distance = u64::from(self.distance(state));
                 distance + u64::from(state.cost) * 4 + u64::from(visits(state)) * 2
             }
             false => u64::from(visits(state)) + u64::from(state.cost),
@@ -281,6 +359,9 @@ impl<'a> Explorer<'a> {
 
     /// Follows a path to its end.
     fn follow(&mut self, mut state: State) {
+        if let Some(twin) = &self.twin {
+            self.verified = twin.programs[usize::from(state.first.is_some())];
+        }
         const BETWEEN_CHECKS: u64 = 16;
         loop {
             state.instructions += 1;
@@ -302,16 +383,28 @@ impl<'a> Explorer<'a> {
 
     /// Notes that nothing is known of what comes after a state.
     pub(crate) fn leave(&mut self, state: &State, why: GiveUp) {
-        self.leave_at(Self::position(state).collect(), Place { slot: state.slot, why });
+        let place = Place { slot: state.slot, why };
+        if self.twin.is_some() {
+            let left = (state.first.is_some(), place);
+            return self.twin_mut(|twin| {
+                if !twin.left.contains(&left) {
+                    twin.left.push(left);
+                }
+            });
+        }
+        self.leave_at(Self::position(state).collect(), place);
     }
 
     /// Notes that nothing is known of what comes after the functions that a state is in return to their callers.
     pub(crate) fn leave_callers(&mut self, state: &State, why: GiveUp) {
+        if self.twin.is_some() {
+            return self.leave(state, why);
+        }
         self.leave_at(Self::position(state).skip(1).collect(), Place { slot: state.slot, why });
     }
 
     fn leave_at(&mut self, position: Vec<usize>, place: Place) {
-        if self.flow.from(position.iter().copied()) == FAR {
+        if self.twin.is_none() && self.flow.from(position.iter().copied()) == FAR {
             return;
         }
         let left = (position, place);
@@ -373,38 +466,6 @@ impl<'a> Explorer<'a> {
         value
     }
 
-    /// Notes that a path took a side, and makes an input of it if that was looked for. Whether the side is new.
-    pub(crate) fn reach(&mut self, state: &State, side: Side) {
-        if !self.open.contains(&side) {
-            return;
-        }
-        match self.input(state, side) {
-            Ok(input) => {
-                self.open.remove(&side);
-                self.fates.insert(side, Fate::Reached(Box::new(input)));
-                if !self.open.iter().any(|other| other.slot == side.slot) {
-                    self.aim();
-                }
-            }
-            Err(why) => self.miss(side, why),
-        }
-    }
-
-    /// A path takes a side that is looked for, but has no input: others are tried, a few times.
-    fn miss(&mut self, side: Side, why: GiveUp) {
-        const TRIALS: u32 = 20;
-        let place = Place { slot: side.slot, why };
-        let trials = self.misses.entry(side).or_default();
-        *trials += 1;
-        if *trials == TRIALS {
-            self.open.remove(&side);
-            self.fates.insert(side, Fate::GivenUp(place));
-            self.aim();
-        } else if *trials == 1 {
-            self.left.push((vec![side.slot], place));
-        }
-    }
-
     pub(crate) fn register(state: &State, reg: Reg) -> Value {
         state.registers[usize::from(reg.number())]
     }
@@ -416,13 +477,13 @@ impl<'a> Explorer<'a> {
     /// What is not reached is unreachable, unless a path was given up from which it may be reached.
     fn finish(mut self) -> Exploration {
         let open = std::mem::take(&mut self.open);
-        let from_entry = |flow: &mut Flow, side: &Side| {
-            flow.aim(std::iter::once(side.slot));
+        let from_entry = |flow: &mut Flow, goal: &Goal| {
+            flow.aim(std::iter::once(goal.slot()));
             flow.distance(0) != FAR
         };
-        for side in open {
-            let fate = if !from_entry(&mut self.flow, &side) {
-                Fate::GivenUp(Place { slot: side.slot, why: GiveUp::Timer })
+        for goal in open {
+            let fate = if !from_entry(&mut self.flow, &goal) {
+                Fate::GivenUp(Place { slot: goal.slot(), why: GiveUp::Timer })
             } else {
                 let near = self
                     .left
@@ -435,8 +496,20 @@ impl<'a> Explorer<'a> {
                     None => Fate::Unreachable { by_verifier: false },
                 }
             };
-            self.fates.insert(side, fate);
+            self.fates.insert(goal, fate);
         }
-        Exploration { sides: self.fates, paths: self.paths, questions: self.solver.counts() }
+        let mut left = Vec::new();
+        if matches!(self.options.goals, Goals::Paths(_)) {
+            left.extend(self.left.into_iter().map(|(_, place)| place));
+            left.sort_by_key(|place| place.slot);
+            left.dedup();
+        }
+        Exploration {
+            goals: self.fates,
+            boundaries: self.boundaries.into_values().collect(),
+            left,
+            paths: self.paths,
+            questions: self.solver.counts(),
+        }
     }
 }

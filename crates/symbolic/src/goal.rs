@@ -1,6 +1,8 @@
-//! What is looked for: sides of branches, and inputs that take them.
+//! What is looked for, and inputs that meet it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use paceline_frame::Verdict;
 
 use crate::give_up::Place;
 
@@ -11,6 +13,91 @@ pub struct Side {
     pub slot: usize,
     /// Whether the jump is taken.
     pub taken: bool,
+}
+
+/// What a map operation meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Meets {
+    /// An element of the key.
+    Found,
+    /// No element of the key, or an index beyond the map.
+    NotFound,
+    /// No element of the key, and no room for one.
+    Full,
+}
+
+/// The numbers that a comparison compares, as seen from where its outcome changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Edge {
+    /// They are equal.
+    Equal,
+    /// The first is greater by one.
+    Above,
+    /// The first is less by one.
+    Below,
+    /// With signs they are in another order than without.
+    Signs,
+}
+
+/// Something that an input is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Goal {
+    /// A side of a branch is taken.
+    Side(Side),
+    /// The program returns a verdict at an exit.
+    Return {
+        /// Slot of the exit.
+        slot: usize,
+        /// The verdict.
+        verdict: Verdict,
+    },
+    /// A map operation meets something.
+    Operation {
+        /// Slot of the call.
+        slot: usize,
+        /// What it meets.
+        meets: Meets,
+    },
+    /// A whole path is taken, that of the input.
+    Path {
+        /// Its number, in the order in which paths end.
+        number: u32,
+        /// Slot of its last instruction.
+        slot: usize,
+    },
+}
+
+impl Goal {
+    /// The slot at which it is met.
+    #[must_use]
+    pub const fn slot(&self) -> usize {
+        match self {
+            Self::Side(Side { slot, .. })
+            | Self::Return { slot, .. }
+            | Self::Operation { slot, .. }
+            | Self::Path { slot, .. } => *slot,
+        }
+    }
+}
+
+impl From<Side> for Goal {
+    fn from(side: Side) -> Self {
+        Self::Side(side)
+    }
+}
+
+/// The kind of goals that are looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Goals {
+    /// Each side of each conditional jump.
+    #[default]
+    Sides,
+    /// Each path, up to so many.
+    Paths(u32),
+    /// Each verdict at each exit of the program.
+    Verdicts,
+    /// Each look-up, update, deletion and redirection by a map, with all that it may meet.
+    Operations,
 }
 
 /// An element of a map.
@@ -37,14 +124,14 @@ pub struct Input {
     pub ingress: u32,
     /// Queue that it comes in on.
     pub queue: u16,
-    /// The sides that it takes, from the first branch to the one that it was made for.
+    /// The sides that it takes, from the first branch to where the goal is met.
     pub sides: Vec<Side>,
 }
 
-/// What was found out about a side.
+/// What was found out about a goal.
 #[derive(Clone, Debug)]
 pub enum Fate {
-    /// This input takes it.
+    /// This input meets it.
     Reached(Box<Input>),
     /// No input does. `by_verifier` says that the verifier found no way to it; otherwise all ways to it were followed.
     Unreachable {
@@ -53,4 +140,28 @@ pub enum Fate {
     },
     /// It is not known.
     GivenUp(Place),
+}
+
+/// What the conditions of a path are about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decided {
+    /// Bytes of the packet, by offset.
+    pub packet: BTreeSet<usize>,
+    /// Bytes of values of maps: map, key and offset.
+    pub values: BTreeSet<(usize, Vec<u8>, usize)>,
+    /// Whether they are about anything else: time, interface, queue.
+    pub other: bool,
+}
+
+/// An input at the boundary of a comparison.
+#[derive(Clone, Debug)]
+pub struct Boundary {
+    /// The side that it takes.
+    pub side: Side,
+    /// Where it is.
+    pub edge: Edge,
+    /// The input.
+    pub input: Input,
+    /// What must stay so that it is at the boundary.
+    pub decided: Decided,
 }

@@ -7,7 +7,7 @@ use paceline_spec::{ElementKind, MapKind, MapSpec, ProgramKind};
 
 use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
-use crate::goal::{Element, Input, Side};
+use crate::goal::{Decided, Element, Input};
 use crate::maps::{initial_value, is_constant};
 use crate::plausible;
 use crate::source::Source;
@@ -23,9 +23,13 @@ const CAPACITY: u64 = 3520;
 const SEEDS: u64 = 20_000;
 
 impl Explorer<'_> {
-    /// The input of a path, which takes a side now.
-    pub(crate) fn input(&mut self, state: &State, side: Side) -> Result<Input, GiveUp> {
-        debug_assert_eq!(state.taken.as_ref().map(|taken| taken.side), Some(side));
+    /// The input of a path, as far as it has come.
+    pub(crate) fn input(&mut self, state: &State) -> Result<Input, GiveUp> {
+        Ok(self.decided_input(state)?.0)
+    }
+
+    /// The input of a path, and what its conditions are about.
+    pub(crate) fn decided_input(&mut self, state: &State) -> Result<(Input, Decided), GiveUp> {
         let mut conditions = state.path.clone();
         let mut model = Model::clone(&state.assignment.model);
         let mut vars = self.variables(&conditions);
@@ -46,7 +50,25 @@ impl Explorer<'_> {
             false => Some(self.seed(&randoms, &conditions, &mut model)?),
         };
         let input = self.read(state, &vars, &model, seed)?;
-        Ok(input)
+        let decided = self.decided(state, &vars, &model);
+        Ok((input, decided))
+    }
+
+    fn decided(&self, state: &State, vars: &[(Source, Term)], model: &Model) -> Decided {
+        let mut decided = Decided::default();
+        for &(source, _) in vars {
+            match source {
+                Source::Packet(offset) => drop(decided.packet.insert(offset as usize)),
+                Source::Value { map, element, byte } => {
+                    let key = &state.maps[map].elements[element].key;
+                    let key = key.iter().map(|byte| self.terms.evaluate(model, *byte) as u8).collect();
+                    decided.values.insert((map, key, byte as usize));
+                }
+                Source::Time(_) | Source::Context(_) => decided.other = true,
+                _ => {}
+            }
+        }
+        decided
     }
 
     /// What the variables of conditions stand for.
@@ -238,7 +260,7 @@ impl Explorer<'_> {
             seed,
             ingress: context("ingress_ifindex") as u32,
             queue: context("rx_queue_index") as u16,
-            sides: sides(state),
+            sides: state.sides(),
         };
         for map in 0..self.maps.len() {
             let elements = self.elements(state, map, &given, &model)?;
@@ -356,16 +378,4 @@ fn fill_up(
         }
     }
     if missing == 0 { Ok(()) } else { Err(GiveUp::Input("a full map")) }
-}
-
-/// The sides that a path took, the first one first.
-fn sides(state: &State) -> Vec<Side> {
-    let mut sides = Vec::new();
-    let mut taken = state.taken.as_ref();
-    while let Some(here) = taken {
-        sides.push(here.side);
-        taken = here.before.as_ref();
-    }
-    sides.reverse();
-    sides
 }

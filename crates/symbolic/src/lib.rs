@@ -8,23 +8,31 @@
 
 mod access;
 mod alu;
+mod boundary;
 mod clock;
+mod compare;
 mod csum;
 mod explorer;
 mod flow;
 mod give_up;
 mod goal;
+mod goals;
 mod helpers;
 mod input;
 mod maps;
+mod meet;
 mod memory;
 mod plausible;
 mod room;
 mod source;
 mod state;
 mod step;
+mod twin;
 mod value;
 
-pub use explorer::{Exploration, Options, explore};
+pub use compare::compare;
+pub use explorer::{Exploration, Options, Progress, explore};
 pub use give_up::{GiveUp, Place};
-pub use goal::{Element, Fate, Input, Side};
+pub use goal::{Boundary, Decided, Edge, Element, Fate, Goal, Goals, Input, Meets, Side};
+pub use plausible::{Role, roles, set_checksums};
+pub use twin::Comparison;

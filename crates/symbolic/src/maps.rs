@@ -3,11 +3,12 @@
 use std::rc::Rc;
 
 use paceline_solver::Term;
-use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec};
+use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec};
 
 use crate::alu;
 use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
+use crate::goal::Meets;
 use crate::source::Source;
 use crate::state::{ElementState, Initial, Now, State};
 
@@ -112,7 +113,8 @@ impl Explorer<'_> {
     fn is_present(&mut self, state: &mut State, map: usize, element: usize) -> Result<bool, GiveUp> {
         let spec = self.spec(map)?;
         let (kind, entries, counts) = (spec.kind, spec.max_entries, !spec.kind.has_indices());
-        if counts && !state.maps[map].room.allows_another(entries) {
+        let is_known = state.maps[map].elements[element].was_there;
+        if counts && !is_known && !state.maps[map].room.allows_another(entries) {
             if kind.is_lru() {
                 self.leave(state, GiveUp::Map(kind, "a look-up among more elements than fit"));
             }
@@ -123,7 +125,8 @@ impl Explorer<'_> {
             return Ok(false);
         }
         let map = Rc::make_mut(&mut state.maps[map]);
-        if counts {
+        // Another program may have asked for it.
+        if counts && !map.elements[element].was_there {
             map.room.is_there();
         }
         map.elements[element].was_there = true;
@@ -170,7 +173,7 @@ impl Explorer<'_> {
         self.there(state, map, element)
     }
 
-    /// `bpf_map_update_elem`: 0 or a negative error number.
+    /// `bpf_map_update_elem`: 0 or a negative error number, and what it met.
     pub(crate) fn update(
         &mut self,
         state: &mut State,
@@ -178,7 +181,7 @@ impl Explorer<'_> {
         key: Vec<Term>,
         value: &[Term],
         flags: u64,
-    ) -> Result<i64, GiveUp> {
+    ) -> Result<(i64, Meets), GiveUp> {
         const NO_EXIST: u64 = 1;
         const EXIST: u64 = 2;
         let spec = self.spec(map)?;
@@ -190,33 +193,33 @@ impl Explorer<'_> {
             return Err(GiveUp::HelperUse("bpf_map_update_elem", "with such flags"));
         }
         if !self.is_valid(state, map, &key)? {
-            return Ok(-i64::from(paceline_spec::Errno::E2BIG.0));
+            return Ok((-i64::from(Errno::E2BIG.0), Meets::NotFound));
         }
         let element = self.element(state, map, key)?;
         if kind.is_array() {
             if flags == NO_EXIST {
-                return Ok(-i64::from(paceline_spec::Errno::EEXIST.0));
+                return Ok((-i64::from(Errno::EEXIST.0), Meets::Found));
             }
             let object = self.there(state, map, element)?;
-            return Ok(self.fill(state, object, value));
+            return Ok((self.fill(state, object, value), Meets::Found));
         }
         match self.there(state, map, element)? {
-            Some(_) if flags == NO_EXIST => Ok(-i64::from(paceline_spec::Errno::EEXIST.0)),
-            None if flags == EXIST => Ok(-i64::from(paceline_spec::Errno::ENOENT.0)),
+            Some(_) if flags == NO_EXIST => Ok((-i64::from(Errno::EEXIST.0), Meets::Found)),
+            None if flags == EXIST => Ok((-i64::from(Errno::ENOENT.0), Meets::NotFound)),
             // Values per CPU are changed in place.
-            Some(object) if kind.is_per_cpu() => Ok(self.fill(state, Some(object), value)),
+            Some(object) if kind.is_per_cpu() => Ok((self.fill(state, Some(object), value), Meets::Found)),
             Some(_) => {
                 self.retire(state, map);
-                Ok(self.put(state, map, element, value))
+                Ok((self.put(state, map, element, value), Meets::Found))
             }
             None if kind.is_lru() => {
                 self.make_room(state, map, element)?;
-                Ok(self.put(state, map, element, value))
+                Ok((self.put(state, map, element, value), Meets::NotFound))
             }
-            None if self.is_full(state, map)? => Ok(-i64::from(paceline_spec::Errno::E2BIG.0)),
+            None if self.is_full(state, map)? => Ok((-i64::from(Errno::E2BIG.0), Meets::Full)),
             None => {
                 Rc::make_mut(&mut state.maps[map]).room.add();
-                Ok(self.put(state, map, element, value))
+                Ok((self.put(state, map, element, value), Meets::NotFound))
             }
         }
     }
@@ -247,6 +250,10 @@ impl Explorer<'_> {
         let spec = self.spec(map)?;
         let (kind, entries) = (spec.kind, spec.max_entries);
         self.retire(state, map);
+        if self.twin.is_some() {
+            // Another element may be gone after the run.
+            self.leave(state, GiveUp::Map(kind, "an insertion that may remove another element"));
+        }
         let map = Rc::make_mut(&mut state.maps[map]);
         if map.room.is_full(entries) == Some(true) {
             return Err(GiveUp::Map(kind, "an insertion that removes another element"));
@@ -285,7 +292,7 @@ impl Explorer<'_> {
             return Err(GiveUp::Map(kind, "bpf_map_delete_elem"));
         }
         if kind.is_array() {
-            return Ok(-i64::from(paceline_spec::Errno::EINVAL.0));
+            return Ok(-i64::from(Errno::EINVAL.0));
         }
         let element = self.element(state, map, key)?;
         match self.there(state, map, element)? {
@@ -297,7 +304,7 @@ impl Explorer<'_> {
                 map.room.remove();
                 Ok(0)
             }
-            None => Ok(-i64::from(paceline_spec::Errno::ENOENT.0)),
+            None => Ok(-i64::from(Errno::ENOENT.0)),
         }
     }
 

@@ -30,6 +30,11 @@ impl Memory {
         self.written.insert(offset, byte);
     }
 
+    /// The offsets that were written.
+    pub(crate) fn offsets(&self) -> impl Iterator<Item = i64> + '_ {
+        self.written.keys().copied()
+    }
+
     /// Replaces all numbers.
     pub(crate) fn map_numbers(&mut self, mut by: impl FnMut(i64, Term) -> Term) {
         for (offset, byte) in &mut self.written {

@@ -132,25 +132,73 @@ fn total_length(
     Some(terms.eq(total, rest))
 }
 
+/// What a byte of a packet is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It tells what the packet is: types, versions, lengths.
+    Structure,
+    /// It is a part of a checksum.
+    Checksum,
+    /// Anything else: addresses, ports, payload.
+    Content,
+}
+
+/// The roles of a packet's bytes.
+#[must_use]
+pub fn roles(packet: &[u8]) -> Vec<Role> {
+    let mut packet = packet.to_vec();
+    let mut filler = Filler::new(&mut packet, |_| false);
+    filler.ethernet();
+    filler.roles
+}
+
+/// Sets the checksums of a packet whose bytes are free.
+pub fn set_checksums(packet: &mut [u8], is_free: impl Fn(usize) -> bool) {
+    let roles = roles(packet);
+    let is_sum = |byte: usize| roles.get(byte) == Some(&Role::Checksum);
+    Filler::new(packet, |byte| is_sum(byte) && is_free(byte)).ethernet();
+}
+
 /// Fills bytes that are free: addresses, lengths, checksums.
 pub(crate) fn fill(packet: &mut [u8], is_free: impl Fn(usize) -> bool) {
-    let mut filler = Filler { packet, is_free };
-    filler.ethernet();
+    Filler::new(packet, is_free).ethernet();
 }
 
 struct Filler<'p, F> {
     packet: &'p mut [u8],
     is_free: F,
+    roles: Vec<Role>,
 }
 
-impl<F: Fn(usize) -> bool> Filler<'_, F> {
-    /// Sets bytes if all of them are in the packet and free.
-    fn set(&mut self, offset: usize, bytes: &[u8]) -> bool {
+impl<'p, F: Fn(usize) -> bool> Filler<'p, F> {
+    fn new(packet: &'p mut [u8], is_free: F) -> Self {
+        let roles = vec![Role::Content; packet.len()];
+        Self { packet, is_free, roles }
+    }
+
+    /// Sets bytes of a role if all of them are in the packet and free.
+    fn set_as(&mut self, role: Role, offset: usize, bytes: &[u8]) -> bool {
         let range = offset..offset + bytes.len();
+        self.roles.iter_mut().take(range.end).skip(offset).for_each(|place| *place = role);
         let is_free = range.clone().all(&self.is_free);
         let Some(place) = self.packet.get_mut(range).filter(|_| is_free) else { return false };
         place.copy_from_slice(bytes);
         true
+    }
+
+    /// Sets bytes that tell what the packet is.
+    fn set(&mut self, offset: usize, bytes: &[u8]) -> bool {
+        self.set_as(Role::Structure, offset, bytes)
+    }
+
+    /// Notes bytes that tell what the packet is.
+    fn note(&mut self, offset: usize, len: usize) {
+        self.roles.iter_mut().skip(offset).take(len).for_each(|place| *place = Role::Structure);
+    }
+
+    /// Sets addresses and other contents.
+    fn content(&mut self, offset: usize, bytes: &[u8]) -> bool {
+        self.set_as(Role::Content, offset, bytes)
     }
 
     fn at(&self, offset: usize) -> u8 {
@@ -168,8 +216,11 @@ impl<F: Fn(usize) -> bool> Filler<'_, F> {
 
     fn ethernet(&mut self) {
         const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-        self.set(0, &[2, 0, 0, 0, 0, 2]);
-        self.set(6, &[2, 0, 0, 0, 0, 1]);
+        // The first byte says that an address is of one machine.
+        self.set(0, &[2]);
+        self.content(1, &[0, 0, 0, 0, 2]);
+        self.set(6, &[2]);
+        self.content(7, &[0, 0, 0, 0, 1]);
         let mut place = 12;
         while TAGS.contains(&self.word(place)) && place < 28 {
             place += 4;
@@ -178,6 +229,7 @@ impl<F: Fn(usize) -> bool> Filler<'_, F> {
         if self.left(next) >= 20 {
             self.set(place, &[8, 0]);
         }
+        self.note(place, 2);
         match self.word(place) {
             0x0800 if self.left(next) >= 20 => self.ipv4(next),
             0x86dd if self.left(next) >= 40 => self.ipv6(next),
@@ -190,16 +242,18 @@ impl<F: Fn(usize) -> bool> Filler<'_, F> {
         self.set(at, &[0x45]);
         let total = (self.left(at) as u16).to_be_bytes();
         self.set(at + 2, &total);
-        self.set(at + 8, &[64]);
+        self.note(at + 6, 2);
+        self.note(at + 9, 1);
+        self.content(at + 8, &[64]);
         if self.left(at) >= 28 {
             self.set(at + 9, &[UDP]);
         }
-        self.set(at + 12, &[192, 0, 2, 1]);
-        self.set(at + 16, &[192, 0, 2, 2]);
+        self.content(at + 12, &[192, 0, 2, 1]);
+        self.content(at + 16, &[192, 0, 2, 2]);
         let header = usize::from(self.at(at) & 0xf) * 4;
-        if self.set(at + 10, &[0, 0]) && self.left(at) >= header {
+        if self.set_as(Role::Checksum, at + 10, &[0, 0]) && self.left(at) >= header {
             let sum = !fold(self.sum(at, header));
-            self.set(at + 10, &sum.to_be_bytes());
+            self.set_as(Role::Checksum, at + 10, &sum.to_be_bytes());
         }
         if self.word(at + 6) & 0x1fff == 0 && header >= 20 {
             let pseudo = self.sum(at + 12, 8);
@@ -213,14 +267,15 @@ impl<F: Fn(usize) -> bool> Filler<'_, F> {
         self.set(at, &[0x60]);
         let payload = (self.left(at + 40) as u16).to_be_bytes();
         self.set(at + 4, &payload);
+        self.note(at + 6, 1);
         if self.left(at) >= 48 {
             self.set(at + 6, &[UDP]);
         }
-        self.set(at + 7, &[64]);
-        self.set(at + 8, &ADDRESS);
+        self.content(at + 7, &[64]);
+        self.content(at + 8, &ADDRESS);
         let mut destination = ADDRESS;
         destination[15] = 2;
-        self.set(at + 24, &destination);
+        self.content(at + 24, &destination);
         let pseudo = self.sum(at + 8, 32);
         self.transport(at + 40, self.at(at + 6), pseudo);
     }
@@ -230,16 +285,16 @@ impl<F: Fn(usize) -> bool> Filler<'_, F> {
         let pseudo = pseudo + u32::from(protocol) + len as u32;
         match protocol {
             6 if len >= 20 => {
-                self.set(at, &49152_u16.to_be_bytes());
-                self.set(at + 2, &80_u16.to_be_bytes());
+                self.content(at, &49152_u16.to_be_bytes());
+                self.content(at + 2, &80_u16.to_be_bytes());
                 self.set(at + 12, &[0x50]);
-                self.set(at + 13, &[2]);
-                self.set(at + 14, &[0xff, 0xff]);
+                self.content(at + 13, &[2]);
+                self.content(at + 14, &[0xff, 0xff]);
                 self.checksum(at, at + 16, pseudo);
             }
             17 if len >= 8 => {
-                self.set(at, &49152_u16.to_be_bytes());
-                self.set(at + 2, &9_u16.to_be_bytes());
+                self.content(at, &49152_u16.to_be_bytes());
+                self.content(at + 2, &9_u16.to_be_bytes());
                 self.set(at + 4, &(len as u16).to_be_bytes());
                 self.checksum(at, at + 6, pseudo);
             }
@@ -251,10 +306,10 @@ impl<F: Fn(usize) -> bool> Filler<'_, F> {
 
     /// Sets the checksum at an offset, over all bytes from `start` on.
     fn checksum(&mut self, start: usize, at: usize, pseudo: u32) {
-        if self.set(at, &[0, 0]) {
+        if self.set_as(Role::Checksum, at, &[0, 0]) {
             let sum = !fold(pseudo + self.sum(start, self.left(start)));
             let sum = if sum == 0 { 0xffff } else { sum };
-            self.set(at, &sum.to_be_bytes());
+            self.set_as(Role::Checksum, at, &sum.to_be_bytes());
         }
     }
 
@@ -285,6 +340,21 @@ mod tests {
         let header =
             packet[14..34].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
         assert_eq!(fold(header), 0xffff);
+    }
+
+    #[test]
+    fn roles_are_those_of_the_layers() {
+        let mut packet = vec![0; 42];
+        fill(&mut packet, |_| true);
+        let roles = roles(&packet);
+        let of = |role: Role| (0..42).filter(|byte| roles[*byte] == role).collect::<Vec<_>>();
+        assert_eq!(of(Role::Checksum), [24, 25, 40, 41]);
+        assert_eq!(of(Role::Structure), [0, 6, 12, 13, 14, 16, 17, 20, 21, 23, 38, 39]);
+        packet[30] = 77;
+        let changed = packet.clone();
+        set_checksums(&mut packet, |byte| byte < 40);
+        assert_ne!(packet[24..26], changed[24..26]);
+        assert_eq!(packet[40..], changed[40..]);
     }
 
     #[test]

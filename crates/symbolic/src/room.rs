@@ -56,6 +56,11 @@ impl Room {
         }
     }
 
+    /// Begins another run with the same elements from the start.
+    pub(crate) fn begin(&mut self) {
+        self.added = 0;
+    }
+
     pub(crate) fn add(&mut self) {
         self.added += 1;
     }

@@ -54,8 +54,24 @@ pub(crate) struct Object {
     pub(crate) initial: Initial,
 }
 
+impl Object {
+    /// The value that an element of a map has from the start.
+    pub(crate) fn of_element(map: usize, element: usize) -> Self {
+        Self { written: Memory::default(), initial: Initial::Element { map, element } }
+    }
+}
+
+/// Where a packet is redirected to, or a tail call leads to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Redirect {
+    /// The map; none for an interface.
+    pub(crate) map: Option<usize>,
+    /// The interface's index, or a key or index in the map, of 32 bits.
+    pub(crate) number: Term,
+}
+
 /// The bytes of an object that were not written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Initial {
     /// Zeros.
     Zero,
@@ -147,6 +163,18 @@ pub(crate) struct Drawn {
     pub(crate) failed_calls: usize,
 }
 
+/// What the first of two programs left.
+#[derive(Debug)]
+pub(crate) struct First {
+    pub(crate) result: Term,
+    pub(crate) packet: Packet,
+    pub(crate) objects: Vec<Rc<Object>>,
+    pub(crate) maps: Vec<Rc<MapState>>,
+    pub(crate) redirect: Option<Redirect>,
+    pub(crate) tail: Option<Redirect>,
+    pub(crate) context: Rc<HashMap<u16, Term>>,
+}
+
 /// The state of a path.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
@@ -167,6 +195,12 @@ pub(crate) struct State {
     /// How often the path took each side.
     pub(crate) rounds: Rc<HashMap<Side, u32>>,
     pub(crate) drawn: Drawn,
+    /// What the packet was redirected to last.
+    pub(crate) redirect: Option<Redirect>,
+    /// The tail call that the path ended with, where two programs are compared.
+    pub(crate) tail: Option<Redirect>,
+    /// What the first of two programs left, where the second one runs.
+    pub(crate) first: Option<Rc<First>>,
     pub(crate) instructions: u64,
     /// How unlikely the path is to be worth following: choices of offsets, and rounds of loops.
     pub(crate) cost: u32,
@@ -175,6 +209,18 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn object_mut(&mut self, index: usize) -> Option<&mut Object> {
         self.objects.get_mut(index).map(Rc::make_mut)
+    }
+
+    /// The sides that the path took, the first one first.
+    pub(crate) fn sides(&self) -> Vec<Side> {
+        let mut sides = Vec::new();
+        let mut taken = self.taken.as_ref();
+        while let Some(here) = taken {
+            sides.push(here.side);
+            taken = here.before.as_ref();
+        }
+        sides.reverse();
+        sides
     }
 
     pub(crate) fn new_object(&mut self, initial: Initial) -> usize {

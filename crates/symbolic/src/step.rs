@@ -29,6 +29,7 @@ impl Explorer<'_> {
                 Ok(Next::On)
             }
             Insn::JumpIf { width, condition, dst, src, .. } => {
+                self.boundaries(state, width, dst, src, condition)?;
                 let condition = self.condition(state, width, condition, dst, src)?;
                 self.branch(state, condition, (next, target(&insn, slot)?))
             }
@@ -115,7 +116,7 @@ impl Explorer<'_> {
         number_of(Self::register(state, reg))
     }
 
-    fn operand(&mut self, state: &State, src: Operand) -> Value {
+    pub(crate) fn operand(&mut self, state: &State, src: Operand) -> Value {
         match src {
             Operand::Reg(reg) => Self::register(state, reg),
             Operand::Imm(imm) => Value::Number(self.terms.constant(64, imm as u64)),
@@ -166,6 +167,10 @@ impl Explorer<'_> {
     /// A value as a number; addresses of regions are unknown.
     pub(crate) fn as_number(&mut self, value: Value) -> Result<Term, GiveUp> {
         let Value::Pointer(pointer) = value else { return number_of(value) };
+        if self.twin.is_some() {
+            // Two programs have other addresses.
+            return Err(GiveUp::Address);
+        }
         let region = match pointer.region {
             Region::Context => 0,
             Region::Packet => 1,
@@ -196,7 +201,7 @@ impl Explorer<'_> {
     }
 
     /// The condition of a jump.
-    fn condition(
+    pub(crate) fn condition(
         &mut self,
         state: &mut State,
         width: Width,
@@ -257,7 +262,7 @@ impl Explorer<'_> {
         }
         let side = Side { slot, taken: holds };
         self.take(state, side, if holds { next.1 } else { next.0 })?;
-        self.reach(state, side);
+        self.reach(state, side.into());
         // Nothing that is looked for comes after it.
         Ok(if self.distance(state) == crate::flow::FAR { Next::End } else { Next::On })
     }
@@ -283,7 +288,7 @@ impl Explorer<'_> {
 
     /// The other side of a branch: solved at once if it is looked for, otherwise kept for later.
     fn other_side(&mut self, state: &State, condition: Term, side: Side, slot: usize) {
-        if !self.open.contains(&side) {
+        if !self.open.contains(&side.into()) {
             let mut other = state.clone();
             if let Err(why) = self.take(&mut other, side, slot) {
                 return self.leave(state, why);
@@ -297,7 +302,7 @@ impl Explorer<'_> {
                 other.assignment = Assignment::new(model);
                 match self.take(&mut other, side, slot) {
                     Ok(()) => {
-                        self.reach(&other, side);
+                        self.reach(&other, side.into());
                         self.keep(other);
                     }
                     Err(why) => self.leave(state, why),
@@ -329,7 +334,9 @@ impl Explorer<'_> {
 
     fn exit(&mut self, state: &mut State) -> Result<Next, GiveUp> {
         if state.frames.len() == 1 {
-            return Ok(Next::End);
+            self.returns(state)?;
+            self.end(state);
+            return self.ended(state);
         }
         if state.frames.last().is_some_and(|frame| frame.callback.is_some()) {
             return self.after_round(state);

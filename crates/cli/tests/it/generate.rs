@@ -6,7 +6,7 @@ use crate::common::{Folder, example, fixture, paceline};
 
 #[test]
 fn generated_tests_pass() {
-    for name in ["vlan.o", "sampler.o", "reflector.o"] {
+    for name in ["vlan.o", "sampler.o", "reflector.o", "counter.o"] {
         let folder = Folder::new();
         let tests = folder.text("tests");
         paceline(["generate", &example(name), "--tests", &tests]).ok();
@@ -15,6 +15,59 @@ fn generated_tests_pass() {
         let tested = paceline(["test", &tests]).ok();
         assert!(tested.contains(" passed, 0 failed"), "{name}: {tested}");
     }
+}
+
+/// Tests expect what the program changes in maps, and where it redirects packets to.
+#[test]
+fn generated_tests_expect_all_effects() {
+    let text = |name: &str, file: &str| {
+        let folder = Folder::new();
+        let tests = folder.text("tests");
+        paceline(["generate", &example(name), "--tests", &tests]).ok();
+        fs::read_to_string(format!("{tests}/{file}")).unwrap()
+    };
+    let vlan = text("vlan.o", "vlan_push.test.toml");
+    assert!(vlan.contains("after.\"vlans\" = [{ \"key\" = 100, \"value\" = 1 }]"), "{vlan}");
+    assert!(vlan.contains("goes on, other bytes\""), "{vlan}");
+    let sampler = text("sampler.o", "sample_every.test.toml");
+    assert!(sampler.contains("verdict = \"redirect\"") && sampler.contains("\nredirect = "), "{sampler}");
+}
+
+#[test]
+fn goals_have_their_tables() {
+    let told = |goal: &str, object: &str| paceline(["generate", &example(object), "--goal", goal]).ok();
+    let verdicts = told("verdicts", "vlan.o");
+    assert!(verdicts.contains("vlan_push: 5 verdicts at exits: 2 reached by 2 inputs"), "{verdicts}");
+    assert!(verdicts.contains("(redirect)"), "{verdicts}");
+    let maps = told("maps", "counter.o");
+    assert!(maps.contains("counter: 13 outcomes of map operations: 8 reached by"), "{maps}");
+    assert!(maps.contains("(finds no element)"), "{maps}");
+    let paths = told("paths", "vlan.o");
+    assert!(paths.contains("vlan_push: 11 paths, and no others"), "{paths}");
+    let few = paceline(["generate", &example("vlan.o"), "--goal", "paths", "--paths", "3"]).ok();
+    assert!(few.contains("vlan_push: 3 paths, and perhaps more"), "{few}");
+}
+
+#[test]
+fn workers_change_nothing() {
+    let json =
+        |workers: &str| paceline(["generate", &example("vlan.o"), "--json", "--workers", workers]).ok();
+    assert_eq!(json("1"), json("3"));
+}
+
+#[test]
+fn versions_are_compared_on_all_inputs() {
+    let vlan = example("vlan.o");
+    let same = paceline(["diff", &vlan, &vlan, "--all"]).ok();
+    assert!(same.contains("vlan_push: no input tells them apart; 11 pairs of paths"), "{same}");
+    let done = paceline(["diff", &format!("{vlan}:vlan_pop"), &format!("{vlan}:vlan_push"), "--all"]);
+    assert_eq!(done.status, Some(1));
+    assert!(done.out.contains("differ on"), "{}", done.out);
+    let json = paceline(["diff", &vlan, &vlan, "--all", "--json"]).json();
+    assert_eq!(json["programs"][0]["proved"], true, "{json}");
+    let missing = paceline(["diff", &vlan, &example("counter.o"), "--all"]);
+    assert_eq!(missing.status, Some(1));
+    assert!(missing.err.contains("has no program vlan_pop"), "{}", missing.err);
 }
 
 /// The kernel comes to the same verdicts, packets and maps.
@@ -88,6 +141,8 @@ fn own_files_are_not_replaced() {
     let names = || -> Vec<_> {
         let mut names: Vec<_> = fs::read_dir(&tests).unwrap().map(|entry| entry.unwrap().path()).collect();
         names.sort();
+        // Test files first.
+        names.sort_by_key(|name| !name.to_string_lossy().ends_with(".test.toml"));
         names
     };
     let made = names();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use paceline::generate::{Generated, Options, Side, generate};
+use paceline::generate::{Generated, Goal, Options, Side, generate};
 use paceline::isa::Insn;
 use paceline::{Object, ProgramKind};
 use paceline_spec::{InitialValue, MapKind, MapSpec};
@@ -20,9 +20,9 @@ fn fates(object: &Object, generated: &Generated) -> [String; 2] {
     let jumps = program.iter().filter(|(_, insn)| matches!(insn, Insn::JumpIf { .. }));
     let slot = jumps.map(|(slot, _)| slot).last().unwrap();
     [false, true].map(|taken| {
-        let side = Side { slot, taken };
+        let side = Goal::Side(Side { slot, taken });
         let given_up: BTreeMap<_, _> =
-            generated.given_up.iter().map(|(side, place)| (*side, place.why.to_string())).collect();
+            generated.given_up.iter().map(|(goal, place)| (*goal, place.why.to_string())).collect();
         match () {
             () if generated.reached.contains_key(&side) => "reached".to_owned(),
             () if generated.unreachable.contains_key(&side) => "unreachable".to_owned(),

@@ -7,7 +7,7 @@ use paceline_spec::Errno;
 use crate::explorer::{Explorer, Next};
 use crate::give_up::GiveUp;
 use crate::source::Source;
-use crate::state::{Callback, State};
+use crate::state::{Callback, Redirect, State};
 use crate::step::clear_arguments;
 use crate::value::Value;
 
@@ -29,7 +29,9 @@ impl Explorer<'_> {
             let fails = Source::TailCallFails(state.drawn.failed_calls);
             let fails = self.sources.term(&mut self.terms, fails);
             if !self.decide(state, fails, 0) {
-                return Ok(Next::End);
+                self.end(state);
+                state.tail = Some(Redirect { map: Some(map), number: index });
+                return self.ended(state);
             }
             state.drawn.failed_calls += 1;
         }

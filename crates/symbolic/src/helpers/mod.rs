@@ -14,8 +14,9 @@ use crate::clock::Clock;
 use crate::csum;
 use crate::explorer::{Explorer, Next};
 use crate::give_up::GiveUp;
+use crate::goal::Meets;
 use crate::source::Source;
-use crate::state::State;
+use crate::state::{Redirect, State};
 use crate::step::clear_arguments;
 use crate::value::{Pointer, Region, Value};
 
@@ -42,6 +43,7 @@ impl Explorer<'_> {
             HelperId::MapDeleteElem => {
                 let (map, key) = self.map_and_key(state)?;
                 let result = self.delete(state, map, key)?;
+                self.met(state, if result == 0 { Meets::Found } else { Meets::NotFound });
                 Ok(self.returned(result))
             }
             HelperId::CsumDiff => self.csum_diff(state),
@@ -90,6 +92,7 @@ impl Explorer<'_> {
     fn map_look_up(&mut self, state: &mut State) -> Result<Value, GiveUp> {
         let (map, key) = self.map_and_key(state)?;
         let found = self.look_up(state, map, key)?;
+        self.met(state, if found.is_some() { Meets::Found } else { Meets::NotFound });
         let zero = self.terms.constant(64, 0);
         Ok(match found {
             Some(object) => Value::Pointer(Pointer { region: Region::Object(object), offset: zero }),
@@ -104,7 +107,8 @@ impl Explorer<'_> {
         let value = self.read_numbers(state, value, size)?;
         let flags = self.number(state, Reg::R4)?;
         let flags = self.concrete(state, flags);
-        let result = self.update(state, map, key, &value, flags)?;
+        let (result, meets) = self.update(state, map, key, &value, flags)?;
+        self.met(state, meets);
         Ok(self.returned(result))
     }
 
@@ -165,13 +169,25 @@ impl Explorer<'_> {
         let zero = self.terms.constant(64, 0);
         let is_zero = self.terms.eq(flags, zero);
         let is_xdp = matches!(self.verified.program().kind, paceline_spec::ProgramKind::Xdp { .. });
+        if is_xdp && self.twin.is_some() && self.terms.value(flags) != Some(0) {
+            return Err(GiveUp::HelperUse("bpf_redirect", "with such flags where two programs are compared"));
+        }
         match is_xdp {
             true => {
+                let index = self.number(state, Reg::R1)?;
+                let number = self.terms.extract(index, 0, 32);
+                state.redirect = Some(Redirect { map: None, number });
                 let redirect = self.terms.constant(64, REDIRECT);
                 Ok(Value::Number(self.terms.ite(is_zero, redirect, zero)))
             }
             // TC_ACT_REDIRECT and TC_ACT_SHOT.
-            false if self.terms.value(flags).is_some_and(|flags| flags <= 1) => Ok(self.returned(7)),
+            false if self.terms.value(flags).is_some_and(|flags| flags <= 1) => {
+                let (index, flags) = (self.number(state, Reg::R1)?, self.terms.extract(flags, 0, 1));
+                let index = self.terms.extract(index, 0, 31);
+                let number = self.terms.concat(index, flags);
+                state.redirect = Some(Redirect { map: None, number });
+                Ok(self.returned(7))
+            }
             false => Err(GiveUp::HelperUse("bpf_redirect", "with such flags")),
         }
     }
@@ -184,8 +200,11 @@ impl Explorer<'_> {
         if flags & !ACTIONS != 0 {
             return Err(GiveUp::HelperUse("bpf_redirect_map", "with such flags"));
         }
+        let number = self.terms.extract(key, 0, 32);
         let key = alu::bytes(&mut self.terms, key, 4);
         let found = self.has_target(state, map, key)?;
+        state.redirect = found.then_some(Redirect { map: Some(map), number });
+        self.met(state, if found { Meets::Found } else { Meets::NotFound });
         Ok(self.returned(if found { REDIRECT } else { flags } as i64))
     }
 }

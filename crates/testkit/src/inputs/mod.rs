@@ -5,10 +5,11 @@ mod trial;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fastrand::Rng;
 use paceline::explain::Outcome;
-use paceline::generate::{self, Generated, Input, Options, Side, generate};
+use paceline::generate::{self, Confirmed, Generated, Goal, Input, Options, Side, generate};
 use paceline::{Collection, Engine, LoadOptions, Object, ProgramSpec};
 
 pub use mutants::{Mutants, mutants};
@@ -40,7 +41,7 @@ pub fn examine(
     let generated = generate(object, program, options).map_err(|error| error.to_string())?;
     let mut examined = Examined { generated, ..Examined::default() };
     for failure in &examined.generated.failures {
-        examined.wrong.push(format!("slot {}: {}", describe(failure.side), failure.how));
+        examined.wrong.push(format!("{:?}: {}", failure.goal, failure.how));
     }
     for &engine in engines.iter().filter(|engine| **engine != Engine::Plain) {
         on_engine(object, program, engine, &mut examined);
@@ -49,26 +50,24 @@ pub fn examine(
     Ok(examined)
 }
 
-fn describe(side: Side) -> String {
-    format!("{} {}", side.slot, if side.taken { "taken" } else { "not taken" })
+/// All inputs, with their goals.
+fn every(generated: &Generated) -> impl Iterator<Item = (Goal, &Confirmed)> {
+    let first = generated.reached.iter().map(|(goal, confirmed)| (*goal, confirmed));
+    first.chain(generated.more.iter().map(|more| (more.goal, &more.confirmed)))
 }
 
 /// Runs all inputs on an engine, and notes those that fare otherwise.
 fn on_engine(object: &Object, program: &ProgramSpec, engine: Engine, examined: &mut Examined) {
-    for (side, confirmed) in &examined.generated.reached {
+    let inputs: Vec<_> = every(&examined.generated).map(|(goal, input)| (goal, input.clone())).collect();
+    for (goal, confirmed) in inputs {
         let expected = (confirmed.verdict, confirmed.code, &confirmed.bytes, confirmed.redirect.is_some());
         examined.runs += 1;
         let options = LoadOptions::default().engine(engine);
         match run_on(object, program, options, &confirmed.input) {
-            Ok(Some((outcome, _))) => {
+            Ok(Some((outcome, ..))) => {
                 let found = (outcome.verdict, outcome.code, &outcome.bytes, outcome.redirect.is_some());
                 if found != expected {
-                    let mut text = format!(
-                        "slot {}: {engine} gives {:?}, plain {:?}",
-                        describe(*side),
-                        found.0,
-                        expected.0
-                    );
+                    let mut text = format!("{goal:?}: {engine} gives {:?}, plain {:?}", found.0, expected.0);
                     if found.2 != expected.2 {
                         let _ = write!(text, ", and other bytes");
                     }
@@ -77,10 +76,13 @@ fn on_engine(object: &Object, program: &ProgramSpec, engine: Engine, examined: &
             }
             // The engine does not have something that the program needs.
             Ok(None) => return,
-            Err(error) => examined.wrong.push(format!("slot {}: {engine}: {error}", describe(*side))),
+            Err(error) => examined.wrong.push(format!("{goal:?}: {engine}: {error}")),
         }
     }
 }
+
+/// Events and traces, one after the other.
+type Sent = Vec<u8>;
 
 /// Runs an input, with maps of its own, which come back with the outcome; `None` where the engine lacks something that the program needs.
 fn run_on(
@@ -88,31 +90,64 @@ fn run_on(
     program: &ProgramSpec,
     options: LoadOptions,
     input: &Input,
-) -> Result<Option<(Outcome, Collection)>, String> {
+) -> Result<Option<(Outcome, Sent, Collection)>, String> {
     let collection = object.load(&options).map_err(|error| error.to_string())?;
     let Ok(loaded) = collection.program(Some(&program.name)) else { return Ok(None) };
     generate::fill(object, &collection, input).map_err(|error| error.to_string())?;
     let mut host = generate::host(input);
+    let sent = Arc::<Mutex<Vec<u8>>>::default();
+    let (traced, sink) = (Arc::clone(&sent), Arc::clone(&sent));
+    host.set_trace(Traced(traced));
+    host.set_events(Box::new(move |event| {
+        let mut sent = sink.lock().unwrap_or_else(PoisonError::into_inner);
+        sent.extend_from_slice(event.map.as_bytes());
+        sent.extend_from_slice(event.data);
+    }));
     let mut burst = generate::burst(input).map_err(|error| error.to_string())?;
     host.arrive(&burst);
     loaded.run_burst(&mut burst, &mut host).map_err(|fault| fault.to_string())?;
-    Ok(Some((generate::outcome(&burst), collection)))
+    let mut sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
+    for map in collection.maps() {
+        if let Some(ring) = map.ring_buffer() {
+            ring.consume(|data| sent.extend_from_slice(data));
+        }
+    }
+    Ok(Some((generate::outcome(&burst), sent, collection)))
+}
+
+/// Receives traces.
+struct Traced(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Traced {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Random runs, most of them of changed inputs that were generated; the first one that takes a side that is called unreachable is wrong.
 fn at_random(object: &Object, program: &ProgramSpec, trials: usize, rng: &mut Rng, examined: &mut Examined) {
-    let unreachable: BTreeSet<Side> = examined.generated.unreachable.keys().copied().collect();
+    let sides = examined.generated.unreachable.keys().filter_map(|goal| match goal {
+        Goal::Side(side) => Some(*side),
+        _ => None,
+    });
+    let unreachable: BTreeSet<Side> = sides.collect();
     if unreachable.is_empty() {
         return;
     }
-    let known: Vec<Input> = examined.generated.reached.values().map(|c| c.input.clone()).collect();
+    let known: Vec<Input> =
+        every(&examined.generated).map(|(_, confirmed)| confirmed.input.clone()).collect();
     let Some(bench) = Bench::new(object, program) else { return };
     for _ in 0..trials {
         let trial = bench.trial(&known, rng);
         let Some(sides) = bench.sides(&trial) else { continue };
         examined.runs += 1;
         if let Some(side) = sides.intersection(&unreachable).next() {
-            examined.wrong.push(format!("slot {}: called unreachable, taken by {trial:?}", describe(*side)));
+            examined.wrong.push(format!("{side:?}: called unreachable, taken by {trial:?}"));
             return;
         }
     }

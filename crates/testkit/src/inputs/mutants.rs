@@ -1,12 +1,18 @@
 //! Mutants of a program: one instruction is changed, and generated inputs must tell the mutant from the program.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use fastrand::Rng;
 use paceline::explain::Outcome;
-use paceline::generate::{Generated, Input};
+use paceline::generate::{Generated, Input, Options, Side, differences};
+use paceline::packet::to_text;
 use paceline::{Engine, LoadOptions, Object, ProgramSpec};
-use paceline_isa::{Condition, Insn, Operand, RawInsn, decode_at, disassemble, encode};
+use paceline_isa::{Callee, Condition, Imm64, Insn, Operand, RawInsn, decode_at, disassemble, encode};
 
-use super::run_on;
+use paceline_spec::helper::{Helper, HelperId};
+
+use super::{Sent, run_on};
 use crate::Contents;
 use crate::engine::map_contents;
 
@@ -20,14 +26,17 @@ pub struct Mutants {
     pub made: usize,
     /// Those that an input tells from the program.
     pub killed: usize,
+    /// Those that no input can tell from the program.
+    pub equivalent: Vec<String>,
     /// The others: place, and instruction before and after.
     pub survivors: Vec<String>,
 }
 
-/// What a run leaves: the packet's fate, and the maps.
-type Left = (Outcome, Vec<Option<Contents>>);
+/// What a run leaves: the packet's fate, events and traces, and the maps.
+type Left = (Outcome, Sent, Vec<Option<Contents>>);
 
-/// Makes `count` mutants that the verifier accepts, or gives up after ten times as many attempts, and runs the generated inputs on each.
+/// Makes `count` mutants, of instructions that are not proved to be unreachable, that the verifier accepts, or gives up after ten times as many attempts, and runs the generated inputs on each. The solver has
+/// `limit` for each of those that they do not find.
 ///
 /// # Errors
 /// The program itself does not run on an input.
@@ -36,21 +45,23 @@ pub fn mutants(
     program: &ProgramSpec,
     generated: &Generated,
     (count, rng): (usize, &mut Rng),
+    limit: Duration,
 ) -> Result<Mutants, String> {
     let mut inputs: Vec<&Input> = Vec::new();
-    for confirmed in generated.reached.values() {
+    for (_, _, confirmed) in generated.inputs() {
         if !inputs.contains(&&confirmed.input) {
             inputs.push(&confirmed.input);
         }
     }
     let left = inputs.iter().map(|input| run(object, program, input));
     let left = left.collect::<Option<Vec<Left>>>().ok_or("the program does not run on its inputs")?;
+    let live: Vec<usize> = live_slots(object, program, generated).into_iter().collect();
     let mut mutants = Mutants::default();
     for _ in 0..10 * count {
         if mutants.made == count {
             break;
         }
-        let slot = rng.usize(..program.insns.len());
+        let Some(&slot) = rng.choice(&live) else { break };
         let Some(changed) = change(&program.insns, slot, rng) else { continue };
         let mut mutant = object.clone();
         let specs = &mut mutant.specs_mut().programs;
@@ -65,10 +76,90 @@ pub fn mutants(
         if inputs.iter().zip(&left).any(differs) {
             mutants.killed += 1;
         } else {
-            mutants.survivors.push(describe(program, slot, &spec.insns));
+            let what = describe(program, slot, &spec.insns);
+            match told_apart(object, program, (&mutant, &spec), limit) {
+                Some(Told::Same) => mutants.equivalent.push(what),
+                Some(Told::By(input)) => mutants.survivors.push(format!("{what}    told by {input}")),
+                None => mutants.survivors.push(what),
+            }
         }
     }
     Ok(mutants)
+}
+
+/// What the solver says of a mutant.
+enum Told {
+    /// No input tells it from the program.
+    Same,
+    /// This one does.
+    By(String),
+}
+
+/// Whether some input tells a mutant from its program, as far as that is found out in time. Events and traces are not compared: nothing is said of
+/// programs that have some.
+fn told_apart(
+    object: &Object,
+    program: &ProgramSpec,
+    (mutant, changed): (&Object, &ProgramSpec),
+    limit: Duration,
+) -> Option<Told> {
+    let options = Options { time: limit, ..Options::default() };
+    let found = differences((object, program), (mutant, changed), &options, 1, &mut |_| {}).ok()?;
+    match found.found.first() {
+        Some(difference) => Some(Told::By(to_text(&difference.old.input.packet))),
+        None => (found.is_complete() && !sends(program)).then_some(Told::Same),
+    }
+}
+
+/// Whether a program may send events or traces.
+fn sends(program: &ProgramSpec) -> bool {
+    const SENDING: [HelperId; 6] = [
+        HelperId::TracePrintk,
+        HelperId::TraceVprintk,
+        HelperId::PerfEventOutput,
+        HelperId::RingbufOutput,
+        HelperId::RingbufSubmit,
+        HelperId::RingbufReserve,
+    ];
+    (0..program.insns.len()).any(|slot| match decode_at(&program.insns, slot) {
+        Ok(Insn::Call(Callee::Helper(id))) => {
+            Helper::from_imm(id).is_none_or(|helper| SENDING.contains(&helper.id))
+        }
+        _ => false,
+    })
+}
+
+/// The slots to which a way leads that takes no side that is proved unreachable.
+fn live_slots(object: &Object, program: &ProgramSpec, generated: &Generated) -> BTreeSet<usize> {
+    let Ok(verified) = object.verify(program) else { return BTreeSet::new() };
+    let is_taken = |slot, taken| !generated.unreachable.contains_key(&Side { slot, taken }.into());
+    let (mut live, mut open) = (BTreeSet::new(), vec![0]);
+    while let Some(slot) = open.pop() {
+        let Some(insn) = verified.code().get(slot).filter(|_| verified.fact(slot).reached) else { continue };
+        if !live.insert(slot) {
+            continue;
+        }
+        let next = slot + insn.slots();
+        let jump = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
+        match insn {
+            Insn::JumpIf { .. } => {
+                open.extend(is_taken(slot, false).then_some(next));
+                open.extend(jump.filter(|_| is_taken(slot, true)));
+            }
+            Insn::Jump { .. } | Insn::JumpLong { .. } => open.extend(jump),
+            Insn::Exit => {}
+            _ => {
+                open.push(next);
+                open.extend(jump);
+                let called = insn.subprogram_target(slot).and_then(|target| usize::try_from(target).ok());
+                open.extend(called);
+                if let Insn::LoadImm64 { value: Imm64::Code { offset }, .. } = insn {
+                    open.extend(slot.checked_add_signed(1 + *offset as isize));
+                }
+            }
+        }
+    }
+    live
 }
 
 /// The instruction at a slot, changed; `None` where there is nothing to change.
@@ -100,9 +191,9 @@ fn change(insns: &[RawInsn], slot: usize, rng: &mut Rng) -> Option<RawInsn> {
 /// Runs an input on the plain interpreter; `None` if it faults or the program cannot be loaded.
 fn run(object: &Object, program: &ProgramSpec, input: &Input) -> Option<Left> {
     let options = LoadOptions::default().engine(Engine::Plain).budget(BUDGET);
-    let (outcome, collection) = run_on(object, program, options, input).ok()??;
+    let (outcome, sent, collection) = run_on(object, program, options, input).ok()??;
     let maps = collection.maps().iter().map(|map| map_contents(map, 0)).collect();
-    Some((outcome, maps))
+    Some((outcome, sent, maps))
 }
 
 /// The line of a slot, and its instruction before and after.
@@ -114,5 +205,7 @@ fn describe(program: &ProgramSpec, slot: usize, changed: &[RawInsn]) -> String {
     let line = program.lines.iter().rev().find(|line| line.slot <= slot);
     let place =
         line.map_or_else(|| format!("slot {slot}"), |line| format!("line {}, slot {slot}", line.line));
-    format!("{place}: {} instead of {}", text(changed), text(&program.insns))
+    let source = line.map_or("", |line| line.text.trim());
+    let (changed, before) = (text(changed), text(&program.insns));
+    format!("{}: {place}: {} instead of {}    {source}", program.name, changed.trim(), before.trim())
 }

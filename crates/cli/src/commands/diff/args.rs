@@ -17,12 +17,17 @@ Examples:
   paceline diff firewall.o firewall.o --new-engine plain --in traffic.pcap
   paceline diff firewall.o --kernel --in traffic.pcap                 does the kernel do the same?
   paceline diff firewall.o firewall.o --ignore maps --ignore ipv4.ttl --ignore map:counters
+  paceline diff vlan.o vlan.o --all                                   is there any packet on which they differ?
   paceline diff firewall.o vlan.o --shrink differs.test.toml || paceline test differs.test.toml || true
 
 Both run over the same packets, each with maps of its own that start alike. Packets whose verdict, bytes, redirect target or
 events differ are grouped by the branches that decided, with the line after which the programs went different ways.
 
-Exit status: 0 nothing differs, 1 something differs or could not be done, 2 wrong usage.";
+With --all no packets are read: the solver looks for inputs on which verdict, bytes, redirect target or maps differ. Each is run on
+both before it is told. Where no path was given up, there is none within the bounds that docs/GENERATE.md tells.
+
+Exit status: 0 nothing differs, with --all if that is proved; 1 something differs, is not known or could not be done; 2 wrong
+usage.";
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DiffArgs {
@@ -53,6 +58,12 @@ pub(crate) struct DiffArgs {
     /// does of the new one.
     #[arg(long, value_name = "FILE.test.toml", value_hint = ValueHint::FilePath, value_parser = test_file)]
     pub(super) shrink: Option<PathBuf>,
+    /// Look for differences on all inputs, and not on those of a capture: packets, maps, time and random numbers.
+    #[arg(long, conflicts_with_all = ["input", "ignore", "old_engine", "new_engine", "kernel", "shrink", "count", "unverified"])]
+    pub(super) all: bool,
+    /// Most seconds for each program, with --all, up to a year.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "all", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub(super) limit: u64,
     /// Stop after this many packets.
     #[arg(long, value_name = "N")]
     pub(super) count: Option<u64>,

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use paceline::capture::CaptureReader;
 
+use super::all::all;
 use super::args::DiffArgs;
 use super::shrink;
 use crate::common::capture::Capture;
@@ -15,6 +16,9 @@ use crate::sides::{Differences, Found, SideArgs, SideMaker, find};
 
 /// Compares two programs or chains.
 pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
+    if args.all {
+        return all(args);
+    }
     let both = SideArgs { object: &args.object, world: &args.world, unverified: args.unverified };
     let old = SideMaker::new(&args.old, args.old_engine, both);
     let new = SideMaker::new(args.new_target(), args.new_engine, both).in_kernel(args.kernel);

@@ -1,5 +1,6 @@
 //! `paceline diff`.
 
+mod all;
 mod args;
 mod command;
 mod shrink;

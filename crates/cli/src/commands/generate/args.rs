@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::ValueHint;
+use paceline::generate::Goals;
 
 use crate::object::ObjectArgs;
 
@@ -11,6 +12,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   paceline generate vlan.o                                            which sides of its branches can packets take?
   paceline generate vlan.o --out inputs.pcapng --tests tests/
+  paceline generate vlan.o --goal maps                                look-ups that find something, and that find nothing
+  paceline generate vlan.o --goal paths --paths 500 --workers 2 --out inputs.pcapng
   paceline generate vlan.o:vlan_push --json | jq '.programs[].unreachable[]'
 
 Packets, map contents, time and random numbers are solved for; variables (.rodata) are as the object or --map has them.
@@ -18,6 +21,15 @@ Each input is run before it is written. A side is called unreachable if no input
 
 Exit status: 0 success, also if sides are given up; 1 an input does not do what it was made for, or something could not be
 done; 2 wrong usage.";
+
+/// The kind of goals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Goal {
+    Sides,
+    Paths,
+    Verdicts,
+    Maps,
+}
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct GenerateArgs {
@@ -33,6 +45,19 @@ pub(crate) struct GenerateArgs {
     /// before are replaced, others never.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) tests: Option<PathBuf>,
+    /// What inputs are looked for: `sides` of conditional jumps; whole `paths`; each of the `verdicts` at each exit of the program; what each
+    /// operation of `maps` may meet: an element, none, a full map.
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = Goal::Sides)]
+    pub(super) goal: Goal,
+    /// Most paths that are looked for, with --goal paths.
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) paths: u32,
+    /// One input for each goal, without those with other bytes and those at the boundaries of comparisons.
+    #[arg(long)]
+    pub(super) few: bool,
+    /// Programs of the object that are explored at the same time. The result is the same for any number.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(super) workers: u16,
     /// Most seconds for each program, up to a year.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub(super) limit: u64,
@@ -42,4 +67,15 @@ pub(crate) struct GenerateArgs {
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl GenerateArgs {
+    pub(super) fn goals(&self) -> Goals {
+        match self.goal {
+            Goal::Sides => Goals::Sides,
+            Goal::Paths => Goals::Paths(self.paths),
+            Goal::Verdicts => Goals::Verdicts,
+            Goal::Maps => Goals::Operations,
+        }
+    }
 }

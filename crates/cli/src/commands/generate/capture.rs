@@ -29,11 +29,11 @@ fn packets(all: &[Found], file: File) -> Result<(), WriteError> {
     let (mut number, mut last) = (0, 0);
     for found in all {
         let interface = writer.add_interface(&found.program.name, LinkType::ETHERNET)?;
-        for (side, confirmed) in found.inputs() {
+        for (goal, variant, confirmed) in found.inputs() {
             number += 1;
             let input = &confirmed.input;
-            let mut comment = format!("{}: {}", confirmed.verdict.name(), found.side(side));
-            let text = found.text(side.slot);
+            let mut comment = format!("{}: {}", confirmed.verdict.name(), found.purpose(goal, variant));
+            let text = found.text(goal.slot());
             if !text.is_empty() {
                 comment += &format!("\n{text}");
             }

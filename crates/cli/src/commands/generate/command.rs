@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use paceline::generate::{GenerateError, Options, generate as generated};
+use paceline::generate::{GenerateError, Options, Progress, generate_watched};
 use paceline::{Engine, Object, ProgramSpec};
 use serde_json::json;
 
 use super::args::GenerateArgs;
 use super::found::Found;
+use super::workers::each;
 use super::{capture, json, table, tests_of};
 use crate::common::console;
 use crate::common::failure::{CommandError, Failure};
@@ -78,10 +79,9 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<ExitCode, Failure> {
     // Variables are set in the object, which is what is explored.
     let collection = load(&opener, &name, object, Vec::new(), &options, true)?;
     let object = collection.object();
-    let mut all = Vec::new();
-    for program in programs.iter().filter_map(|program| object.program(program)) {
-        all.push(found(&name, object, program, args)?);
-    }
+    let programs: Vec<_> = programs.iter().filter_map(|program| object.program(program)).collect();
+    let all = each(&programs, args.workers.into(), |program, tell| found(object, program, args, tell))
+        .map_err(|error| failed(&name, object, error))?;
     if let Some(out) = out {
         capture::write(&all, out.start_text()?)?;
     }
@@ -100,22 +100,31 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<ExitCode, Failure> {
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn found(name: &str, object: &Object, program: &ProgramSpec, args: &GenerateArgs) -> Result<Found, Failure> {
+fn found(
+    object: &Object,
+    program: &ProgramSpec,
+    args: &GenerateArgs,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Found, GenerateError> {
     let start = Instant::now();
     let options = Options {
         time: Duration::from_secs(args.limit),
+        goals: args.goals(),
+        boundaries: !args.few,
         length: (Options::default().length.0, args.length),
         ..Options::default()
     };
-    let failed = |error| -> Failure {
-        match error {
-            GenerateError::Refused(refused) => {
-                ProgramError::new(name, object, paceline::NoProgram::Refused(refused)).into()
-            }
-            GenerateError::Setup(source) => ObjectError::setup(name, source).into(),
-            source => ProgramFailure { name: name.to_owned(), source }.into(),
+    let generated = generate_watched(object, program, &options, tell)?;
+    Ok(Found { program: program.clone(), generated, goals: options.goals, time: start.elapsed() })
+}
+
+/// An error about an object's program.
+fn failed(name: &str, object: &Object, error: GenerateError) -> Failure {
+    match error {
+        GenerateError::Refused(refused) => {
+            ProgramError::new(name, object, paceline::NoProgram::Refused(refused)).into()
         }
-    };
-    let generated = generated(object, program, &options).map_err(failed)?;
-    Ok(Found { program: program.clone(), generated, time: start.elapsed() })
+        GenerateError::Setup(source) => ObjectError::setup(name, source).into(),
+        source => ProgramFailure { name: name.to_owned(), source }.into(),
+    }
 }

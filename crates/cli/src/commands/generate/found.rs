@@ -1,37 +1,23 @@
 //! A program's generated inputs, in the order in which they are written.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use paceline::ProgramSpec;
-use paceline::generate::{Confirmed, Generated, Side};
+use paceline::generate::{Confirmed, Edge, Generated, Goal, Goals, Meets, Side, Variant};
 
 /// A program with what was generated for it.
 pub(super) struct Found {
     pub(super) program: ProgramSpec,
     pub(super) generated: Generated,
+    /// What was looked for.
+    pub(super) goals: Goals,
     pub(super) time: Duration,
 }
 
 impl Found {
-    /// The inputs that are written, the smallest first: one for each side that no smaller one takes.
-    pub(super) fn inputs(&self) -> Vec<(Side, &Confirmed)> {
-        let mut all: Vec<_> =
-            self.generated.reached.iter().map(|(side, confirmed)| (*side, confirmed)).collect();
-        let size = |confirmed: &Confirmed| {
-            let elements: usize = confirmed.input.maps.values().map(Vec::len).sum();
-            (elements, confirmed.input.packet.len())
-        };
-        all.sort_by_key(|(side, confirmed)| (size(confirmed), *side));
-        let mut taken = BTreeSet::new();
-        all.retain(|(side, confirmed)| {
-            let is_new = !taken.contains(side);
-            if is_new {
-                taken.extend(confirmed.sides.iter().copied());
-            }
-            is_new
-        });
-        all
+    /// The inputs that are written, with their goals and what is special about them.
+    pub(super) fn inputs(&self) -> Vec<(Goal, Option<Variant>, &Confirmed)> {
+        self.generated.inputs()
     }
 
     /// File and line of a slot, such as `firewall.bpf.c:181`.
@@ -47,10 +33,40 @@ impl Found {
         self.program.line_of(slot).map_or("", |line| line.text.trim())
     }
 
-    /// A side in words: its place, and which side it is.
-    pub(super) fn side(&self, side: Side) -> String {
-        let way = if side.taken { "jumps" } else { "goes on" };
-        format!("{}, slot {} {way}", self.place(side.slot), side.slot)
+    /// A goal in words: its place, and what happens there.
+    pub(super) fn goal(&self, goal: Goal) -> String {
+        let place = self.place(goal.slot());
+        let slot = goal.slot();
+        match goal {
+            Goal::Side(Side { taken, .. }) => {
+                format!("{place}, slot {slot} {}", if taken { "jumps" } else { "goes on" })
+            }
+            Goal::Return { verdict, .. } => format!("{place}, slot {slot} returns {}", verdict.name()),
+            Goal::Operation { meets, .. } => format!("{place}, slot {slot} {}", met(meets)),
+            Goal::Path { number, .. } => format!("path {}, to {place}", number + 1),
+        }
+    }
+
+    /// An input in words: its goal, and what is special about it.
+    pub(super) fn purpose(&self, goal: Goal, variant: Option<Variant>) -> String {
+        let goal = self.goal(goal);
+        match variant {
+            None => goal,
+            Some(Variant::Filled) => format!("{goal}, other bytes"),
+            Some(Variant::At(Edge::Equal)) => format!("{goal}, equal"),
+            Some(Variant::At(Edge::Above)) => format!("{goal}, one more"),
+            Some(Variant::At(Edge::Below)) => format!("{goal}, one less"),
+            Some(Variant::At(Edge::Signs)) => format!("{goal}, with other signs"),
+        }
+    }
+}
+
+/// What a map operation meets, in words.
+pub(super) const fn met(meets: Meets) -> &'static str {
+    match meets {
+        Meets::Found => "finds an element",
+        Meets::NotFound => "finds no element",
+        Meets::Full => "finds a full map",
     }
 }
 

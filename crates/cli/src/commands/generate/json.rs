@@ -1,7 +1,7 @@
 //! The result as JSON.
 
 use paceline::Object;
-use paceline::generate::{Confirmed, Side};
+use paceline::generate::{Confirmed, Edge, Goal, Meets, Variant};
 use serde_json::{Value as Json, json};
 
 use super::elements::contents;
@@ -9,28 +9,39 @@ use super::found::Found;
 
 pub(super) fn of(object: &Object, found: &Found) -> Json {
     let generated = &found.generated;
-    let reached: Vec<_> =
-        generated.reached.iter().map(|(side, confirmed)| input(object, found, *side, confirmed)).collect();
+    let reached: Vec<_> = generated
+        .reached
+        .iter()
+        .map(|(goal, confirmed)| with(found, *goal, input(object, confirmed)))
+        .collect();
+    let more = generated.more.iter().map(|more| {
+        let mut members = input(object, &more.confirmed);
+        members.push(("variant", variant(more.variant).into()));
+        with(found, more.goal, members)
+    });
     let unreachable = generated
         .unreachable
         .iter()
-        .map(|(side, by_verifier)| with(found, *side, &[("by_verifier", (*by_verifier).into())]));
-    let given_up = generated.given_up.iter().map(|(side, place)| {
-        with(
-            found,
-            *side,
-            &[("at", found.place(place.slot).into()), ("reason", place.why.to_string().into())],
-        )
+        .map(|(goal, by_verifier)| with(found, *goal, vec![("by_verifier", (*by_verifier).into())]));
+    let given_up = generated.given_up.iter().map(|(goal, place)| {
+        let members = vec![("at", found.place(place.slot).into()), ("reason", place.why.to_string().into())];
+        with(found, *goal, members)
     });
+    let left = generated
+        .left
+        .iter()
+        .map(|place| json!({ "at": found.place(place.slot), "reason": place.why.to_string() }));
     let failures = generated
         .failures
         .iter()
-        .map(|failure| with(found, failure.side, &[("reason", failure.how.to_string().into())]));
+        .map(|failure| with(found, failure.goal, vec![("reason", failure.how.to_string().into())]));
     json!({
         "program": found.program.name,
         "reached": reached,
+        "more": more.collect::<Vec<_>>(),
         "unreachable": unreachable.collect::<Vec<_>>(),
         "given_up": given_up.collect::<Vec<_>>(),
+        "left": left.collect::<Vec<_>>(),
         "failed": failures.collect::<Vec<_>>(),
         "paths": generated.paths,
         "questions": generated.questions.0,
@@ -38,26 +49,52 @@ pub(super) fn of(object: &Object, found: &Found) -> Json {
     })
 }
 
-/// A side with further members.
-fn with(found: &Found, side: Side, members: &[(&str, Json)]) -> Json {
+type Members = Vec<(&'static str, Json)>;
+
+/// A goal with further members.
+fn with(found: &Found, goal: Goal, members: Members) -> Json {
     let mut object = serde_json::Map::new();
-    object.insert("place".to_owned(), found.place(side.slot).into());
-    object.insert("slot".to_owned(), side.slot.into());
-    object.insert("taken".to_owned(), side.taken.into());
+    object.insert("place".to_owned(), found.place(goal.slot()).into());
+    object.insert("slot".to_owned(), goal.slot().into());
+    let (name, value): (_, Json) = match goal {
+        Goal::Side(side) => ("taken", side.taken.into()),
+        Goal::Return { verdict, .. } => ("returns", verdict.name().into()),
+        Goal::Operation { meets, .. } => ("meets", word(meets).into()),
+        Goal::Path { number, .. } => ("path", (number + 1).into()),
+    };
+    object.insert(name.to_owned(), value);
     for (name, value) in members {
-        object.insert((*name).to_owned(), value.clone());
+        object.insert(name.to_owned(), value);
     }
     Json::Object(object)
 }
 
-fn input(object: &Object, found: &Found, side: Side, confirmed: &Confirmed) -> Json {
+fn word(meets: Meets) -> &'static str {
+    match meets {
+        Meets::Found => "found",
+        Meets::NotFound => "not found",
+        Meets::Full => "full",
+    }
+}
+
+fn variant(variant: Variant) -> &'static str {
+    match variant {
+        Variant::Filled => "other bytes",
+        Variant::At(Edge::Equal) => "equal",
+        Variant::At(Edge::Above) => "one more",
+        Variant::At(Edge::Below) => "one less",
+        Variant::At(Edge::Signs) => "other signs",
+    }
+}
+
+fn input(object: &Object, confirmed: &Confirmed) -> Members {
     let input = &confirmed.input;
     let packet: String = input.packet.iter().map(|byte| format!("{byte:02x}")).collect();
     let maps = input.maps.iter().filter_map(|(map, elements)| {
         let spec = object.maps().get(*map)?;
         Some((spec.name.clone(), contents(object, *map, elements)))
     });
-    let members = [
+    vec![
         ("verdict", confirmed.verdict.name().into()),
         ("packet", packet.into()),
         ("maps", maps.collect::<serde_json::Map<_, _>>().into()),
@@ -65,6 +102,5 @@ fn input(object: &Object, found: &Found, side: Side, confirmed: &Confirmed) -> J
         ("seed", input.seed.into()),
         ("ingress", input.ingress.into()),
         ("queue", input.queue.into()),
-    ];
-    with(found, side, &members)
+    ]
 }

@@ -10,6 +10,7 @@ mod json;
 mod table;
 mod tests_of;
 mod toml;
+mod workers;
 
 pub(crate) use args::{EXAMPLES, GenerateArgs};
 pub(crate) use command::generate;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use paceline::generate::Side;
+use paceline::generate::{Goal, Goals};
 
-use super::found::Found;
+use super::found::{Found, met};
 use crate::common::console::shown;
 
 /// Most characters of a source line.
@@ -14,28 +14,13 @@ const TEXT: usize = 80;
 pub(super) fn write(out: &mut dyn Write, name: &str, all: &[Found]) -> io::Result<()> {
     for found in all {
         let generated = &found.generated;
-        let sides = generated.reached.len()
-            + generated.unreachable.len()
-            + generated.given_up.len()
-            + generated.failures.len();
-        writeln!(
-            out,
-            "{}: {}: {sides} branch sides: {} reached by {} inputs, {} unreachable, {} given up; {} paths in {:.1?}",
-            shown(name),
-            shown(&found.program.name),
-            generated.reached.len(),
-            found.inputs().len(),
-            generated.unreachable.len(),
-            generated.given_up.len(),
-            generated.paths,
-            found.time,
-        )?;
+        heading(out, name, found)?;
         section(
             out,
             found,
             "unreachable",
-            generated.unreachable.iter().map(|(side, by_verifier)| {
-                (*side, if *by_verifier { "by the verifier" } else { "" }.to_owned())
+            generated.unreachable.iter().map(|(goal, by_verifier)| {
+                (*goal, if *by_verifier { "by the verifier" } else { "" }.to_owned())
             }),
         )?;
         section(
@@ -45,37 +30,90 @@ pub(super) fn write(out: &mut dyn Write, name: &str, all: &[Found]) -> io::Resul
             generated
                 .given_up
                 .iter()
-                .map(|(side, place)| (*side, format!("at {}: {}", found.place(place.slot), place.why))),
+                .map(|(goal, place)| (*goal, format!("at {}: {}", found.place(place.slot), place.why))),
         )?;
-        let failures = generated.failures.iter().map(|failure| (failure.side, failure.how.to_string()));
+        if !generated.left.is_empty() {
+            writeln!(out, "  paths given up at:")?;
+        }
+        for place in &generated.left {
+            let why = place.why.to_string();
+            writeln!(out, "    {}  [{}]", shown(&found.place(place.slot)), shown(&why))?;
+        }
+        let failures = generated.failures.iter().map(|failure| (failure.goal, failure.how.to_string()));
         section(out, found, "FAILED: inputs that do not do what they were made for", failures)?;
     }
     Ok(())
+}
+
+/// The counts of a program.
+fn heading(out: &mut dyn Write, name: &str, found: &Found) -> io::Result<()> {
+    let generated = &found.generated;
+    let reached = generated.reached.len();
+    let goals = reached + generated.unreachable.len() + generated.given_up.len() + generated.failures.len();
+    let inputs = found.inputs();
+    let first = inputs.iter().filter(|(_, variant, _)| variant.is_none()).count();
+    let more = inputs.len() - first;
+    write!(out, "{}: {}: ", shown(name), shown(&found.program.name))?;
+    let has_path = generated.reached.keys().any(|goal| matches!(goal, Goal::Path { .. }));
+    match found.goals {
+        Goals::Sides if has_path => write!(out, "no branches, {reached} input")?,
+        Goals::Paths(most) if reached >= most as usize => write!(out, "{reached} paths, and perhaps more")?,
+        Goals::Paths(_) if generated.left.is_empty() => write!(out, "{reached} paths, and no others")?,
+        Goals::Paths(_) => write!(out, "{reached} paths")?,
+        kind => {
+            let what = match kind {
+                Goals::Verdicts => "verdicts at exits",
+                Goals::Operations => "outcomes of map operations",
+                _ => "branch sides",
+            };
+            write!(out, "{goals} {what}: {reached} reached by {first} inputs")?;
+            if more > 0 {
+                write!(out, " (and {more} more)")?;
+            }
+            let (unreachable, given_up) = (generated.unreachable.len(), generated.given_up.len());
+            write!(out, ", {unreachable} unreachable, {given_up} given up")?;
+        }
+    }
+    writeln!(out, "; {} paths followed in {:.1?}", generated.paths, found.time)
 }
 
 fn section(
     out: &mut dyn Write,
     found: &Found,
     title: &str,
-    sides: impl Iterator<Item = (Side, String)>,
+    goals: impl Iterator<Item = (Goal, String)>,
 ) -> io::Result<()> {
-    // Sides of one line with one reason are told together.
-    let mut lines: BTreeMap<(String, String), Vec<Side>> = BTreeMap::new();
-    for (side, reason) in sides {
-        lines.entry((found.place(side.slot), reason)).or_default().push(side);
+    // Goals of one line with one reason are told together.
+    let mut lines: BTreeMap<(String, String, &str), Vec<Goal>> = BTreeMap::new();
+    for (goal, reason) in goals {
+        lines.entry((found.place(goal.slot()), reason, what(goal))).or_default().push(goal);
     }
     if lines.is_empty() {
         return Ok(());
     }
     let mut lines: Vec<_> = lines.into_iter().collect();
-    lines.sort_by_key(|(_, sides)| sides.first().copied());
+    lines.sort_by_key(|(_, goals)| goals.first().copied());
     writeln!(out, "  {title}:")?;
-    for ((place, reason), sides) in lines {
+    for ((place, reason, what), goals) in lines {
         let text: String =
-            sides.first().map_or("", |side| found.text(side.slot)).chars().take(TEXT).collect();
-        let count = if sides.len() == 1 { String::new() } else { format!(" ({} sides)", sides.len()) };
+            goals.first().map_or("", |goal| found.text(goal.slot())).chars().take(TEXT).collect();
+        let count = match (goals.as_slice(), what) {
+            ([_], "") => String::new(),
+            ([_], what) => format!(" ({what})"),
+            (goals, "") => format!(" ({} sides)", goals.len()),
+            (goals, what) => format!(" ({what}, {} times)", goals.len()),
+        };
         let reason = if reason.is_empty() { reason } else { format!("  [{reason}]") };
         writeln!(out, "    {}  {}{count}{}", shown(&place), shown(&text), shown(&reason))?;
     }
     Ok(())
+}
+
+/// What distinguishes goals of one line that are no sides.
+fn what(goal: Goal) -> &'static str {
+    match goal {
+        Goal::Return { verdict, .. } => verdict.name(),
+        Goal::Operation { meets, .. } => met(meets),
+        _ => "",
+    }
 }

@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 use paceline::Object;
-use paceline::generate::{Confirmed, Side};
+use paceline::generate::{Confirmed, Element, Goal, Target, Variant};
 use paceline::packet::{build, to_text};
 
-use super::elements::contents;
+use serde_json::{Value as Json, json};
+
+use super::elements::{contents, expected};
 use super::folder::{Folder, FolderError, MARK, file_name};
 use super::found::Found;
 use super::toml;
@@ -16,6 +18,9 @@ use crate::maps::MapFile;
 
 /// Most elements of a map that are written into the test itself; others get a file of their own.
 const INLINE: usize = 64;
+
+/// An input with its goal, and what is special about it.
+type Wanted<'f> = (Goal, Option<Variant>, &'f Confirmed);
 
 /// A file that is written: its name and its text.
 type Text = (String, String);
@@ -40,18 +45,16 @@ pub(super) fn write(
 
 /// The test files of a program, one for each seed, and the files of large maps.
 fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &Found) -> Vec<Text> {
-    let mut by_seed: BTreeMap<Option<u64>, Vec<(Side, &Confirmed)>> = BTreeMap::new();
-    for (side, confirmed) in found.inputs() {
-        by_seed.entry(confirmed.input.seed).or_default().push((side, confirmed));
+    let mut by_seed: BTreeMap<Option<u64>, Vec<Wanted<'_>>> = BTreeMap::new();
+    for wanted in found.inputs() {
+        by_seed.entry(wanted.2.input.seed).or_default().push(wanted);
     }
     let mut texts = Vec::new();
     for (seed, inputs) in by_seed {
         let program = &found.program.name;
         let path = relative(folder, object);
-        let mut text = format!(
-            "{MARK}\n# It has a test for each side of a branch.\nobject = {}\n",
-            toml::string(&format!("{}:{program}", path.display()))
-        );
+        let mut text =
+            format!("{MARK}\nobject = {}\n", toml::string(&format!("{}:{program}", path.display())));
         if let Some(seed) = seed {
             let _ = writeln!(text, "seed = {seed}");
         }
@@ -64,8 +67,8 @@ fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &F
                 toml::string(&path.display().to_string())
             );
         }
-        for (side, confirmed) in inputs {
-            texts.extend(test(&mut text, of, found, side, confirmed));
+        for wanted in inputs {
+            texts.extend(test(&mut text, of, found, wanted));
         }
         let program = file_name(program);
         let name = match seed {
@@ -78,16 +81,17 @@ fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &F
 }
 
 /// Adds a test; returns the files that it needs.
-fn test(text: &mut String, of: &Object, found: &Found, side: Side, confirmed: &Confirmed) -> Vec<Text> {
+fn test(text: &mut String, of: &Object, found: &Found, wanted: Wanted<'_>) -> Vec<Text> {
+    let (goal, variant, confirmed) = wanted;
+    let name = found.purpose(goal, variant);
     let input = &confirmed.input;
     let mut files = Vec::new();
     let Some(seconds) = toml::seconds(input.time_ns) else {
-        let side = found.side(side);
-        let _ = writeln!(text, "\n# {side}: at {} ns, a time that tests cannot say.", input.time_ns);
+        let _ = writeln!(text, "\n# {name}: at {} ns, a time that tests cannot say.", input.time_ns);
         return files;
     };
-    let _ = writeln!(text, "\n[[test]]\nname = {}", toml::string(&found.side(side)));
-    let source = found.text(side.slot);
+    let _ = writeln!(text, "\n[[test]]\nname = {}", toml::string(&name));
+    let source = found.text(goal.slot());
     if !source.is_empty() {
         let _ = writeln!(text, "# {}", source.replace(|c: char| c.is_control(), " "));
     }
@@ -107,19 +111,86 @@ fn test(text: &mut String, of: &Object, found: &Found, side: Side, confirmed: &C
         let inline = toml::value(&json).filter(|_| elements.len() <= INLINE);
         let value = inline.unwrap_or_else(|| {
             let (program, map) = (file_name(&found.program.name), file_name(&name));
-            let file = format!("{program}.{map}.slot-{}-{}.json", side.slot, u8::from(side.taken));
+            let file = format!("{program}.{map}.{}.json", part(goal, variant));
             files.push((file.clone(), json.to_string()));
             toml::string(&file)
         });
         let _ = writeln!(text, "maps.{} = {value}", toml::string(&name));
     }
-    let _ = writeln!(text, "verdict = {}", toml::string(confirmed.verdict.name()));
-    if confirmed.bytes == input.packet {
-        let _ = writeln!(text, "out = \"same\"");
-    } else if let Some(words) = words(&confirmed.bytes) {
-        let _ = writeln!(text, "out = {}", toml::string(&words));
-    }
+    expectations(text, of, confirmed);
     files
+}
+
+/// The part of a file's name that names an input.
+fn part(goal: Goal, variant: Option<Variant>) -> String {
+    let slot = goal.slot();
+    let goal = match goal {
+        Goal::Side(side) => format!("slot-{slot}-{}", u8::from(side.taken)),
+        Goal::Return { verdict, .. } => format!("slot-{slot}-{}", verdict.name()),
+        Goal::Operation { meets, .. } => format!("slot-{slot}-{meets:?}"),
+        Goal::Path { number, .. } => format!("slot-{slot}-path-{number}"),
+    };
+    match variant {
+        None => goal,
+        Some(Variant::Filled) => format!("{goal}-filled"),
+        Some(Variant::At(edge)) => format!("{goal}-{edge:?}"),
+    }
+}
+
+/// What comes of an input: verdict, packet, target, changed elements, events.
+fn expectations(text: &mut String, of: &Object, confirmed: &Confirmed) {
+    let _ = writeln!(text, "verdict = {}", toml::string(confirmed.verdict.name()));
+    if confirmed.bytes == confirmed.input.packet {
+        let _ = writeln!(text, "out = \"same\"");
+    } else {
+        let _ = writeln!(text, "out = {}", packet(&confirmed.bytes));
+    }
+    match &confirmed.redirect {
+        Some(Target::Interface(index)) => drop(writeln!(text, "redirect = {index}")),
+        Some(Target::Element { map, key }) => {
+            let _ = writeln!(text, "redirect = {{ map = {}, key = {key} }}", toml::string(map));
+        }
+        None => {}
+    }
+    after(text, of, confirmed);
+    if !confirmed.events.is_empty() {
+        let event = |(map, data): &(String, Vec<u8>)| {
+            let bytes: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{{ map = {}, bytes = \"{bytes}\" }}", toml::string(map))
+        };
+        let events: Vec<_> = confirmed.events.iter().map(event).collect();
+        let _ = writeln!(text, "events = [{}]", events.join(", "));
+    }
+}
+
+/// The elements that the run changed.
+fn after(text: &mut String, of: &Object, confirmed: &Confirmed) {
+    let mut changed: BTreeMap<usize, (Vec<Element>, Vec<Element>)> = BTreeMap::new();
+    for ((map, key), value) in &confirmed.changes {
+        let Some(spec) = of.maps().get(*map) else { continue };
+        let (there, gone) = changed.entry(*map).or_default();
+        match value {
+            Some(value) => {
+                let value = value.iter().copied().take(spec.value_size as usize).collect();
+                there.push(Element { key: key.clone(), value });
+            }
+            None => gone.push(Element { key: key.clone(), value: vec![0; spec.value_size as usize] }),
+        }
+    }
+    for (map, (there, gone)) in changed {
+        let Some(spec) = of.maps().get(map) else { continue };
+        let mut json = if there.is_empty() { Json::Array(Vec::new()) } else { expected(of, map, &there) };
+        if let Json::Array(elements) = &mut json {
+            let absent = contents(of, map, &gone);
+            for element in absent.as_array().into_iter().flatten() {
+                elements.push(json!({ "key": element["key"], "absent": true }));
+            }
+        }
+        // Numbers that TOML does not have are left out.
+        if let Some(value) = toml::value(&json) {
+            let _ = writeln!(text, "after.{} = {value}", toml::string(&spec.name));
+        }
+    }
 }
 
 /// The words of a packet, if they make the same packet again.

@@ -46,6 +46,9 @@ pub(crate) struct Options {
     /// Mutants of each program of an object, with one instruction changed: how many of them the inputs tell from the program
     #[arg(long, default_value_t = 0)]
     mutants: usize,
+    /// Seconds for the proof that no input tells a mutant from the program, for each that the inputs do not find
+    #[arg(long, default_value_t = 5)]
+    prove: u64,
     /// Run here and not in a child process
     #[arg(long, hide = true)]
     child: bool,
@@ -66,7 +69,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
 }
 
 fn limits(options: &Options) -> Limits {
-    Limits { time: Duration::from_secs(options.limit), ..Limits::default() }
+    Limits { time: Duration::from_secs(options.limit), boundaries: true, ..Limits::default() }
 }
 
 fn run_here(options: &Options) -> Outcome {
@@ -134,7 +137,7 @@ fn report(options: &Options, totals: &Totals, crashes: usize, time: Duration) {
 /// A table of the programs of objects.
 fn run_objects(options: &Options) -> Outcome {
     let (mut wrong, mut sums, mut reasons) = (0, [0_usize; 4], BTreeMap::<String, usize>::new());
-    let mut found = [0; 2];
+    let mut found = [0; 3];
     say!(
         "{:40} {:>7} {:>11} {:>8} {:>8} {:>6}",
         "program",
@@ -175,10 +178,30 @@ fn run_objects(options: &Options) -> Outcome {
                 say!("WRONG {name}: {text}");
             }
             if options.mutants != 0 {
-                let mutants = mutants(&object, program, generated, (options.mutants, &mut rng))?;
-                say!("{name:40} {} of {} mutants are found", mutants.killed, mutants.made);
+                let mutants = mutants(
+                    &object,
+                    program,
+                    generated,
+                    (options.mutants, &mut rng),
+                    Duration::from_secs(options.prove),
+                )?;
+                let inputs = generated.inputs();
+                let first = inputs.iter().filter(|(_, variant, _)| variant.is_none()).count();
+                say!(
+                    "{name:40} {} of {} mutants are found by {} inputs, {first} without further ones; {} are equivalent",
+                    mutants.killed,
+                    mutants.made,
+                    inputs.len(),
+                    mutants.equivalent.len()
+                );
+                mutants
+                    .equivalent
+                    .iter()
+                    .for_each(|what| say!("    equivalent, no input tells them apart: {what}"));
                 mutants.survivors.iter().for_each(|survivor| say!("    not found: {survivor}"));
-                found = [found[0] + mutants.killed, found[1] + mutants.made];
+                found[0] += mutants.killed;
+                found[1] += mutants.made;
+                found[2] += mutants.equivalent.len();
             }
             wrong += examined.wrong.len();
             sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
@@ -192,7 +215,12 @@ fn run_objects(options: &Options) -> Outcome {
     );
     if options.mutants != 0 {
         let share = found[0] as f64 * 100.0 / found[1].max(1) as f64;
-        say!("{} of {} mutants ({share:.1}%) are found", found[0], found[1]);
+        let other = found[0] as f64 * 100.0 / (found[1] - found[2]).max(1) as f64;
+        say!(
+            "{} of {} mutants ({share:.1}%) are found; {other:.1}% of those that are not proved equivalent",
+            found[0],
+            found[1]
+        );
     }
     for (reason, count) in reasons {
         say!("{count:8} x given up: {reason}");

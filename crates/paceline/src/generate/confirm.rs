@@ -1,0 +1,158 @@
+//! Inputs, run before they count.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use paceline_explain::Outcome;
+use paceline_frame::{Redirect, RedirectTarget};
+use paceline_spec::{InitialValue, MapSpec};
+use paceline_symbolic::{Element, Goal, Input};
+use paceline_vm::{Engine, Program};
+
+use super::run::{Trace, fill, put, trace};
+use super::{Confirmed, GenerateError, Missed, Target};
+use crate::{Collection, LoadOptions, Object};
+
+/// Runs inputs of a program on the plain interpreter, each with maps as the object has them.
+pub(super) struct Confirmer<'a> {
+    pub(super) object: &'a Object,
+    program: &'a str,
+    /// Maps that are as the object has them, for trials: large maps take milliseconds to make.
+    spare: RefCell<Option<Loaded>>,
+}
+
+/// A program with its maps.
+struct Loaded {
+    collection: Collection,
+    program: Program,
+}
+
+impl<'a> Confirmer<'a> {
+    pub(super) fn new(object: &'a Object, program: &'a str) -> Self {
+        Self { object, program, spare: RefCell::default() }
+    }
+
+    fn load(&self) -> Result<Loaded, GenerateError> {
+        let collection = self.object.load(&LoadOptions::default().engine(Engine::Plain))?;
+        let program = collection.program_unverified(Some(self.program))?;
+        Ok(Loaded { collection, program })
+    }
+
+    /// Runs an input, which must meet a goal.
+    pub(super) fn confirm(
+        &self,
+        input: &Input,
+        goal: Goal,
+    ) -> Result<Result<Confirmed, Missed>, GenerateError> {
+        Ok(self.run(input)?.and_then(|(trace, confirmed)| match meets(goal, &confirmed, &trace) {
+            true => Ok(confirmed),
+            false => Err(Missed::OtherWay),
+        }))
+    }
+
+    /// Runs an input, with maps of its own.
+    pub(super) fn run(&self, input: &Input) -> Result<Result<(Trace, Confirmed), Missed>, GenerateError> {
+        Ok(self.run_on(&self.load()?, input))
+    }
+
+    /// The same with maps that may have been in use before, which are put back as they were.
+    pub(super) fn trial(&self, input: &Input) -> Result<Result<(Trace, Confirmed), Missed>, GenerateError> {
+        let spare = self.spare.borrow_mut().take();
+        let loaded = match spare {
+            Some(loaded) => loaded,
+            None => self.load()?,
+        };
+        let ran = self.run_on(&loaded, input);
+        if let Ok((trace, _)) = &ran
+            && self.restore(&loaded.collection, input, trace)
+        {
+            *self.spare.borrow_mut() = Some(loaded);
+        }
+        Ok(ran)
+    }
+
+    /// Puts maps back as the object has them after a run: the elements that the input gave, and those that the run asked for. Whether that worked.
+    fn restore(&self, collection: &Collection, input: &Input, trace: &Trace) -> bool {
+        let is_simple = |spec: &MapSpec| {
+            let kind = spec.kind;
+            kind.is_array() || kind.is_keyed() && !kind.is_lru() || kind.has_indices() || spec.value_size == 0
+        };
+        if !self.object.maps().iter().all(is_simple) {
+            return false;
+        }
+        let given = input.maps.iter().flat_map(|(map, all)| all.iter().map(|element| (*map, &element.key)));
+        let asked = trace.asked.keys().map(|(map, key)| (*map, key));
+        let touched: BTreeSet<(usize, &Vec<u8>)> = given.chain(asked).collect();
+        touched.into_iter().all(|(map, key)| {
+            let Some(spec) = self.object.maps().get(map) else { return false };
+            let Some(now) = collection.map(&spec.name) else { return false };
+            let initial = spec.contents.iter().find(|(other, _)| other == key).map(|(_, value)| value);
+            let value = match initial {
+                Some(InitialValue::Bytes(bytes)) => bytes.clone(),
+                // Maps and programs stay as they are.
+                Some(_) => return true,
+                None if !spec.kind.is_array() => {
+                    return now.lookup(key).is_err() || now.delete(key).is_ok();
+                }
+                None => Vec::new(),
+            };
+            if spec.frozen {
+                return true;
+            }
+            let mut value = value;
+            value.resize(spec.value_size as usize, 0);
+            put(now, &Element { key: key.clone(), value }).is_ok()
+        })
+    }
+
+    fn run_on(&self, loaded: &Loaded, input: &Input) -> Result<(Trace, Confirmed), Missed> {
+        let Loaded { collection, program } = loaded;
+        fill(self.object, collection, input)?;
+        let trace = trace(self.object, collection, program, input)?;
+        let mut changes = BTreeMap::new();
+        for ((map, key), before) in &trace.asked {
+            let spec = self.object.maps().get(*map);
+            let Some(now) = spec.and_then(|spec| collection.map(&spec.name)) else { continue };
+            let after = now.lookup(key).ok();
+            if after != *before {
+                changes.insert((*map, key.clone()), after);
+            }
+        }
+        let Outcome { verdict, code, redirect, bytes, .. } = trace.outcome.clone();
+        let confirmed = Confirmed {
+            input: input.clone(),
+            verdict,
+            code,
+            bytes,
+            redirect: redirect.map(|redirect| self.target(collection, redirect)),
+            sides: trace.sides.iter().copied().collect(),
+            operations: trace.met.clone(),
+            edges: trace.edges.clone(),
+            last: trace.last,
+            changes,
+            events: trace.events.clone(),
+        };
+        Ok((trace, confirmed))
+    }
+
+    /// The target of a redirect, which names a map that is gone after the run.
+    fn target(&self, collection: &Collection, redirect: Redirect) -> Target {
+        match redirect.target {
+            RedirectTarget::Interface { ifindex } => Target::Interface(ifindex),
+            RedirectTarget::Map { map, key } => {
+                let is_it = |spec: &MapSpec| collection.map(&spec.name).is_some_and(|own| own.id() == map);
+                let map = self.object.maps().iter().find(|spec| is_it(spec));
+                Target::Element { map: map.map(|spec| spec.name.clone()).unwrap_or_default(), key }
+            }
+        }
+    }
+}
+
+/// Whether a run meets a goal.
+fn meets(goal: Goal, confirmed: &Confirmed, trace: &Trace) -> bool {
+    match goal {
+        // What a program does after a tail call to itself is another path.
+        Goal::Path { .. } => trace.sides.starts_with(&confirmed.input.sides),
+        _ => confirmed.meets(goal),
+    }
+}

@@ -1,0 +1,302 @@
+//! Two programs over the same unknown inputs: the second one runs after the first on each of its paths, from the same start, and the solver
+//! says whether they leave something else.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use paceline_isa::Reg;
+use paceline_solver::{Answer, Term};
+use paceline_spec::{MapSpec, Meaning};
+use paceline_verifier::Verified;
+
+use crate::explorer::{Explorer, Next, Options, Progress};
+use crate::give_up::GiveUp;
+use crate::maps::is_constant;
+use crate::memory::{Byte, Memory};
+use crate::state::{Assignment, Drawn, First, Now, Object, Packet, Redirect, State};
+use crate::twin::{Comparison, Twin};
+
+/// Most bytes by which a packet is longer than those that come in, where programs move its start differently.
+const MOST_ADDED: i64 = 256;
+
+/// Looks for inputs on which two programs of one type differ in verdict, packet, redirect target or maps, up to so many. Both use `maps` by the
+/// same indices.
+#[must_use]
+pub fn compare(
+    (first, second): (&Verified, &Verified),
+    maps: &[MapSpec],
+    options: &Options,
+    most: usize,
+    tell: &mut dyn FnMut(Progress),
+) -> Comparison {
+    let mut explorer = Explorer::new(first, maps, *options);
+    explorer.set_second(second, most);
+    explorer.run(tell);
+    explorer.compared()
+}
+
+impl<'a> Explorer<'a> {
+    /// Compares the program with a second one: no other goals are looked for.
+    pub(crate) fn set_second(&mut self, second: &'a Verified, most: usize) {
+        let programs = [self.verified, second];
+        self.twin = Some(Twin { programs, differing: Vec::new(), most, pairs: 0, left: Vec::new() });
+        self.open.clear();
+    }
+
+    pub(crate) fn twin_mut(&mut self, change: impl FnOnce(&mut Twin<'a>)) {
+        if let Some(twin) = &mut self.twin {
+            change(twin);
+        }
+    }
+
+    /// From here on the second program runs.
+    pub(crate) fn enter_second(&mut self) {
+        if let Some(twin) = &self.twin {
+            self.verified = twin.programs[1];
+        }
+    }
+
+    /// What was found out about two programs.
+    pub(crate) fn compared(self) -> Comparison {
+        let (differing, left, pairs) = match self.twin {
+            Some(twin) => (twin.differing, twin.left, twin.pairs),
+            None => Default::default(),
+        };
+        Comparison { differing, left, pairs, paths: self.paths }
+    }
+}
+
+impl Explorer<'_> {
+    /// A program has ended: the second one begins, or what both left is compared.
+    pub(crate) fn ended(&mut self, state: &mut State) -> Result<Next, GiveUp> {
+        if self.twin.is_none() {
+            return Ok(Next::End);
+        }
+        let Some(first) = state.first.clone() else {
+            self.begin_second(state)?;
+            return Ok(Next::On);
+        };
+        self.twin_mut(|twin| twin.pairs += 1);
+        let differs = self.differs(state, &first)?;
+        match self.solver.extend(&mut self.terms, &state.path, &state.assignment.model, differs) {
+            Answer::Sat(model) => {
+                let mut other = state.clone();
+                other.path.push(differs);
+                other.assignment = Assignment::new(model);
+                let input = self.input(&other)?;
+                self.twin_mut(|twin| twin.differing.push(input));
+            }
+            Answer::Unsat => {}
+            Answer::Unknown(unknown) => return Err(GiveUp::Solver(unknown)),
+        }
+        Ok(Next::End)
+    }
+
+    /// Starts the second program on the path of the first one. What is known of maps from the start stays.
+    fn begin_second(&mut self, state: &mut State) -> Result<(), GiveUp> {
+        let first = First {
+            result: self.returned_term(state)?,
+            tail: state.tail.take(),
+            context: std::mem::take(&mut state.context),
+            packet: state.packet.clone(),
+            objects: std::mem::take(&mut state.objects),
+            maps: state.maps.clone(),
+            redirect: state.redirect.take(),
+        };
+        state.first = Some(Rc::new(first));
+        self.enter_second();
+        let start = self.start();
+        (state.slot, state.registers, state.frames, state.packet) =
+            (0, start.registers, start.frames, start.packet);
+        (state.rounds, state.taken) = (Rc::default(), None);
+        // Clocks and random numbers begin anew; what is the machine's does not depend on a position alone.
+        state.drawn = Drawn { results: state.drawn.results, ..Drawn::default() };
+        (state.instructions, state.cost) = (0, 0);
+        for map in &mut state.maps {
+            let map = Rc::make_mut(map);
+            map.room.begin();
+            map.retired = 0;
+            for element in &mut map.elements {
+                (element.now, element.may_be_gone) = (Now::Initial, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the second program leaves something else than the first.
+    fn differs(&mut self, state: &mut State, first: &First) -> Result<Term, GiveUp> {
+        let result = self.returned_term(state)?;
+        // The program that a tail call leads to sees the context.
+        if (first.tail.is_some() || state.tail.is_some()) && first.context != state.context {
+            return Err(GiveUp::HelperUse("bpf_tail_call", "after the context was written"));
+        }
+        let tail = self.other_target(first.tail, state.tail);
+        let (fate, redirects) = self.other_fate(first.result, result);
+        let target = self.other_target(first.redirect, state.redirect);
+        let target = self.terms.and(redirects, target);
+        let mut all = vec![fate, target, tail];
+        self.other_packet(&first.packet, state, &mut all)?;
+        for map in 0..state.maps.len() {
+            self.other_elements(map, state, first, &mut all)?;
+        }
+        Ok(self.any(&all))
+    }
+
+    /// What a program returns; none of its own if it ends with a tail call.
+    fn returned_term(&mut self, state: &State) -> Result<Term, GiveUp> {
+        match state.tail {
+            Some(_) => Ok(self.terms.constant(64, 0)),
+            None => self.number(state, Reg::R0),
+        }
+    }
+
+    fn any(&mut self, conditions: &[Term]) -> Term {
+        let mut any = self.terms.bool(false);
+        for &condition in conditions {
+            any = self.terms.or(any, condition);
+        }
+        any
+    }
+
+    fn unequal(&mut self, a: Term, b: Term) -> Term {
+        let same = self.terms.eq(a, b);
+        self.terms.not(same)
+    }
+
+    /// Whether two results are other codes of frames, and whether one of them redirects the packet.
+    fn other_fate(&mut self, a: Term, b: Term) -> (Term, Term) {
+        use paceline_frame::Verdict;
+        let redirects = [a, b].map(|result| self.stands_for(result, Verdict::Redirect));
+        let redirects = self.any(&redirects);
+        let other = match self.verified.program().kind.rules().meaning {
+            Meaning::Action(_) => {
+                let mut all = Vec::new();
+                for verdict in Verdict::ALL {
+                    let (a, b) = (self.stands_for(a, verdict), self.stands_for(b, verdict));
+                    all.push(self.unequal(a, b));
+                }
+                self.any(&all)
+            }
+            Meaning::Verdict | Meaning::BytesKept => {
+                let (a, b) = (self.terms.extract(a, 0, 32), self.terms.extract(b, 0, 32));
+                self.unequal(a, b)
+            }
+        };
+        (other, redirects)
+    }
+
+    fn other_target(&mut self, a: Option<Redirect>, b: Option<Redirect>) -> Term {
+        match (a, b) {
+            (None, None) => self.terms.bool(false),
+            (Some(a), Some(b)) if a.map == b.map => self.unequal(a.number, b.number),
+            _ => self.terms.bool(true),
+        }
+    }
+
+    /// Adds whether two packets differ in length or bytes.
+    fn other_packet(&mut self, a: &Packet, state: &State, all: &mut Vec<Term>) -> Result<(), GiveUp> {
+        let b = &state.packet;
+        let length = |explorer: &mut Self, packet: &Packet| {
+            let start = explorer.terms.constant(64, packet.start as u64);
+            explorer.terms.sub(packet.end, start)
+        };
+        let (len, other_len) = (length(self, a), length(self, b));
+        all.push(self.unequal(len, other_len));
+        if a.start - a.meta != b.start - b.meta {
+            all.push(self.terms.bool(true));
+            return Ok(());
+        }
+        let offsets: BTreeSet<i64> = match a.start == b.start && a.floor == b.floor {
+            true => written(&a.written).chain(written(&b.written)).map(|offset| offset - a.start).collect(),
+            false => {
+                let most = i64::from(self.options.length.1) + MOST_ADDED;
+                let end = self.terms.constant(64, most as u64);
+                let is_longer = self.terms.slt(end, len);
+                let path = (&state.path, &state.assignment.model);
+                if self.solver.extend(&mut self.terms, path.0, path.1, is_longer) != Answer::Unsat {
+                    return Err(GiveUp::Instruction("a packet that grows and is moved"));
+                }
+                (a.meta - a.start..most).collect()
+            }
+        };
+        for offset in offsets.into_iter().filter(|offset| *offset >= a.meta - a.start) {
+            let (byte, other) = (self.packet_at(a, a.start + offset)?, self.packet_at(b, b.start + offset)?);
+            let differs = self.unequal(byte, other);
+            let place = self.terms.constant(64, offset as u64);
+            let is_within = self.terms.slt(place, len);
+            all.push(self.terms.and(is_within, differs));
+        }
+        Ok(())
+    }
+
+    /// A byte of a packet.
+    fn packet_at(&mut self, packet: &Packet, offset: i64) -> Result<Term, GiveUp> {
+        match packet.written.get(offset) {
+            Some(Byte::Number(number)) => Ok(number),
+            Some(Byte::Part(..)) => Err(GiveUp::Address),
+            None => Ok(self.packet_byte(packet, offset)),
+        }
+    }
+
+    /// Adds whether elements of a map differ.
+    fn other_elements(
+        &mut self,
+        map: usize,
+        state: &State,
+        first: &First,
+        all: &mut Vec<Term>,
+    ) -> Result<(), GiveUp> {
+        if self.maps.get(map).is_some_and(is_constant) {
+            return Ok(());
+        }
+        let size = self.maps.get(map).map_or(0, |map| i64::from(map.value_size));
+        let is_array = self.maps.get(map).is_some_and(|map| map.kind.is_array());
+        for (index, element) in state.maps[map].elements.iter().enumerate() {
+            let before = first.maps[map].elements.get(index).map_or(Now::Initial, |element| element.now);
+            let was_there = element.was_there || is_array;
+            let object = |objects: &[Rc<Object>], now: Now| match now {
+                Now::There(object) => objects.get(object).cloned(),
+                _ => None,
+            };
+            let (old, new) = (object(&first.objects, before), object(&state.objects, element.now));
+            let is_there = |now: Now| match now {
+                Now::There(_) => true,
+                Now::Absent => false,
+                Now::Initial => was_there,
+            };
+            match (is_there(before), is_there(element.now)) {
+                (false, false) => {}
+                (true, true) => self.other_value((map, index), size, old, new, all)?,
+                _ => all.push(self.terms.bool(true)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds whether two values of an element differ; none is the one from the start.
+    fn other_value(
+        &mut self,
+        (map, element): (usize, usize),
+        size: i64,
+        old: Option<Rc<Object>>,
+        new: Option<Rc<Object>>,
+        all: &mut Vec<Term>,
+    ) -> Result<(), GiveUp> {
+        let initial = || Rc::new(Object::of_element(map, element));
+        let (old, new) = (old.unwrap_or_else(initial), new.unwrap_or_else(initial));
+        let offsets: BTreeSet<i64> = match old.initial == new.initial {
+            true => written(&old.written).chain(written(&new.written)).collect(),
+            false => (0..size).collect(),
+        };
+        for offset in offsets {
+            let (a, b) = (self.object_byte(&old, offset)?, self.object_byte(&new, offset)?);
+            let (Byte::Number(a), Byte::Number(b)) = (a, b) else { return Err(GiveUp::Address) };
+            all.push(self.unequal(a, b));
+        }
+        Ok(())
+    }
+}
+
+fn written(memory: &Memory) -> impl Iterator<Item = i64> + '_ {
+    memory.offsets()
+}

@@ -1,0 +1,121 @@
+//! Paths that meet goals, and their inputs.
+
+use paceline_frame::Verdict;
+use paceline_isa::Reg;
+use paceline_solver::{Answer, Term};
+use paceline_spec::Meaning;
+
+use crate::explorer::Explorer;
+use crate::give_up::{GiveUp, Place};
+use crate::goal::{Fate, Goal, Goals, Meets};
+use crate::state::{Assignment, State};
+
+impl Explorer<'_> {
+    /// Notes that a path meets a goal, and makes an input of it if that was looked for.
+    pub(crate) fn reach(&mut self, state: &State, goal: Goal) {
+        if !self.open.contains(&goal) {
+            return;
+        }
+        match self.input(state) {
+            Ok(input) => {
+                self.open.remove(&goal);
+                self.fates.insert(goal, Fate::Reached(Box::new(input)));
+                if !self.open.iter().any(|other| other.slot() == goal.slot()) {
+                    self.aim();
+                }
+            }
+            Err(why) => self.miss(goal, why),
+        }
+    }
+
+    /// A path meets a goal, but has no input: others are tried, a few times.
+    fn miss(&mut self, goal: Goal, why: GiveUp) {
+        const TRIALS: u32 = 20;
+        let place = Place { slot: goal.slot(), why };
+        let trials = self.misses.entry(goal).or_default();
+        *trials += 1;
+        if *trials == TRIALS {
+            self.open.remove(&goal);
+            self.fates.insert(goal, Fate::GivenUp(place));
+            self.aim();
+        } else if *trials == 1 {
+            self.left.push((vec![goal.slot()], place));
+        }
+    }
+
+    /// Notes that a path has ended at its slot, and makes an input of it if paths are looked for.
+    pub(crate) fn end(&mut self, state: &State) {
+        let Goals::Paths(most) = self.options.goals else { return };
+        let sides = state.sides();
+        if self.found.len() >= most as usize || self.found.contains(&sides) {
+            return;
+        }
+        match self.input(state) {
+            Ok(input) => {
+                let goal = Goal::Path { number: self.found.len() as u32, slot: state.slot };
+                self.found.insert(sides);
+                self.fates.insert(goal, Fate::Reached(Box::new(input)));
+            }
+            Err(why) => self.leave(state, why),
+        }
+    }
+
+    /// Notes what the map operation at a state's slot meets.
+    pub(crate) fn met(&mut self, state: &State, meets: Meets) {
+        self.reach(state, Goal::Operation { slot: state.slot, meets });
+    }
+
+    /// Looks for the verdicts that the program may return at a state's slot.
+    pub(crate) fn returns(&mut self, state: &State) -> Result<(), GiveUp> {
+        let wanted = |goal: &Goal| matches!(goal, Goal::Return { slot, .. } if *slot == state.slot);
+        let wanted: Vec<_> = self.open.iter().copied().filter(wanted).collect();
+        for goal in wanted {
+            let Goal::Return { verdict, .. } = goal else { continue };
+            let number = self.number(state, Reg::R0)?;
+            let condition = self.stands_for(number, verdict);
+            match self.solver.extend(&mut self.terms, &state.path, &state.assignment.model, condition) {
+                Answer::Sat(model) => {
+                    let mut other = state.clone();
+                    other.path.push(condition);
+                    other.assignment = Assignment::new(model);
+                    self.reach(&other, goal);
+                }
+                Answer::Unsat => {}
+                Answer::Unknown(unknown) => self.leave(state, GiveUp::Solver(unknown)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a returned number stands for a verdict. Of numbers of bytes to keep, 0 drops the packet.
+    pub(crate) fn stands_for(&mut self, number: Term, verdict: Verdict) -> Term {
+        let low = self.terms.extract(number, 0, 32);
+        let is = |explorer: &mut Self, value: u32| {
+            let value = explorer.terms.constant(32, u64::from(value));
+            explorer.terms.eq(low, value)
+        };
+        match self.verified.program().kind.rules().meaning {
+            Meaning::BytesKept => {
+                let none = is(self, 0);
+                if verdict == Verdict::Drop { none } else { self.terms.not(none) }
+            }
+            Meaning::Action(actions) => {
+                let mut stands = self.terms.bool(actions.other == verdict);
+                for action in actions.list {
+                    let this = is(self, action.value);
+                    let value = self.terms.bool(action.verdict == verdict);
+                    stands = self.terms.ite(this, value, stands);
+                }
+                stands
+            }
+            // Numbers that are no verdict are those of a failure.
+            Meaning::Verdict if verdict == Verdict::Aborted => {
+                let last = self.terms.constant(32, Verdict::Redirect as u64);
+                let is_beyond = self.terms.ult(last, low);
+                let zero = is(self, 0);
+                self.terms.or(is_beyond, zero)
+            }
+            Meaning::Verdict => is(self, verdict as u32),
+        }
+    }
+}
