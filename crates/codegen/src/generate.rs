@@ -8,8 +8,8 @@ use paceline_ir::{Block, Value};
 use thiserror::Error;
 
 use crate::allocate::{AllocateError, Allocation, Loc, Move, allocate};
-use crate::lir::{Function, Target, Vreg};
-use crate::machine::{Label, Machine};
+use crate::lir::{Function, RegSet, Role, Target, Vreg};
+use crate::machine::{Frame, Label, Machine};
 
 /// Code cannot be generated: a bug of a machine or of the allocator, not of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -45,6 +45,8 @@ pub fn generate<M: Machine>(
         return Err(GenerateError::Empty(block as u32));
     }
     let allocation = allocate(&lir, machine.registers(), machine.scratch(), checked)?;
+    let written = written(&lir, &allocation).without(machine.scratch());
+    machine.begin(&Frame { slots: allocation.slots, written });
     Emitter {
         lir: &lir,
         allocation: &allocation,
@@ -75,13 +77,14 @@ fn select<M: Machine>(function: &paceline_ir::Function, machine: &mut M) -> Func
         let params = if is_entry { Vec::new() } else { data.params.iter().map(vreg).collect() };
         lir.begin(params, loops.depth(position));
         machine.select(function, &uses, block, &mut lir);
-        let targets = data.terminator.targets().iter();
-        let targets = targets.map(|target| Target {
-            block: numbers[target.block],
-            args: target.args.iter().map(vreg).collect(),
-        });
+        let mut targets = Vec::with_capacity(data.terminator.targets().len());
+        for target in data.terminator.targets() {
+            let args = target.args.iter().map(|arg| machine.argument(function, *arg, &mut lir)).collect();
+            targets.push(Target { block: numbers[target.block], args });
+        }
+        machine.end(function, &uses, block, &mut lir);
         if let Some(block) = lir.blocks.last_mut() {
-            block.targets = targets.collect();
+            block.targets = targets;
         }
     }
     lir
@@ -93,6 +96,23 @@ fn predecessors<O>(lir: &Function<O>) -> Vec<u32> {
     let targets = lir.blocks.iter().flat_map(|block| &block.targets);
     targets.for_each(|target| counts[target.block as usize] += 1);
     counts
+}
+
+/// The registers that instructions and moves write.
+fn written<O>(lir: &Function<O>, allocation: &Allocation) -> RegSet {
+    let mut written = lir.insts.iter().fold(RegSet::default(), |all, inst| all.union(inst.clobbers));
+    for (operand, reg) in lir.operands.iter().zip(&allocation.operands) {
+        if operand.role == Role::Def {
+            written = written.with(*reg);
+        }
+    }
+    let around = allocation.before.iter().chain(&allocation.after);
+    for one in around.chain(allocation.edges.iter().flatten()).flatten() {
+        if let Loc::Reg(reg) = one.to {
+            written = written.with(reg);
+        }
+    }
+    written
 }
 
 struct Emitter<'a, M: Machine> {

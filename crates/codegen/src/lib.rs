@@ -17,4 +17,4 @@ pub mod lir;
 pub mod machine;
 
 pub use generate::{GenerateError, generate};
-pub use machine::{Label, Machine};
+pub use machine::{Frame, Label, Machine};

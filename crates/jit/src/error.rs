@@ -1,5 +1,7 @@
 //! Compile errors.
 
+use paceline_codegen::GenerateError;
+use paceline_ir::PassError;
 use paceline_isa::{Insn, Reg};
 use thiserror::Error;
 
@@ -68,6 +70,22 @@ pub enum CompileError {
     /// A state that the code generator rules out: a bug of Paceline, not of the program.
     #[error("internal error of the code generator: {0}")]
     Internal(&'static str),
+    /// No code can be generated from a function in SSA form: a bug of Paceline, not of the program.
+    #[error("internal error of the code generator: {cause}\n{module}")]
+    Generate {
+        /// What the bug is.
+        cause: GenerateError,
+        /// The program as text.
+        module: String,
+    },
+    /// A pass left a program in SSA form that is not well formed: a bug of Paceline, not of the program.
+    #[error("internal error of the code generator: {cause}\n{module}")]
+    Pass {
+        /// What the bug is.
+        cause: PassError,
+        /// The program as text.
+        module: String,
+    },
     /// The code is too long, or the code generator misused the assembler.
     #[error(transparent)]
     Assemble(#[from] AssembleError),

@@ -32,7 +32,7 @@ pub use load_error::LoadError;
 pub use look_ahead::{LookAhead, NoSlice, NoSuchLookAhead};
 pub use memory_program::MemoryProgram;
 #[cfg(feature = "jit")]
-pub use native::NativeCode;
+pub use native::{NativeCode, NativeSource};
 #[cfg(feature = "jit")]
 pub use paceline_exec::{CodeMap, Function as NativeFunction, JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 pub use paceline_interpreter::image::{DEFAULT_BUDGET, Exit};
@@ -42,7 +42,7 @@ pub use paceline_interpreter::plain::{Machine, Next};
 #[doc(hidden)]
 pub use paceline_interpreter::threaded::inspect as threaded_handlers;
 #[cfg(feature = "jit")]
-pub use paceline_jit::{Prefetch, Settings as NativeSettings};
+pub use paceline_jit::{CodeSource, Lack, Prefetch, Settings as NativeSettings};
 pub use paceline_runtime::fault::{Fault, FaultKind};
 pub use paceline_runtime::host::{Event, EventSink};
 pub use paceline_runtime::region::{Access, FaultAddress};

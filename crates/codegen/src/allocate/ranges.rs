@@ -107,7 +107,9 @@ impl Ranges {
                     let (start, needed) = match (role, place) {
                         (Role::Use, _) => continue,
                         (Role::Def, Place::Any) => (point(inst, LATE), point(inst, AFTER)),
-                        (Role::Def, Place::Same(_)) => (point(inst, EARLY), point(inst, AFTER)),
+                        (Role::Def, Place::Same(_) | Place::Early) => {
+                            (point(inst, EARLY), point(inst, AFTER))
+                        }
                         // It moves to where it will be.
                         (Role::Def, Place::Fixed(_)) => (point(inst, AFTER), point(inst, AFTER)),
                     };

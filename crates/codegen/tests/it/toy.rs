@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use paceline_codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
-use paceline_codegen::{Label, Machine};
+use paceline_codegen::{Frame, Label, Machine};
 use paceline_ir::arena::Key;
 use paceline_ir::random::Memory;
 use paceline_ir::uses::Uses;
@@ -47,6 +47,7 @@ pub(crate) struct Toy {
     labels: HashMap<Label, usize>,
     /// Slots of the program's instructions, in the order of the code.
     origins: Vec<u32>,
+    frame: Frame,
 }
 
 fn vreg(value: Value) -> Vreg {
@@ -59,7 +60,7 @@ fn operand(value: Value, role: Role, place: Place) -> Operand {
 
 impl Toy {
     pub(crate) fn new(count: u8) -> Self {
-        Self { count, code: Vec::new(), labels: HashMap::new(), origins: Vec::new() }
+        Self { count, code: Vec::new(), labels: HashMap::new(), origins: Vec::new(), frame: Frame::default() }
     }
 
     /// Number of loads from slots.
@@ -146,6 +147,18 @@ impl Machine for Toy {
             data.op.effects().stays || data.result.is_some_and(|result| uses.count(result) > 0)
         };
         data.insts.iter().filter(is_needed).for_each(|inst| self.inst(function, *inst, out));
+    }
+
+    fn argument(&mut self, _: &Function, value: Value, _: &mut Lir<Op>) -> Vreg {
+        vreg(value)
+    }
+
+    fn begin(&mut self, frame: &Frame) {
+        self.frame = *frame;
+    }
+
+    fn end(&mut self, function: &Function, _: &Uses, block: Block, out: &mut Lir<Op>) {
+        let data = function.block(block);
         let operands = match &data.terminator {
             Terminator::Branch { args, .. } => args.map(|arg| operand(arg, Role::Use, Place::Any)).to_vec(),
             Terminator::Return(value) => vec![operand(*value, Role::Use, Place::Fixed(Reg(0)))],

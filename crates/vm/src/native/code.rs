@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use paceline_exec::{CodeBlock, Function};
+use paceline_jit::{CodeSource, Lack};
 use paceline_maps::Map;
 use paceline_runtime::helpers::{HelperFn, functions_of, kfunc_fn};
 use paceline_spec::helper::Helper;
@@ -10,6 +11,15 @@ use paceline_spec::kfunc::Kfunc;
 
 use super::links::runtime_functions;
 use crate::program::Program;
+
+/// What native code was generated from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NativeSource {
+    /// Instructions or form.
+    pub source: CodeSource,
+    /// The operation because of which it was not generated from the form, if that was asked for.
+    pub lack: Option<Lack>,
+}
 
 /// The native code of a program.
 #[derive(Clone, Copy)]
@@ -24,6 +34,12 @@ impl Program {
     pub fn native_code(&self) -> Option<NativeCode<'_>> {
         let native = self.image.native.as_ref()?;
         Some(NativeCode { block: native.block.downcast_ref()?, maps: self.maps() })
+    }
+
+    /// What the program's native code was generated from, if it was compiled.
+    #[must_use]
+    pub fn native_source(&self) -> Option<NativeSource> {
+        self.native_source
     }
 
     /// The native code of its [slice](Self::slice).
