@@ -163,6 +163,13 @@ impl<O> Function<O> {
         }
     }
 
+    /// Sets the blocks that may follow the one that was begun last.
+    pub fn end_with(&mut self, targets: Vec<Target>) {
+        if let Some(block) = self.blocks.last_mut() {
+            block.targets = targets;
+        }
+    }
+
     /// The operands of an instruction.
     #[must_use]
     pub fn operands_of(&self, inst: &Inst<O>) -> &[Operand] {

@@ -9,6 +9,31 @@ use crate::lir::{Function, Reg, RegSet, Vreg};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(pub u32);
 
+/// A machine that runs a function again and again over the items of a range, such as the frames of a burst. The function's code is the body
+/// of a loop: an item takes the place of its arguments, and where it returns, the next item follows.
+pub trait LoopMachine: Machine {
+    /// Adds the instructions before the loop, their end aside, and returns the first item.
+    fn enter_loop(&mut self, function: &paceline_ir::Function, out: &mut Function<Self::Op>) -> Vreg;
+
+    /// The virtual register of an item at the start of the function.
+    fn item(&mut self, function: &paceline_ir::Function, out: &mut Function<Self::Op>) -> Vreg;
+
+    /// Adds what makes the next item, in a block that returns, before its [`end`](Machine::end). That has two targets: the function, if
+    /// there is a next item, and the end of the loop.
+    fn next_item(
+        &mut self,
+        function: &paceline_ir::Function,
+        block: Block,
+        out: &mut Function<Self::Op>,
+    ) -> Vreg;
+
+    /// Adds the end of a block before the loop.
+    fn end_entry(&mut self, out: &mut Function<Self::Op>);
+
+    /// Adds the block behind the loop, by the item that it ended with.
+    fn leave_loop(&mut self, item: Vreg, out: &mut Function<Self::Op>);
+}
+
 /// What the code of a function needs, once its registers are allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frame {

@@ -25,7 +25,7 @@ pub(crate) enum Op {
     /// Pushes an argument of the next call.
     Push(Value),
     /// An operation with these values in its operands, besides those that were pushed.
-    Inst { inst: Inst, values: Vec<Value>, clobbers: RegSet },
+    Inst { inst: Inst, values: Vec<Value>, clobbers: RegSet, early: bool },
     /// The end of a block.
     End(Block),
 }
@@ -96,6 +96,7 @@ impl Toy {
                 clobbers = RegSet::default().with(Reg(2));
             }
             Operation::Binary { .. } | Operation::Neg { .. } => result = Place::Same(0),
+            Operation::Compare { .. } | Operation::Load { .. } => result = Place::Early,
             Operation::Atomic { expected: Some(_), .. } => {
                 (places[2], result) = (Place::Fixed(Reg(0)), Place::Fixed(Reg(0)));
             }
@@ -119,7 +120,8 @@ impl Toy {
         let uses = values.iter().zip(&places).map(|(value, place)| operand(*value, Role::Use, *place));
         let operands: Vec<Operand> =
             uses.chain(data.result.map(|value| operand(value, Role::Def, result))).collect();
-        out.push(Op::Inst { inst, values, clobbers }, &operands, clobbers, data.slot);
+        let early = result == Place::Early;
+        out.push(Op::Inst { inst, values, clobbers, early }, &operands, clobbers, data.slot);
     }
 }
 
@@ -239,7 +241,10 @@ impl Run<'_> {
                 Code::Jump(label) => at = toy.labels[label],
                 Code::Op(Op::Enter, ..) => {}
                 Code::Op(Op::Push(value), assigned, _) => self.pushed.push((*value, self.get(assigned[0]))),
-                Code::Op(Op::Inst { inst, values, clobbers }, assigned, _) => {
+                Code::Op(Op::Inst { inst, values, clobbers, early }, assigned, _) => {
+                    if let Some(written) = assigned.get(values.len()).filter(|_| *early) {
+                        self.regs[usize::from(written.0)] = POISON;
+                    }
                     let mut given = std::mem::take(&mut self.pushed);
                     given.extend(values.iter().zip(assigned).map(|(value, reg)| (*value, self.get(*reg))));
                     let find = |value: Value| {

@@ -6,6 +6,7 @@ use paceline_spec::ProgramKind;
 use paceline_verifier::MapFact;
 
 use super::lack::Lack;
+use super::op::Entered;
 use crate::entry;
 use crate::links::{Links, MapLink};
 use crate::settings::Features;
@@ -35,6 +36,23 @@ pub(super) struct Needs {
     pub(super) rounds: bool,
 }
 
+/// A loop over the frames of a burst.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Burst {
+    /// The current frame.
+    pub(super) frame: Vreg,
+    /// The end of the last one.
+    pub(super) end: Vreg,
+    /// The frame behind the current one, in a block that returns.
+    pub(super) next: Vreg,
+    /// Prefetch distance in packets; 0 for no prefetch.
+    pub(super) distance: u8,
+    /// What is initialized for each packet.
+    pub(super) entered: Entered,
+    /// Whether a run may defer work to its end.
+    pub(super) defers: bool,
+}
+
 /// The function whose code is generated.
 #[derive(Clone, Debug)]
 pub(super) struct Current {
@@ -48,6 +66,8 @@ pub(super) struct Current {
     pub(super) host: Vreg,
     /// The context, in the main program.
     pub(super) context: Option<Vreg>,
+    /// The loop that it is the body of.
+    pub(super) burst: Option<Burst>,
     pub(super) needs: Needs,
     pub(super) layout: Layout,
     /// Labels of blocks, and of moves between them.
@@ -69,6 +89,7 @@ impl Current {
             readable,
             host: Vreg(0),
             context: None,
+            burst: None,
             needs: Needs::default(),
             layout: Layout::default(),
             labels: Vec::new(),

@@ -1,7 +1,7 @@
 //! x86-64 as a machine of the code generator.
 
-use paceline_codegen::lir::{Function as Lir, Reg, RegSet, Vreg};
-use paceline_codegen::{Frame, Label, Machine};
+use paceline_codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
+use paceline_codegen::{Frame, Label, LoopMachine, Machine};
 use paceline_ir::uses::Uses;
 use paceline_ir::{Block, Function, Value};
 
@@ -69,5 +69,29 @@ impl Machine for Generator<'_> {
         self.current.block = label.0;
         let label = self.label(label);
         self.asm.bind(label);
+    }
+}
+
+/// Bursts: the items are frames.
+impl LoopMachine for Generator<'_> {
+    fn enter_loop(&mut self, function: &Function, out: &mut Lir<Op>) -> Vreg {
+        Choice::new(self, function, out).enter_burst()
+    }
+
+    fn item(&mut self, function: &Function, out: &mut Lir<Op>) -> Vreg {
+        Choice::new(self, function, out).frame()
+    }
+
+    fn next_item(&mut self, function: &Function, block: Block, out: &mut Lir<Op>) -> Vreg {
+        Choice::new(self, function, out).end_packet(block)
+    }
+
+    fn end_entry(&mut self, out: &mut Lir<Op>) {
+        out.push(Op::Jump, &[], RegSet::default(), None);
+    }
+
+    fn leave_loop(&mut self, item: Vreg, out: &mut Lir<Op>) {
+        let frame = Operand { vreg: item, role: Role::Use, place: Place::Fixed(regs::RAX) };
+        out.push(Op::Return, &[frame], RegSet::default(), None);
     }
 }

@@ -17,21 +17,29 @@ mod machine;
 mod op;
 mod regs;
 
-use paceline_codegen::generate;
+use paceline_codegen::lir::Vreg;
+use paceline_codegen::{generate, generate_loop};
 use paceline_graph::Node;
-use paceline_ir::{Callee, Function, Module, Op, Passes, build, optimize};
+use paceline_ir::{Callee, Function, Module, Op, Passes, Region, build, optimize};
 use paceline_spec::context::{Layout, Place};
+use paceline_spec::helper::Helper;
 use paceline_verifier::Verified;
 
 use crate::entry;
 use crate::error::CompileError;
 use crate::links::Links;
 use crate::program::{ALIGNMENT, Compiled, CompiledFunction, Stats};
-use crate::settings::{CodeSource, Settings};
+use crate::settings::{CodeSource, Prefetch, Settings};
 use crate::source::Source;
-use crate::x64::{Assembler, Fill, Label};
-use generator::{Current, Generator};
+use crate::x64::{Assembler, Fill, Gpr, Label, Width};
+use generator::{Burst, Current, Generator};
 pub use lack::Lack;
+use op::Entered;
+
+/// Prefetch distance of [`Prefetch::Auto`] in packets.
+const PREFETCH_AHEAD: u8 = 16;
+/// Operations of a program for which prefetching pays.
+const PREFETCH_FROM: usize = 16;
 
 /// Compiles a verified program by its form. The inner error is an operation that has no code from the form.
 pub(crate) fn compile(
@@ -71,19 +79,25 @@ pub(crate) fn compile(
     let source = Source::verified(verified);
     let maps = source.maps().filter_map(|index| links.maps.get(index));
     let cpus = maps.filter_map(|map| map.cpus).min();
-    Code { generator, pieces: Vec::new(), checked: settings.verify_allocation }.all(
-        cpus,
-        &source,
-        settings.source,
-    )
+    let (checked, prefetch) = (settings.verify_allocation, settings.prefetch);
+    Code { generator, pieces: Vec::new(), checked, prefetch }.all(cpus, &source, settings.source)
 }
 
 /// The code of a program's functions.
 struct Code<'a> {
     generator: Generator<'a>,
-    /// Starts and ends of the functions.
-    pieces: Vec<(usize, Label, Label)>,
+    pieces: Vec<Piece>,
     checked: bool,
+    prefetch: Prefetch,
+}
+
+/// The code of a function.
+struct Piece {
+    slot: usize,
+    /// Whether it is the body of a loop over a burst.
+    burst: bool,
+    start: Label,
+    end: Label,
 }
 
 impl Code<'_> {
@@ -119,11 +133,59 @@ impl Code<'_> {
             if let (0, Some(lacks_cpu)) = (index, lacks_cpu) {
                 entry::end_without_cpu(&mut self.generator.asm, links, lacks_cpu);
             }
-            let end = self.generator.asm.new_label();
-            self.generator.asm.bind(end);
-            self.pieces.push((function.slot as usize, start, end));
+            self.piece(function, false, start);
         }
-        self.finish([entry, tail_entry], source, from).map(Ok)
+        // A run that is replaced by another one does not come back to a loop.
+        let main = module.functions.iter().next().filter(|_| !tail_calls);
+        let burst = match main {
+            Some((_, main)) => Some(self.burst(main, cpus, Entered { frame: calls, tail_calls, area })?),
+            None => None,
+        };
+        self.finish([entry, tail_entry], burst, source, from).map(Ok)
+    }
+
+    /// Ends the code of a function.
+    fn piece(&mut self, function: &Function, burst: bool, start: Label) {
+        let end = self.generator.asm.new_label();
+        self.generator.asm.bind(end);
+        self.pieces.push(Piece { slot: function.slot as usize, burst, start, end });
+    }
+
+    /// The loop over a burst with the main program as its body: `extern "C" fn(first, end, x3, x4, x5, host) -> frame reached`.
+    fn burst(&mut self, main: &Function, cpus: Option<u32>, entered: Entered) -> Result<Label, CompileError> {
+        let entry = self.start();
+        let generator = &mut self.generator;
+        let links = generator.links;
+        let lacks_cpu = cpus.map(|cpus| {
+            let lacks_cpu = generator.asm.new_label();
+            entry::check_cpu(&mut generator.asm, links, cpus, lacks_cpu);
+            lacks_cpu
+        });
+        generator.current = Current::new(main, true);
+        generator.marked = None;
+        let none = Vreg(0);
+        generator.current.burst = Some(Burst {
+            frame: none,
+            end: none,
+            next: none,
+            distance: self.prefetch.distance(main),
+            entered,
+            defers: any(generator.module, defers_work),
+        });
+        let (module, generated) = (generator.module, generate_loop(main, generator, self.checked));
+        generated.map_err(|cause| CompileError::Generate { cause, module: module.to_string() })?;
+        if let Some(lacks_cpu) = lacks_cpu {
+            // The first packet is the one that cannot be run. The push also aligns the stack to 16 bytes.
+            let asm = &mut generator.asm;
+            asm.bind(lacks_cpu);
+            asm.push(Gpr::Rdi);
+            asm.mov_rr(Width::Q64, Gpr::Rdi, Gpr::R9);
+            entry::call_runtime(asm, links, links.no_cpu);
+            asm.pop(Gpr::Rax);
+            asm.ret();
+        }
+        self.piece(main, true, entry);
+        Ok(entry)
     }
 
     fn start(&mut self) -> Label {
@@ -148,6 +210,7 @@ impl Code<'_> {
     fn finish(
         self,
         [entry, tail_entry]: [Label; 2],
+        burst: Option<Label>,
         source: &Source<'_>,
         from: CodeSource,
     ) -> Result<Compiled, CompileError> {
@@ -157,15 +220,15 @@ impl Code<'_> {
         let code = self.generator.asm.finish()?;
         let offset = |label| code.offset(label).ok_or(CompileError::Internal("a label is not bound"));
         let mut functions = Vec::with_capacity(self.pieces.len());
-        for (slot, start, end) in self.pieces {
+        for Piece { slot, burst, start, end } in self.pieces {
             let start = offset(start)?;
             let len = offset(end)?.saturating_sub(start);
-            functions.push(CompiledFunction { node: Node::ENTRY, slot, burst: false, offset: start, len });
+            functions.push(CompiledFunction { node: Node::ENTRY, slot, burst, offset: start, len });
         }
         Ok(Compiled {
             entry: offset(entry)?,
             tail_entry: offset(tail_entry)?,
-            burst_entry: None,
+            burst_entry: burst.map(offset).transpose()?,
             counted_entry: None,
             functions,
             stats: Stats { instructions, dropped, bytes: code.bytes.len() },
@@ -175,6 +238,35 @@ impl Code<'_> {
             source: from,
             lack: None,
         })
+    }
+}
+
+impl Prefetch {
+    /// The distance for a function, in packets; 0 for no prefetch.
+    fn distance(self, function: &Function) -> u8 {
+        let touches = |inst: &paceline_ir::Inst| {
+            let op = &function.inst(*inst).op;
+            matches!(op, Op::PacketLoad { .. })
+                || op.access().is_some_and(|(.., access)| access.region == Region::Packet)
+        };
+        match self {
+            Self::Ahead(packets) => packets,
+            Self::Auto => {
+                let mut insts = function.layout.iter().flat_map(|block| &function.block(*block).insts);
+                let pays = function.inst_count() >= PREFETCH_FROM && insts.any(touches);
+                if pays { PREFETCH_AHEAD } else { 0 }
+            }
+        }
+    }
+}
+
+/// Whether an operation may leave work to the end of the run.
+fn defers_work(op: &Op) -> bool {
+    match op {
+        Op::Call { callee: Callee::Helper(id), .. } => {
+            Helper::from_imm(*id).is_some_and(Helper::waits_for_end)
+        }
+        _ => false,
     }
 }
 

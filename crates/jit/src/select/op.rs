@@ -2,6 +2,8 @@
 
 use paceline_ir::FuncId;
 use paceline_isa::{AtomicOp, Size};
+use paceline_spec::Actions;
+use paceline_spec::context::Layout;
 
 use crate::links::{ArrayLink, ProgArrayLink};
 use crate::x64::{Alu, Cond, OpSize, Shift, ShiftX, Width};
@@ -43,11 +45,43 @@ pub(super) enum Token {
     Runtime,
 }
 
+/// What is initialized for a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entered {
+    /// The host is told the frame.
+    pub(super) frame: bool,
+    /// The number of tail calls is set to 0.
+    pub(super) tail_calls: bool,
+    /// The packet's own area in the host, which is zero.
+    pub(super) area: Option<&'static Layout>,
+}
+
+/// The verdict of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// A known number.
+    Known(u32),
+    /// What the last operand is.
+    Value,
+    /// What the last operand stands for, by the actions of the program's type.
+    Action(&'static Actions),
+}
+
 /// What an instruction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     /// Defines the arguments of the function and the host.
     Enter,
+    /// Prefetches the first packets of a burst, by the first frame and the end; two definitions are for frames.
+    PrefetchFirst(i32),
+    /// Prefetches a packet so many frames ahead, by the frame and the end.
+    Prefetch(i32),
+    /// Initializes the state of a run, by the frame and the host.
+    EnterPacket(Entered),
+    /// Stores the verdict of a packet to its frame.
+    StoreVerdict(Verdict),
+    /// Goes on with the next frame, by that and the end.
+    NextPacket,
     /// A number.
     Number(u64),
     /// The address of a function.

@@ -110,6 +110,14 @@ impl EngineSubject {
         Ok(Self { name, bursts: true, ..Self::new(engine, cpu)? })
     }
 
+    /// Native code that is generated from the form, with packets in bursts of random lengths.
+    ///
+    /// # Errors
+    /// A map cannot be created.
+    pub fn of_source_in_bursts(cpu: usize) -> Result<Self, String> {
+        Ok(Self { name: "jit-ssa-burst", bursts: true, ..Self::of_source(CodeSource::Form, cpu)? })
+    }
+
     /// Native code with packets in bursts of random lengths, in stages: look-ups ahead, then the program.
     ///
     /// # Errors

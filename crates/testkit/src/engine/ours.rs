@@ -36,13 +36,15 @@ enum Way {
     Staged,
     /// Verified, to native code that is generated from the form of `paceline-ir`.
     Ssa(CodeSource),
+    /// The same with packets in bursts.
+    SsaBurst,
     /// Verified, in the form of `paceline-ir` after all passes, on the plain interpreter's machine.
     Form,
 }
 
 impl Way {
     /// The engines of cases; the verifier with the plain interpreter is named `paceline`.
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Unverified(VmEngine::Plain),
         Self::Unverified(VmEngine::CheckedJit),
         Self::Verified(VmEngine::Plain),
@@ -54,6 +56,7 @@ impl Way {
         Self::Staged,
         Self::Ssa(CodeSource::Form),
         Self::Ssa(CodeSource::RawForm),
+        Self::SsaBurst,
         Self::Form,
     ];
 
@@ -66,13 +69,14 @@ impl Way {
             Self::Burst(_) => "threaded-burst",
             Self::Staged => "jit-staged",
             Self::Ssa(source) => ssa_name(source),
+            Self::SsaBurst => "jit-ssa-burst",
             Self::Form => "ir",
         }
     }
 
     /// Whether packets run in bursts.
     fn is_burst(self) -> bool {
-        matches!(self, Self::Burst(_) | Self::Staged)
+        matches!(self, Self::Burst(_) | Self::Staged | Self::SsaBurst)
     }
 
     fn verifies(self) -> bool {
@@ -107,7 +111,7 @@ impl OurEngine {
         // The verifier does not change the plain interpreter, instructions of tail call targets are not counted, and those of the form
         // are on the plain interpreter.
         let raw = Way::Ssa(CodeSource::RawForm);
-        let alike = [Way::Verified(VmEngine::Plain), Way::Counted, Way::Form, raw];
+        let alike = [Way::Verified(VmEngine::Plain), Way::Counted, Way::Form, raw, Way::SsaBurst];
         let mixable = move || Way::ALL.into_iter().filter(move |way| !alike.contains(way));
         // Bursts make no difference to targets of tail calls.
         let targets = move || mixable().filter(|way| !way.is_burst());
@@ -193,6 +197,7 @@ impl OurEngine {
                 Way::Counted => load(verified(), maps.to_vec(), VmEngine::Threaded)?,
                 Way::Form => load(verified(), maps.to_vec(), VmEngine::Plain)?,
                 Way::Ssa(source) => available(load_ssa(verified(), maps.to_vec(), source))?,
+                Way::SsaBurst => available(load_ssa(verified(), maps.to_vec(), CodeSource::Form))?,
                 Way::Unverified(engine) => load_unverified(spec, maps.to_vec(), engine),
             };
             match loaded {
@@ -345,7 +350,13 @@ fn load_memory(way: Way, spec: &ProgramSpec, maps: Vec<Arc<Map>>) -> Result<Memo
             MemoryProgram::checked_jit(spec, maps).map_err(|error| error.to_string())
         }
         Way::Unverified(_) => MemoryProgram::new(spec, maps).map_err(|error| error.to_string()),
-        Way::Verified(_) | Way::Counted | Way::Burst(_) | Way::Staged | Way::Ssa(_) | Way::Form => {
+        Way::Verified(_)
+        | Way::Counted
+        | Way::Burst(_)
+        | Way::Staged
+        | Way::Ssa(_)
+        | Way::SsaBurst
+        | Way::Form => {
             // SAFETY: the case runs to an end that it states on the plain interpreter, which checks every access.
             unsafe { MemoryProgram::jit(spec, maps) }.map_err(|error| error.to_string())
         }

@@ -5,6 +5,7 @@
 //! if the operation that makes its operand does not clear the upper half.
 
 mod arithmetic;
+mod burst;
 mod call;
 mod context;
 mod look_up;
@@ -117,7 +118,10 @@ impl<'c, 'a> Choice<'c, 'a> {
     pub(super) fn block(&mut self, uses: &Uses, block: Block) {
         let data = self.function.block(block);
         if Some(block) == self.function.entry() {
-            self.enter(&data.params);
+            match self.generator.current.burst {
+                Some(_) => self.enter_packet(),
+                None => self.enter(&data.params),
+            }
         }
         for &inst in &data.insts {
             let data = self.function.inst(inst);
@@ -157,6 +161,9 @@ impl<'c, 'a> Choice<'c, 'a> {
                 self.push(Op::MayGoto, &[]);
             }
             Terminator::Return(value) => {
+                if let Some(burst) = self.generator.current.burst {
+                    return self.next_packet(burst);
+                }
                 let value = self.value(value);
                 self.push(Op::Return, &[fixed(value, regs::RAX)]);
             }

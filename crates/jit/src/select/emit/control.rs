@@ -49,7 +49,7 @@ impl Generator<'_> {
         self.asm.jmp(label);
     }
 
-    fn branch(&mut self, cond: Cond, targets: &[Label]) {
+    pub(super) fn branch(&mut self, cond: Cond, targets: &[Label]) {
         let &[taken, other] = targets else { return };
         // The next block needs no jump.
         let (cond, first, second) = if taken.0 == self.current.block + 1 {

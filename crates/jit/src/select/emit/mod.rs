@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod atomic;
+mod burst;
 mod control;
 mod memory;
 mod prologue;
@@ -76,6 +77,11 @@ impl Generator<'_> {
             | Op::SignExtend(..)
             | Op::Swap(..)
             | Op::Set(..) => self.arithmetic(op, regs),
+            Op::PrefetchFirst(_)
+            | Op::Prefetch(_)
+            | Op::EnterPacket(_)
+            | Op::StoreVerdict(_)
+            | Op::NextPacket => self.burst(op, regs, targets),
             Op::Load { .. }
             | Op::Store(..)
             | Op::StoreImm(..)

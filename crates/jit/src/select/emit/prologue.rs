@@ -34,8 +34,15 @@ impl Generator<'_> {
         if room != 0 {
             self.asm.alu_ri(Alu::Sub, Width::Q64, Gpr::Rsp, room);
         }
+        if self.current.burst.is_none() {
+            self.prepare_stack();
+        }
+    }
+
+    /// Initializes what is in the frame at the start of a run.
+    pub(super) fn prepare_stack(&mut self) {
         self.zero_stack();
-        if needs.rounds {
+        if self.current.needs.rounds {
             let counter = Mem::at(Gpr::Rsp, self.current.layout.rounds);
             self.asm.store_imm(OpSize::Q64, counter, MAX_LOOPS as i32);
         }

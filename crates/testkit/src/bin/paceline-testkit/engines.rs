@@ -24,6 +24,7 @@ use paceline_testkit::random::{Candidate, Purpose, Variety, candidate, maps};
 use paceline_testkit::say;
 use paceline_testkit::verdict::reason_class;
 use paceline_verifier::Refusal;
+use paceline_vm::CodeSource;
 
 use crate::Outcome;
 
@@ -81,6 +82,9 @@ fn comparator(options: &Options, cpu: usize) -> Result<Comparator, String> {
     for engine in engines.into_iter().filter(|engine| *engine != Named::Engine(Engine::Plain)) {
         engine.probe().map_err(|error| format!("{engine}: {error}"))?;
         subjects.push(Box::new(engine.subject(cpu)?));
+        if options.bursts && engine == Named::Ssa(CodeSource::Form) {
+            subjects.push(Box::new(EngineSubject::of_source_in_bursts(cpu)?));
+        }
         if options.bursts
             && let Named::Engine(engine) = engine
         {
