@@ -1,7 +1,8 @@
 //! The state of code generation for a program.
 
 use paceline_codegen::lir::Vreg;
-use paceline_ir::{FuncId, Module};
+use paceline_ir::{FuncId, Inst, Module, Type, Value};
+use paceline_isa::Condition;
 use paceline_spec::ProgramKind;
 use paceline_verifier::MapFact;
 
@@ -53,6 +54,17 @@ pub(super) struct Burst {
     pub(super) defers: bool,
 }
 
+/// The branch of a block with the operation that is part of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Folded {
+    /// The operation.
+    pub(super) inst: Inst,
+    pub(super) condition: Condition,
+    pub(super) ty: Type,
+    /// The other operand of the branch.
+    pub(super) other: Value,
+}
+
 /// The function whose code is generated.
 #[derive(Clone, Debug)]
 pub(super) struct Current {
@@ -68,6 +80,8 @@ pub(super) struct Current {
     pub(super) context: Option<Vreg>,
     /// The loop that it is the body of.
     pub(super) burst: Option<Burst>,
+    /// The branch of the block whose instructions are selected.
+    pub(super) folded: Option<Folded>,
     pub(super) needs: Needs,
     pub(super) layout: Layout,
     /// Labels of blocks, and of moves between them.
@@ -90,6 +104,7 @@ impl Current {
             host: Vreg(0),
             context: None,
             burst: None,
+            folded: None,
             needs: Needs::default(),
             layout: Layout::default(),
             labels: Vec::new(),

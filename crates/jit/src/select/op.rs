@@ -27,6 +27,17 @@ pub(super) struct Compare {
     pub(super) imm: Option<i32>,
 }
 
+/// What sets the flags by a place in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CompareMem {
+    pub(super) size: OpSize,
+    pub(super) at: At,
+    /// `test` in place of `cmp`.
+    pub(super) tests: bool,
+    /// The second operand, if it is a number.
+    pub(super) imm: Option<i32>,
+}
+
 /// A function that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Called {
@@ -165,6 +176,8 @@ pub(super) enum Op {
     TailCall(Token),
     Jump,
     Branch(Cond, Compare),
+    /// A branch by a place in memory, and the last operand if it is no number.
+    BranchMem(Cond, CompareMem),
     MayGoto,
     /// Returns what is in `rax`.
     Return,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use paceline::LoadOptions;
 use paceline_testkit::case::{CaseKind, find_files, read_file};
 use paceline_testkit::engine::load_ssa;
 use paceline_verifier::{Options, verify};
@@ -57,4 +58,31 @@ fn programs_of_cases_are_compiled_by_their_form() {
         assert_eq!(found, lacks, "{source:?}: {:?}", counts.lacks);
         assert!(counts.native > 1000 * found.len(), "{source:?}: {}", counts.native);
     }
+}
+
+/// Programs of the examples, and of objects in Debian's packages where they are installed.
+#[test]
+fn programs_of_objects_are_compiled_by_their_form() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let (mut native, mut files) = (0, 0);
+    for folder in [&*examples, Path::new("/usr/lib/x86_64-linux-gnu/bpf")] {
+        let Ok(entries) = std::fs::read_dir(folder) else { continue };
+        let paths = entries.map(|entry| entry.expect("readable").path());
+        for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "o")) {
+            files += 1;
+            // Objects that need another kernel's types, or maps of no kind of ours, are not for this test.
+            let Ok(object) = paceline_testkit::adapted::open(&path) else { continue };
+            let Ok(collection) = object.load(&LoadOptions::default()) else { continue };
+            for spec in object.programs() {
+                let Ok(program) = collection.program(Some(&spec.name)) else { continue };
+                let maps = collection.maps().to_vec();
+                let program = load_ssa(program.verified(), maps, CodeSource::Form);
+                let program = program.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+                let source = program.native_source().expect("it is native code");
+                assert_eq!(source.lack, None, "{}: {}", path.display(), spec.name);
+                native += 1;
+            }
+        }
+    }
+    assert!(native > files, "{native} programs of {files} objects");
 }

@@ -8,6 +8,7 @@ mod arithmetic;
 mod burst;
 mod call;
 mod context;
+mod fold;
 mod look_up;
 mod memory;
 
@@ -123,7 +124,11 @@ impl<'c, 'a> Choice<'c, 'a> {
                 None => self.enter(&data.params),
             }
         }
+        self.fold(uses, block);
         for &inst in &data.insts {
+            if self.is_folded(inst) {
+                continue;
+            }
             let data = self.function.inst(inst);
             if data.op.effects().stays || data.result.is_some_and(|result| uses.count(result) > 0) {
                 self.origin = data.slot;
@@ -153,6 +158,9 @@ impl<'c, 'a> Choice<'c, 'a> {
         match data.terminator {
             Terminator::Jump(_) | Terminator::Unset => self.push(Op::Jump, &[]),
             Terminator::Branch { condition, ty, args, .. } => {
+                if self.folded_branch() {
+                    return;
+                }
                 let (cond, compare, operands) = self.compare(condition, ty, args);
                 self.push(Op::Branch(cond, compare), &operands);
             }

@@ -5,7 +5,7 @@ use paceline_codegen::Label;
 use super::Assigned;
 use crate::links::ProgArrayLink;
 use crate::select::generator::Generator;
-use crate::select::op::{Called, Op, Token};
+use crate::select::op::{Called, CompareMem, Op, Token};
 use crate::select::regs::SCRATCH;
 use crate::x64::{self, Alu, Cond, Gpr, Mem, OpSize, Scale, Shift, Width};
 
@@ -28,6 +28,15 @@ impl Generator<'_> {
             Op::Jump => targets.iter().take(1).for_each(|target| self.jump_to(*target)),
             Op::Branch(cond, compare) => {
                 self.compare(compare, regs);
+                self.branch(cond, targets);
+            }
+            Op::BranchMem(cond, CompareMem { size, at, tests, imm }) => {
+                let mem = self.mem(at, regs);
+                match imm {
+                    Some(imm) if tests => self.asm.test_mi(size, mem, imm),
+                    Some(imm) => self.asm.alu_mi(Alu::Cmp, size, mem, imm),
+                    None => self.asm.alu_mr(Alu::Cmp, size, mem, regs.last()),
+                }
                 self.branch(cond, targets);
             }
             Op::MayGoto => {

@@ -96,7 +96,13 @@ impl Generator<'_> {
             | Op::Fetch(..)
             | Op::FetchLoop(..)
             | Op::CompareExchange(..) => self.atomic(op, regs),
-            Op::Call(_) | Op::TailCall(_) | Op::Jump | Op::Branch(..) | Op::MayGoto | Op::Return => {
+            Op::Call(_)
+            | Op::TailCall(_)
+            | Op::Jump
+            | Op::Branch(..)
+            | Op::BranchMem(..)
+            | Op::MayGoto
+            | Op::Return => {
                 self.control(op, regs, targets);
             }
         }
