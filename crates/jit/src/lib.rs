@@ -59,7 +59,7 @@ mod tail_call;
 pub mod x64;
 
 pub use dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
-pub use error::CompileError;
+pub use error::{CompileError, FormCause, FormError};
 pub use links::{
     ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,
 };

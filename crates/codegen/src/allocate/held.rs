@@ -150,18 +150,18 @@ mod tests {
         held.give(10..14, Holder::Whole(1));
         held.give(16..20, Holder::Whole(1));
         held.give(0..4, Holder::Whole(2));
-        let conflict = |held: &Held, segments: &[Range<Point>]| held.conflict(segments);
-        assert_eq!(conflict(&held, &[7..10, 14..16, 21..90]), None);
-        assert_eq!(conflict(&held, &[7..10, 14..17]), Some(16));
-        assert_eq!(conflict(&held, &[6..8]), Some(6));
-        assert_eq!(conflict(&held, &[2..3]), Some(2));
+        let conflict = |held: &Held, points: Range<Point>| held.conflict(std::slice::from_ref(&points));
+        assert_eq!(held.conflict(&[7..10, 14..16, 21..90]), None);
+        assert_eq!(held.conflict(&[7..10, 14..17]), Some(16));
+        assert_eq!(conflict(&held, 6..8), Some(6));
+        assert_eq!(conflict(&held, 2..3), Some(2));
         held.advance(9);
         assert_eq!(
             held.within(9..21).collect::<Vec<_>>(),
             [Holder::Fixed, Holder::Whole(1), Holder::Whole(1)]
         );
         held.take(1, 12, &[10..14, 16..20]);
-        assert_eq!(conflict(&held, &[11..12]), Some(11));
-        assert_eq!(conflict(&held, &[12..20]), None);
+        assert_eq!(conflict(&held, 11..12), Some(11));
+        assert_eq!(conflict(&held, 12..20), None);
     }
 }

@@ -26,7 +26,7 @@ use paceline_spec::helper::Helper;
 use paceline_verifier::Verified;
 
 use crate::entry;
-use crate::error::CompileError;
+use crate::error::{CompileError, FormError};
 use crate::links::Links;
 use crate::program::{ALIGNMENT, Compiled, CompiledFunction, Stats};
 use crate::settings::{CodeSource, Prefetch, Settings};
@@ -56,7 +56,7 @@ pub(crate) fn compile(
         CodeSource::Form => Passes::default(),
     };
     if let Err(cause) = optimize(&mut module, &passes) {
-        return Err(CompileError::Pass { cause, module: module.to_string() });
+        return Err(FormError::new(cause, &module).into());
     }
     let kind = verified.program().kind;
     let mut asm = Assembler::new();
@@ -173,7 +173,7 @@ impl Code<'_> {
             defers: any(generator.module, defers_work),
         });
         let (module, generated) = (generator.module, generate_loop(main, generator, self.checked));
-        generated.map_err(|cause| CompileError::Generate { cause, module: module.to_string() })?;
+        generated.map_err(|cause| FormError::new(cause, module))?;
         if let Some(lacks_cpu) = lacks_cpu {
             // The first packet is the one that cannot be run. The push also aligns the stack to 16 bytes.
             let asm = &mut generator.asm;
@@ -204,7 +204,7 @@ impl Code<'_> {
         generator.asm.bind(label.ok_or(CompileError::Internal("a function has no entry"))?);
         let generated = generate(function, generator, self.checked);
         let module = generator.module;
-        generated.map(drop).map_err(|cause| CompileError::Generate { cause, module: module.to_string() })
+        generated.map(drop).map_err(|cause| FormError::new(cause, module).into())
     }
 
     fn finish(
