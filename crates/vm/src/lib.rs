@@ -14,6 +14,8 @@ mod look_ahead;
 mod memory_program;
 #[cfg(feature = "jit")]
 mod native;
+#[cfg(feature = "jit")]
+mod native_source;
 mod program;
 mod run;
 mod site;
@@ -32,7 +34,9 @@ pub use load_error::LoadError;
 pub use look_ahead::{LookAhead, NoSlice, NoSuchLookAhead};
 pub use memory_program::MemoryProgram;
 #[cfg(feature = "jit")]
-pub use native::{NativeCode, NativeSource};
+pub use native::NativeCode;
+#[cfg(feature = "jit")]
+pub use native_source::NativeSource;
 #[cfg(feature = "jit")]
 pub use paceline_exec::{CodeMap, Function as NativeFunction, JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 pub use paceline_interpreter::image::{DEFAULT_BUDGET, Exit};

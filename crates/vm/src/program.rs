@@ -40,7 +40,7 @@ pub struct Program {
     no_slice: Option<Arc<NoSlice>>,
     /// What its native code was generated from, if it has some.
     #[cfg(feature = "jit")]
-    pub(crate) native_source: Option<crate::native::NativeSource>,
+    pub(crate) native_source: Option<crate::native_source::NativeSource>,
     /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pub(crate) pins: bool,
     /// Keeps the programs in the maps that the program uses.

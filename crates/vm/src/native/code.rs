@@ -3,23 +3,14 @@
 use std::sync::Arc;
 
 use paceline_exec::{CodeBlock, Function};
-use paceline_jit::{CodeSource, Lack};
 use paceline_maps::Map;
 use paceline_runtime::helpers::{HelperFn, functions_of, kfunc_fn};
 use paceline_spec::helper::Helper;
 use paceline_spec::kfunc::Kfunc;
 
 use super::links::runtime_functions;
+use crate::native_source::NativeSource;
 use crate::program::Program;
-
-/// What native code was generated from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NativeSource {
-    /// Instructions or form.
-    pub source: CodeSource,
-    /// The operation because of which it was not generated from the form, if that was asked for.
-    pub lack: Option<Lack>,
-}
 
 /// The native code of a program.
 #[derive(Clone, Copy)]

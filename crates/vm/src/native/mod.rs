@@ -27,13 +27,14 @@ use crate::engine::Engine;
 use crate::form::{Form, check};
 use crate::load_error::LoadError;
 use crate::look_ahead::{LARGE, LookAhead};
+use crate::native_source::NativeSource;
 use crate::program::Program;
 use crate::slice::Slice;
 use checked::Checked;
 
 #[cfg(feature = "testing")]
 pub(crate) use checked::run_memory;
-pub use code::{NativeCode, NativeSource};
+pub use code::NativeCode;
 pub(crate) use paceline_jit::Settings;
 
 /// The best settings for this machine.
