@@ -76,8 +76,7 @@ fn packets(settings: Settings) -> Rows {
 /// Time to compile a program, and the size of its code.
 fn compilation(settings: Settings, name: &str, verified: &Verified, maps: &[Arc<Map>]) -> Rows {
     let instructions = verified.code().iter().count() as f64;
-    let work =
-        |from: CodeSource| -> Work<'_> { Box::new(move || Ok(load(verified, maps, from).map(|_| 1)?)) };
+    let work = |from: CodeSource| -> Work<'_> { Box::new(move || load(verified, maps, from).map(|_| 1)) };
     let times = interleaved(settings.smoke, &mut SOURCES.map(|(from, _)| work(from)))?;
     let each = |at: usize| times[at].divided_by(instructions);
     let bytes = |from: CodeSource| -> Result<u64, Box<dyn Error>> {
