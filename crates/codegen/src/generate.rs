@@ -4,12 +4,12 @@ use paceline_ir::arena::{Key, Side};
 use paceline_ir::cfg::{Cfg, Dominators};
 use paceline_ir::loops::Loops;
 use paceline_ir::uses::Uses;
-use paceline_ir::{Block, Value};
+use paceline_ir::{Block, Terminator, Value};
 use thiserror::Error;
 
 use crate::allocate::{AllocateError, Allocation, Loc, Move, allocate};
-use crate::lir::{Function, Target, Vreg};
-use crate::machine::{Label, Machine};
+use crate::lir::{Function, RegSet, Role, Target, Vreg};
+use crate::machine::{Frame, Label, LoopMachine, Machine};
 
 /// Code cannot be generated: a bug of a machine or of the allocator, not of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -40,19 +40,66 @@ pub fn generate<M: Machine>(
     machine: &mut M,
     checked: bool,
 ) -> Result<u32, GenerateError> {
-    let lir = select(function, machine);
+    let mut selection = Selection::of(function, 0);
+    while let Some(at) = selection.next() {
+        let is_entry = at == 0;
+        let params = if is_entry { Vec::new() } else { selection.params(at) };
+        selection.begin(at, params);
+        selection.block(at, machine);
+    }
+    finish(&selection.lir, machine, checked)
+}
+
+/// Generates the code of a loop with a function as its body; otherwise as [`generate`].
+///
+/// # Errors
+/// As [`generate`].
+pub fn generate_loop<M: LoopMachine>(
+    function: &paceline_ir::Function,
+    machine: &mut M,
+    checked: bool,
+) -> Result<u32, GenerateError> {
+    let mut selection = Selection::of(function, 1);
+    let (body, done) = (1, selection.order.len() as u32 + 1);
+    let out = &mut selection.lir;
+    out.begin(Vec::new(), 0);
+    let first = machine.enter_loop(function, out);
+    machine.end_entry(out);
+    out.end_with(vec![Target { block: body, args: vec![first] }]);
+    while let Some(at) = selection.next() {
+        let params = match at {
+            0 => vec![machine.item(function, &mut selection.lir)],
+            _ => selection.params(at),
+        };
+        selection.begin(at, params);
+        let (block, _) = selection.order[at];
+        if !matches!(function.block(block).terminator, Terminator::Return(_)) {
+            selection.block(at, machine);
+            continue;
+        }
+        machine.select(function, &selection.uses, block, &mut selection.lir);
+        let next = machine.next_item(function, block, &mut selection.lir);
+        machine.end(function, &selection.uses, block, &mut selection.lir);
+        let targets = [body, done].map(|block| Target { block, args: vec![next] });
+        selection.lir.end_with(targets.into());
+    }
+    let out = &mut selection.lir;
+    let last = out.add_vreg(None);
+    out.begin(vec![last], 0);
+    machine.leave_loop(last, out);
+    finish(&selection.lir, machine, checked)
+}
+
+/// Allocates registers, and emits.
+fn finish<M: Machine>(lir: &Function<M::Op>, machine: &mut M, checked: bool) -> Result<u32, GenerateError> {
     if let Some(block) = lir.blocks.iter().position(|block| block.insts.is_empty()) {
         return Err(GenerateError::Empty(block as u32));
     }
-    let allocation = allocate(&lir, machine.registers(), machine.scratch(), checked)?;
-    Emitter {
-        lir: &lir,
-        allocation: &allocation,
-        machine,
-        predecessors: predecessors(&lir),
-        stubs: Vec::new(),
-    }
-    .all()?;
+    let allocation = allocate(lir, machine.registers(), machine.scratch(), checked)?;
+    let written = written(lir, &allocation).without(machine.scratch());
+    machine.begin(&Frame { slots: allocation.slots, written });
+    Emitter { lir, allocation: &allocation, machine, predecessors: predecessors(lir), stubs: Vec::new() }
+        .all()?;
     Ok(allocation.slots)
 }
 
@@ -61,30 +108,62 @@ fn vreg(value: &Value) -> Vreg {
     Vreg(value.index() as u32)
 }
 
-fn select<M: Machine>(function: &paceline_ir::Function, machine: &mut M) -> Function<M::Op> {
-    let cfg = Cfg::of(function);
-    let (loops, uses) = (Loops::of(&cfg, &Dominators::of(&cfg)), Uses::of(function, &cfg));
-    let order: Vec<(Block, u32)> =
-        function.layout.iter().filter_map(|block| Some((*block, cfg.position(*block)?))).collect();
-    let mut numbers: Side<Block, u32> = Side::default();
-    (0..).zip(&order).for_each(|(number, (block, _))| numbers[*block] = number);
-    let mut lir = Function { hints: vec![None; function.value_count()], ..Function::default() };
-    for &(block, position) in &order {
-        let data = function.block(block);
-        let is_entry = Some(block) == function.entry();
-        let params = if is_entry { Vec::new() } else { data.params.iter().map(vreg).collect() };
-        lir.begin(params, loops.depth(position));
-        machine.select(function, &uses, block, &mut lir);
-        let targets = data.terminator.targets().iter();
-        let targets = targets.map(|target| Target {
-            block: numbers[target.block],
-            args: target.args.iter().map(vreg).collect(),
-        });
-        if let Some(block) = lir.blocks.last_mut() {
-            block.targets = targets.collect();
-        }
+/// The selection of a function's instructions, block by block.
+struct Selection<'f, O> {
+    function: &'f paceline_ir::Function,
+    uses: Uses,
+    loops: Loops,
+    /// The blocks in the order of the code, with their positions in the graph.
+    order: Vec<(Block, u32)>,
+    numbers: Side<Block, u32>,
+    /// Loops around the function.
+    around: u32,
+    selected: usize,
+    lir: Function<O>,
+}
+
+impl<'f, O> Selection<'f, O> {
+    /// The selection of a function with so many blocks before it, and as many loops around it.
+    fn of(function: &'f paceline_ir::Function, before: u32) -> Self {
+        let cfg = Cfg::of(function);
+        let (loops, uses) = (Loops::of(&cfg, &Dominators::of(&cfg)), Uses::of(function, &cfg));
+        let order: Vec<(Block, u32)> =
+            function.layout.iter().filter_map(|block| Some((*block, cfg.position(*block)?))).collect();
+        let mut numbers: Side<Block, u32> = Side::default();
+        (before..).zip(&order).for_each(|(number, (block, _))| numbers[*block] = number);
+        let lir = Function { hints: vec![None; function.value_count()], ..Function::default() };
+        Self { function, uses, loops, order, numbers, around: before, selected: 0, lir }
     }
-    lir
+
+    /// The next block, by its place in the order.
+    fn next(&mut self) -> Option<usize> {
+        self.selected += 1;
+        (self.selected <= self.order.len()).then(|| self.selected - 1)
+    }
+
+    /// The parameters of a block.
+    fn params(&self, at: usize) -> Vec<Vreg> {
+        self.function.block(self.order[at].0).params.iter().map(vreg).collect()
+    }
+
+    fn begin(&mut self, at: usize, params: Vec<Vreg>) {
+        self.lir.begin(params, self.loops.depth(self.order[at].1) + self.around);
+    }
+
+    /// Selects the instructions of the block that was begun.
+    fn block<M: Machine<Op = O>>(&mut self, at: usize, machine: &mut M) {
+        let (function, block) = (self.function, self.order[at].0);
+        machine.select(function, &self.uses, block, &mut self.lir);
+        let ends = function.block(block).terminator.targets();
+        let mut targets = Vec::with_capacity(ends.len());
+        for target in ends {
+            let args =
+                target.args.iter().map(|arg| machine.argument(function, *arg, &mut self.lir)).collect();
+            targets.push(Target { block: self.numbers[target.block], args });
+        }
+        machine.end(function, &self.uses, block, &mut self.lir);
+        self.lir.end_with(targets);
+    }
 }
 
 /// By block: the number of edges to it.
@@ -93,6 +172,23 @@ fn predecessors<O>(lir: &Function<O>) -> Vec<u32> {
     let targets = lir.blocks.iter().flat_map(|block| &block.targets);
     targets.for_each(|target| counts[target.block as usize] += 1);
     counts
+}
+
+/// The registers that instructions and moves write.
+fn written<O>(lir: &Function<O>, allocation: &Allocation) -> RegSet {
+    let mut written = lir.insts.iter().fold(RegSet::default(), |all, inst| all.union(inst.clobbers));
+    for (operand, reg) in lir.operands.iter().zip(&allocation.operands) {
+        if operand.role == Role::Def {
+            written = written.with(*reg);
+        }
+    }
+    let around = allocation.before.iter().chain(&allocation.after);
+    for one in around.chain(allocation.edges.iter().flatten()).flatten() {
+        if let Loc::Reg(reg) = one.to {
+            written = written.with(reg);
+        }
+    }
+    written
 }
 
 struct Emitter<'a, M: Machine> {

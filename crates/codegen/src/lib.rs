@@ -16,5 +16,5 @@ mod generate;
 pub mod lir;
 pub mod machine;
 
-pub use generate::{GenerateError, generate};
-pub use machine::{Label, Machine};
+pub use generate::{GenerateError, generate, generate_loop};
+pub use machine::{Frame, Label, LoopMachine, Machine};

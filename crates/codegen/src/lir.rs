@@ -36,6 +36,12 @@ impl RegSet {
         Self(self.0 & !(1 << reg.0))
     }
 
+    /// The registers of either.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Its registers, the first ones first.
     pub fn iter(self) -> impl Iterator<Item = Reg> {
         let mut left = self;
@@ -63,6 +69,8 @@ pub enum Place {
     Any,
     /// This one.
     Fixed(Reg),
+    /// For a definition: one that no use is in, because it is written before they are all read.
+    Early,
     /// For a definition: that of a use, by its position among the instruction's operands. No other use may be in it.
     Same(u8),
 }
@@ -152,6 +160,13 @@ impl<O> Function<O> {
         self.insts.push(Inst { op, operands: start..self.operands.len() as u32, clobbers, origin });
         if let Some(block) = self.blocks.last_mut() {
             block.insts.end = self.insts.len() as u32;
+        }
+    }
+
+    /// Sets the blocks that may follow the one that was begun last.
+    pub fn end_with(&mut self, targets: Vec<Target>) {
+        if let Some(block) = self.blocks.last_mut() {
+            block.targets = targets;
         }
     }
 

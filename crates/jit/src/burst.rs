@@ -10,6 +10,7 @@ use paceline_verifier::FunctionFact;
 
 use crate::chain_program::ChainProgram;
 use crate::emitter::{Emitter, Leave};
+use crate::entry;
 use crate::error::CompileError;
 use crate::plan::{FRAME, HOST_ARGUMENT, HOST_KEPT, LoopPlan, Needs, Place, SCRATCH, SCRATCH_2};
 use crate::program::{ALIGNMENT, Piece};
@@ -181,9 +182,7 @@ impl<'a> Emitter<'a> {
     /// Jumps to `lacks_cpu` if a program has per-CPU arrays without a value for the host's CPU; returns whether a program has any.
     fn check_cpu_of_all(&mut self, lacks_cpu: Label) -> bool {
         let Some(cpus) = self.parts.iter().filter_map(|part| part.cpus()).min() else { return false };
-        let cpu = Mem::at(HOST_ARGUMENT, self.links.host.cpu);
-        self.asm.alu_mi(Alu::Cmp, OpSize::Q64, cpu, i32::try_from(cpus).unwrap_or(i32::MAX));
-        self.asm.jcc(Cond::Ae, lacks_cpu);
+        entry::check_cpu(&mut self.asm, self.links, cpus, lacks_cpu);
         true
     }
 
@@ -309,7 +308,8 @@ impl<'a> Emitter<'a> {
             self.asm.alu_mi(Alu::Sub, OpSize::D32, runs_left, 1);
             overrun.into_iter().for_each(|overrun| self.asm.jcc(Cond::B, overrun));
         }
-        self.set_up_run(host, FRAME, part.any(|needs| needs.tail_calls), part.area());
+        let tail_calls = part.any(|needs| needs.tail_calls);
+        entry::set_up_run(&mut self.asm, self.links, [host, FRAME], tail_calls, part.area());
         self.prepare_stack();
         self.returns = &part.returns;
         self.body()

@@ -10,10 +10,11 @@ use crate::chain_program::ChainProgram;
 use crate::checked::Stubs;
 use crate::const_exit::ConstExits;
 use crate::defer::Deferred;
+use crate::entry;
 use crate::error::CompileError;
 use crate::links::Links;
 use crate::liveness::Liveness;
-use crate::plan::{FRAME, Place, Plan, SCRATCH_2};
+use crate::plan::{FRAME, Place, Plan};
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::x64::{Alu, Assembler, Gpr, Held, Label, Mem, Width};
@@ -434,12 +435,7 @@ impl<'a> Emitter<'a> {
 
     /// Calls a function of the runtime. Only callee-saved registers are preserved.
     pub(crate) fn call_runtime(&mut self, address: u64) {
-        if self.links.near {
-            self.asm.call_extern(address);
-        } else {
-            self.asm.mov_ri(SCRATCH_2, address);
-            self.asm.call_r(SCRATCH_2);
-        }
+        entry::call_runtime(&mut self.asm, self.links, address);
     }
 }
 

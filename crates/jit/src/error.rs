@@ -1,5 +1,7 @@
 //! Compile errors.
 
+use paceline_codegen::GenerateError;
+use paceline_ir::{Module, PassError};
 use paceline_isa::{Insn, Reg};
 use thiserror::Error;
 
@@ -68,7 +70,38 @@ pub enum CompileError {
     /// A state that the code generator rules out: a bug of Paceline, not of the program.
     #[error("internal error of the code generator: {0}")]
     Internal(&'static str),
+    /// No code can be generated from the program in SSA form: a bug of Paceline, not of the program.
+    #[error(transparent)]
+    Form(#[from] Box<FormError>),
     /// The code is too long, or the code generator misused the assembler.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
+}
+
+/// A bug of the passes or of the code generator that a program in SSA form shows.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("internal error of the code generator: {cause}\n{module}")]
+pub struct FormError {
+    /// What the bug is.
+    pub cause: FormCause,
+    /// The program as text.
+    pub module: String,
+}
+
+/// What is wrong with a program in SSA form, or with its code.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FormCause {
+    /// A pass left a function that is not well formed.
+    #[error(transparent)]
+    Pass(#[from] PassError),
+    /// No code can be generated.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+}
+
+impl FormError {
+    /// An error of a program.
+    pub(crate) fn new(cause: impl Into<FormCause>, module: &Module) -> Box<Self> {
+        Box::new(Self { cause: cause.into(), module: module.to_string() })
+    }
 }

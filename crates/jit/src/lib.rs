@@ -38,6 +38,7 @@ mod defer;
 mod dispatcher;
 mod division;
 mod emitter;
+mod entry;
 mod error;
 mod inline;
 mod links;
@@ -50,6 +51,7 @@ mod plan;
 mod program;
 mod prologue;
 mod rounds;
+mod select;
 mod settings;
 mod source;
 mod stack;
@@ -57,9 +59,10 @@ mod tail_call;
 pub mod x64;
 
 pub use dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
-pub use error::CompileError;
+pub use error::{CompileError, FormCause, FormError};
 pub use links::{
     ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,
 };
 pub use program::{Compiled, CompiledFunction, Stats, compile, compile_chain, compile_unverified};
-pub use settings::{Features, Prefetch, Settings};
+pub use select::Lack;
+pub use settings::{CodeSource, Features, Prefetch, Settings};

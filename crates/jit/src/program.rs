@@ -8,10 +8,12 @@ use paceline_verifier::Verified;
 use crate::bounds_elim;
 use crate::chain_program::ChainProgram;
 use crate::emitter::{Emitter, Leave};
+use crate::entry;
 use crate::error::CompileError;
 use crate::links::Links;
 use crate::plan::Needs;
-use crate::settings::Settings;
+use crate::select::{self, Lack};
+use crate::settings::{CodeSource, Settings};
 use crate::source::Source;
 use crate::x64::{Fill, Label, Mark, Relocation};
 
@@ -41,6 +43,10 @@ pub struct Compiled {
     pub marks: Vec<Mark>,
     /// Code size.
     pub stats: Stats,
+    /// What the code was generated from.
+    pub source: CodeSource,
+    /// Why it was not generated from the form, if that was asked for.
+    pub lack: Option<Lack>,
 }
 
 /// Location of a function's code.
@@ -78,7 +84,15 @@ pub fn compile(verified: &Verified, links: &Links, settings: &Settings) -> Resul
         // Checked code exists to test the verifier, so it must not rely on its facts.
         return compile_unverified(verified.program().kind, verified.code(), links, settings);
     }
-    compile_program(&ChainProgram::new(Source::verified(verified), links), settings, true)
+    let lack = match settings.source {
+        CodeSource::Instructions => None,
+        CodeSource::RawForm | CodeSource::Form => match select::compile(verified, links, settings)? {
+            Ok(compiled) => return Ok(compiled),
+            Err(lack) => Some(lack),
+        },
+    };
+    let compiled = compile_program(&ChainProgram::new(Source::verified(verified), links), settings, true)?;
+    Ok(Compiled { lack, ..compiled })
 }
 
 /// Compiles an unverified program. Unless the code is [checked](Settings::checked) nothing restricts its memory accesses. Loads
@@ -109,7 +123,8 @@ fn compile_program(
         main.into_iter().for_each(|main| emitter.enter_checked(main));
     } else {
         let needs = |need: fn(&Needs) -> bool| part.any(need);
-        emitter.enter_run(needs(|n| n.calls), needs(|n| n.tail_calls), part.area());
+        let (calls, tail_calls) = (needs(|n| n.calls), needs(|n| n.tail_calls));
+        entry::enter_run(&mut emitter.asm, emitter.links, calls, tail_calls, part.area());
     }
     emitter.asm.bind(tail_entry);
     let mut pieces = Pieces::default();
@@ -180,7 +195,7 @@ impl<'a> Emitter<'a> {
             self.prologue();
         }
         self.body()?;
-        lacks_cpu.into_iter().for_each(|label| self.end_without_cpu(label));
+        lacks_cpu.into_iter().for_each(|label| entry::end_without_cpu(&mut self.asm, self.links, label));
         let end = self.asm.new_label();
         self.asm.bind(end);
         pieces.add(Piece { node: self.node, slot: function.start, burst: false, start, end });
@@ -258,5 +273,7 @@ fn finish(emitter: Emitter<'_>, pieces: &Pieces, entries: Entries) -> Result<Com
         bytes: code.bytes,
         relocations: code.relocations,
         marks: code.marks,
+        source: CodeSource::Instructions,
+        lack: None,
     })
 }

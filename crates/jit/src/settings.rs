@@ -42,6 +42,18 @@ pub enum Prefetch {
     Ahead(u8),
 }
 
+/// What code is generated from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CodeSource {
+    /// The program's instructions.
+    #[default]
+    Instructions,
+    /// The program in SSA form (`paceline-ir`), as it was built. Single packets only: a burst is run packet by packet.
+    RawForm,
+    /// The same after all passes.
+    Form,
+}
+
 /// Compiler settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -55,6 +67,10 @@ pub struct Settings {
     pub full_prologue: bool,
     /// Prefetch distance.
     pub prefetch: Prefetch,
+    /// What code is generated from. A program with an operation that has no code from the form is compiled from its instructions.
+    pub source: CodeSource,
+    /// Whether the allocation of registers is checked in builds with optimization too.
+    pub verify_allocation: bool,
 }
 
 impl Settings {

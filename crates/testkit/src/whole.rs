@@ -10,10 +10,11 @@ use paceline::{
     Burst, Collection, Engine, FrameRef, Host, InitialValue, Limits, LoadOptions, MapKind, MapSpec, Object,
     ProgramKind, ProgramSpec, Verdict, XdpAttach,
 };
+use paceline_vm::CodeSource;
 
 use crate::Contents;
 use crate::determinize::determinize;
-use crate::engine::map_contents;
+use crate::engine::{load_ssa, map_contents, ssa_name};
 use crate::kernel::{self, KernelObject, Packet, Pinned};
 use crate::outcome::{Finished, Return, contents_diff, run_diff};
 
@@ -211,6 +212,7 @@ struct Both {
 
 /// A program on one of our engines, with maps of its own.
 struct Ours {
+    name: &'static str,
     program: paceline::Program,
     collection: Collection,
 }
@@ -222,14 +224,29 @@ impl Ours {
         let failed = |error: &dyn std::fmt::Display| CompareError::Ours(format!("{engine}: {error}"));
         let collection = object.load(&options).map_err(|error| failed(&error))?;
         let program = collection.program(Some(program)).map_err(|error| failed(&error))?.into_program();
-        Ok(Self { program, collection })
+        Ok(Self { name: engine.name(), program, collection })
+    }
+
+    /// The program as native code that is generated from its form.
+    fn from_form(object: &Object, program: &str) -> Result<Self, CompareError> {
+        let ours = Self::new(object, program, Engine::Jit)?;
+        let name = ssa_name(CodeSource::Form);
+        let failed = |error: &dyn std::fmt::Display| CompareError::Ours(format!("{name}: {error}"));
+        let proven = ours.collection.program(Some(program)).map_err(|error| failed(&error))?;
+        let maps = ours.collection.maps().to_vec();
+        let program = load_ssa(proven.verified(), maps, CodeSource::Form).map_err(|error| failed(&error))?;
+        Ok(Self { name, program, ..ours })
     }
 }
 
 impl Both {
     fn new(object: &Object, program: &str, pinned: Pinned) -> Result<Self, CompareError> {
         let engines = Engine::ALL.into_iter().filter(|engine| engine.is_available());
-        let ours = engines.map(|engine| Ours::new(object, program, engine)).collect::<Result<Vec<_>, _>>()?;
+        let mut ours =
+            engines.map(|engine| Ours::new(object, program, engine)).collect::<Result<Vec<_>, _>>()?;
+        if Engine::Jit.is_available() {
+            ours.push(Ours::from_form(object, program)?);
+        }
         let options = kernel::LoadOptions { btf: object.btf(), leave_out_types: true, cpu: pinned.cpu() };
         let kernel = KernelObject::load(object.maps(), object.programs(), options)?;
         Ok(Self { ours, kernel, pinned })
@@ -274,7 +291,7 @@ impl Both {
         }
         for ours in &self.ours {
             fill(burst, group);
-            let engine = ours.program.engine();
+            let engine = ours.name;
             let fault = ours.program.run_burst(burst, host).err();
             let done = fault.as_ref().map_or(group.len(), |fault| fault.index);
             let mine = (0..done).map(|index| finished(&burst.frame(index)));
@@ -333,7 +350,7 @@ impl Both {
                 let mine = ours.collection.maps().get(index).and_then(|map| map_contents(map, cpu));
                 let mine = mine.unwrap_or_default();
                 let diff = contents_diff(name, result.other(), &theirs, &mine);
-                result.differences.extend(diff.map(|diff| format!("{}: {diff}", ours.program.engine())));
+                result.differences.extend(diff.map(|diff| format!("{}: {diff}", ours.name)));
             }
         }
         Ok(())

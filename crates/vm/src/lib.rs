@@ -14,6 +14,8 @@ mod look_ahead;
 mod memory_program;
 #[cfg(feature = "jit")]
 mod native;
+#[cfg(feature = "jit")]
+mod native_source;
 mod program;
 mod run;
 mod site;
@@ -34,6 +36,8 @@ pub use memory_program::MemoryProgram;
 #[cfg(feature = "jit")]
 pub use native::NativeCode;
 #[cfg(feature = "jit")]
+pub use native_source::NativeSource;
+#[cfg(feature = "jit")]
 pub use paceline_exec::{CodeMap, Function as NativeFunction, JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 pub use paceline_interpreter::image::{DEFAULT_BUDGET, Exit};
 pub use paceline_interpreter::observe::{Location, Observed, Steer};
@@ -42,7 +46,7 @@ pub use paceline_interpreter::plain::{Machine, Next};
 #[doc(hidden)]
 pub use paceline_interpreter::threaded::inspect as threaded_handlers;
 #[cfg(feature = "jit")]
-pub use paceline_jit::{Prefetch, Settings as NativeSettings};
+pub use paceline_jit::{CodeSource, Lack, Prefetch, Settings as NativeSettings};
 pub use paceline_runtime::fault::{Fault, FaultKind};
 pub use paceline_runtime::host::{Event, EventSink};
 pub use paceline_runtime::region::{Access, FaultAddress};

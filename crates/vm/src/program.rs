@@ -38,6 +38,9 @@ pub struct Program {
     look_ahead: LookAhead,
     /// Why bursts run without look-ups ahead, if they do.
     no_slice: Option<Arc<NoSlice>>,
+    /// What its native code was generated from, if it has some.
+    #[cfg(feature = "jit")]
+    pub(crate) native_source: Option<crate::native_source::NativeSource>,
     /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pub(crate) pins: bool,
     /// Keeps the programs in the maps that the program uses.
@@ -140,6 +143,8 @@ impl Program {
             engine,
             look_ahead,
             no_slice,
+            #[cfg(feature = "jit")]
+            native_source: None,
             pins: uses.pins,
             _tables: uses.tables.into(),
         };

@@ -171,7 +171,7 @@ fn step<O>(
     let (mut written, mut shared) = (RegSet::default(), RegSet::default());
     for (at, (Operand { vreg, role, place }, reg)) in operands.iter().zip(assigned).enumerate() {
         let admits = match *place {
-            Place::Any => registers.has(*reg),
+            Place::Any | Place::Early => registers.has(*reg),
             Place::Fixed(fixed) => fixed == *reg,
             Place::Same(taken) => assigned.get(usize::from(taken)) == Some(reg),
         };
@@ -182,21 +182,21 @@ fn step<O>(
             return Err(CheckError::Lost { inst, vreg: *vreg });
         }
         if *role == Role::Def {
-            if written.has(*reg) || (data.clobbers.has(*reg) && *place == Place::Any) {
+            if written.has(*reg) || (data.clobbers.has(*reg) && matches!(place, Place::Any | Place::Early)) {
                 return Err(CheckError::Overlap { inst, reg: *reg });
             }
             written = written.with(*reg);
-            if let Place::Same(taken) = place {
-                let others = operands.iter().zip(assigned).enumerate();
-                let is_other = |(other, (operand, other_reg)): &(usize, (&Operand, &Reg))| {
-                    *other != usize::from(*taken)
-                        && *other != at
-                        && operand.role == Role::Use
-                        && *other_reg == reg
-                };
-                if others.clone().any(|other| is_other(&other)) {
-                    shared = shared.with(*reg);
-                }
+            let taken = match place {
+                Place::Same(taken) => Some(usize::from(*taken)),
+                Place::Early => None,
+                Place::Any | Place::Fixed(_) => continue,
+            };
+            let mut others = operands.iter().zip(assigned).enumerate();
+            let is_in_it = others.any(|(other, (operand, other_reg))| {
+                Some(other) != taken && other != at && operand.role == Role::Use && other_reg == reg
+            });
+            if is_in_it {
+                shared = shared.with(*reg);
             }
         }
     }

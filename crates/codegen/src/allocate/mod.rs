@@ -6,6 +6,7 @@
 //! is loaded before the instruction. So where a value is depends on the point alone, not on the way that led there.
 
 pub mod check;
+mod held;
 mod moves;
 mod ranges;
 mod result;

@@ -27,6 +27,9 @@ pub(super) fn sequence(mut moves: Vec<Move>, scratch: Reg, free_slot: u32) -> Ve
     let scratch = Loc::Reg(scratch);
     let is_slot = |loc: Loc| matches!(loc, Loc::Slot(_));
     let between_slots = |one: &Move| is_slot(one.to) && is_slot(one.from);
+    if moves.is_empty() || moves.len() == 1 && !moves.iter().any(between_slots) {
+        return moves;
+    }
     let mut done = Vec::with_capacity(moves.len());
     let emit = |done: &mut Vec<Move>, one: Move| match between_slots(&one) {
         true => done.extend([Move { to: scratch, from: one.from }, Move { to: one.to, from: scratch }]),

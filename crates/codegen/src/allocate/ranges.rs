@@ -64,8 +64,9 @@ pub(super) struct Ranges {
 }
 
 /// How often a block is likely to run, by the number of loops that it is in.
-fn frequency(depth: u32) -> f32 {
-    8_f32.powi(depth.min(8) as i32)
+const fn frequency(depth: u32) -> f32 {
+    let depth = if depth < 8 { depth } else { 8 };
+    (1_u32 << (3 * depth)) as f32
 }
 
 impl Ranges {
@@ -107,7 +108,9 @@ impl Ranges {
                     let (start, needed) = match (role, place) {
                         (Role::Use, _) => continue,
                         (Role::Def, Place::Any) => (point(inst, LATE), point(inst, AFTER)),
-                        (Role::Def, Place::Same(_)) => (point(inst, EARLY), point(inst, AFTER)),
+                        (Role::Def, Place::Same(_) | Place::Early) => {
+                            (point(inst, EARLY), point(inst, AFTER))
+                        }
                         // It moves to where it will be.
                         (Role::Def, Place::Fixed(_)) => (point(inst, AFTER), point(inst, AFTER)),
                     };

@@ -101,7 +101,7 @@ impl<O> Resolver<'_, O> {
                     let places = self.places(vreg, point(inst, AFTER));
                     places.for_each(|to| move_to(after, to, Some(Loc::Reg(*reg))));
                 }
-                (Role::Def, Place::Any | Place::Same(_)) => {
+                (Role::Def, Place::Any | Place::Early | Place::Same(_)) => {
                     let Some(home) = self.assigned.homes[vreg as usize] else { continue };
                     set(at, home);
                     if let Place::Same(taken) = place

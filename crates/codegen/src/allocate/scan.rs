@@ -4,9 +4,10 @@
 //! there on, and its later uses are scanned on their own.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
+use super::held::{Held, Holder};
 use super::ranges::{AFTER, EARLY, LATE, Point, Ranges, point};
 use crate::lir::{Function, Place, Reg, RegSet, Role, Vreg};
 
@@ -31,18 +32,6 @@ enum Item {
     /// An operand that reads a virtual register which is in its slot.
     Operand(u32),
 }
-
-/// Who has a register for a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holder {
-    /// The instruction itself: a fixed operand, or a clobber.
-    Fixed,
-    Whole(u32),
-    Operand,
-}
-
-/// Segments of a register: where each begins, where it ends, and who has it. They do not overlap.
-type Held = BTreeMap<Point, (Point, Holder)>;
 
 pub(super) struct Scan<'a, O> {
     function: &'a Function<O>,
@@ -74,7 +63,7 @@ impl<'a, O> Scan<'a, O> {
             function,
             ranges,
             registers,
-            held: vec![Held::new(); 32],
+            held: vec![Held::default(); 32],
             queue: BinaryHeap::new(),
             assigned,
             hints: function.hints.iter().map(|hint| [*hint, None]).collect(),
@@ -95,26 +84,18 @@ impl<'a, O> Scan<'a, O> {
     /// Takes registers for fixed operands and clobbers.
     fn constraints(&mut self) {
         for (number, inst) in (0..).zip(&self.function.insts) {
-            let mut hold = |reg: Reg, at: Range<Point>| {
-                let held = &mut self.held[usize::from(reg.0)];
-                let end = held.get(&at.start).map_or(at.end, |(end, _)| at.end.max(*end));
-                held.insert(at.start, (end, Holder::Fixed));
-            };
             let late = point(number, LATE)..point(number, AFTER);
-            inst.clobbers.iter().for_each(|reg| hold(reg, late.clone()));
             for operand in self.function.operands_of(inst) {
                 if let Place::Fixed(reg) = operand.place {
-                    hold(
-                        reg,
-                        if operand.role == Role::Use {
-                            point(number, EARLY)..late.start
-                        } else {
-                            late.clone()
-                        },
-                    );
+                    let points = match operand.role {
+                        Role::Use => point(number, EARLY)..late.start,
+                        Role::Def => late.clone(),
+                    };
+                    self.held[usize::from(reg.0)].fix(points);
                     self.hints[operand.vreg.0 as usize][1].get_or_insert(reg);
                 }
             }
+            inst.clobbers.iter().for_each(|reg| self.held[usize::from(reg.0)].fix(late.clone()));
         }
     }
 
@@ -144,6 +125,7 @@ impl<'a, O> Scan<'a, O> {
     /// Assigns all. The error is the instruction that needs too many registers.
     pub(super) fn run(mut self) -> Result<Assigned, u32> {
         while let Some(Reverse((start, item))) = self.queue.pop() {
+            self.registers.iter().for_each(|reg| self.held[usize::from(reg.0)].advance(start));
             match item {
                 Item::Whole(vreg) => self.whole(vreg)?,
                 Item::Operand(operand) => self.operand(operand, start)?,
@@ -160,19 +142,13 @@ impl<'a, O> Scan<'a, O> {
 
     /// The first point of some segments at which somebody else has a register.
     fn conflict(&self, reg: Reg, segments: &[Range<Point>]) -> Option<Point> {
-        let held = &self.held[usize::from(reg.0)];
-        segments.iter().find_map(|segment| {
-            let before =
-                held.range(..=segment.start).next_back().filter(|(_, (end, _))| *end > segment.start);
-            let first = before.map(|_| segment.start);
-            first.or_else(|| held.range(segment.clone()).next().map(|(start, _)| *start))
-        })
+        self.held[usize::from(reg.0)].conflict(segments)
     }
 
     fn hold(&mut self, reg: Reg, segments: &[Range<Point>], until: Point, holder: Holder) {
         let held = &mut self.held[usize::from(reg.0)];
         for segment in segments.iter().filter(|segment| segment.start < until) {
-            held.insert(segment.start, (segment.end.min(until), holder));
+            held.give(segment.start..segment.end.min(until), holder);
         }
     }
 
@@ -229,7 +205,7 @@ impl<'a, O> Scan<'a, O> {
                 reg
             }
         };
-        self.held[usize::from(reg.0)].insert(start, (start + 1, Holder::Operand));
+        self.held[usize::from(reg.0)].give(segment, Holder::Operand);
         self.assigned.loaded[operand as usize] = Some(reg);
         Ok(())
     }
@@ -258,7 +234,7 @@ impl<'a, O> Scan<'a, O> {
     fn evictable(&self, start: Point, end: Point) -> Option<(Reg, f32)> {
         let weight = |reg: Reg| {
             let mut weight = 0_f32;
-            for holder in holders(&self.held[usize::from(reg.0)], start, end) {
+            for holder in self.held[usize::from(reg.0)].within(start..end) {
                 match holder {
                     // A definition needs its register until it is written.
                     Holder::Whole(vreg) if self.ranges.vregs[vreg as usize].needed <= start => {
@@ -273,7 +249,7 @@ impl<'a, O> Scan<'a, O> {
     }
 
     fn evict(&mut self, reg: Reg, points: Range<Point>) {
-        let losing: Vec<Holder> = holders(&self.held[usize::from(reg.0)], points.start, points.end).collect();
+        let losing: Vec<Holder> = self.held[usize::from(reg.0)].within(points.clone()).collect();
         for holder in losing {
             if let Holder::Whole(vreg) = holder {
                 self.cut(vreg, points.start);
@@ -300,21 +276,7 @@ impl<'a, O> Scan<'a, O> {
         }
         let segments = self.segments(vreg);
         if let Some(reg) = self.assigned.homes[vreg as usize] {
-            let held = &mut self.held[usize::from(reg.0)];
-            for segment in segments {
-                if segment.end <= at {
-                    continue;
-                }
-                if let Some((end, Holder::Whole(holder))) = held.get(&segment.start).copied()
-                    && holder == vreg
-                {
-                    if segment.start >= at {
-                        held.remove(&segment.start);
-                    } else {
-                        held.insert(segment.start, (end.min(at), Holder::Whole(vreg)));
-                    }
-                }
-            }
+            self.held[usize::from(reg.0)].take(vreg, at, segments);
         }
         let Range { start, end } = self.ranges.vregs[vreg as usize].uses.clone();
         for used in &self.ranges.uses[start as usize..end as usize] {
@@ -334,10 +296,4 @@ impl<'a, O> Scan<'a, O> {
         self.function.operands[operand as usize].place == Place::Any
             && !operands.iter().any(|other| other.place == Place::Same(at as u8))
     }
-}
-
-/// Who has a register within some points.
-fn holders(held: &Held, start: Point, end: Point) -> impl Iterator<Item = Holder> + '_ {
-    let before = held.range(..start).next_back().filter(move |(_, (until, _))| *until > start);
-    before.into_iter().chain(held.range(start..end)).map(|(_, (_, holder))| *holder)
 }

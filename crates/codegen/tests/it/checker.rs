@@ -1,6 +1,6 @@
 //! The checker finds what is wrong in an allocation.
 
-use paceline_codegen::allocate::check::check;
+use paceline_codegen::allocate::check::{CheckError, check};
 use paceline_codegen::allocate::{AllocateError, Allocation, Move, allocate};
 use paceline_codegen::lir::{Function, Operand, Place, Reg, RegSet, Role, Target, Vreg};
 
@@ -93,4 +93,22 @@ fn too_few_registers_are_an_error() {
     function.push((), &[used(a, Place::Any), used(b, Place::Any)], RegSet::default(), None);
     let found = allocate(&function, registers(1), SCRATCH, true).expect_err("two uses");
     assert_eq!(found, AllocateError::OutOfRegisters(1));
+}
+
+#[test]
+fn an_early_definition_is_in_no_register_that_is_read() {
+    let mut function = Function::<()>::default();
+    let [a, b] = [(); 2].map(|()| function.add_vreg(None));
+    function.begin(Vec::new(), 0);
+    let none = RegSet::default();
+    function.push((), &[defined(a, Place::Fixed(Reg(0)))], none, None);
+    function.push((), &[used(a, Place::Any), defined(b, Place::Early)], none, None);
+    function.push((), &[used(b, Place::Fixed(Reg(0)))], none, None);
+    let allocation = allocate(&function, registers(2), SCRATCH, true).expect("enough registers");
+    let [.., read, early, _] = allocation.operands[..] else { panic!("four operands") };
+    assert_ne!(read, early);
+    let mut changed = allocation.clone();
+    changed.operands[2] = read;
+    assert_eq!(check(&function, &changed, registers(2)), Err(CheckError::Overlap { inst: 1, reg: read }));
+    assert!(allocate(&function, registers(1), SCRATCH, true).is_err());
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use paceline_codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
-use paceline_codegen::{Label, Machine};
+use paceline_codegen::{Frame, Label, Machine};
 use paceline_ir::arena::Key;
 use paceline_ir::random::Memory;
 use paceline_ir::uses::Uses;
@@ -25,7 +25,7 @@ pub(crate) enum Op {
     /// Pushes an argument of the next call.
     Push(Value),
     /// An operation with these values in its operands, besides those that were pushed.
-    Inst { inst: Inst, values: Vec<Value>, clobbers: RegSet },
+    Inst { inst: Inst, values: Vec<Value>, clobbers: RegSet, early: bool },
     /// The end of a block.
     End(Block),
 }
@@ -47,6 +47,7 @@ pub(crate) struct Toy {
     labels: HashMap<Label, usize>,
     /// Slots of the program's instructions, in the order of the code.
     origins: Vec<u32>,
+    frame: Frame,
 }
 
 fn vreg(value: Value) -> Vreg {
@@ -59,7 +60,7 @@ fn operand(value: Value, role: Role, place: Place) -> Operand {
 
 impl Toy {
     pub(crate) fn new(count: u8) -> Self {
-        Self { count, code: Vec::new(), labels: HashMap::new(), origins: Vec::new() }
+        Self { count, code: Vec::new(), labels: HashMap::new(), origins: Vec::new(), frame: Frame::default() }
     }
 
     /// Number of loads from slots.
@@ -95,6 +96,7 @@ impl Toy {
                 clobbers = RegSet::default().with(Reg(2));
             }
             Operation::Binary { .. } | Operation::Neg { .. } => result = Place::Same(0),
+            Operation::Compare { .. } | Operation::Load { .. } => result = Place::Early,
             Operation::Atomic { expected: Some(_), .. } => {
                 (places[2], result) = (Place::Fixed(Reg(0)), Place::Fixed(Reg(0)));
             }
@@ -118,7 +120,8 @@ impl Toy {
         let uses = values.iter().zip(&places).map(|(value, place)| operand(*value, Role::Use, *place));
         let operands: Vec<Operand> =
             uses.chain(data.result.map(|value| operand(value, Role::Def, result))).collect();
-        out.push(Op::Inst { inst, values, clobbers }, &operands, clobbers, data.slot);
+        let early = result == Place::Early;
+        out.push(Op::Inst { inst, values, clobbers, early }, &operands, clobbers, data.slot);
     }
 }
 
@@ -146,6 +149,18 @@ impl Machine for Toy {
             data.op.effects().stays || data.result.is_some_and(|result| uses.count(result) > 0)
         };
         data.insts.iter().filter(is_needed).for_each(|inst| self.inst(function, *inst, out));
+    }
+
+    fn argument(&mut self, _: &Function, value: Value, _: &mut Lir<Op>) -> Vreg {
+        vreg(value)
+    }
+
+    fn begin(&mut self, frame: &Frame) {
+        self.frame = *frame;
+    }
+
+    fn end(&mut self, function: &Function, _: &Uses, block: Block, out: &mut Lir<Op>) {
+        let data = function.block(block);
         let operands = match &data.terminator {
             Terminator::Branch { args, .. } => args.map(|arg| operand(arg, Role::Use, Place::Any)).to_vec(),
             Terminator::Return(value) => vec![operand(*value, Role::Use, Place::Fixed(Reg(0)))],
@@ -226,7 +241,10 @@ impl Run<'_> {
                 Code::Jump(label) => at = toy.labels[label],
                 Code::Op(Op::Enter, ..) => {}
                 Code::Op(Op::Push(value), assigned, _) => self.pushed.push((*value, self.get(assigned[0]))),
-                Code::Op(Op::Inst { inst, values, clobbers }, assigned, _) => {
+                Code::Op(Op::Inst { inst, values, clobbers, early }, assigned, _) => {
+                    if let Some(written) = assigned.get(values.len()).filter(|_| *early) {
+                        self.regs[usize::from(written.0)] = POISON;
+                    }
                     let mut given = std::mem::take(&mut self.pushed);
                     given.extend(values.iter().zip(assigned).map(|(value, reg)| (*value, self.get(*reg))));
                     let find = |value: Value| {

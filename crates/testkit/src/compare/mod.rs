@@ -8,6 +8,7 @@ mod chain;
 mod dirt;
 mod engine;
 mod kernel;
+mod named;
 mod work;
 
 pub(crate) use self::chain::random_graph;
@@ -15,6 +16,7 @@ pub use self::chain::{ChainSubject, ChainWay, ChainWork, compare_chains};
 pub use self::engine::EngineSubject;
 pub(crate) use self::engine::records;
 pub use self::kernel::KernelSubject;
+pub use self::named::Named;
 pub use work::{Input, Work, Workshop};
 
 use std::fmt::Write;

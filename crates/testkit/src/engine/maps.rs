@@ -14,10 +14,10 @@ const MAP_MEMORY: u64 = 1 << 30;
 
 /// Creates maps with their bytes, for per-CPU maps those of `cpu`; the caller sets programs. The outer error is an error of
 /// the case, the inner one a refusal.
-pub(super) fn create_maps(
-    specs: &[MapSpec],
-    cpu: usize,
-) -> Result<Result<Vec<Arc<Map>>, String>, Unsupported> {
+///
+/// # Errors
+/// The case asks for what no map of ours has.
+pub fn create_maps(specs: &[MapSpec], cpu: usize) -> Result<Result<Vec<Arc<Map>>, String>, Unsupported> {
     let limits = Limits { cpus: kernel::possible_cpus(), memory: MAP_MEMORY };
     let mut maps = Vec::new();
     for spec in specs {

@@ -13,8 +13,9 @@ use crate::outcome::Outcome;
 pub use chains::ChainEngine;
 pub use classic::{LibpcapEngine, SocketEngine};
 pub use kernel::KernelEngine;
-pub use maps::{fill_map, map_contents};
-pub use ours::OurEngine;
+pub use maps::{create_maps, fill_map, map_contents};
+pub(crate) use ours::ssa_name;
+pub use ours::{OurEngine, load_ssa};
 
 /// Reason why an engine can never run a case.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

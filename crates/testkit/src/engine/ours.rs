@@ -9,7 +9,9 @@ use paceline_ir::{Module, Passes, build, optimize, parse};
 use paceline_maps::Map;
 use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, Machine, MemoryProgram, Program};
+use paceline_vm::{
+    CodeSource, DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, Machine, MemoryProgram, Program,
+};
 
 use super::maps::{create_maps, map_contents, set, set_map};
 use super::{Engine, Unsupported};
@@ -32,13 +34,17 @@ enum Way {
     Burst(VmEngine),
     /// Verified, to native code with packets in bursts in stages: look-ups ahead, then the program.
     Staged,
+    /// Verified, to native code that is generated from the form of `paceline-ir`.
+    Ssa(CodeSource),
+    /// The same with packets in bursts.
+    SsaBurst,
     /// Verified, in the form of `paceline-ir` after all passes, on the plain interpreter's machine.
     Form,
 }
 
 impl Way {
     /// The engines of cases; the verifier with the plain interpreter is named `paceline`.
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 13] = [
         Self::Unverified(VmEngine::Plain),
         Self::Unverified(VmEngine::CheckedJit),
         Self::Verified(VmEngine::Plain),
@@ -48,6 +54,9 @@ impl Way {
         Self::Burst(VmEngine::Jit),
         Self::Burst(VmEngine::Threaded),
         Self::Staged,
+        Self::Ssa(CodeSource::Form),
+        Self::Ssa(CodeSource::RawForm),
+        Self::SsaBurst,
         Self::Form,
     ];
 
@@ -59,13 +68,15 @@ impl Way {
             Self::Burst(VmEngine::Jit) => "jit-burst",
             Self::Burst(_) => "threaded-burst",
             Self::Staged => "jit-staged",
+            Self::Ssa(source) => ssa_name(source),
+            Self::SsaBurst => "jit-ssa-burst",
             Self::Form => "ir",
         }
     }
 
     /// Whether packets run in bursts.
     fn is_burst(self) -> bool {
-        matches!(self, Self::Burst(_) | Self::Staged)
+        matches!(self, Self::Burst(_) | Self::Staged | Self::SsaBurst)
     }
 
     fn verifies(self) -> bool {
@@ -99,7 +110,8 @@ impl OurEngine {
         let alone = Way::ALL.into_iter().map(|way| Self::of(way, way));
         // The verifier does not change the plain interpreter, instructions of tail call targets are not counted, and those of the form
         // are on the plain interpreter.
-        let alike = [Way::Verified(VmEngine::Plain), Way::Counted, Way::Form];
+        let raw = Way::Ssa(CodeSource::RawForm);
+        let alike = [Way::Verified(VmEngine::Plain), Way::Counted, Way::Form, raw, Way::SsaBurst];
         let mixable = move || Way::ALL.into_iter().filter(move |way| !alike.contains(way));
         // Bursts make no difference to targets of tail calls.
         let targets = move || mixable().filter(|way| !way.is_burst());
@@ -125,7 +137,8 @@ impl OurEngine {
         if case.kind == CaseKind::Raw && (self.verifies() && !trusted || self.main.is_burst()) {
             return Err(Unsupported::RawMemory);
         }
-        let compiles = self.main == self.targets && matches!(self.main, Way::Verified(_) | Way::Form);
+        let compiles =
+            self.main == self.targets && matches!(self.main, Way::Verified(_) | Way::Ssa(_) | Way::Form);
         if case.runs.is_empty() && !compiles {
             return Err(Unsupported::NothingToRun);
         }
@@ -140,13 +153,19 @@ impl OurEngine {
             let failed = verified.iter().find_map(|verified| form(verified).err());
             return Ok(failed.map_or(accepted, |reason| Outcome::Refused(reason.into())));
         }
-        let Way::Verified(engine) = self.main else { return Ok(accepted) };
-        if engine == VmEngine::Plain {
+        if !matches!(self.main, Way::Verified(_) | Way::Ssa(_)) || self.main == Way::Verified(VmEngine::Plain)
+        {
             return Ok(accepted);
         }
         let Ok(maps) = create_maps(&case.maps, 0)? else { return Err(Unsupported::Lacks) };
         for verified in verified {
-            match Program::load(verified, maps.clone(), engine) {
+            let maps = maps.clone();
+            let loaded = match self.main {
+                Way::Ssa(source) => load_ssa(verified, maps, source),
+                Way::Verified(engine) => Program::load(verified, maps, engine),
+                _ => return Ok(accepted),
+            };
+            match loaded {
                 Ok(_) => {}
                 Err(LoadError::Program(_)) => return Err(Unsupported::Lacks),
                 Err(error) => return Ok(Outcome::Refused(error.to_string().into())),
@@ -177,6 +196,8 @@ impl OurEngine {
                 }),
                 Way::Counted => load(verified(), maps.to_vec(), VmEngine::Threaded)?,
                 Way::Form => load(verified(), maps.to_vec(), VmEngine::Plain)?,
+                Way::Ssa(source) => available(load_ssa(verified(), maps.to_vec(), source))?,
+                Way::SsaBurst => available(load_ssa(verified(), maps.to_vec(), CodeSource::Form))?,
                 Way::Unverified(engine) => load_unverified(spec, maps.to_vec(), engine),
             };
             match loaded {
@@ -258,6 +279,25 @@ impl Engine for OurEngine {
     }
 }
 
+/// Name of native code that is generated from this.
+pub(crate) const fn ssa_name(source: CodeSource) -> &'static str {
+    match source {
+        CodeSource::Instructions => "jit",
+        CodeSource::RawForm => "jit-ssa-raw",
+        CodeSource::Form => "jit-ssa",
+    }
+}
+
+/// A program as native code that is generated from this; its allocation of registers is checked.
+///
+/// # Errors
+/// As [`Program::load`].
+pub fn load_ssa(verified: &Verified, maps: Vec<Arc<Map>>, source: CodeSource) -> Result<Program, LoadError> {
+    Program::load_with_settings(verified, maps, |settings| {
+        (settings.source, settings.verify_allocation) = (source, true);
+    })
+}
+
 /// The verifier's verdict on the case's programs.
 fn verify_all(case: &Case) -> Result<Vec<Verified>, Refusal> {
     let verify = |(program, spec)| {
@@ -283,7 +323,11 @@ fn load(
     maps: Vec<Arc<Map>>,
     engine: VmEngine,
 ) -> Result<Result<Program, String>, Unsupported> {
-    match Program::load(verified, maps, engine) {
+    available(Program::load(verified, maps, engine))
+}
+
+fn available(loaded: Result<Program, LoadError>) -> Result<Result<Program, String>, Unsupported> {
+    match loaded {
         Err(LoadError::Unavailable(engine)) => Err(Unsupported::Unavailable(engine)),
         loaded => Ok(loaded.map_err(|error| error.to_string())),
     }
@@ -306,7 +350,13 @@ fn load_memory(way: Way, spec: &ProgramSpec, maps: Vec<Arc<Map>>) -> Result<Memo
             MemoryProgram::checked_jit(spec, maps).map_err(|error| error.to_string())
         }
         Way::Unverified(_) => MemoryProgram::new(spec, maps).map_err(|error| error.to_string()),
-        Way::Verified(_) | Way::Counted | Way::Burst(_) | Way::Staged | Way::Form => {
+        Way::Verified(_)
+        | Way::Counted
+        | Way::Burst(_)
+        | Way::Staged
+        | Way::Ssa(_)
+        | Way::SsaBurst
+        | Way::Form => {
             // SAFETY: the case runs to an end that it states on the plain interpreter, which checks every access.
             unsafe { MemoryProgram::jit(spec, maps) }.map_err(|error| error.to_string())
         }

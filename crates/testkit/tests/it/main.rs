@@ -27,6 +27,7 @@ mod pipeline;
 mod redirects;
 mod sections;
 mod soundness;
+mod ssa;
 mod tail_calls;
 mod tail_soak;
 mod targets;

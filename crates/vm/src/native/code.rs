@@ -9,6 +9,7 @@ use paceline_spec::helper::Helper;
 use paceline_spec::kfunc::Kfunc;
 
 use super::links::runtime_functions;
+use crate::native_source::NativeSource;
 use crate::program::Program;
 
 /// The native code of a program.
@@ -24,6 +25,12 @@ impl Program {
     pub fn native_code(&self) -> Option<NativeCode<'_>> {
         let native = self.image.native.as_ref()?;
         Some(NativeCode { block: native.block.downcast_ref()?, maps: self.maps() })
+    }
+
+    /// What the program's native code was generated from, if it was compiled.
+    #[must_use]
+    pub fn native_source(&self) -> Option<NativeSource> {
+        self.native_source
     }
 
     /// The native code of its [slice](Self::slice).

@@ -27,6 +27,7 @@ use crate::engine::Engine;
 use crate::form::{Form, check};
 use crate::load_error::LoadError;
 use crate::look_ahead::{LARGE, LookAhead};
+use crate::native_source::NativeSource;
 use crate::program::Program;
 use crate::slice::Slice;
 use checked::Checked;
@@ -49,10 +50,10 @@ pub(crate) fn load(
 ) -> Result<Program, LoadError> {
     let spec = Arc::new(verified.program().clone());
     let cpus = least_cpus(verified.code(), &maps);
-    let image = install(spec, maps, settings, Form::Proven(verified), cpus, |_, links| {
+    let (image, source) = install(spec, maps, settings, Form::Proven(verified), cpus, |_, links| {
         paceline_jit::compile(verified, links, settings)
     })?;
-    program(image, settings)
+    program(image, source, settings)
 }
 
 /// Compiles an unverified program.
@@ -68,15 +69,17 @@ pub(crate) unsafe fn load_unverified(
 ) -> Result<Program, LoadError> {
     let kind = spec.kind;
     let settings = Settings { checked: engine == Engine::CheckedJit, ..settings() };
-    let image = install(spec, maps, &settings, form, usize::MAX, |code, links| {
+    let (image, source) = install(spec, maps, &settings, form, usize::MAX, |code, links| {
         paceline_jit::compile_unverified(kind, code, links, &settings)
     })?;
-    program(image, &settings)
+    program(image, source, &settings)
 }
 
-fn program(image: Image, settings: &Settings) -> Result<Program, LoadError> {
+fn program(image: Image, source: NativeSource, settings: &Settings) -> Result<Program, LoadError> {
     let engine = if settings.checked { Engine::CheckedJit } else { Engine::Jit };
-    Ok(Program::with_image(image, engine)?)
+    let mut program = Program::with_image(image, engine)?;
+    program.native_source = Some(source);
+    Ok(program)
 }
 
 fn install(
@@ -86,7 +89,7 @@ fn install(
     form: Form<'_>,
     cpus: usize,
     compile: impl FnOnce(&paceline_isa::Code, &paceline_jit::Links) -> Result<Compiled, CompileError>,
-) -> Result<Image, LoadError> {
+) -> Result<(Image, NativeSource), LoadError> {
     let code = check(&spec, &maps, form)?;
     let maps: Arc<[Arc<Map>]> = maps.into();
     let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
@@ -131,16 +134,17 @@ fn install(
         native: Some(Native { block, entry }),
         staged: None,
     };
-    Ok(image)
+    Ok((image, NativeSource { source: compiled.source, lack: compiled.lack }))
 }
 
 /// The stages before a program of native code, by its slice.
 pub(crate) fn ahead(slice: Slice, maps: &[Arc<Map>], look_ahead: LookAhead) -> Result<Ahead, LoadError> {
     let Slice { verified, maps: used } = slice;
     let (spec, settings) = (Arc::new(verified.program().clone()), settings());
-    let image = install(spec, maps.to_vec(), &settings, Form::Proven(&verified), usize::MAX, |_, links| {
-        paceline_jit::compile(&verified, &links::ahead(links, maps), &settings)
-    })?;
+    let (image, _) =
+        install(spec, maps.to_vec(), &settings, Form::Proven(&verified), usize::MAX, |_, links| {
+            paceline_jit::compile(&verified, &links::ahead(links, maps), &settings)
+        })?;
     Ok(Ahead::new(image, used, look_ahead == LookAhead::Always, LARGE))
 }
 

@@ -17,13 +17,14 @@ use paceline::Engine;
 use paceline_isa::disassemble;
 use paceline_testkit::child::{self, Totals};
 use paceline_testkit::compare::{
-    Comparator, Comparison, Difference, EngineSubject, KernelSubject, Subject, Work, Workshop,
+    Comparator, Comparison, Difference, EngineSubject, KernelSubject, Named, Subject, Work, Workshop,
 };
 use paceline_testkit::kernel;
 use paceline_testkit::random::{Candidate, Purpose, Variety, candidate, maps};
 use paceline_testkit::say;
 use paceline_testkit::verdict::reason_class;
 use paceline_verifier::Refusal;
+use paceline_vm::CodeSource;
 
 use crate::Outcome;
 
@@ -40,7 +41,7 @@ pub(crate) struct Options {
     runs: usize,
     /// Engines, separated by commas; all that this machine has if none is named
     #[arg(long, value_delimiter = ',')]
-    engines: Vec<Engine>,
+    engines: Vec<Named>,
     /// Run the engines but the plain interpreter once more, with packets in bursts of 1 to 64
     #[arg(long)]
     bursts: bool,
@@ -71,16 +72,22 @@ pub(crate) struct Options {
 fn comparator(options: &Options, cpu: usize) -> Result<Comparator, String> {
     let mut engines = options.engines.clone();
     if engines.is_empty() {
-        engines = Engine::ALL.into_iter().filter(|&engine| EngineSubject::probe(engine).is_ok()).collect();
+        let all = Engine::ALL.map(Named::Engine).into_iter().chain(Named::SSA);
+        engines = all.filter(|engine| engine.probe().is_ok()).collect();
     }
     // Code that checks its accesses runs before code that does not.
-    engines.sort_by_key(|engine| *engine == Engine::Jit);
+    engines.sort_by_key(|engine| engine.is_unchecked());
     engines.dedup();
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
-    for engine in engines.into_iter().filter(|engine| *engine != Engine::Plain) {
-        EngineSubject::probe(engine).map_err(|error| format!("{engine}: {error}"))?;
-        subjects.push(Box::new(EngineSubject::new(engine, cpu)?));
-        if options.bursts {
+    for engine in engines.into_iter().filter(|engine| *engine != Named::Engine(Engine::Plain)) {
+        engine.probe().map_err(|error| format!("{engine}: {error}"))?;
+        subjects.push(Box::new(engine.subject(cpu)?));
+        if options.bursts && engine == Named::Ssa(CodeSource::Form) {
+            subjects.push(Box::new(EngineSubject::of_source_in_bursts(cpu)?));
+        }
+        if options.bursts
+            && let Named::Engine(engine) = engine
+        {
             subjects.push(Box::new(EngineSubject::in_bursts(engine, cpu)?));
             if engine == Engine::Jit {
                 subjects.push(Box::new(EngineSubject::in_stages(cpu)?));

@@ -1,0 +1,167 @@
+//! Who has a register at which points. The scan looks at points in rising order, so what lies before the last one is skipped.
+
+use std::ops::Range;
+
+use super::ranges::Point;
+
+/// Who has a register for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// The instruction itself: a fixed operand, or a clobber.
+    Fixed,
+    /// A virtual register.
+    Whole(u32),
+    /// An operand.
+    Operand,
+}
+
+/// Points in a row, and who has the register there.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    start: Point,
+    end: Point,
+    holder: Holder,
+}
+
+/// Segments in their order, which do not overlap.
+#[derive(Clone, Debug, Default)]
+struct Segments {
+    all: Vec<Segment>,
+    /// Those before this one lie before the point where the scan is.
+    first: usize,
+}
+
+impl Segments {
+    fn advance(&mut self, to: Point) {
+        while self.all.get(self.first).is_some_and(|segment| segment.end <= to) {
+            self.first += 1;
+        }
+    }
+
+    /// The segments that are not skipped.
+    fn rest(&self) -> &[Segment] {
+        self.all.get(self.first..).unwrap_or_default()
+    }
+
+    /// Position of the first segment that ends behind a point.
+    fn behind(&self, point: Point) -> usize {
+        let rest = self.rest();
+        // What is asked for is mostly near the beginning.
+        let near = rest.iter().take(8).position(|segment| segment.end > point);
+        self.first + near.unwrap_or_else(|| rest.partition_point(|segment| segment.end <= point))
+    }
+
+    /// The first point of some segments that is in one of these.
+    fn conflict(&self, segments: &[Range<Point>]) -> Option<Point> {
+        let mut at = self.behind(segments.first()?.start);
+        for wanted in segments {
+            while self.all.get(at).is_some_and(|segment| segment.end <= wanted.start) {
+                at += 1;
+            }
+            let segment = self.all.get(at)?;
+            if segment.start < wanted.end {
+                return Some(segment.start.max(wanted.start));
+            }
+        }
+        None
+    }
+
+    fn within(&self, points: Range<Point>) -> impl Iterator<Item = Holder> + '_ {
+        let rest = self.all.get(self.behind(points.start)..).unwrap_or_default();
+        rest.iter().take_while(move |segment| segment.start < points.end).map(|segment| segment.holder)
+    }
+}
+
+/// Segments of a register.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    /// Those of instructions, which are known from the beginning.
+    fixed: Segments,
+    /// Those that the scan gives.
+    given: Segments,
+}
+
+impl Held {
+    /// Takes the register for an instruction; in the order of the code.
+    pub(super) fn fix(&mut self, points: Range<Point>) {
+        if let Some(last) = self.fixed.all.last_mut()
+            && last.start <= points.start
+            && points.start <= last.end
+        {
+            last.end = last.end.max(points.end);
+            return;
+        }
+        let at = self.fixed.all.partition_point(|segment| segment.start < points.start);
+        self.fixed.all.insert(at, Segment { start: points.start, end: points.end, holder: Holder::Fixed });
+    }
+
+    /// The scan is at a point, and looks at none before it any more.
+    pub(super) fn advance(&mut self, to: Point) {
+        self.fixed.advance(to);
+        self.given.advance(to);
+    }
+
+    /// The first point of some segments at which somebody has the register.
+    pub(super) fn conflict(&self, segments: &[Range<Point>]) -> Option<Point> {
+        match (self.fixed.conflict(segments), self.given.conflict(segments)) {
+            (Some(fixed), Some(given)) => Some(fixed.min(given)),
+            (fixed, given) => fixed.or(given),
+        }
+    }
+
+    /// Gives the register, where nobody has it.
+    pub(super) fn give(&mut self, points: Range<Point>, holder: Holder) {
+        let at = self.given.behind(points.start);
+        self.given.all.insert(at, Segment { start: points.start, end: points.end, holder });
+    }
+
+    /// Takes the register from a virtual register, from a point on, in its segments.
+    pub(super) fn take(&mut self, vreg: u32, from: Point, segments: &[Range<Point>]) {
+        let last = segments.last().map_or(0, |segment| segment.end);
+        let mut at = self.given.behind(from);
+        while let Some(segment) = self.given.all.get_mut(at).filter(|segment| segment.start < last) {
+            if segment.holder != Holder::Whole(vreg) {
+                at += 1;
+            } else if segment.start >= from {
+                self.given.all.remove(at);
+            } else {
+                segment.end = from;
+                at += 1;
+            }
+        }
+    }
+
+    /// Who has the register within some points.
+    pub(super) fn within(&self, points: Range<Point>) -> impl Iterator<Item = Holder> + '_ {
+        self.fixed.within(points.clone()).chain(self.given.within(points))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_that_are_given_and_taken() {
+        let mut held = Held::default();
+        held.fix(4..6);
+        held.fix(5..7);
+        held.fix(20..21);
+        held.give(10..14, Holder::Whole(1));
+        held.give(16..20, Holder::Whole(1));
+        held.give(0..4, Holder::Whole(2));
+        let conflict = |held: &Held, points: Range<Point>| held.conflict(std::slice::from_ref(&points));
+        assert_eq!(held.conflict(&[7..10, 14..16, 21..90]), None);
+        assert_eq!(held.conflict(&[7..10, 14..17]), Some(16));
+        assert_eq!(conflict(&held, 6..8), Some(6));
+        assert_eq!(conflict(&held, 2..3), Some(2));
+        held.advance(9);
+        assert_eq!(
+            held.within(9..21).collect::<Vec<_>>(),
+            [Holder::Fixed, Holder::Whole(1), Holder::Whole(1)]
+        );
+        held.take(1, 12, &[10..14, 16..20]);
+        assert_eq!(conflict(&held, 11..12), Some(11));
+        assert_eq!(conflict(&held, 12..20), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! Arithmetic with two operands.
+
+use paceline_codegen::lir::{Place, RegSet, Vreg};
+use paceline_ir::{BinaryOp, Type, Value};
+
+use super::{Choice, defined, defined_in, fixed, used, width};
+use crate::select::op::Op;
+use crate::select::regs;
+use crate::x64::{Alu, OpSize, Shift, ShiftX, Width};
+
+impl Choice<'_, '_> {
+    pub(super) fn binary(&mut self, op: BinaryOp, ty: Type, args: [Value; 2], result: Vreg) {
+        let [mut a, mut b] = args;
+        if op.is_commutative() && self.immediate(ty, a).is_some() {
+            (a, b) = (b, a);
+        }
+        if let Some(imm) = self.immediate(ty, b)
+            && self.binary_imm(op, ty, a, imm, result)
+        {
+            return;
+        }
+        let (a, b, width) = (self.value(a), self.value(b), width(ty));
+        let in_first = [used(a), used(b), defined_in(result, Place::Same(0))];
+        match op {
+            BinaryOp::Add => self.push(Op::Add(width), &[used(a), used(b), defined(result)]),
+            BinaryOp::Sub => self.push(Op::Alu(Alu::Sub, width), &in_first),
+            BinaryOp::Or => self.push(Op::Alu(Alu::Or, width), &in_first),
+            BinaryOp::And => self.push(Op::Alu(Alu::And, width), &in_first),
+            BinaryOp::Xor => self.push(Op::Alu(Alu::Xor, width), &in_first),
+            BinaryOp::Mul => self.push(Op::Mul(width), &in_first),
+            BinaryOp::Shl => self.shift(Shift::Shl, ShiftX::Shlx, width, [a, b], result),
+            BinaryOp::Lshr => self.shift(Shift::Shr, ShiftX::Shrx, width, [a, b], result),
+            BinaryOp::Ashr => self.shift(Shift::Sar, ShiftX::Sarx, width, [a, b], result),
+            BinaryOp::Udiv => self.divide(width, false, false, [a, b], result),
+            BinaryOp::Sdiv => self.divide(width, true, false, [a, b], result),
+            BinaryOp::Urem => self.divide(width, false, true, [a, b], result),
+            BinaryOp::Srem => self.divide(width, true, true, [a, b], result),
+        }
+    }
+
+    fn shift(&mut self, op: Shift, x: ShiftX, width: Width, [a, count]: [Vreg; 2], result: Vreg) {
+        if self.generator.features.bmi2 {
+            self.push(Op::ShiftX(x, width), &[used(a), used(count), defined(result)]);
+        } else {
+            let operands = [used(a), fixed(count, regs::RCX), defined_in(result, Place::Same(0))];
+            self.push(Op::Shift(op, width), &operands);
+        }
+    }
+
+    fn divide(&mut self, width: Width, signed: bool, remainder: bool, [a, b]: [Vreg; 2], result: Vreg) {
+        let (written, other) = if remainder { (regs::RDX, regs::RAX) } else { (regs::RAX, regs::RDX) };
+        let operands = [fixed(a, regs::RAX), used(b), defined_in(result, Place::Fixed(written))];
+        let op = Op::Divide { width, signed, remainder };
+        self.push_clobbering(op, &operands, RegSet::default().with(other));
+    }
+
+    /// An operation with a number. Returns whether there is an instruction for it.
+    fn binary_imm(&mut self, op: BinaryOp, ty: Type, a: Value, imm: i32, result: Vreg) -> bool {
+        let width = width(ty);
+        let count = (imm.cast_unsigned() & (ty.bits() - 1)) as u8;
+        let power = imm.cast_unsigned().is_power_of_two() && imm > 0;
+        let (op, in_first) = match (op, imm) {
+            (BinaryOp::Add, _) => (Op::AddImm(width, imm), false),
+            (BinaryOp::Sub, _) if imm != i32::MIN => (Op::AddImm(width, -imm), false),
+            (BinaryOp::And, 0xff) => (Op::ZeroExtend(OpSize::B8), false),
+            (BinaryOp::And, 0xffff) => (Op::ZeroExtend(OpSize::W16), false),
+            // A positive number has zeros above.
+            (BinaryOp::And, 0..) => (Op::AluImm(Alu::And, Width::D32, imm), true),
+            (BinaryOp::And, _) => (Op::AluImm(Alu::And, width, imm), true),
+            (BinaryOp::Sub, _) => (Op::AluImm(Alu::Sub, width, imm), true),
+            (BinaryOp::Or, _) => (Op::AluImm(Alu::Or, width, imm), true),
+            (BinaryOp::Xor, _) => (Op::AluImm(Alu::Xor, width, imm), true),
+            (BinaryOp::Mul, _) => (Op::MulImm(width, imm), false),
+            (BinaryOp::Shl, _) => (Op::ShiftImm(Shift::Shl, width, count), true),
+            (BinaryOp::Lshr, _) => (Op::ShiftImm(Shift::Shr, width, count), true),
+            (BinaryOp::Ashr, _) => (Op::ShiftImm(Shift::Sar, width, count), true),
+            (BinaryOp::Udiv, _) if power => {
+                (Op::ShiftImm(Shift::Shr, width, imm.trailing_zeros() as u8), true)
+            }
+            (BinaryOp::Urem, _) if power => (Op::AluImm(Alu::And, Width::D32, imm - 1), true),
+            _ => return false,
+        };
+        let a = self.value(a);
+        let place = if in_first { Place::Same(0) } else { Place::Any };
+        self.push(op, &[used(a), defined_in(result, place)]);
+        true
+    }
+}

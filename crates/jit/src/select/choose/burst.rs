@@ -1,0 +1,100 @@
+//! The loop over a burst with a program as its body.
+
+use paceline_codegen::lir::{Operand, Place, Vreg};
+use paceline_frame::Frame;
+use paceline_ir::{Block, Terminator};
+
+use super::{Choice, defined, defined_in, fixed, of_number, used};
+use crate::select::generator::Burst;
+use crate::select::op::{Called, Op, Verdict};
+use crate::select::regs;
+use crate::x64::Width;
+
+/// Size of a frame in bytes.
+const FRAME_SIZE: i32 = size_of::<Frame>() as i32;
+
+impl Choice<'_, '_> {
+    fn burst(&mut self, change: impl FnOnce(&mut Burst)) -> Option<Burst> {
+        let burst = self.generator.current.burst.as_mut()?;
+        change(burst);
+        Some(*burst)
+    }
+
+    /// Before the loop. Returns the first frame.
+    pub(in crate::select) fn enter_burst(&mut self) -> Vreg {
+        let [first, end, host] = [(); 3].map(|()| self.fresh());
+        let given = [(first, regs::ARGUMENTS[0]), (end, regs::ARGUMENTS[1]), (host, regs::HOST)];
+        let operands = given.map(|(vreg, reg)| defined_in(vreg, Place::Fixed(reg)));
+        self.push(Op::Enter, &operands);
+        self.generator.current.host = host;
+        let burst = self.burst(|burst| burst.end = end);
+        if let Some(distance) = burst.map(|burst| burst.distance).filter(|distance| *distance > 1) {
+            let [next, last] = [(); 2].map(|()| self.fresh());
+            let frames = [defined_in(next, Place::Early), defined_in(last, Place::Early)];
+            let operands = [used(first), used(end), frames[0], frames[1]];
+            self.push(Op::PrefetchFirst(FRAME_SIZE * i32::from(distance)), &operands);
+        }
+        first
+    }
+
+    /// The frame, which is the context.
+    pub(in crate::select) fn frame(&mut self) -> Vreg {
+        let entry = self.function.entry();
+        let param = entry.and_then(|entry| self.function.block(entry).params.first().copied());
+        let frame = param.map_or_else(|| self.fresh(), of_number);
+        self.generator.current.context = Some(frame);
+        self.burst(|burst| burst.frame = frame);
+        frame
+    }
+
+    /// The start of a packet's run.
+    pub(super) fn enter_packet(&mut self) {
+        let Some(Burst { frame, end, distance, entered, .. }) = self.burst(|_| ()) else { return };
+        let host = self.host();
+        if distance > 0 {
+            self.push(Op::Prefetch(FRAME_SIZE * i32::from(distance)), &[used(frame), used(end)]);
+        }
+        let is_zero = entered.area.is_none_or(|layout| layout.entries().next().is_none());
+        if let Some(layout) = entered.area.filter(|_| !is_zero) {
+            let area = self.fresh();
+            let address = std::ptr::from_ref(layout).expose_provenance() as u64;
+            self.push(Op::Number(address), &[defined(area)]);
+            let given = [(host, regs::RDI), (frame, regs::RSI), (area, regs::RDX)];
+            let operands = given.map(|(vreg, reg)| fixed(vreg, reg)).to_vec();
+            let nothing = self.fresh();
+            self.call_of(Called::Runtime(self.generator.links.enter), operands, nothing);
+        }
+        let entered = crate::select::op::Entered { area: entered.area.filter(|_| is_zero), ..entered };
+        self.push(Op::EnterPacket(entered), &[used(frame), used(host)]);
+    }
+
+    /// The end of a packet's run, in a block that returns. Returns the next frame.
+    pub(in crate::select) fn end_packet(&mut self, block: Block) -> Vreg {
+        let data = self.function.block(block);
+        self.origin = data.slot;
+        let Terminator::Return(value) = data.terminator else { return self.fresh() };
+        let Some(Burst { frame, defers, .. }) = self.burst(|_| ()) else { return self.fresh() };
+        if defers {
+            let nothing = self.fresh();
+            let host = fixed(self.host(), regs::RDI);
+            self.call_of(Called::Runtime(self.generator.links.end), vec![host], nothing);
+        }
+        let meaning = self.generator.kind.rules().meaning;
+        let (verdict, value) = match (self.function.as_const(self.same(value)), meaning.translated()) {
+            (Some(number), _) => (Verdict::Known(meaning.code(number)), None),
+            (None, Some(actions)) => (Verdict::Action(actions), Some(self.value(value))),
+            (None, None) => (Verdict::Value, Some(self.value(value))),
+        };
+        let operands: Vec<Operand> = [used(frame)].into_iter().chain(value.map(used)).collect();
+        self.push(Op::StoreVerdict(verdict), &operands);
+        let next = self.fresh();
+        self.push(Op::AddImm(Width::Q64, FRAME_SIZE), &[used(frame), defined(next)]);
+        self.burst(|burst| burst.next = next);
+        next
+    }
+
+    /// The end of a block that returns.
+    pub(super) fn next_packet(&mut self, burst: Burst) {
+        self.push(Op::NextPacket, &[used(burst.next), used(burst.end)]);
+    }
+}

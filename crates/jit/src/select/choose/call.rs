@@ -1,0 +1,115 @@
+//! Calls: of helpers, kernel functions and functions of the program, and tail calls.
+
+use paceline_codegen::lir::{Operand, Place, Vreg};
+use paceline_ir::{Callee, Inst, Value};
+use paceline_spec::helper::Helper;
+
+use super::{Choice, defined, defined_in, fixed, used};
+use crate::select::generator::known_map;
+use crate::select::lack::Lack;
+use crate::select::op::{Called, Op, Token};
+use crate::select::regs;
+
+const MAP_LOOKUP_ELEM: i32 = 1;
+const GET_SMP_PROCESSOR_ID: i32 = 8;
+const GET_NUMA_NODE_ID: i32 = 42;
+
+impl Choice<'_, '_> {
+    pub(super) fn call(&mut self, inst: Inst, callee: Callee, args: &[Value], result: Vreg) {
+        let slot = self.origin.unwrap_or_default();
+        let links = self.generator.links;
+        let (called, given): (_, &[_]) = match callee {
+            Callee::Helper(id) => {
+                if self.inlined(inst, id, args, result) {
+                    return;
+                }
+                let found = usize::try_from(id).ok().and_then(|id| links.helpers.get(id).copied().flatten());
+                if Helper::from_imm(id).is_some_and(Helper::prints) {
+                    self.push(Op::TellReadable, &[used(self.host())]);
+                }
+                (found.map(|helper| Called::Runtime(helper.address)), &regs::ARGUMENTS)
+            }
+            Callee::Kfunc { index, .. } => {
+                let found = usize::try_from(index).ok();
+                let found = found.and_then(|index| links.kfuncs.get(index).copied().flatten());
+                (found.map(|kfunc| Called::Runtime(kfunc.address)), &regs::ARGUMENTS)
+            }
+            Callee::Function(function) => {
+                let module = self.generator.module;
+                let arguments = module.functions.get(function).map(|function| &*function.arguments);
+                let registers: Vec<_> =
+                    arguments.unwrap_or_default().iter().map(|reg| regs::argument(*reg)).collect();
+                return self.call_with(Called::Function(function), &registers, args, result);
+            }
+            // It has an operation of its own.
+            Callee::TailCall => (None, &[]),
+        };
+        let Some(called) = called else {
+            self.generator.lacks(Lack::Function { slot });
+            return self.push(Op::Number(0), &[defined(result)]);
+        };
+        self.call_with(called, given, args, result);
+    }
+
+    fn call_with(
+        &mut self,
+        called: Called,
+        registers: &[paceline_codegen::lir::Reg],
+        args: &[Value],
+        result: Vreg,
+    ) {
+        let mut operands: Vec<Operand> = Vec::with_capacity(args.len() + 2);
+        for (arg, reg) in args.iter().zip(registers) {
+            operands.push(fixed(self.value(*arg), *reg));
+        }
+        operands.push(fixed(self.host(), regs::HOST));
+        self.call_of(called, operands, result);
+    }
+
+    /// A call whose arguments are in their registers.
+    pub(super) fn call_of(&mut self, called: Called, mut operands: Vec<Operand>, result: Vreg) {
+        operands.push(defined_in(result, Place::Fixed(regs::RAX)));
+        self.generator.current.needs.calls = true;
+        self.push_clobbering(Op::Call(called), &operands, regs::caller_saved());
+    }
+
+    /// A helper that is no call. Returns whether it is one.
+    fn inlined(&mut self, inst: Inst, id: i32, args: &[Value], result: Vreg) -> bool {
+        match (id, args) {
+            (MAP_LOOKUP_ELEM, [_, key]) => self.look_up(inst, *key, result),
+            (GET_SMP_PROCESSOR_ID, _) => {
+                self.load_cpu(result);
+                true
+            }
+            (GET_NUMA_NODE_ID, _) => {
+                self.push(Op::Number(0), &[defined(result)]);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn tail_call(&mut self, inst: Inst, args: &[Value]) {
+        let &[context, map, index] = args else { return };
+        let token = match known_map(self.function.calls[inst].map) {
+            Some(index) => {
+                let array = self.generator.map(index).and_then(|map| map.programs);
+                match array {
+                    Some(array) => Token::Array(array),
+                    None => return self.generator.lacks(Lack::Map { index }),
+                }
+            }
+            None => Token::Runtime,
+        };
+        let mut operands = vec![
+            fixed(self.value(context), regs::ARGUMENTS[0]),
+            fixed(self.value(index), regs::ARGUMENTS[2]),
+            fixed(self.host(), regs::HOST),
+        ];
+        if token == Token::Runtime {
+            operands.push(fixed(self.value(map), regs::ARGUMENTS[1]));
+            self.generator.current.needs.calls = true;
+        }
+        self.push_clobbering(Op::TailCall(token), &operands, regs::caller_saved());
+    }
+}

@@ -1,0 +1,112 @@
+//! Look-ups in maps that are known: in arrays by address, in others by the map's own function.
+
+use paceline_codegen::lir::{Place, Vreg};
+use paceline_ir::{Inst, Value};
+use paceline_isa::Size;
+use paceline_verifier::KeyFact;
+
+use super::{Choice, defined, defined_in, fixed, used};
+use crate::links::{ArrayLink, LookUpLink};
+use crate::select::generator::known_map;
+use crate::select::op::{At, Called, Op};
+use crate::select::regs;
+use crate::x64::{Alu, Shift, Width};
+
+impl Choice<'_, '_> {
+    /// Returns whether the look-up is no call of the helper.
+    pub(super) fn look_up(&mut self, inst: Inst, key: Value, result: Vreg) -> bool {
+        let facts = self.function.calls[inst];
+        let Some(map) = known_map(facts.map).and_then(|index| self.generator.map(index).copied()) else {
+            return false;
+        };
+        let is_small = |array: &ArrayLink| {
+            i32::try_from(array.stride).is_ok() && i32::try_from(array.cpu_stride).is_ok()
+        };
+        match (map.array.filter(is_small), map.look_up) {
+            (Some(array), _) => match facts.key {
+                Some(KeyFact::Always(key)) => self.look_up_at(&array, key, result),
+                _ => self.look_up_stored(&array, key, result),
+            },
+            (None, Some(link)) => self.look_up_by(&link, key, result),
+            (None, None) => return false,
+        }
+        true
+    }
+
+    pub(super) fn load_cpu(&mut self, result: Vreg) {
+        self.load_member(self.generator.links.host.cpu, result);
+    }
+
+    fn load_member(&mut self, offset: i32, result: Vreg) {
+        let op = Op::Load { size: Size::Dw, signed: false, at: At::Base(offset) };
+        self.push(op, &[used(self.host()), defined(result)]);
+    }
+
+    /// A look-up at an index that is known.
+    fn look_up_at(&mut self, array: &ArrayLink, key: u32, result: Vreg) {
+        let address = array.base.wrapping_add(u64::from(key).wrapping_mul(array.stride));
+        match array.cpu_stride {
+            _ if key >= array.entries => self.push(Op::Number(0), &[defined(result)]),
+            0 => self.push(Op::Number(address), &[defined(result)]),
+            stride => self.push(Op::Lane { address, stride }, &[used(self.host()), defined(result)]),
+        }
+    }
+
+    fn look_up_stored(&mut self, array: &ArrayLink, key: Value, result: Vreg) {
+        let (at, base) = self.place(key, 0);
+        let host = (array.cpu_stride != 0).then(|| used(self.host()));
+        let result = defined_in(result, Place::Early);
+        let operands: Vec<_> = base.into_iter().chain(host).chain([result]).collect();
+        self.push(Op::LookUp(*array, at), &operands);
+    }
+
+    /// Calls the map's own function, with short keys by value.
+    fn look_up_by(&mut self, link: &LookUpLink, key: Value, result: Vreg) {
+        let key = match link.key_bytes {
+            Some(bytes) => self.load_key(key, bytes),
+            None => self.value(key),
+        };
+        let context = self.fresh();
+        self.push(Op::Number(link.context), &[defined(context)]);
+        let mut operands = vec![fixed(context, regs::ARGUMENTS[0]), fixed(key, regs::ARGUMENTS[1])];
+        if let Some(offset) = link.member {
+            let member = self.fresh();
+            self.load_member(offset, member);
+            operands.push(fixed(member, regs::ARGUMENTS[2]));
+        }
+        self.call_of(Called::Runtime(link.address), operands, result);
+    }
+
+    /// A key of up to eight bytes as a number, in as few loads as there are powers of two.
+    fn load_key(&mut self, key: Value, bytes: u8) -> Vreg {
+        let mut number = None;
+        let mut at = 0;
+        for size in [Size::Dw, Size::W, Size::H, Size::B] {
+            if bytes - at < size.bytes() as u8 {
+                continue;
+            }
+            let loaded = self.fresh();
+            self.load(size, false, key, at.into(), loaded);
+            number = Some(match number {
+                None => loaded,
+                Some(before) => self.joined(before, loaded, 8 * at),
+            });
+            at += size.bytes() as u8;
+        }
+        number.unwrap_or_else(|| {
+            let zero = self.fresh();
+            self.push(Op::Number(0), &[defined(zero)]);
+            zero
+        })
+    }
+
+    /// `low | high << shift`
+    fn joined(&mut self, low: Vreg, high: Vreg, shift: u8) -> Vreg {
+        let (shifted, joined) = (self.fresh(), self.fresh());
+        let shift = Op::ShiftImm(Shift::Shl, Width::Q64, shift);
+        self.push(shift, &[used(high), defined_in(shifted, Place::Same(0))]);
+        let or = Op::Alu(Alu::Or, Width::Q64);
+        self.push(or, &[used(shifted), used(low), defined_in(joined, Place::Same(0))]);
+        joined
+    }
+}

@@ -1,0 +1,128 @@
+//! Accesses to memory.
+
+use paceline_codegen::lir::{Operand, Place, Vreg};
+use paceline_ir::{Op as Operation, Type, Value};
+use paceline_isa::{AtomicOp, Size, Width as BpfWidth};
+
+use super::{Choice, defined, defined_in, fixed, used};
+use crate::select::lack::Lack;
+use crate::select::op::{At, Op};
+use crate::select::regs;
+use crate::x64::{Alu, Width};
+
+impl Choice<'_, '_> {
+    pub(super) fn memory(&mut self, op: &Operation, result: Vreg) {
+        match *op {
+            Operation::Load { size, signed, base, offset, .. } => {
+                self.load(size, signed, base, offset, result);
+            }
+            // Loads and stores are not reordered among themselves.
+            Operation::LoadAcquire { size, base, offset, .. } => self.load(size, false, base, offset, result),
+            Operation::Store { size, base, offset, value, .. }
+            | Operation::StoreRelease { size, base, offset, value, .. } => {
+                self.store(size, base, offset, value);
+            }
+            Operation::Atomic { op, width, base, offset, value, expected, .. } => {
+                self.atomic(op, width, (base, offset), value, expected, result);
+            }
+            Operation::PacketLoad { size, index, offset } => self.load_packet(size, index, offset, result),
+            _ => {}
+        }
+    }
+
+    /// A place in memory, and the operand for its base.
+    pub(super) fn place(&mut self, base: Value, offset: i32) -> (At, Option<Operand>) {
+        match self.function.op_of(self.same(base)) {
+            Some(Operation::StackAddress { offset: start }) => (At::Stack(start.wrapping_add(offset)), None),
+            _ => (At::Base(offset), Some(used(self.value(base)))),
+        }
+    }
+
+    pub(super) fn load(&mut self, size: Size, signed: bool, base: Value, offset: i32, result: Vreg) {
+        let (at, base) = self.place(base, offset);
+        let operands: Vec<Operand> = base.into_iter().chain([defined(result)]).collect();
+        self.push(Op::Load { size, signed, at }, &operands);
+    }
+
+    fn store(&mut self, size: Size, base: Value, offset: i32, value: Value) {
+        let (at, base) = self.place(base, offset);
+        self.store_at(size, at, base, value);
+    }
+
+    /// Stores the low bytes of a value.
+    pub(super) fn store_at(&mut self, size: Size, at: At, base: Option<Operand>, value: Value) {
+        // Of a short store the low bits of a number count.
+        let ty = if size == Size::Dw { Type::I64 } else { Type::I32 };
+        if let Some(imm) = self.immediate(ty, value) {
+            return self.push(Op::StoreImm(size, at, imm), base.as_slice());
+        }
+        let value = self.value(value);
+        let operands: Vec<Operand> = base.into_iter().chain([used(value)]).collect();
+        self.push(Op::Store(size, at), &operands);
+    }
+
+    fn atomic(
+        &mut self,
+        op: AtomicOp,
+        width: BpfWidth,
+        (base, offset): (Value, i32),
+        value: Value,
+        expected: Option<Value>,
+        result: Vreg,
+    ) {
+        let (at, base) = self.place(base, offset);
+        let (width, ty) = match width {
+            BpfWidth::W32 => (Width::D32, Type::I32),
+            BpfWidth::W64 => (Width::Q64, Type::I64),
+        };
+        let mut operands: Vec<Operand> = base.into_iter().collect();
+        let at_value = operands.len() as u8;
+        let plain = match op {
+            AtomicOp::Add { fetch: false } => Some(Alu::Add),
+            AtomicOp::Or { .. } => Some(Alu::Or),
+            AtomicOp::And { .. } => Some(Alu::And),
+            AtomicOp::Xor { .. } => Some(Alu::Xor),
+            AtomicOp::Add { fetch: true } | AtomicOp::Xchg | AtomicOp::CmpXchg => None,
+        };
+        if let (Some(alu), false, Some(imm)) = (plain, op.fetches(), self.immediate(ty, value)) {
+            return self.push(Op::AtomicImm(alu, width, at, imm), &operands);
+        }
+        let value = self.value(value);
+        operands.push(used(value));
+        let in_rax = Place::Fixed(regs::RAX);
+        let op = match (plain, expected) {
+            (Some(alu), _) if !op.fetches() => Op::Atomic(alu, width, at),
+            (Some(alu), _) => {
+                // What is in `rax` is overwritten before the others are read.
+                operands.extend([fixed(value, regs::RAX), defined_in(result, in_rax)]);
+                Op::FetchLoop(alu, width, at)
+            }
+            (None, Some(expected)) => {
+                let expected = self.value(expected);
+                operands.extend([fixed(expected, regs::RAX), defined_in(result, in_rax)]);
+                Op::CompareExchange(width, at)
+            }
+            (None, None) => {
+                operands.push(defined_in(result, Place::Same(at_value)));
+                Op::Fetch(op, width, at)
+            }
+        };
+        self.push(op, &operands);
+    }
+
+    fn load_packet(&mut self, size: Size, index: Option<Value>, offset: i32, result: Vreg) {
+        let Some(context) = self.generator.current.context else {
+            self.generator.lacks(Lack::PacketLoadInSubprogram);
+            return self.push(Op::Number(0), &[defined(result)]);
+        };
+        let index = index.map(|index| used(self.value(index)));
+        let indexed = index.is_some();
+        let length = self.fresh();
+        let operands: Vec<Operand> = [used(context)]
+            .into_iter()
+            .chain(index)
+            .chain([defined_in(result, Place::Early), defined_in(length, Place::Early)])
+            .collect();
+        self.push(Op::PacketLoad { size, indexed, offset }, &operands);
+    }
+}

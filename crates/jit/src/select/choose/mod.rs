@@ -1,0 +1,332 @@
+//! Selection: from operations of the form to instructions.
+//!
+//! Numbers and addresses that are known have no register for themselves: each use makes them anew, where they are not part of its
+//! instruction. What is above the low half of an `i32` is not defined, so a truncation is no instruction, and an extension is one only
+//! if the operation that makes its operand does not clear the upper half.
+
+mod arithmetic;
+mod burst;
+mod call;
+mod context;
+mod fold;
+mod look_up;
+mod memory;
+
+use paceline_codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
+use paceline_ir::arena::Key;
+use paceline_ir::uses::Uses;
+use paceline_ir::{Address, Block, Callee, Function, Inst, Op as Operation, Terminator, Type, Value};
+use paceline_isa::{Condition, Size};
+
+use super::generator::Generator;
+use super::lack::Lack;
+use super::op::{Compare, Op};
+use super::regs;
+use crate::x64::{Cond, OpSize, Width};
+
+/// The selection of a block's instructions.
+pub(super) struct Choice<'c, 'a> {
+    generator: &'c mut Generator<'a>,
+    function: &'c Function,
+    out: &'c mut Lir<Op>,
+    /// Slot of the instruction that is selected for.
+    origin: Option<u32>,
+}
+
+fn of_number(value: Value) -> Vreg {
+    Vreg(value.index() as u32)
+}
+
+/// An operand that is read from any register.
+fn used(vreg: Vreg) -> Operand {
+    used_in(vreg, Place::Any)
+}
+
+fn used_in(vreg: Vreg, place: Place) -> Operand {
+    Operand { vreg, role: Role::Use, place }
+}
+
+fn fixed(vreg: Vreg, reg: Reg) -> Operand {
+    used_in(vreg, Place::Fixed(reg))
+}
+
+/// An operand that is written to any register.
+fn defined(vreg: Vreg) -> Operand {
+    defined_in(vreg, Place::Any)
+}
+
+fn defined_in(vreg: Vreg, place: Place) -> Operand {
+    Operand { vreg, role: Role::Def, place }
+}
+
+const fn width(ty: Type) -> Width {
+    match ty {
+        Type::I32 => Width::D32,
+        Type::I64 => Width::Q64,
+    }
+}
+
+const fn op_size(size: Size) -> OpSize {
+    match size {
+        Size::B => OpSize::B8,
+        Size::H => OpSize::W16,
+        Size::W => OpSize::D32,
+        Size::Dw => OpSize::Q64,
+    }
+}
+
+/// The condition on the flags after `cmp`, or after `test` for [`Condition::Set`].
+const fn cond(condition: Condition) -> Cond {
+    match condition {
+        Condition::Eq => Cond::E,
+        Condition::Ne | Condition::Set => Cond::Ne,
+        Condition::Gt => Cond::A,
+        Condition::Ge => Cond::Ae,
+        Condition::Lt => Cond::B,
+        Condition::Le => Cond::Be,
+        Condition::SGt => Cond::G,
+        Condition::SGe => Cond::Ge,
+        Condition::SLt => Cond::L,
+        Condition::SLe => Cond::Le,
+    }
+}
+
+/// The condition with its operands exchanged.
+const fn exchanged(condition: Condition) -> Condition {
+    match condition {
+        Condition::Eq | Condition::Ne | Condition::Set => condition,
+        Condition::Gt => Condition::Lt,
+        Condition::Ge => Condition::Le,
+        Condition::Lt => Condition::Gt,
+        Condition::Le => Condition::Ge,
+        Condition::SGt => Condition::SLt,
+        Condition::SGe => Condition::SLe,
+        Condition::SLt => Condition::SGt,
+        Condition::SLe => Condition::SGe,
+    }
+}
+
+impl<'c, 'a> Choice<'c, 'a> {
+    pub(super) fn new(
+        generator: &'c mut Generator<'a>,
+        function: &'c Function,
+        out: &'c mut Lir<Op>,
+    ) -> Self {
+        Self { generator, function, out, origin: None }
+    }
+
+    /// The instructions of a block but its end.
+    pub(super) fn block(&mut self, uses: &Uses, block: Block) {
+        let data = self.function.block(block);
+        if Some(block) == self.function.entry() {
+            match self.generator.current.burst {
+                Some(_) => self.enter_packet(),
+                None => self.enter(&data.params),
+            }
+        }
+        self.fold(uses, block);
+        for &inst in &data.insts {
+            if self.is_folded(inst) {
+                continue;
+            }
+            let data = self.function.inst(inst);
+            if data.op.effects().stays || data.result.is_some_and(|result| uses.count(result) > 0) {
+                self.origin = data.slot;
+                self.inst(inst);
+            }
+        }
+    }
+
+    fn enter(&mut self, params: &[Value]) {
+        let mut operands = Vec::with_capacity(params.len() + 2);
+        for (param, register) in params.iter().zip(&self.function.arguments) {
+            operands.push(defined_in(of_number(*param), Place::Fixed(regs::argument(*register))));
+        }
+        let host = self.out.add_vreg(None);
+        operands.push(defined_in(host, Place::Fixed(regs::HOST)));
+        let context = operands.iter().find(|operand| operand.place == Place::Fixed(regs::ARGUMENTS[0]));
+        let current = &mut self.generator.current;
+        current.host = host;
+        current.context = context.filter(|_| current.is_main).map(|operand| operand.vreg);
+        self.push(Op::Enter, &operands);
+    }
+
+    /// The end of a block.
+    pub(super) fn end(&mut self, block: Block) {
+        let data = self.function.block(block);
+        self.origin = data.slot;
+        match data.terminator {
+            Terminator::Jump(_) | Terminator::Unset => self.push(Op::Jump, &[]),
+            Terminator::Branch { condition, ty, args, .. } => {
+                if self.folded_branch() {
+                    return;
+                }
+                let (cond, compare, operands) = self.compare(condition, ty, args);
+                self.push(Op::Branch(cond, compare), &operands);
+            }
+            Terminator::MayGoto(_) => {
+                self.generator.current.needs.rounds = true;
+                self.push(Op::MayGoto, &[]);
+            }
+            Terminator::Return(value) => {
+                if let Some(burst) = self.generator.current.burst {
+                    return self.next_packet(burst);
+                }
+                let value = self.value(value);
+                self.push(Op::Return, &[fixed(value, regs::RAX)]);
+            }
+        }
+    }
+
+    fn inst(&mut self, inst: Inst) {
+        let data = *self.function.inst(inst);
+        // Operations without a result are pushed without one.
+        let result = of_number(data.result.unwrap_or(Value::new(0)));
+        match data.op {
+            // Each use makes them.
+            Operation::Const { .. } | Operation::Address(_) | Operation::StackAddress { .. } => {}
+            Operation::Binary { op, ty, args } => self.binary(op, ty, args, result),
+            Operation::Neg { ty, arg } => {
+                let arg = self.value(arg);
+                self.push(Op::Neg(width(ty)), &[used(arg), defined_in(result, Place::Same(0))]);
+            }
+            Operation::SignExtend { from, ty, arg } => {
+                let arg = self.value(arg);
+                let op = Op::SignExtend(width(ty), op_size(from));
+                self.push(op, &[used(arg), defined(result)]);
+            }
+            Operation::ZeroExtend { arg } => {
+                if self.same(data.result.unwrap_or(arg)) == data.result.unwrap_or(arg) {
+                    let arg = self.value(arg);
+                    self.push(Op::ZeroExtend(OpSize::D32), &[used(arg), defined(result)]);
+                }
+            }
+            // It is its operand.
+            Operation::Truncate { .. } => {}
+            Operation::Swap { size, arg, .. } => {
+                let arg = self.value(arg);
+                self.push(Op::Swap(size), &[used(arg), defined_in(result, Place::Same(0))]);
+            }
+            Operation::Compare { condition, ty, args } => {
+                let (cond, compare, mut operands) = self.compare(condition, ty, args);
+                operands.push(defined(result));
+                self.push(Op::Set(cond, compare), &operands);
+            }
+            Operation::Load { .. }
+            | Operation::Store { .. }
+            | Operation::Atomic { .. }
+            | Operation::LoadAcquire { .. }
+            | Operation::StoreRelease { .. }
+            | Operation::PacketLoad { .. } => self.memory(&data.op, result),
+            Operation::ContextLoad { size, signed, context, offset } => {
+                self.load_context(size, signed, context, offset, result);
+            }
+            Operation::ContextStore { size, context, offset, value } => {
+                self.store_context(size, context, offset, value);
+            }
+            Operation::Call { callee: Callee::TailCall, ref args } => self.tail_call(inst, args.as_slice()),
+            Operation::Call { callee, ref args } => self.call(inst, callee, args.as_slice(), result),
+        }
+    }
+
+    /// Adds an instruction that overwrites nothing but its definitions.
+    fn push(&mut self, op: Op, operands: &[Operand]) {
+        self.out.push(op, operands, RegSet::default(), self.origin);
+    }
+
+    fn push_clobbering(&mut self, op: Op, operands: &[Operand], clobbers: RegSet) {
+        self.out.push(op, operands, clobbers, self.origin);
+    }
+
+    /// A new virtual register.
+    fn fresh(&mut self) -> Vreg {
+        self.out.add_vreg(None)
+    }
+
+    fn host(&self) -> Vreg {
+        self.generator.current.host
+    }
+
+    /// The value whose register a value is in.
+    fn same(&self, value: Value) -> Value {
+        let mut same = value;
+        loop {
+            match self.function.op_of(same) {
+                Some(Operation::Truncate { arg }) => same = *arg,
+                Some(Operation::ZeroExtend { arg }) if self.is_clear_above(*arg) => same = *arg,
+                _ => return same,
+            }
+        }
+    }
+
+    /// Whether the upper half of the register of an `i32` is zero.
+    fn is_clear_above(&self, value: Value) -> bool {
+        match self.function.op_of(value) {
+            Some(Operation::Truncate { arg }) => match self.function.op_of(*arg) {
+                Some(Operation::Load { size, signed: false, .. } | Operation::LoadAcquire { size, .. }) => {
+                    *size != Size::Dw
+                }
+                Some(Operation::ZeroExtend { .. }) => true,
+                _ => false,
+            },
+            Some(_) => true,
+            None => false,
+        }
+    }
+
+    /// A register that has a value, which is made if it is known.
+    pub(super) fn value(&mut self, value: Value) -> Vreg {
+        let value = self.same(value);
+        let Some(op) = self.known(value) else { return of_number(value) };
+        let vreg = self.fresh();
+        self.push(op, &[defined(vreg)]);
+        vreg
+    }
+
+    /// The instruction that makes a value which needs no operands.
+    fn known(&mut self, value: Value) -> Option<Op> {
+        Some(match *self.function.op_of(value)? {
+            Operation::Const { value, .. } => Op::Number(value),
+            Operation::StackAddress { offset } => Op::Stack(offset),
+            Operation::Address(Address::Map(index)) => {
+                Op::Number(self.generator.map(index).map_or(0, |map| map.handle))
+            }
+            Operation::Address(Address::MapValue { map: index, offset }) => {
+                let value = self.generator.map(index).and_then(|map| map.value);
+                if value.is_none() {
+                    self.generator.lacks(Lack::Map { index });
+                }
+                Op::Number(value.unwrap_or(0).wrapping_add(offset.into()))
+            }
+            Operation::Address(Address::Function(function)) => Op::Function(function),
+            _ => return None,
+        })
+    }
+
+    /// The number that a value is, as the immediate of an instruction of a width.
+    fn immediate(&self, ty: Type, value: Value) -> Option<i32> {
+        let number = self.function.as_const(self.same(value))?;
+        match ty {
+            Type::I32 => Some(number as u32 as i32),
+            Type::I64 => i32::try_from(number.cast_signed()).ok(),
+        }
+    }
+
+    /// Condition, comparison and its operands.
+    fn compare(&mut self, condition: Condition, ty: Type, args: [Value; 2]) -> (Cond, Compare, Vec<Operand>) {
+        let (mut condition, mut args) = (condition, args);
+        if self.immediate(ty, args[0]).is_some() && self.immediate(ty, args[1]).is_none() {
+            condition = exchanged(condition);
+            args.reverse();
+        }
+        let [a, b] = args;
+        let imm = self.immediate(ty, b);
+        let tests = condition == Condition::Set;
+        let compare = Compare { width: width(ty), tests, imm };
+        let mut operands = vec![used(self.value(a))];
+        if imm.is_none() {
+            operands.push(used(self.value(b)));
+        }
+        (cond(condition), compare, operands)
+    }
+}

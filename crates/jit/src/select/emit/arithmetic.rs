@@ -1,0 +1,108 @@
+//! Arithmetic.
+
+use paceline_isa::Size;
+
+use super::Assigned;
+use crate::select::generator::Generator;
+use crate::select::op::{Compare, Op};
+use crate::select::regs::SCRATCH;
+use crate::x64::{Alu, Cond, Gpr, Mem, OpSize, Scale, Shift, Width};
+
+impl Generator<'_> {
+    pub(super) fn arithmetic(&mut self, op: Op, regs: Assigned<'_>) {
+        let (first, second, result) = (regs.get(0), regs.get(1), regs.last());
+        match op {
+            Op::Add(width) => self.add(width, first, second, result),
+            Op::AddImm(width, imm) if first == result => self.asm.alu_ri(Alu::Add, width, result, imm),
+            Op::AddImm(width, imm) => self.asm.lea(width, result, Mem::at(first, imm)),
+            Op::Alu(alu, width) => self.asm.alu_rr(alu, width, result, second),
+            Op::AluImm(alu, width, imm) => self.asm.alu_ri(alu, width, result, imm),
+            Op::Mul(width) => self.asm.imul_rr(width, result, second),
+            Op::MulImm(width, imm) => self.asm.imul_rri(width, result, first, imm),
+            Op::Neg(width) => self.asm.neg(width, result),
+            Op::Shift(shift, width) => self.asm.shift_rcl(shift, width, result),
+            Op::ShiftX(shift, width) => self.asm.shiftx(shift, width, result, first, second),
+            // A shift by nothing writes nothing, not even the upper half.
+            Op::ShiftImm(_, Width::D32, 0) => self.asm.mov_rr(Width::D32, result, result),
+            Op::ShiftImm(shift, width, count) => self.asm.shift_ri(shift, width, result, count),
+            Op::Divide { width, signed, remainder } => self.divide(width, signed, remainder, second),
+            Op::ZeroExtend(size) => self.asm.movzx_rr(size, result, first),
+            Op::SignExtend(width, from) => self.asm.movsx_rr(width, from, result, first),
+            Op::Swap(size) => self.swap(size, result),
+            Op::Set(cond, compare) => {
+                self.compare(compare, regs);
+                self.asm.setcc(cond, result);
+                self.asm.movzx_rr(OpSize::B8, result, result);
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, width: Width, first: Gpr, second: Gpr, result: Gpr) {
+        if result == first {
+            self.asm.alu_rr(Alu::Add, width, result, second);
+        } else if result == second {
+            self.asm.alu_rr(Alu::Add, width, result, first);
+        } else {
+            self.asm.lea(width, result, Mem::indexed(first, second, Scale::One, 0));
+        }
+    }
+
+    fn swap(&mut self, size: Size, gpr: Gpr) {
+        match size {
+            Size::B => self.asm.movzx_rr(OpSize::B8, gpr, gpr),
+            Size::H => {
+                self.asm.shift_ri(Shift::Rol, OpSize::W16, gpr, 8);
+                self.asm.movzx_rr(OpSize::W16, gpr, gpr);
+            }
+            Size::W => self.asm.bswap(Width::D32, gpr),
+            Size::Dw => self.asm.bswap(Width::Q64, gpr),
+        }
+    }
+
+    /// Divides `rax`, with the results that BPF defines where `div` and `idiv` trap.
+    fn divide(&mut self, width: Width, signed: bool, remainder: bool, divisor: Gpr) {
+        let (zero, done) = (self.asm.new_label(), self.asm.new_label());
+        // The divisor may be in `rdx`.
+        self.asm.mov_rr(width, SCRATCH, divisor);
+        self.asm.test_rr(width, SCRATCH, SCRATCH);
+        self.asm.jcc(Cond::E, zero);
+        if signed {
+            let other = self.asm.new_label();
+            self.asm.alu_ri(Alu::Cmp, width, SCRATCH, -1);
+            self.asm.jcc(Cond::Ne, other);
+            if remainder {
+                self.set(Gpr::Rdx, 0);
+            } else {
+                self.asm.neg(width, Gpr::Rax);
+            }
+            self.asm.jmp(done);
+            self.asm.bind(other);
+            self.asm.sign_to_rdx(width);
+            self.asm.idiv(width, SCRATCH);
+        } else {
+            self.set(Gpr::Rdx, 0);
+            self.asm.div(width, SCRATCH);
+        }
+        self.asm.jmp(done);
+        self.asm.bind(zero);
+        if remainder {
+            self.asm.mov_rr(width, Gpr::Rdx, Gpr::Rax);
+        } else {
+            self.set(Gpr::Rax, 0);
+        }
+        self.asm.bind(done);
+    }
+
+    /// Sets the flags by the first operand and the second, or a number.
+    pub(super) fn compare(&mut self, compare: Compare, regs: Assigned<'_>) {
+        let (first, width) = (regs.get(0), compare.width);
+        match compare.imm {
+            Some(imm) if compare.tests => self.asm.test_ri(width, first, imm),
+            Some(0) => self.asm.test_rr(width, first, first),
+            Some(imm) => self.asm.alu_ri(Alu::Cmp, width, first, imm),
+            None if compare.tests => self.asm.test_rr(width, first, regs.get(1)),
+            None => self.asm.alu_rr(Alu::Cmp, width, first, regs.get(1)),
+        }
+    }
+}

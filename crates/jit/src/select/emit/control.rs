@@ -1,0 +1,120 @@
+//! Calls, jumps and the ends of functions.
+
+use paceline_codegen::Label;
+
+use super::Assigned;
+use crate::links::ProgArrayLink;
+use crate::select::generator::Generator;
+use crate::select::op::{Called, CompareMem, Op, Token};
+use crate::select::regs::SCRATCH;
+use crate::x64::{self, Alu, Cond, Gpr, Mem, OpSize, Scale, Shift, Width};
+
+const CONTEXT: Gpr = Gpr::Rdi;
+const INDEX: Gpr = Gpr::Rdx;
+const HOST: Gpr = Gpr::R9;
+/// Where a program expects its own token, in place of the map.
+const TOKEN: Gpr = Gpr::Rsi;
+
+impl Generator<'_> {
+    pub(super) fn control(&mut self, op: Op, regs: Assigned<'_>, targets: &[Label]) {
+        match op {
+            Op::Call(Called::Runtime(address)) => self.call_runtime(address),
+            Op::Call(Called::Function(function)) => {
+                if let Some(entry) = self.entry(function) {
+                    self.asm.call(entry);
+                }
+            }
+            Op::TailCall(token) => self.tail_call(token),
+            Op::Jump => targets.iter().take(1).for_each(|target| self.jump_to(*target)),
+            Op::Branch(cond, compare) => {
+                self.compare(compare, regs);
+                self.branch(cond, targets);
+            }
+            Op::BranchMem(cond, CompareMem { size, at, tests, imm }) => {
+                let mem = self.mem(at, regs);
+                match imm {
+                    Some(imm) if tests => self.asm.test_mi(size, mem, imm),
+                    Some(imm) => self.asm.alu_mi(Alu::Cmp, size, mem, imm),
+                    None => self.asm.alu_mr(Alu::Cmp, size, mem, regs.last()),
+                }
+                self.branch(cond, targets);
+            }
+            Op::MayGoto => {
+                // The counter becomes negative when the rounds are used up, and stays negative.
+                let rounds = Mem::at(Gpr::Rsp, self.current.layout.rounds);
+                self.asm.alu_mi(Alu::Sub, OpSize::Q64, rounds, 1);
+                self.branch(Cond::S, targets);
+            }
+            Op::Return => {
+                self.epilogue();
+                self.asm.ret();
+            }
+            _ => {}
+        }
+    }
+
+    fn jump_to(&mut self, target: Label) {
+        let label = self.label(target);
+        self.asm.jmp(label);
+    }
+
+    pub(super) fn branch(&mut self, cond: Cond, targets: &[Label]) {
+        let &[taken, other] = targets else { return };
+        // The next block needs no jump.
+        let (cond, first, second) = if taken.0 == self.current.block + 1 {
+            (cond.invert(), other, taken)
+        } else {
+            (cond, taken, other)
+        };
+        let label = self.label(first);
+        self.asm.jcc(cond, label);
+        self.jump_to(second);
+    }
+
+    /// The token is loaded each time, so that updates of the map take effect. The epilogue runs before the jump, so that programs
+    /// with different prologues can call each other.
+    fn tail_call(&mut self, token: Token) {
+        let follow = self.asm.new_label();
+        match token {
+            Token::Array(array) => self.load_token(array, follow),
+            Token::Runtime => self.find_token(),
+        }
+        self.asm.test_rr(Width::Q64, TOKEN, TOKEN);
+        self.asm.jcc(Cond::E, follow);
+        let count = Mem::at(HOST, self.links.host.tail_calls);
+        self.asm.alu_mi(Alu::Cmp, OpSize::D32, count, self.links.host.max_tail_calls);
+        self.asm.jcc(Cond::Ae, follow);
+        self.asm.inc_m(OpSize::D32, count);
+        self.epilogue();
+        self.asm.jmp_m(Mem::at(TOKEN, self.links.tail_entry));
+        self.asm.bind(follow);
+    }
+
+    fn load_token(&mut self, array: ProgArrayLink, follow: x64::Label) {
+        self.asm.alu_ri(Alu::Cmp, Width::D32, INDEX, array.entries.cast_signed());
+        self.asm.jcc(Cond::Ae, follow);
+        // The index is truncated to 32 bits.
+        self.asm.mov_rr(Width::D32, INDEX, INDEX);
+        match array.stride {
+            8 => {}
+            16 => self.asm.shift_ri(Shift::Shl, Width::Q64, INDEX, 1),
+            stride => self.asm.imul_rri(Width::Q64, INDEX, INDEX, stride as i32),
+        }
+        let scale = if matches!(array.stride, 8 | 16) { Scale::Eight } else { Scale::One };
+        self.asm.mov_ri(SCRATCH, array.base);
+        self.asm.load(OpSize::Q64, TOKEN, Mem::indexed(SCRATCH, INDEX, scale, 0));
+    }
+
+    /// Asks the runtime, for a map that is not known when the program is compiled.
+    fn find_token(&mut self) {
+        // Two pushes keep the stack aligned to 16 bytes.
+        self.asm.push(CONTEXT);
+        self.asm.push(HOST);
+        self.asm.mov_rr(Width::Q64, Gpr::Rdi, TOKEN);
+        self.asm.mov_rr(Width::D32, Gpr::Rsi, INDEX);
+        self.call_runtime(self.links.find_program);
+        self.asm.mov_rr(Width::Q64, TOKEN, Gpr::Rax);
+        self.asm.pop(HOST);
+        self.asm.pop(CONTEXT);
+    }
+}

@@ -1,0 +1,126 @@
+//! Emission: instructions with their registers.
+
+mod arithmetic;
+mod atomic;
+mod burst;
+mod control;
+mod memory;
+mod prologue;
+
+use paceline_codegen::Label;
+use paceline_codegen::lir::Reg;
+use paceline_isa::Size;
+
+use super::generator::Generator;
+use super::op::{At, Op};
+use super::regs;
+use crate::x64::{Alu, Gpr, Mem, OpSize, Width};
+
+const fn op_size(size: Size) -> OpSize {
+    match size {
+        Size::B => OpSize::B8,
+        Size::H => OpSize::W16,
+        Size::W => OpSize::D32,
+        Size::Dw => OpSize::Q64,
+    }
+}
+
+/// The registers of an instruction's operands.
+#[derive(Clone, Copy)]
+struct Assigned<'a>(&'a [Reg]);
+
+impl Assigned<'_> {
+    fn get(self, at: usize) -> Gpr {
+        self.0.get(at).map_or(regs::SCRATCH, |reg| regs::gpr(*reg))
+    }
+
+    fn last(self) -> Gpr {
+        self.0.last().map_or(regs::SCRATCH, |reg| regs::gpr(*reg))
+    }
+}
+
+/// Number of operands of a place in memory.
+const fn bases(at: At) -> usize {
+    match at {
+        At::Base(_) => 1,
+        At::Stack(_) => 0,
+    }
+}
+
+impl Generator<'_> {
+    pub(super) fn instruction(&mut self, op: Op, assigned: &[Reg], targets: &[Label]) {
+        let regs = Assigned(assigned);
+        match op {
+            Op::Enter => {}
+            Op::Number(number) => self.set(regs.get(0), number),
+            Op::Function(function) => {
+                if let Some(entry) = self.entry(function) {
+                    self.asm.lea(Width::Q64, regs.get(0), Mem::Label(entry));
+                }
+            }
+            Op::Stack(offset) => {
+                let mem = self.stack(offset);
+                self.asm.lea(Width::Q64, regs.get(0), mem);
+            }
+            Op::Add(..)
+            | Op::AddImm(..)
+            | Op::Alu(..)
+            | Op::AluImm(..)
+            | Op::Mul(..)
+            | Op::MulImm(..)
+            | Op::Neg(..)
+            | Op::Shift(..)
+            | Op::ShiftX(..)
+            | Op::ShiftImm(..)
+            | Op::Divide { .. }
+            | Op::ZeroExtend(..)
+            | Op::SignExtend(..)
+            | Op::Swap(..)
+            | Op::Set(..) => self.arithmetic(op, regs),
+            Op::PrefetchFirst(_)
+            | Op::Prefetch(_)
+            | Op::EnterPacket(_)
+            | Op::StoreVerdict(_)
+            | Op::NextPacket => self.burst(op, regs, targets),
+            Op::Load { .. }
+            | Op::Store(..)
+            | Op::StoreImm(..)
+            | Op::StoreBelow(..)
+            | Op::PacketLen
+            | Op::PacketLoad { .. }
+            | Op::LookUp(..)
+            | Op::Lane { .. }
+            | Op::TellReadable => self.memory(op, regs),
+            Op::Atomic(..)
+            | Op::AtomicImm(..)
+            | Op::Fetch(..)
+            | Op::FetchLoop(..)
+            | Op::CompareExchange(..) => self.atomic(op, regs),
+            Op::Call(_)
+            | Op::TailCall(_)
+            | Op::Jump
+            | Op::Branch(..)
+            | Op::BranchMem(..)
+            | Op::MayGoto
+            | Op::Return => {
+                self.control(op, regs, targets);
+            }
+        }
+    }
+
+    /// Sets a register to a number; clobbers the flags.
+    fn set(&mut self, gpr: Gpr, number: u64) {
+        if number == 0 {
+            self.asm.alu_rr(Alu::Xor, Width::D32, gpr, gpr);
+        } else {
+            self.asm.mov_ri(gpr, number);
+        }
+    }
+
+    fn mem(&self, at: At, regs: Assigned<'_>) -> Mem {
+        match at {
+            At::Base(offset) => Mem::at(regs.get(0), offset),
+            At::Stack(offset) => self.stack(offset),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The state of code generation for a program.
+
+use paceline_codegen::lir::Vreg;
+use paceline_ir::{FuncId, Inst, Module, Type, Value};
+use paceline_isa::Condition;
+use paceline_spec::ProgramKind;
+use paceline_verifier::MapFact;
+
+use super::lack::Lack;
+use super::op::Entered;
+use crate::entry;
+use crate::links::{Links, MapLink};
+use crate::settings::Features;
+use crate::x64::{Assembler, Gpr, Label, Mem};
+
+/// Where a function keeps things in memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layout {
+    /// Saved registers, in push order.
+    pub(super) saved: Vec<Gpr>,
+    /// Bytes to subtract from the stack pointer after the pushes.
+    pub(super) room: i32,
+    /// Distance from the stack pointer to the end of the function's stack.
+    pub(super) end: i32,
+    /// Distance from the stack pointer to the first slot.
+    pub(super) slots: i32,
+    /// Distance from the stack pointer to the counter of rounds.
+    pub(super) rounds: i32,
+}
+
+/// What a function is found to need while its instructions are selected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
+    /// It makes calls, for which the stack is aligned.
+    pub(super) calls: bool,
+    /// It counts rounds.
+    pub(super) rounds: bool,
+}
+
+/// A loop over the frames of a burst.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Burst {
+    /// The current frame.
+    pub(super) frame: Vreg,
+    /// The end of the last one.
+    pub(super) end: Vreg,
+    /// The frame behind the current one, in a block that returns.
+    pub(super) next: Vreg,
+    /// Prefetch distance in packets; 0 for no prefetch.
+    pub(super) distance: u8,
+    /// What is initialized for each packet.
+    pub(super) entered: Entered,
+    /// Whether a run may defer work to its end.
+    pub(super) defers: bool,
+}
+
+/// The branch of a block with the operation that is part of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Folded {
+    /// The operation.
+    pub(super) inst: Inst,
+    pub(super) condition: Condition,
+    pub(super) ty: Type,
+    /// The other operand of the branch.
+    pub(super) other: Value,
+}
+
+/// The function whose code is generated.
+#[derive(Clone, Debug)]
+pub(super) struct Current {
+    pub(super) is_main: bool,
+    /// Bytes of stack that the program uses in it.
+    pub(super) stack: u32,
+    /// Words of it to zero on entry.
+    pub(super) zeroed: u64,
+    /// Bytes below the end of its stack that helpers may read at any address.
+    pub(super) readable: i32,
+    pub(super) host: Vreg,
+    /// The context, in the main program.
+    pub(super) context: Option<Vreg>,
+    /// The loop that it is the body of.
+    pub(super) burst: Option<Burst>,
+    /// The branch of the block whose instructions are selected.
+    pub(super) folded: Option<Folded>,
+    pub(super) needs: Needs,
+    pub(super) layout: Layout,
+    /// Labels of blocks, and of moves between them.
+    pub(super) labels: Vec<Option<Label>>,
+    /// The block that is being emitted.
+    pub(super) block: u32,
+}
+
+impl Current {
+    pub(super) fn new(function: &paceline_ir::Function, is_main: bool) -> Self {
+        // All that is printed may be read.
+        let whole = paceline_ir::STACK_BYTES;
+        let (stack, readable) =
+            if function.prints { (whole.unsigned_abs(), whole) } else { (function.stack, 0) };
+        Self {
+            is_main,
+            stack,
+            zeroed: function.zeroed,
+            readable,
+            host: Vreg(0),
+            context: None,
+            burst: None,
+            folded: None,
+            needs: Needs::default(),
+            layout: Layout::default(),
+            labels: Vec::new(),
+            block: 0,
+        }
+    }
+}
+
+pub(super) struct Generator<'a> {
+    pub(super) asm: Assembler,
+    pub(super) module: &'a Module,
+    pub(super) links: &'a Links,
+    pub(super) features: Features,
+    pub(super) kind: ProgramKind,
+    /// Entries of the functions, by number.
+    pub(super) entries: Vec<Label>,
+    pub(super) current: Current,
+    /// The first operation that has no code.
+    pub(super) lack: Option<Lack>,
+    /// Slot of the instruction that the last code is part of.
+    pub(super) marked: Option<u32>,
+}
+
+impl Generator<'_> {
+    /// Notes an operation that has no code. What is emitted for it is not used.
+    pub(super) fn lacks(&mut self, lack: Lack) {
+        self.lack.get_or_insert(lack);
+    }
+
+    pub(super) fn entry(&self, function: FuncId) -> Option<Label> {
+        use paceline_ir::arena::Key;
+        self.entries.get(function.index()).copied()
+    }
+
+    /// A map that the program is linked with.
+    pub(super) fn map(&mut self, index: u32) -> Option<&MapLink> {
+        let found = self.links.maps.get(index as usize);
+        if found.is_none() {
+            self.lacks(Lack::Map { index });
+        }
+        found
+    }
+
+    /// The label of a block or of moves.
+    pub(super) fn label(&mut self, label: paceline_codegen::Label) -> Label {
+        let number = label.0 as usize;
+        if self.current.labels.len() <= number {
+            self.current.labels.resize(number + 1, None);
+        }
+        let asm = &mut self.asm;
+        *self.current.labels[number].get_or_insert_with(|| asm.new_block_label())
+    }
+
+    /// A place in the function's stack, by its distance from the end.
+    pub(super) fn stack(&self, offset: i32) -> Mem {
+        Mem::at(Gpr::Rsp, self.current.layout.end.wrapping_add(offset))
+    }
+
+    /// A slot of the frame.
+    pub(super) fn slot(&self, slot: u32) -> Mem {
+        Mem::at(Gpr::Rsp, self.current.layout.slots + 8 * slot.cast_signed())
+    }
+
+    /// Calls a function of the runtime. The caller-saved registers do not survive it.
+    pub(super) fn call_runtime(&mut self, address: u64) {
+        entry::call_runtime(&mut self.asm, self.links, address);
+    }
+}
+
+/// The map of a call, if it is the same in all runs.
+pub(super) fn known_map(fact: Option<MapFact>) -> Option<u32> {
+    match fact {
+        Some(MapFact::Always(map)) if !map.inner => Some(map.index),
+        _ => None,
+    }
+}

@@ -1,0 +1,97 @@
+//! x86-64 as a machine of the code generator.
+
+use paceline_codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
+use paceline_codegen::{Frame, Label, LoopMachine, Machine};
+use paceline_ir::uses::Uses;
+use paceline_ir::{Block, Function, Value};
+
+use super::choose::Choice;
+use super::generator::Generator;
+use super::op::Op;
+use super::regs;
+use crate::x64::{OpSize, Width};
+
+impl Machine for Generator<'_> {
+    type Op = Op;
+
+    fn registers(&self) -> RegSet {
+        regs::all()
+    }
+
+    fn scratch(&self) -> Reg {
+        regs::scratch()
+    }
+
+    fn select(&mut self, function: &Function, uses: &Uses, block: Block, out: &mut Lir<Op>) {
+        Choice::new(self, function, out).block(uses, block);
+    }
+
+    fn argument(&mut self, function: &Function, value: Value, out: &mut Lir<Op>) -> Vreg {
+        Choice::new(self, function, out).value(value)
+    }
+
+    fn end(&mut self, function: &Function, _: &Uses, block: Block, out: &mut Lir<Op>) {
+        Choice::new(self, function, out).end(block);
+    }
+
+    fn begin(&mut self, frame: &Frame) {
+        self.prologue(frame);
+    }
+
+    fn emit(&mut self, op: &Op, origin: Option<u32>, assigned: &[Reg], targets: &[Label]) {
+        if let Some(slot) = origin.filter(|_| origin != self.marked) {
+            self.asm.mark(slot);
+            self.marked = origin;
+        }
+        self.instruction(*op, assigned, targets);
+    }
+
+    fn copy(&mut self, to: Reg, from: Reg) {
+        self.asm.mov_rr(Width::Q64, regs::gpr(to), regs::gpr(from));
+    }
+
+    fn spill(&mut self, slot: u32, from: Reg) {
+        let mem = self.slot(slot);
+        self.asm.store(OpSize::Q64, mem, regs::gpr(from));
+    }
+
+    fn reload(&mut self, to: Reg, slot: u32) {
+        let mem = self.slot(slot);
+        self.asm.load(OpSize::Q64, regs::gpr(to), mem);
+    }
+
+    fn jump(&mut self, to: Label) {
+        let label = self.label(to);
+        self.asm.jmp(label);
+    }
+
+    fn bind(&mut self, label: Label) {
+        self.current.block = label.0;
+        let label = self.label(label);
+        self.asm.bind(label);
+    }
+}
+
+/// Bursts: the items are frames.
+impl LoopMachine for Generator<'_> {
+    fn enter_loop(&mut self, function: &Function, out: &mut Lir<Op>) -> Vreg {
+        Choice::new(self, function, out).enter_burst()
+    }
+
+    fn item(&mut self, function: &Function, out: &mut Lir<Op>) -> Vreg {
+        Choice::new(self, function, out).frame()
+    }
+
+    fn next_item(&mut self, function: &Function, block: Block, out: &mut Lir<Op>) -> Vreg {
+        Choice::new(self, function, out).end_packet(block)
+    }
+
+    fn end_entry(&mut self, out: &mut Lir<Op>) {
+        out.push(Op::Jump, &[], RegSet::default(), None);
+    }
+
+    fn leave_loop(&mut self, item: Vreg, out: &mut Lir<Op>) {
+        let frame = Operand { vreg: item, role: Role::Use, place: Place::Fixed(regs::RAX) };
+        out.push(Op::Return, &[frame], RegSet::default(), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! The instructions of the machine, before their registers are known. Comments name the operands: uses, then definitions.
+
+use paceline_ir::FuncId;
+use paceline_isa::{AtomicOp, Size};
+use paceline_spec::Actions;
+use paceline_spec::context::Layout;
+
+use crate::links::{ArrayLink, ProgArrayLink};
+use crate::x64::{Alu, Cond, OpSize, Shift, ShiftX, Width};
+
+/// A place in memory. If it has a base, that is the first operand of its instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// At a distance from the base.
+    Base(i32),
+    /// At a distance from the end of the function's stack.
+    Stack(i32),
+}
+
+/// What sets the flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Compare {
+    pub(super) width: Width,
+    /// `test` in place of `cmp`.
+    pub(super) tests: bool,
+    /// The second operand, if it is a number.
+    pub(super) imm: Option<i32>,
+}
+
+/// What sets the flags by a place in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CompareMem {
+    pub(super) size: OpSize,
+    pub(super) at: At,
+    /// `test` in place of `cmp`.
+    pub(super) tests: bool,
+    /// The second operand, if it is a number.
+    pub(super) imm: Option<i32>,
+}
+
+/// A function that is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Called {
+    /// One of the runtime, at an address.
+    Runtime(u64),
+    /// One of the program.
+    Function(FuncId),
+}
+
+/// How an entry of a program array is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// In the array of a known map.
+    Array(ProgArrayLink),
+    /// By the runtime, for a map that is not known before the program runs.
+    Runtime,
+}
+
+/// What is initialized for a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entered {
+    /// The host is told the frame.
+    pub(super) frame: bool,
+    /// The number of tail calls is set to 0.
+    pub(super) tail_calls: bool,
+    /// The packet's own area in the host, which is zero.
+    pub(super) area: Option<&'static Layout>,
+}
+
+/// The verdict of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// A known number.
+    Known(u32),
+    /// What the last operand is.
+    Value,
+    /// What the last operand stands for, by the actions of the program's type.
+    Action(&'static Actions),
+}
+
+/// What an instruction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    /// Defines the arguments of the function and the host.
+    Enter,
+    /// Prefetches the first packets of a burst, by the first frame and the end; two definitions are for frames.
+    PrefetchFirst(i32),
+    /// Prefetches a packet so many frames ahead, by the frame and the end.
+    Prefetch(i32),
+    /// Initializes the state of a run, by the frame and the host.
+    EnterPacket(Entered),
+    /// Stores the verdict of a packet to its frame.
+    StoreVerdict(Verdict),
+    /// Goes on with the next frame, by that and the end.
+    NextPacket,
+    /// A number.
+    Number(u64),
+    /// The address of a function.
+    Function(FuncId),
+    /// An address in the stack.
+    Stack(i32),
+    /// A sum of two registers, in a third one.
+    Add(Width),
+    /// A sum of a register and a number.
+    AddImm(Width, i32),
+    /// The first operand and the second, in the first.
+    Alu(Alu, Width),
+    /// The first operand and a number, in the first.
+    AluImm(Alu, Width, i32),
+    /// A product, in the first operand.
+    Mul(Width),
+    /// A product of a register and a number.
+    MulImm(Width, i32),
+    /// The negative number, in the operand.
+    Neg(Width),
+    /// The first operand shifted by `rcx`.
+    Shift(Shift, Width),
+    /// The first operand shifted by the second.
+    ShiftX(ShiftX, Width),
+    /// The operand shifted by a number.
+    ShiftImm(Shift, Width, u8),
+    /// `rax` divided by the second operand; the quotient in `rax`, or the remainder in `rdx`.
+    Divide {
+        width: Width,
+        signed: bool,
+        remainder: bool,
+    },
+    /// The low bits of the operand.
+    ZeroExtend(OpSize),
+    /// The low bits of the operand with their sign.
+    SignExtend(Width, OpSize),
+    /// The low bytes in reverse order, in the operand.
+    Swap(Size),
+    /// 1 if a condition holds.
+    Set(Cond, Compare),
+    Load {
+        size: Size,
+        signed: bool,
+        at: At,
+    },
+    /// The last operand is stored.
+    Store(Size, At),
+    StoreImm(Size, At, i32),
+    /// The last operand is stored if it is below a number.
+    StoreBelow(Size, At, u64),
+    /// An atomic operation with the last operand that has no result.
+    Atomic(Alu, Width, At),
+    /// The same with a number.
+    AtomicImm(Alu, Width, At, i32),
+    /// An atomic operation with the operand behind the place, whose old value is in it: additions and exchanges.
+    Fetch(AtomicOp, Width, At),
+    /// `or`, `and` and `xor` with the operand behind the place; the old value is in `rax`, which is another operand, too.
+    FetchLoop(Alu, Width, At),
+    /// Compares with `rax` and stores the operand behind the place; the old value is in `rax`.
+    CompareExchange(Width, At),
+    /// The packet's length, by its frame.
+    PacketLen,
+    /// A legacy packet load by the frame, and an index if there is one; the second definition is for the packet's length.
+    PacketLoad {
+        size: Size,
+        indexed: bool,
+        offset: i32,
+    },
+    /// A call with its arguments in their registers.
+    Call(Called),
+    /// Tells the host what a helper may read at any address.
+    TellReadable,
+    /// The value of an array at the index that is stored at a place; after that the host, if values are by CPU.
+    LookUp(ArrayLink, At),
+    /// The address on the host's CPU of what is at an address on CPU 0.
+    Lane {
+        address: u64,
+        stride: u64,
+    },
+    /// Runs another program in place of this one, if there is one.
+    TailCall(Token),
+    Jump,
+    Branch(Cond, Compare),
+    /// A branch by a place in memory, and the last operand if it is no number.
+    BranchMem(Cond, CompareMem),
+    MayGoto,
+    /// Returns what is in `rax`.
+    Return,
+}

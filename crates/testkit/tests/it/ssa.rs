@@ -1,0 +1,88 @@
+//! How many programs become native code by their form, and why others do not.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use paceline::LoadOptions;
+use paceline_testkit::case::{CaseKind, find_files, read_file};
+use paceline_testkit::engine::load_ssa;
+use paceline_verifier::{Options, verify};
+use paceline_vm::{CodeSource, LoadError};
+
+/// Programs by what their code was generated from: an operation without code from the form, or none.
+#[derive(Debug, Default)]
+struct Counts {
+    native: usize,
+    lacks: BTreeMap<String, Vec<String>>,
+}
+
+impl Counts {
+    fn of_cases(source: CodeSource) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
+        let mut counts = Self::default();
+        for file in find_files(&root).expect("the cases are there") {
+            for case in read_file(&file).expect("valid") {
+                let Ok(Ok(maps)) = paceline_testkit::engine::create_maps(&case.maps, 0) else { continue };
+                for program in case.programs.iter().filter(|_| case.kind != CaseKind::Raw) {
+                    let verified = verify(program, &case.maps, Some(&case.btf), &Options::default());
+                    let Ok(verified) = verified else { continue };
+                    match load_ssa(&verified, maps.clone(), source) {
+                        Ok(program) => {
+                            let source = program.native_source().expect("it is native code");
+                            match source.lack {
+                                None => counts.native += 1,
+                                Some(lack) => {
+                                    counts.lacks.entry(lack.to_string()).or_default().push(case.name.clone())
+                                }
+                            }
+                        }
+                        // No engine has the function that it calls.
+                        Err(LoadError::Program(_)) => {}
+                        Err(error) => panic!("{}: {error}", case.name),
+                    }
+                }
+            }
+        }
+        counts
+    }
+}
+
+#[test]
+fn programs_of_cases_are_compiled_by_their_form() {
+    // A packet load that is not in the main program.
+    let lacks = BTreeMap::from([("packet loads in subprograms".to_owned(), 2)]);
+    for source in [CodeSource::Form, CodeSource::RawForm] {
+        let counts = Counts::of_cases(source);
+        let found: BTreeMap<String, usize> =
+            counts.lacks.iter().map(|(lack, cases)| (lack.clone(), cases.len())).collect();
+        assert_eq!(found, lacks, "{source:?}: {:?}", counts.lacks);
+        assert!(counts.native > 1000 * found.len(), "{source:?}: {}", counts.native);
+    }
+}
+
+/// Programs of the examples, and of objects in Debian's packages where they are installed.
+#[test]
+fn programs_of_objects_are_compiled_by_their_form() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let (mut native, mut files) = (0, 0);
+    for folder in [&*examples, Path::new("/usr/lib/x86_64-linux-gnu/bpf")] {
+        let Ok(entries) = std::fs::read_dir(folder) else { continue };
+        let paths = entries.map(|entry| entry.expect("readable").path());
+        for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "o")) {
+            files += 1;
+            // Objects that need another kernel's types, or maps of no kind of ours, are not for this test.
+            let Ok(object) = paceline_testkit::adapted::open(&path) else { continue };
+            let Ok(collection) = object.load(&LoadOptions::default()) else { continue };
+            for spec in object.programs() {
+                let Ok(program) = collection.program(Some(&spec.name)) else { continue };
+                let maps = collection.maps().to_vec();
+                let program = load_ssa(program.verified(), maps, CodeSource::Form);
+                let program = program.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+                let source = program.native_source().expect("it is native code");
+                assert_eq!(source.lack, None, "{}: {}", path.display(), spec.name);
+                native += 1;
+            }
+        }
+    }
+    assert!(native > files, "{native} programs of {files} objects");
+}
