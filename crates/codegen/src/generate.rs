@@ -30,7 +30,8 @@ pub enum GenerateError {
     },
 }
 
-/// Generates the code of a function in the order of its layout, blocks that are not reached aside. Returns the number of slots that its
+/// Generates the code of a function in the order of its layout, blocks that are not reached aside, or in reverse post-order if a block of
+/// the layout comes before one that dominates it. Returns the number of slots that its
 /// frame needs. The allocation is checked if that is asked for, as campaigns do, or in debug builds.
 ///
 /// # Errors
@@ -126,9 +127,13 @@ impl<'f, O> Selection<'f, O> {
     /// The selection of a function with so many blocks before it, and as many loops around it.
     fn of(function: &'f paceline_ir::Function, before: u32) -> Self {
         let cfg = Cfg::of(function);
-        let (loops, uses) = (Loops::of(&cfg, &Dominators::of(&cfg)), Uses::of(function, &cfg));
-        let order: Vec<(Block, u32)> =
+        let dominators = Dominators::of(&cfg);
+        let (loops, uses) = (Loops::of(&cfg, &dominators), Uses::of(function, &cfg));
+        let mut order: Vec<(Block, u32)> =
             function.layout.iter().filter_map(|block| Some((*block, cfg.position(*block)?))).collect();
+        if !follow_dominators(&order, &dominators) {
+            order = cfg.order().iter().copied().zip(0..).collect();
+        }
         let mut numbers: Side<Block, u32> = Side::default();
         (before..).zip(&order).for_each(|(number, (block, _))| numbers[*block] = number);
         let lir = Function { hints: vec![None; function.value_count()], ..Function::default() };
@@ -164,6 +169,15 @@ impl<'f, O> Selection<'f, O> {
         machine.end(function, &self.uses, block, &mut self.lir);
         self.lir.end_with(targets);
     }
+}
+
+/// Whether each block, by its position in the graph, comes after the one that dominates it immediately.
+fn follow_dominators(order: &[(Block, u32)], dominators: &Dominators) -> bool {
+    let mut came = vec![false; order.len()];
+    order.iter().all(|&(_, position)| {
+        came[position as usize] = true;
+        came[dominators.parent(position) as usize]
+    })
 }
 
 /// By block: the number of edges to it.

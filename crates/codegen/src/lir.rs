@@ -1,6 +1,6 @@
 //! Instructions with virtual registers.
 //!
-//! Blocks are in the order of the code. A virtual register is defined once, by an instruction or as a parameter of a block, and the
+//! Blocks are in the order of the code, each after the blocks that dominate it. A virtual register is defined once, by an instruction or as a parameter of a block, and the
 //! definition dominates its uses. The last instruction of a block is its end, which defines nothing.
 
 use std::ops::Range;

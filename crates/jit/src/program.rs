@@ -82,7 +82,8 @@ pub struct Stats {
 pub fn compile(verified: &Verified, links: &Links, settings: &Settings) -> Result<Compiled, CompileError> {
     if settings.checked {
         // Checked code exists to test the verifier, so it must not rely on its facts.
-        return compile_unverified(verified.program().kind, verified.code(), links, settings);
+        let compiled = compile_unverified(verified.program().kind, verified.code(), links, settings)?;
+        return Ok(Compiled { lack: Lack::Checks.where_asked(settings.source), ..compiled });
     }
     let lack = match settings.source {
         CodeSource::Instructions => None,
@@ -161,7 +162,8 @@ pub fn compile_chain(
     let mut emitter = Emitter::new(&parts, settings).map_err(|error| (Node::ENTRY, error))?;
     let mut pieces = Pieces::default();
     let entries = emitter.chain(graph, &mut pieces).map_err(|error| (emitter.node, error))?;
-    finish(emitter, &pieces, entries).map_err(|error| (Node::ENTRY, error))
+    let compiled = finish(emitter, &pieces, entries).map_err(|error| (Node::ENTRY, error))?;
+    Ok(Compiled { lack: Lack::Chain.where_asked(settings.source), ..compiled })
 }
 
 impl<'a> Emitter<'a> {

@@ -48,7 +48,7 @@ pub enum CodeSource {
     /// The program's instructions.
     #[default]
     Instructions,
-    /// The program in SSA form (`paceline-ir`), as it was built. Single packets only: a burst is run packet by packet.
+    /// The program in SSA form (`paceline-ir`), as it was built.
     RawForm,
     /// The same after all passes.
     Form,

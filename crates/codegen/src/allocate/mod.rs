@@ -11,6 +11,7 @@ mod moves;
 mod ranges;
 mod result;
 mod scan;
+mod slots;
 
 use thiserror::Error;
 
@@ -27,6 +28,13 @@ pub enum AllocateError {
     /// An instruction needs more registers at a time than there are.
     #[error("instruction {0} needs more registers than there are")]
     OutOfRegisters(u32),
+    /// A virtual register is live before its definition: its uses are not dominated by it, or the blocks are not in an order in which
+    /// each comes after those that dominate it.
+    #[error("virtual register {0} is live before its definition in the order of the code")]
+    Order(u32),
+    /// A virtual register without a definition is read.
+    #[error("virtual register {0} is read and has no definition")]
+    Undefined(u32),
     /// A use would read another value.
     #[error(transparent)]
     Check(#[from] CheckError),
@@ -43,8 +51,12 @@ pub fn allocate<O>(
     checked: bool,
 ) -> Result<Allocation, AllocateError> {
     let ranges = Ranges::of(function);
+    if let Some(vreg) = ranges.live_before_definition() {
+        return Err(AllocateError::Order(vreg));
+    }
     let assigned = Scan::new(function, &ranges, registers).run().map_err(AllocateError::OutOfRegisters)?;
-    let allocation = result::resolve(function, &ranges, &assigned, scratch);
+    let allocation =
+        result::resolve(function, &ranges, &assigned, scratch).map_err(AllocateError::Undefined)?;
     if checked || cfg!(debug_assertions) {
         check::check(function, &allocation, registers)?;
     }

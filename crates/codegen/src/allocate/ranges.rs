@@ -1,7 +1,7 @@
 //! Where virtual registers are live, in the order of the code.
 //!
 //! The uses of one register after the other are followed backwards to the definition, each block once: the time is that of the result, for
-//! any graph.
+//! any graph whose blocks come after those that dominate them.
 
 use std::ops::Range;
 
@@ -94,6 +94,15 @@ impl Ranges {
             ranges.vregs[vreg as usize].segments = start..ranges.segments.len() as u32;
         }
         ranges
+    }
+
+    /// A virtual register that is live before its definition. The scan takes definitions in the order of the code, so it must see none.
+    pub(super) fn live_before_definition(&self) -> Option<u32> {
+        let is_early = |range: &Range1| {
+            let first = self.segments.get(range.segments.start as usize);
+            !range.segments.is_empty() && first.is_some_and(|first| first.start < range.start)
+        };
+        (0..).zip(&self.vregs).find(|(_, range)| is_early(range)).map(|(vreg, _)| vreg)
     }
 
     fn definitions<O>(&mut self, function: &Function<O>) {

@@ -20,13 +20,13 @@ pub struct Allocation {
     pub slots: u32,
 }
 
-/// Puts together what the scan has found.
+/// Puts together what the scan has found. The error is a virtual register that is read and is nowhere.
 pub(super) fn resolve<O>(
     function: &Function<O>,
     ranges: &Ranges,
     assigned: &Assigned,
     scratch: Reg,
-) -> Allocation {
+) -> Result<Allocation, u32> {
     let resolver = Resolver { function, ranges, assigned };
     let mut allocation = Allocation {
         operands: vec![scratch; function.operands.len()],
@@ -36,8 +36,10 @@ pub(super) fn resolve<O>(
         // The last one is for circles of moves.
         slots: assigned.slot_count,
     };
-    (0..function.insts.len() as u32).for_each(|inst| resolver.inst(inst, &mut allocation));
-    resolver.params(&mut allocation);
+    for inst in 0..function.insts.len() as u32 {
+        resolver.inst(inst, &mut allocation)?;
+    }
+    resolver.params(&mut allocation)?;
     resolver.reloads(&mut allocation);
     let free = assigned.slot_count;
     let mut uses_free = false;
@@ -47,7 +49,7 @@ pub(super) fn resolve<O>(
         uses_free |= moves.iter().any(|one| one.to == Loc::Slot(free));
     }
     allocation.slots += u32::from(uses_free);
-    allocation
+    Ok(allocation)
 }
 
 struct Resolver<'a, O> {
@@ -57,8 +59,12 @@ struct Resolver<'a, O> {
 }
 
 impl<O> Resolver<'_, O> {
-    /// Where a virtual register is at a point at which it is live.
-    fn at(&self, vreg: u32, at: Point) -> Option<Loc> {
+    /// Where a virtual register is at a point at which it is live; the error is one that is nowhere.
+    fn at(&self, vreg: u32, at: Point) -> Result<Loc, u32> {
+        self.find(vreg, at).ok_or(vreg)
+    }
+
+    fn find(&self, vreg: u32, at: Point) -> Option<Loc> {
         let (home, slot) = (self.assigned.homes[vreg as usize], self.assigned.slots[vreg as usize]);
         match home.filter(|_| at < self.assigned.cuts[vreg as usize]) {
             Some(home) => Some(Loc::Reg(home)),
@@ -68,12 +74,12 @@ impl<O> Resolver<'_, O> {
 
     /// Where a virtual register has to be stored when it begins to be, besides where it is.
     fn places(&self, vreg: u32, start: Point) -> impl Iterator<Item = Loc> {
-        let home = self.at(vreg, start).filter(|at| matches!(at, Loc::Reg(_)));
+        let home = self.find(vreg, start).filter(|at| matches!(at, Loc::Reg(_)));
         home.into_iter().chain(self.assigned.slots[vreg as usize].map(Loc::Slot))
     }
 
     /// Registers of an instruction's operands, and the moves around it.
-    fn inst(&self, inst: u32, allocation: &mut Allocation) {
+    fn inst(&self, inst: u32, allocation: &mut Allocation) -> Result<(), u32> {
         let data = &self.function.insts[inst as usize];
         let operands = self.function.operands_of(data);
         let first = data.operands.start as usize;
@@ -84,33 +90,32 @@ impl<O> Resolver<'_, O> {
             match (role, place) {
                 (Role::Use, Place::Fixed(reg)) => {
                     set(at, *reg);
-                    move_to(before, Loc::Reg(*reg), self.at(vreg, point(inst, BEFORE)));
+                    before.push(Move { to: Loc::Reg(*reg), from: self.at(vreg, point(inst, BEFORE))? });
                 }
                 (Role::Use, _) => {
                     let loaded = self.assigned.loaded[first + at];
-                    let home = self.assigned.homes[vreg as usize];
-                    if let Some(reg) = loaded.or(home) {
+                    let from = self.at(vreg, point(inst, BEFORE))?;
+                    if let Some(reg) = loaded.or(self.assigned.homes[vreg as usize]) {
                         set(at, reg);
                     }
-                    if let Some(reg) = loaded {
-                        move_to(before, Loc::Reg(reg), self.at(vreg, point(inst, BEFORE)));
-                    }
+                    before.extend(loaded.map(|reg| Move { to: Loc::Reg(reg), from }));
                 }
                 (Role::Def, Place::Fixed(reg)) => {
                     set(at, *reg);
                     let places = self.places(vreg, point(inst, AFTER));
-                    places.for_each(|to| move_to(after, to, Some(Loc::Reg(*reg))));
+                    after.extend(places.map(|to| Move { to, from: Loc::Reg(*reg) }));
                 }
                 (Role::Def, Place::Any | Place::Early | Place::Same(_)) => {
-                    let Some(home) = self.assigned.homes[vreg as usize] else { continue };
+                    let home = self.assigned.homes[vreg as usize].ok_or(vreg)?;
                     set(at, home);
                     if let Place::Same(taken) = place
                         && let Some(used) = operands.get(usize::from(*taken))
                     {
-                        move_to(before, Loc::Reg(home), self.at(used.vreg.0, point(inst, BEFORE)));
+                        let from = self.at(used.vreg.0, point(inst, BEFORE))?;
+                        before.push(Move { to: Loc::Reg(home), from });
                     }
                     let slot = self.assigned.slots[vreg as usize].map(Loc::Slot);
-                    slot.into_iter().for_each(|to| move_to(after, to, Some(Loc::Reg(home))));
+                    after.extend(slot.map(|to| Move { to, from: Loc::Reg(home) }));
                 }
             }
         }
@@ -122,22 +127,24 @@ impl<O> Resolver<'_, O> {
                 allocation.operands[first + usize::from(taken)] = home;
             }
         }
+        Ok(())
     }
 
     /// Arguments go to where the parameters are.
-    fn params(&self, allocation: &mut Allocation) {
+    fn params(&self, allocation: &mut Allocation) -> Result<(), u32> {
         for (number, block) in self.function.blocks.iter().enumerate() {
             let end = point(block.insts.end, BEFORE) - 1;
             for (at, target) in block.targets.iter().enumerate() {
                 let next = &self.function.blocks[target.block as usize];
                 let start = point(next.insts.start, BEFORE);
                 for (param, arg) in next.params.iter().zip(&target.args) {
-                    for to in self.places(param.0, start) {
-                        move_to(&mut allocation.edges[number][at], to, self.at(arg.0, end));
-                    }
+                    let from = self.at(arg.0, end)?;
+                    let places = self.places(param.0, start);
+                    allocation.edges[number][at].extend(places.map(|to| Move { to, from }));
                 }
             }
         }
+        Ok(())
     }
 
     /// What is in its slot at the end of a block and in its register at the start of the next is loaded in between.
@@ -150,17 +157,13 @@ impl<O> Resolver<'_, O> {
             let live_in = &self.ranges.live_in[range.live_in.start as usize..range.live_in.end as usize];
             for &block in live_in {
                 let start = point(self.function.blocks[block as usize].insts.start, BEFORE);
-                let Some(to @ Loc::Reg(_)) = self.at(vreg, start) else { continue };
+                let Some(to @ Loc::Reg(_)) = self.find(vreg, start) else { continue };
                 for &(before, at) in &self.ranges.predecessors[block as usize] {
-                    if let from @ Some(Loc::Slot(_)) = self.at(vreg, ends(before)) {
-                        move_to(&mut allocation.edges[before as usize][at as usize], to, from);
+                    if let Some(from @ Loc::Slot(_)) = self.find(vreg, ends(before)) {
+                        allocation.edges[before as usize][at as usize].push(Move { to, from });
                     }
                 }
             }
         }
     }
-}
-
-fn move_to(moves: &mut Vec<Move>, to: Loc, from: Option<Loc>) {
-    moves.extend(from.map(|from| Move { to, from }));
 }

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::held::{Held, Holder};
 use super::ranges::{AFTER, EARLY, LATE, Point, Ranges, point};
+use super::slots;
 use crate::lir::{Function, Place, Reg, RegSet, Role, Vreg};
 
 /// Where virtual registers are, and the registers of operands.
@@ -17,7 +18,7 @@ pub(super) struct Assigned {
     pub(super) homes: Vec<Option<Reg>>,
     /// By virtual register: the point from which it is in its slot.
     pub(super) cuts: Vec<Point>,
-    /// By virtual register: its slot.
+    /// By virtual register: its slot, if it is cut.
     pub(super) slots: Vec<Option<u32>>,
     pub(super) slot_count: u32,
     /// By operand: the register that its value is loaded to before the instruction, if that is not its home.
@@ -55,7 +56,7 @@ impl<'a, O> Scan<'a, O> {
         let assigned = Assigned {
             homes: vec![None; count],
             cuts: vec![Point::MAX; count],
-            slots: vec![None; count],
+            slots: Vec::new(),
             slot_count: 0,
             loaded: vec![None; function.operands.len()],
         };
@@ -131,6 +132,7 @@ impl<'a, O> Scan<'a, O> {
                 Item::Operand(operand) => self.operand(operand, start)?,
             }
         }
+        (self.assigned.slots, self.assigned.slot_count) = slots::assign(self.ranges, &self.assigned.cuts);
         Ok(self.assigned)
     }
 
@@ -270,10 +272,6 @@ impl<'a, O> Scan<'a, O> {
     fn cut(&mut self, vreg: u32, at: Point) {
         let before = std::mem::replace(&mut self.assigned.cuts[vreg as usize], at);
         debug_assert!(before == Point::MAX || at < before, "a cut register holds nothing behind the cut");
-        if self.assigned.slots[vreg as usize].is_none() {
-            self.assigned.slots[vreg as usize] = Some(self.assigned.slot_count);
-            self.assigned.slot_count += 1;
-        }
         let segments = self.segments(vreg);
         if let Some(reg) = self.assigned.homes[vreg as usize] {
             self.held[usize::from(reg.0)].take(vreg, at, segments);

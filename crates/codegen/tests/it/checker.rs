@@ -42,6 +42,27 @@ fn function() -> Function<()> {
 }
 
 #[test]
+fn what_is_read_has_a_definition_before_it() {
+    let mut function = Function::default();
+    let [a, b] = [(); 2].map(|()| function.add_vreg(None));
+    function.begin(Vec::new(), 0);
+    function.push((), &[used(b, Place::Any), defined(a, Place::Any)], RegSet::default(), None);
+    let error = allocate(&function, registers(4), SCRATCH, false).expect_err("it is nowhere");
+    assert_eq!(error, AllocateError::Undefined(b.0));
+    // The block that defines it comes after one that it dominates.
+    let mut function = Function::default();
+    let a = function.add_vreg(None);
+    for operands in [&[][..], &[used(a, Place::Any)], &[defined(a, Place::Any)]] {
+        function.begin(Vec::new(), 0);
+        function.push((), operands, RegSet::default(), None);
+    }
+    function.blocks[0].targets = vec![Target { block: 2, args: Vec::new() }];
+    function.blocks[2].targets = vec![Target { block: 1, args: Vec::new() }];
+    let error = allocate(&function, registers(4), SCRATCH, false).expect_err("it comes too late");
+    assert_eq!(error, AllocateError::Order(a.0));
+}
+
+#[test]
 fn allocations_are_right_until_something_is_changed() {
     let function = function();
     let (mut removed, mut found) = (0, 0);

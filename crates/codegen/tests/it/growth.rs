@@ -34,6 +34,29 @@ fn ladder(count: u32) -> Function<()> {
     function
 }
 
+/// Rounds of `live` values each, all of which are defined before they are read.
+fn rounds(live: u32, rounds: u32) -> Function<()> {
+    let mut function = Function::default();
+    function.begin(Vec::new(), 0);
+    for _ in 0..rounds {
+        let vregs: Vec<_> = (0..live).map(|_| function.add_vreg(None)).collect();
+        for role in [Role::Def, Role::Use] {
+            for vreg in &vregs {
+                let operand = Operand { vreg: *vreg, role, place: Place::Any };
+                function.push((), &[operand], RegSet::default(), None);
+            }
+        }
+    }
+    function.push((), &[], RegSet::default(), None);
+    function
+}
+
+#[test]
+fn slots_are_reused() {
+    let allocation = allocate(&rounds(20, 50), RegSet(0b11_1111), Reg(9), true).expect("enough registers");
+    assert!((14..=20).contains(&allocation.slots), "{} slots", allocation.slots);
+}
+
 #[test]
 fn allocation_of_a_ladder() {
     let registers = RegSet(0b11_1111);

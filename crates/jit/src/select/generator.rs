@@ -124,11 +124,18 @@ pub(super) struct Generator<'a> {
     pub(super) current: Current,
     /// The first operation that has no code.
     pub(super) lack: Option<Lack>,
+    /// The first state that the code generator excludes.
+    pub(super) internal: Option<&'static str>,
     /// Slot of the instruction that the last code is part of.
     pub(super) marked: Option<u32>,
 }
 
 impl Generator<'_> {
+    /// Notes a state that the code generator excludes; the code is not used.
+    pub(super) fn internal(&mut self, what: &'static str) {
+        self.internal.get_or_insert(what);
+    }
+
     /// Notes an operation that has no code. What is emitted for it is not used.
     pub(super) fn lacks(&mut self, lack: Lack) {
         self.lack.get_or_insert(lack);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::settings::CodeSource;
+
 /// An operation without code from the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lack {
@@ -11,6 +13,13 @@ pub enum Lack {
     Form {
         /// Slot.
         slot: u32,
+    },
+    /// Chains: their programs become one function from their instructions.
+    Chain,
+    /// A frame that is larger than a page, below which there may be no guard page.
+    Frame {
+        /// Its size in bytes.
+        bytes: u32,
     },
     /// A legacy packet load in a subprogram, whose context is not known.
     PacketLoadInSubprogram,
@@ -31,11 +40,20 @@ pub enum Lack {
     },
 }
 
+impl Lack {
+    /// This, if code from the form is asked for.
+    pub(crate) fn where_asked(self, source: CodeSource) -> Option<Self> {
+        (source != CodeSource::Instructions).then_some(self)
+    }
+}
+
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Checks => f.write_str("checks of each access"),
             Self::Form { slot } => write!(f, "the form of instruction {slot}"),
+            Self::Chain => f.write_str("chains"),
+            Self::Frame { bytes } => write!(f, "a frame of {bytes} bytes"),
             Self::PacketLoadInSubprogram => f.write_str("packet loads in subprograms"),
             Self::Function { slot } => write!(f, "the function that instruction {slot} calls"),
             Self::ContextField { offset } => write!(f, "the context at offset {offset}"),

@@ -74,6 +74,7 @@ pub(crate) fn compile(
         entries,
         current,
         lack: None,
+        internal: None,
         marked: None,
     };
     let source = Source::verified(verified);
@@ -126,10 +127,12 @@ impl Code<'_> {
                 0 => entry,
                 _ => self.start(),
             };
-            self.function(index, function)?;
+            let generated = self.function(index, function);
+            // What has no code is the cause of other errors.
             if let Some(lack) = self.generator.lack {
                 return Ok(Err(lack));
             }
+            generated?;
             if let (0, Some(lacks_cpu)) = (index, lacks_cpu) {
                 entry::end_without_cpu(&mut self.generator.asm, links, lacks_cpu);
             }
@@ -138,7 +141,13 @@ impl Code<'_> {
         // A run that is replaced by another one does not come back to a loop.
         let main = module.functions.iter().next().filter(|_| !tail_calls);
         let burst = match main {
-            Some((_, main)) => Some(self.burst(main, cpus, Entered { frame: calls, tail_calls, area })?),
+            Some((_, main)) => {
+                let burst = self.burst(main, cpus, Entered { frame: calls, tail_calls, area });
+                if let Some(lack) = self.generator.lack {
+                    return Ok(Err(lack));
+                }
+                Some(burst?)
+            }
             None => None,
         };
         self.finish([entry, tail_entry], burst, source, from).map(Ok)
@@ -214,6 +223,9 @@ impl Code<'_> {
         source: &Source<'_>,
         from: CodeSource,
     ) -> Result<Compiled, CompileError> {
+        if let Some(what) = self.generator.internal {
+            return Err(CompileError::Internal(what));
+        }
         let reached = |function| source.reached(function).count();
         let instructions: usize = source.functions.iter().map(reached).sum();
         let dropped = source.code.iter().count() - instructions;

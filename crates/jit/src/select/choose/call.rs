@@ -90,7 +90,9 @@ impl Choice<'_, '_> {
     }
 
     pub(super) fn tail_call(&mut self, inst: Inst, args: &[Value]) {
-        let &[context, map, index] = args else { return };
+        let &[context, map, index] = args else {
+            return self.generator.internal("a tail call has not three arguments");
+        };
         let token = match known_map(self.function.calls[inst].map) {
             Some(index) => {
                 let array = self.generator.map(index).and_then(|map| map.programs);

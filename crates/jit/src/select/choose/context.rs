@@ -66,7 +66,11 @@ impl Choice<'_, '_> {
         if rule == Rule::PacketLen {
             self.push(Op::PacketLen, &[used(frame), defined_in(number, Where::Early)]);
         } else {
-            let address = self.generator.links.rules.get(rule as usize).copied().unwrap_or_default();
+            let address = self.generator.links.rules.get(rule as usize).copied();
+            let Some(address) = address else {
+                self.generator.internal("a rule of the context has no function");
+                return self.push(Op::Number(0), &[defined(result)]);
+            };
             let operands = [fixed(frame, regs::RDI), defined_in(number, Where::Fixed(regs::RAX))];
             self.generator.current.needs.calls = true;
             self.push_clobbering(Op::Call(Called::Runtime(address)), &operands, regs::caller_saved());

@@ -44,7 +44,7 @@ impl Generator<'_> {
                     self.asm.mov_rr(width, Gpr::Rax, Gpr::Rax);
                 }
             }
-            _ => {}
+            _ => self.internal("an instruction is emitted as one of another kind"),
         }
     }
 }

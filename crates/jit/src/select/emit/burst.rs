@@ -48,7 +48,7 @@ impl Generator<'_> {
                 self.asm.alu_rr(Alu::Cmp, Width::Q64, regs.get(0), regs.get(1));
                 self.branch(Cond::Ne, targets);
             }
-            _ => {}
+            _ => self.internal("an instruction is emitted as one of another kind"),
         }
     }
 

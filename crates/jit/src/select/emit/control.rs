@@ -19,13 +19,15 @@ impl Generator<'_> {
     pub(super) fn control(&mut self, op: Op, regs: Assigned<'_>, targets: &[Label]) {
         match op {
             Op::Call(Called::Runtime(address)) => self.call_runtime(address),
-            Op::Call(Called::Function(function)) => {
-                if let Some(entry) = self.entry(function) {
-                    self.asm.call(entry);
-                }
-            }
+            Op::Call(Called::Function(function)) => match self.entry(function) {
+                Some(entry) => self.asm.call(entry),
+                None => self.internal("a called function has no entry"),
+            },
             Op::TailCall(token) => self.tail_call(token),
-            Op::Jump => targets.iter().take(1).for_each(|target| self.jump_to(*target)),
+            Op::Jump => match targets {
+                &[target] => self.jump_to(target),
+                _ => self.internal("a jump has not one target"),
+            },
             Op::Branch(cond, compare) => {
                 self.compare(compare, regs);
                 self.branch(cond, targets);
@@ -49,7 +51,7 @@ impl Generator<'_> {
                 self.epilogue();
                 self.asm.ret();
             }
-            _ => {}
+            _ => self.internal("an instruction is emitted as one of another kind"),
         }
     }
 
@@ -59,7 +61,7 @@ impl Generator<'_> {
     }
 
     pub(super) fn branch(&mut self, cond: Cond, targets: &[Label]) {
-        let &[taken, other] = targets else { return };
+        let &[taken, other] = targets else { return self.internal("a branch has not two targets") };
         // The next block needs no jump.
         let (cond, first, second) = if taken.0 == self.current.block + 1 {
             (cond.invert(), other, taken)

@@ -58,7 +58,7 @@ impl Generator<'_> {
                 self.asm.alu_rr(Alu::Add, Width::Q64, last, SCRATCH);
             }
             Op::TellReadable => self.tell_readable(regs.get(0)),
-            _ => {}
+            _ => self.internal("an instruction is emitted as one of another kind"),
         }
     }
 

@@ -53,11 +53,10 @@ impl Generator<'_> {
         match op {
             Op::Enter => {}
             Op::Number(number) => self.set(regs.get(0), number),
-            Op::Function(function) => {
-                if let Some(entry) = self.entry(function) {
-                    self.asm.lea(Width::Q64, regs.get(0), Mem::Label(entry));
-                }
-            }
+            Op::Function(function) => match self.entry(function) {
+                Some(entry) => self.asm.lea(Width::Q64, regs.get(0), Mem::Label(entry)),
+                None => self.internal("a function has no entry"),
+            },
             Op::Stack(offset) => {
                 let mem = self.stack(offset);
                 self.asm.lea(Width::Q64, regs.get(0), mem);
