@@ -3,7 +3,7 @@
 use paceline_spec::helper::HelperId;
 
 /// A clock that programs read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Clock {
     Monotonic,
     Coarse,

@@ -79,6 +79,9 @@ impl Explorer<'_> {
         self.twin_mut(|twin| twin.pairs += 1);
         let differs = self.differs(state, &first)?;
         match self.solver.extend(&mut self.terms, &state.path, &state.assignment.model, differs) {
+            Answer::Sat(_) if state.is_elsewhere => {
+                return Err(GiveUp::HelperUse("bpf_tail_call", "to a program that is not in the object"));
+            }
             Answer::Sat(model) => {
                 let mut other = state.clone();
                 other.path.push(differs);
@@ -86,10 +89,22 @@ impl Explorer<'_> {
                 let input = self.input(&other)?;
                 self.twin_mut(|twin| twin.differing.push(input));
             }
-            Answer::Unsat => {}
+            Answer::Unsat => self.same_code(state, &first)?,
             Answer::Unknown(unknown) => return Err(GiveUp::Solver(unknown)),
         }
         Ok(Next::End)
+    }
+
+    /// Fails if the programs may return other codes of one verdict, which decide whether further classifiers run.
+    fn same_code(&mut self, state: &State, first: &First) -> Result<(), GiveUp> {
+        let result = self.returned_term(state)?;
+        let [a, b] = [first.result, result].map(|result| self.terms.extract(result, 0, 32));
+        let differs = self.unequal(a, b);
+        match self.solver.extend(&mut self.terms, &state.path, &state.assignment.model, differs) {
+            Answer::Unsat => Ok(()),
+            Answer::Sat(_) => Err(GiveUp::Instruction("another code of the same verdict")),
+            Answer::Unknown(unknown) => Err(GiveUp::Solver(unknown)),
+        }
     }
 
     /// Starts the second program on the path of the first one. What is known of maps from the start stays.
@@ -126,16 +141,18 @@ impl Explorer<'_> {
     /// Whether the second program leaves something else than the first.
     fn differs(&mut self, state: &mut State, first: &First) -> Result<Term, GiveUp> {
         let result = self.returned_term(state)?;
-        // The program that a tail call leads to sees the context.
-        if (first.tail.is_some() || state.tail.is_some()) && first.context != state.context {
-            return Err(GiveUp::HelperUse("bpf_tail_call", "after the context was written"));
+        // Whoever has the packet next sees the context.
+        if first.context != state.context {
+            return Err(GiveUp::Instruction("a field of the context that is written differently"));
         }
         let tail = self.other_target(first.tail, state.tail);
         let (fate, redirects) = self.other_fate(first.result, result);
         let target = self.other_target(first.redirect, state.redirect);
-        let target = self.terms.and(redirects, target);
+        // The program that a tail call leads to may return what redirects the packet, and move its start back.
+        let go_on = first.tail.is_some() && state.tail.is_some();
+        let target = if go_on { target } else { self.terms.and(redirects, target) };
         let mut all = vec![fate, target, tail];
-        self.other_packet(&first.packet, state, &mut all)?;
+        self.other_packet(&first.packet, state, go_on, &mut all)?;
         for map in 0..state.maps.len() {
             self.other_elements(map, state, first, &mut all)?;
         }
@@ -193,9 +210,19 @@ impl Explorer<'_> {
         }
     }
 
-    /// Adds whether two packets differ in length or bytes.
-    fn other_packet(&mut self, a: &Packet, state: &State, all: &mut Vec<Term>) -> Result<(), GiveUp> {
+    /// Adds whether two packets differ in length or bytes; also in those before the packet, if another program goes on with it.
+    fn other_packet(
+        &mut self,
+        a: &Packet,
+        state: &State,
+        go_on: bool,
+        all: &mut Vec<Term>,
+    ) -> Result<(), GiveUp> {
         let b = &state.packet;
+        let is_moved = a.start != b.start || a.floor != b.floor;
+        if go_on && is_moved {
+            return Err(GiveUp::HelperUse("bpf_tail_call", "after the packet's start was moved differently"));
+        }
         let length = |explorer: &mut Self, packet: &Packet| {
             let start = explorer.terms.constant(64, packet.start as u64);
             explorer.terms.sub(packet.end, start)
@@ -206,7 +233,7 @@ impl Explorer<'_> {
             all.push(self.terms.bool(true));
             return Ok(());
         }
-        let offsets: BTreeSet<i64> = match a.start == b.start && a.floor == b.floor {
+        let offsets: BTreeSet<i64> = match !is_moved {
             true => written(&a.written).chain(written(&b.written)).map(|offset| offset - a.start).collect(),
             false => {
                 let most = i64::from(self.options.length.1) + MOST_ADDED;
@@ -219,7 +246,7 @@ impl Explorer<'_> {
                 (a.meta - a.start..most).collect()
             }
         };
-        for offset in offsets.into_iter().filter(|offset| *offset >= a.meta - a.start) {
+        for offset in offsets.into_iter().filter(|offset| go_on || *offset >= a.meta - a.start) {
             let (byte, other) = (self.packet_at(a, a.start + offset)?, self.packet_at(b, b.start + offset)?);
             let differs = self.unequal(byte, other);
             let place = self.terms.constant(64, offset as u64);
@@ -284,6 +311,11 @@ impl Explorer<'_> {
     ) -> Result<(), GiveUp> {
         let initial = || Rc::new(Object::of_element(map, element));
         let (old, new) = (old.unwrap_or_else(initial), new.unwrap_or_else(initial));
+        let kind = self.spec(map)?.kind;
+        if kind.is_per_cpu() && old.initial != new.initial {
+            // A value that is made anew is zero for all other CPUs.
+            return Err(GiveUp::Map(kind, "the values of other CPUs"));
+        }
         let offsets: BTreeSet<i64> = match old.initial == new.initial {
             true => written(&old.written).chain(written(&new.written)).collect(),
             false => (0..size).collect(),

@@ -292,6 +292,7 @@ impl<'a> Explorer<'a> {
             drawn: Drawn::default(),
             redirect: None,
             tail: None,
+            is_elsewhere: false,
             first: None,
             instructions: 0,
             cost: 0,

@@ -35,7 +35,7 @@ impl Explorer<'_> {
         let mut vars = self.variables(&conditions);
         self.add_variables_of_keys(state, &model, &mut vars);
         // All clocks of an input show one time.
-        let clock = vars.iter().find(|(source, _)| matches!(source, Source::Time(_))).map(|(_, term)| *term);
+        let clock = vars.iter().find(|(source, _)| matches!(source, Source::Time(..))).map(|(_, term)| *term);
         for &(source, term) in &vars {
             let Some((number, what)) = self.number_in_runs(source, clock)? else { continue };
             self.force(term, number, what, &mut conditions, &mut model)?;
@@ -64,7 +64,7 @@ impl Explorer<'_> {
                     let key = key.iter().map(|byte| self.terms.evaluate(model, *byte) as u8).collect();
                     decided.values.insert((map, key, byte as usize));
                 }
-                Source::Time(_) | Source::Context(_) => decided.other = true,
+                Source::Time(..) | Source::Context(_) => decided.other = true,
                 _ => {}
             }
         }
@@ -125,7 +125,7 @@ impl Explorer<'_> {
                 let capacity = self.terms.constant(32, CAPACITY);
                 return Ok(Some((capacity, "a buffer of another size")));
             }
-            Source::Time(_) => return Ok(clock.map(|time| (time, "clocks that differ, or go on in a run"))),
+            Source::Time(..) => return Ok(clock.map(|time| (time, "clocks that differ, or go on in a run"))),
             _ => return Ok(None),
         };
         let zero = self.terms.constant(source.width(), 0);
@@ -252,7 +252,7 @@ impl Explorer<'_> {
             let field = kind.context().fields.iter().find(|field| field.name == name);
             field.and_then(|field| number(Source::Context(field.offset))).unwrap_or(0)
         };
-        let time = given.iter().find(|(source, _)| matches!(source, Source::Time(_))).map(|(_, time)| *time);
+        let time = given.iter().find(|(source, _)| matches!(source, Source::Time(..))).map(|(_, time)| *time);
         let mut input = Input {
             packet,
             maps: BTreeMap::new(),

@@ -31,7 +31,7 @@ fn is_modelled(kind: MapKind) -> bool {
 }
 
 impl Explorer<'_> {
-    fn spec(&self, map: usize) -> Result<&MapSpec, GiveUp> {
+    pub(crate) fn spec(&self, map: usize) -> Result<&MapSpec, GiveUp> {
         self.maps.get(map).ok_or(GiveUp::Instruction("a map that does not exist"))
     }
 
@@ -206,6 +206,10 @@ impl Explorer<'_> {
         match self.there(state, map, element)? {
             Some(_) if flags == NO_EXIST => Ok((-i64::from(Errno::EEXIST.0), Meets::Found)),
             None if flags == EXIST => Ok((-i64::from(Errno::ENOENT.0), Meets::NotFound)),
+            // The kernel takes a free element first, for which it may remove another one.
+            Some(_) if kind.is_lru() && self.twin.is_some() => {
+                Err(GiveUp::Map(kind, "an update that may remove another element"))
+            }
             // Values per CPU are changed in place.
             Some(object) if kind.is_per_cpu() => Ok((self.fill(state, Some(object), value), Meets::Found)),
             Some(_) => {

@@ -50,7 +50,7 @@ pub(crate) fn wishes(
         match source {
             // Maps have as few elements as possible.
             Source::Present { .. } => wishes.push(terms.not(term)),
-            Source::Time(_) => {
+            Source::Time(..) => {
                 let end = terms.constant(64, LATEST);
                 wishes.push(terms.ult(term, end));
             }

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use paceline_solver::{Term, Terms, Var};
 
+use crate::clock::Clock;
+
 /// Something that an input gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Source {
@@ -19,8 +21,8 @@ pub(crate) enum Source {
     Present { map: usize, element: usize },
     /// A byte of an element's value from the start.
     Value { map: usize, element: usize, byte: u32 },
-    /// A reading of a clock in nanoseconds, in the order in which a path reads them.
-    Time(usize),
+    /// A reading of a clock in nanoseconds, in the order in which a path reads clocks.
+    Time(Clock, usize),
     /// A random number, in the order in which they are drawn.
     Random(usize),
     /// Whether a tail call to a program that the object itself puts into the array fails, in the order of such calls.
@@ -42,7 +44,7 @@ impl Source {
             Self::Packet(_) | Self::Scratch(_) | Self::Value { .. } => 8,
             Self::Random(_) | Self::Cpu | Self::Capacity => 32,
             Self::Present { .. } | Self::TailCallFails(_) => 1,
-            Self::Context(_) | Self::Time(_) | Self::Machine(..) | Self::Address(_) => 64,
+            Self::Context(_) | Self::Time(..) | Self::Machine(..) | Self::Address(_) => 64,
         }
     }
 }

@@ -199,6 +199,8 @@ pub(crate) struct State {
     pub(crate) redirect: Option<Redirect>,
     /// The tail call that the path ended with, where two programs are compared.
     pub(crate) tail: Option<Redirect>,
+    /// Whether that, or the one of the first program, leads to a program that is not in the object.
+    pub(crate) is_elsewhere: bool,
     /// What the first of two programs left, where the second one runs.
     pub(crate) first: Option<Rc<First>>,
     pub(crate) instructions: u64,

@@ -267,6 +267,62 @@ fn what_is_given_up_is_no_proof() {
     assert!(!compared(fib, fib, &[]).is_complete());
 }
 
+/// Pairs that leave the same in a run of the one program, and something else for what comes after it, or in other circumstances.
+#[test]
+fn what_only_others_can_tell_apart_is_not_proved_equal() {
+    let mut programs = MapSpec::new("programs", MapKind::ProgArray, 4, 4, 4);
+    let empty = programs.clone();
+    let program = paceline_spec::InitialValue::Program("test".to_owned());
+    programs.contents = vec![(0_u32.to_ne_bytes().to_vec(), program)];
+    let call = |index| format!("r1 = r6\nr2 = map[0] ll\nr3 = {index}\ncall 12\nr0 = 2");
+    let redirect = |to| format!("r1 = {to}\nr2 = 0\ncall 23\n{}", call(0));
+    let move_start = |by: i32| format!("r1 = r6\nr2 = {by}\ncall 44\n{}", call(0));
+    let key = "r7 = *(u32 *)(r1 + 0)\n*(u32 *)(r10 - 4) = r7\n";
+    let remove = "r2 = r10\nr2 += -4\nr1 = map[0] ll\ncall 3\n";
+    let found = format!("{LOOK_UP}\nif r0 == 0 goto out\n");
+    let map = |kind| vec![MapSpec::new("map", kind, 4, 8, 8)];
+    let pairs = [
+        // The target of a redirect, bytes before the packet, and other targets, for the program that a tail call leads to.
+        (redirect(3), redirect(4), vec![programs.clone()]),
+        (format!("*(u8 *)(r1 + 0) = 7\n{}", move_start(8)), move_start(8), vec![programs.clone()]),
+        (move_start(8), call(0), vec![programs]),
+        // User space may have put programs into the array.
+        (call(3), call(1), vec![empty.clone()]),
+        (call(3), "r0 = 2".to_owned(), vec![empty]),
+        // Clocks differ by the time that a machine slept.
+        ("call 5\nr0 &= 1".to_owned(), "call 125\nr0 &= 1".to_owned(), Vec::new()),
+        // A value that is made anew is zero for other CPUs.
+        (format!("{key}{remove}{UPDATE}r0 = 2"), format!("{key}{UPDATE}r0 = 2"), map(MapKind::PerCpuHash)),
+        // An update of what is there may remove something else.
+        (
+            format!("{found}{UPDATE}r0 = 2"),
+            format!("{found}r7 = 7\n*(u64 *)(r0 + 0) = r7\nr0 = 2"),
+            map(MapKind::LruHash),
+        ),
+    ];
+    for (old, new, maps) in pairs {
+        let objects = [&old, &new].map(|text| xdp(text, maps.clone()));
+        let [a, b] = &objects;
+        let options = Options { time: Duration::from_secs(30), ..Options::default() };
+        let sides = ((a, &a.programs()[0]), (b, &b.programs()[0]));
+        let told = differences(sides.0, sides.1, &options, 10, &mut |_| {}).unwrap();
+        assert!(!told.found.is_empty() || !told.is_complete(), "{old}\n\n{new}\n{told:?}");
+    }
+}
+
+#[test]
+fn codes_of_one_verdict_are_not_equal() {
+    let kind = paceline_spec::ProgramKind::SchedCls;
+    // Drop and steal; the same code, which more than one way leads to.
+    for (old, new, complete) in [(2, 4, false), (2, 2, true)] {
+        let objects = [old, new].map(|code| super::object(kind, &format!("r0 = {code}"), Vec::new()));
+        let [a, b] = &objects;
+        let sides = ((a, &a.programs()[0]), (b, &b.programs()[0]));
+        let told = differences(sides.0, sides.1, &Options::default(), 10, &mut |_| {}).unwrap();
+        assert_eq!((told.found.len(), told.is_complete()), (0, complete), "{told:?}");
+    }
+}
+
 #[test]
 fn maps_of_another_shape_are_refused() {
     let (old, new) =

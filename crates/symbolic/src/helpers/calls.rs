@@ -25,11 +25,14 @@ impl Explorer<'_> {
             // The result of the other program would be that of the function, and the packet what it makes of it.
             self.leave_callers(state, GiveUp::HelperUse("bpf_tail_call", "in a function that returns"));
         }
-        if self.is_given_program(state, map, index)? {
+        let is_given = self.is_given_program(state, map, index)?;
+        // Where versions are compared, user space may have put a program there.
+        if is_given || self.twin.is_some() && self.decide(state, is_within, 0) {
             let fails = Source::TailCallFails(state.drawn.failed_calls);
             let fails = self.sources.term(&mut self.terms, fails);
             if !self.decide(state, fails, 0) {
                 self.end(state);
+                state.is_elsewhere |= !is_given;
                 state.tail = Some(Redirect { map: Some(map), number: index });
                 return self.ended(state);
             }

@@ -10,7 +10,7 @@ use crate::state::State;
 impl Explorer<'_> {
     /// A reading of a clock: any time that is not before the last reading of it.
     pub(super) fn time(&mut self, state: &mut State, clock: Clock) -> Term {
-        let mut time = self.sources.term(&mut self.terms, Source::Time(state.drawn.times));
+        let mut time = self.sources.term(&mut self.terms, Source::Time(clock, state.drawn.times));
         state.drawn.times += 1;
         let last = state.drawn.clocks[clock as usize].filter(|_| clock.is_steady());
         if let Some(last) = last {

@@ -59,7 +59,7 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "FILE.test.toml", value_hint = ValueHint::FilePath, value_parser = test_file)]
     pub(super) shrink: Option<PathBuf>,
     /// Look for differences on all inputs, and not on those of a capture: packets, maps, time and random numbers.
-    #[arg(long, conflicts_with_all = ["input", "ignore", "old_engine", "new_engine", "kernel", "shrink", "count", "unverified"])]
+    #[arg(long, conflicts_with_all = ["input", "ignore", "old_engine", "new_engine", "kernel", "shrink", "count", "unverified", "network", "ingress", "rx_queue", "seed"])]
     pub(super) all: bool,
     /// Most seconds for each program, with --all, up to a year.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "all", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
