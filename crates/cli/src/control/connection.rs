@@ -3,8 +3,11 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, Scope};
+use std::thread::{self, Builder, Scope};
 use std::time::{Duration, Instant};
+
+use super::error::ControlError;
+use crate::common::console;
 
 /// Connections at a time; one more is refused if none ends soon.
 const MOST: usize = 8;
@@ -15,15 +18,16 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// Time between two looks whether the run has ended.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 
-/// Accepts connections by `next`, which does not wait, until `stop` is set; `serve` runs on a thread for each.
+/// Accepts connections by `next`, which does not wait, until `stop` is set; `serve` runs on a thread for each. A connection without a
+/// thread, as where memory is short, is closed.
 pub(super) fn accept<'scope, 'env, S: Send + 'env>(
     scope: &'scope Scope<'scope, 'env>,
     stop: &'env AtomicBool,
     mut next: impl FnMut() -> io::Result<S> + Send + 'env,
     serve: impl Fn(S, Place) + Send + Sync + 'env,
-) {
+) -> Result<(), ControlError> {
     let (serve, connections) = (Arc::new(serve), Arc::new(AtomicUsize::new(0)));
-    scope.spawn(move || {
+    let listen = move || {
         while !stop.load(Ordering::Relaxed) {
             let Ok(stream) = next() else {
                 thread::sleep(LOOK);
@@ -35,9 +39,16 @@ pub(super) fn accept<'scope, 'env, S: Send + 'env>(
                 thread::sleep(LOOK / 10);
             }
             let (serve, place) = (Arc::clone(&serve), Place::take(&connections));
-            scope.spawn(move || serve(stream, place));
+            let started = Builder::new().spawn_scoped(scope, move || serve(stream, place));
+            if let Err(error) = started {
+                console::note(format_args!(
+                    "a client is turned away, because there is no thread for it: {error}"
+                ));
+                thread::sleep(LOOK);
+            }
         }
-    });
+    };
+    Builder::new().spawn_scoped(scope, listen).map(drop).map_err(ControlError::Thread)
 }
 
 /// One of the connections.

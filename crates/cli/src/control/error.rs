@@ -24,6 +24,8 @@ pub(crate) enum ControlError {
     Answer { path: String, source: serde_json::Error },
     #[error("--metrics {address}: {source}")]
     Metrics { address: SocketAddr, source: io::Error },
+    #[error("there is no thread for clients: {0}")]
+    Thread(io::Error),
     #[error("{0}")]
     Refused(String),
 }

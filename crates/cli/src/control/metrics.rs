@@ -57,14 +57,14 @@ impl MetricsServer {
         scope: &'scope Scope<'scope, 'env>,
         questions: &Sender<Q>,
         stop: &'env AtomicBool,
-    ) {
+    ) -> Result<(), ControlError> {
         let questions = questions.clone();
         let status = move || match ask(json!({ "command": "status" }), &questions)? {
             Answer::Value(status) => Ok(status),
             Answer::Stream(_) => Err("the status is no value".to_owned()),
         };
         let serve = move |stream, place| drop(serve(stream, &place, &status));
-        accept(scope, stop, || Ok(self.0.accept()?.0), serve);
+        accept(scope, stop, || Ok(self.0.accept()?.0), serve)
     }
 }
 

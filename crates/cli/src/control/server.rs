@@ -61,16 +61,16 @@ impl Server {
         Ok(Self { listener, path: path.to_owned(), identity: identity(path) })
     }
 
-    /// Accepts connections until `stop` is set; requests go to `questions`.
+    /// Accepts connections until `stop` is set; requests go to `questions`. The error is that there is no thread for that.
     pub(crate) fn start<'scope, 'env, Q: From<Question> + Send + 'env>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
         questions: &Sender<Q>,
         stop: &'env AtomicBool,
-    ) {
+    ) -> Result<(), ControlError> {
         let questions = questions.clone();
         let serve = move |stream, place| serve(stream, place, &questions, stop);
-        accept(scope, stop, || Ok(self.listener.accept()?.0), serve);
+        accept(scope, stop, || Ok(self.listener.accept()?.0), serve)
     }
 }
 

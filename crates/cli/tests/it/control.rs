@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use paceline_testkit::skip;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value as Json;
 
 use crate::common::hostile::{mutated, requests};
@@ -114,6 +114,28 @@ fn a_socket_that_is_left_behind_is_replaced() {
         command().args(["live", "--port", "null:", "--control", &control]).output().expect("it runs");
     assert!(stderr(&refused).contains("this is a file, and no socket"), "{}", stderr(&refused));
     assert_eq!(std::fs::read(&control).expect("it is there"), b"a file");
+}
+
+#[test]
+fn a_client_for_which_there_is_no_thread_is_turned_away() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (mut live, control) = controlled(&folder, "firewall.o");
+    let process = Pid::from_raw(live.id().cast_signed());
+    let mapped = std::fs::read_to_string(format!("/proc/{}/statm", live.id())).expect("it runs");
+    let pages: u64 = mapped.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number");
+    // Room for small things, and not for the stack of a thread.
+    let limit = |current| prlimit(process, Resource::As, Rlimit { current, maximum: None }).expect("a limit");
+    limit(Some(pages * 4096 + (1 << 20)));
+    let mut stream = UnixStream::connect(&control).expect("the socket");
+    let _ = stream.write_all(b"{\"version\":1,\"command\":\"status\"}\n");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert_eq!(String::from_utf8_lossy(&answer), "");
+    within("the note", || live.messages().contains("note: a client is turned away"));
+    limit(None);
+    assert!(json(&ask(&control, &["status", "--json"]))["packets"].as_u64().is_some());
+    let output = live.end(Signal::INT);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
 #[test]

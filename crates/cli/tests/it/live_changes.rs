@@ -81,13 +81,14 @@ fn seconds() -> f64 {
     std::env::var("PACELINE_LIVE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2.0)
 }
 
-/// Limits the memory of a process to 64 MiB more than it has mapped.
+/// Limits the memory that a process may write to 64 MiB more than it has: not its addresses, of which the C library reserves many for
+/// each thread.
 fn limit_memory(process: u32) {
     let status = std::fs::read_to_string(format!("/proc/{process}/statm")).expect("it runs");
-    let pages: u64 = status.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number");
+    let pages: u64 = status.split(' ').nth(5).and_then(|pages| pages.parse().ok()).expect("a number");
     let limit = Some(pages * 4096 + (64 << 20));
     let pid = Pid::from_raw(process.cast_signed());
-    prlimit(pid, Resource::As, Rlimit { current: limit, maximum: limit }).expect("a limit");
+    prlimit(pid, Resource::Data, Rlimit { current: limit, maximum: limit }).expect("a limit");
 }
 
 /// Changes the map of the firewall's rules by the control socket.

@@ -125,13 +125,10 @@ impl Beside {
                 let failed = |source| FileError::Write { name: name.clone(), source };
                 scope.spawn(move || record_file(recorder, file, ending).map_err(failed))
             });
-            if let Some(server) = &self.server {
-                server.start(scope, sender, &ending);
-            }
-            if let Some(metrics) = &self.metrics {
-                metrics.start(scope, sender, &ending);
-            }
-            let ended = run.rounds(first, sender);
+            let server = self.server.as_ref().map(|server| server.start(scope, sender, &ending));
+            let metrics = self.metrics.as_ref().map(|metrics| metrics.start(scope, sender, &ending));
+            let served: Result<(), _> = server.into_iter().chain(metrics).collect();
+            let ended = served.map_err(Failure::from).and_then(|()| run.rounds(first, sender));
             run.refuse_questions();
             ending.store(true, Ordering::Relaxed);
             let captured = capture.map_or(Ok(()), |capture| capture.join().unwrap_or(Ok(())));
