@@ -68,7 +68,7 @@ fn versions_are_compared_on_all_inputs() {
     let missing = paceline(["diff", &vlan, &example("counter.o"), "--all"]);
     assert_eq!(missing.status, Some(1));
     assert!(missing.err.contains("has no program vlan_pop"), "{}", missing.err);
-    // What has no effect there is refused.
+    // An option without effect is refused.
     let seed = paceline(["diff", &vlan, &vlan, "--all", "--seed", "1"]);
     assert_eq!(seed.status, Some(2), "{}", seed.err);
 }

@@ -1,10 +1,10 @@
-//! Who has a register at which points. The scan looks at points in rising order, so what lies before the last one is skipped.
+//! The holders of a register by point. The scan looks at points in ascending order, so segments before the current one are skipped.
 
 use std::ops::Range;
 
 use super::ranges::Point;
 
-/// Who has a register for a time.
+/// The holder of a register in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
     /// The instruction itself: a fixed operand, or a clobber.

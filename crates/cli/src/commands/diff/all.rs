@@ -58,7 +58,7 @@ impl Part {
     }
 }
 
-/// What was found out about a pair of programs.
+/// The differences between a pair of programs.
 struct Compared {
     /// Both with their objects.
     names: [String; 2],
@@ -167,7 +167,7 @@ fn write_text(out: &mut dyn Write, compared: &Compared) -> io::Result<()> {
     Ok(())
 }
 
-/// What differs, in words.
+/// The differences as text.
 fn sentence(difference: &Difference) -> String {
     let (old, new) = (&difference.old, &difference.new);
     let mut parts = Vec::new();

@@ -45,7 +45,7 @@ pub(crate) struct GenerateArgs {
     /// before are replaced, others never.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) tests: Option<PathBuf>,
-    /// What inputs are looked for: `sides` of conditional jumps; whole `paths`; each of the `verdicts` at each exit of the program; what each
+    /// The goals that inputs are looked for: `sides` of conditional jumps; whole `paths`; each of the `verdicts` at each exit of the program; what each
     /// operation of `maps` may meet: an element, none, a full map.
     #[arg(long, value_name = "KIND", value_enum, default_value_t = Goal::Sides)]
     pub(super) goal: Goal,

@@ -9,7 +9,7 @@ use paceline::generate::{Confirmed, Edge, Generated, Goal, Goals, Meets, Side, V
 pub(super) struct Found {
     pub(super) program: ProgramSpec,
     pub(super) generated: Generated,
-    /// What was looked for.
+    /// The goal of the input.
     pub(super) goals: Goals,
     pub(super) time: Duration,
 }
@@ -61,7 +61,7 @@ impl Found {
     }
 }
 
-/// What a map operation meets, in words.
+/// The outcome of a map operation as text.
 pub(super) const fn met(meets: Meets) -> &'static str {
     match meets {
         Meets::Found => "finds an element",

@@ -109,7 +109,7 @@ fn section(
     Ok(())
 }
 
-/// What distinguishes goals of one line that are no sides.
+/// The part of a goal that is no side which distinguishes it from others of its line.
 fn what(goal: Goal) -> &'static str {
     match goal {
         Goal::Return { verdict, .. } => verdict.name(),

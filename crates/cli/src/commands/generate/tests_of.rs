@@ -137,7 +137,7 @@ fn part(goal: Goal, variant: Option<Variant>) -> String {
     }
 }
 
-/// What comes of an input: verdict, packet, target, changed elements, events.
+/// The expectations of a test: verdict, packet, target, changed elements, events.
 fn expectations(text: &mut String, of: &Object, confirmed: &Confirmed) {
     let _ = writeln!(text, "verdict = {}", toml::string(confirmed.verdict.name()));
     if confirmed.bytes == confirmed.input.packet {

@@ -22,6 +22,8 @@ use super::generator::Generator;
 use super::lack::Lack;
 use super::op::{Compare, Op};
 use super::regs;
+use crate::materialized::alu::op_size;
+use crate::materialized::branch::cond;
 use crate::x64::{Cond, OpSize, Width};
 
 /// The selection of a block's instructions.
@@ -63,31 +65,6 @@ const fn width(ty: Type) -> Width {
     match ty {
         Type::I32 => Width::D32,
         Type::I64 => Width::Q64,
-    }
-}
-
-const fn op_size(size: Size) -> OpSize {
-    match size {
-        Size::B => OpSize::B8,
-        Size::H => OpSize::W16,
-        Size::W => OpSize::D32,
-        Size::Dw => OpSize::Q64,
-    }
-}
-
-/// The condition on the flags after `cmp`, or after `test` for [`Condition::Set`].
-const fn cond(condition: Condition) -> Cond {
-    match condition {
-        Condition::Eq => Cond::E,
-        Condition::Ne | Condition::Set => Cond::Ne,
-        Condition::Gt => Cond::A,
-        Condition::Ge => Cond::Ae,
-        Condition::Lt => Cond::B,
-        Condition::Le => Cond::Be,
-        Condition::SGt => Cond::G,
-        Condition::SGe => Cond::Ge,
-        Condition::SLt => Cond::L,
-        Condition::SLe => Cond::Le,
     }
 }
 

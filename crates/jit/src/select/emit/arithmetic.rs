@@ -22,7 +22,7 @@ impl Generator<'_> {
             Op::Neg(width) => self.asm.neg(width, result),
             Op::Shift(shift, width) => self.asm.shift_rcl(shift, width, result),
             Op::ShiftX(shift, width) => self.asm.shiftx(shift, width, result, first, second),
-            // A shift by a number that is 0 would have no other effect than this one.
+            // A shift by 0 truncates the operand to 32 bits.
             Op::ShiftImm(_, Width::D32, 0) => self.asm.mov_rr(Width::D32, result, result),
             Op::ShiftImm(shift, width, count) => self.asm.shift_ri(shift, width, result, count),
             Op::Divide { width, signed, remainder } => self.divide(width, signed, remainder, second),

@@ -9,21 +9,12 @@ mod prologue;
 
 use paceline_codegen::Label;
 use paceline_codegen::lir::Reg;
-use paceline_isa::Size;
 
 use super::generator::Generator;
 use super::op::{At, Op};
 use super::regs;
-use crate::x64::{Alu, Gpr, Mem, OpSize, Width};
-
-const fn op_size(size: Size) -> OpSize {
-    match size {
-        Size::B => OpSize::B8,
-        Size::H => OpSize::W16,
-        Size::W => OpSize::D32,
-        Size::Dw => OpSize::Q64,
-    }
-}
+use crate::materialized::alu::op_size;
+use crate::x64::{Alu, Gpr, Mem, Width};
 
 /// The registers of an instruction's operands.
 #[derive(Clone, Copy)]
