@@ -51,7 +51,8 @@ pub fn generate<M: Machine>(
     finish(&selection.lir, machine, checked)
 }
 
-/// Generates the code of a loop with a function as its body; otherwise as [`generate`].
+/// Generates the code of a loop with a function as its body, which ends early where the function [stops](Terminator::Stop); otherwise as
+/// [`generate`].
 ///
 /// # Errors
 /// As [`generate`].
@@ -67,22 +68,29 @@ pub fn generate_loop<M: LoopMachine>(
     let first = machine.enter_loop(function, out);
     machine.end_entry(out);
     out.end_with(vec![Target { block: body, args: vec![first] }]);
+    let mut item = first;
     while let Some(at) = selection.next() {
-        let params = match at {
-            0 => vec![machine.item(function, &mut selection.lir)],
-            _ => selection.params(at),
+        let params = if at == 0 {
+            item = machine.item(function, &mut selection.lir);
+            vec![item]
+        } else {
+            selection.params(at)
         };
         selection.begin(at, params);
         let (block, _) = selection.order[at];
-        if !matches!(function.block(block).terminator, Terminator::Return(_)) {
-            selection.block(at, machine);
-            continue;
-        }
+        let (ends, advances): (&[u32], bool) = match function.block(block).terminator {
+            Terminator::Return(_) => (&[body, done], true),
+            Terminator::Stop => (&[done], false),
+            _ => {
+                selection.block(at, machine);
+                continue;
+            }
+        };
         machine.select(function, &selection.uses, block, &mut selection.lir);
-        let next = machine.next_item(function, block, &mut selection.lir);
+        let next = if advances { machine.next_item(function, block, &mut selection.lir) } else { item };
         machine.end(function, &selection.uses, block, &mut selection.lir);
-        let targets = [body, done].map(|block| Target { block, args: vec![next] });
-        selection.lir.end_with(targets.into());
+        let target = |block: &u32| Target { block: *block, args: vec![next] };
+        selection.lir.end_with(ends.iter().map(target).collect());
     }
     let out = &mut selection.lir;
     let last = out.add_vreg(None);

@@ -281,7 +281,7 @@ fn is_valid(op: &Op) -> bool {
         Op::Load { size, signed, .. } | Op::ContextLoad { size, signed, .. } => !signed || size != Size::Dw,
         Op::Atomic { op, expected, .. } => (op == AtomicOp::CmpXchg) == expected.is_some(),
         Op::PacketLoad { size, .. } => size != Size::Dw,
-        Op::Call { callee: Callee::TailCall, args } => args.as_slice().len() == 3,
+        Op::Call { callee: Callee::TailCall | Callee::Program, args } => args.as_slice().len() == 3,
         _ => true,
     }
 }

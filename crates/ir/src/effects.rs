@@ -2,7 +2,7 @@
 
 use paceline_spec::helper::{Arg, Helper};
 
-use crate::op::{Callee, Op};
+use crate::op::{Callee, Op, RunOp};
 use crate::types::{Access, Region};
 
 /// A set of classes of memory. No access to one class touches another, but one with a region of several classes.
@@ -134,6 +134,7 @@ impl Op {
             Self::ContextLoad { .. } => Effects::reading(Classes::CONTEXT),
             Self::ContextStore { .. } => Effects::writing(Classes::CONTEXT),
             Self::PacketLoad { .. } => Effects::reading(Classes::PACKET.union(Classes::CONTEXT)),
+            Self::Run(op) => of_run(op),
             Self::Call { callee, .. } => of_call(callee),
             Self::Const { .. }
             | Self::Address(_)
@@ -156,6 +157,16 @@ impl Op {
     }
 }
 
+fn of_run(op: RunOp) -> Effects {
+    match op {
+        RunOp::Begin { area: true, .. } => Effects::writing(Classes::CONTEXT),
+        // Each answer is that of its time.
+        RunOp::Begin { area: false, .. } | RunOp::Count { .. } | RunOp::Finish | RunOp::Fault => {
+            Effects::writing(Classes::NONE)
+        }
+    }
+}
+
 fn ordered(access: Access) -> Effects {
     let classes = Classes::of(access.region);
     let shared = Classes::MAPS.union(Classes::OTHER);
@@ -165,7 +176,7 @@ fn ordered(access: Access) -> Effects {
 fn of_call(callee: Callee) -> Effects {
     match callee {
         Callee::TailCall => Effects { may_return: true, ..Effects::ANY },
-        Callee::Function(_) | Callee::Kfunc { .. } => Effects::ANY,
+        Callee::Function(_) | Callee::Kfunc { .. } | Callee::Program => Effects::ANY,
         Callee::Helper(id) => Helper::from_imm(id).map_or(Effects::ANY, of_helper),
     }
 }

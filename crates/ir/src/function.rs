@@ -145,6 +145,8 @@ pub enum Terminator {
     MayGoto([Target; 2]),
     /// Returns an `i64`.
     Return(Value),
+    /// Ends the run over a burst at this packet, which gets no result: a program that was tail called has faulted.
+    Stop,
 }
 
 impl Terminator {
@@ -154,7 +156,7 @@ impl Terminator {
         match self {
             Self::Jump(target) => std::slice::from_ref(target),
             Self::Branch { targets, .. } | Self::MayGoto(targets) => targets,
-            Self::Return(_) | Self::Unset => &[],
+            Self::Return(_) | Self::Stop | Self::Unset => &[],
         }
     }
 
@@ -163,7 +165,7 @@ impl Terminator {
         match self {
             Self::Jump(target) => std::slice::from_mut(target),
             Self::Branch { targets, .. } | Self::MayGoto(targets) => targets,
-            Self::Return(_) | Self::Unset => &mut [],
+            Self::Return(_) | Self::Stop | Self::Unset => &mut [],
         }
     }
 
@@ -172,7 +174,7 @@ impl Terminator {
         match self {
             Self::Branch { ty, args, .. } => args.iter().for_each(|arg| visit(*arg, *ty)),
             Self::Return(value) => visit(*value, Type::I64),
-            Self::Jump(_) | Self::MayGoto(_) | Self::Unset => {}
+            Self::Jump(_) | Self::MayGoto(_) | Self::Stop | Self::Unset => {}
         }
     }
 
@@ -181,7 +183,7 @@ impl Terminator {
         match self {
             Self::Branch { args, .. } => args.iter_mut().for_each(|arg| *arg = change(*arg)),
             Self::Return(value) => *value = change(*value),
-            Self::Jump(_) | Self::MayGoto(_) | Self::Unset => {}
+            Self::Jump(_) | Self::MayGoto(_) | Self::Stop | Self::Unset => {}
         }
         for target in self.targets_mut() {
             target.args.iter_mut().for_each(|arg| *arg = change(*arg));

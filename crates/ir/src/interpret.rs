@@ -6,7 +6,7 @@ use crate::arena::Key;
 use crate::cfg::Cfg;
 use crate::entity::{Block, FuncId, Inst, Value};
 use crate::function::{Function, Module, Target, Terminator};
-use crate::op::{Address, Callee, Op};
+use crate::op::{Address, Callee, Op, RunOp};
 use crate::ranges::Ranges;
 use crate::types::{Access, Kind};
 
@@ -199,7 +199,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
                         other
                     }
                 }
-                Terminator::Unset => return Err(RunError::Invalid),
+                Terminator::Stop | Terminator::Unset => return Err(RunError::Invalid),
             };
             block = self.enter(&mut frame, target)?;
         }
@@ -292,6 +292,11 @@ impl<'a, M: Machine> Interpreter<'a, M> {
                 let at = i64::from(index.cast_signed()) + i64::from(offset);
                 machine.load_packet(at, size)?.unwrap_or(u64::MAX)
             }
+            // The machine's run is that of one program, which ends with the first fault.
+            Op::Run(RunOp::Fault) => 0,
+            Op::Run(RunOp::Begin { .. } | RunOp::Count { .. } | RunOp::Finish) => {
+                return Ok(Executed::Nothing);
+            }
             Op::Call { callee, args } => {
                 let mut values = [0; 5];
                 for (place, arg) in values.iter_mut().zip(args.as_slice()) {
@@ -316,6 +321,12 @@ impl<'a, M: Machine> Interpreter<'a, M> {
                 *place.ok_or(RunError::Invalid)? = arg;
             }
             return self.call(id, registers, slot.or(Some(0))).map(Executed::Value);
+        }
+        if callee == Callee::Program {
+            let called = self.machine.call(Callee::TailCall, args, slot)?;
+            let result =
+                if let Called::Return(result) = called { result as u32 as u64 } else { Callee::NO_PROGRAM };
+            return Ok(Executed::Value(result));
         }
         let mut called = self.machine.call(callee, args, slot)?;
         loop {

@@ -3,6 +3,7 @@
 //! | step | by |
 //! |---|---|
 //! | [`Verified`](paceline_verifier::Verified) to a [`Module`] | [`build`] |
+//! | the programs of a chain as one function | [`chain`](fn@chain) |
 //! | a module as text, and back | `Display`, [`parse`] |
 //! | whether it is well formed | [`check`] |
 //! | what it computes | [`Interpreter`], over a [`Machine`] |
@@ -20,6 +21,7 @@
 pub mod arena;
 mod build;
 pub mod cfg;
+mod chain;
 mod check;
 mod effects;
 mod entity;
@@ -42,12 +44,13 @@ pub mod uses;
 mod versions;
 
 pub use build::{BuildCause, BuildError, build};
+pub use chain::{ChainError, Exit, Exits, First, Next, Part, Rules, chain};
 pub use check::{CheckCause, CheckError, check, check_function};
 pub use effects::{Classes, Effects};
 pub use entity::{Block, FuncId, Inst, Value};
 pub use function::{BlockData, Def, Function, InstData, Module, Target, Terminator, ValueData};
 pub use interpret::{Called, Executed, Interpreter, Machine, RunError};
-pub use op::{ATOMICS, Address, Args, BinaryOp, CONDITIONS, Callee, Op};
-pub use passes::{NoSuchPass, Pass, PassError, Passes, optimize, optimize_function};
+pub use op::{ATOMICS, Address, Args, BinaryOp, CONDITIONS, Callee, Op, RunOp};
+pub use passes::{NoSuchPass, Pass, PassError, Passes, optimize, optimize_chain, optimize_function};
 pub use text::parse;
 pub use types::{Access, Argument, CallFacts, Kind, Region, STACK_BYTES, Span, Type};

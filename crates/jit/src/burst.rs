@@ -378,7 +378,7 @@ const PREFETCH_AHEAD: i32 = 16;
 const PREFETCH_FROM: usize = 16;
 
 /// Whether a path through the graph may exceed the allowed number of runs: the graph has a cycle, or a long path.
-fn may_overrun(graph: &Graph) -> bool {
+pub(crate) fn may_overrun(graph: &Graph) -> bool {
     // Longest path to each node, iterated to a fixed point.
     let mut longest = vec![0_u32; graph.nodes().len()];
     longest[0] = 1;

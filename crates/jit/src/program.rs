@@ -153,6 +153,13 @@ pub fn compile_chain(
     settings: &Settings,
 ) -> Result<Compiled, (Node, CompileError)> {
     assert_eq!(programs.len(), graph.nodes().len(), "each node is a program");
+    let lack = match settings.source {
+        CodeSource::Instructions => None,
+        CodeSource::RawForm | CodeSource::Form => match select::compile_chain(programs, graph, settings)? {
+            Ok(compiled) => return Ok(compiled),
+            Err(lack) => Some(lack),
+        },
+    };
     let mut sources: Vec<Source<'_>> =
         programs.iter().map(|(verified, _)| Source::verified(verified)).collect();
     bounds_elim::narrow(&mut sources, graph);
@@ -163,7 +170,7 @@ pub fn compile_chain(
     let mut pieces = Pieces::default();
     let entries = emitter.chain(graph, &mut pieces).map_err(|error| (emitter.node, error))?;
     let compiled = finish(emitter, &pieces, entries).map_err(|error| (Node::ENTRY, error))?;
-    Ok(Compiled { lack: Lack::Chain.where_asked(settings.source), ..compiled })
+    Ok(Compiled { lack, ..compiled })
 }
 
 impl<'a> Emitter<'a> {

@@ -36,6 +36,14 @@ pub enum Callee {
     /// `bpf_tail_call`: runs another program in place of the running function and returns its result from that. There is no such
     /// program, or too many ran, if the call returns. It has no result.
     TailCall,
+    /// `bpf_tail_call` in a function that goes on after the other program has ended: the low half of that program's result, or
+    /// [`NO_PROGRAM`](Self::NO_PROGRAM).
+    Program,
+}
+
+impl Callee {
+    /// Result of [`Program`](Self::Program) if there is no such program, or too many ran.
+    pub const NO_PROGRAM: u64 = 1 << 32;
 }
 
 /// Arguments of a call: `r1` and the following ones, or those of a function's parameters.

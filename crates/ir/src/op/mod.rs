@@ -2,11 +2,13 @@
 
 mod call;
 mod number;
+mod run;
 
 use paceline_isa::{AtomicOp, Condition, Size, Width};
 
 pub use self::call::{Address, Args, Callee};
 pub use self::number::{ATOMICS, BinaryOp, CONDITIONS};
+pub use self::run::RunOp;
 use crate::entity::Value;
 use crate::types::{Access, Type};
 
@@ -181,6 +183,8 @@ pub enum Op {
         /// Offset in bytes.
         offset: i32,
     },
+    /// An operation on the state of a run.
+    Run(RunOp),
     /// A call.
     Call {
         /// What is called.
@@ -215,6 +219,8 @@ impl Op {
             | Self::ContextLoad { .. }
             | Self::PacketLoad { .. } => Some(Type::I64),
             Self::Atomic { op, .. } if op.fetches() => Some(Type::I64),
+            Self::Run(RunOp::Fault) => Some(Type::I64),
+            Self::Run(RunOp::Begin { .. } | RunOp::Count { .. } | RunOp::Finish) => None,
             Self::Call { callee: Callee::TailCall, .. } => None,
             Self::Call { .. } => Some(Type::I64),
             Self::Store { .. }
@@ -227,7 +233,7 @@ impl Op {
     /// Calls `visit` with each operand and its type, in order.
     pub fn operands(&self, mut visit: impl FnMut(Value, Type)) {
         match *self {
-            Self::Const { .. } | Self::Address(_) | Self::StackAddress { .. } => {}
+            Self::Const { .. } | Self::Address(_) | Self::StackAddress { .. } | Self::Run(_) => {}
             Self::Binary { ty, args, .. } | Self::Compare { ty, args, .. } => {
                 args.into_iter().for_each(|arg| visit(arg, ty));
             }
@@ -259,7 +265,7 @@ impl Op {
     #[must_use]
     pub fn map_operands(mut self, mut change: impl FnMut(Value) -> Value) -> Self {
         match &mut self {
-            Self::Const { .. } | Self::Address(_) | Self::StackAddress { .. } => {}
+            Self::Const { .. } | Self::Address(_) | Self::StackAddress { .. } | Self::Run(_) => {}
             Self::Binary { args, .. } | Self::Compare { args, .. } => *args = args.map(change),
             Self::Neg { arg, .. }
             | Self::Swap { arg, .. }

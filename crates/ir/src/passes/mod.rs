@@ -71,6 +71,21 @@ impl Pass {
         Self::Order,
     ];
 
+    /// The order in which [`optimize_chain`] runs them over programs that are optimized already: what a program has loaded and compared is
+    /// known in the next one, and each decided branch makes more of it known.
+    pub const CHAIN_ORDER: [Self; 10] = [
+        Self::Blocks,
+        Self::Values,
+        Self::Bounds,
+        Self::Blocks,
+        Self::Values,
+        Self::Bounds,
+        Self::Fold,
+        Self::Dead,
+        Self::Blocks,
+        Self::Order,
+    ];
+
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -156,9 +171,9 @@ impl Passes {
         self
     }
 
-    /// The passes that run, in their order.
-    fn order(self) -> impl Iterator<Item = Pass> {
-        Pass::ORDER.into_iter().filter(move |pass| self.has(*pass))
+    /// Those of an order that are on.
+    fn of(self, order: &[Pass]) -> impl Iterator<Item = Pass> {
+        order.iter().copied().filter(move |pass| self.has(*pass))
     }
 
     /// Whether a pass is on.
@@ -183,7 +198,7 @@ pub struct PassError {
 /// # Errors
 /// A pass broke a function, if [checks](Passes::checked) are on.
 pub fn optimize(module: &mut Module, passes: &Passes) -> Result<(), PassError> {
-    let mut order = passes.order().peekable();
+    let mut order = passes.of(&Pass::ORDER).peekable();
     while let Some(pass) = order.next() {
         module.functions.values_mut().for_each(|function| pass.run(function));
         if order.peek().is_none() {
@@ -196,12 +211,25 @@ pub fn optimize(module: &mut Module, passes: &Passes) -> Result<(), PassError> {
     Ok(())
 }
 
+/// Runs the passes over the main function of a [chain](fn@crate::chain), whose programs were optimized before.
+///
+/// # Errors
+/// As [`optimize`].
+pub fn optimize_chain(module: &mut Module, passes: &Passes) -> Result<(), PassError> {
+    let Some(main) = module.functions.values_mut().next() else { return Ok(()) };
+    run(main, &Pass::CHAIN_ORDER, passes)
+}
+
 /// Runs the passes over one function.
 ///
 /// # Errors
 /// As [`optimize`].
 pub fn optimize_function(function: &mut Function, passes: &Passes) -> Result<(), PassError> {
-    let mut order = passes.order().peekable();
+    run(function, &Pass::ORDER, passes)
+}
+
+fn run(function: &mut Function, order: &[Pass], passes: &Passes) -> Result<(), PassError> {
+    let mut order = passes.of(order).peekable();
     while let Some(pass) = order.next() {
         pass.run(function);
         if order.peek().is_none() {

@@ -12,7 +12,8 @@ pub(super) fn run(function: &mut Function) {
     let cfg = Cfg::of(function);
     let loops = Loops::of(&cfg, &Dominators::of(&cfg));
     let order = contiguous(&cfg, &loops);
-    let returns = |block: &Block| matches!(function.block(*block).terminator, Terminator::Return(_));
+    let returns =
+        |block: &Block| matches!(function.block(*block).terminator, Terminator::Return(_) | Terminator::Stop);
     let (last, first): (Vec<Block>, Vec<Block>) =
         order.iter().map(|position| cfg.order()[*position as usize]).partition(returns);
     // The entry stays in front, and blocks that are not reached stay for who removes them.

@@ -11,7 +11,7 @@ use super::names::{NUMBERS, REGIONS, SIZES};
 use super::renumber;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, Module, Target, Terminator};
-use crate::op::{ATOMICS, Address, BinaryOp, CONDITIONS, Callee, Op};
+use crate::op::{ATOMICS, Address, BinaryOp, CONDITIONS, Callee, Op, RunOp};
 use crate::types::{Access, CallFacts, Kind, Region, Type};
 
 /// The name of an item in a table.
@@ -203,7 +203,14 @@ fn write_op(f: &mut Formatter<'_>, op: &Op) -> fmt::Result {
             Some(index) => write!(f, "packet_load.{} {index}{offset:+}", size(of, false)),
             None => write!(f, "packet_load.{} {offset}", size(of, false)),
         },
+        Op::Run(RunOp::Begin { program, area }) => {
+            write!(f, "begin {program}{}", if area { " area" } else { "" })
+        }
+        Op::Run(RunOp::Count { counter }) => write!(f, "count {counter}"),
+        Op::Run(RunOp::Finish) => f.write_str("finish"),
+        Op::Run(RunOp::Fault) => f.write_str("fault"),
         Op::Call { callee: Callee::TailCall, args } => write!(f, "tail_call({})", list(args.as_slice())),
+        Op::Call { callee: Callee::Program, args } => write!(f, "run_program({})", list(args.as_slice())),
         Op::Call { callee, args } => write!(f, "call {}({})", callee_text(callee), list(args.as_slice())),
     }
 }
@@ -218,6 +225,7 @@ fn callee_text(callee: Callee) -> impl Display {
         Callee::Kfunc { index, module } => write!(f, "kfunc {index}:{module}"),
         Callee::Function(function) => write!(f, "{function}"),
         Callee::TailCall => f.write_str("tail_call"),
+        Callee::Program => f.write_str("run_program"),
     })
 }
 
@@ -282,5 +290,6 @@ fn write_terminator(f: &mut Formatter<'_>, terminator: &Terminator) -> fmt::Resu
         }
         Terminator::MayGoto(targets) => write!(f, "may_goto {}", list(targets)),
         Terminator::Return(value) => write!(f, "return {value}"),
+        Terminator::Stop => f.write_str("stop"),
     }
 }

@@ -3,7 +3,7 @@
 use paceline_codegen::lir::Vreg;
 use paceline_ir::{FuncId, Inst, Module, Type, Value};
 use paceline_isa::Condition;
-use paceline_spec::ProgramKind;
+use paceline_spec::{Meaning, ProgramKind};
 use paceline_verifier::MapFact;
 
 use super::lack::Lack;
@@ -52,6 +52,21 @@ pub(super) struct Burst {
     pub(super) entered: Entered,
     /// Whether a run may defer work to its end.
     pub(super) defers: bool,
+    /// What the result of the function means.
+    pub(super) meaning: Meaning,
+    /// Whether a frame may have a redirect target that its verdict has no use for.
+    pub(super) redirects: bool,
+}
+
+/// A program whose code is in the function, by its position in the chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Program {
+    /// Number of its first slot among those of all programs.
+    pub(super) first: u32,
+    /// What is initialized when it begins.
+    pub(super) entered: Entered,
+    /// The runtime's table of its maps, and its length.
+    pub(super) readable: (u64, i32),
 }
 
 /// The branch of a block with the operation that is part of it.
@@ -119,6 +134,8 @@ pub(super) struct Generator<'a> {
     pub(super) links: &'a Links,
     pub(super) features: Features,
     pub(super) kind: ProgramKind,
+    /// The programs in the order of their slots.
+    pub(super) programs: Vec<Program>,
     /// Entries of the functions, by number.
     pub(super) entries: Vec<Label>,
     pub(super) current: Current,
@@ -139,6 +156,12 @@ impl Generator<'_> {
     /// Notes an operation that has no code. What is emitted for it is not used.
     pub(super) fn lacks(&mut self, lack: Lack) {
         self.lack.get_or_insert(lack);
+    }
+
+    /// The table of the maps of the program that a slot is of.
+    pub(super) fn readable(&self, slot: u32) -> (u64, i32) {
+        let number = self.programs.partition_point(|program| program.first <= slot);
+        self.programs.get(number.wrapping_sub(1)).map_or(self.links.readable, |program| program.readable)
     }
 
     pub(super) fn entry(&self, function: FuncId) -> Option<Label> {

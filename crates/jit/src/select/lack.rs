@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use paceline_ir::ChainError;
+
 use crate::settings::CodeSource;
 
 /// An operation without code from the form.
@@ -14,8 +16,10 @@ pub enum Lack {
         /// Slot.
         slot: u32,
     },
-    /// Chains: their programs become one function from their instructions.
-    Chain,
+    /// A chain of programs of several types.
+    Kinds,
+    /// Programs that cannot be one function.
+    Fused(ChainError),
     /// A frame that is larger than a page, below which there may be no guard page.
     Frame {
         /// Its size in bytes.
@@ -52,7 +56,8 @@ impl fmt::Display for Lack {
         match self {
             Self::Checks => f.write_str("checks of each access"),
             Self::Form { slot } => write!(f, "the form of instruction {slot}"),
-            Self::Chain => f.write_str("chains"),
+            Self::Kinds => f.write_str("programs of several types in a chain"),
+            Self::Fused(cause) => write!(f, "a chain: {cause}"),
             Self::Frame { bytes } => write!(f, "a frame of {bytes} bytes"),
             Self::PacketLoadInSubprogram => f.write_str("packet loads in subprograms"),
             Self::Function { slot } => write!(f, "the function that instruction {slot} calls"),

@@ -3,12 +3,14 @@
 //! | step | by |
 //! |---|---|
 //! | operations of the form to instructions with virtual registers | `choose` |
+//! | the programs of a chain as one function, its links | `chain` |
 //! | registers | `paceline-codegen` |
 //! | instructions to bytes, prologues | `emit` |
 //!
 //! Every function of the program takes what helpers take: `r1` to `r5` in the argument registers and the host in the sixth one. It saves
 //! the callee-saved registers that its code writes. So a helper calls a function of the program as it is.
 
+mod chain;
 mod choose;
 mod emit;
 mod generator;
@@ -20,9 +22,10 @@ mod regs;
 use paceline_codegen::lir::Vreg;
 use paceline_codegen::{generate, generate_loop};
 use paceline_graph::Node;
-use paceline_ir::{Callee, Function, Module, Op, Passes, Region, build, optimize};
+use paceline_ir::{Block, Callee, Function, Module, Op, Passes, Region, Terminator, build, optimize};
 use paceline_spec::context::{Layout, Place};
 use paceline_spec::helper::Helper;
+use paceline_spec::{Meaning, ProgramKind};
 use paceline_verifier::Verified;
 
 use crate::entry;
@@ -31,7 +34,8 @@ use crate::links::Links;
 use crate::program::{ALIGNMENT, Compiled, CompiledFunction, Stats};
 use crate::settings::{CodeSource, Prefetch, Settings};
 use crate::source::Source;
-use crate::x64::{Assembler, Fill, Gpr, Label, Width};
+use crate::x64::{Assembler, Fill, Gpr, Label, Mark, Width};
+pub(crate) use chain::compile_chain;
 use generator::{Burst, Current, Generator};
 pub use lack::Lack;
 use op::Entered;
@@ -47,41 +51,104 @@ pub(crate) fn compile(
     links: &Links,
     settings: &Settings,
 ) -> Result<Result<Compiled, Lack>, CompileError> {
+    let module = match form(verified, settings.source)? {
+        Ok(module) => module,
+        Err(lack) => return Ok(Err(lack)),
+    };
+    let source = Source::verified(verified);
+    let program = ProgramUse::of(&module, &source);
+    // A tail call is a jump in a run of its own, and a call in a loop.
+    let looped = if program.tail_calls {
+        match chain::in_loop(&module, &program, settings.source) {
+            Ok(module) => Some(module?),
+            Err(cause) => return Ok(Err(Lack::Fused(cause))),
+        }
+    } else {
+        None
+    };
+    let parts = vec![program.entered(0, links)];
+    let generator = generator(&module, links, settings, verified.program().kind, parts)?;
+    let maps = source.maps().filter_map(|index| links.maps.get(index));
+    let cpus = maps.filter_map(|map| map.cpus).min();
+    let (checked, prefetch) = (settings.verify_allocation, settings.prefetch);
+    let code = Code { generator, pieces: Vec::new(), checked, prefetch };
+    code.all(&program, looped.as_ref(), cpus, &source, settings.source)
+}
+
+/// The form of a program after the passes that are asked for. The inner error is an instruction that has no form.
+fn form(verified: &Verified, source: CodeSource) -> Result<Result<Module, Lack>, CompileError> {
     let mut module = match build(verified) {
         Ok(module) => module,
         Err(error) => return Ok(Err(Lack::Form { slot: error.slot as u32 })),
     };
-    let passes = match settings.source {
+    match optimize(&mut module, &passes(source)) {
+        Ok(()) => Ok(Ok(module)),
+        Err(cause) => Err(FormError::new(cause, &module).into()),
+    }
+}
+
+fn passes(source: CodeSource) -> Passes {
+    match source {
         CodeSource::Instructions | CodeSource::RawForm => Passes::none(),
         CodeSource::Form => Passes::default(),
-    };
-    if let Err(cause) = optimize(&mut module, &passes) {
-        return Err(FormError::new(cause, &module).into());
     }
-    let kind = verified.program().kind;
+}
+
+/// The generator for a module of these programs.
+fn generator<'a>(
+    module: &'a Module,
+    links: &'a Links,
+    settings: &Settings,
+    kind: ProgramKind,
+    programs: Vec<generator::Program>,
+) -> Result<Generator<'a>, CompileError> {
     let mut asm = Assembler::new();
     let entries = module.functions.keys().map(|_| asm.new_label()).collect();
     let Some((_, main)) = module.functions.iter().next() else {
         return Err(CompileError::Internal("a program has no function"));
     };
     let current = Current::new(main, true);
-    let generator = Generator {
-        asm,
-        module: &module,
-        links,
-        features: settings.features,
-        kind,
-        entries,
-        current,
-        lack: None,
-        internal: None,
-        marked: None,
-    };
-    let source = Source::verified(verified);
-    let maps = source.maps().filter_map(|index| links.maps.get(index));
-    let cpus = maps.filter_map(|map| map.cpus).min();
-    let (checked, prefetch) = (settings.verify_allocation, settings.prefetch);
-    Code { generator, pieces: Vec::new(), checked, prefetch }.all(cpus, &source, settings.source)
+    let (features, lack, internal, marked) = (settings.features, None, None, None);
+    Ok(Generator { asm, module, links, features, kind, programs, entries, current, lack, internal, marked })
+}
+
+/// What a program uses of the state of a run.
+#[derive(Clone, Copy, Debug)]
+struct ProgramUse {
+    /// It makes tail calls.
+    tail_calls: bool,
+    /// It makes calls.
+    calls: bool,
+    /// The packet's own area, if it has to be initialized.
+    area: Option<&'static Layout>,
+    /// It may defer work to the end of a run.
+    defers: bool,
+    /// It may set a redirect target.
+    redirects: bool,
+    /// It counts rounds.
+    rounds: bool,
+}
+
+impl ProgramUse {
+    fn of(module: &Module, source: &Source<'_>) -> Self {
+        let tail_calls = any(module, |op| matches!(op, Op::Call { callee: Callee::TailCall, .. }));
+        // What a program does that is tail called is not known.
+        let others_defer = tail_calls && source.kind.context().waits_for_end;
+        Self {
+            tail_calls,
+            calls: any(module, |op| matches!(op, Op::Call { .. })),
+            area: area(module, source, tail_calls),
+            defers: others_defer || any(module, defers_work),
+            redirects: tail_calls || any(module, redirects),
+            rounds: counts_rounds(module),
+        }
+    }
+
+    /// The program in code whose slots begin with its own at a number.
+    fn entered(&self, first: u32, links: &Links) -> generator::Program {
+        let entered = Entered { frame: false, tail_calls: self.tail_calls, area: self.area };
+        generator::Program { first, entered, readable: links.readable }
+    }
 }
 
 /// The code of a program's functions.
@@ -90,6 +157,18 @@ struct Code<'a> {
     pieces: Vec<Piece>,
     checked: bool,
     prefetch: Prefetch,
+}
+
+/// A loop over a burst.
+struct Looping {
+    /// What is initialized for each packet.
+    entered: Entered,
+    /// Whether a run may defer work to its end, which is not part of the function.
+    defers: bool,
+    /// What the result of the function means.
+    meaning: Meaning,
+    /// Whether a frame may have a redirect target that its verdict has no use for.
+    redirects: bool,
 }
 
 /// The code of a function.
@@ -101,20 +180,24 @@ struct Piece {
     end: Label,
 }
 
-impl Code<'_> {
-    fn all(
+impl<'a> Code<'a> {
+    /// All code of a program: `looped` is its form in a loop, if that is another one.
+    fn all<'m>(
         mut self,
+        program: &ProgramUse,
+        looped: Option<&'m Module>,
         cpus: Option<u32>,
         source: &Source<'_>,
         from: CodeSource,
-    ) -> Result<Result<Compiled, Lack>, CompileError> {
+    ) -> Result<Result<Compiled, Lack>, CompileError>
+    where
+        'm: 'a,
+    {
         let (module, links) = (self.generator.module, self.generator.links);
         let asm = &mut self.generator.asm;
         let (entry, tail_entry) = (asm.new_label(), asm.new_label());
         asm.bind(entry);
-        let tail_calls = any(module, |op| matches!(op, Op::Call { callee: Callee::TailCall, .. }));
-        let calls = any(module, |op| matches!(op, Op::Call { .. }));
-        let area = area(module, source, tail_calls);
+        let &ProgramUse { calls, tail_calls, area, defers, .. } = program;
         entry::enter_run(asm, links, calls, tail_calls, area);
         asm.bind(tail_entry);
         let lacks_cpu = cpus.map(|cpus| {
@@ -138,19 +221,61 @@ impl Code<'_> {
             }
             self.piece(function, false, start);
         }
-        // A run that is replaced by another one does not come back to a loop.
-        let main = module.functions.iter().next().filter(|_| !tail_calls);
-        let burst = match main {
-            Some((_, main)) => {
-                let burst = self.burst(main, cpus, Entered { frame: calls, tail_calls, area });
-                if let Some(lack) = self.generator.lack {
-                    return Ok(Err(lack));
-                }
-                Some(burst?)
-            }
-            None => None,
+        let entered = match looped {
+            // The state is that of a new run where the program begins.
+            Some(_) => Entered { frame: calls, tail_calls: false, area: None },
+            None => Entered { frame: calls, tail_calls: false, area },
         };
-        self.finish([entry, tail_entry], burst, source, from).map(Ok)
+        self.generator.module = looped.unwrap_or(module);
+        let looping = Looping {
+            entered,
+            defers: defers && looped.is_none(),
+            meaning: source.kind.rules().meaning,
+            redirects: false,
+        };
+        let burst = self.burst(cpus, &looping);
+        if let Some(lack) = self.generator.lack {
+            return Ok(Err(lack));
+        }
+        self.finish([entry, tail_entry], [Some(burst?), None], &[source], from).map(Ok)
+    }
+
+    /// All code of a chain, whose generator is for the programs without counts.
+    fn chain<'m>(
+        mut self,
+        counted: &'m Module,
+        looping: &Looping,
+        cpus: Option<u32>,
+        sources: &[&Source<'_>],
+        from: CodeSource,
+    ) -> Result<Result<Compiled, Lack>, CompileError>
+    where
+        'm: 'a,
+    {
+        let plain = self.generator.module;
+        let mut entries = [None; 2];
+        for (entry, module) in entries.iter_mut().zip([plain, counted]) {
+            self.generator.module = module;
+            let burst = self.burst(cpus, looping);
+            if let Some(lack) = self.generator.lack {
+                return Ok(Err(lack));
+            }
+            *entry = Some(burst?);
+        }
+        self.generator.module = plain;
+        for (index, (_, function)) in plain.functions.iter().enumerate().skip(1) {
+            let start = self.start();
+            let generated = self.function(index, function);
+            if let Some(lack) = self.generator.lack {
+                return Ok(Err(lack));
+            }
+            generated?;
+            self.piece(function, false, start);
+        }
+        let [Some(burst), counted] = entries else {
+            return Err(CompileError::Internal("a chain has no loop"));
+        };
+        self.finish([burst; 2], [Some(burst), counted], sources, from).map(Ok)
     }
 
     /// Ends the code of a function.
@@ -161,7 +286,10 @@ impl Code<'_> {
     }
 
     /// The loop over a burst with the main program as its body: `extern "C" fn(first, end, x3, x4, x5, host) -> frame reached`.
-    fn burst(&mut self, main: &Function, cpus: Option<u32>, entered: Entered) -> Result<Label, CompileError> {
+    fn burst(&mut self, cpus: Option<u32>, looping: &Looping) -> Result<Label, CompileError> {
+        let Some((_, main)) = self.generator.module.functions.iter().next() else {
+            return Err(CompileError::Internal("a loop has no function"));
+        };
         let entry = self.start();
         let generator = &mut self.generator;
         let links = generator.links;
@@ -178,8 +306,10 @@ impl Code<'_> {
             end: none,
             next: none,
             distance: self.prefetch.distance(main),
-            entered,
-            defers: any(generator.module, defers_work),
+            entered: looping.entered,
+            defers: looping.defers,
+            meaning: looping.meaning,
+            redirects: looping.redirects,
         });
         let (module, generated) = (generator.module, generate_loop(main, generator, self.checked));
         generated.map_err(|cause| FormError::new(cause, module))?;
@@ -216,40 +346,81 @@ impl Code<'_> {
         generated.map(drop).map_err(|cause| FormError::new(cause, module).into())
     }
 
+    /// Links the code: entries for packets and tail calls, and for bursts and those that are counted.
     fn finish(
         self,
         [entry, tail_entry]: [Label; 2],
-        burst: Option<Label>,
-        source: &Source<'_>,
+        [burst, counted]: [Option<Label>; 2],
+        sources: &[&Source<'_>],
         from: CodeSource,
     ) -> Result<Compiled, CompileError> {
         if let Some(what) = self.generator.internal {
             return Err(CompileError::Internal(what));
         }
-        let reached = |function| source.reached(function).count();
-        let instructions: usize = source.functions.iter().map(reached).sum();
-        let dropped = source.code.iter().count() - instructions;
+        let reached = |source: &&Source<'_>| -> usize {
+            source.functions.iter().map(|function| source.reached(function).count()).sum()
+        };
+        let instructions: usize = sources.iter().map(reached).sum();
+        let all: usize = sources.iter().map(|source| source.code.iter().count()).sum();
         let code = self.generator.asm.finish()?;
         let offset = |label| code.offset(label).ok_or(CompileError::Internal("a label is not bound"));
-        let mut functions = Vec::with_capacity(self.pieces.len());
+        let mut nodes =
+            Nodes { programs: &self.generator.programs, functions: Vec::new(), marks: Vec::new() };
         for Piece { slot, burst, start, end } in self.pieces {
-            let start = offset(start)?;
-            let len = offset(end)?.saturating_sub(start);
-            functions.push(CompiledFunction { node: Node::ENTRY, slot, burst, offset: start, len });
+            nodes.piece(slot, burst, [offset(start)?, offset(end)?], &code.marks);
         }
         Ok(Compiled {
             entry: offset(entry)?,
             tail_entry: offset(tail_entry)?,
             burst_entry: burst.map(offset).transpose()?,
-            counted_entry: None,
-            functions,
-            stats: Stats { instructions, dropped, bytes: code.bytes.len() },
+            counted_entry: counted.map(offset).transpose()?,
+            functions: nodes.functions,
+            stats: Stats { instructions, dropped: all - instructions, bytes: code.bytes.len() },
+            marks: nodes.marks,
             bytes: code.bytes,
             relocations: code.relocations,
-            marks: code.marks,
             source: from,
             lack: None,
         })
+    }
+}
+
+/// Functions and marks by the programs that they are of.
+struct Nodes<'p> {
+    programs: &'p [generator::Program],
+    functions: Vec<CompiledFunction>,
+    marks: Vec<Mark>,
+}
+
+impl Nodes<'_> {
+    /// The program of a slot among those of all programs, and its slot there.
+    fn of(&self, slot: u32) -> (Node, u32) {
+        let number = self.programs.partition_point(|program| program.first <= slot).saturating_sub(1);
+        let first = self.programs.get(number).map_or(0, |program| program.first);
+        (Node::new(number), slot - first)
+    }
+
+    /// Adds code that begins with that of a slot. The code of other programs in it is a function of its own: their main program, as it
+    /// is in the loop.
+    fn piece(&mut self, slot: usize, burst: bool, [mut start, end]: [u32; 2], marks: &[Mark]) {
+        let (mut node, first) = self.of(slot as u32);
+        let add = |functions: &mut Vec<CompiledFunction>, node, slot: u32, [start, end]: [u32; 2]| {
+            let (slot, offset, len) = (slot as usize, start, end.saturating_sub(start));
+            functions.push(CompiledFunction { node, slot, burst, offset, len });
+        };
+        let mut slot = first;
+        let within = marks.partition_point(|mark| mark.offset < start)
+            ..marks.partition_point(|mark| mark.offset < end);
+        for mark in marks.get(within).unwrap_or_default() {
+            let (next, tag) = self.of(mark.tag);
+            if next != node && mark.offset > start {
+                add(&mut self.functions, node, slot, [start, mark.offset]);
+                (start, slot) = (mark.offset, 0);
+            }
+            node = next;
+            self.marks.push(Mark { offset: mark.offset, tag });
+        }
+        add(&mut self.functions, node, slot, [start, end]);
     }
 }
 
@@ -280,6 +451,18 @@ fn defers_work(op: &Op) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether an operation may set a redirect target.
+fn redirects(op: &Op) -> bool {
+    matches!(op, Op::Call { callee: Callee::Helper(Helper::REDIRECT | Helper::REDIRECT_MAP), .. })
+}
+
+fn counts_rounds(module: &Module) -> bool {
+    let ends = |function: &Function, block: &Block| {
+        matches!(function.block(*block).terminator, Terminator::MayGoto(_))
+    };
+    module.functions.iter().any(|(_, function)| function.layout.iter().any(|block| ends(function, block)))
 }
 
 /// Whether the program has such an operation.

@@ -89,8 +89,13 @@ pub(super) enum Op {
     Prefetch(i32),
     /// Initializes the state of a run, by the frame and the host.
     EnterPacket(Entered),
-    /// Stores the verdict of a packet to its frame.
-    StoreVerdict(Verdict),
+    /// Stores the verdict of a packet to its frame, and takes the redirect target from that unless the verdict is to redirect.
+    StoreVerdict {
+        verdict: Verdict,
+        clears: bool,
+    },
+    /// Adds one to a counter of the chain, by the host.
+    Count(i32),
     /// Goes on with the next frame, by that and the end.
     NextPacket,
     /// A number.
@@ -163,8 +168,8 @@ pub(super) enum Op {
     },
     /// A call with its arguments in their registers.
     Call(Called),
-    /// Tells the host what a helper may read at any address.
-    TellReadable,
+    /// Tells the host what a helper may read at any address: memory of the maps in this table of so many entries, and the stack.
+    TellReadable(u64, i32),
     /// The value of an array at the index that is stored at a place; after that the host, if values are by CPU.
     LookUp(ArrayLink, At),
     /// The address on the host's CPU of what is at an address on CPU 0.
@@ -174,6 +179,8 @@ pub(super) enum Op {
     },
     /// Runs another program in place of this one, if there is one.
     TailCall(Token),
+    /// Runs another program. The low half of its result is in `rax`, or [`NO_PROGRAM`](paceline_ir::Callee::NO_PROGRAM).
+    RunProgram(Token),
     Jump,
     Branch(Cond, Compare),
     /// A branch by a place in memory, and the last operand if it is no number.

@@ -9,9 +9,10 @@ use paceline::{Object, RedirectTarget, step};
 use paceline_frame::{Burst, FrameMeta, Verdict};
 use paceline_maps::Map;
 use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{Chain, Engine as VmEngine, Host, Program};
+use paceline_vm::{Chain, CodeSource, Engine as VmEngine, Host, LookAhead, Program};
 
 use super::maps::{create_maps, map_contents};
+use super::ours::load_chain_ssa;
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseChain, Run};
 use crate::dispatcher::{self, Component, fill_slots};
@@ -25,6 +26,8 @@ enum Way {
     Whole(VmEngine),
     /// Native code without counts, which does not compute verdicts that have the same successor.
     Uncounted,
+    /// Native code from the form, with counts or without.
+    Ssa(CodeSource, bool),
     /// Program after program, as traces run.
     Steps,
     /// As libxdp's dispatcher, in the kernel.
@@ -39,7 +42,9 @@ impl ChainEngine {
     /// All engines of ours.
     pub fn all() -> impl Iterator<Item = Self> {
         let engines = [VmEngine::Plain, VmEngine::Threaded, VmEngine::Jit].map(Way::Whole);
-        engines.into_iter().chain([Way::Uncounted, Way::Steps]).map(Self)
+        let ssa = [CodeSource::Form, CodeSource::RawForm];
+        let ssa = ssa.into_iter().flat_map(|source| [true, false].map(|counts| Way::Ssa(source, counts)));
+        engines.into_iter().chain([Way::Uncounted, Way::Steps]).chain(ssa).map(Self)
     }
 
     /// The kernel with libxdp's dispatcher.
@@ -56,6 +61,10 @@ impl Engine for ChainEngine {
             Way::Whole(VmEngine::Threaded) => "chain-threaded",
             Way::Whole(_) => "chain-jit",
             Way::Uncounted => "chain-jit-uncounted",
+            Way::Ssa(CodeSource::RawForm, true) => "chain-jit-ssa-raw",
+            Way::Ssa(CodeSource::RawForm, false) => "chain-jit-ssa-raw-uncounted",
+            Way::Ssa(_, true) => "chain-jit-ssa",
+            Way::Ssa(_, false) => "chain-jit-ssa-uncounted",
             Way::Steps => "chain-steps",
             Way::Dispatcher => "chain-dispatcher",
         }
@@ -96,7 +105,7 @@ impl Engine for ChainEngine {
         };
         let engine = match self.0 {
             Way::Whole(engine) => engine,
-            Way::Uncounted => VmEngine::Jit,
+            Way::Uncounted | Way::Ssa(..) => VmEngine::Jit,
             Way::Steps | Way::Dispatcher => VmEngine::best(),
         };
         let parts: Vec<_> = nodes.iter().map(|program| (&verified[*program], maps.clone())).collect();
@@ -105,7 +114,12 @@ impl Engine for ChainEngine {
             Ok(programs) => programs,
             Err(error) => return unasked(&error),
         };
-        let chain = match Chain::load(&parts, plan.graph.clone(), engine) {
+        let chain = match self.0 {
+            Way::Ssa(source, _) => load_chain_ssa(&parts, plan.graph.clone(), LookAhead::default(), source)
+                .map(|(chain, _)| chain),
+            _ => Chain::load(&parts, plan.graph.clone(), engine),
+        };
+        let chain = match chain {
             Ok(chain) => chain,
             Err(error) => return unasked(&error),
         };
@@ -147,7 +161,8 @@ impl Loaded<'_> {
         burst.push(&run.data, FrameMeta::default()).map_err(|_| Unsupported::PacketLength(run.data.len()))?;
         burst.frame_mut(0).set_ingress(run.context.ingress_ifindex, 0);
         let mut path = Vec::new();
-        let ended = if self.way == Way::Uncounted {
+        let tells = !matches!(self.way, Way::Uncounted | Way::Ssa(_, false));
+        let ended = if !tells {
             self.chain.run_burst(&mut burst, &mut self.host).map_err(|fault| fault.to_string())
         } else if self.way == Way::Steps {
             let note = |step: paceline::Step, _: &_| path.push(self.names[step.node.index()].to_owned());
@@ -170,7 +185,6 @@ impl Loaded<'_> {
         if let Err(error) = ended {
             return Ok(Err(error));
         }
-        let tells = self.way != Way::Uncounted;
         if let Some(mut expected) = run.expect.path.clone().filter(|_| tells) {
             if self.way != Way::Steps {
                 expected.sort();

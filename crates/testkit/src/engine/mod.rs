@@ -15,7 +15,7 @@ pub use classic::{LibpcapEngine, SocketEngine};
 pub use kernel::KernelEngine;
 pub use maps::{create_maps, fill_map, map_contents};
 pub(crate) use ours::ssa_name;
-pub use ours::{OurEngine, load_ssa};
+pub use ours::{OurEngine, load_chain_ssa, load_ssa};
 
 /// Reason why an engine can never run a case.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

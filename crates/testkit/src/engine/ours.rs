@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
+use paceline::chain::Graph;
 use paceline_frame::{Burst, FrameMeta, FrameRef, MAX_BURST, RedirectTarget, Verdict};
 use paceline_ir::{Module, Passes, build, optimize, parse};
 use paceline_maps::Map;
 use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
 use paceline_vm::{
-    CodeSource, DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, Machine, MemoryProgram, Program,
+    Chain, ChainError, CodeSource, DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, LookAhead, Machine,
+    MemoryProgram, NativeSource, Program,
 };
 
 use super::maps::{create_maps, map_contents, set, set_map};
@@ -294,6 +296,21 @@ pub(crate) const fn ssa_name(source: CodeSource) -> &'static str {
 /// As [`Program::load`].
 pub fn load_ssa(verified: &Verified, maps: Vec<Arc<Map>>, source: CodeSource) -> Result<Program, LoadError> {
     Program::load_with_settings(verified, maps, |settings| {
+        (settings.source, settings.verify_allocation) = (source, true);
+    })
+}
+
+/// A chain as native code that is generated from this; its allocation of registers is checked. Also returns what it was generated from.
+///
+/// # Errors
+/// As [`Chain::load`].
+pub fn load_chain_ssa(
+    parts: &[(&Verified, Vec<Arc<Map>>)],
+    graph: Graph,
+    look_ahead: LookAhead,
+    source: CodeSource,
+) -> Result<(Chain, NativeSource), ChainError> {
+    Chain::load_with_settings(parts, graph, look_ahead, |settings| {
         (settings.source, settings.verify_allocation) = (source, true);
     })
 }

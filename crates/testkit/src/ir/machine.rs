@@ -231,7 +231,7 @@ impl Machine for OnPlain<'_, '_> {
         let callee = match callee {
             Callee::Helper(id) => CalledBy::Helper(id),
             Callee::Kfunc { index, module } => CalledBy::Kfunc { btf_id: index, module },
-            Callee::TailCall => CalledBy::Helper(Helper::TAIL_CALL),
+            Callee::TailCall | Callee::Program => CalledBy::Helper(Helper::TAIL_CALL),
             Callee::Function(_) => return Err(FaultKind::LeftProgram),
         };
         let next = self.plain.execute(Insn::Call(callee))?;

@@ -1,6 +1,6 @@
 //! Programs of an object as a chain, on all ways to run one.
 
-use paceline::Chain;
+use paceline::{Chain, LookAhead};
 use paceline_chain::{Graph, Node};
 use paceline_frame::Verdict;
 use paceline_verifier::Verified;
@@ -8,6 +8,7 @@ use paceline_verifier::Verified;
 use super::ours::{Machine, collection, contents};
 use super::{Observation, Trial};
 use crate::compare::{ChainWay, Stopped};
+use crate::engine::load_chain_ssa;
 
 /// A chain of programs of one object, which share its maps.
 pub struct ChainTrial<'a> {
@@ -56,9 +57,14 @@ fn run(chain: &ChainTrial<'_>, way: ChainWay) -> Result<(Observation, Option<Vec
             let programs = chain.programs.iter().map(load).collect::<Result<Vec<_>, _>>();
             Chain::new(programs.map_err(|error| refused(&error))?, graph)
         }
-        ChainWay::Fused(_) => {
+        ChainWay::Fused(_) | ChainWay::Ssa(..) => {
             let parts: Vec<_> = chain.programs.iter().map(|verified| (*verified, maps())).collect();
-            Chain::load(&parts, graph, engine)
+            match way {
+                ChainWay::Ssa(source, _) => {
+                    load_chain_ssa(&parts, graph, LookAhead::default(), source).map(|(chain, _)| chain)
+                }
+                _ => Chain::load(&parts, graph, engine),
+            }
         }
     };
     let built = built.map_err(|error| refused(&error))?;

@@ -15,6 +15,7 @@ use crate::form::{Form, check_code};
 use crate::load::check_load;
 use crate::load_error::LoadError;
 use crate::native::{self, NativeCode, NativeFunctions};
+use crate::native_source::NativeSource;
 use crate::uses::Uses;
 
 /// A program of a chain, and its maps.
@@ -49,10 +50,16 @@ pub(super) struct Compiled {
     pub(super) entries: [BurstEntry; 2],
     /// Whether runs are pinned.
     pub(super) pins: bool,
+    /// What the code was generated from.
+    pub(super) source: NativeSource,
 }
 
 /// Compiles the programs of a chain to one function.
-pub(super) fn compile(parts: &[(&Verified, Vec<Arc<Map>>)], graph: &Graph) -> Result<Compiled, ChainError> {
+pub(super) fn compile(
+    parts: &[(&Verified, Vec<Arc<Map>>)],
+    graph: &Graph,
+    settings: &native::Settings,
+) -> Result<Compiled, ChainError> {
     let (mut users, mut all_maps, mut pins) = (Vec::new(), Vec::new(), false);
     for (node, (verified, maps)) in graph.iter().map(|(node, _)| node).zip(parts) {
         let failed = |error: LoadError| ChainError::Program { node, error };
@@ -68,8 +75,8 @@ pub(super) fn compile(parts: &[(&Verified, Vec<Arc<Map>>)], graph: &Graph) -> Re
     }
     let kept: Box<[Kept<'_>]> =
         parts.iter().map(|(verified, maps)| (*verified, maps.as_slice().into())).collect();
-    let (block, entries) =
-        native::chain(&kept, graph).map_err(|(node, error)| ChainError::Program { node, error })?;
+    let (block, entries, source) =
+        native::chain(&kept, graph, settings).map_err(|(node, error)| ChainError::Program { node, error })?;
     let block = Arc::new(block);
     let parts_kept = kept.into_iter().map(|(_, maps)| maps).collect();
     let callbacks = parts.iter().any(|(verified, _)| sets_callbacks(verified.code())).then(|| {
@@ -82,5 +89,5 @@ pub(super) fn compile(parts: &[(&Verified, Vec<Arc<Map>>)], graph: &Graph) -> Re
     };
     let entries = entries.map(entry);
     let fused = Fused { block, _callbacks: callbacks, maps: all_maps, _parts: parts_kept, _tables: users };
-    Ok(Compiled { fused, entries, pins })
+    Ok(Compiled { fused, entries, pins, source })
 }

@@ -23,7 +23,9 @@ use crate::engine::Engine;
 use crate::host::Host;
 use crate::look_ahead::LookAhead;
 #[cfg(feature = "jit")]
-use crate::native::NativeCode;
+use crate::native::{self, NativeCode};
+#[cfg(feature = "jit")]
+use crate::native_source::NativeSource;
 use crate::program::Program;
 use crate::run::{BurstFault, burst_result, enter_frames, run_frames};
 use crate::target::Target;
@@ -79,12 +81,7 @@ impl Chain {
         check_nodes(&graph, parts.len())?;
         #[cfg(feature = "jit")]
         if engine == Engine::Jit {
-            let fused::Compiled { fused, entries, pins } = fused::compile(parts, &graph)?;
-            let staged = staged::staged(parts, entries, look_ahead);
-            let [entry, counted_entry] = if staged.is_some() { staged::STAGED } else { entries };
-            let programs = Box::default();
-            let shared = Shared { graph, entry, counted_entry, staged, pins, programs, fused: Some(fused) };
-            return Ok(Self { shared: Arc::new(shared) });
+            return Self::fused(parts, graph, &native::settings(), look_ahead).map(|(chain, _)| chain);
         }
         let _ = look_ahead;
         let load = |(node, (verified, maps)): (Node, &(&Verified, Vec<Arc<Map>>))| {
@@ -92,6 +89,41 @@ impl Chain {
         };
         let programs = graph.iter().map(|(node, _)| node).zip(parts).map(load).collect::<Result<_, _>>()?;
         Self::new(programs, graph)
+    }
+
+    /// Makes a chain ready to run as native code that is compiled otherwise than [`load`](Self::load) does: `change` changes the settings
+    /// that are best on this machine. It cannot add instructions that the machine lacks. Also returns what the code was generated from.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    #[cfg(feature = "jit")]
+    pub fn load_with_settings(
+        parts: &[(&Verified, Vec<Arc<Map>>)],
+        graph: Graph,
+        look_ahead: LookAhead,
+        change: impl FnOnce(&mut native::Settings),
+    ) -> Result<(Self, NativeSource), ChainError> {
+        check_nodes(&graph, parts.len())?;
+        let mut settings = native::settings();
+        let machine = settings.features;
+        change(&mut settings);
+        settings.features = settings.features.and(machine);
+        Self::fused(parts, graph, &settings, look_ahead)
+    }
+
+    #[cfg(feature = "jit")]
+    fn fused(
+        parts: &[(&Verified, Vec<Arc<Map>>)],
+        graph: Graph,
+        settings: &native::Settings,
+        look_ahead: LookAhead,
+    ) -> Result<(Self, NativeSource), ChainError> {
+        let fused::Compiled { fused, entries, pins, source } = fused::compile(parts, &graph, settings)?;
+        let staged = staged::staged(parts, entries, look_ahead);
+        let [entry, counted_entry] = if staged.is_some() { staged::STAGED } else { entries };
+        let programs = Box::default();
+        let shared = Shared { graph, entry, counted_entry, staged, pins, programs, fused: Some(fused) };
+        Ok((Self { shared: Arc::new(shared) }, source))
     }
 
     fn calling(programs: Vec<Program>, graph: Graph, entry: BurstEntry) -> Self {

@@ -182,18 +182,20 @@ impl Program {
 pub(crate) fn chain(
     parts: &[(&Verified, Arc<[Arc<Map>]>)],
     graph: &Graph,
-) -> Result<(CodeBlock, [u32; 2]), (Node, LoadError)> {
+    settings: &Settings,
+) -> Result<(CodeBlock, [u32; 2], NativeSource), (Node, LoadError)> {
     let arena = Arena::global().map_err(|error| (Node::ENTRY, LoadError::Memory(error.to_string())))?;
     let links: Vec<_> =
         parts.iter().map(|(verified, maps)| links::links(verified.program(), maps, arena)).collect();
     let programs: Vec<_> =
         parts.iter().zip(&links).map(|((verified, _), links)| (*verified, links)).collect();
-    let compiled = paceline_jit::compile_chain(&programs, graph, &settings())
+    let compiled = paceline_jit::compile_chain(&programs, graph, settings)
         .map_err(|(node, error)| (node, LoadError::from(error)))?;
     let specs: Vec<&ProgramSpec> = parts.iter().map(|(verified, _)| verified.program()).collect();
     let block = place(arena, &compiled, &specs).map_err(|error| (Node::ENTRY, error))?;
     let burst = compiled.burst_entry.unwrap_or(compiled.entry);
-    Ok((block, [burst, compiled.counted_entry.unwrap_or(burst)]))
+    let source = NativeSource { source: compiled.source, lack: compiled.lack };
+    Ok((block, [burst, compiled.counted_entry.unwrap_or(burst)], source))
 }
 
 /// Puts code into executable memory, with the programs that it is made of by node.

@@ -146,6 +146,10 @@ impl<'p, 'a> FunctionParser<'p, 'a> {
                 parser.advance();
                 Terminator::Return(parser.value()?)
             }
+            ("stop", ..) => {
+                parser.advance();
+                Terminator::Stop
+            }
             _ => return Ok(false),
         };
         let slot = parser.slot()?;

@@ -7,7 +7,7 @@ use super::cursor::{Parsed, Parser};
 use super::error::ParseCause;
 use crate::arena::Key;
 use crate::entity::{FuncId, Value};
-use crate::op::{ATOMICS, Address, Args, BinaryOp, CONDITIONS, Callee, Op};
+use crate::op::{ATOMICS, Address, Args, BinaryOp, CONDITIONS, Callee, Op, RunOp};
 use crate::text::lex::TokenKind;
 use crate::text::names::SIZES;
 use crate::types::{Region, Type};
@@ -169,6 +169,13 @@ impl Parser<'_> {
             "function_address" => self.function().map(|function| Op::Address(Address::Function(function))),
             "stack_address" => self.number().map(|offset| Op::StackAddress { offset }),
             "tail_call" => self.call(Callee::TailCall),
+            "run_program" => self.call(Callee::Program),
+            "begin" => {
+                self.number().map(|program| Op::Run(RunOp::Begin { program, area: self.takes_word("area") }))
+            }
+            "count" => self.number().map(|counter| Op::Run(RunOp::Count { counter })),
+            "finish" => Ok(Op::Run(RunOp::Finish)),
+            "fault" => Ok(Op::Run(RunOp::Fault)),
             "call" => self.callee().and_then(|callee| self.call(callee)),
             _ => return None,
         })

@@ -2,11 +2,12 @@
 
 use paceline_codegen::lir::{Operand, Place, Vreg};
 use paceline_frame::Frame;
-use paceline_ir::{Block, Terminator};
+use paceline_ir::{Block, RunOp, Terminator};
+use paceline_isa::Size;
 
 use super::{Choice, defined, defined_in, fixed, of_number, used};
 use crate::select::generator::Burst;
-use crate::select::op::{Called, Op, Verdict};
+use crate::select::op::{At, Called, Entered, Op, Verdict};
 use crate::select::regs;
 use crate::x64::Width;
 
@@ -50,10 +51,15 @@ impl Choice<'_, '_> {
     /// The start of a packet's run.
     pub(super) fn enter_packet(&mut self) {
         let Some(Burst { frame, end, distance, entered, .. }) = self.burst(|_| ()) else { return };
-        let host = self.host();
         if distance > 0 {
             self.push(Op::Prefetch(FRAME_SIZE * i32::from(distance)), &[used(frame), used(end)]);
         }
+        self.enter_run(frame, entered);
+    }
+
+    /// Initializes the state of a run.
+    fn enter_run(&mut self, frame: Vreg, entered: Entered) {
+        let host = self.host();
         let is_zero = entered.area.is_none_or(|layout| layout.entries().next().is_none());
         if let Some(layout) = entered.area.filter(|_| !is_zero) {
             let area = self.fresh();
@@ -64,8 +70,35 @@ impl Choice<'_, '_> {
             let nothing = self.fresh();
             self.call_of(Called::Runtime(self.generator.links.enter), operands, nothing);
         }
-        let entered = crate::select::op::Entered { area: entered.area.filter(|_| is_zero), ..entered };
+        let entered = Entered { area: entered.area.filter(|_| is_zero), ..entered };
         self.push(Op::EnterPacket(entered), &[used(frame), used(host)]);
+    }
+
+    /// An operation on the state of the run.
+    pub(super) fn run_op(&mut self, op: RunOp, result: Vreg) {
+        let Some(Burst { frame, .. }) = self.burst(|_| ()) else {
+            return self.generator.internal("a function has the state of a run, and is in no loop");
+        };
+        match op {
+            RunOp::Begin { program, .. } => match self.generator.programs.get(program as usize) {
+                Some(program) => self.enter_run(frame, program.entered),
+                None => self.generator.internal("a program begins that is not there"),
+            },
+            RunOp::Count { counter } => self.push(Op::Count(counter.cast_signed()), &[used(self.host())]),
+            RunOp::Finish => self.finish_run(),
+            RunOp::Fault => {
+                let at = At::Base(self.generator.links.host.fault);
+                let load = Op::Load { size: Size::Dw, signed: false, at };
+                self.push(load, &[used(self.host()), defined(result)]);
+            }
+        }
+    }
+
+    /// Does what a program has deferred to its end.
+    fn finish_run(&mut self) {
+        let nothing = self.fresh();
+        let host = fixed(self.host(), regs::RDI);
+        self.call_of(Called::Runtime(self.generator.links.end), vec![host], nothing);
     }
 
     /// The end of a packet's run, in a block that returns. Returns the next frame.
@@ -73,20 +106,19 @@ impl Choice<'_, '_> {
         let data = self.function.block(block);
         self.origin = data.slot;
         let Terminator::Return(value) = data.terminator else { return self.fresh() };
-        let Some(Burst { frame, defers, .. }) = self.burst(|_| ()) else { return self.fresh() };
+        let Some(Burst { frame, defers, meaning, redirects, .. }) = self.burst(|_| ()) else {
+            return self.fresh();
+        };
         if defers {
-            let nothing = self.fresh();
-            let host = fixed(self.host(), regs::RDI);
-            self.call_of(Called::Runtime(self.generator.links.end), vec![host], nothing);
+            self.finish_run();
         }
-        let meaning = self.generator.kind.rules().meaning;
         let (verdict, value) = match (self.function.as_const(self.same(value)), meaning.translated()) {
             (Some(number), _) => (Verdict::Known(meaning.code(number)), None),
             (None, Some(actions)) => (Verdict::Action(actions), Some(self.value(value))),
             (None, None) => (Verdict::Value, Some(self.value(value))),
         };
         let operands: Vec<Operand> = [used(frame)].into_iter().chain(value.map(used)).collect();
-        self.push(Op::StoreVerdict(verdict), &operands);
+        self.push(Op::StoreVerdict { verdict, clears: redirects }, &operands);
         let next = self.fresh();
         self.push(Op::AddImm(Width::Q64, FRAME_SIZE), &[used(frame), defined(next)]);
         self.burst(|burst| burst.next = next);

@@ -25,7 +25,8 @@ impl Choice<'_, '_> {
                 }
                 let found = usize::try_from(id).ok().and_then(|id| links.helpers.get(id).copied().flatten());
                 if Helper::from_imm(id).is_some_and(Helper::prints) {
-                    self.push(Op::TellReadable, &[used(self.host())]);
+                    let (maps, count) = self.generator.readable(slot);
+                    self.push(Op::TellReadable(maps, count), &[used(self.host())]);
                 }
                 (found.map(|helper| Called::Runtime(helper.address)), &regs::ARGUMENTS)
             }
@@ -42,7 +43,7 @@ impl Choice<'_, '_> {
                 return self.call_with(Called::Function(function), &registers, args, result);
             }
             // It has an operation of its own.
-            Callee::TailCall => (None, &[]),
+            Callee::TailCall | Callee::Program => (None, &[]),
         };
         let Some(called) = called else {
             self.generator.lacks(Lack::Function { slot });
@@ -89,7 +90,8 @@ impl Choice<'_, '_> {
         }
     }
 
-    pub(super) fn tail_call(&mut self, inst: Inst, args: &[Value]) {
+    /// A tail call: a call with a result if the function goes on after the other program.
+    pub(super) fn tail_call(&mut self, inst: Inst, args: &[Value], result: Option<Vreg>) {
         let &[context, map, index] = args else {
             return self.generator.internal("a tail call has not three arguments");
         };
@@ -112,6 +114,14 @@ impl Choice<'_, '_> {
             operands.push(fixed(self.value(map), regs::ARGUMENTS[1]));
             self.generator.current.needs.calls = true;
         }
-        self.push_clobbering(Op::TailCall(token), &operands, regs::caller_saved());
+        let op = match result {
+            Some(result) => {
+                operands.push(defined_in(result, Place::Fixed(regs::RAX)));
+                self.generator.current.needs.calls = true;
+                Op::RunProgram(token)
+            }
+            None => Op::TailCall(token),
+        };
+        self.push_clobbering(op, &operands, regs::caller_saved());
     }
 }

@@ -145,6 +145,8 @@ impl<'c, 'a> Choice<'c, 'a> {
                 self.generator.current.needs.rounds = true;
                 self.push(Op::MayGoto, &[]);
             }
+            Terminator::Stop if self.generator.current.burst.is_some() => self.push(Op::Jump, &[]),
+            Terminator::Stop => self.generator.internal("a function stops a loop that it is not in"),
             Terminator::Return(value) => {
                 if let Some(burst) = self.generator.current.burst {
                     return self.next_packet(burst);
@@ -201,7 +203,11 @@ impl<'c, 'a> Choice<'c, 'a> {
             Operation::ContextStore { size, context, offset, value } => {
                 self.store_context(size, context, offset, value);
             }
-            Operation::Call { callee: Callee::TailCall, ref args } => self.tail_call(inst, args.as_slice()),
+            Operation::Run(op) => self.run_op(op, result),
+            Operation::Call { callee: callee @ (Callee::TailCall | Callee::Program), ref args } => {
+                let result = (callee == Callee::Program).then_some(result);
+                self.tail_call(inst, args.as_slice(), result);
+            }
             Operation::Call { callee, ref args } => self.call(inst, callee, args.as_slice(), result),
         }
     }

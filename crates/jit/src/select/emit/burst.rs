@@ -13,6 +13,8 @@ use crate::x64::{Alu, Cond, Gpr, Mem, OpSize, Width};
 const FRAME_SIZE: i32 = size_of::<Frame>() as i32;
 const DATA: i32 = Frame::OFFSET_DATA as i32;
 const VERDICT: i32 = Frame::OFFSET_VERDICT as i32;
+const REDIRECT: i32 = Frame::OFFSET_REDIRECT as i32;
+const TO_REDIRECT: u32 = paceline_frame::Verdict::Redirect as u32;
 
 impl Generator<'_> {
     pub(super) fn burst(&mut self, op: Op, regs: Assigned<'_>, targets: &[Label]) {
@@ -43,7 +45,16 @@ impl Generator<'_> {
                 }
                 self.prepare_stack();
             }
-            Op::StoreVerdict(verdict) => self.store_verdict(verdict, regs),
+            Op::StoreVerdict { verdict, clears } => {
+                self.store_verdict(verdict, regs);
+                if clears {
+                    self.clear_redirect(verdict, regs);
+                }
+            }
+            Op::Count(counter) => {
+                self.asm.load(OpSize::Q64, SCRATCH, Mem::at(regs.get(0), self.links.host.counts));
+                self.asm.inc_m(OpSize::Q64, Mem::at(SCRATCH, 8 * counter));
+            }
             Op::NextPacket => {
                 self.asm.alu_rr(Alu::Cmp, Width::Q64, regs.get(0), regs.get(1));
                 self.branch(Cond::Ne, targets);
@@ -72,6 +83,23 @@ impl Generator<'_> {
         self.prefetch(next);
         self.asm.jmp(again);
         self.asm.bind(done);
+    }
+
+    /// Takes the redirect target from a frame unless its verdict is to redirect.
+    fn clear_redirect(&mut self, verdict: Verdict, regs: Assigned<'_>) {
+        let redirect = Mem::at(regs.get(0), REDIRECT);
+        match verdict {
+            Verdict::Known(TO_REDIRECT) => {}
+            Verdict::Known(_) => self.asm.store_imm(OpSize::D32, redirect, 0),
+            Verdict::Value | Verdict::Action(_) => {
+                let keep = self.asm.new_label();
+                let verdict = Mem::at(regs.get(0), VERDICT);
+                self.asm.alu_mi(Alu::Cmp, OpSize::D32, verdict, TO_REDIRECT.cast_signed());
+                self.asm.jcc(Cond::E, keep);
+                self.asm.store_imm(OpSize::D32, redirect, 0);
+                self.asm.bind(keep);
+            }
+        }
     }
 
     fn store_verdict(&mut self, verdict: Verdict, regs: Assigned<'_>) {

@@ -1,6 +1,7 @@
 //! Calls, jumps and the ends of functions.
 
 use paceline_codegen::Label;
+use paceline_ir::Callee;
 
 use super::Assigned;
 use crate::links::ProgArrayLink;
@@ -24,6 +25,7 @@ impl Generator<'_> {
                 None => self.internal("a called function has no entry"),
             },
             Op::TailCall(token) => self.tail_call(token),
+            Op::RunProgram(token) => self.run_program(token),
             Op::Jump => match targets {
                 &[target] => self.jump_to(target),
                 _ => self.internal("a jump has not one target"),
@@ -77,6 +79,26 @@ impl Generator<'_> {
     /// with different prologues can call each other.
     fn tail_call(&mut self, token: Token) {
         let follow = self.asm.new_label();
+        self.find_program(token, follow);
+        self.epilogue();
+        self.asm.jmp_m(Mem::at(TOKEN, self.links.tail_entry));
+        self.asm.bind(follow);
+    }
+
+    /// The same as a call, with the low half of the result, or one for no program.
+    fn run_program(&mut self, token: Token) {
+        let [follow, done] = [(); 2].map(|()| self.asm.new_label());
+        self.find_program(token, follow);
+        self.asm.call_m(Mem::at(TOKEN, self.links.tail_entry));
+        self.asm.mov_rr(Width::D32, Gpr::Rax, Gpr::Rax);
+        self.asm.jmp(done);
+        self.asm.bind(follow);
+        self.asm.mov_ri(Gpr::Rax, Callee::NO_PROGRAM);
+        self.asm.bind(done);
+    }
+
+    /// Finds the other program, and counts the tail call. Jumps to `follow` if there is no such program, or too many ran.
+    fn find_program(&mut self, token: Token, follow: x64::Label) {
         match token {
             Token::Array(array) => self.load_token(array, follow),
             Token::Runtime => self.find_token(),
@@ -87,9 +109,6 @@ impl Generator<'_> {
         self.asm.alu_mi(Alu::Cmp, OpSize::D32, count, self.links.host.max_tail_calls);
         self.asm.jcc(Cond::Ae, follow);
         self.asm.inc_m(OpSize::D32, count);
-        self.epilogue();
-        self.asm.jmp_m(Mem::at(TOKEN, self.links.tail_entry));
-        self.asm.bind(follow);
     }
 
     fn load_token(&mut self, array: ProgArrayLink, follow: x64::Label) {

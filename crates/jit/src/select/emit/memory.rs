@@ -57,7 +57,7 @@ impl Generator<'_> {
                 self.asm.mov_ri(last, address);
                 self.asm.alu_rr(Alu::Add, Width::Q64, last, SCRATCH);
             }
-            Op::TellReadable => self.tell_readable(regs.get(0)),
+            Op::TellReadable(maps, count) => self.tell_readable(regs.get(0), (maps, count)),
             _ => self.internal("an instruction is emitted as one of another kind"),
         }
     }
@@ -136,8 +136,7 @@ impl Generator<'_> {
     }
 
     /// Stores what helpers that are given any address may read into the host.
-    fn tell_readable(&mut self, host: Gpr) {
-        let (maps, count) = self.links.readable;
+    fn tell_readable(&mut self, host: Gpr, (maps, count): (u64, i32)) {
         let start = self.links.host.readable;
         let place = |word: i32| Mem::at(host, start + 8 * word);
         self.asm.mov_ri(SCRATCH, maps);

@@ -70,7 +70,8 @@ impl Generator<'_> {
             Op::PrefetchFirst(_)
             | Op::Prefetch(_)
             | Op::EnterPacket(_)
-            | Op::StoreVerdict(_)
+            | Op::StoreVerdict { .. }
+            | Op::Count(_)
             | Op::NextPacket => self.burst(op, regs, targets),
             Op::Load { .. }
             | Op::Store(..)
@@ -80,7 +81,7 @@ impl Generator<'_> {
             | Op::PacketLoad { .. }
             | Op::LookUp(..)
             | Op::Lane { .. }
-            | Op::TellReadable => self.memory(op, regs),
+            | Op::TellReadable(..) => self.memory(op, regs),
             Op::Atomic(..)
             | Op::AtomicImm(..)
             | Op::Fetch(..)
@@ -88,6 +89,7 @@ impl Generator<'_> {
             | Op::CompareExchange(..) => self.atomic(op, regs),
             Op::Call(_)
             | Op::TailCall(_)
+            | Op::RunProgram(_)
             | Op::Jump
             | Op::Branch(..)
             | Op::BranchMem(..)

@@ -1,0 +1,236 @@
+//! Exits: what the results of programs lead to.
+
+use paceline_isa::Condition;
+
+use super::copy::Returned;
+use super::depth::deep_from;
+use super::returns::known;
+use super::{ChainError, Entered, Fusion};
+use crate::entity::{Block, Value};
+use crate::function::{Target, Terminator};
+use crate::op::{BinaryOp, Op, RunOp};
+use crate::types::Type;
+
+/// What comes after a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The program of this position.
+    Program(usize),
+    /// The end, with this verdict.
+    End(u32),
+}
+
+/// An exit of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// What comes next.
+    pub next: Next,
+    /// Index of the counter of packets that take it.
+    pub counter: u32,
+}
+
+/// What the low half of a program's result leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exits {
+    /// Results with an exit of their own.
+    pub cases: Vec<(u32, Exit)>,
+    /// All other results up to this one end the chain with themselves as the verdict, and are not counted.
+    pub own: Option<u32>,
+    /// The exit of all other results.
+    pub other: Exit,
+}
+
+impl Exits {
+    /// The exit of a result; `None` for one that is its own verdict.
+    fn of(&self, result: u64) -> Option<Exit> {
+        let low = result as u32;
+        match self.cases.iter().find(|(case, _)| *case == low) {
+            Some((_, exit)) => Some(*exit),
+            None if self.own.is_some_and(|last| low <= last) => None,
+            None => Some(self.other),
+        }
+    }
+
+    /// What comes next for all results, if that is the same.
+    fn only_next(&self) -> Option<Next> {
+        let same = self.own.is_none() && self.cases.iter().all(|(_, exit)| exit.next == self.other.next);
+        same.then_some(self.other.next)
+    }
+}
+
+impl Fusion<'_> {
+    /// Has a copy of a program go on where its returns lead to.
+    pub(super) fn leave_all(&mut self, entered: &Entered, returns: &[Returned]) -> Result<(), ChainError> {
+        let apart = self.copies_apart(entered)?;
+        for returned in returns {
+            let (block, finished) = (self.finish(entered.part, returned), returned.result);
+            self.leave(entered, Returned { block, ..*returned }, finished, &apart)?;
+        }
+        Ok(())
+    }
+
+    /// What a program does at each of its ends. Returns the block after that.
+    fn finish(&mut self, part: usize, returned: &Returned) -> Block {
+        let mut block = returned.block;
+        if self.mains[part].tail_calls
+            && let Some(fault) = self.function.append(block, Op::Run(RunOp::Fault), returned.slot)
+        {
+            let zero = self.constant(block, 0);
+            let (stopped, goes_on) = (self.function.add_block(), self.function.add_block());
+            self.branch_if_equal(block, [fault, zero], [goes_on, stopped]);
+            self.function.terminate(stopped, Terminator::Stop, returned.slot);
+            block = goes_on;
+        }
+        if self.parts[part].finishes {
+            self.function.append(block, Op::Run(RunOp::Finish), returned.slot);
+        }
+        block
+    }
+
+    /// Copies of next programs for returns that are deep in this one: by return, the block in which its copy begins.
+    fn copies_apart(&mut self, entered: &Entered) -> Result<Vec<(Block, Block)>, ChainError> {
+        let mut copies = Vec::new();
+        if !entered.apart || self.rules.limit.is_some() {
+            return Ok(copies);
+        }
+        let exits = &self.parts[entered.part].exits;
+        let sites = self.mains[entered.part].sites.clone();
+        let next = |result: u64| match exits.of(result)?.next {
+            Next::Program(next) => Some(next),
+            Next::End(_) => None,
+        };
+        let mut programs: Vec<usize> = sites.iter().filter_map(|site| next(site.result)).collect();
+        programs.sort_unstable();
+        programs.dedup();
+        for program in programs {
+            let leading = || sites.iter().filter(|site| next(site.result) == Some(program));
+            let size = self.mains.get(program).ok_or(ChainError::NoProgram(program))?.size();
+            let from = deep_from(leading().map(|site| site.depth));
+            let Some(from) = from.filter(|_| size <= self.budget) else { continue };
+            self.budget -= size;
+            let block = self.enter(program, true)?;
+            copies.extend(leading().filter(|site| site.depth >= from).map(|site| (site.block, block)));
+        }
+        Ok(copies)
+    }
+
+    /// Ends a block by the result of a program.
+    fn leave(
+        &mut self,
+        entered: &Entered,
+        returned: Returned,
+        result: Value,
+        apart: &[(Block, Block)],
+    ) -> Result<(), ChainError> {
+        let exits = self.parts[entered.part].exits.clone();
+        let Returned { block, of, slot, .. } = returned;
+        let copy = apart.iter().find(|(site, _)| Some(*site) == of).map(|(_, copy)| *copy);
+        if let Some(known) = known(&self.function, result) {
+            return match exits.of(known) {
+                Some(exit) => self.take(entered, block, exit, copy),
+                None => {
+                    self.end_with(block, known as u32);
+                    Ok(())
+                }
+            };
+        }
+        if let Some(next) = exits.only_next().filter(|_| !self.rules.counts) {
+            return self.take(entered, block, Exit { next, counter: 0 }, None);
+        }
+        let (mut at, low) = (block, Op::Truncate { arg: result });
+        let low = self.function.append(at, low, slot).unwrap_or(result);
+        for (case, exit) in &exits.cases {
+            let (matches, rest) = (self.function.add_block(), self.function.add_block());
+            self.branch(at, Condition::Eq, low, *case, [matches, rest]);
+            self.take(entered, matches, *exit, None)?;
+            at = rest;
+        }
+        if let Some(last) = exits.own {
+            let own = match last {
+                u32::MAX => at,
+                _ => {
+                    let (own, rest) = (self.function.add_block(), self.function.add_block());
+                    self.branch(at, Condition::Le, low, last, [own, rest]);
+                    at = rest;
+                    own
+                }
+            };
+            self.function.terminate(own, Terminator::Return(result), slot);
+            if last == u32::MAX {
+                return Ok(());
+            }
+        }
+        self.take(entered, at, exits.other, None)
+    }
+
+    /// Ends a block by an exit, which may have a copy of the next program for itself.
+    fn take(
+        &mut self,
+        entered: &Entered,
+        block: Block,
+        exit: Exit,
+        copy: Option<Block>,
+    ) -> Result<(), ChainError> {
+        let Next::Program(next) = exit.next else {
+            self.exit_by(block, exit);
+            return Ok(());
+        };
+        self.count(block, exit.counter);
+        let target = match copy {
+            Some(copy) => copy,
+            None => self.enter_common(next)?,
+        };
+        let mut args = Vec::new();
+        if let Some(left) = entered.left {
+            let one = self.constant(block, 1);
+            let less = Op::Binary { op: BinaryOp::Sub, ty: Type::I64, args: [left, one] };
+            args.extend(self.function.append(block, less, None));
+        }
+        self.function.terminate(block, Terminator::Jump(Target { block: target, args }), None);
+        Ok(())
+    }
+
+    fn count(&mut self, block: Block, counter: u32) {
+        if self.rules.counts {
+            self.function.append(block, Op::Run(RunOp::Count { counter }), None);
+        }
+    }
+
+    /// Ends a block by an exit that ends the chain.
+    pub(super) fn exit_by(&mut self, block: Block, exit: Exit) {
+        self.count(block, exit.counter);
+        if let Next::End(verdict) = exit.next {
+            self.end_with(block, verdict);
+        }
+    }
+
+    /// Ends the chain with a verdict.
+    fn end_with(&mut self, block: Block, verdict: u32) {
+        let end = match self.ends.iter().find(|(of, _)| *of == verdict) {
+            Some((_, end)) => *end,
+            None => {
+                let end = self.function.add_block();
+                let result = self.constant(end, verdict.into());
+                self.function.terminate(end, Terminator::Return(result), None);
+                self.ends.push((verdict, end));
+                end
+            }
+        };
+        self.function.terminate(block, Terminator::Jump(Target::to(end)), None);
+    }
+
+    /// Ends a block by a comparison of the low half of a result with a number.
+    fn branch(&mut self, block: Block, condition: Condition, low: Value, number: u32, [a, b]: [Block; 2]) {
+        let number = self.function.append(block, Op::constant(Type::I32, number.into()), None).unwrap_or(low);
+        let targets = [Target::to(a), Target::to(b)];
+        let branch = Terminator::Branch { condition, ty: Type::I32, args: [low, number], targets };
+        self.function.terminate(block, branch, None);
+    }
+
+    /// Ends a block by a comparison of two values.
+    pub(super) fn branch_if_equal(&mut self, block: Block, args: [Value; 2], [a, b]: [Block; 2]) {
+        let targets = [Target::to(a), Target::to(b)];
+        let branch = Terminator::Branch { condition: Condition::Eq, ty: Type::I64, args, targets };
+        self.function.terminate(block, branch, None);
+    }
+}

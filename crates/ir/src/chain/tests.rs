@@ -1,0 +1,111 @@
+//! Programs as text, and the function of their chain.
+
+use super::*;
+use crate::check::check;
+use crate::passes::{Passes, optimize_chain};
+use crate::text::parse;
+
+/// Passes IPv4, and drops the rest.
+const IPV4: &str = "function 0 \"ipv4\" (r1) {
+    block0(v0: i64 context):
+        v1: packet = context_load.u32 v0+0 @0
+        v2: packet_end = context_load.u32 v0+4 @1
+        v3 = const.i64 34 @2
+        v4: packet = add.i64 v1, v3 @2
+        branch.ugt.i64 v4, v2, block3, block1 @3
+    block1:
+        v5 = load.u16 packet v1+12 in 12..12 of 34 @4
+        v6 = const.i64 8
+        branch.ne.i64 v5, v6, block3, block2 @5
+    block2:
+        v7 = const.i64 2 @6
+        return v7 @7
+    block3:
+        v8 = const.i64 1 @6
+        return v8 @7
+    }";
+
+/// Passes TCP over IPv4, and aborts the rest; returns by one block.
+const TCP: &str = "function 0 \"tcp\" (r1) {
+    block0(v0: i64 context):
+        v1: packet = context_load.u32 v0+0 @0
+        v2: packet_end = context_load.u32 v0+4 @1
+        v3 = const.i64 34 @2
+        v4: packet = add.i64 v1, v3 @2
+        v9 = const.i64 2
+        v10 = const.i64 0
+        branch.ugt.i64 v4, v2, block3(v10), block1 @3
+    block1:
+        v5 = load.u8 packet v1+23 in 23..23 of 34 @4
+        v6 = const.i64 6
+        branch.ne.i64 v5, v6, block3(v10), block2 @5
+    block2:
+        jump block3(v9)
+    block3(v11: i64):
+        return v11 @7
+    }";
+
+fn exits(pass: Next) -> Exits {
+    let end = |verdict: u32| Exit { next: Next::End(verdict), counter: verdict };
+    Exits {
+        cases: vec![(1, end(1)), (2, Exit { next: pass, counter: 2 }), (3, end(3)), (4, end(4))],
+        own: None,
+        other: end(0),
+    }
+}
+
+fn part(module: &Module, exits: Exits) -> Part<'_> {
+    Part { module, first: First::default(), exits, begins: false, area: false, finishes: false }
+}
+
+fn made(texts: &[&str], rules: &Rules) -> Module {
+    let modules: Vec<Module> = texts.iter().map(|text| parse(text).expect("valid")).collect();
+    let last = modules.len() - 1;
+    let parts: Vec<Part<'_>> = modules
+        .iter()
+        .enumerate()
+        .map(|(at, module)| {
+            part(module, exits(if at == last { Next::End(2) } else { Next::Program(at + 1) }))
+        })
+        .collect();
+    let mut module = chain(&parts, rules).expect("a chain");
+    check(&module).expect("valid");
+    optimize_chain(&mut module, &Passes::default().checked(true)).expect("valid");
+    module
+}
+
+#[test]
+fn the_second_program_does_not_parse_what_the_first_one_did() {
+    let text = made(&[IPV4, TCP], &Rules::default()).to_string();
+    for (what, count) in
+        [("context_load", 2), ("branch.ugt", 1), ("load.u16", 1), ("load.u8", 1), ("branch.", 3)]
+    {
+        assert_eq!(text.matches(what).count(), count, "{what}:\n{text}");
+    }
+}
+
+#[test]
+fn exits_are_counted() {
+    let text = made(&[IPV4, TCP], &Rules { counts: true, limit: None }).to_string();
+    // Of the first program two exits, of the second its two.
+    assert_eq!(text.matches("count ").count(), 4, "{text}");
+}
+
+#[test]
+fn runs_are_limited() {
+    let overrun = Exit { next: Next::End(0), counter: 99 };
+    let modules = [parse(IPV4).expect("valid")];
+    let parts = [part(&modules[0], exits(Next::Program(0)))];
+    let mut module = chain(&parts, &Rules { counts: true, limit: Some((32, overrun)) }).expect("a chain");
+    optimize_chain(&mut module, &Passes::default().checked(true)).expect("valid");
+    let text = module.to_string();
+    assert!(text.contains("count 99") && text.contains("const.i64 31"), "{text}");
+}
+
+#[test]
+fn programs_that_are_not_there() {
+    let module = parse(IPV4).expect("valid");
+    let parts = [part(&module, exits(Next::Program(1)))];
+    assert_eq!(chain(&parts, &Rules::default()).err(), Some(ChainError::NoProgram(1)));
+    assert_eq!(chain(&[], &Rules::default()).err(), Some(ChainError::NoProgram(0)));
+}
