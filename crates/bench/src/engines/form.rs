@@ -25,6 +25,7 @@ pub(crate) fn table(settings: Settings) -> Table {
         return Ok(Vec::new().into());
     }
     let mut rows = packets(settings)?;
+    rows.extend(crate::chains::from_form(settings)?);
     let examples = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
     let mut files: Vec<PathBuf> =
         fs::read_dir(examples)?.map(|entry| Ok(entry?.path())).collect::<Result<_, std::io::Error>>()?;

@@ -8,10 +8,11 @@ use paceline::chain::{Graph, Node};
 use paceline::{Object, RedirectTarget, step};
 use paceline_frame::{Burst, FrameMeta, Verdict};
 use paceline_maps::Map;
+use paceline_spec::InitialValue;
 use paceline_verifier::{Options, Verified, verify};
 use paceline_vm::{Chain, CodeSource, Engine as VmEngine, Host, LookAhead, Program};
 
-use super::maps::{create_maps, map_contents};
+use super::maps::{create_maps, map_contents, set_program};
 use super::ours::load_chain_ssa;
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseChain, Run};
@@ -108,12 +109,17 @@ impl Engine for ChainEngine {
             Way::Uncounted | Way::Ssa(..) => VmEngine::Jit,
             Way::Steps | Way::Dispatcher => VmEngine::best(),
         };
-        let parts: Vec<_> = nodes.iter().map(|program| (&verified[*program], maps.clone())).collect();
-        let programs = parts.iter().map(|(verified, maps)| Program::load(verified, maps.clone(), engine));
-        let programs: Vec<Program> = match programs.collect() {
+        // Programs of the case that are no nodes may be those of a program array.
+        let all = verified.iter().map(|verified| Program::load(verified, maps.clone(), engine));
+        let all: Vec<Program> = match all.collect() {
             Ok(programs) => programs,
             Err(error) => return unasked(&error),
         };
+        if let Err(reason) = install_initial(case, &maps, &all) {
+            return Ok(Outcome::Refused(reason.into()));
+        }
+        let parts: Vec<_> = nodes.iter().map(|program| (&verified[*program], maps.clone())).collect();
+        let programs = nodes.iter().map(|program| all[*program].clone()).collect();
         let chain = match self.0 {
             Way::Ssa(source, _) => load_chain_ssa(&parts, plan.graph.clone(), LookAhead::default(), source)
                 .map(|(chain, _)| chain),
@@ -130,6 +136,18 @@ impl Engine for ChainEngine {
         let maps = loaded.maps.iter().map(|map| map_contents(map, cpu)).collect();
         Ok(Outcome::Ran(Ran { runs, maps }))
     }
+}
+
+/// Puts programs into the program arrays of a case.
+fn install_initial(case: &Case, maps: &[Arc<Map>], programs: &[Program]) -> Result<(), String> {
+    for (map, spec) in maps.iter().zip(&case.maps) {
+        for (key, value) in &spec.contents {
+            if let InitialValue::Program(name) = value {
+                set_program(map, key, programs, name)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn verify_all(case: &Case) -> Result<Vec<Verified>, Refusal> {

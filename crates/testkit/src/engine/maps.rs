@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use paceline_maps::{Limits, Map};
 use paceline_spec::{Errno, InitialValue, MapSpec};
+use paceline_vm::Program;
 
 use super::Unsupported;
 use crate::Contents;
@@ -53,6 +54,16 @@ pub fn fill_map(map: &Map, spec: &MapSpec, maps: &[Arc<Map>], cpu: usize) -> Res
 pub(super) fn set_map(map: &Map, key: &[u8], maps: &[Arc<Map>], index: usize) -> Result<(), Errno> {
     let inner = maps.get(index).ok_or(Errno::EBADF)?;
     map.update(key, &inner.id().to_ne_bytes(), 0)
+}
+
+/// Puts the program of a name into a program array.
+pub(super) fn set_program(map: &Map, key: &[u8], programs: &[Program], name: &str) -> Result<(), String> {
+    let said = |error: &dyn std::fmt::Display| format!("map {}: {error}", map.spec().name);
+    let program = programs.iter().find(|known| known.spec().name == name);
+    let (Some(program), Ok(index)) = (program, key.try_into().map(u32::from_ne_bytes)) else {
+        return Err(said(&"an element names no program, or its key is no index"));
+    };
+    program.install(map, index).map_err(|error| said(&error))
 }
 
 /// Sets an element; for per-CPU maps the value of one CPU, and zeros on the others.

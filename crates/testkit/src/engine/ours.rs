@@ -15,7 +15,7 @@ use paceline_vm::{
     MemoryProgram, NativeSource, Program,
 };
 
-use super::maps::{create_maps, map_contents, set, set_map};
+use super::maps::{create_maps, map_contents, set, set_map, set_program};
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseKind, Change, Context, Run};
 use crate::ir::run_on;
@@ -432,14 +432,7 @@ impl Loaded<'_> {
             Some(InitialValue::Map(index)) => {
                 set_map(map, key, &self.maps, *index).map_err(|errno| said(&errno))
             }
-            Some(InitialValue::Program(program)) => {
-                let program = self.programs.over_packets().iter().find(|known| known.spec().name == *program);
-                let index = key.try_into().map(u32::from_ne_bytes);
-                let (Some(program), Ok(index)) = (program, index) else {
-                    return Err(said(&"an element names no program, or its key is no index"));
-                };
-                program.install(map, index).map_err(|error| said(&error))
-            }
+            Some(InitialValue::Program(program)) => set_program(map, key, self.programs.over_packets(), program),
         }
     }
 
