@@ -7,7 +7,7 @@ version=0.29.2
 target=${CARGO_TARGET_DIR:-../../target}
 cbindgen=$target/tools/bin/cbindgen
 if [ "$("$cbindgen" --version 2>/dev/null)" != "cbindgen $version" ]; then
-    cargo install cbindgen --version "$version" --locked --quiet --root "$target/tools" --target-dir "$target/tools/build"
+    cargo install cbindgen --version "$version" --locked --debug --quiet --root "$target/tools" --target-dir "$target/tools/build"
 fi
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
