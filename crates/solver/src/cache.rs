@@ -45,6 +45,11 @@ impl Cache {
         })
     }
 
+    /// All sets that cannot hold together.
+    pub(crate) fn cores(&self) -> impl Iterator<Item = &[Term]> {
+        self.cores.values().flatten().map(|core| &**core)
+    }
+
     pub(crate) fn keep_core(&mut self, mut core: Vec<Term>) {
         core.sort_unstable();
         let Some(&newest) = core.last() else { return };

@@ -103,6 +103,11 @@ impl<S: Sat> Solver<S> {
         }
     }
 
+    /// Conditions that were found not to hold together, as far as they are kept, in no order.
+    pub fn refuted(&self) -> impl Iterator<Item = &[Term]> {
+        self.cache.cores()
+    }
+
     /// Whether conditions can hold together.
     pub fn check(&mut self, terms: &mut Terms, conditions: &[Term]) -> Answer {
         let (mut model, mut before) = (Model::default(), Vec::new());

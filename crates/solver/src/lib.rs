@@ -18,6 +18,7 @@ mod facts;
 mod node;
 mod prefer;
 mod sat;
+mod smt;
 mod terms;
 
 pub use backend::Batsat;
@@ -25,4 +26,5 @@ pub use check::{Answer, Solver, Unknown};
 pub use eval::{Evaluator, Model};
 pub use node::{Node, Term, Var};
 pub use sat::{Lit, Outcome, Sat};
+pub use smt::smt_lib;
 pub use terms::Terms;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use paceline_isa::Reg;
-use paceline_solver::{Answer, Batsat, Solver, Term, Terms};
+use paceline_solver::{Answer, Batsat, Solver, Term, Terms, smt_lib};
 use paceline_spec::MapSpec;
 use paceline_verifier::Verified;
 
@@ -38,6 +38,8 @@ pub struct Options {
     pub rounds: u32,
     /// Most instructions of a path.
     pub instructions: u64,
+    /// Most refutations that are kept for others to look at.
+    pub refutations: usize,
     /// Length of packets in bytes: the least and the greatest.
     pub length: (u16, u16),
     /// The first random numbers that programs get with a seed: so many.
@@ -55,6 +57,7 @@ impl Default for Options {
             terms: 6_000_000,
             rounds: 512,
             instructions: 200_000,
+            refutations: 0,
             length: (1, 1514),
             random: |_, count| vec![0; count],
         }
@@ -75,6 +78,8 @@ pub struct Exploration {
     pub paths: u64,
     /// Questions to the solver, and how many of them took a search.
     pub questions: (u64, u64),
+    /// Conditions that the solver says cannot hold together, each as a script that asserts them ([`smt_lib`]).
+    pub refutations: Vec<String>,
 }
 
 /// How far an exploration has come.
@@ -511,6 +516,12 @@ impl<'a> Explorer<'a> {
             left,
             paths: self.paths,
             questions: self.solver.counts(),
+            refutations: self
+                .solver
+                .refuted()
+                .take(self.options.refutations)
+                .map(|conditions| smt_lib(&self.terms, conditions))
+                .collect(),
         }
     }
 }

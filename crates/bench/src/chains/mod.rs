@@ -286,11 +286,8 @@ pub(crate) fn from_form(settings: Settings) -> Rows {
         }
         let (by_instructions, _) = one(&fused[1], CodeSource::Instructions)?;
         let bytes = |chain: &Chain| chain.native_code().map_or(0, |code| code.bytes().len() as u64);
-        let sizes = Figure::Size {
-            ours: bytes(&by_form),
-            against: Some(bytes(&by_instructions)),
-            unit: Unit::Bytes,
-        };
+        let sizes =
+            Figure::Size { ours: bytes(&by_form), against: Some(bytes(&by_instructions)), unit: Unit::Bytes };
         let load = |(verified, maps): &Part| Program::load(verified, maps.clone(), Engine::Jit);
         let called = Chain::new(apart.iter().map(load).collect::<Result<Vec<_>, _>>()?, graph.clone())?;
         let times = measure(settings, [by_form, by_instructions, called].map(running).into(), bursts)?;

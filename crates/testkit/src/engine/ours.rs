@@ -432,7 +432,9 @@ impl Loaded<'_> {
             Some(InitialValue::Map(index)) => {
                 set_map(map, key, &self.maps, *index).map_err(|errno| said(&errno))
             }
-            Some(InitialValue::Program(program)) => set_program(map, key, self.programs.over_packets(), program),
+            Some(InitialValue::Program(program)) => {
+                set_program(map, key, self.programs.over_packets(), program)
+            }
         }
     }
 
