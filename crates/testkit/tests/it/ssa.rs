@@ -5,9 +5,9 @@ use std::path::Path;
 
 use paceline::LoadOptions;
 use paceline_testkit::case::{CaseKind, find_files, read_file};
-use paceline_testkit::engine::load_ssa;
+use paceline_testkit::engine::{load_chain_ssa, load_ssa};
 use paceline_verifier::{Options, verify};
-use paceline_vm::{CodeSource, LoadError};
+use paceline_vm::{CodeSource, LoadError, LookAhead};
 
 /// Programs by what their code was generated from: an operation without code from the form, or none.
 #[derive(Debug, Default)]
@@ -58,6 +58,31 @@ fn programs_of_cases_are_compiled_by_their_form() {
         assert_eq!(found, lacks, "{source:?}: {:?}", counts.lacks);
         assert!(counts.native > 1000 * found.len(), "{source:?}: {}", counts.native);
     }
+}
+
+#[test]
+fn chains_of_cases_are_compiled_by_their_form() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/chains");
+    let mut chains = 0;
+    for case in
+        find_files(&root).expect("there are some").iter().flat_map(|file| read_file(file).expect("valid"))
+    {
+        let Some(Ok((plan, nodes))) = case.chain.as_ref().map(|chain| chain.plan(&case.programs)) else {
+            continue;
+        };
+        let Ok(Ok(maps)) = paceline_testkit::engine::create_maps(&case.maps, 0) else { continue };
+        let verify = |program| verify(program, &case.maps, Some(&case.btf), &Options::default());
+        let verified: Result<Vec<_>, _> = nodes.iter().map(|node| verify(&case.programs[*node])).collect();
+        let Ok(verified) = verified else { continue };
+        let parts: Vec<_> = verified.iter().map(|verified| (verified, maps.clone())).collect();
+        for source in [CodeSource::Form, CodeSource::RawForm] {
+            let loaded = load_chain_ssa(&parts, plan.graph.clone(), LookAhead::Never, source);
+            let (_, from) = loaded.unwrap_or_else(|error| panic!("{}: {error}", case.name));
+            assert_eq!((from.source, from.lack), (source, None), "{}", case.name);
+        }
+        chains += 1;
+    }
+    assert!(chains > 15, "{chains}");
 }
 
 /// Programs of the examples, and of objects in Debian's packages where they are installed.
