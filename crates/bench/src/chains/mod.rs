@@ -280,11 +280,11 @@ pub(crate) fn from_form(settings: Settings) -> Rows {
                 settings.source = from;
             })
         };
-        let (by_form, source) = one(&fused[0], CodeSource::Form)?;
-        if let Some(lack) = source.lack {
+        let by_form = one(&fused[0], CodeSource::Form)?;
+        if let Some(lack) = by_form.native_source().and_then(|source| source.lack) {
             return Err(format!("chains: no code from the form: {lack}").into());
         }
-        let (by_instructions, _) = one(&fused[1], CodeSource::Instructions)?;
+        let by_instructions = one(&fused[1], CodeSource::Instructions)?;
         let bytes = |chain: &Chain| chain.native_code().map_or(0, |code| code.bytes().len() as u64);
         let sizes =
             Figure::Size { ours: bytes(&by_form), against: Some(bytes(&by_instructions)), unit: Unit::Bytes };

@@ -272,7 +272,7 @@ impl Run<'_> {
                             usize::from(!eval::compare(ty.width(), *condition, a, b))
                         }
                         Terminator::MayGoto(_) => usize::from(!interpreter.machine().may_goto()?),
-                        Terminator::Unset => return Err(RunError::Invalid),
+                        Terminator::Stop | Terminator::Unset => return Err(RunError::Invalid),
                     };
                     at = toy.labels[&targets[next]];
                 }

@@ -207,9 +207,7 @@ impl ChainSubject {
                 Chain::new(programs, graph)
             }
             ChainWay::Fused(_) => Chain::load_with(&parts(), graph, engine, look_ahead),
-            ChainWay::Ssa(source, _) => {
-                load_chain_ssa(&parts(), graph, look_ahead, source).map(|(chain, _)| chain)
-            }
+            ChainWay::Ssa(source, _) => load_chain_ssa(&parts(), graph, look_ahead, source),
         };
         chain.map_err(|error| error.to_string())
     }

@@ -121,8 +121,7 @@ impl Engine for ChainEngine {
         let parts: Vec<_> = nodes.iter().map(|program| (&verified[*program], maps.clone())).collect();
         let programs = nodes.iter().map(|program| all[*program].clone()).collect();
         let chain = match self.0 {
-            Way::Ssa(source, _) => load_chain_ssa(&parts, plan.graph.clone(), LookAhead::default(), source)
-                .map(|(chain, _)| chain),
+            Way::Ssa(source, _) => load_chain_ssa(&parts, plan.graph.clone(), LookAhead::default(), source),
             _ => Chain::load(&parts, plan.graph.clone(), engine),
         };
         let chain = match chain {

@@ -12,7 +12,7 @@ use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
 use paceline_vm::{
     Chain, ChainError, CodeSource, DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, LookAhead, Machine,
-    MemoryProgram, NativeSource, Program,
+    MemoryProgram, Program,
 };
 
 use super::maps::{create_maps, map_contents, set, set_map, set_program};
@@ -300,7 +300,7 @@ pub fn load_ssa(verified: &Verified, maps: Vec<Arc<Map>>, source: CodeSource) ->
     })
 }
 
-/// A chain as native code that is generated from this; its allocation of registers is checked. Also returns what it was generated from.
+/// A chain as native code that is generated from this; its allocation of registers is checked.
 ///
 /// # Errors
 /// As [`Chain::load`].
@@ -309,7 +309,7 @@ pub fn load_chain_ssa(
     graph: Graph,
     look_ahead: LookAhead,
     source: CodeSource,
-) -> Result<(Chain, NativeSource), ChainError> {
+) -> Result<Chain, ChainError> {
     Chain::load_with_settings(parts, graph, look_ahead, |settings| {
         (settings.source, settings.verify_allocation) = (source, true);
     })

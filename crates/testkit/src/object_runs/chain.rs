@@ -60,9 +60,7 @@ fn run(chain: &ChainTrial<'_>, way: ChainWay) -> Result<(Observation, Option<Vec
         ChainWay::Fused(_) | ChainWay::Ssa(..) => {
             let parts: Vec<_> = chain.programs.iter().map(|verified| (*verified, maps())).collect();
             match way {
-                ChainWay::Ssa(source, _) => {
-                    load_chain_ssa(&parts, graph, LookAhead::default(), source).map(|(chain, _)| chain)
-                }
+                ChainWay::Ssa(source, _) => load_chain_ssa(&parts, graph, LookAhead::default(), source),
                 _ => Chain::load(&parts, graph, engine),
             }
         }

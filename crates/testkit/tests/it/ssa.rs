@@ -77,7 +77,8 @@ fn chains_of_cases_are_compiled_by_their_form() {
         let parts: Vec<_> = verified.iter().map(|verified| (verified, maps.clone())).collect();
         for source in [CodeSource::Form, CodeSource::RawForm] {
             let loaded = load_chain_ssa(&parts, plan.graph.clone(), LookAhead::Never, source);
-            let (_, from) = loaded.unwrap_or_else(|error| panic!("{}: {error}", case.name));
+            let chain = loaded.unwrap_or_else(|error| panic!("{}: {error}", case.name));
+            let from = chain.native_source().expect("it is native code");
             assert_eq!((from.source, from.lack), (source, None), "{}", case.name);
         }
         chains += 1;

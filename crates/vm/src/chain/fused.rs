@@ -24,6 +24,7 @@ type Kept<'a> = (&'a Verified, Arc<[Arc<Map>]>);
 /// The code of a chain, and everything that the code refers to.
 pub(super) struct Fused {
     block: Arc<CodeBlock>,
+    source: NativeSource,
     /// The functions that timers may call.
     _callbacks: Option<Arc<CallbackCode>>,
     maps: Vec<Arc<Map>>,
@@ -38,6 +39,10 @@ impl Fused {
         NativeCode::new(&self.block, &self.maps)
     }
 
+    pub(super) fn source(&self) -> NativeSource {
+        self.source
+    }
+
     pub(super) fn maps(&self) -> &[Arc<Map>] {
         &self.maps
     }
@@ -50,8 +55,6 @@ pub(super) struct Compiled {
     pub(super) entries: [BurstEntry; 2],
     /// Whether runs are pinned.
     pub(super) pins: bool,
-    /// What the code was generated from.
-    pub(super) source: NativeSource,
 }
 
 /// Compiles the programs of a chain to one function.
@@ -88,6 +91,7 @@ pub(super) fn compile(
         unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) }
     };
     let entries = entries.map(entry);
-    let fused = Fused { block, _callbacks: callbacks, maps: all_maps, _parts: parts_kept, _tables: users };
-    Ok(Compiled { fused, entries, pins, source })
+    let fused =
+        Fused { block, source, _callbacks: callbacks, maps: all_maps, _parts: parts_kept, _tables: users };
+    Ok(Compiled { fused, entries, pins })
 }

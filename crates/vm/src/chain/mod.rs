@@ -81,7 +81,7 @@ impl Chain {
         check_nodes(&graph, parts.len())?;
         #[cfg(feature = "jit")]
         if engine == Engine::Jit {
-            return Self::fused(parts, graph, &native::settings(), look_ahead).map(|(chain, _)| chain);
+            return Self::fused(parts, graph, &native::settings(), look_ahead);
         }
         let _ = look_ahead;
         let load = |(node, (verified, maps)): (Node, &(&Verified, Vec<Arc<Map>>))| {
@@ -92,7 +92,7 @@ impl Chain {
     }
 
     /// Makes a chain ready to run as native code that is compiled otherwise than [`load`](Self::load) does: `change` changes the settings
-    /// that are best on this machine. It cannot add instructions that the machine lacks. Also returns what the code was generated from.
+    /// that are best on this machine. It cannot add instructions that the machine lacks.
     ///
     /// # Errors
     /// [`ChainError`].
@@ -102,7 +102,7 @@ impl Chain {
         graph: Graph,
         look_ahead: LookAhead,
         change: impl FnOnce(&mut native::Settings),
-    ) -> Result<(Self, NativeSource), ChainError> {
+    ) -> Result<Self, ChainError> {
         check_nodes(&graph, parts.len())?;
         let mut settings = native::settings();
         let machine = settings.features;
@@ -117,13 +117,13 @@ impl Chain {
         graph: Graph,
         settings: &native::Settings,
         look_ahead: LookAhead,
-    ) -> Result<(Self, NativeSource), ChainError> {
-        let fused::Compiled { fused, entries, pins, source } = fused::compile(parts, &graph, settings)?;
+    ) -> Result<Self, ChainError> {
+        let fused::Compiled { fused, entries, pins } = fused::compile(parts, &graph, settings)?;
         let staged = staged::staged(parts, entries, look_ahead);
         let [entry, counted_entry] = if staged.is_some() { staged::STAGED } else { entries };
         let programs = Box::default();
         let shared = Shared { graph, entry, counted_entry, staged, pins, programs, fused: Some(fused) };
-        Ok((Self { shared: Arc::new(shared) }, source))
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     fn calling(programs: Vec<Program>, graph: Graph, entry: BurstEntry) -> Self {
@@ -147,6 +147,13 @@ impl Chain {
     #[must_use]
     pub fn native_code(&self) -> Option<NativeCode<'_>> {
         self.shared.fused.as_ref().map(fused::Fused::code)
+    }
+
+    /// What that code was generated from.
+    #[cfg(feature = "jit")]
+    #[must_use]
+    pub fn native_source(&self) -> Option<NativeSource> {
+        self.shared.fused.as_ref().map(fused::Fused::source)
     }
 
     /// The order of the programs.
