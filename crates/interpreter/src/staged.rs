@@ -6,11 +6,13 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use paceline_frame::{Frame, MAX_BURST};
 use paceline_maps::{Fill, Map};
 use paceline_runtime::fault::{Fault, FaultKind};
 use paceline_runtime::host::Host;
+use paceline_runtime::trials::Choice;
 
 use crate::image::{BurstEntry, Image, Unset};
 
@@ -23,14 +25,17 @@ pub struct Ahead {
     maps: Box<[Arc<Map>]>,
     from_bytes: u64,
     from_packets: u64,
+    /// Whether it is found by trials if they pay.
+    tries: bool,
 }
 
 impl Ahead {
-    /// Look-ups by a slice in these maps, among its others, made `always`, or if so many bytes of a map are in use that it is `large`.
+    /// Look-ups by a slice in these maps, among its others, made `always`, or if so many bytes of a map are in use that it is `large` and
+    /// trials find that they pay.
     #[must_use]
     pub fn new(slice: Image, maps: Box<[Arc<Map>]>, always: bool, large: u64) -> Self {
         let (from_bytes, from_packets) = if always { (0, 1) } else { (large, LEAST_PACKETS) };
-        Self { slice, maps, from_bytes, from_packets }
+        Self { slice, maps, from_bytes, from_packets, tries: !always }
     }
 
     /// The slice.
@@ -39,9 +44,18 @@ impl Ahead {
         &self.slice
     }
 
+    /// How a burst runs.
     #[inline]
-    fn pays(&self, frames: &Range<u64>) -> bool {
-        let packets = (frames.end - frames.start) / size_of::<Frame>() as u64;
+    fn choose(&self, frames: &Range<u64>, host: &mut Host) -> Choice {
+        match self.may_pay(frames) {
+            true if self.tries => host.trials.choose(self.slice.id),
+            ahead => Choice { ahead, tried: false },
+        }
+    }
+
+    #[inline]
+    fn may_pay(&self, frames: &Range<u64>) -> bool {
+        let packets = packets(frames);
         packets >= self.from_packets
             && self.maps.iter().any(|map| map.for_programs().look_up_bytes(Fill::Now) >= self.from_bytes)
     }
@@ -67,6 +81,11 @@ impl Ahead {
     }
 }
 
+/// Number of packets of a burst.
+const fn packets(frames: &Range<u64>) -> u64 {
+    (frames.end - frames.start) / size_of::<Frame>() as u64
+}
+
 /// A program or chain whose bursts run in stages.
 #[derive(Clone)]
 pub struct Staged {
@@ -83,8 +102,24 @@ impl Staged {
     /// The frames must be those of a burst of one frame or more that nothing else uses during the call, and the token what the entry takes.
     #[inline]
     pub unsafe fn run(&self, frames: Range<u64>, token: u64, host: &mut Host) -> u64 {
+        let Choice { ahead, tried } = self.ahead.choose(&frames, host);
+        let started = tried.then(Instant::now);
+        // SAFETY: the caller vouches for all of it.
+        let reached = unsafe { self.run_way(ahead, frames.clone(), token, host) };
+        if let Some(started) = started {
+            host.trials.record(self.ahead.slice.id, packets(&frames), started.elapsed());
+        }
+        reached
+    }
+
+    /// Runs a burst with look-ups ahead or without.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run).
+    #[inline]
+    unsafe fn run_way(&self, ahead: bool, frames: Range<u64>, token: u64, host: &mut Host) -> u64 {
         let unset = Unset::uninit();
-        if !self.ahead.pays(&frames) {
+        if !ahead {
             // SAFETY: the caller vouches for all of it.
             return unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
         }

@@ -27,6 +27,7 @@ use crate::run_rules::RunRules;
 use crate::stack::{MAX_FRAMES, STACK_FRAME};
 use crate::time::{Arrivals, Clock, TimeSource};
 use crate::timers::Timers;
+use crate::trials::Trials;
 use crate::tunnel_key::Tunnel;
 
 /// Most tail calls of one run (`MAX_TAIL_CALL_CNT`).
@@ -98,6 +99,8 @@ pub struct Host {
     pub misses: u64,
     /// Look-ups that run ahead of a burst; empty until the first.
     pub walks: Option<Box<Walks>>,
+    /// Whether they pay, by program.
+    pub trials: Trials,
     /// The timers that programs started on this host.
     pub timers: Timers,
     cpu: usize,
@@ -176,6 +179,7 @@ impl Host {
             chain_counts: std::ptr::null_mut(),
             misses: 0,
             walks: None,
+            trials: Trials::default(),
             timers: Timers::default(),
             cpu,
             random: 0,

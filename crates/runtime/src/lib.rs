@@ -18,4 +18,5 @@ pub mod run_rules;
 pub mod stack;
 pub mod time;
 pub mod timers;
+pub mod trials;
 mod tunnel_key;

@@ -8,7 +8,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LookAhead {
     /// If look-ups in one of the maps reach 8 MiB or more, arrays with all elements and other maps with those in use, for bursts of 8 packets or
-    /// more.
+    /// more, and as long as bursts are faster so: both ways are tried now and then.
     #[default]
     Auto,
     /// Always, if the program has look-ups whose keys can be computed ahead.
