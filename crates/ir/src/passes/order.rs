@@ -1,74 +1,59 @@
-//! The order of blocks in code: reverse post-order, in which the blocks of a loop follow each other, and blocks that return come last. An
-//! edge with arguments has a block of its own unless it is the only one from or to its ends: that is where the arguments move.
+//! The order of blocks in code: that of the program, which is a compiler's choice, as far as each block comes after those that dominate
+//! it. A block that only returns comes right behind the last block that goes there if its branch is not taken, and otherwise last.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::returns::returned;
 use crate::arena::Side;
-use crate::cfg::{Cfg, Dominators, Edge};
+use crate::cfg::{Cfg, Dominators};
 use crate::entity::Block;
-use crate::function::{Function, Target, Terminator};
-use crate::loops::Loops;
+use crate::function::Function;
 
 pub(super) fn run(function: &mut Function) {
-    split(function);
     let cfg = Cfg::of(function);
-    let loops = Loops::of(&cfg, &Dominators::of(&cfg));
-    let order = contiguous(&cfg, &loops);
-    let returns = |block: &Block| matches!(function.block(*block).terminator, Terminator::Return(_));
-    let (last, first): (Vec<Block>, Vec<Block>) =
-        order.iter().map(|position| cfg.order()[*position as usize]).partition(returns);
-    // The entry stays in front, and blocks that are not reached stay for who removes them.
-    let is_reached = |block: &Block| cfg.position(*block).is_some();
-    let rest: Vec<Block> = function.layout.iter().copied().filter(|block| !is_reached(block)).collect();
-    let mut layout = first;
-    layout.extend(last);
-    layout.extend(rest);
-    if let Some(at) = layout.iter().position(|block| Some(*block) == function.entry()) {
-        layout[..=at].rotate_right(1);
+    let order = of_program(function, &cfg);
+    let mut layout = Vec::with_capacity(function.layout.len());
+    let (mut is_return, mut last): (Side<Block, bool>, Side<Block, Option<Block>>) = Default::default();
+    // The entry stays in front.
+    order.iter().skip(1).for_each(|block| is_return[*block] = returned(function, *block).is_some());
+    let other = |block: Block| {
+        let last = function.block(block).terminator.targets().last();
+        last.map(|target| target.block).filter(|target| is_return[*target] && !is_return[block])
+    };
+    for &block in &order {
+        if let Some(next) = other(block) {
+            last[next] = Some(block);
+        }
     }
+    for &block in order.iter().filter(|block| !is_return[**block]) {
+        layout.push(block);
+        layout.extend(other(block).filter(|next| last[*next] == Some(block)));
+    }
+    layout.extend(order.iter().filter(|block| is_return[**block] && last[**block].is_none()));
+    // Blocks that are not reached stay for who removes them.
+    layout.extend(function.layout.iter().filter(|block| cfg.position(**block).is_none()));
     function.layout = layout;
 }
 
-/// Gives edges with arguments that lead from a block with several successors to one with several predecessors a block of their own.
-fn split(function: &mut Function) {
-    let cfg = Cfg::of(function);
-    let mut critical: Vec<Edge> = Vec::new();
-    for &block in cfg.order() {
-        if cfg.edges(block).len() > 1 {
-            let is_critical = |edge: &&Edge| {
-                let targets = function.block(edge.from).terminator.targets();
-                targets.len() > 1 && targets.get(edge.at).is_some_and(|target| !target.args.is_empty())
-            };
-            critical.extend(cfg.edges(block).iter().filter(is_critical));
-        }
-    }
-    for Edge { from, at } in critical {
-        let (middle, slot) = (function.add_block(), function.block(from).slot);
-        if let Some(target) = function.block_mut(from).terminator.targets_mut().get_mut(at) {
-            let target = std::mem::replace(target, Target::to(middle));
-            function.terminate(middle, Terminator::Jump(target), slot);
-        }
-    }
-}
-
-/// Positions of the blocks, each loop where its head is.
-fn contiguous(cfg: &Cfg, loops: &Loops) -> Vec<u32> {
-    let count = cfg.order().len() as u32;
-    // What is in each loop, and at last in none: blocks, and the heads of inner loops, which stand for these.
-    let mut inside: Vec<Vec<u32>> = vec![Vec::new(); count as usize + 1];
-    for position in 0..count {
-        let around = match loops.head(position) {
-            Some(head) if head == position => loops.outer(head),
-            head => head,
-        };
-        inside[around.unwrap_or(count) as usize].push(position);
-    }
-    let mut order = Vec::with_capacity(count as usize);
-    let mut work: Vec<u32> = inside[count as usize].iter().rev().copied().collect();
-    let mut seen: Side<Block, bool> = Side::default();
-    while let Some(position) = work.pop() {
-        if !std::mem::replace(&mut seen[cfg.order()[position as usize]], true) {
-            order.push(position);
-            work.extend(inside[position as usize].iter().rev());
+/// The reached blocks in the order of their slots, each after its dominators.
+fn of_program(function: &Function, cfg: &Cfg) -> Vec<Block> {
+    let tree = Dominators::of(cfg);
+    let mut order = Vec::with_capacity(cfg.order().len());
+    let mut ready = BinaryHeap::new();
+    ready.extend((!cfg.order().is_empty()).then_some(Reverse((0, 0))));
+    while let Some(Reverse((slot, position))) = ready.pop() {
+        order.push(cfg.order()[position as usize]);
+        for &child in tree.children(position) {
+            let own = slot_of(function, cfg.order()[child as usize]);
+            ready.push(Reverse((own.unwrap_or(slot), child)));
         }
     }
     order
+}
+
+/// The slot of a block's first instruction that has one.
+fn slot_of(function: &Function, block: Block) -> Option<u32> {
+    let data = function.block(block);
+    data.insts.iter().find_map(|inst| function.inst(*inst).slot).or(data.slot)
 }

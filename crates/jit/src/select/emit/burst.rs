@@ -1,6 +1,6 @@
 //! The loop over a burst.
 
-use paceline_codegen::Label;
+use paceline_codegen::Ways;
 use paceline_frame::Frame;
 
 use super::Assigned;
@@ -15,7 +15,7 @@ const DATA: i32 = Frame::OFFSET_DATA as i32;
 const VERDICT: i32 = Frame::OFFSET_VERDICT as i32;
 
 impl Generator<'_> {
-    pub(super) fn burst(&mut self, op: Op, regs: Assigned<'_>, targets: &[Label]) {
+    pub(super) fn burst(&mut self, op: Op, regs: Assigned<'_>, ways: Ways<'_>) {
         match op {
             Op::PrefetchFirst(distance) => {
                 self.prefetch_first(distance, [regs.get(0), regs.get(1)], [regs.get(2), regs.get(3)]);
@@ -46,7 +46,7 @@ impl Generator<'_> {
             Op::StoreVerdict(verdict) => self.store_verdict(verdict, regs),
             Op::NextPacket => {
                 self.asm.alu_rr(Alu::Cmp, Width::Q64, regs.get(0), regs.get(1));
-                self.branch(Cond::Ne, targets);
+                self.branch(Cond::Ne, ways);
             }
             _ => self.internal("an instruction is emitted as one of another kind"),
         }
