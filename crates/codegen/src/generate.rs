@@ -7,9 +7,10 @@ use paceline_ir::uses::Uses;
 use paceline_ir::{Block, Terminator, Value};
 use thiserror::Error;
 
-use crate::allocate::{AllocateError, Allocation, Loc, Move, allocate};
+use crate::allocate::{AllocateError, Allocation, Loc, allocate};
+use crate::emit::{Emitter, SlotMove};
 use crate::lir::{Function, RegSet, Role, Target, Vreg};
-use crate::machine::{Frame, Label, LoopMachine, Machine};
+use crate::machine::{Frame, LoopMachine, Machine};
 
 /// Code cannot be generated: a bug of a machine or of the allocator, not of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -21,13 +22,8 @@ pub enum GenerateError {
     #[error("block {0} has no instruction")]
     Empty(u32),
     /// A move between slots of the frame has no register to go through.
-    #[error("a move between slots {from} and {to} has no register to go through")]
-    Slots {
-        /// Where the value comes from.
-        from: u32,
-        /// Where it goes.
-        to: u32,
-    },
+    #[error(transparent)]
+    Slots(#[from] SlotMove),
 }
 
 /// Generates the code of a function in the order of its layout, blocks that are not reached aside, or in reverse post-order if a block of
@@ -107,8 +103,7 @@ fn finish<M: Machine>(lir: &Function<M::Op>, machine: &mut M, checked: bool) -> 
     let allocation = allocate(lir, machine.registers(), machine.scratch(), checked)?;
     let written = written(lir, &allocation).without(machine.scratch());
     machine.begin(&Frame { slots: allocation.slots, written });
-    Emitter { lir, allocation: &allocation, machine, predecessors: predecessors(lir), stubs: Vec::new() }
-        .all()?;
+    Emitter::new(lir, &allocation, machine).all()?;
     Ok(allocation.slots)
 }
 
@@ -188,14 +183,6 @@ fn follow_dominators(order: &[(Block, u32)], dominators: &Dominators) -> bool {
     })
 }
 
-/// By block: the number of edges to it.
-fn predecessors<O>(lir: &Function<O>) -> Vec<u32> {
-    let mut counts = vec![0; lir.blocks.len()];
-    let targets = lir.blocks.iter().flat_map(|block| &block.targets);
-    targets.for_each(|target| counts[target.block as usize] += 1);
-    counts
-}
-
 /// The registers that instructions and moves write.
 fn written<O>(lir: &Function<O>, allocation: &Allocation) -> RegSet {
     let mut written = lir.insts.iter().fold(RegSet::default(), |all, inst| all.union(inst.clobbers));
@@ -211,74 +198,4 @@ fn written<O>(lir: &Function<O>, allocation: &Allocation) -> RegSet {
         }
     }
     written
-}
-
-struct Emitter<'a, M: Machine> {
-    lir: &'a Function<M::Op>,
-    allocation: &'a Allocation,
-    machine: &'a mut M,
-    predecessors: Vec<u32>,
-    /// Edges whose moves have a place of their own behind all blocks, with their labels.
-    stubs: Vec<(Label, &'a [Move], Label)>,
-}
-
-impl<'a, M: Machine> Emitter<'a, M> {
-    fn all(mut self) -> Result<(), GenerateError> {
-        let lir = self.lir;
-        // Moves of the only edge to a block.
-        let mut first: Vec<&'a [Move]> = vec![&[]; lir.blocks.len()];
-        let mut next = lir.blocks.len() as u32;
-        for (number, block) in lir.blocks.iter().enumerate() {
-            let mut labels = Vec::with_capacity(block.targets.len());
-            let mut last: &'a [Move] = &[];
-            for (target, moves) in block.targets.iter().zip(&self.allocation.edges[number]) {
-                let label = Label(target.block);
-                if block.targets.len() == 1 {
-                    last = moves;
-                } else if self.predecessors[target.block as usize] == 1 && target.block as usize > number {
-                    first[target.block as usize] = moves;
-                } else if !moves.is_empty() {
-                    self.stubs.push((Label(next), moves, label));
-                    labels.push(Label(next));
-                    next += 1;
-                    continue;
-                }
-                labels.push(label);
-            }
-            self.machine.bind(Label(number as u32));
-            self.moves(std::mem::take(&mut first[number]))?;
-            for inst in block.insts.clone() {
-                let is_last = inst + 1 == block.insts.end;
-                self.inst(inst, if is_last { last } else { &[] }, if is_last { &labels } else { &[] })?;
-            }
-        }
-        for (label, moves, to) in std::mem::take(&mut self.stubs) {
-            self.machine.bind(label);
-            self.moves(moves)?;
-            self.machine.jump(to);
-        }
-        Ok(())
-    }
-
-    /// Emits an instruction after the moves before it, and those of the only edge from its block.
-    fn inst(&mut self, inst: u32, last: &[Move], targets: &[Label]) -> Result<(), GenerateError> {
-        let data = &self.lir.insts[inst as usize];
-        let assigned = &self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
-        self.moves(&self.allocation.before[inst as usize])?;
-        self.moves(last)?;
-        self.machine.emit(&data.op, data.origin, assigned, targets);
-        self.moves(&self.allocation.after[inst as usize])
-    }
-
-    fn moves(&mut self, moves: &[Move]) -> Result<(), GenerateError> {
-        for one in moves {
-            match (one.to, one.from) {
-                (Loc::Reg(to), Loc::Reg(from)) => self.machine.copy(to, from),
-                (Loc::Reg(to), Loc::Slot(slot)) => self.machine.reload(to, slot),
-                (Loc::Slot(slot), Loc::Reg(from)) => self.machine.spill(slot, from),
-                (Loc::Slot(to), Loc::Slot(from)) => return Err(GenerateError::Slots { from, to }),
-            }
-        }
-        Ok(())
-    }
 }

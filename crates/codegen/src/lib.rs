@@ -12,9 +12,11 @@
 #![forbid(unsafe_code)]
 
 pub mod allocate;
+mod emit;
 mod generate;
 pub mod lir;
 pub mod machine;
 
+pub use emit::SlotMove;
 pub use generate::{GenerateError, generate, generate_loop};
-pub use machine::{Frame, Label, LoopMachine, Machine};
+pub use machine::{Frame, Label, LoopMachine, Machine, Ways};

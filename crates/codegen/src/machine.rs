@@ -9,6 +9,15 @@ use crate::lir::{Function, Reg, RegSet, Vreg};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(pub u32);
 
+/// Where an instruction goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ways<'a> {
+    /// The labels of its block's targets; none if it is not the last of its block.
+    pub targets: &'a [Label],
+    /// The label of what comes next in the code, which needs no jump.
+    pub next: Option<Label>,
+}
+
 /// A machine that runs a function again and again over the items of a range, such as the frames of a burst. The function's code is the body
 /// of a loop: an item takes the place of its arguments, and where it returns, the next item follows.
 pub trait LoopMachine: Machine {
@@ -86,9 +95,9 @@ pub trait Machine {
     /// All that is emitted for a function comes after this: the place of its prologue.
     fn begin(&mut self, frame: &Frame);
 
-    /// Emits an instruction that is part of the program's of a slot, with the registers of its operands, and the labels of its block's
-    /// targets if it is the last one. Blocks have the labels of their positions in the layout, so the next one may need no jump.
-    fn emit(&mut self, op: &Self::Op, origin: Option<u32>, assigned: &[Reg], targets: &[Label]);
+    /// Emits an instruction that is part of the program's of a slot, with the registers of its operands, and where it goes if it is the
+    /// last one of its block.
+    fn emit(&mut self, op: &Self::Op, origin: Option<u32>, assigned: &[Reg], ways: Ways<'_>);
 
     /// Emits a move between registers.
     fn copy(&mut self, to: Reg, from: Reg);

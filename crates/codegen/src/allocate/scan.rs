@@ -48,6 +48,10 @@ pub(super) struct Scan<'a, O> {
     weights: Vec<f32>,
     /// By virtual register: others that it would best have the register of, parameters and arguments.
     friends: Vec<Option<u32>>,
+    /// By virtual register: one on the way to the first of those that are friends, and friends of friends.
+    groups: Vec<u32>,
+    /// By the first of a group: the register that the last of them got, or will need.
+    shared: Vec<Option<Reg>>,
 }
 
 impl<'a, O> Scan<'a, O> {
@@ -70,6 +74,8 @@ impl<'a, O> Scan<'a, O> {
             hints: function.hints.iter().map(|hint| [*hint, None]).collect(),
             weights: Vec::with_capacity(count),
             friends: vec![None; count],
+            groups: (0..count as u32).collect(),
+            shared: vec![None; count],
         };
         for (vreg, range) in (0..).zip(&ranges.vregs) {
             let length: Point = scan.segments(vreg).iter().map(|segment| segment.end - segment.start).sum();
@@ -106,6 +112,8 @@ impl<'a, O> Scan<'a, O> {
         let mut befriend = |a: Vreg, b: Vreg| {
             self.friends[a.0 as usize].get_or_insert(b.0);
             self.friends[b.0 as usize].get_or_insert(a.0);
+            let (a, b) = (first_of(&mut self.groups, a.0), first_of(&mut self.groups, b.0));
+            self.groups[a.max(b) as usize] = a.min(b);
         };
         for target in function.blocks.iter().flat_map(|block| &block.targets) {
             let params = &function.blocks[target.block as usize].params;
@@ -119,6 +127,12 @@ impl<'a, O> Scan<'a, O> {
                 {
                     befriend(operand.vreg, taken.vreg);
                 }
+            }
+        }
+        for vreg in 0..self.groups.len() {
+            if let Some(reg) = self.hints[vreg][1] {
+                let first = first_of(&mut self.groups, vreg as u32);
+                self.shared[first as usize].get_or_insert(reg);
             }
         }
     }
@@ -213,14 +227,15 @@ impl<'a, O> Scan<'a, O> {
     }
 
     /// The registers, those first that would save moves.
-    fn preferred(&self, vreg: u32) -> impl Iterator<Item = Reg> + use<O> {
+    fn preferred(&mut self, vreg: u32) -> impl Iterator<Item = Reg> + use<O> {
+        let of_group = self.shared[first_of(&mut self.groups, vreg) as usize];
         let friend = self.friends[vreg as usize];
         let of_friend =
             friend.and_then(|friend| self.assigned.homes[friend as usize].or(self.hints[friend as usize][1]));
         let [hint, fixed] = self.hints[vreg as usize];
         // Hints that are no registers for values are none, and each register comes once.
-        let (mut hints, mut rest) = ([None; 3], self.registers);
-        for (place, hint) in hints.iter_mut().zip([fixed, of_friend, hint]) {
+        let (mut hints, mut rest) = ([None; 4], self.registers);
+        for (place, hint) in hints.iter_mut().zip([fixed, of_friend, of_group, hint]) {
             *place = hint.filter(|reg| rest.has(*reg));
             rest = place.map_or(rest, |reg| rest.without(reg));
         }
@@ -263,6 +278,8 @@ impl<'a, O> Scan<'a, O> {
     fn give(&mut self, vreg: u32, reg: Reg, until: Point) {
         self.hold(reg, self.segments(vreg), until, Holder::Whole(vreg));
         self.assigned.homes[vreg as usize] = Some(reg);
+        let first = first_of(&mut self.groups, vreg);
+        self.shared[first as usize] = Some(reg);
         if until != Point::MAX {
             self.cut(vreg, until);
         }
@@ -294,4 +311,14 @@ impl<'a, O> Scan<'a, O> {
         self.function.operands[operand as usize].place == Place::Any
             && !operands.iter().any(|other| other.place == Place::Same(at as u8))
     }
+}
+
+/// The first of a group. Shortens the ways to it.
+fn first_of(groups: &mut [u32], vreg: u32) -> u32 {
+    let mut at = vreg as usize;
+    while groups[at] as usize != at {
+        groups[at] = groups[groups[at] as usize];
+        at = groups[at] as usize;
+    }
+    at as u32
 }

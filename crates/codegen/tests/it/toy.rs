@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use paceline_codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
-use paceline_codegen::{Frame, Label, Machine};
+use paceline_codegen::{Frame, Label, Machine, Ways};
 use paceline_ir::arena::Key;
 use paceline_ir::random::Memory;
 use paceline_ir::uses::Uses;
@@ -169,9 +169,9 @@ impl Machine for Toy {
         out.push(Op::End(block), &operands, RegSet::default(), data.slot);
     }
 
-    fn emit(&mut self, op: &Op, origin: Option<u32>, assigned: &[Reg], targets: &[Label]) {
+    fn emit(&mut self, op: &Op, origin: Option<u32>, assigned: &[Reg], ways: Ways<'_>) {
         self.origins.extend(origin);
-        self.code.push(Code::Op(op.clone(), assigned.to_vec(), targets.to_vec()));
+        self.code.push(Code::Op(op.clone(), assigned.to_vec(), ways.targets.to_vec()));
     }
 
     fn copy(&mut self, to: Reg, from: Reg) {

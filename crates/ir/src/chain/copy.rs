@@ -57,9 +57,12 @@ impl Fusion<'_> {
 
     fn copy_of(&mut self, main: &Function, entered: &Entered) -> Result<Copied, ChainError> {
         let cfg = Cfg::of(main);
+        // In their order, which code has that nothing is known of.
+        let reached = |block: &&Block| cfg.position(**block).is_some();
+        let blocks: Vec<Block> = main.layout.iter().filter(reached).copied().collect();
         let mut names = Names::default();
         let body = self.begin(main, entered);
-        for &block in cfg.order() {
+        for &block in &blocks {
             let is_entry = Some(block) == main.entry();
             let copy = if is_entry { body } else { self.function.add_block() };
             names.blocks[block] = Some(copy);
@@ -72,15 +75,15 @@ impl Fusion<'_> {
                 names.values[param] = Some(value);
             }
         }
-        let mut copies: Vec<Vec<Inst>> = Vec::with_capacity(cfg.order().len());
-        for &block in cfg.order() {
+        let mut copies: Vec<Vec<Inst>> = Vec::with_capacity(blocks.len());
+        for &block in &blocks {
             let insts = main.block(block).insts.iter();
             copies.push(
                 insts.map(|inst| self.create(main, *inst, entered, &mut names)).collect::<Result<_, _>>()?,
             );
         }
         let mut returns = Vec::new();
-        for (&block, insts) in cfg.order().iter().zip(copies) {
+        for (&block, insts) in blocks.iter().zip(copies) {
             let mut at = names.blocks[block].unwrap_or(body);
             for inst in insts {
                 let op = self.function.inst(inst).op.map_operands(|value| names.value(value));

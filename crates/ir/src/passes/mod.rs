@@ -7,6 +7,7 @@ mod fields;
 mod fold;
 mod order;
 mod promote;
+mod returns;
 mod values;
 
 use std::fmt;
@@ -37,13 +38,15 @@ pub enum Pass {
     Fields,
     /// Values and stores that nobody reads.
     Dead,
+    /// Returns without a jump to them.
+    Returns,
     /// The order of blocks in code.
     Order,
 }
 
 impl Pass {
     /// All passes.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Fold,
         Self::Blocks,
         Self::Promote,
@@ -51,12 +54,13 @@ impl Pass {
         Self::Bounds,
         Self::Fields,
         Self::Dead,
+        Self::Returns,
         Self::Order,
     ];
 
     /// The order in which [`optimize`] runs them. Constant offsets are what promotion looks for; promoted values fold again; equal values
     /// make equal bounds.
-    pub const ORDER: [Self; 12] = [
+    pub const ORDER: [Self; 13] = [
         Self::Fold,
         Self::Blocks,
         Self::Promote,
@@ -68,12 +72,13 @@ impl Pass {
         Self::Fold,
         Self::Dead,
         Self::Blocks,
+        Self::Returns,
         Self::Order,
     ];
 
     /// The order in which [`optimize_chain`] runs them over programs that are optimized already: what a program has loaded and compared is
     /// known in the next one, and each decided branch makes more of it known.
-    pub const CHAIN_ORDER: [Self; 10] = [
+    pub const CHAIN_ORDER: [Self; 11] = [
         Self::Blocks,
         Self::Values,
         Self::Bounds,
@@ -83,6 +88,7 @@ impl Pass {
         Self::Fold,
         Self::Dead,
         Self::Blocks,
+        Self::Returns,
         Self::Order,
     ];
 
@@ -97,6 +103,7 @@ impl Pass {
             Self::Bounds => "bounds",
             Self::Fields => "fields",
             Self::Dead => "dead",
+            Self::Returns => "returns",
             Self::Order => "order",
         }
     }
@@ -111,6 +118,7 @@ impl Pass {
             Self::Bounds => bounds::run(function),
             Self::Fields => fields::run(function),
             Self::Dead => dead::run(function),
+            Self::Returns => returns::run(function),
             Self::Order => order::run(function),
         }
     }

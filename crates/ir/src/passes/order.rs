@@ -1,75 +1,68 @@
-//! The order of blocks in code: reverse post-order, in which the blocks of a loop follow each other, and blocks that return come last. An
-//! edge with arguments has a block of its own unless it is the only one from or to its ends: that is where the arguments move.
+//! The order of blocks in code: that of the program, which is a compiler's choice, as far as each block comes after those that dominate
+//! it; blocks that passes added come where they are reached. A block that only returns comes right behind the last block that goes there if
+//! its branch is not taken, and otherwise last.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::returns::returned;
 use crate::arena::Side;
-use crate::cfg::{Cfg, Dominators, Edge};
+use crate::cfg::{Cfg, Dominators};
 use crate::entity::Block;
-use crate::function::{Function, Target, Terminator};
-use crate::loops::Loops;
+use crate::function::{Function, Terminator};
 
 pub(super) fn run(function: &mut Function) {
-    split(function);
     let cfg = Cfg::of(function);
-    let loops = Loops::of(&cfg, &Dominators::of(&cfg));
-    let order = contiguous(&cfg, &loops);
-    let returns =
-        |block: &Block| matches!(function.block(*block).terminator, Terminator::Return(_) | Terminator::Stop);
-    let (last, first): (Vec<Block>, Vec<Block>) =
-        order.iter().map(|position| cfg.order()[*position as usize]).partition(returns);
-    // The entry stays in front, and blocks that are not reached stay for who removes them.
-    let is_reached = |block: &Block| cfg.position(*block).is_some();
-    let rest: Vec<Block> = function.layout.iter().copied().filter(|block| !is_reached(block)).collect();
-    let mut layout = first;
-    layout.extend(last);
-    layout.extend(rest);
-    if let Some(at) = layout.iter().position(|block| Some(*block) == function.entry()) {
-        layout[..=at].rotate_right(1);
+    let order = of_program(function, &cfg);
+    let mut layout = Vec::with_capacity(function.layout.len());
+    let (mut is_return, mut last): (Side<Block, bool>, Side<Block, Option<Block>>) = Default::default();
+    // The entry stays in front.
+    let ends = |block: Block| {
+        function.block(block).terminator == Terminator::Stop || returned(function, block).is_some()
+    };
+    order.iter().skip(1).for_each(|block| is_return[*block] = ends(*block));
+    let other = |block: Block| {
+        let last = function.block(block).terminator.targets().last();
+        let stops = |target: &Block| function.block(*target).terminator == Terminator::Stop;
+        let next = last.map(|target| target.block).filter(|target| is_return[*target] && !is_return[block]);
+        next.filter(|target| !stops(target))
+    };
+    for &block in &order {
+        if let Some(next) = other(block) {
+            last[next] = Some(block);
+        }
     }
+    for &block in order.iter().filter(|block| !is_return[**block]) {
+        layout.push(block);
+        layout.extend(other(block).filter(|next| last[*next] == Some(block)));
+    }
+    layout.extend(order.iter().filter(|block| is_return[**block] && last[**block].is_none()));
+    // Blocks that are not reached stay for who removes them.
+    layout.extend(function.layout.iter().filter(|block| cfg.position(**block).is_none()));
     function.layout = layout;
 }
 
-/// Gives edges with arguments that lead from a block with several successors to one with several predecessors a block of their own.
-fn split(function: &mut Function) {
-    let cfg = Cfg::of(function);
-    let mut critical: Vec<Edge> = Vec::new();
-    for &block in cfg.order() {
-        if cfg.edges(block).len() > 1 {
-            let is_critical = |edge: &&Edge| {
-                let targets = function.block(edge.from).terminator.targets();
-                targets.len() > 1 && targets.get(edge.at).is_some_and(|target| !target.args.is_empty())
-            };
-            critical.extend(cfg.edges(block).iter().filter(is_critical));
-        }
-    }
-    for Edge { from, at } in critical {
-        let (middle, slot) = (function.add_block(), function.block(from).slot);
-        if let Some(target) = function.block_mut(from).terminator.targets_mut().get_mut(at) {
-            let target = std::mem::replace(target, Target::to(middle));
-            function.terminate(middle, Terminator::Jump(target), slot);
-        }
-    }
-}
-
-/// Positions of the blocks, each loop where its head is.
-fn contiguous(cfg: &Cfg, loops: &Loops) -> Vec<u32> {
-    let count = cfg.order().len() as u32;
-    // What is in each loop, and at last in none: blocks, and the heads of inner loops, which stand for these.
-    let mut inside: Vec<Vec<u32>> = vec![Vec::new(); count as usize + 1];
-    for position in 0..count {
-        let around = match loops.head(position) {
-            Some(head) if head == position => loops.outer(head),
-            head => head,
-        };
-        inside[around.unwrap_or(count) as usize].push(position);
-    }
-    let mut order = Vec::with_capacity(count as usize);
-    let mut work: Vec<u32> = inside[count as usize].iter().rev().copied().collect();
-    let mut seen: Side<Block, bool> = Side::default();
-    while let Some(position) = work.pop() {
-        if !std::mem::replace(&mut seen[cfg.order()[position as usize]], true) {
-            order.push(position);
-            work.extend(inside[position as usize].iter().rev());
+/// The reached blocks in the order of the layout, each after its dominators. Blocks without a slot come with those that lead to them.
+fn of_program(function: &Function, cfg: &Cfg) -> Vec<Block> {
+    let tree = Dominators::of(cfg);
+    let mut places: Side<Block, usize> = Side::default();
+    function.layout.iter().enumerate().for_each(|(place, block)| places[*block] = place);
+    let mut order = Vec::with_capacity(cfg.order().len());
+    let mut ready = BinaryHeap::new();
+    ready.extend((!cfg.order().is_empty()).then_some(Reverse((0, 0))));
+    while let Some(Reverse((place, position))) = ready.pop() {
+        order.push(cfg.order()[position as usize]);
+        for &child in tree.children(position) {
+            let block = cfg.order()[child as usize];
+            let own = if has_slot(function, block) { places[block] } else { place };
+            ready.push(Reverse((own, child)));
         }
     }
     order
+}
+
+/// Whether a block is made of instructions of the program.
+fn has_slot(function: &Function, block: Block) -> bool {
+    let data = function.block(block);
+    data.slot.is_some() || data.insts.iter().any(|inst| function.inst(*inst).slot.is_some())
 }

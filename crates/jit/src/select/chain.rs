@@ -2,7 +2,7 @@
 
 use paceline_frame::Verdict;
 use paceline_graph::{COUNTS, Graph, MAX_RUNS, Next, Node};
-use paceline_ir::{ChainError, Exit, Exits, First, Module, Part, Rules, chain, optimize_chain};
+use paceline_ir::{ChainError, Exit, Exits, First, Module, Part, Pass, Rules, chain, optimize_chain};
 use paceline_spec::Meaning;
 use paceline_verifier::Verified;
 
@@ -62,8 +62,10 @@ pub(crate) fn compile_chain(
 ) -> Result<Result<Compiled, Lack>, (Node, CompileError)> {
     let mut made: Vec<Program<'_>> = Vec::with_capacity(programs.len());
     let mut first = First { function: 1, ..First::default() };
+    // Returns of one number stay apart, as more is known at one than at another.
+    let passes = passes(settings.source).with(Pass::Returns, false);
     for (node, &(verified, links)) in (0..).map(Node::new).zip(programs) {
-        let module = match form(verified, settings.source).map_err(|error| (node, error))? {
+        let module = match form(verified, &passes).map_err(|error| (node, error))? {
             Ok(module) => module,
             Err(lack) => return Ok(Err(lack)),
         };

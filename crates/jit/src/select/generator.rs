@@ -101,8 +101,6 @@ pub(super) struct Current {
     pub(super) layout: Layout,
     /// Labels of blocks, and of moves between them.
     pub(super) labels: Vec<Option<Label>>,
-    /// The block that is being emitted.
-    pub(super) block: u32,
 }
 
 impl Current {
@@ -123,7 +121,6 @@ impl Current {
             needs: Needs::default(),
             layout: Layout::default(),
             labels: Vec::new(),
-            block: 0,
         }
     }
 }

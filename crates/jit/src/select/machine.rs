@@ -1,7 +1,7 @@
 //! x86-64 as a machine of the code generator.
 
 use paceline_codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
-use paceline_codegen::{Frame, Label, LoopMachine, Machine};
+use paceline_codegen::{Frame, Label, LoopMachine, Machine, Ways};
 use paceline_ir::uses::Uses;
 use paceline_ir::{Block, Function, Value};
 
@@ -38,12 +38,12 @@ impl Machine for Generator<'_> {
         self.prologue(frame);
     }
 
-    fn emit(&mut self, op: &Op, origin: Option<u32>, assigned: &[Reg], targets: &[Label]) {
+    fn emit(&mut self, op: &Op, origin: Option<u32>, assigned: &[Reg], ways: Ways<'_>) {
         if let Some(slot) = origin.filter(|_| origin != self.marked) {
             self.asm.mark(slot);
             self.marked = origin;
         }
-        self.instruction(*op, assigned, targets);
+        self.instruction(*op, assigned, ways);
     }
 
     fn copy(&mut self, to: Reg, from: Reg) {
@@ -66,7 +66,6 @@ impl Machine for Generator<'_> {
     }
 
     fn bind(&mut self, label: Label) {
-        self.current.block = label.0;
         let label = self.label(label);
         self.asm.bind(label);
     }

@@ -51,7 +51,7 @@ pub(crate) fn compile(
     links: &Links,
     settings: &Settings,
 ) -> Result<Result<Compiled, Lack>, CompileError> {
-    let module = match form(verified, settings.source)? {
+    let module = match form(verified, &passes(settings.source))? {
         Ok(module) => module,
         Err(lack) => return Ok(Err(lack)),
     };
@@ -76,12 +76,12 @@ pub(crate) fn compile(
 }
 
 /// The form of a program after the passes that are asked for. The inner error is an instruction that has no form.
-fn form(verified: &Verified, source: CodeSource) -> Result<Result<Module, Lack>, CompileError> {
+fn form(verified: &Verified, passes: &Passes) -> Result<Result<Module, Lack>, CompileError> {
     let mut module = match build(verified) {
         Ok(module) => module,
         Err(error) => return Ok(Err(Lack::Form { slot: error.slot as u32 })),
     };
-    match optimize(&mut module, &passes(source)) {
+    match optimize(&mut module, passes) {
         Ok(()) => Ok(Ok(module)),
         Err(cause) => Err(FormError::new(cause, &module).into()),
     }

@@ -7,7 +7,9 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, 
 use paceline_frame::Verdict;
 use paceline_graph::{Edges, Graph, Next, Node};
 use paceline_isa::assemble;
-use paceline_jit::{Compiled, CompiledFunction, Features, Prefetch, Settings, compile, compile_chain};
+use paceline_jit::{
+    CodeSource, Compiled, CompiledFunction, Features, Prefetch, Settings, compile, compile_chain,
+};
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, Verified, verify};
 
@@ -40,6 +42,7 @@ pub(crate) fn of(case: &Case) -> String {
             "burst" => burst = true,
             "wildcard" => wildcard = true,
             "prefetch" => settings.prefetch = Prefetch::Ahead(8),
+            "form" => settings.source = CodeSource::Form,
             other => panic!("{}: no setting {other}", case.name),
         }
     }

@@ -8,7 +8,7 @@
 //!     chain in which each runs if the one before passed the packet
 //! settings: WORD ...            (optional: `baseline` for no BMI2 and no MOVBE; `burst` for the loop over a burst, with
 //!                                `prefetch` for 8 packets ahead; `wildcard` for a chain
-//!                                in which each program runs whatever the one before returned)
+//!                                in which each program runs whatever the one before returned; `form` for code from the form)
 //! code:
 //!     x86-64 assembly
 //! ```

@@ -67,6 +67,9 @@ impl Fold<'_> {
         if self.as_const(a).is_some() && self.as_const(b).is_none() {
             return Some((condition.exchanged(), ty, [b, a]));
         }
+        if let Some(simpler) = self.unswapped(condition, ty, [a, b]) {
+            return Some(simpler);
+        }
         // Zero-extended operands are compared as what they are.
         let Some(Op::ZeroExtend { arg: low }) = self.op_of(a) else { return None };
         let is_signed =

@@ -3,6 +3,7 @@
 mod algebra;
 mod branch;
 mod convert;
+mod swap;
 
 use crate::cfg::Cfg;
 use crate::entity::{Block, Inst, Value};

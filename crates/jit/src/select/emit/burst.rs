@@ -1,6 +1,6 @@
 //! The loop over a burst.
 
-use paceline_codegen::Label;
+use paceline_codegen::Ways;
 use paceline_frame::Frame;
 
 use super::Assigned;
@@ -17,7 +17,7 @@ const REDIRECT: i32 = Frame::OFFSET_REDIRECT as i32;
 const TO_REDIRECT: u32 = paceline_frame::Verdict::Redirect as u32;
 
 impl Generator<'_> {
-    pub(super) fn burst(&mut self, op: Op, regs: Assigned<'_>, targets: &[Label]) {
+    pub(super) fn burst(&mut self, op: Op, regs: Assigned<'_>, ways: Ways<'_>) {
         match op {
             Op::PrefetchFirst(distance) => {
                 self.prefetch_first(distance, [regs.get(0), regs.get(1)], [regs.get(2), regs.get(3)]);
@@ -57,7 +57,7 @@ impl Generator<'_> {
             }
             Op::NextPacket => {
                 self.asm.alu_rr(Alu::Cmp, Width::Q64, regs.get(0), regs.get(1));
-                self.branch(Cond::Ne, targets);
+                self.branch(Cond::Ne, ways);
             }
             _ => self.internal("an instruction is emitted as one of another kind"),
         }

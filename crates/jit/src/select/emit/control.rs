@@ -1,6 +1,6 @@
 //! Calls, jumps and the ends of functions.
 
-use paceline_codegen::Label;
+use paceline_codegen::{Label, Ways};
 use paceline_ir::Callee;
 
 use super::Assigned;
@@ -17,7 +17,7 @@ const HOST: Gpr = Gpr::R9;
 const TOKEN: Gpr = Gpr::Rsi;
 
 impl Generator<'_> {
-    pub(super) fn control(&mut self, op: Op, regs: Assigned<'_>, targets: &[Label]) {
+    pub(super) fn control(&mut self, op: Op, regs: Assigned<'_>, ways: Ways<'_>) {
         match op {
             Op::Call(Called::Runtime(address)) => self.call_runtime(address),
             Op::Call(Called::Function(function)) => match self.entry(function) {
@@ -26,13 +26,13 @@ impl Generator<'_> {
             },
             Op::TailCall(token) => self.tail_call(token),
             Op::RunProgram(token) => self.run_program(token),
-            Op::Jump => match targets {
+            Op::Jump => match ways.targets {
                 &[target] => self.jump_to(target),
                 _ => self.internal("a jump has not one target"),
             },
             Op::Branch(cond, compare) => {
                 self.compare(compare, regs);
-                self.branch(cond, targets);
+                self.branch(cond, ways);
             }
             Op::BranchMem(cond, CompareMem { size, at, tests, imm }) => {
                 let mem = self.mem(at, regs);
@@ -41,13 +41,13 @@ impl Generator<'_> {
                     Some(imm) => self.asm.alu_mi(Alu::Cmp, size, mem, imm),
                     None => self.asm.alu_mr(Alu::Cmp, size, mem, regs.last()),
                 }
-                self.branch(cond, targets);
+                self.branch(cond, ways);
             }
             Op::MayGoto => {
                 // The counter becomes negative when the rounds are used up, and stays negative.
                 let rounds = Mem::at(Gpr::Rsp, self.current.layout.rounds);
                 self.asm.alu_mi(Alu::Sub, OpSize::Q64, rounds, 1);
-                self.branch(Cond::S, targets);
+                self.branch(Cond::S, ways);
             }
             Op::Return => {
                 self.epilogue();
@@ -62,14 +62,11 @@ impl Generator<'_> {
         self.asm.jmp(label);
     }
 
-    pub(super) fn branch(&mut self, cond: Cond, targets: &[Label]) {
-        let &[taken, other] = targets else { return self.internal("a branch has not two targets") };
-        // The next block needs no jump.
-        let (cond, first, second) = if taken.0 == self.current.block + 1 {
-            (cond.invert(), other, taken)
-        } else {
-            (cond, taken, other)
-        };
+    pub(super) fn branch(&mut self, cond: Cond, ways: Ways<'_>) {
+        let &[taken, other] = ways.targets else { return self.internal("a branch has not two targets") };
+        // What comes next needs no jump.
+        let (cond, first, second) =
+            if Some(taken) == ways.next { (cond.invert(), other, taken) } else { (cond, taken, other) };
         let label = self.label(first);
         self.asm.jcc(cond, label);
         self.jump_to(second);

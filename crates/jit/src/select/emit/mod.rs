@@ -7,7 +7,7 @@ mod control;
 mod memory;
 mod prologue;
 
-use paceline_codegen::Label;
+use paceline_codegen::Ways;
 use paceline_codegen::lir::Reg;
 
 use super::generator::Generator;
@@ -39,7 +39,7 @@ const fn bases(at: At) -> usize {
 }
 
 impl Generator<'_> {
-    pub(super) fn instruction(&mut self, op: Op, assigned: &[Reg], targets: &[Label]) {
+    pub(super) fn instruction(&mut self, op: Op, assigned: &[Reg], ways: Ways<'_>) {
         let regs = Assigned(assigned);
         match op {
             Op::Enter => {}
@@ -72,7 +72,7 @@ impl Generator<'_> {
             | Op::EnterPacket(_)
             | Op::StoreVerdict { .. }
             | Op::Count(_)
-            | Op::NextPacket => self.burst(op, regs, targets),
+            | Op::NextPacket => self.burst(op, regs, ways),
             Op::Load { .. }
             | Op::Store(..)
             | Op::StoreImm(..)
@@ -95,7 +95,7 @@ impl Generator<'_> {
             | Op::BranchMem(..)
             | Op::MayGoto
             | Op::Return => {
-                self.control(op, regs, targets);
+                self.control(op, regs, ways);
             }
         }
     }

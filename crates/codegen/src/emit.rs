@@ -1,0 +1,188 @@
+//! Emission of blocks in their order, with the moves in between.
+//!
+//! Moves on the way from a block with several targets to one with several predecessors have a place of their own: right behind the block
+//! if the other target is not what comes next, or behind all blocks. A block that does nothing but go on has no code.
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+use crate::allocate::{Allocation, Loc, Move};
+use crate::lir::Function;
+use crate::machine::{Label, Machine, Ways};
+
+/// A move between slots of the frame has no register to go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a move between slots {from} and {to} has no register to go through")]
+pub struct SlotMove {
+    /// Where the value comes from.
+    pub from: u32,
+    /// Where it goes.
+    pub to: u32,
+}
+
+/// Moves with a place of their own.
+#[derive(Clone, Copy)]
+struct Stub<'a> {
+    label: Label,
+    moves: &'a [Move],
+    to: Label,
+}
+
+pub(crate) struct Emitter<'a, M: Machine> {
+    lir: &'a Function<M::Op>,
+    allocation: &'a Allocation,
+    machine: &'a mut M,
+    /// By block: moves at its start, of the only edge to it.
+    first: Vec<&'a [Move]>,
+    /// By block: the label of the code that is reached there.
+    labels: Vec<Label>,
+    /// By block: whether it has code.
+    emitted: Vec<bool>,
+    next_label: u32,
+    /// Moves behind all blocks.
+    stubs: Vec<Stub<'a>>,
+}
+
+impl<'a, M: Machine> Emitter<'a, M> {
+    pub(crate) fn new(lir: &'a Function<M::Op>, allocation: &'a Allocation, machine: &'a mut M) -> Self {
+        let count = lir.blocks.len();
+        let mut emitter = Self {
+            lir,
+            allocation,
+            machine,
+            first: vec![&[]; count],
+            labels: (0..count as u32).map(Label).collect(),
+            emitted: vec![true; count],
+            next_label: count as u32,
+            stubs: Vec::new(),
+        };
+        emitter.place_moves();
+        emitter.thread();
+        emitter
+    }
+
+    /// Finds the moves at the starts of blocks.
+    fn place_moves(&mut self) {
+        let mut predecessors = vec![0; self.lir.blocks.len()];
+        let targets = self.lir.blocks.iter().flat_map(|block| &block.targets);
+        targets.for_each(|target| predecessors[target.block as usize] += 1);
+        for (block, edges) in self.lir.blocks.iter().zip(&self.allocation.edges) {
+            for (target, moves) in block.targets.iter().zip(edges).filter(|_| block.targets.len() > 1) {
+                if predecessors[target.block as usize] == 1 {
+                    self.first[target.block as usize] = moves;
+                }
+            }
+        }
+    }
+
+    /// Finds the blocks that only go on, and where to. Later ones come first, so that a way forward ends where it has code; a way back
+    /// ends where a block has the code of its jump.
+    fn thread(&mut self) {
+        let mut needed = vec![false; self.lir.blocks.len()];
+        for number in (0..self.lir.blocks.len()).rev() {
+            let block = &self.lir.blocks[number];
+            if number > 0 && self.goes_on(number, block.insts.clone()) {
+                let target = block.targets[0].block as usize;
+                self.labels[number] = self.labels[target];
+                self.emitted[number] = false;
+                if target <= number {
+                    self.labels[number] = Label(target as u32);
+                    needed[target] = true;
+                }
+            }
+        }
+        self.emitted.iter_mut().zip(needed).for_each(|(emitted, needed)| *emitted |= needed);
+    }
+
+    /// Whether a block has one target and does nothing.
+    fn goes_on(&self, number: usize, insts: Range<u32>) -> bool {
+        let inst = insts.start as usize;
+        let allocation = self.allocation;
+        insts.len() == 1
+            && self.lir.blocks[number].targets.len() == 1
+            && self.lir.insts[inst].operands.is_empty()
+            && self.first[number].is_empty()
+            && allocation.edges[number].iter().all(Vec::is_empty)
+            && allocation.before[inst].is_empty()
+            && allocation.after[inst].is_empty()
+    }
+
+    pub(crate) fn all(mut self) -> Result<(), SlotMove> {
+        let lir = self.lir;
+        let emitted: Vec<usize> = (0..lir.blocks.len()).filter(|number| self.emitted[*number]).collect();
+        for (at, &number) in emitted.iter().enumerate() {
+            let next = emitted.get(at + 1).map(|next| Label(*next as u32));
+            self.block(number, next)?;
+        }
+        for stub in std::mem::take(&mut self.stubs) {
+            self.stub(stub)?;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, number: usize, next: Option<Label>) -> Result<(), SlotMove> {
+        let block = &self.lir.blocks[number];
+        self.machine.bind(Label(number as u32));
+        self.moves(self.first[number])?;
+        let edges = &self.allocation.edges[number];
+        let end = block.insts.end - 1;
+        for inst in block.insts.start..end {
+            self.inst(inst, &[], Ways::default())?;
+        }
+        if let ([target], [moves]) = (block.targets.as_slice(), edges.as_slice()) {
+            let targets = [self.labels[target.block as usize]];
+            return self.inst(end, moves, Ways { targets: &targets, next });
+        }
+        let (mut targets, mut stubs) = (Vec::with_capacity(2), Vec::new());
+        for (target, moves) in block.targets.iter().zip(edges) {
+            let mut to = self.labels[target.block as usize];
+            if !moves.is_empty() && self.first[target.block as usize].is_empty() {
+                let label = Label(self.next_label);
+                self.next_label += 1;
+                stubs.push(Stub { label, moves, to });
+                to = label;
+            }
+            targets.push(to);
+        }
+        // Moves come next where that saves a jump: on the way around a loop, or if none of the blocks comes next.
+        let is_back = |stub: &Stub<'_>| stub.to.0 as usize <= number;
+        let is_next = targets.iter().any(|target| Some(*target) == next);
+        let here = stubs.iter().position(is_back).or((!is_next).then(|| stubs.len().wrapping_sub(1)));
+        let here = here.filter(|at| *at < stubs.len()).map(|at| stubs.remove(at));
+        self.stubs.extend(stubs);
+        let next = here.map_or(next, |stub| Some(stub.label));
+        self.inst(end, &[], Ways { targets: &targets, next })?;
+        here.map_or(Ok(()), |stub| self.stub(stub))
+    }
+
+    /// Emits moves with a label, and the jump behind them.
+    fn stub(&mut self, stub: Stub<'a>) -> Result<(), SlotMove> {
+        self.machine.bind(stub.label);
+        self.moves(stub.moves)?;
+        self.machine.jump(stub.to);
+        Ok(())
+    }
+
+    /// Emits an instruction after the moves before it, and those of the only edge from its block.
+    fn inst(&mut self, inst: u32, last: &[Move], ways: Ways<'_>) -> Result<(), SlotMove> {
+        let data = &self.lir.insts[inst as usize];
+        let assigned = &self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
+        self.moves(&self.allocation.before[inst as usize])?;
+        self.moves(last)?;
+        self.machine.emit(&data.op, data.origin, assigned, ways);
+        self.moves(&self.allocation.after[inst as usize])
+    }
+
+    fn moves(&mut self, moves: &[Move]) -> Result<(), SlotMove> {
+        for one in moves {
+            match (one.to, one.from) {
+                (Loc::Reg(to), Loc::Reg(from)) => self.machine.copy(to, from),
+                (Loc::Reg(to), Loc::Slot(slot)) => self.machine.reload(to, slot),
+                (Loc::Slot(slot), Loc::Reg(from)) => self.machine.spill(slot, from),
+                (Loc::Slot(to), Loc::Slot(from)) => return Err(SlotMove { from, to }),
+            }
+        }
+        Ok(())
+    }
+}
