@@ -16,5 +16,5 @@ mod generate;
 pub mod lir;
 pub mod machine;
 
-pub use generate::{GenerateError, generate, generate_loop};
+pub use generate::{GenerateError, Plan, generate, generate_loop};
 pub use machine::{Frame, Label, LoopMachine, Machine};

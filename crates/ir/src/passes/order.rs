@@ -1,16 +1,19 @@
 //! The order of blocks in code: reverse post-order, in which the blocks of a loop follow each other, and blocks that return come last. An
 //! edge with arguments has a block of its own unless it is the only one from or to its ends: that is where the arguments move.
 
+use crate::analyses::Analyses;
 use crate::arena::Side;
-use crate::cfg::{Cfg, Dominators, Edge};
+use crate::cfg::{Cfg, Edge};
 use crate::entity::Block;
 use crate::function::{Function, Target, Terminator};
 use crate::loops::Loops;
 
-pub(super) fn run(function: &mut Function) {
-    split(function);
-    let cfg = Cfg::of(function);
-    let loops = Loops::of(&cfg, &Dominators::of(&cfg));
+pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
+    if split(function, &analyses.cfg(function)) {
+        analyses.graph_changed();
+    }
+    let cfg = analyses.cfg(function);
+    let loops = Loops::of(&cfg, &analyses.dominators(function));
     let order = contiguous(&cfg, &loops);
     let returns = |block: &Block| matches!(function.block(*block).terminator, Terminator::Return(_));
     let (last, first): (Vec<Block>, Vec<Block>) =
@@ -28,8 +31,8 @@ pub(super) fn run(function: &mut Function) {
 }
 
 /// Gives edges with arguments that lead from a block with several successors to one with several predecessors a block of their own.
-fn split(function: &mut Function) {
-    let cfg = Cfg::of(function);
+/// Returns whether there were any.
+fn split(function: &mut Function, cfg: &Cfg) -> bool {
     let mut critical: Vec<Edge> = Vec::new();
     for &block in cfg.order() {
         if cfg.edges(block).len() > 1 {
@@ -40,6 +43,7 @@ fn split(function: &mut Function) {
             critical.extend(cfg.edges(block).iter().filter(is_critical));
         }
     }
+    let any = !critical.is_empty();
     for Edge { from, at } in critical {
         let (middle, slot) = (function.add_block(), function.block(from).slot);
         if let Some(target) = function.block_mut(from).terminator.targets_mut().get_mut(at) {
@@ -47,6 +51,7 @@ fn split(function: &mut Function) {
             function.terminate(middle, Terminator::Jump(target), slot);
         }
     }
+    any
 }
 
 /// Positions of the blocks, each loop where its head is.

@@ -18,7 +18,7 @@ mod op;
 mod regs;
 
 use paceline_codegen::lir::Vreg;
-use paceline_codegen::{generate, generate_loop};
+use paceline_codegen::{Plan, generate, generate_loop};
 use paceline_graph::Node;
 use paceline_ir::{Callee, Function, Module, Op, Passes, Region, build, optimize};
 use paceline_spec::context::{Layout, Place};
@@ -122,12 +122,15 @@ impl Code<'_> {
             entry::check_cpu(asm, links, cpus, lacks_cpu);
             lacks_cpu
         });
+        let mut main_plan = None;
         for (index, (_, function)) in module.functions.iter().enumerate() {
             let start = match index {
                 0 => entry,
                 _ => self.start(),
             };
-            let generated = self.function(index, function);
+            let plan = Plan::of(function);
+            let generated = self.function(index, function, &plan);
+            main_plan.get_or_insert(plan);
             // What has no code is the cause of other errors.
             if let Some(lack) = self.generator.lack {
                 return Ok(Err(lack));
@@ -140,9 +143,9 @@ impl Code<'_> {
         }
         // A run that is replaced by another one does not come back to a loop.
         let main = module.functions.iter().next().filter(|_| !tail_calls);
-        let burst = match main {
-            Some((_, main)) => {
-                let burst = self.burst(main, cpus, Entered { frame: calls, tail_calls, area });
+        let burst = match main.zip(main_plan) {
+            Some(((_, main), plan)) => {
+                let burst = self.burst(main, &plan, cpus, Entered { frame: calls, tail_calls, area });
                 if let Some(lack) = self.generator.lack {
                     return Ok(Err(lack));
                 }
@@ -161,7 +164,13 @@ impl Code<'_> {
     }
 
     /// The loop over a burst with the main program as its body: `extern "C" fn(first, end, x3, x4, x5, host) -> frame reached`.
-    fn burst(&mut self, main: &Function, cpus: Option<u32>, entered: Entered) -> Result<Label, CompileError> {
+    fn burst(
+        &mut self,
+        main: &Function,
+        plan: &Plan<'_>,
+        cpus: Option<u32>,
+        entered: Entered,
+    ) -> Result<Label, CompileError> {
         let entry = self.start();
         let generator = &mut self.generator;
         let links = generator.links;
@@ -181,7 +190,7 @@ impl Code<'_> {
             entered,
             defers: any(generator.module, defers_work),
         });
-        let (module, generated) = (generator.module, generate_loop(main, generator, self.checked));
+        let (module, generated) = (generator.module, generate_loop(plan, generator, self.checked));
         generated.map_err(|cause| FormError::new(cause, module))?;
         if let Some(lacks_cpu) = lacks_cpu {
             // The first packet is the one that cannot be run. The push also aligns the stack to 16 bytes.
@@ -205,13 +214,13 @@ impl Code<'_> {
         start
     }
 
-    fn function(&mut self, index: usize, function: &Function) -> Result<(), CompileError> {
+    fn function(&mut self, index: usize, function: &Function, plan: &Plan<'_>) -> Result<(), CompileError> {
         let generator = &mut self.generator;
         generator.current = Current::new(function, index == 0);
         generator.marked = None;
         let label = generator.entries.get(index).copied();
         generator.asm.bind(label.ok_or(CompileError::Internal("a function has no entry"))?);
-        let generated = generate(function, generator, self.checked);
+        let generated = generate(plan, generator, self.checked);
         let module = generator.module;
         generated.map(drop).map_err(|cause| FormError::new(cause, module).into())
     }
