@@ -67,8 +67,10 @@ impl<'a, M: Machine> Emitter<'a, M> {
         let mut predecessors = vec![0; self.lir.blocks.len()];
         let targets = self.lir.blocks.iter().flat_map(|block| &block.targets);
         targets.for_each(|target| predecessors[target.block as usize] += 1);
-        for (block, edges) in self.lir.blocks.iter().zip(&self.allocation.edges) {
-            for (target, moves) in block.targets.iter().zip(edges).filter(|_| block.targets.len() > 1) {
+        let allocation = self.allocation;
+        for (number, block) in (0..).zip(&self.lir.blocks).filter(|(_, block)| block.targets.len() > 1) {
+            for (at, target) in block.targets.iter().enumerate() {
+                let moves = allocation.edge(number, at);
                 if predecessors[target.block as usize] == 1 {
                     self.first[target.block as usize] = moves;
                 }
@@ -97,15 +99,15 @@ impl<'a, M: Machine> Emitter<'a, M> {
 
     /// Whether a block has one target and does nothing.
     fn goes_on(&self, number: usize, insts: Range<u32>) -> bool {
-        let inst = insts.start as usize;
+        let inst = insts.start;
         let allocation = self.allocation;
         insts.len() == 1
             && self.lir.blocks[number].targets.len() == 1
-            && self.lir.insts[inst].operands.is_empty()
+            && self.lir.insts[inst as usize].operands.is_empty()
             && self.first[number].is_empty()
-            && allocation.edges[number].iter().all(Vec::is_empty)
-            && allocation.before[inst].is_empty()
-            && allocation.after[inst].is_empty()
+            && allocation.edge(number as u32, 0).is_empty()
+            && allocation.before.get(inst).is_empty()
+            && allocation.after.get(inst).is_empty()
     }
 
     pub(crate) fn all(mut self) -> Result<(), SlotMove> {
@@ -125,17 +127,19 @@ impl<'a, M: Machine> Emitter<'a, M> {
         let block = &self.lir.blocks[number];
         self.machine.bind(Label(number as u32));
         self.moves(self.first[number])?;
-        let edges = &self.allocation.edges[number];
+        let allocation = self.allocation;
         let end = block.insts.end - 1;
         for inst in block.insts.start..end {
             self.inst(inst, &[], Ways::default())?;
         }
-        if let ([target], [moves]) = (block.targets.as_slice(), edges.as_slice()) {
+        if let [target] = block.targets.as_slice() {
+            let moves = allocation.edge(number as u32, 0);
             let targets = [self.labels[target.block as usize]];
             return self.inst(end, moves, Ways { targets: &targets, next });
         }
         let (mut targets, mut stubs) = (Vec::with_capacity(2), Vec::new());
-        for (target, moves) in block.targets.iter().zip(edges) {
+        for (at, target) in block.targets.iter().enumerate() {
+            let moves = allocation.edge(number as u32, at);
             let mut to = self.labels[target.block as usize];
             if !moves.is_empty() && self.first[target.block as usize].is_empty() {
                 let label = Label(self.next_label);
@@ -168,10 +172,10 @@ impl<'a, M: Machine> Emitter<'a, M> {
     fn inst(&mut self, inst: u32, last: &[Move], ways: Ways<'_>) -> Result<(), SlotMove> {
         let data = &self.lir.insts[inst as usize];
         let assigned = &self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
-        self.moves(&self.allocation.before[inst as usize])?;
+        self.moves(self.allocation.before.get(inst))?;
         self.moves(last)?;
         self.machine.emit(&data.op, data.origin, assigned, ways);
-        self.moves(&self.allocation.after[inst as usize])
+        self.moves(self.allocation.after.get(inst))
     }
 
     fn moves(&mut self, moves: &[Move]) -> Result<(), SlotMove> {

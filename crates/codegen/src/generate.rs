@@ -26,18 +26,12 @@ pub enum GenerateError {
     Slots(#[from] SlotMove),
 }
 
-/// Generates the code of a function in the order of its layout, blocks that are not reached aside, or in reverse post-order if a block of
-/// the layout comes before one that dominates it. Returns the number of slots that its
-/// frame needs. The allocation is checked if that is asked for, as campaigns do, or in debug builds.
+/// Generates the code of a function, and returns the number of slots that its frame needs. The allocation is checked if that is asked for, as campaigns do, or in debug builds.
 ///
 /// # Errors
 /// The machine's instructions are not well formed, or need more registers than there are.
-pub fn generate<M: Machine>(
-    function: &paceline_ir::Function,
-    machine: &mut M,
-    checked: bool,
-) -> Result<u32, GenerateError> {
-    let mut selection = Selection::of(function, 0);
+pub fn generate<M: Machine>(plan: &Plan<'_>, machine: &mut M, checked: bool) -> Result<u32, GenerateError> {
+    let mut selection = Selection::of(plan, 0);
     while let Some(at) = selection.next() {
         let is_entry = at == 0;
         let params = if is_entry { Vec::new() } else { selection.params(at) };
@@ -53,12 +47,12 @@ pub fn generate<M: Machine>(
 /// # Errors
 /// As [`generate`].
 pub fn generate_loop<M: LoopMachine>(
-    function: &paceline_ir::Function,
+    plan: &Plan<'_>,
     machine: &mut M,
     checked: bool,
 ) -> Result<u32, GenerateError> {
-    let mut selection = Selection::of(function, 1);
-    let (body, done) = (1, selection.order.len() as u32 + 1);
+    let (function, mut selection) = (plan.function, Selection::of(plan, 1));
+    let (body, done) = (1, plan.order.len() as u32 + 1);
     let out = &mut selection.lir;
     out.begin(Vec::new(), 0);
     let first = machine.enter_loop(function, out);
@@ -73,7 +67,7 @@ pub fn generate_loop<M: LoopMachine>(
             selection.params(at)
         };
         selection.begin(at, params);
-        let (block, _) = selection.order[at];
+        let (block, _) = plan.order[at];
         let (ends, advances): (&[u32], bool) = match function.block(block).terminator {
             Terminator::Return(_) => (&[body, done], true),
             Terminator::Stop => (&[done], false),
@@ -82,9 +76,9 @@ pub fn generate_loop<M: LoopMachine>(
                 continue;
             }
         };
-        machine.select(function, &selection.uses, block, &mut selection.lir);
+        machine.select(function, &plan.uses, block, &mut selection.lir);
         let next = if advances { machine.next_item(function, block, &mut selection.lir) } else { item };
-        machine.end(function, &selection.uses, block, &mut selection.lir);
+        machine.end(function, &plan.uses, block, &mut selection.lir);
         let target = |block: &u32| Target { block: *block, args: vec![next] };
         selection.lir.end_with(ends.iter().map(target).collect());
     }
@@ -112,23 +106,21 @@ fn vreg(value: &Value) -> Vreg {
     Vreg(value.index() as u32)
 }
 
-/// The selection of a function's instructions, block by block.
-struct Selection<'f, O> {
+/// What is known of a function before its instructions are selected, as often as they are.
+pub struct Plan<'f> {
     function: &'f paceline_ir::Function,
     uses: Uses,
-    loops: Loops,
-    /// The blocks in the order of the code, with their positions in the graph.
+    /// The blocks in the order of the code, each with the number of loops that it is in.
     order: Vec<(Block, u32)>,
-    numbers: Side<Block, u32>,
-    /// Loops around the function.
-    around: u32,
-    selected: usize,
-    lir: Function<O>,
+    /// The places of blocks in the order.
+    places: Side<Block, u32>,
 }
 
-impl<'f, O> Selection<'f, O> {
-    /// The selection of a function with so many blocks before it, and as many loops around it.
-    fn of(function: &'f paceline_ir::Function, before: u32) -> Self {
+impl<'f> Plan<'f> {
+    /// The plan of a function. Its code is in the order of its layout, blocks that are not reached aside, or in reverse post-order if a
+    /// block of the layout comes before one that dominates it.
+    #[must_use]
+    pub fn of(function: &'f paceline_ir::Function) -> Self {
         let cfg = Cfg::of(function);
         let dominators = Dominators::of(&cfg);
         let (loops, uses) = (Loops::of(&cfg, &dominators), Uses::of(function, &cfg));
@@ -137,39 +129,58 @@ impl<'f, O> Selection<'f, O> {
         if !follow_dominators(&order, &dominators) {
             order = cfg.order().iter().copied().zip(0..).collect();
         }
-        let mut numbers: Side<Block, u32> = Side::default();
-        (before..).zip(&order).for_each(|(number, (block, _))| numbers[*block] = number);
-        let lir = Function { hints: vec![None; function.value_count()], ..Function::default() };
-        Self { function, uses, loops, order, numbers, around: before, selected: 0, lir }
+        let mut places = Side::sized(function.block_count());
+        for (place, (block, position)) in (0..).zip(&mut order) {
+            places[*block] = place;
+            *position = loops.depth(*position);
+        }
+        Self { function, uses, order, places }
+    }
+}
+
+/// The selection of a function's instructions, block by block.
+struct Selection<'p, 'f, O> {
+    plan: &'p Plan<'f>,
+    /// Blocks before the function's, and loops around it.
+    around: u32,
+    selected: usize,
+    lir: Function<O>,
+}
+
+impl<'p, 'f, O> Selection<'p, 'f, O> {
+    /// The selection of a function with so many blocks before it, and as many loops around it.
+    fn of(plan: &'p Plan<'f>, around: u32) -> Self {
+        let lir = Function::sized(plan.function.value_count(), plan.order.len(), plan.function.inst_count());
+        Self { plan, around, selected: 0, lir }
     }
 
     /// The next block, by its place in the order.
     fn next(&mut self) -> Option<usize> {
         self.selected += 1;
-        (self.selected <= self.order.len()).then(|| self.selected - 1)
+        (self.selected <= self.plan.order.len()).then(|| self.selected - 1)
     }
 
     /// The parameters of a block.
     fn params(&self, at: usize) -> Vec<Vreg> {
-        self.function.block(self.order[at].0).params.iter().map(vreg).collect()
+        self.plan.function.block(self.plan.order[at].0).params.iter().map(vreg).collect()
     }
 
     fn begin(&mut self, at: usize, params: Vec<Vreg>) {
-        self.lir.begin(params, self.loops.depth(self.order[at].1) + self.around);
+        self.lir.begin(params, self.plan.order[at].1 + self.around);
     }
 
     /// Selects the instructions of the block that was begun.
     fn block<M: Machine<Op = O>>(&mut self, at: usize, machine: &mut M) {
-        let (function, block) = (self.function, self.order[at].0);
-        machine.select(function, &self.uses, block, &mut self.lir);
+        let (function, block) = (self.plan.function, self.plan.order[at].0);
+        machine.select(function, &self.plan.uses, block, &mut self.lir);
         let ends = function.block(block).terminator.targets();
         let mut targets = Vec::with_capacity(ends.len());
         for target in ends {
             let args =
                 target.args.iter().map(|arg| machine.argument(function, *arg, &mut self.lir)).collect();
-            targets.push(Target { block: self.numbers[target.block], args });
+            targets.push(Target { block: self.plan.places[target.block] + self.around, args });
         }
-        machine.end(function, &self.uses, block, &mut self.lir);
+        machine.end(function, &self.plan.uses, block, &mut self.lir);
         self.lir.end_with(targets);
     }
 }
@@ -191,8 +202,8 @@ fn written<O>(lir: &Function<O>, allocation: &Allocation) -> RegSet {
             written = written.with(*reg);
         }
     }
-    let around = allocation.before.iter().chain(&allocation.after);
-    for one in around.chain(allocation.edges.iter().flatten()).flatten() {
+    let lists = [&allocation.before, &allocation.after, &allocation.edges];
+    for one in lists.iter().flat_map(|lists| &lists.moves) {
         if let Loc::Reg(reg) = one.to {
             written = written.with(reg);
         }

@@ -18,5 +18,5 @@ pub mod lir;
 pub mod machine;
 
 pub use emit::SlotMove;
-pub use generate::{GenerateError, generate, generate_loop};
+pub use generate::{GenerateError, Plan, generate, generate_loop};
 pub use machine::{Frame, Label, LoopMachine, Machine, Ways};

@@ -141,6 +141,17 @@ impl<O> Default for Function<O> {
 }
 
 impl<O> Function<O> {
+    /// A function with virtual registers, and room for blocks and instructions.
+    #[must_use]
+    pub fn sized(vregs: usize, blocks: usize, insts: usize) -> Self {
+        let (blocks, insts, operands) = (
+            Vec::with_capacity(blocks + 2),
+            Vec::with_capacity(insts + blocks),
+            Vec::with_capacity(3 * insts),
+        );
+        Self { blocks, insts, operands, hints: vec![None; vregs] }
+    }
+
     /// Adds a virtual register.
     pub fn add_vreg(&mut self, hint: Option<Reg>) -> Vreg {
         self.hints.push(hint);

@@ -68,6 +68,11 @@ impl<K: Key, V> Arena<K, V> {
         K::new(self.items.len() - 1)
     }
 
+    /// Makes room for so many more items.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.items.reserve(count);
+    }
+
     /// The item of a key; `None` if the arena has none.
     #[must_use]
     pub fn get(&self, key: K) -> Option<&V> {
@@ -117,7 +122,7 @@ impl<K: Key, V> ops::IndexMut<K> for Arena<K, V> {
 }
 
 /// Additional data by key, with a default for keys that have none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Side<K, V> {
     items: Vec<V>,
     default: V,
@@ -127,6 +132,14 @@ pub struct Side<K, V> {
 impl<K: Key, V: Clone + Default> Default for Side<K, V> {
     fn default() -> Self {
         Self::with_default(V::default())
+    }
+}
+
+impl<K: Key, V: Clone + Default> Side<K, V> {
+    /// A table with room for keys below a bound.
+    #[must_use]
+    pub fn sized(bound: usize) -> Self {
+        Self { items: vec![V::default(); bound], default: V::default(), key: PhantomData }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The control-flow graph: predecessors, order, dominators.
 
-use crate::arena::Side;
+use std::ops::Range;
+
+use crate::arena::{Key, Side};
 use crate::entity::Block;
 use crate::function::Function;
 
@@ -14,18 +16,19 @@ pub struct Edge {
 }
 
 /// Order and predecessors of the blocks that the entry reaches.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cfg {
     order: Vec<Block>,
     /// Positions in the order.
     positions: Side<Block, Option<u32>>,
-    edges: Side<Block, Vec<Edge>>,
+    /// Edges to the blocks, those of a position after those of the position before it.
+    edges: Vec<Edge>,
     /// The tree of the walk that gave the order: positions in the order of the walk, each with the index here of the block that it was
     /// first reached from.
     walk: Vec<(u32, u32)>,
-    /// Positions of predecessors, those of a position after those of the position before it.
+    /// By edge: the position of the block that it leaves.
     predecessors: Vec<u32>,
-    /// Where those of a position begin, and at last where all end.
+    /// Where the edges to a position begin, and at last where all end.
     starts: Vec<u32>,
 }
 
@@ -34,20 +37,29 @@ impl Cfg {
     #[must_use]
     pub fn of(function: &Function) -> Self {
         let Walk { order, tree } = Walk::of(function);
-        let mut positions = Side::default();
-        let mut edges: Side<Block, Vec<Edge>> = Side::default();
-        for (position, &block) in order.iter().enumerate() {
-            positions[block] = Some(position as u32);
-            for (at, target) in function.block(block).terminator.targets().iter().enumerate() {
-                edges[target.block].push(Edge { from: block, at });
-            }
-        }
+        let mut positions = Side::sized(function.block_count());
+        (0..).zip(&order).for_each(|(position, block)| positions[*block] = Some(position));
         let position = |block: Block| positions[block].unwrap_or(0);
         let walk = tree.into_iter().map(|(block, parent)| (position(block), parent)).collect();
-        let (mut predecessors, mut starts) = (Vec::new(), vec![0]);
-        for &block in &order {
-            predecessors.extend(edges[block].iter().map(|edge| position(edge.from)));
-            starts.push(predecessors.len() as u32);
+        let targets = |block: &Block| function.block(*block).terminator.targets();
+        // Sorted by the block they lead to, by counting.
+        let mut starts = vec![0_u32; order.len() + 1];
+        for target in order.iter().flat_map(targets) {
+            starts[position(target.block) as usize + 1] += 1;
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let count = starts.last().map_or(0, |count| *count as usize);
+        let mut next = starts.clone();
+        let mut predecessors = vec![0; count];
+        let mut edges = vec![Edge { from: Block::new(0), at: 0 }; count];
+        for (before, &from) in (0..).zip(&order) {
+            for (at, target) in targets(&from).iter().enumerate() {
+                let next = &mut next[position(target.block) as usize];
+                (edges[*next as usize], predecessors[*next as usize]) = (Edge { from, at }, before);
+                *next += 1;
+            }
         }
         Self { order, positions, edges, walk, predecessors, starts }
     }
@@ -68,15 +80,19 @@ impl Cfg {
     /// The edges to a block from reached blocks.
     #[must_use]
     pub fn edges(&self, block: Block) -> &[Edge] {
-        &self.edges[block]
+        let Some(position) = self.position(block) else { return &[] };
+        self.edges.get(self.edges_to(position)).unwrap_or_default()
     }
 
     /// Positions of the blocks before that at a position, one for each edge.
     #[must_use]
     pub fn predecessors(&self, position: u32) -> &[u32] {
+        self.predecessors.get(self.edges_to(position)).unwrap_or_default()
+    }
+
+    fn edges_to(&self, position: u32) -> Range<usize> {
         let bound = |at: usize| self.starts.get(at).map_or(0, |start| *start as usize);
-        let position = position as usize;
-        self.predecessors.get(bound(position)..bound(position + 1)).unwrap_or_default()
+        bound(position as usize)..bound(position as usize + 1)
     }
 
     /// The only edge to a block, if there is only one.
@@ -99,8 +115,9 @@ struct Walk {
 
 impl Walk {
     fn of(function: &Function) -> Self {
-        let (mut order, mut tree) = (Vec::new(), Vec::new());
-        let mut seen: Side<Block, bool> = Side::default();
+        let count = function.block_count();
+        let (mut order, mut tree) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut seen: Side<Block, bool> = Side::sized(count);
         let Some(entry) = function.entry() else { return Self { order, tree } };
         let mut path = vec![(entry, 0, 0)];
         seen[entry] = true;
@@ -135,7 +152,10 @@ pub struct Dominators {
     parents: Vec<u32>,
     /// By position: the first number of a walk of the tree, and the last one below it.
     ranges: Vec<(u32, u32)>,
-    children: Vec<Vec<u32>>,
+    /// The children of all blocks, those of a position after those of the position before it.
+    children: Vec<u32>,
+    /// Where those of a position begin, and at last where all end.
+    starts: Vec<u32>,
 }
 
 impl Dominators {
@@ -143,12 +163,20 @@ impl Dominators {
     #[must_use]
     pub fn of(cfg: &Cfg) -> Self {
         let parents = Search::new(cfg).parents(cfg);
-        let mut children = vec![Vec::new(); parents.len()];
-        for (position, parent) in parents.iter().enumerate().skip(1) {
-            children[*parent as usize].push(position as u32);
+        let mut starts = vec![0_u32; parents.len() + 1];
+        parents.iter().skip(1).for_each(|parent| starts[*parent as usize + 1] += 1);
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
         }
-        let ranges = ranges(&children);
-        Self { parents, ranges, children }
+        let mut next = starts.clone();
+        let mut children = vec![0; parents.len().saturating_sub(1)];
+        for (position, parent) in (0..).zip(&parents).skip(1) {
+            let next = &mut next[*parent as usize];
+            children[*next as usize] = position;
+            *next += 1;
+        }
+        let ranges = ranges(&parents);
+        Self { parents, ranges, children, starts }
     }
 
     /// Whether the block at one position dominates that at another, or is it.
@@ -162,7 +190,8 @@ impl Dominators {
     /// Positions of the blocks that a block dominates immediately.
     #[must_use]
     pub fn children(&self, position: u32) -> &[u32] {
-        self.children.get(position as usize).map_or(&[], Vec::as_slice)
+        let bound = |at: usize| self.starts.get(at).map_or(0, |start| *start as usize);
+        self.children.get(bound(position as usize)..bound(position as usize + 1)).unwrap_or_default()
     }
 
     /// Position of the immediate dominator; the entry's own for the entry.
@@ -183,6 +212,8 @@ struct Search {
     above: Vec<u32>,
     /// The block with the least semidominator on the way to the root, as far as the way was shortened.
     label: Vec<u32>,
+    /// The way that is shortened.
+    way: Vec<u32>,
 }
 
 impl Search {
@@ -192,7 +223,7 @@ impl Search {
             numbers[*position as usize] = number as u32;
         }
         let own: Vec<u32> = (0..cfg.walk.len() as u32).collect();
-        Self { numbers, semi: own.clone(), above: own.clone(), label: own }
+        Self { numbers, semi: own.clone(), above: own.clone(), label: own, way: Vec::new() }
     }
 
     /// Positions of the immediate dominators, by position.
@@ -230,13 +261,13 @@ impl Search {
 
     /// The block with the least semidominator between one and the root of its tree, which is left out. Shortens the way.
     fn least(&mut self, number: u32) -> u32 {
-        let mut way = Vec::new();
-        let mut at = number as usize;
-        while self.above[self.above[at] as usize] != self.above[at] {
-            way.push(at);
-            at = self.above[at] as usize;
+        let mut at = number;
+        while self.above[self.above[at as usize] as usize] != self.above[at as usize] {
+            self.way.push(at);
+            at = self.above[at as usize];
         }
-        for at in way.into_iter().rev() {
+        while let Some(at) = self.way.pop() {
+            let at = at as usize;
             let above = self.above[at] as usize;
             if self.semi[self.label[above] as usize] < self.semi[self.label[at] as usize] {
                 self.label[at] = self.label[above];
@@ -247,29 +278,22 @@ impl Search {
     }
 }
 
-fn ranges(children: &[Vec<u32>]) -> Vec<(u32, u32)> {
-    let mut ranges = vec![(u32::MAX, 0); children.len()];
-    if children.is_empty() {
-        return ranges;
+/// By position: the first number of a walk of the tree, and the last one below it. A block comes after its parent in the order.
+fn ranges(parents: &[u32]) -> Vec<(u32, u32)> {
+    // The number of blocks below each, itself included.
+    let mut sizes = vec![1_u32; parents.len()];
+    for position in (1..parents.len()).rev() {
+        sizes[parents[position] as usize] += sizes[position];
     }
-    let mut next = 0;
-    let mut path = vec![(0_u32, 0)];
-    while let Some((node, at)) = path.last_mut() {
-        let node = *node as usize;
-        if *at == 0 {
-            ranges[node].0 = next;
-            next += 1;
-        }
-        match children[node].get(*at) {
-            Some(child) => {
-                *at += 1;
-                path.push((*child, 0));
-            }
-            None => {
-                ranges[node].1 = next - 1;
-                path.pop();
-            }
-        }
+    // The next number below each.
+    let mut next = vec![1_u32; parents.len()];
+    let mut ranges = vec![(0, sizes.first().map_or(0, |size| size - 1)); parents.len()];
+    for position in 1..parents.len() {
+        let parent = parents[position] as usize;
+        let first = next[parent];
+        next[parent] += sizes[position];
+        next[position] = first + 1;
+        ranges[position] = (first, first + sizes[position] - 1);
     }
     ranges
 }

@@ -55,6 +55,8 @@ pub struct Function {
     pub(crate) blocks: Arena<Block, BlockData>,
     pub(crate) insts: Arena<Inst, InstData>,
     pub(crate) values: Arena<Value, ValueData>,
+    /// Whether values were replaced since aliases were last applied.
+    pub(crate) has_replaced: bool,
 }
 
 /// A basic block.
@@ -152,6 +154,7 @@ pub enum Terminator {
 impl Terminator {
     /// The blocks that may follow.
     #[must_use]
+    #[inline]
     pub fn targets(&self) -> &[Target] {
         match self {
             Self::Jump(target) => std::slice::from_ref(target),
@@ -170,6 +173,7 @@ impl Terminator {
     }
 
     /// Calls `visit` with each value that the terminator itself reads, and its type; arguments of targets are not among them.
+    #[inline]
     pub fn operands(&self, mut visit: impl FnMut(Value, Type)) {
         match self {
             Self::Branch { ty, args, .. } => args.iter().for_each(|arg| visit(*arg, *ty)),
@@ -195,30 +199,35 @@ impl Terminator {
 impl Function {
     /// The entry; `None` in a function without blocks.
     #[must_use]
+    #[inline]
     pub fn entry(&self) -> Option<Block> {
         self.layout.first().copied()
     }
 
     /// A block.
     #[must_use]
+    #[inline]
     pub fn block(&self, block: Block) -> &BlockData {
         &self.blocks[block]
     }
 
     /// An instruction.
     #[must_use]
+    #[inline]
     pub fn inst(&self, inst: Inst) -> &InstData {
         &self.insts[inst]
     }
 
     /// A value.
     #[must_use]
+    #[inline]
     pub fn value(&self, value: Value) -> &ValueData {
         &self.values[value]
     }
 
     /// The value, if the function has it.
     #[must_use]
+    #[inline]
     pub fn get_value(&self, value: Value) -> Option<&ValueData> {
         self.values.get(value)
     }
@@ -231,12 +240,14 @@ impl Function {
 
     /// Number of blocks that there ever were: the bound of their numbers.
     #[must_use]
+    #[inline]
     pub fn block_count(&self) -> usize {
         self.blocks.len()
     }
 
     /// Number of values that there ever were: the bound of their numbers.
     #[must_use]
+    #[inline]
     pub fn value_count(&self) -> usize {
         self.values.len()
     }
@@ -249,6 +260,7 @@ impl Function {
 
     /// The operation that a value is the result of.
     #[must_use]
+    #[inline]
     pub fn op_of(&self, value: Value) -> Option<&Op> {
         match self.values[value].def {
             Def::Result(inst) => Some(&self.insts[inst].op),
@@ -258,6 +270,7 @@ impl Function {
 
     /// The number, if a value is one.
     #[must_use]
+    #[inline]
     pub fn as_const(&self, value: Value) -> Option<u64> {
         match self.op_of(value) {
             Some(Op::Const { value, .. }) => Some(*value),
@@ -267,6 +280,7 @@ impl Function {
 
     /// The value that stands for one that was replaced, or itself.
     #[must_use]
+    #[inline]
     pub fn resolve(&self, mut value: Value) -> Value {
         while let Def::Alias(other) = self.values[value].def {
             value = other;
@@ -277,6 +291,12 @@ impl Function {
 
 /// Changing a function.
 impl Function {
+    /// Makes room for so many more instructions, each with a result.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.insts.reserve(count);
+        self.values.reserve(count);
+    }
+
     /// Adds a block at the end of the layout.
     pub fn add_block(&mut self) -> Block {
         let block = self.blocks.push(BlockData::default());
@@ -360,11 +380,15 @@ impl Function {
             return;
         }
         self.values[value].def = Def::Alias(by);
+        self.has_replaced = true;
     }
 
     /// Rewrites the uses of replaced values. Instructions whose results were replaced and parameters that were replaced must be
     /// removed by the caller.
     pub fn apply_aliases(&mut self) {
+        if !std::mem::take(&mut self.has_replaced) {
+            return;
+        }
         self.shorten_aliases();
         let values = &self.values;
         let resolve = |value: Value| match values[value].def {
@@ -372,7 +396,7 @@ impl Function {
             _ => value,
         };
         for inst in self.insts.values_mut() {
-            inst.op = inst.op.map_operands(resolve);
+            inst.op.change_operands(resolve);
         }
         for block in self.blocks.values_mut() {
             block.terminator.map_values(resolve);

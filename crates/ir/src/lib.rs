@@ -18,6 +18,7 @@
 //! memory and calls, in their order. The interpreter is their oracle.
 #![forbid(unsafe_code)]
 
+mod analyses;
 pub mod arena;
 mod build;
 pub mod cfg;

@@ -1,18 +1,28 @@
 //! Ranges of values: the numbers that a value can be, by the verifier's domain. An `i32` counts as zero-extended.
 
-use paceline_isa::{AluOp, Condition, Size, SwapOrder, Width};
+use paceline_isa::{AluOp, Condition, Size, SwapOrder, Width, eval};
 use paceline_verifier::domain::Number;
 
 use crate::arena::Side;
 use crate::cfg::Cfg;
 use crate::entity::{Block, Value};
 use crate::function::Function;
-use crate::op::Op;
+use crate::op::{BinaryOp, Op};
 use crate::types::Type;
 
 /// Any number of a type.
 pub(crate) fn any(ty: Type) -> Number {
     Number::unsigned(ty.bits())
+}
+
+/// Whether nothing can be known of a result, because nothing is of the operands.
+fn is_unknown(op: BinaryOp, ty: Type, a: &Number, b: &Number) -> bool {
+    let any = any(ty);
+    match op {
+        BinaryOp::Add | BinaryOp::Sub | BinaryOp::Xor => *a == any || *b == any,
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Mul => *a == any && *b == any,
+        _ => false,
+    }
 }
 
 /// The range of an operation's result, by those of its operands; `None` if it has no result.
@@ -26,6 +36,9 @@ pub(crate) fn of_op(op: &Op, mut range: impl FnMut(Value) -> Number) -> Option<N
         Op::Const { value, .. } => Number::constant(value),
         Op::Binary { op, ty, args: [a, b] } => {
             let (a, b) = (range(a), range(b));
+            if is_unknown(op, ty, &a, &b) {
+                return Some(any(ty));
+            }
             a.alu(ty.width(), op.alu(), &b)
         }
         Op::Neg { ty, arg } => range(arg).neg(ty.width()),
@@ -75,7 +88,7 @@ pub(crate) struct Ranges {
 
 impl Ranges {
     pub(crate) fn of(function: &Function, cfg: &Cfg) -> Self {
-        let mut ranges = Self { ranges: Side::default() };
+        let mut ranges = Self::unknown(function);
         for &block in cfg.order() {
             let params = of_params(function, cfg, block, |value| ranges.get(function, value));
             for (&param, range) in function.block(block).params.iter().zip(params) {
@@ -93,8 +106,8 @@ impl Ranges {
     }
 
     /// An empty table, for those who fill it on their way.
-    pub(crate) fn unknown() -> Self {
-        Self { ranges: Side::default() }
+    pub(crate) fn unknown(function: &Function) -> Self {
+        Self { ranges: Side::sized(function.value_count()) }
     }
 
     pub(crate) fn set(&mut self, value: Value, range: Number) {
@@ -106,8 +119,37 @@ impl Ranges {
     }
 }
 
+/// Whether some of the numbers at the bounds make a condition hold, and others not: a question that takes less than the ranges with
+/// the condition and without.
+fn may_be_either(condition: Condition, ty: Type, a: &Number, b: &Number) -> bool {
+    let is_signed = matches!(condition, Condition::SGt | Condition::SGe | Condition::SLt | Condition::SLe);
+    let bounds = |number: &Number| match (is_signed, ty) {
+        (true, Type::I64) => [number.smin().cast_unsigned(), number.smax().cast_unsigned()],
+        (true, Type::I32) => [number.low().smin, number.low().smax].map(|low| u64::from(low as u32)),
+        (false, _) => [number.umin(), number.umax()],
+    };
+    let ([a_min, a_max], [b_min, b_max]) = (bounds(a), bounds(b));
+    let (mut holds, mut fails) = (false, false);
+    // An equal pair, and the outermost ones.
+    for (x, y) in [(a_min, b_max), (a_max, b_min), (b_min, b_min), (a_min, a_min), (a_max, b_max)] {
+        if a.contains(x) && b.contains(y) {
+            match eval::compare(ty.width(), condition, x, y) {
+                true => holds = true,
+                false => fails = true,
+            }
+            if holds && fails {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 /// Whether a condition holds or not, if the ranges of its operands say so.
 pub(crate) fn decide(condition: Condition, ty: Type, a: &Number, b: &Number) -> Option<bool> {
+    if may_be_either(condition, ty, a, b) {
+        return None;
+    }
     let may = |holds| Number::refine(a, b, ty.width(), condition, holds).is_some();
     match (may(true), may(false)) {
         (true, false) => Some(true),

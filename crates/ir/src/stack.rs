@@ -10,8 +10,7 @@ use crate::types::Region;
 
 /// Takes from a function's stack and from the words that must be zero what it does not need any more. What the verifier has found is
 /// true of it still, and may be less than what is found here without following paths.
-pub(crate) fn update(function: &mut Function) {
-    let cfg = Cfg::of(function);
+pub(crate) fn update(function: &mut Function, cfg: &Cfg) {
     if function.prints {
         return;
     }
@@ -20,7 +19,7 @@ pub(crate) fn update(function: &mut Function) {
         let used = insts.map(|inst| lowest(&function.inst(*inst).op)).max();
         function.stack = function.stack.min(used.unwrap_or(0));
     }
-    function.zeroed &= Uses::of(function, &cfg).read_before_written(&cfg).words();
+    function.zeroed &= Uses::of(function, cfg).read_before_written(cfg).words();
 }
 
 /// What a block does with the stack.
@@ -36,7 +35,7 @@ struct Uses(Side<Block, BlockUse>);
 
 impl Uses {
     fn of(function: &Function, cfg: &Cfg) -> Self {
-        let mut uses = Side::default();
+        let mut uses = Side::sized(function.block_count());
         for &block in cfg.order() {
             let mut here = BlockUse::default();
             for &inst in &function.block(block).insts {

@@ -13,19 +13,22 @@ impl StackBytes {
     /// The bytes `start..end`, as far as they lie in the stack.
     pub(crate) fn range(start: i32, end: i32) -> Self {
         let place = |offset: i32| offset.clamp(-STACK_BYTES, 0).wrapping_add(STACK_BYTES) as usize;
-        let mut bytes = Self::default();
-        for byte in place(start)..place(end) {
-            bytes.0[byte / 64] |= 1 << (byte % 64);
-        }
-        bytes
+        let (start, end) = (place(start), place(end));
+        Self(std::array::from_fn(|word| {
+            let [from, to] = [start, end].map(|at| at.saturating_sub(64 * word).min(64));
+            if from < to { u64::MAX >> (64 - (to - from)) << from } else { 0 }
+        }))
     }
 
     /// The bytes of 8-byte words, numbered as in [`Function::shared`](crate::Function::shared).
     pub(crate) fn of_words(words: u64) -> Self {
-        let word = |number: i32| Self::range(-8 * (number + 1), -8 * number);
-        (0..64)
-            .filter(|number| words >> number & 1 != 0)
-            .fold(Self::default(), |all, number| all.union(word(number)))
+        let (mut bytes, mut left) = (Self::default(), words);
+        while left != 0 {
+            let byte = 8 * (63 - left.trailing_zeros());
+            bytes.0[byte as usize / 64] |= 0xff << (byte % 64);
+            left &= left - 1;
+        }
+        bytes
     }
 
     /// The union.
@@ -45,9 +48,8 @@ impl StackBytes {
 
     /// The 8-byte words that have a byte of the set, numbered as in [`Function::shared`](crate::Function::shared).
     pub(crate) fn words(self) -> u64 {
-        (0..64)
-            .filter(|word| self.intersects(Self::of_words(1 << word)))
-            .fold(0, |words, word| words | 1 << word)
+        let has = |number: u32| self.0[7 - number as usize / 8] >> (56 - 8 * (number % 8)) & 0xff != 0;
+        (0..64).filter(|number| has(*number)).fold(0, |words, number| words | 1 << number)
     }
 
     /// Whether both have a byte.

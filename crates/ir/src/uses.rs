@@ -31,7 +31,7 @@ impl Uses {
     /// The uses in a function.
     #[must_use]
     pub fn of(function: &Function, cfg: &Cfg) -> Self {
-        let mut uses = Self::default();
+        let mut uses = Self(Side::sized(function.value_count()));
         for &block in cfg.order() {
             let data = function.block(block);
             for &inst in &data.insts {

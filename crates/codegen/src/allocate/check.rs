@@ -133,7 +133,8 @@ pub fn check<O>(
         for inst in block.insts.clone() {
             step(function, allocation, registers, inst, &mut state)?;
         }
-        for (target, moves) in block.targets.iter().zip(&allocation.edges[number as usize]) {
+        for (at, target) in block.targets.iter().enumerate() {
+            let moves = allocation.edge(number, at);
             let mut state = state.clone();
             let params = &function.blocks[target.block as usize].params;
             let is_lost = |arg: &&Vreg| !state.0.iter().any(|held| held.binary_search(&arg.0).is_ok());
@@ -167,7 +168,7 @@ fn step<O>(
     let data = &function.insts[inst as usize];
     let operands = function.operands_of(data);
     let assigned = &allocation.operands[data.operands.start as usize..data.operands.end as usize];
-    state.make(&allocation.before[inst as usize]);
+    state.make(allocation.before.get(inst));
     let (mut written, mut shared) = (RegSet::default(), RegSet::default());
     for (at, (Operand { vreg, role, place }, reg)) in operands.iter().zip(assigned).enumerate() {
         let admits = match *place {
@@ -209,6 +210,6 @@ fn step<O>(
             state.define(*reg, *vreg);
         }
     }
-    state.make(&allocation.after[inst as usize]);
+    state.make(allocation.after.get(inst));
     Ok(())
 }

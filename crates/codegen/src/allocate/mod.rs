@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use crate::lir::{Function, Reg, RegSet};
 use check::CheckError;
-pub use moves::{Loc, Move};
+pub use moves::{Loc, Move, MoveLists};
 use ranges::Ranges;
 pub use result::Allocation;
 use scan::Scan;

@@ -20,17 +20,46 @@ pub struct Move {
     pub from: Loc,
 }
 
-/// The order of moves that are made at the same time, to places that differ from each other. A move between slots goes through the scratch
-/// register, as does a circle; a circle with slots goes through a slot that nothing else uses.
-pub(super) fn sequence(mut moves: Vec<Move>, scratch: Reg, free_slot: u32) -> Vec<Move> {
+/// Lists of moves by number, one behind the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MoveLists {
+    /// The moves of all lists.
+    pub moves: Vec<Move>,
+    /// By number: where the list ends, and the next one begins.
+    pub ends: Vec<u32>,
+}
+
+impl MoveLists {
+    /// The moves of a list, in their order; none for a number without one.
+    #[must_use]
+    pub fn get(&self, number: u32) -> &[Move] {
+        let end = |number: usize| self.ends.get(number).map(|end| *end as usize);
+        let start = (number as usize).checked_sub(1).map_or(Some(0), end);
+        let list = start.zip(end(number as usize));
+        list.and_then(|(start, end)| self.moves.get(start..end)).unwrap_or_default()
+    }
+
+    /// Room for so many lists.
+    pub(super) fn sized(count: usize) -> Self {
+        Self { moves: Vec::new(), ends: Vec::with_capacity(count) }
+    }
+
+    /// Ends the list to which moves were added last.
+    pub(super) fn end(&mut self) {
+        self.ends.push(self.moves.len() as u32);
+    }
+}
+
+/// Puts moves that are made at the same time, to places that differ from each other, into an order and at the end of others. A move
+/// between slots goes through the scratch register, as does a circle; a circle with slots goes through a slot that nothing else uses.
+pub(super) fn sequence(moves: &mut Vec<Move>, scratch: Reg, free_slot: u32, done: &mut Vec<Move>) {
     moves.retain(|one| one.to != one.from);
+    if moves.is_empty() {
+        return;
+    }
     let scratch = Loc::Reg(scratch);
     let is_slot = |loc: Loc| matches!(loc, Loc::Slot(_));
     let between_slots = |one: &Move| is_slot(one.to) && is_slot(one.from);
-    if moves.is_empty() || moves.len() == 1 && !moves.iter().any(between_slots) {
-        return moves;
-    }
-    let mut done = Vec::with_capacity(moves.len());
     let emit = |done: &mut Vec<Move>, one: Move| match between_slots(&one) {
         true => done.extend([Move { to: scratch, from: one.from }, Move { to: one.to, from: scratch }]),
         false => done.push(one),
@@ -38,17 +67,16 @@ pub(super) fn sequence(mut moves: Vec<Move>, scratch: Reg, free_slot: u32) -> Ve
     while !moves.is_empty() {
         let ready = moves.iter().position(|one| moves.iter().all(|other| other.from != one.to));
         match ready {
-            Some(ready) => emit(&mut done, moves.swap_remove(ready)),
+            Some(ready) => emit(done, moves.swap_remove(ready)),
             None => {
                 // All that is left are circles: one value is put aside, and what reads it reads it there.
                 let aside = if moves.iter().any(between_slots) { Loc::Slot(free_slot) } else { scratch };
                 let from = moves[0].from;
-                emit(&mut done, Move { to: aside, from });
+                emit(done, Move { to: aside, from });
                 moves.iter_mut().filter(|one| one.from == from).for_each(|one| one.from = aside);
             }
         }
     }
-    done
 }
 
 #[cfg(test)]
@@ -70,7 +98,9 @@ mod tests {
                 number /= 6;
             }
             let mut values: Vec<(Loc, Loc)> = places.iter().map(|place| (*place, *place)).collect();
-            for Move { to, from } in sequence(moves.clone(), scratch, free) {
+            let mut done = Vec::new();
+            sequence(&mut moves.clone(), scratch, free, &mut done);
+            for Move { to, from } in done {
                 assert!(!matches!((to, from), (Loc::Slot(_), Loc::Slot(_))), "{moves:?}");
                 let value = values.iter().find(|(place, _)| *place == from).expect("written before").1;
                 values.retain(|(place, _)| *place != to);

@@ -59,8 +59,10 @@ pub(super) struct Ranges {
     pub(super) live_in: Vec<u32>,
     /// By instruction: its block.
     pub(super) blocks: Vec<u32>,
-    /// By block: the blocks before, with the positions of their targets.
-    pub(super) predecessors: Vec<Vec<(u32, u32)>>,
+    /// The edges to the blocks, those to a block after those to the block before it: blocks, with the positions of their targets.
+    edges: Vec<(u32, u32)>,
+    /// By block: where the edges to it begin, and at last where all end.
+    edge_starts: Vec<u32>,
 }
 
 /// How often a block is likely to run, by the number of loops that it is in.
@@ -75,15 +77,12 @@ impl Ranges {
         let mut ranges = Self {
             vregs: vec![Range1::default(); count],
             blocks: vec![0; function.insts.len()],
-            predecessors: vec![Vec::new(); function.blocks.len()],
             ..Self::default()
         };
         for (number, block) in (0..).zip(&function.blocks) {
-            block.insts.clone().for_each(|inst| ranges.blocks[inst as usize] = number);
-            for (at, target) in (0..).zip(&block.targets) {
-                ranges.predecessors[target.block as usize].push((number, at));
-            }
+            ranges.blocks[block.insts.start as usize..block.insts.end as usize].fill(number);
         }
+        ranges.edges(function);
         ranges.definitions(function);
         let ends = ranges.uses_by_vreg(function);
         let mut live =
@@ -94,6 +93,32 @@ impl Ranges {
             ranges.vregs[vreg as usize].segments = start..ranges.segments.len() as u32;
         }
         ranges
+    }
+
+    /// Collects the edges.
+    fn edges<O>(&mut self, function: &Function<O>) {
+        self.edge_starts = vec![0; function.blocks.len() + 1];
+        for target in function.blocks.iter().flat_map(|block| &block.targets) {
+            self.edge_starts[target.block as usize + 1] += 1;
+        }
+        for block in 0..function.blocks.len() {
+            self.edge_starts[block + 1] += self.edge_starts[block];
+        }
+        let mut next = self.edge_starts.clone();
+        self.edges = vec![(0, 0); next.last().map_or(0, |count| *count as usize)];
+        for (number, block) in (0..).zip(&function.blocks) {
+            for (at, target) in (0..).zip(&block.targets) {
+                let next = &mut next[target.block as usize];
+                self.edges[*next as usize] = (number, at);
+                *next += 1;
+            }
+        }
+    }
+
+    /// The edges to a block.
+    pub(super) fn edges_to(&self, block: u32) -> &[(u32, u32)] {
+        let [start, end] = [block, block + 1].map(|block| self.edge_starts[block as usize] as usize);
+        &self.edges[start..end]
     }
 
     /// A virtual register that is live before its definition. The scan takes definitions in the order of the code, so it must see none.
@@ -136,7 +161,7 @@ impl Ranges {
     }
 
     /// Collects the uses by operands, and returns the blocks at whose ends virtual registers are arguments.
-    fn uses_by_vreg<O>(&mut self, function: &Function<O>) -> Vec<Vec<u32>> {
+    fn uses_by_vreg<O>(&mut self, function: &Function<O>) -> Ends {
         let mut counts = vec![0_u32; function.hints.len()];
         let is_use = |operand: &&Operand| operand.role == Role::Use;
         function.operands.iter().filter(is_use).for_each(|operand| counts[operand.vreg.0 as usize] += 1);
@@ -146,7 +171,7 @@ impl Ranges {
             start += count;
         }
         self.uses = vec![UseAt { inst: 0, operand: 0 }; start as usize];
-        let mut ends = vec![Vec::new(); function.hints.len()];
+        let mut ends = Ends { last: vec![None; function.hints.len()], all: Vec::new() };
         for (number, block) in (0..).zip(&function.blocks) {
             let cost = frequency(block.depth);
             for inst in block.insts.clone() {
@@ -161,7 +186,8 @@ impl Ranges {
                 }
             }
             for arg in block.targets.iter().flat_map(|target| &target.args) {
-                ends[arg.0 as usize].push(number);
+                let before = ends.last[arg.0 as usize].replace(ends.all.len() as u32);
+                ends.all.push((number, before));
                 self.vregs[arg.0 as usize].cost += cost;
             }
         }
@@ -169,51 +195,64 @@ impl Ranges {
     }
 
     /// Adds the segments of a virtual register.
-    fn live<O>(&mut self, function: &Function<O>, vreg: u32, ends: &[Vec<u32>], live: &mut Live) {
-        let range = self.vregs[vreg as usize].clone();
+    fn live<O>(&mut self, function: &Function<O>, vreg: u32, ends: &Ends, live: &mut Live) {
+        let range = &self.vregs[vreg as usize];
+        let (start, uses, is_defined) = (range.start, range.uses.clone(), range.is_defined);
+        let needed = range.needed.max(start + 1);
         let live_in = self.live_in.len() as u32;
         self.vregs[vreg as usize].live_in = live_in..live_in;
-        if !range.is_defined {
+        if !is_defined {
             return;
         }
-        let home = self.blocks[(range.start / 4) as usize];
+        let home = self.blocks[(start / 4) as usize];
         // A definition needs a register, even if its value is never read.
-        live.reach(home, range.needed.max(range.start + 1));
-        for used in &self.uses[range.uses.start as usize..range.uses.end as usize] {
-            let place = function.operands[used.operand as usize].place;
-            let until = point(used.inst, if place == Place::Any { LATE } else { EARLY });
-            // An operand of which a definition takes the register is moved there before.
+        live.reach(home, needed);
+        for used in &self.uses[uses.start as usize..uses.end as usize] {
             let data = &function.insts[used.inst as usize];
+            let operands = function.operands_of(data);
             let at = used.operand - data.operands.start;
-            let is_taken =
-                function.operands_of(data).iter().any(|other| other.place == Place::Same(at as u8));
-            let until = if is_taken { point(used.inst, EARLY) } else { until };
+            let place = operands[at as usize].place;
+            // An operand of which a definition takes the register is moved there before.
+            let is_taken = || operands.iter().any(|other| other.place == Place::Same(at as u8));
+            let until = point(used.inst, if place == Place::Any && !is_taken() { LATE } else { EARLY });
             live.reach(self.blocks[used.inst as usize], until);
         }
         let end = |block: u32| point(function.blocks[block as usize].insts.end, BEFORE);
-        ends[vreg as usize].iter().for_each(|block| live.reach(*block, end(*block)));
+        let mut next = ends.last[vreg as usize];
+        while let Some((block, before)) = next.and_then(|at| ends.all.get(at as usize)) {
+            live.reach(*block, end(*block));
+            next = *before;
+        }
         while let Some(block) = live.work.pop() {
             if block == home {
                 continue;
             }
             self.live_in.push(block);
-            for &(before, _) in &self.predecessors[block as usize] {
+            for &(before, _) in self.edges_to(block) {
                 live.reach(before, end(before));
             }
         }
         self.vregs[vreg as usize].live_in.end = self.live_in.len() as u32;
         let first = self.segments.len();
-        live.ends.sort_unstable();
+        live.sort();
         for (block, until) in live.ends.drain(..) {
             live.block[block as usize] = u32::MAX;
-            let start = point(function.blocks[block as usize].insts.start, BEFORE);
-            let start = if block == home { range.start } else { start };
+            let block_start = point(function.blocks[block as usize].insts.start, BEFORE);
+            let start = if block == home { start } else { block_start };
             match self.segments[first..].last_mut() {
                 Some(last) if last.end == start => last.end = until,
                 _ => self.segments.push(start..until),
             }
         }
     }
+}
+
+/// Blocks at whose ends virtual registers are arguments.
+struct Ends {
+    /// By virtual register: the position of the last one.
+    last: Vec<Option<u32>>,
+    /// The blocks, each with the position of the one before for the same virtual register.
+    all: Vec<(u32, Option<u32>)>,
 }
 
 /// Blocks in which a virtual register is found live.
@@ -227,6 +266,21 @@ struct Live {
 }
 
 impl Live {
+    /// Sorts the ends by blocks: by looking for them in order, if most blocks of a part of the code are among them.
+    fn sort(&mut self) {
+        if self.ends.len() <= 16 {
+            return self.ends.sort_unstable();
+        }
+        let blocks = || self.ends.iter().map(|(block, _)| *block as usize);
+        let (first, last) = (blocks().min().unwrap_or(0), blocks().max().unwrap_or(0));
+        if last - first > 8 * self.ends.len() {
+            return self.ends.sort_unstable();
+        }
+        let in_order = self.block[first..=last].iter().filter_map(|at| self.ends.get(*at as usize));
+        let sorted: Vec<(u32, Point)> = in_order.copied().collect();
+        self.ends = sorted;
+    }
+
     fn reach(&mut self, block: u32, until: Point) {
         match self.ends.get_mut(self.block[block as usize] as usize) {
             Some((_, known)) => *known = until.max(*known),

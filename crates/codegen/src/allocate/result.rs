@@ -1,6 +1,6 @@
 //! The result: registers of operands, and moves.
 
-use super::moves::{Loc, Move, sequence};
+use super::moves::{Loc, Move, MoveLists, sequence};
 use super::ranges::{AFTER, BEFORE, Point, Ranges, point};
 use super::scan::Assigned;
 use crate::lir::{Function, Operand, Place, Reg, Role};
@@ -10,14 +10,25 @@ use crate::lir::{Function, Operand, Place, Reg, Role};
 pub struct Allocation {
     /// By operand: its register.
     pub operands: Vec<Reg>,
-    /// By instruction: moves before it, in their order.
-    pub before: Vec<Vec<Move>>,
+    /// By instruction: moves before it.
+    pub before: MoveLists,
     /// By instruction: moves after it.
-    pub after: Vec<Vec<Move>>,
-    /// By block and target: moves on the way there.
-    pub edges: Vec<Vec<Vec<Move>>>,
+    pub after: MoveLists,
+    /// By edge: moves on the way there. The edges are those to the targets of one block after the other.
+    pub edges: MoveLists,
+    /// By block: its first edge.
+    pub first_edges: Vec<u32>,
     /// Number of slots.
     pub slots: u32,
+}
+
+impl Allocation {
+    /// Moves on the way from a block to one of its targets.
+    #[must_use]
+    pub fn edge(&self, block: u32, target: usize) -> &[Move] {
+        let first = self.first_edges.get(block as usize);
+        first.map_or(&[], |first| self.edges.get(first + target as u32))
+    }
 }
 
 /// Puts together what the scan has found. The error is a virtual register that is read and is nowhere.
@@ -28,27 +39,35 @@ pub(super) fn resolve<O>(
     scratch: Reg,
 ) -> Result<Allocation, u32> {
     let resolver = Resolver { function, ranges, assigned };
-    let mut allocation = Allocation {
-        operands: vec![scratch; function.operands.len()],
-        before: vec![Vec::new(); function.insts.len()],
-        after: vec![Vec::new(); function.insts.len()],
-        edges: function.blocks.iter().map(|block| vec![Vec::new(); block.targets.len()]).collect(),
-        // The last one is for circles of moves.
-        slots: assigned.slot_count,
-    };
-    for inst in 0..function.insts.len() as u32 {
-        resolver.inst(inst, &mut allocation)?;
-    }
-    resolver.params(&mut allocation)?;
-    resolver.reloads(&mut allocation);
+    let lists = || MoveLists::sized(function.insts.len());
+    let operands = vec![scratch; function.operands.len()];
+    let mut allocation = Allocation { operands, before: lists(), after: lists(), ..Allocation::default() };
+    // The last one is for circles of moves.
     let free = assigned.slot_count;
-    let mut uses_free = false;
-    let edges = allocation.edges.iter_mut().flatten();
-    for moves in allocation.before.iter_mut().chain(&mut allocation.after).chain(edges) {
-        *moves = sequence(std::mem::take(moves), scratch, free);
-        uses_free |= moves.iter().any(|one| one.to == Loc::Slot(free));
+    let order = |moves: &mut Vec<Move>, lists: &mut MoveLists| {
+        sequence(moves, scratch, free, &mut lists.moves);
+        lists.end();
+    };
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for inst in 0..function.insts.len() as u32 {
+        resolver.inst(inst, &mut allocation.operands, &mut before, &mut after)?;
+        order(&mut before, &mut allocation.before);
+        order(&mut after, &mut allocation.after);
     }
-    allocation.slots += u32::from(uses_free);
+    let mut reloads = resolver.reloads().into_iter().peekable();
+    for (number, block) in (0..).zip(&function.blocks) {
+        allocation.first_edges.push(allocation.edges.ends.len() as u32);
+        for at in 0..block.targets.len() as u32 {
+            resolver.params(number, at, &mut before)?;
+            while let Some((_, reload)) = reloads.next_if(|(edge, _)| *edge == (number, at)) {
+                before.push(reload);
+            }
+            order(&mut before, &mut allocation.edges);
+        }
+    }
+    let lists = [&allocation.before, &allocation.after, &allocation.edges];
+    let uses_free = lists.iter().any(|lists| lists.moves.iter().any(|one| one.to == Loc::Slot(free)));
+    allocation.slots = assigned.slot_count + u32::from(uses_free);
     Ok(allocation)
 }
 
@@ -79,12 +98,17 @@ impl<O> Resolver<'_, O> {
     }
 
     /// Registers of an instruction's operands, and the moves around it.
-    fn inst(&self, inst: u32, allocation: &mut Allocation) -> Result<(), u32> {
+    fn inst(
+        &self,
+        inst: u32,
+        registers: &mut [Reg],
+        before: &mut Vec<Move>,
+        after: &mut Vec<Move>,
+    ) -> Result<(), u32> {
         let data = &self.function.insts[inst as usize];
         let operands = self.function.operands_of(data);
         let first = data.operands.start as usize;
-        let mut set = |at: usize, reg: Reg| allocation.operands[first + at] = reg;
-        let (before, after) = (&mut allocation.before[inst as usize], &mut allocation.after[inst as usize]);
+        let mut set = |at: usize, reg: Reg| registers[first + at] = reg;
         for (at, Operand { vreg, role, place }) in operands.iter().enumerate() {
             let vreg = vreg.0;
             match (role, place) {
@@ -124,32 +148,30 @@ impl<O> Resolver<'_, O> {
             if let (Place::Same(taken), Some(home)) =
                 (operand.place, self.assigned.homes[operand.vreg.0 as usize])
             {
-                allocation.operands[first + usize::from(taken)] = home;
+                registers[first + usize::from(taken)] = home;
             }
         }
         Ok(())
     }
 
     /// Arguments go to where the parameters are.
-    fn params(&self, allocation: &mut Allocation) -> Result<(), u32> {
-        for (number, block) in self.function.blocks.iter().enumerate() {
-            let end = point(block.insts.end, BEFORE) - 1;
-            for (at, target) in block.targets.iter().enumerate() {
-                let next = &self.function.blocks[target.block as usize];
-                let start = point(next.insts.start, BEFORE);
-                for (param, arg) in next.params.iter().zip(&target.args) {
-                    let from = self.at(arg.0, end)?;
-                    let places = self.places(param.0, start);
-                    allocation.edges[number][at].extend(places.map(|to| Move { to, from }));
-                }
-            }
+    fn params(&self, number: u32, at: u32, moves: &mut Vec<Move>) -> Result<(), u32> {
+        let block = &self.function.blocks[number as usize];
+        let target = &block.targets[at as usize];
+        let next = &self.function.blocks[target.block as usize];
+        let (end, start) = (point(block.insts.end, BEFORE) - 1, point(next.insts.start, BEFORE));
+        for (param, arg) in next.params.iter().zip(&target.args) {
+            let from = self.at(arg.0, end)?;
+            moves.extend(self.places(param.0, start).map(|to| Move { to, from }));
         }
         Ok(())
     }
 
-    /// What is in its slot at the end of a block and in its register at the start of the next is loaded in between.
-    fn reloads(&self, allocation: &mut Allocation) {
+    /// What is in its slot at the end of a block and in its register at the start of the next is loaded in between. The result is
+    /// sorted by edges: a block, and the position of its target.
+    fn reloads(&self) -> Vec<((u32, u32), Move)> {
         let ends = |block: u32| point(self.function.blocks[block as usize].insts.end, BEFORE) - 1;
+        let mut reloads = Vec::new();
         for (vreg, range) in (0..).zip(&self.ranges.vregs) {
             if self.assigned.slots[vreg as usize].is_none() {
                 continue;
@@ -158,12 +180,14 @@ impl<O> Resolver<'_, O> {
             for &block in live_in {
                 let start = point(self.function.blocks[block as usize].insts.start, BEFORE);
                 let Some(to @ Loc::Reg(_)) = self.find(vreg, start) else { continue };
-                for &(before, at) in &self.ranges.predecessors[block as usize] {
-                    if let Some(from @ Loc::Slot(_)) = self.find(vreg, ends(before)) {
-                        allocation.edges[before as usize][at as usize].push(Move { to, from });
+                for &edge in self.ranges.edges_to(block) {
+                    if let Some(from @ Loc::Slot(_)) = self.find(vreg, ends(edge.0)) {
+                        reloads.push((edge, Move { to, from }));
                     }
                 }
             }
         }
+        reloads.sort_by_key(|(edge, _)| *edge);
+        reloads
     }
 }

@@ -40,6 +40,9 @@ pub(super) struct Scan<'a, O> {
     registers: RegSet,
     /// By register.
     held: Vec<Held>,
+    /// Virtual registers that are not scanned yet, those that begin to be later first.
+    whole: Vec<(Point, Item)>,
+    /// Operands that read registers which are in their slots.
     queue: BinaryHeap<Reverse<(Point, Item)>>,
     assigned: Assigned,
     /// By virtual register: the registers that moves would save, best first; from its hint, fixed operands and arguments.
@@ -69,6 +72,7 @@ impl<'a, O> Scan<'a, O> {
             ranges,
             registers,
             held: vec![Held::default(); 32],
+            whole: Vec::with_capacity(count),
             queue: BinaryHeap::new(),
             assigned,
             hints: function.hints.iter().map(|hint| [*hint, None]).collect(),
@@ -84,7 +88,8 @@ impl<'a, O> Scan<'a, O> {
         scan.constraints();
         scan.befriend();
         let whole = (0..).zip(&ranges.vregs).filter(|(_, range)| range.is_defined);
-        scan.queue.extend(whole.map(|(vreg, range)| Reverse((range.start, Item::Whole(vreg)))));
+        scan.whole.extend(whole.map(|(vreg, range)| (range.start, Item::Whole(vreg))));
+        scan.whole.sort_unstable_by(|a, b| b.cmp(a));
         scan
     }
 
@@ -139,8 +144,7 @@ impl<'a, O> Scan<'a, O> {
 
     /// Assigns all. The error is the instruction that needs too many registers.
     pub(super) fn run(mut self) -> Result<Assigned, u32> {
-        while let Some(Reverse((start, item))) = self.queue.pop() {
-            self.registers.iter().for_each(|reg| self.held[usize::from(reg.0)].advance(start));
+        while let Some((start, item)) = self.next() {
             match item {
                 Item::Whole(vreg) => self.whole(vreg)?,
                 Item::Operand(operand) => self.operand(operand, start)?,
@@ -150,6 +154,17 @@ impl<'a, O> Scan<'a, O> {
         Ok(self.assigned)
     }
 
+    /// What is scanned next.
+    fn next(&mut self) -> Option<(Point, Item)> {
+        match (self.whole.last(), self.queue.peek()) {
+            (Some(whole), Some(Reverse(operand))) if operand < whole => {
+                self.queue.pop().map(|Reverse(next)| next)
+            }
+            (Some(_), _) => self.whole.pop(),
+            (None, _) => self.queue.pop().map(|Reverse(next)| next),
+        }
+    }
+
     /// The segments of a virtual register.
     fn segments(&self, vreg: u32) -> &'a [Range<Point>] {
         let Range { start, end } = self.ranges.vregs[vreg as usize].segments.clone();
@@ -157,8 +172,10 @@ impl<'a, O> Scan<'a, O> {
     }
 
     /// The first point of some segments at which somebody else has a register.
-    fn conflict(&self, reg: Reg, segments: &[Range<Point>]) -> Option<Point> {
-        self.held[usize::from(reg.0)].conflict(segments)
+    fn conflict(&mut self, reg: Reg, segments: &[Range<Point>]) -> Option<Point> {
+        let held = &mut self.held[usize::from(reg.0)];
+        held.advance(segments.first().map_or(0, |first| first.start));
+        held.conflict(segments)
     }
 
     fn hold(&mut self, reg: Reg, segments: &[Range<Point>], until: Point, holder: Holder) {
@@ -211,8 +228,8 @@ impl<'a, O> Scan<'a, O> {
     fn operand(&mut self, operand: u32, start: Point) -> Result<(), u32> {
         let segment = start..start + 1;
         let vreg = self.function.operands[operand as usize].vreg.0;
-        let free =
-            self.preferred(vreg).find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
+        let mut preferred = self.preferred(vreg);
+        let free = preferred.find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
         let reg = match free {
             Some(reg) => reg,
             None => {

@@ -1,7 +1,7 @@
 //! The checker finds what is wrong in an allocation.
 
 use paceline_codegen::allocate::check::{CheckError, check};
-use paceline_codegen::allocate::{AllocateError, Allocation, Move, allocate};
+use paceline_codegen::allocate::{AllocateError, Allocation, MoveLists, allocate};
 use paceline_codegen::lir::{Function, Operand, Place, Reg, RegSet, Role, Target, Vreg};
 
 const SCRATCH: Reg = Reg(9);
@@ -77,7 +77,7 @@ fn allocations_are_right_until_something_is_changed() {
             assert!(wrong.is_err(), "{count} registers, operand {operand} elsewhere: {changed:?}");
         }
         // A value may be moved to a register that nobody reads before it is in its slot, so not every move is needed.
-        for at in 0..moves(&mut allocation.clone()).map(|moves| moves.len()).sum() {
+        for at in 0..lists(&mut allocation.clone()).iter().map(|lists| lists.moves.len()).sum() {
             let mut changed = allocation.clone();
             remove(&mut changed, at);
             removed += 1;
@@ -88,19 +88,19 @@ fn allocations_are_right_until_something_is_changed() {
 }
 
 /// All lists of moves of an allocation.
-fn moves(allocation: &mut Allocation) -> impl Iterator<Item = &mut Vec<Move>> {
-    let Allocation { before, after, edges, .. } = allocation;
-    before.iter_mut().chain(after).chain(edges.iter_mut().flatten())
+fn lists(allocation: &mut Allocation) -> [&mut MoveLists; 3] {
+    [&mut allocation.before, &mut allocation.after, &mut allocation.edges]
 }
 
 /// Removes the move with a number.
 fn remove(allocation: &mut Allocation, mut at: usize) {
-    for moves in moves(allocation) {
-        if at < moves.len() {
-            moves.remove(at);
+    for lists in lists(allocation) {
+        if at < lists.moves.len() {
+            lists.moves.remove(at);
+            lists.ends.iter_mut().filter(|end| **end as usize > at).for_each(|end| *end -= 1);
             return;
         }
-        at -= moves.len();
+        at -= lists.moves.len();
     }
 }
 

@@ -43,6 +43,7 @@ pub(super) fn function(program: &Functions<'_>, range: &FunctionFact) -> Result<
         function.terminate(entry, Terminator::Return(zero.unwrap_or(Value::new(0))), None);
         return Ok(function);
     }
+    function.reserve(2 * (range.end - range.start));
     let blocks = Blocks::add(program.verified, range, &mut function)?;
     let cfg = Cfg::of(&function);
     let variables = Variables::new(&function, REGISTERS);

@@ -263,10 +263,18 @@ impl Op {
 
     /// The operation with each operand replaced.
     #[must_use]
-    pub fn map_operands(mut self, mut change: impl FnMut(Value) -> Value) -> Self {
-        match &mut self {
+    pub fn map_operands(mut self, change: impl FnMut(Value) -> Value) -> Self {
+        self.change_operands(change);
+        self
+    }
+
+    /// Replaces each operand.
+    pub fn change_operands(&mut self, mut change: impl FnMut(Value) -> Value) {
+        match self {
             Self::Const { .. } | Self::Address(_) | Self::StackAddress { .. } | Self::Run(_) => {}
-            Self::Binary { args, .. } | Self::Compare { args, .. } => *args = args.map(change),
+            Self::Binary { args: [a, b], .. } | Self::Compare { args: [a, b], .. } => {
+                (*a, *b) = (change(*a), change(*b));
+            }
             Self::Neg { arg, .. }
             | Self::Swap { arg, .. }
             | Self::SignExtend { arg, .. }
@@ -287,7 +295,6 @@ impl Op {
             Self::PacketLoad { index, .. } => *index = index.map(change),
             Self::Call { args, .. } => *args = args.map(&mut change),
         }
-        self
     }
 
     /// Address, offset, size and facts of an access to memory.

@@ -1,23 +1,28 @@
 //! The graph: blocks that are not reached or empty go, chains of blocks become one, parameters that are always the same go.
 
+use crate::analyses::Analyses;
 use crate::arena::Side;
 use crate::cfg::Cfg;
 use crate::entity::{Block, Value};
 use crate::function::{Def, Function, Target, Terminator};
 use crate::params::{prune, remove_redundant};
 
-pub(super) fn run(function: &mut Function) {
+pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     loop {
-        let cfg = Cfg::of(function);
+        let cfg = analyses.cfg(function);
         let mut changed = remove_redundant(function, &cfg);
-        changed |= thread(function, &cfg);
-        changed |= merge(function);
+        for step in [thread, merge] {
+            let cfg = analyses.cfg(function);
+            if step(function, &cfg) {
+                analyses.graph_changed();
+                changed = true;
+            }
+        }
         if !changed {
             break;
         }
     }
-    let cfg = Cfg::of(function);
-    prune(function, &cfg);
+    prune(function, &analyses.cfg(function));
 }
 
 /// Jumps to an empty block that only jumps on go where it goes, and a branch whose targets are the same is a jump. Later blocks come
@@ -80,8 +85,7 @@ fn beyond(function: &Function, target: &Target, used: &Side<Block, bool>) -> Opt
 }
 
 /// Appends a block to the only one before it, which only goes there.
-fn merge(function: &mut Function) -> bool {
-    let cfg = Cfg::of(function);
+fn merge(function: &mut Function, cfg: &Cfg) -> bool {
     let mut gone: Side<Block, bool> = Side::default();
     let mut changed = false;
     for &block in cfg.order() {
@@ -103,7 +107,9 @@ fn merge(function: &mut Function) -> bool {
             (gone[next], changed) = (true, true);
         }
     }
-    function.layout.retain(|block| !gone[*block]);
-    function.apply_aliases();
+    if changed {
+        function.layout.retain(|block| !gone[*block]);
+        function.apply_aliases();
+    }
     changed
 }

@@ -1,5 +1,6 @@
 //! Values that nobody uses, block parameters among them, and stores to the stack that nobody reads.
 
+use crate::analyses::Analyses;
 use crate::arena::Side;
 use crate::cfg::Cfg;
 use crate::entity::{Block, Inst, Value};
@@ -8,8 +9,8 @@ use crate::op::Op;
 use crate::params;
 use crate::stack_bytes::StackBytes;
 
-pub(super) fn run(function: &mut Function) {
-    let cfg = Cfg::of(function);
+pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
+    let cfg = analyses.cfg(function);
     params::prune(function, &cfg);
     remove_stores(function, &cfg);
     remove_values(function, &cfg);
@@ -17,7 +18,7 @@ pub(super) fn run(function: &mut Function) {
 
 /// Values that are used, directly or by others, by what must stay.
 fn remove_values(function: &mut Function, cfg: &Cfg) {
-    let mut live: Side<Value, bool> = Side::default();
+    let mut live: Side<Value, bool> = Side::sized(function.value_count());
     let mut work = Vec::new();
     for &block in cfg.order() {
         let data = function.block(block);
@@ -48,8 +49,8 @@ fn remove_values(function: &mut Function, cfg: &Cfg) {
         }
     }
     for &block in cfg.order() {
-        let keep: Vec<bool> = function.block(block).params.iter().map(|param| live[*param]).collect();
-        if keep.contains(&false) {
+        if function.block(block).params.iter().any(|param| !live[*param]) {
+            let keep: Vec<bool> = function.block(block).params.iter().map(|param| live[*param]).collect();
             params::retain(function, cfg, block, &keep);
         }
         let mut insts = std::mem::take(&mut function.block_mut(block).insts);

@@ -3,8 +3,8 @@
 
 use paceline_isa::{Size, eval};
 
+use crate::analyses::Analyses;
 use crate::arena::Side;
-use crate::cfg::Cfg;
 use crate::effects::Classes;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Def, Function};
@@ -43,10 +43,14 @@ struct Here<'a> {
     writes: &'a [[u32; Classes::COUNT]],
 }
 
-pub(super) fn run(function: &mut Function) {
-    let cfg = Cfg::of(function);
+pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
+    let cfg = analyses.cfg(function);
     let mut places: Side<Inst, Option<(Block, usize)>> = Side::default();
     for &block in cfg.order() {
+        // What is put together is the result of one of a few operations.
+        if !function.block(block).insts.iter().any(|inst| is_sum(&function.inst(*inst).op)) {
+            continue;
+        }
         let insts = function.block(block).insts.clone();
         insts.iter().enumerate().for_each(|(at, inst)| places[*inst] = Some((block, at)));
         let writes = writes(function, &insts);
@@ -63,6 +67,11 @@ pub(super) fn run(function: &mut Function) {
         changes.apply(function, block);
     }
     function.apply_aliases();
+}
+
+/// Whether an operation may put bytes together.
+fn is_sum(op: &Op) -> bool {
+    matches!(op, Op::Binary { op: BinaryOp::Or | BinaryOp::Add | BinaryOp::Xor, .. })
 }
 
 /// Changes of a block, by position: instructions that are added before one, and whether it goes.

@@ -15,6 +15,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::analyses::Analyses;
 use crate::arena::Key;
 use crate::check::{CheckError, check, check_function};
 use crate::entity::FuncId;
@@ -108,19 +109,20 @@ impl Pass {
         }
     }
 
-    /// Runs it.
-    fn run(self, function: &mut Function) {
+    /// Runs it. A pass that changes the graph says so to the analyses.
+    fn run(self, function: &mut Function, analyses: &mut Analyses) {
         match self {
-            Self::Fold => fold::run(function),
-            Self::Blocks => blocks::run(function),
-            Self::Promote => promote::run(function),
-            Self::Values => values::run(function),
-            Self::Bounds => bounds::run(function),
-            Self::Fields => fields::run(function),
-            Self::Dead => dead::run(function),
-            Self::Returns => returns::run(function),
-            Self::Order => order::run(function),
+            Self::Fold => fold::run(function, analyses),
+            Self::Blocks => blocks::run(function, analyses),
+            Self::Promote => promote::run(function, analyses),
+            Self::Values => values::run(function, analyses),
+            Self::Bounds => bounds::run(function, analyses),
+            Self::Fields => fields::run(function, analyses),
+            Self::Dead => dead::run(function, analyses),
+            Self::Returns => returns::run(function, analyses),
+            Self::Order => order::run(function, analyses),
         }
+        debug_assert!(analyses.hold(function), "pass {self} did not say that it changed the graph");
     }
 }
 
@@ -206,11 +208,14 @@ pub struct PassError {
 /// # Errors
 /// A pass broke a function, if [checks](Passes::checked) are on.
 pub fn optimize(module: &mut Module, passes: &Passes) -> Result<(), PassError> {
+    let mut analyses: Vec<Analyses> = module.functions.keys().map(|_| Analyses::default()).collect();
     let mut order = passes.of(&Pass::ORDER).peekable();
     while let Some(pass) = order.next() {
-        module.functions.values_mut().for_each(|function| pass.run(function));
-        if order.peek().is_none() {
-            module.functions.values_mut().for_each(stack::update);
+        for (function, analyses) in module.functions.values_mut().zip(&mut analyses) {
+            pass.run(function, analyses);
+            if order.peek().is_none() {
+                stack::update(function, &analyses.cfg(function));
+            }
         }
         if passes.check {
             check(module).map_err(|error| PassError { pass, error })?;
@@ -238,10 +243,11 @@ pub fn optimize_function(function: &mut Function, passes: &Passes) -> Result<(),
 
 fn run(function: &mut Function, order: &[Pass], passes: &Passes) -> Result<(), PassError> {
     let mut order = passes.of(order).peekable();
+    let mut analyses = Analyses::default();
     while let Some(pass) = order.next() {
-        pass.run(function);
+        pass.run(function, &mut analyses);
         if order.peek().is_none() {
-            stack::update(function);
+            stack::update(function, &analyses.cfg(function));
         }
         if passes.check {
             check_function(FuncId::new(0), function).map_err(|error| PassError { pass, error })?;

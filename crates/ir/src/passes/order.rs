@@ -6,14 +6,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::returns::returned;
+use crate::analyses::Analyses;
 use crate::arena::Side;
 use crate::cfg::{Cfg, Dominators};
 use crate::entity::Block;
 use crate::function::{Function, Terminator};
 
-pub(super) fn run(function: &mut Function) {
-    let cfg = Cfg::of(function);
-    let order = of_program(function, &cfg);
+pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
+    let cfg = analyses.cfg(function);
+    let order = of_program(function, &cfg, &analyses.dominators(function));
     let mut layout = Vec::with_capacity(function.layout.len());
     let (mut is_return, mut last): (Side<Block, bool>, Side<Block, Option<Block>>) = Default::default();
     // The entry stays in front.
@@ -43,8 +44,7 @@ pub(super) fn run(function: &mut Function) {
 }
 
 /// The reached blocks in the order of the layout, each after its dominators. Blocks without a slot come with those that lead to them.
-fn of_program(function: &Function, cfg: &Cfg) -> Vec<Block> {
-    let tree = Dominators::of(cfg);
+fn of_program(function: &Function, cfg: &Cfg, tree: &Dominators) -> Vec<Block> {
     let mut places: Side<Block, usize> = Side::default();
     function.layout.iter().enumerate().for_each(|(place, block)| places[*block] = place);
     let mut order = Vec::with_capacity(cfg.order().len());

@@ -6,6 +6,7 @@ use paceline_isa::Size;
 use paceline_spec::helper::{Arg, Helper};
 use paceline_spec::kfunc::DYNPTR_BYTES;
 
+use crate::analyses::Analyses;
 use crate::arena::{Key, Side};
 use crate::cfg::{Cfg, Edge};
 use crate::entity::{Inst, Value};
@@ -19,12 +20,12 @@ use crate::{kinds, params};
 /// A part of the stack: its first byte from the stack's end, and its size.
 type Part = (i32, Size);
 
-pub(super) fn run(function: &mut Function) {
+pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     // Memory at printed addresses may be any of the stack.
     if function.prints {
         return;
     }
-    let cfg = Cfg::of(function);
+    let cfg = analyses.cfg(function);
     let parts = parts(function, &cfg);
     if parts.is_empty() {
         return;

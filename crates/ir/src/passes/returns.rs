@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::cfg::{Cfg, Edge};
+use crate::analyses::Analyses;
+use crate::cfg::Edge;
 use crate::entity::{Block, Value};
 use crate::function::{Function, Target, Terminator};
 use crate::op::Op;
 use crate::params::prune;
 use crate::types::Type;
 
-pub(super) fn run(function: &mut Function) {
-    let cfg = Cfg::of(function);
+pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
+    let cfg = analyses.cfg(function);
     let mut known = BTreeMap::new();
     // Later blocks come first: what jumps to a return may then be one itself.
     for &block in cfg.order().iter().skip(1).rev() {
@@ -20,8 +21,8 @@ pub(super) fn run(function: &mut Function) {
             redirect(function, edge, block, value, &mut known);
         }
     }
-    let cfg = Cfg::of(function);
-    prune(function, &cfg);
+    analyses.graph_changed();
+    prune(function, &analyses.cfg(function));
 }
 
 /// The value that a block returns, if that is all it does.

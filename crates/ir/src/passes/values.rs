@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use crate::analyses::Analyses;
 use crate::arena::Key as _;
-use crate::cfg::{Cfg, Dominators};
 use crate::effects::{Classes, Effects};
 use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
@@ -23,12 +23,11 @@ type Memory = [Version; Classes::COUNT];
 /// An operation with the versions of the memory that it reads; 0 for classes that it does not read.
 type Key = (Op, Memory);
 
-pub(super) fn run(function: &mut Function) {
-    let cfg = Cfg::of(function);
-    let tree = Dominators::of(&cfg);
+pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
+    let (cfg, tree) = (analyses.cfg(function), analyses.dominators(function));
     let last: Vec<_> = cfg.order().iter().map(|block| last_writes(function, *block)).collect();
     let memory = Versions::of(&cfg, &last);
-    let mut known: HashMap<Key, Value, RandomState> = HashMap::default();
+    let mut known = HashMap::with_capacity_and_hasher(function.inst_count(), RandomState::default());
     // Blocks by their positions, each with the number of entries that are known before it.
     let mut work = vec![(0_u32, 0_usize)];
     let mut added: Vec<Key> = Vec::new();

@@ -20,7 +20,7 @@ mod op;
 mod regs;
 
 use paceline_codegen::lir::Vreg;
-use paceline_codegen::{generate, generate_loop};
+use paceline_codegen::{Plan, generate, generate_loop};
 use paceline_graph::Node;
 use paceline_ir::{Block, Callee, Function, Module, Op, Passes, Region, Terminator, build, optimize};
 use paceline_spec::context::{Layout, Place};
@@ -205,12 +205,15 @@ impl<'a> Code<'a> {
             entry::check_cpu(asm, links, cpus, lacks_cpu);
             lacks_cpu
         });
+        let mut main_plan = None;
         for (index, (_, function)) in module.functions.iter().enumerate() {
             let start = match index {
                 0 => entry,
                 _ => self.start(),
             };
-            let generated = self.function(index, function);
+            let plan = Plan::of(function);
+            let generated = self.function(index, function, &plan);
+            main_plan.get_or_insert(plan);
             // What has no code is the cause of other errors.
             if let Some(lack) = self.generator.lack {
                 return Ok(Err(lack));
@@ -233,7 +236,7 @@ impl<'a> Code<'a> {
             meaning: source.kind.rules().meaning,
             redirects: false,
         };
-        let burst = self.burst(cpus, &looping);
+        let burst = self.burst(main_plan.as_ref().filter(|_| looped.is_none()), cpus, &looping);
         if let Some(lack) = self.generator.lack {
             return Ok(Err(lack));
         }
@@ -256,7 +259,7 @@ impl<'a> Code<'a> {
         let mut entries = [None; 2];
         for (entry, module) in entries.iter_mut().zip([plain, counted]) {
             self.generator.module = module;
-            let burst = self.burst(cpus, looping);
+            let burst = self.burst(None, cpus, looping);
             if let Some(lack) = self.generator.lack {
                 return Ok(Err(lack));
             }
@@ -265,7 +268,7 @@ impl<'a> Code<'a> {
         self.generator.module = plain;
         for (index, (_, function)) in plain.functions.iter().enumerate().skip(1) {
             let start = self.start();
-            let generated = self.function(index, function);
+            let generated = self.function(index, function, &Plan::of(function));
             if let Some(lack) = self.generator.lack {
                 return Ok(Err(lack));
             }
@@ -285,10 +288,23 @@ impl<'a> Code<'a> {
         self.pieces.push(Piece { slot: function.slot as usize, burst, start, end });
     }
 
-    /// The loop over a burst with the main program as its body: `extern "C" fn(first, end, x3, x4, x5, host) -> frame reached`.
-    fn burst(&mut self, cpus: Option<u32>, looping: &Looping) -> Result<Label, CompileError> {
+    /// The loop over a burst with the main program as its body, whose plan may be known: `extern "C" fn(first, end, x3, x4, x5, host) -> frame reached`.
+    fn burst(
+        &mut self,
+        plan: Option<&Plan<'_>>,
+        cpus: Option<u32>,
+        looping: &Looping,
+    ) -> Result<Label, CompileError> {
         let Some((_, main)) = self.generator.module.functions.iter().next() else {
             return Err(CompileError::Internal("a loop has no function"));
+        };
+        let own;
+        let plan = match plan {
+            Some(plan) => plan,
+            None => {
+                own = Plan::of(main);
+                &own
+            }
         };
         let entry = self.start();
         let generator = &mut self.generator;
@@ -311,7 +327,7 @@ impl<'a> Code<'a> {
             meaning: looping.meaning,
             redirects: looping.redirects,
         });
-        let (module, generated) = (generator.module, generate_loop(main, generator, self.checked));
+        let (module, generated) = (generator.module, generate_loop(plan, generator, self.checked));
         generated.map_err(|cause| FormError::new(cause, module))?;
         if let Some(lacks_cpu) = lacks_cpu {
             // The first packet is the one that cannot be run. The push also aligns the stack to 16 bytes.
@@ -335,13 +351,13 @@ impl<'a> Code<'a> {
         start
     }
 
-    fn function(&mut self, index: usize, function: &Function) -> Result<(), CompileError> {
+    fn function(&mut self, index: usize, function: &Function, plan: &Plan<'_>) -> Result<(), CompileError> {
         let generator = &mut self.generator;
         generator.current = Current::new(function, index == 0);
         generator.marked = None;
         let label = generator.entries.get(index).copied();
         generator.asm.bind(label.ok_or(CompileError::Internal("a function has no entry"))?);
-        let generated = generate(function, generator, self.checked);
+        let generated = generate(plan, generator, self.checked);
         let module = generator.module;
         generated.map(drop).map_err(|cause| FormError::new(cause, module).into())
     }

@@ -6,10 +6,12 @@ mod relation;
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use paceline_isa::Condition;
 use paceline_verifier::domain::Number;
 
-use crate::cfg::{Cfg, Dominators, Edge};
+use crate::analyses::Analyses;
+use crate::cfg::Edge;
 use crate::entity::Value;
 use crate::function::{Function, Terminator};
 use crate::op::Op;
@@ -18,9 +20,8 @@ use crate::types::Type;
 use length::{Asked, Length};
 use relation::Relation;
 
-pub(super) fn run(function: &mut Function) {
-    let cfg = Cfg::of(function);
-    let tree = Dominators::of(&cfg);
+pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
+    let (cfg, tree) = (analyses.cfg(function), analyses.dominators(function));
     let ranges = Ranges::of(function, &cfg);
     let mut known = Known::new(function, &ranges);
     let mut decided = Vec::new();
@@ -41,6 +42,9 @@ pub(super) fn run(function: &mut Function) {
             }
         }
     }
+    if !decided.is_empty() {
+        analyses.graph_changed();
+    }
     for (block, holds) in decided {
         if let Terminator::Branch { targets: [taken, other], .. } = &function.block(block).terminator {
             let target = if holds { taken } else { other }.clone();
@@ -56,14 +60,16 @@ enum Step {
     Leave(usize),
 }
 
+type Map<K, V> = HashMap<K, V, RandomState>;
+
 /// What is known at a block.
 struct Known<'a> {
     function: &'a Function,
     ranges: &'a Ranges,
-    refined: HashMap<Value, Number>,
-    relations: HashMap<(Type, Value, Value), Relation>,
+    refined: Map<Value, Number>,
+    relations: Map<(Type, Value, Value), Relation>,
     /// By start and end.
-    lengths: HashMap<(Value, Value), Length>,
+    lengths: Map<(Value, Value), Length>,
     changes: Vec<Change>,
 }
 
@@ -79,12 +85,12 @@ const DEPTH: u32 = 2;
 
 impl<'a> Known<'a> {
     fn new(function: &'a Function, ranges: &'a Ranges) -> Self {
-        let (refined, relations, lengths) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let (refined, relations, lengths) = (Map::default(), Map::default(), Map::default());
         Self { function, ranges, refined, relations, lengths, changes: Vec::new() }
     }
 
     fn forget(&mut self, until: usize) {
-        fn restore<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, V>, key: K, old: Option<V>) {
+        fn restore<K: std::hash::Hash + Eq, V>(map: &mut Map<K, V>, key: K, old: Option<V>) {
             match old {
                 Some(old) => map.insert(key, old),
                 None => map.remove(&key),
@@ -105,12 +111,26 @@ impl<'a> Known<'a> {
         let known = self.refined.get(&value).copied();
         let known = known.unwrap_or_else(|| self.ranges.get(self.function, value));
         match self.function.op_of(value) {
-            Some(op) if depth > 0 && op.effects().is_pure() && !matches!(op, Op::Const { .. }) => {
+            Some(op) if self.is_of_narrowed(op, depth) => {
                 let computed = of_op(op, |arg| self.range(arg, depth - 1));
                 computed.and_then(|computed| computed.meet(&known)).unwrap_or(known)
             }
             _ => known,
         }
+    }
+
+    /// Whether one of an operation's operands has another range here than it has everywhere.
+    fn is_of_narrowed(&self, op: &Op, depth: u32) -> bool {
+        if depth == 0 || self.refined.is_empty() || matches!(op, Op::Const { .. }) || !op.effects().is_pure()
+        {
+            return false;
+        }
+        let mut found = false;
+        op.operands(|arg, _| {
+            let is_of = |arg| self.function.op_of(arg).is_some_and(|op| self.is_of_narrowed(op, depth - 1));
+            found = found || self.refined.contains_key(&arg) || is_of(arg);
+        });
+        found
     }
 
     /// Adds what an edge says.

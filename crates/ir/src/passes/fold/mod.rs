@@ -5,6 +5,7 @@ mod branch;
 mod convert;
 mod swap;
 
+use crate::analyses::Analyses;
 use crate::cfg::Cfg;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, Terminator};
@@ -12,11 +13,15 @@ use crate::op::{BinaryOp, Op};
 use crate::ranges::{Ranges, of_op, of_params};
 use crate::types::Type;
 
-pub(super) fn run(function: &mut Function) {
-    let cfg = Cfg::of(function);
-    let mut fold = Fold { function, ranges: Ranges::unknown(), out: Vec::new(), slot: None };
+pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
+    let cfg = analyses.cfg(function);
+    let ranges = Ranges::unknown(function);
+    let mut fold = Fold { function, ranges, out: Vec::new(), slot: None, decided: false };
     for &block in cfg.order() {
         fold.block(&cfg, block);
+    }
+    if fold.decided {
+        analyses.graph_changed();
     }
     function.apply_aliases();
 }
@@ -36,6 +41,8 @@ struct Fold<'a> {
     out: Vec<Inst>,
     /// Slot of the current instruction.
     slot: Option<u32>,
+    /// Whether a branch became a jump.
+    decided: bool,
 }
 
 impl Fold<'_> {
@@ -44,8 +51,8 @@ impl Fold<'_> {
         for (&param, range) in self.function.block(block).params.iter().zip(ranges) {
             self.ranges.set(param, range);
         }
-        let insts = std::mem::take(&mut self.function.block_mut(block).insts);
-        for inst in insts {
+        let mut insts = std::mem::take(&mut self.function.block_mut(block).insts);
+        for &inst in &insts {
             self.slot = self.function.inst(inst).slot;
             if let Some(by) = self.inst(inst)
                 && let Some(result) = self.function.inst(inst).result
@@ -60,7 +67,9 @@ impl Fold<'_> {
         let terminator = self.terminator(terminator);
         let data = self.function.block_mut(block);
         data.terminator = terminator;
-        data.insts = std::mem::take(&mut self.out);
+        // The next block's instructions go where these were.
+        insts.clear();
+        data.insts = std::mem::replace(&mut self.out, insts);
     }
 
     /// Simplifies an instruction until nothing changes. Returns the value that stands for its result, if there is another one.
@@ -166,6 +175,7 @@ impl Fold<'_> {
     fn terminator(&mut self, mut terminator: Terminator) -> Terminator {
         terminator.map_values(|value| self.function.resolve(value));
         while let Some(simpler) = self.branch(&terminator) {
+            self.decided |= simpler.targets().len() != terminator.targets().len();
             terminator = simpler;
         }
         terminator

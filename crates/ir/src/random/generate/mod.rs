@@ -107,7 +107,7 @@ impl<'a> Generator<'a> {
         let cfg = Cfg::of(&self.function);
         kinds::infer(&mut self.function, &cfg);
         self.function.zeroed = u64::MAX;
-        stack::update(&mut self.function);
+        stack::update(&mut self.function, &cfg);
         self.function
     }
 
