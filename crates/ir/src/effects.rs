@@ -159,9 +159,18 @@ impl Op {
 
 fn of_run(op: RunOp) -> Effects {
     match op {
-        RunOp::Begin { area: true, .. } => Effects::writing(Classes::CONTEXT),
+        // The area is made of what the packet has.
+        RunOp::Begin { area: true, .. } => {
+            let reads = Classes::PACKET.union(Classes::CONTEXT);
+            Effects { reads, ..Effects::writing(Classes::CONTEXT) }
+        }
+        // A tag that was put off is put into the packet.
+        RunOp::Finish => {
+            let packet = Classes::PACKET.union(Classes::CONTEXT);
+            Effects { reads: packet, moves_packet: true, ..Effects::writing(packet) }
+        }
         // Each answer is that of its time.
-        RunOp::Begin { area: false, .. } | RunOp::Count { .. } | RunOp::Finish | RunOp::Fault => {
+        RunOp::Begin { area: false, .. } | RunOp::Count { .. } | RunOp::Fault => {
             Effects::writing(Classes::NONE)
         }
     }

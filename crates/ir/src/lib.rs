@@ -45,7 +45,7 @@ pub mod uses;
 mod versions;
 
 pub use build::{BuildCause, BuildError, build};
-pub use chain::{ChainError, Exit, Exits, First, Next, Part, Rules, chain};
+pub use chain::{ChainError, Exit, Exits, First, Limit, Next, Part, Rules, chain};
 pub use check::{CheckCause, CheckError, check, check_function};
 pub use effects::{Classes, Effects};
 pub use entity::{Block, FuncId, Inst, Value};

@@ -1,5 +1,7 @@
 //! Copies of a program in the function of the chain.
 
+use std::cell::Cell;
+
 use super::{ChainError, Entered, Fusion, relocate};
 use crate::arena::Side;
 use crate::cfg::Cfg;
@@ -29,39 +31,49 @@ pub(super) struct Returned {
 struct Names {
     values: Side<Value, Option<Value>>,
     blocks: Side<Block, Option<Block>>,
+    /// Whether one was asked for that there is none of.
+    missing: Cell<bool>,
 }
 
 impl Names {
-    /// The value of the copy. All that are used are defined.
+    /// The value of the copy.
     fn value(&self, value: Value) -> Value {
-        self.values[value].unwrap_or(value)
+        self.values[value].unwrap_or_else(|| {
+            self.missing.set(true);
+            value
+        })
+    }
+
+    fn block(&self, block: Block) -> Block {
+        self.blocks[block].unwrap_or_else(|| {
+            self.missing.set(true);
+            block
+        })
     }
 
     fn target(&self, target: &Target) -> Target {
-        Target {
-            block: self.blocks[target.block].unwrap_or(target.block),
-            args: target.args.iter().map(|arg| self.value(*arg)).collect(),
-        }
+        let args = target.args.iter().map(|arg| self.value(*arg)).collect();
+        Target { block: self.block(target.block), args }
     }
 }
 
 impl Fusion<'_> {
     /// Copies a program to where it is entered.
     pub(super) fn copy(&mut self, entered: &Entered) -> Result<Copied, ChainError> {
+        let body = self.begin(entered);
         // Taken for the time of the copy, so that it is not cloned.
         let main = std::mem::take(&mut self.mains[entered.part].function);
-        let copied = self.copy_of(&main, entered);
+        let copied = self.copy_of(&main, entered, body);
         self.mains[entered.part].function = main;
         copied
     }
 
-    fn copy_of(&mut self, main: &Function, entered: &Entered) -> Result<Copied, ChainError> {
+    fn copy_of(&mut self, main: &Function, entered: &Entered, body: Block) -> Result<Copied, ChainError> {
         let cfg = Cfg::of(main);
         // In their order, which code has that nothing is known of.
         let reached = |block: &&Block| cfg.position(**block).is_some();
         let blocks: Vec<Block> = main.layout.iter().filter(reached).copied().collect();
         let mut names = Names::default();
-        let body = self.begin(main, entered);
         for &block in &blocks {
             let is_entry = Some(block) == main.entry();
             let copy = if is_entry { body } else { self.function.add_block() };
@@ -84,13 +96,15 @@ impl Fusion<'_> {
         }
         let mut returns = Vec::new();
         for (&block, insts) in blocks.iter().zip(copies) {
-            let mut at = names.blocks[block].unwrap_or(body);
+            let mut at = names.block(block);
             for inst in insts {
                 let op = self.function.inst(inst).op.map_operands(|value| names.value(value));
                 self.function.set_op(inst, op);
                 self.function.block_mut(at).insts.push(inst);
                 if matches!(op, Op::Call { callee: Callee::Program, .. }) {
-                    at = self.after_program(at, inst, &mut returns);
+                    let result = self.function.inst(inst).result;
+                    let result = result.ok_or(ChainError::Undefined(entered.part))?;
+                    at = self.after_program(at, inst, result, &mut returns);
                 }
             }
             let slot = main.block(block).slot.map(|slot| slot + self.parts[entered.part].first.slot);
@@ -109,29 +123,29 @@ impl Fusion<'_> {
                 }
             }
         }
-        Ok(Copied { returns })
+        match names.missing.get() {
+            true => Err(ChainError::Undefined(entered.part)),
+            false => Ok(Copied { returns }),
+        }
     }
 
     /// What comes before the first operation of a program. Returns the block of that.
-    fn begin(&mut self, main: &Function, entered: &Entered) -> Block {
+    fn begin(&mut self, entered: &Entered) -> Block {
         let part = &self.parts[entered.part];
         let mut block = entered.block;
-        if let Some(left) = entered.left
-            && let Some((_, overrun)) = self.rules.limit
-        {
+        if let Some((left, limit)) = entered.left.zip(self.rules.limit) {
             let zero = self.constant(block, 0);
-            let body = self.function.add_block();
-            let too_many = self.function.add_block();
-            self.branch_if_equal(block, [left, zero], [too_many, body]);
-            self.exit_by(too_many, overrun);
+            let (body, overrun) = (self.function.add_block(), self.function.add_block());
+            self.branch_if_equal(block, [left, zero], [overrun, body]);
+            self.end_counted(overrun, limit.verdict, limit.counter);
             block = body;
         }
         if part.begins {
             let begin = RunOp::Begin { program: entered.part as u32, area: part.area };
             self.function.append(block, Op::Run(begin), None);
         }
-        for word in (0..64).filter(|word| main.zeroed >> word & 1 != 0) {
-            self.zero_word(block, -8 * (word + 1));
+        for offset in self.mains[entered.part].zeroed() {
+            self.zero_word(block, offset);
         }
         block
     }
@@ -176,14 +190,18 @@ impl Fusion<'_> {
 
     /// Ends a block after a tail call: the program ends with the result of the other one, if there is one. Returns the block in which it
     /// goes on otherwise.
-    fn after_program(&mut self, block: Block, call: Inst, returns: &mut Vec<Returned>) -> Block {
-        let data = *self.function.inst(call);
+    fn after_program(
+        &mut self,
+        block: Block,
+        call: Inst,
+        result: Value,
+        returns: &mut Vec<Returned>,
+    ) -> Block {
+        let slot = self.function.inst(call).slot;
         let (ended, goes_on) = (self.function.add_block(), self.function.add_block());
         let none = self.constant(block, Callee::NO_PROGRAM);
-        if let Some(result) = data.result {
-            self.branch_if_equal(block, [result, none], [goes_on, ended]);
-            returns.push(Returned { block: ended, of: None, result, slot: data.slot });
-        }
+        self.branch_if_equal(block, [result, none], [goes_on, ended]);
+        returns.push(Returned { block: ended, of: None, result, slot });
         goes_on
     }
 

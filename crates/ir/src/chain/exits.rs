@@ -6,6 +6,7 @@ use super::copy::Returned;
 use super::depth::deep_from;
 use super::returns::known;
 use super::{ChainError, Entered, Fusion};
+use crate::arena::Side;
 use crate::entity::{Block, Value};
 use crate::function::{Target, Terminator};
 use crate::op::{BinaryOp, Op, RunOp};
@@ -58,13 +59,16 @@ impl Exits {
     }
 }
 
+/// By the block of a return: where the copy of the next program begins that is for such returns.
+type Copies = Side<Block, Option<Block>>;
+
 impl Fusion<'_> {
     /// Has a copy of a program go on where its returns lead to.
     pub(super) fn leave_all(&mut self, entered: &Entered, returns: &[Returned]) -> Result<(), ChainError> {
-        let apart = self.copies_apart(entered)?;
+        let copies = self.specialized_copies(entered)?;
         for returned in returns {
             let (block, finished) = (self.finish(entered.part, returned), returned.result);
-            self.leave(entered, Returned { block, ..*returned }, finished, &apart)?;
+            self.leave(entered, Returned { block, ..*returned }, finished, &copies)?;
         }
         Ok(())
     }
@@ -88,9 +92,9 @@ impl Fusion<'_> {
     }
 
     /// Copies of next programs for returns that are deep in this one: by return, the block in which its copy begins.
-    fn copies_apart(&mut self, entered: &Entered) -> Result<Vec<(Block, Block)>, ChainError> {
-        let mut copies = Vec::new();
-        if !entered.apart || self.rules.limit.is_some() {
+    fn specialized_copies(&mut self, entered: &Entered) -> Result<Copies, ChainError> {
+        let mut copies = Copies::default();
+        if !entered.specialized || self.rules.limit.is_some() {
             return Ok(copies);
         }
         let exits = &self.parts[entered.part].exits;
@@ -109,7 +113,7 @@ impl Fusion<'_> {
             let Some(from) = from.filter(|_| size <= self.budget) else { continue };
             self.budget -= size;
             let block = self.enter(program, true)?;
-            copies.extend(leading().filter(|site| site.depth >= from).map(|site| (site.block, block)));
+            leading().filter(|site| site.depth >= from).for_each(|site| copies[site.block] = Some(block));
         }
         Ok(copies)
     }
@@ -120,11 +124,11 @@ impl Fusion<'_> {
         entered: &Entered,
         returned: Returned,
         result: Value,
-        apart: &[(Block, Block)],
+        copies: &Copies,
     ) -> Result<(), ChainError> {
         let exits = self.parts[entered.part].exits.clone();
         let Returned { block, of, slot, .. } = returned;
-        let copy = apart.iter().find(|(site, _)| Some(*site) == of).map(|(_, copy)| *copy);
+        let copy = of.and_then(|site| copies[site]);
         if let Some(known) = known(&self.function, result) {
             return match exits.of(known) {
                 Some(exit) => self.take(entered, block, exit, copy),
@@ -171,9 +175,12 @@ impl Fusion<'_> {
         exit: Exit,
         copy: Option<Block>,
     ) -> Result<(), ChainError> {
-        let Next::Program(next) = exit.next else {
-            self.exit_by(block, exit);
-            return Ok(());
+        let next = match exit.next {
+            Next::Program(next) => next,
+            Next::End(verdict) => {
+                self.end_counted(block, verdict, exit.counter);
+                return Ok(());
+            }
         };
         self.count(block, exit.counter);
         let target = match copy {
@@ -196,23 +203,21 @@ impl Fusion<'_> {
         }
     }
 
-    /// Ends a block by an exit that ends the chain.
-    pub(super) fn exit_by(&mut self, block: Block, exit: Exit) {
-        self.count(block, exit.counter);
-        if let Next::End(verdict) = exit.next {
-            self.end_with(block, verdict);
-        }
+    /// Ends the chain with a verdict, which is counted.
+    pub(super) fn end_counted(&mut self, block: Block, verdict: u32, counter: u32) {
+        self.count(block, counter);
+        self.end_with(block, verdict);
     }
 
     /// Ends the chain with a verdict.
     fn end_with(&mut self, block: Block, verdict: u32) {
-        let end = match self.ends.iter().find(|(of, _)| *of == verdict) {
-            Some((_, end)) => *end,
+        let end = match self.ends.get(&verdict) {
+            Some(end) => *end,
             None => {
                 let end = self.function.add_block();
                 let result = self.constant(end, verdict.into());
                 self.function.terminate(end, Terminator::Return(result), None);
-                self.ends.push((verdict, end));
+                self.ends.insert(verdict, end);
                 end
             }
         };

@@ -9,6 +9,9 @@ mod exits;
 mod relocate;
 mod returns;
 
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
 use thiserror::Error;
 
 use crate::entity::{Block, Value};
@@ -42,8 +45,19 @@ pub struct Part<'a> {
 pub struct Rules {
     /// Whether exits are counted.
     pub counts: bool,
-    /// How many programs may run, if they can be too many: where a packet goes for which they are, and the number.
-    pub limit: Option<(u32, Exit)>,
+    /// The limit of programs that run over a packet, if the chain can exceed it.
+    pub limit: Option<Limit>,
+}
+
+/// A limit of programs that run over a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The number of programs.
+    pub runs: u32,
+    /// The verdict of a packet for which one more would run.
+    pub verdict: u32,
+    /// Index of the counter of such packets.
+    pub counter: u32,
 }
 
 /// Programs that cannot be one function.
@@ -55,6 +69,12 @@ pub enum ChainError {
     /// A main program is called as a function too.
     #[error("a function of program {0} calls its main program, or takes its address")]
     MainIsCalled(usize),
+    /// A value or block of a program is used and not defined: a bug of Paceline, not of the program.
+    #[error("a value or block of program {0} is not defined")]
+    Undefined(usize),
+    /// The programs have more instructions, maps or functions than can be numbered.
+    #[error("the programs are too many")]
+    TooLarge,
     /// A main program has other parameters than the context.
     #[error("program {0} takes more than the context")]
     Parameters(usize),
@@ -76,6 +96,7 @@ pub fn chain(parts: &[Part<'_>], rules: &Rules) -> Result<Module, ChainError> {
             module.functions.push(relocated.ok_or(ChainError::MainIsCalled(number))?);
         }
     }
+    debug_assert_eq!(crate::check::check(&module), Ok(()), "{module}");
     Ok(module)
 }
 
@@ -86,7 +107,7 @@ const COPIES: usize = 3;
 struct Fusion<'a> {
     parts: &'a [Part<'a>],
     rules: &'a Rules,
-    /// The main functions, each with its returns apart.
+    /// The main functions, each with returns of its own for each edge.
     mains: Vec<Main>,
     function: Function,
     context: Value,
@@ -95,7 +116,7 @@ struct Fusion<'a> {
     /// Copies that are entered and not made yet.
     waiting: Vec<Entered>,
     /// The ends with each verdict.
-    ends: Vec<(u32, Block)>,
+    ends: HashMap<u32, Block, RandomState>,
     /// Operations that may still be copied for exits of their own.
     budget: usize,
 }
@@ -107,8 +128,8 @@ struct Entered {
     block: Block,
     /// The programs that may still run, if they are counted.
     left: Option<Value>,
-    /// Whether it is for some exits only.
-    apart: bool,
+    /// Whether it is for some exits only, at which more is known.
+    specialized: bool,
 }
 
 impl<'a> Fusion<'a> {
@@ -123,7 +144,7 @@ impl<'a> Fusion<'a> {
         let entry = function.add_block();
         let context = function.add_param(entry, Type::I64, Kind::Context);
         for main in &mains {
-            function.stack = function.stack.max(main.function.stack);
+            function.stack = function.stack.max(main.stack());
             function.shared |= main.function.shared;
             function.prints |= main.function.prints;
         }
@@ -137,7 +158,7 @@ impl<'a> Fusion<'a> {
             context,
             common,
             waiting: Vec::new(),
-            ends: Vec::new(),
+            ends: HashMap::default(),
             budget,
         })
     }
@@ -145,7 +166,7 @@ impl<'a> Fusion<'a> {
     /// Copies the first program, and all that are entered from it.
     fn all(&mut self) -> Result<(), ChainError> {
         let entry = self.function.entry().ok_or(ChainError::NoProgram(0))?;
-        let runs = self.rules.limit.map(|(runs, _)| runs);
+        let runs = self.rules.limit.map(|limit| limit.runs);
         let left =
             runs.and_then(|runs| self.function.append(entry, Op::constant(Type::I64, runs.into()), None));
         let first = self.enter(0, true)?;
@@ -159,13 +180,13 @@ impl<'a> Fusion<'a> {
     }
 
     /// A block in which a new copy of a program begins.
-    fn enter(&mut self, part: usize, apart: bool) -> Result<Block, ChainError> {
+    fn enter(&mut self, part: usize, specialized: bool) -> Result<Block, ChainError> {
         if part >= self.parts.len() {
             return Err(ChainError::NoProgram(part));
         }
         let block = self.function.add_block();
         let left = self.rules.limit.map(|_| self.function.add_param(block, Type::I64, Kind::Unknown));
-        self.waiting.push(Entered { part, block, left, apart });
+        self.waiting.push(Entered { part, block, left, specialized });
         Ok(block)
     }
 

@@ -6,7 +6,7 @@ use crate::cfg::{Cfg, Edge};
 use crate::entity::Value;
 use crate::function::{Def, Function, Target, Terminator};
 use crate::op::{Callee, Op};
-use crate::types::Type;
+use crate::types::{STACK_BYTES, Type};
 
 /// A main function.
 pub(super) struct Main {
@@ -32,6 +32,20 @@ impl Main {
         Ok(Self { function, sites, tail_calls })
     }
 
+    /// Bytes of its stack with all of the words that are zeroed. What it prints may be anywhere on it.
+    pub(super) fn stack(&self) -> u32 {
+        match self.function.prints {
+            true => STACK_BYTES.unsigned_abs(),
+            false => self.function.stack.next_multiple_of(8),
+        }
+    }
+
+    /// The words of it that must be zero when it begins, by their offsets.
+    pub(super) fn zeroed(&self) -> impl Iterator<Item = i32> + use<> {
+        let (words, zeroed) = (self.stack() / 8, self.function.zeroed);
+        (0..words).filter(move |word| zeroed >> word & 1 != 0).map(|word| -8 * (word.cast_signed() + 1))
+    }
+
     /// Number of its operations.
     pub(super) fn size(&self) -> usize {
         self.function.inst_count() + self.function.layout.len()
@@ -43,36 +57,40 @@ fn makes_tail_calls(function: &Function) -> bool {
     insts.any(|inst| matches!(function.inst(*inst).op, Op::Call { callee: Callee::TailCall, .. }))
 }
 
-/// A block that does nothing but return one of several results is there once for each edge with a known one.
+/// A block that does nothing but return a number, which one depending on the edge to it, is there once for each edge with a known one.
 fn split(function: &mut Function) {
     let cfg = Cfg::of(function);
-    for &block in cfg.order() {
+    for &block in cfg.order().iter().skip(1) {
         let data = function.block(block);
         let Terminator::Return(result) = data.terminator else { continue };
-        let position = data.params.iter().position(|param| *param == result);
-        let (Some(position), true, slot) = (position, data.insts.is_empty(), data.slot) else { continue };
-        for &Edge { from, at } in cfg.edges(block) {
-            let target = &function.block(from).terminator.targets()[at];
-            let Some(known) = target.args.get(position).and_then(|arg| known(function, *arg)) else {
-                continue;
-            };
-            let apart = function.add_block();
-            if let Some(result) = function.append(apart, Op::constant(Type::I64, known), slot) {
-                function.terminate(apart, Terminator::Return(result), slot);
-                function.block_mut(from).terminator.targets_mut()[at] = Target::to(apart);
+        if !data.insts.iter().all(|inst| matches!(function.inst(*inst).op, Op::Const { .. })) {
+            continue;
+        }
+        let (position, slot) = (data.params.iter().position(|param| *param == result), data.slot);
+        let edges = cfg.edges(block);
+        for &Edge { from, at } in edges.iter().filter(|_| position.is_some() || edges.len() > 1) {
+            let args = &function.block(from).terminator.targets()[at].args;
+            let given = position.map_or(Some(result), |position| args.get(position).copied());
+            let Some(known) = given.and_then(|given| known(function, given)) else { continue };
+            let own = function.add_block();
+            if let Some(result) = function.append(own, Op::constant(Type::I64, known), slot) {
+                function.terminate(own, Terminator::Return(result), slot);
+                function.block_mut(from).terminator.targets_mut()[at] = Target::to(own);
             }
         }
     }
 }
 
 /// The number that a value is.
-pub(super) fn known(function: &Function, value: Value) -> Option<u64> {
-    let Def::Result(inst) = function.value(value).def else { return None };
-    match function.inst(inst).op {
-        Op::Const { value, .. } => Some(value),
-        Op::ZeroExtend { arg } | Op::Truncate { arg } => {
-            known(function, arg).map(|value| Type::I32.cut(value))
+pub(super) fn known(function: &Function, mut value: Value) -> Option<u64> {
+    let mut cut = false;
+    loop {
+        let Def::Result(inst) = function.value(value).def else { return None };
+        match function.inst(inst).op {
+            Op::Const { value, .. } if cut => return Some(Type::I32.cut(value)),
+            Op::Const { value, .. } => return Some(value),
+            Op::ZeroExtend { arg } | Op::Truncate { arg } => (value, cut) = (arg, true),
+            _ => return None,
         }
-        _ => None,
     }
 }

@@ -93,10 +93,10 @@ fn exits_are_counted() {
 
 #[test]
 fn runs_are_limited() {
-    let overrun = Exit { next: Next::End(0), counter: 99 };
+    let limit = Limit { runs: 32, verdict: 0, counter: 99 };
     let modules = [parse(IPV4).expect("valid")];
     let parts = [part(&modules[0], exits(Next::Program(0)))];
-    let mut module = chain(&parts, &Rules { counts: true, limit: Some((32, overrun)) }).expect("a chain");
+    let mut module = chain(&parts, &Rules { counts: true, limit: Some(limit) }).expect("a chain");
     optimize_chain(&mut module, &Passes::default().checked(true)).expect("valid");
     let text = module.to_string();
     assert!(text.contains("count 99") && text.contains("const.i64 31"), "{text}");

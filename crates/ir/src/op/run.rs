@@ -3,11 +3,11 @@
 /// An operation on what a run has besides the memory of programs. Programs have none: they are where the programs of a chain meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RunOp {
-    /// A program begins: its tail calls and rounds are counted from 0, and the packet's own area is what it is for a new packet.
+    /// A program begins: its tail calls and rounds are counted from 0.
     Begin {
         /// Its position in the chain.
         program: u32,
-        /// Whether it may read the area.
+        /// Whether the packet's own area is made what it is for a new packet.
         area: bool,
     },
     /// Adds one to a counter of the chain.

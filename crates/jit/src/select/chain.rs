@@ -2,7 +2,7 @@
 
 use paceline_frame::Verdict;
 use paceline_graph::{COUNTS, Graph, MAX_RUNS, Next, Node};
-use paceline_ir::{ChainError, Exit, Exits, First, Module, Part, Pass, Rules, chain, optimize_chain};
+use paceline_ir::{ChainError, Exit, Exits, First, Limit, Module, Part, Pass, Rules, chain, optimize_chain};
 use paceline_spec::Meaning;
 use paceline_verifier::Verified;
 
@@ -71,11 +71,8 @@ pub(crate) fn compile_chain(
         };
         let source = Source::verified(verified);
         let uses = ProgramUse::of(&module, &source);
-        let next = First {
-            slot: first.slot + verified.code().len() as u32,
-            map: first.map + links.maps.len() as u32,
-            kfunc: first.kfunc + links.kfuncs.len() as i32,
-            function: first.function + module.functions.len() - 1,
+        let Some(next) = after(&first, verified, links, &module) else {
+            return Ok(Err(Lack::Fused(ChainError::TooLarge)));
         };
         made.push(Program {
             verified,
@@ -87,6 +84,16 @@ pub(crate) fn compile_chain(
         });
     }
     all(&made, graph, settings).map_err(|error| (Node::ENTRY, error))
+}
+
+/// The numbers of the program behind one; `None` if there are too many.
+fn after(first: &First, verified: &Verified, links: &Links, module: &Module) -> Option<First> {
+    Some(First {
+        slot: first.slot.checked_add(u32::try_from(verified.code().len()).ok()?)?,
+        map: first.map.checked_add(u32::try_from(links.maps.len()).ok()?)?,
+        kfunc: first.kfunc.checked_add(i32::try_from(links.kfuncs.len()).ok()?)?,
+        function: first.function + module.functions.len().checked_sub(1)?,
+    })
 }
 
 fn all(
@@ -156,11 +163,9 @@ fn fused(
             part(&program.module, &program.uses, program.first, exits)
         })
         .collect();
-    let overrun = Exit {
-        next: paceline_ir::Next::End(Verdict::Aborted as u32),
-        counter: (programs.len() * COUNTS) as u32,
-    };
-    let rules = Rules { counts, limit: may_overrun(graph).then_some((MAX_RUNS, overrun)) };
+    let limit =
+        Limit { runs: MAX_RUNS, verdict: Verdict::Aborted as u32, counter: (programs.len() * COUNTS) as u32 };
+    let rules = Rules { counts, limit: may_overrun(graph).then_some(limit) };
     Ok(optimized(chain(&parts, &rules)?, settings.source))
 }
 

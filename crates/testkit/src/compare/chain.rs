@@ -108,21 +108,23 @@ fn small_text(rng: &mut Rng) -> String {
 }
 
 pub(crate) fn random_graph(nodes: usize, rng: &mut Rng) -> Option<Graph> {
-    let next = |rng: &mut Rng| {
-        let end = || Next::End(Verdict::ALL[0]);
+    // Half of them have no cycles.
+    let forward = rng.bool();
+    let next = |rng: &mut Rng, node: usize| {
+        let first = if forward { node + 1 } else { 0 };
         match rng.u8(..4) {
-            0 => rng.choice(Verdict::ALL).map_or_else(end, Next::End),
-            _ => Next::Program(Node::new(rng.usize(..nodes))),
+            1.. if first < nodes => Next::Program(Node::new(rng.usize(first..nodes))),
+            _ => Next::End(rng.choice(Verdict::ALL).unwrap_or(Verdict::Pass)),
         }
     };
-    let edges = |_| {
+    let edges = |node| {
         let mut edges = Edges::NONE;
         for verdict in Verdict::ALL {
             if rng.bool() {
-                edges = edges.with(verdict, next(rng));
+                edges = edges.with(verdict, next(rng, node));
             }
         }
-        if rng.u8(..3) == 0 { edges.with_wildcard(next(rng)) } else { edges }
+        if rng.u8(..3) == 0 { edges.with_wildcard(next(rng, node)) } else { edges }
     };
     Graph::new((0..nodes).map(edges).collect()).ok()
 }

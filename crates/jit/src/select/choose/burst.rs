@@ -80,10 +80,15 @@ impl Choice<'_, '_> {
             return self.generator.internal("a function has the state of a run, and is in no loop");
         };
         match op {
-            RunOp::Begin { program, .. } => match self.generator.programs.get(program as usize) {
-                Some(program) => self.enter_run(frame, program.entered),
-                None => self.generator.internal("a program begins that is not there"),
-            },
+            RunOp::Begin { program, area } => {
+                let program = self.generator.programs.get(program as usize).copied();
+                match program.filter(|program| program.entered.area.is_some() == area) {
+                    Some(program) => self.enter_run(frame, program.entered),
+                    None => {
+                        self.generator.internal("a program begins that is not there, or with another area")
+                    }
+                }
+            }
             RunOp::Count { counter } => self.push(Op::Count(counter.cast_signed()), &[used(self.host())]),
             RunOp::Finish => self.finish_run(),
             RunOp::Fault => {

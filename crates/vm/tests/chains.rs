@@ -1,0 +1,153 @@
+//! Chains as one function of native code, from instructions and from the form: maps of each program, and programs that fault.
+#![cfg(feature = "jit")]
+
+use std::sync::Arc;
+
+use paceline_frame::{Burst, FrameMeta, Verdict};
+use paceline_graph::{Edges, Graph, Next, Node};
+use paceline_isa::{Names, assemble};
+use paceline_maps::{Limits, Map};
+use paceline_spec::helper::Helper;
+use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_verifier::{Options, Verified, verify};
+use paceline_vm::{Chain, CodeSource, Engine, Host, LookAhead, Program};
+
+const KIND: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+
+const SOURCES: [CodeSource; 3] = [CodeSource::Instructions, CodeSource::RawForm, CodeSource::Form];
+
+/// Adds one to the value of index 0 of a map, and passes.
+const COUNT: &str = "
+    r1 = 0
+    *(u32 *)(r10 - 4) = r1
+    r2 = r10
+    r2 += -4
+    r1 = map[INDEX] ll
+    call bpf_map_lookup_elem
+    if r0 == 0 goto out
+    r1 = *(u64 *)(r0 + 0)
+    r1 += 1
+    *(u64 *)(r0 + 0) = r1
+out:
+    r0 = 2
+    exit";
+
+/// Calls the program at 0 of its map if the packet begins with 1, and passes.
+const CALL: &str = "
+    r6 = r1
+    r2 = *(u32 *)(r1 + 4)
+    r7 = *(u32 *)(r1 + 0)
+    r3 = r7
+    r3 += 1
+    if r3 > r2 goto out
+    r3 = *(u8 *)(r7 + 0)
+    if r3 != 1 goto out
+    r1 = r6
+    r2 = map[0] ll
+    r3 = 0
+    call bpf_tail_call
+out:
+    r0 = 2
+    exit";
+
+struct ByIndex;
+
+impl Names for ByIndex {
+    fn helper(&self, name: &str) -> Option<i32> {
+        Helper::from_name(name).map(|helper| helper.id.imm())
+    }
+
+    fn map(&self, name: &str) -> Option<i32> {
+        name.parse().ok()
+    }
+}
+
+fn verified(text: &str, maps: &[&MapSpec]) -> Verified {
+    let maps: Vec<MapSpec> = maps.iter().map(|map| (*map).clone()).collect();
+    let insns = assemble(text, &ByIndex).expect("assembles").encode().expect("encodes");
+    let spec = ProgramSpec { license: "GPL".into(), ..ProgramSpec::new("test", KIND, insns) };
+    verify(&spec, &maps, None, &Options::default()).unwrap_or_else(|refusal| panic!("{refusal:?}"))
+}
+
+fn map(spec: &MapSpec) -> Arc<Map> {
+    Map::create(spec, &Limits { cpus: 1, memory: 1 << 30 }).expect("is made")
+}
+
+fn burst(first_bytes: &[u8]) -> Burst {
+    let mut burst = Burst::default();
+    for &first in first_bytes {
+        let mut packet = [0; 60];
+        packet[0] = first;
+        burst.push(&packet, FrameMeta::default()).expect("there is room");
+    }
+    burst
+}
+
+fn chain(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph, from: CodeSource) -> Chain {
+    let change = |settings: &mut paceline_vm::NativeSettings| settings.source = from;
+    let chain = Chain::load_with_settings(parts, graph, LookAhead::Never, change).expect("loads");
+    let source = chain.native_source().expect("it is native code");
+    assert_eq!((source.source, source.lack), (from, None));
+    chain
+}
+
+#[test]
+fn each_program_has_its_own_maps() {
+    if !Engine::Jit.is_available() {
+        return;
+    }
+    // The second program's map is a hash, which is looked up by another function, and not at the index of the first one's.
+    let array = MapSpec::new("array", MapKind::Array, 4, 8, 1);
+    let hash = MapSpec::new("hash", MapKind::Hash, 4, 8, 4);
+    let first = verified(&COUNT.replace("INDEX", "0"), &[&array]);
+    let second = verified(&COUNT.replace("INDEX", "1"), &[&array, &hash]);
+    for from in SOURCES {
+        let maps = [map(&array), map(&array), map(&hash)];
+        maps[2].update(&0_u32.to_ne_bytes(), &100_u64.to_ne_bytes(), 0).expect("there is room");
+        let parts = [(&first, vec![maps[0].clone()]), (&second, vec![maps[1].clone(), maps[2].clone()])];
+        // The first one runs twice.
+        let next = |node| Edges::NONE.with(Verdict::Pass, Next::Program(Node::new(node)));
+        let parts = [parts[0].clone(), parts[1].clone(), parts[0].clone()];
+        let graph = Graph::new(vec![next(1), next(2), Edges::NONE]).expect("a graph");
+        let chain = chain(&parts, graph, from);
+        chain.run_burst(&mut burst(&[0; 5]), &mut Host::new(0)).expect("ends");
+        let value = |map: &Map| {
+            let value = map.lookup(&0_u32.to_ne_bytes()).expect("is there");
+            u64::from_ne_bytes(value.try_into().expect("eight bytes"))
+        };
+        assert_eq!(maps.each_ref().map(|map| value(map)), [10, 0, 105], "{from:?}");
+    }
+}
+
+#[test]
+fn a_fault_of_a_program_that_was_called_ends_the_burst_there() {
+    if !Engine::Jit.is_available() {
+        return;
+    }
+    let programs = MapSpec::new("programs", MapKind::ProgArray, 4, 4, 1);
+    let caller = verified(CALL, &[&programs]);
+    let in_subprogram = verified(&format!("call function\nexit\nfunction:\n{CALL}"), &[&programs]);
+    let endless = verified("r0 = 7\nr0 += 1\nexit", &[]);
+    let endless = Program::load(&endless, Vec::new(), Engine::Plain).expect("loads").with_budget(1);
+    let last = verified("r0 = 1\nexit", &[]);
+    for from in SOURCES {
+        for caller in [&caller, &in_subprogram] {
+            let programs = map(&programs);
+            endless.install(&programs, 0).expect("is put there");
+            let change = |settings: &mut paceline_vm::NativeSettings| settings.source = from;
+            let alone = Program::load_with_settings(caller, vec![programs.clone()], change).expect("loads");
+            let graph = Graph::sequence(2).expect("two");
+            let fused = chain(&[(caller, vec![programs]), (&last, Vec::new())], graph, from);
+            let (mut first, mut second) = (burst(&[0, 1, 0]), burst(&[0, 1, 0]));
+            let (mut host, mut counts) = (Host::new(0), fused.counts());
+            let fault = alone.run_burst(&mut first, &mut host).expect_err("the budget is one instruction");
+            let fault_of_chain = fused.run_burst(&mut second, &mut host).expect_err("as above");
+            assert_eq!((fault.index, fault_of_chain.index), (1, 1), "{from:?}");
+            assert_eq!(first.frame(0).verdict(), Verdict::Pass);
+            assert_eq!(second.frame(0).verdict(), Verdict::Drop);
+            let fault = fused.run_burst_counted(&mut second, &mut host, &mut counts).expect_err("as above");
+            assert_eq!(fault.index, 1, "{from:?}");
+            assert_eq!(counts.of(Node::ENTRY, Some(Verdict::Pass)), 1);
+        }
+    }
+}
