@@ -11,6 +11,7 @@
 
 mod choose;
 mod emit;
+mod expand;
 mod generator;
 mod lack;
 mod machine;
@@ -51,6 +52,7 @@ pub(crate) fn compile(
         Ok(module) => module,
         Err(error) => return Ok(Err(Lack::Form { slot: error.slot as u32 })),
     };
+    expand::look_ups(&mut module, links);
     let passes = match settings.source {
         CodeSource::Instructions | CodeSource::RawForm => Passes::none(),
         CodeSource::Form => Passes::default(),
@@ -113,7 +115,7 @@ impl Code<'_> {
         let (entry, tail_entry) = (asm.new_label(), asm.new_label());
         asm.bind(entry);
         let tail_calls = any(module, |op| matches!(op, Op::Call { callee: Callee::TailCall, .. }));
-        let calls = any(module, |op| matches!(op, Op::Call { .. }));
+        let calls = any(module, |op| matches!(op, Op::Call { callee, .. } if !choose::is_loaded(*callee)));
         let area = area(module, source, tail_calls);
         entry::enter_run(asm, links, calls, tail_calls, area);
         asm.bind(tail_entry);
