@@ -49,6 +49,7 @@ fn redirect(
     let Some(target) = function.block(from).terminator.targets().get(at) else { return };
     let data = function.block(block);
     let (has_params, slot) = (!data.params.is_empty(), data.slot);
+    let has_number = data.insts.iter().any(|inst| function.inst(*inst).result == Some(value));
     let param = data.params.iter().position(|param| *param == value);
     let given = param.and_then(|param| target.args.get(param)).copied().unwrap_or(value);
     let number = function.as_const(given);
@@ -62,7 +63,13 @@ fn redirect(
             end(function, other, given, number, slot);
             other
         }
-        None => block,
+        None => {
+            // Others that return the number may not have its value.
+            if number.is_some() && !has_number {
+                end(function, block, given, number, slot);
+            }
+            block
+        }
     };
     number.map(|number| known.insert(number, other));
     if let Some(target) = function.block_mut(from).terminator.targets_mut().get_mut(at) {

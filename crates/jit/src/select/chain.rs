@@ -65,7 +65,7 @@ pub(crate) fn compile_chain(
     // Returns of one number stay apart, as more is known at one than at another.
     let passes = passes(settings.source).with(Pass::Returns, false);
     for (node, &(verified, links)) in (0..).map(Node::new).zip(programs) {
-        let module = match form(verified, &passes).map_err(|error| (node, error))? {
+        let module = match form(verified, links, &passes).map_err(|error| (node, error))? {
             Ok(module) => module,
             Err(lack) => return Ok(Err(lack)),
         };

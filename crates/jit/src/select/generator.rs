@@ -1,6 +1,7 @@
 //! The state of code generation for a program.
 
 use paceline_codegen::lir::Vreg;
+use paceline_ir::arena::Side;
 use paceline_ir::{FuncId, Inst, Module, Type, Value};
 use paceline_isa::Condition;
 use paceline_spec::{Meaning, ProgramKind};
@@ -97,6 +98,8 @@ pub(super) struct Current {
     pub(super) burst: Option<Burst>,
     /// The branch of the block whose instructions are selected.
     pub(super) folded: Option<Folded>,
+    /// Instructions that are parts of later ones of their blocks.
+    pub(super) parts: Side<Inst, bool>,
     pub(super) needs: Needs,
     pub(super) layout: Layout,
     /// Labels of blocks, and of moves between them.
@@ -118,6 +121,7 @@ impl Current {
             context: None,
             burst: None,
             folded: None,
+            parts: Side::default(),
             needs: Needs::default(),
             layout: Layout::default(),
             labels: Vec::new(),

@@ -13,6 +13,7 @@
 mod chain;
 mod choose;
 mod emit;
+mod expand;
 mod generator;
 mod lack;
 mod machine;
@@ -51,7 +52,7 @@ pub(crate) fn compile(
     links: &Links,
     settings: &Settings,
 ) -> Result<Result<Compiled, Lack>, CompileError> {
-    let module = match form(verified, &passes(settings.source))? {
+    let module = match form(verified, links, &passes(settings.source))? {
         Ok(module) => module,
         Err(lack) => return Ok(Err(lack)),
     };
@@ -76,11 +77,12 @@ pub(crate) fn compile(
 }
 
 /// The form of a program after the passes that are asked for. The inner error is an instruction that has no form.
-fn form(verified: &Verified, passes: &Passes) -> Result<Result<Module, Lack>, CompileError> {
+fn form(verified: &Verified, links: &Links, passes: &Passes) -> Result<Result<Module, Lack>, CompileError> {
     let mut module = match build(verified) {
         Ok(module) => module,
         Err(error) => return Ok(Err(Lack::Form { slot: error.slot as u32 })),
     };
+    expand::look_ups(&mut module, links);
     match optimize(&mut module, passes) {
         Ok(()) => Ok(Ok(module)),
         Err(cause) => Err(FormError::new(cause, &module).into()),
@@ -136,7 +138,7 @@ impl ProgramUse {
         let others_defer = tail_calls && source.kind.context().waits_for_end;
         Self {
             tail_calls,
-            calls: any(module, |op| matches!(op, Op::Call { .. })),
+            calls: any(module, |op| matches!(op, Op::Call { callee, .. } if !choose::is_loaded(*callee))),
             area: area(module, source, tail_calls),
             defers: others_defer || any(module, defers_work),
             redirects: tail_calls || any(module, redirects),

@@ -6,7 +6,7 @@ use paceline_spec::Actions;
 use paceline_spec::context::Layout;
 
 use crate::links::{ArrayLink, ProgArrayLink};
-use crate::x64::{Alu, Cond, OpSize, Shift, ShiftX, Width};
+use crate::x64::{Alu, Cond, OpSize, Scale, Shift, ShiftX, Width};
 
 /// A place in memory. If it has a base, that is the first operand of its instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,8 @@ pub(super) enum Op {
     Stack(i32),
     /// A sum of two registers, in a third one.
     Add(Width),
+    /// A sum of a register, a multiple of another one, and a number.
+    Sum(Scale, i32),
     /// A sum of a register and a number.
     AddImm(Width, i32),
     /// The first operand and the second, in the first.
@@ -136,6 +138,8 @@ pub(super) enum Op {
     SignExtend(Width, OpSize),
     /// The low bytes in reverse order, in the operand.
     Swap(Size),
+    /// The two low bytes in reverse order, in the operand, which has zeros above.
+    SwapHalf,
     /// 1 if a condition holds.
     Set(Cond, Compare),
     Load {
@@ -146,6 +150,10 @@ pub(super) enum Op {
     /// The last operand is stored.
     Store(Size, At),
     StoreImm(Size, At, i32),
+    /// An operation on a place with the last operand.
+    Update(Alu, OpSize, At),
+    /// The same with a number.
+    UpdateImm(Alu, OpSize, At, i32),
     /// The last operand is stored if it is below a number.
     StoreBelow(Size, At, u64),
     /// An atomic operation with the last operand that has no result.

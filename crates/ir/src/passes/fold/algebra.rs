@@ -16,8 +16,21 @@ impl Fold<'_> {
             }
             (_, Some(constant)) => self.with_constant(op, ty, a, constant),
             _ if a == b => self.with_itself(op, ty, a),
+            _ if op == BinaryOp::Or => self.masked(ty, a, b).or_else(|| self.masked(ty, b, a)),
             _ => None,
         }
+    }
+
+    /// `(x << n & mask) | other`, where no bit can be in both: the mask goes outside, so that what is put together is seen as a whole.
+    fn masked(&mut self, ty: Type, a: Value, other: Value) -> Option<Change> {
+        let Op::Binary { op: BinaryOp::And, args: [inner, mask], .. } = self.op_of(a)? else { return None };
+        let Op::Binary { op: BinaryOp::Shl, .. } = self.op_of(inner)? else { return None };
+        let (mask, bits) = (self.as_const(mask)?, self.range(other).bits().max());
+        if self.range(inner).bits().max() & bits != 0 {
+            return None;
+        }
+        let whole = self.emit(Op::Binary { op: BinaryOp::Or, ty, args: [inner, other] });
+        self.with_number(BinaryOp::And, ty, whole, mask | bits)
     }
 
     /// `a op a`
@@ -48,11 +61,11 @@ impl Fold<'_> {
                 Some(Change::Op(Op::Binary { op: BinaryOp::Add, ty, args: [a, negative] }))
             }
             (BinaryOp::Add, _) => self.add(ty, a, constant),
-            (BinaryOp::Mul, _) => self.by_power(BinaryOp::Shl, ty, a, power?),
-            (BinaryOp::Udiv, _) => self.by_power(BinaryOp::Lshr, ty, a, power?),
+            (BinaryOp::Mul, _) => self.with_number(BinaryOp::Shl, ty, a, power?),
+            (BinaryOp::Udiv, _) => self.with_number(BinaryOp::Lshr, ty, a, power?),
             (BinaryOp::Urem, _) => {
                 power?;
-                self.by_power(BinaryOp::And, ty, a, constant - 1)
+                self.with_number(BinaryOp::And, ty, a, constant - 1)
             }
             (BinaryOp::And, _) => self.and(ty, a, constant),
             (BinaryOp::Shl | BinaryOp::Lshr | BinaryOp::Ashr, _) => self.shift(op, ty, a, constant),
@@ -60,8 +73,8 @@ impl Fold<'_> {
         }
     }
 
-    /// The operation with another constant.
-    fn by_power(&mut self, op: BinaryOp, ty: Type, a: Value, constant: u64) -> Option<Change> {
+    /// An operation with a number.
+    fn with_number(&mut self, op: BinaryOp, ty: Type, a: Value, constant: u64) -> Option<Change> {
         let constant = self.constant(ty, constant);
         Some(Change::Op(Op::Binary { op, ty, args: [a, constant] }))
     }
@@ -74,7 +87,7 @@ impl Fold<'_> {
             }
             Op::Binary { op: BinaryOp::Add, args: [inner, b], .. } => {
                 let sum = self.as_const(b)?.wrapping_add(constant);
-                self.by_power(BinaryOp::Add, ty, inner, sum)
+                self.with_number(BinaryOp::Add, ty, inner, sum)
             }
             _ => None,
         }
@@ -89,7 +102,7 @@ impl Fold<'_> {
         match self.op_of(a)? {
             Op::Binary { op: BinaryOp::And, args: [inner, b], .. } => {
                 let both = self.as_const(b)? & mask;
-                self.by_power(BinaryOp::And, ty, inner, both)
+                self.with_number(BinaryOp::And, ty, inner, both)
             }
             _ if ty == Type::I64 && mask == u32::MAX.into() => {
                 let low = self.emit(Op::Truncate { arg: a });
@@ -105,7 +118,7 @@ impl Fold<'_> {
             return Some(Change::Value(a));
         }
         if masked != count {
-            return self.by_power(op, ty, a, masked);
+            return self.with_number(op, ty, a, masked);
         }
         let Op::Binary { op: inner_op, args: [inner, b], .. } = self.op_of(a)? else { return None };
         let inner_count = self.as_const(b)? & u64::from(ty.bits() - 1);
@@ -120,17 +133,17 @@ impl Fold<'_> {
                 Some(Change::Op(Op::SignExtend { from: paceline_isa::Size::W, ty, arg: low }))
             }
             (BinaryOp::Shl, BinaryOp::Lshr) if inner_count == count => {
-                self.by_power(BinaryOp::And, ty, inner, ty.cut(u64::MAX) >> count)
+                self.with_number(BinaryOp::And, ty, inner, ty.cut(u64::MAX) >> count)
             }
             (BinaryOp::Lshr, BinaryOp::Shl) if inner_count == count => {
-                self.by_power(BinaryOp::And, ty, inner, ty.cut(u64::MAX << count))
+                self.with_number(BinaryOp::And, ty, inner, ty.cut(u64::MAX << count))
             }
             (first, second) if first == second && op != BinaryOp::Ashr => {
                 let sum = inner_count + count;
                 if sum >= ty.bits().into() {
                     return Some(Change::Op(Op::constant(ty, 0)));
                 }
-                self.by_power(op, ty, inner, sum)
+                self.with_number(op, ty, inner, sum)
             }
             _ => None,
         }

@@ -5,7 +5,7 @@ mod call;
 mod flow;
 
 use fastrand::Rng;
-use paceline_isa::{Reg, Size};
+use paceline_isa::{Reg, Size, SwapOrder, eval};
 
 use crate::arena::Key;
 use crate::cfg::Cfg;
@@ -179,7 +179,11 @@ impl<'a> Generator<'a> {
             28..30 => self.call(),
             30 if self.rng.bool() => self.spill(),
             30 => self.context_access(),
-            _ => self.compare(),
+            _ => match self.rng.u8(..4) {
+                0 => self.compare_swapped(),
+                1 => self.masked_join(),
+                _ => self.compare(),
+            },
         }
     }
 
@@ -219,6 +223,53 @@ impl<'a> Generator<'a> {
         let (ty, (condition, _)) = (self.ty(), self.pick(&CONDITIONS));
         let args = [self.number(ty), self.number(ty)];
         self.compute(Op::Compare { condition, ty, args });
+    }
+
+    /// A comparison of a swapped number of few bits, so that it is often equal to another one.
+    fn compare_swapped(&mut self) {
+        let ty = self.ty();
+        let size =
+            self.pick(if ty == Type::I64 { &[Size::H, Size::W, Size::Dw] } else { &[Size::H, Size::W] });
+        let few = [1, 0x100, 0x101, 0x1_0001, 0x100_0000];
+        let [bits, other, both] = [(); 3].map(|()| self.pick(&few));
+        let swapped = |this: &mut Self, bits: u64| {
+            let number = this.number(ty);
+            let bits = this.constant(ty, bits);
+            let arg = this.compute(Op::Binary { op: BinaryOp::And, ty, args: [number, bits] });
+            this.compute(Op::Swap { size, ty, arg })
+        };
+        let mut a = swapped(self, bits);
+        if self.rng.bool() {
+            let mask = self.interesting();
+            let mask = self.constant(ty, mask);
+            a = self.compute(Op::Binary { op: BinaryOp::And, ty, args: [a, mask] });
+        }
+        let b = match self.rng.u8(..3) {
+            0 => swapped(self, both),
+            1 => self.constant(ty, eval::swap(SwapOrder::Always, size, bits)),
+            _ => self.constant(ty, eval::swap(SwapOrder::Always, size, other)),
+        };
+        let (condition, _) = self.pick(&CONDITIONS);
+        self.compute(Op::Compare { condition, ty, args: [a, b] });
+    }
+
+    /// A number that is put together from parts with masks.
+    fn masked_join(&mut self) {
+        let ty = self.ty();
+        let binary = |this: &mut Self, op, a: Value, number: u64| {
+            let number = this.constant(ty, number);
+            this.compute(Op::Binary { op, ty, args: [a, number] })
+        };
+        let masks = [0xff, 0xff, 0xfff, 0xf0];
+        let [high, low] = [(); 2].map(|()| {
+            let (number, mask) = (self.number(ty), self.pick(&masks));
+            binary(self, BinaryOp::And, number, mask)
+        });
+        let (count, mask) = (self.pick(&[8, 8, 4, 12]), self.pick(&[0x1f00, 0xff00, 0xfff]));
+        let high = binary(self, BinaryOp::Shl, high, count);
+        let high = binary(self, BinaryOp::And, high, mask);
+        let args = if self.rng.bool() { [high, low] } else { [low, high] };
+        self.compute(Op::Binary { op: BinaryOp::Or, ty, args });
     }
 
     fn size(&mut self) -> Size {

@@ -3,6 +3,7 @@
 use paceline_codegen::lir::{Place, RegSet, Vreg};
 use paceline_ir::{BinaryOp, Type, Value};
 
+use super::parts::Sum;
 use super::{Choice, defined, defined_in, fixed, used, width};
 use crate::select::op::Op;
 use crate::select::regs;
@@ -18,6 +19,10 @@ impl Choice<'_, '_> {
             && self.binary_imm(op, ty, a, imm, result)
         {
             return;
+        }
+        if let (BinaryOp::Add, Some(Sum { base, index, scale, distance })) = (op, self.sum([a, b])) {
+            let operands = [used(self.value(base)), used(self.value(index)), defined(result)];
+            return self.push(Op::Sum(scale, distance), &operands);
         }
         let (a, b, width) = (self.value(a), self.value(b), width(ty));
         let in_first = [used(a), used(b), defined_in(result, Place::Same(0))];

@@ -10,9 +10,14 @@ use crate::select::lack::Lack;
 use crate::select::op::{Called, Op, Token};
 use crate::select::regs;
 
-const MAP_LOOKUP_ELEM: i32 = 1;
-const GET_SMP_PROCESSOR_ID: i32 = 8;
+pub(in crate::select) const MAP_LOOKUP_ELEM: i32 = 1;
+pub(in crate::select) const GET_SMP_PROCESSOR_ID: i32 = 8;
 const GET_NUMA_NODE_ID: i32 = 42;
+
+/// Whether the result of a call is a number of the host, or a known one, without a call.
+pub(in crate::select) const fn is_loaded(callee: Callee) -> bool {
+    matches!(callee, Callee::Helper(GET_SMP_PROCESSOR_ID | GET_NUMA_NODE_ID))
+}
 
 impl Choice<'_, '_> {
     pub(super) fn call(&mut self, inst: Inst, callee: Callee, args: &[Value], result: Vreg) {

@@ -36,13 +36,13 @@ impl Choice<'_, '_> {
     }
 
     /// Whether a load can be made after another instruction.
-    fn can_pass(&self, load: Inst, later: Inst) -> bool {
+    pub(super) fn can_pass(&self, load: Inst, later: Inst) -> bool {
         let [load, later] = [load, later].map(|inst| &self.function.inst(inst).op);
         !(later.effects().stays || load.reads_shared() && later.reads_shared())
     }
 
-    /// The instruction that makes a value which nothing but the end of a block reads.
-    fn only_for(&self, uses: &Uses, mut value: Value) -> Option<Inst> {
+    /// The instruction that makes a value which has only one use.
+    pub(super) fn only_for(&self, uses: &Uses, mut value: Value) -> Option<Inst> {
         loop {
             if uses.count(value) != 1 {
                 return None;

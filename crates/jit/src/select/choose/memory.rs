@@ -4,7 +4,8 @@ use paceline_codegen::lir::{Operand, Place, Vreg};
 use paceline_ir::{Op as Operation, Type, Value};
 use paceline_isa::{AtomicOp, Size, Width as BpfWidth};
 
-use super::{Choice, defined, defined_in, fixed, used};
+use super::parts::Update;
+use super::{Choice, defined, defined_in, fixed, op_size, used};
 use crate::select::lack::Lack;
 use crate::select::op::{At, Op};
 use crate::select::regs;
@@ -46,6 +47,14 @@ impl Choice<'_, '_> {
 
     fn store(&mut self, size: Size, base: Value, offset: i32, value: Value) {
         let (at, base) = self.place(base, offset);
+        if let Some(Update { alu, ty, by }) = self.update_of(value) {
+            let mut operands: Vec<Operand> = base.into_iter().collect();
+            if let Some(imm) = self.immediate(ty, by) {
+                return self.push(Op::UpdateImm(alu, op_size(size), at, imm), &operands);
+            }
+            operands.push(used(self.value(by)));
+            return self.push(Op::Update(alu, op_size(size), at), &operands);
+        }
         self.store_at(size, at, base, value);
     }
 

@@ -11,6 +11,7 @@ mod context;
 mod fold;
 mod look_up;
 mod memory;
+mod parts;
 
 use paceline_codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
 use paceline_ir::arena::Key;
@@ -18,6 +19,7 @@ use paceline_ir::uses::Uses;
 use paceline_ir::{Address, Block, Callee, Function, Inst, Op as Operation, Terminator, Type, Value};
 use paceline_isa::{Condition, Size};
 
+pub(super) use self::call::{GET_SMP_PROCESSOR_ID, MAP_LOOKUP_ELEM, is_loaded};
 use super::generator::Generator;
 use super::lack::Lack;
 use super::op::{Compare, Op};
@@ -102,8 +104,9 @@ impl<'c, 'a> Choice<'c, 'a> {
             }
         }
         self.fold(uses, block);
+        self.find_parts(uses, block);
         for &inst in &data.insts {
-            if self.is_folded(inst) {
+            if self.is_folded(inst) || self.is_part(inst) {
                 continue;
             }
             let data = self.function.inst(inst);
@@ -183,8 +186,13 @@ impl<'c, 'a> Choice<'c, 'a> {
             // It is its operand.
             Operation::Truncate { .. } => {}
             Operation::Swap { size, arg, .. } => {
+                let is_loaded = matches!(
+                    self.function.op_of(self.same(arg)),
+                    Some(Operation::Load { size: Size::B | Size::H, signed: false, .. })
+                );
+                let op = if size == Size::H && is_loaded { Op::SwapHalf } else { Op::Swap(size) };
                 let arg = self.value(arg);
-                self.push(Op::Swap(size), &[used(arg), defined_in(result, Place::Same(0))]);
+                self.push(op, &[used(arg), defined_in(result, Place::Same(0))]);
             }
             Operation::Compare { condition, ty, args } => {
                 let (cond, compare, mut operands) = self.compare(condition, ty, args);

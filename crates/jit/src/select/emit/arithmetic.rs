@@ -13,6 +13,9 @@ impl Generator<'_> {
         let (first, second, result) = (regs.get(0), regs.get(1), regs.last());
         match op {
             Op::Add(width) => self.add(width, first, second, result),
+            Op::Sum(scale, distance) => {
+                self.asm.lea(Width::Q64, result, Mem::indexed(first, second, scale, distance));
+            }
             Op::AddImm(width, imm) if first == result => self.asm.alu_ri(Alu::Add, width, result, imm),
             Op::AddImm(width, imm) => self.asm.lea(width, result, Mem::at(first, imm)),
             Op::Alu(alu, width) => self.asm.alu_rr(alu, width, result, second),
@@ -29,6 +32,7 @@ impl Generator<'_> {
             Op::ZeroExtend(size) => self.asm.movzx_rr(size, result, first),
             Op::SignExtend(width, from) => self.asm.movsx_rr(width, from, result, first),
             Op::Swap(size) => self.swap(size, result),
+            Op::SwapHalf => self.asm.shift_ri(Shift::Rol, OpSize::W16, result, 8),
             Op::Set(cond, compare) => {
                 self.compare(compare, regs);
                 self.asm.setcc(cond, result);

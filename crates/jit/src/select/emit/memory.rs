@@ -34,6 +34,14 @@ impl Generator<'_> {
                 let mem = self.mem(at, regs);
                 self.asm.store_imm(op_size(size), mem, imm);
             }
+            Op::Update(alu, size, at) => {
+                let mem = self.mem(at, regs);
+                self.asm.alu_mr(alu, size, mem, last);
+            }
+            Op::UpdateImm(alu, size, at, imm) => {
+                let mem = self.mem(at, regs);
+                self.asm.alu_mi(alu, size, mem, imm);
+            }
             Op::StoreBelow(size, at, most) => {
                 let (mem, skip) = (self.mem(at, regs), self.asm.new_label());
                 self.asm.mov_ri(SCRATCH, most);

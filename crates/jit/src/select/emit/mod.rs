@@ -54,6 +54,7 @@ impl Generator<'_> {
             }
             Op::Add(..)
             | Op::AddImm(..)
+            | Op::Sum(..)
             | Op::Alu(..)
             | Op::AluImm(..)
             | Op::Mul(..)
@@ -66,6 +67,7 @@ impl Generator<'_> {
             | Op::ZeroExtend(..)
             | Op::SignExtend(..)
             | Op::Swap(..)
+            | Op::SwapHalf
             | Op::Set(..) => self.arithmetic(op, regs),
             Op::PrefetchFirst(_)
             | Op::Prefetch(_)
@@ -76,6 +78,8 @@ impl Generator<'_> {
             Op::Load { .. }
             | Op::Store(..)
             | Op::StoreImm(..)
+            | Op::Update(..)
+            | Op::UpdateImm(..)
             | Op::StoreBelow(..)
             | Op::PacketLen
             | Op::PacketLoad { .. }
