@@ -119,6 +119,8 @@ impl Translator<'_> {
         for (slot, block) in starts {
             self.block = block;
             self.slot = slot;
+            // Most blocks have no more.
+            self.function.block_mut(block).insts.reserve(16);
             self.fill()?;
         }
         Ok(())
