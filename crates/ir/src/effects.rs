@@ -123,6 +123,7 @@ impl Effects {
 impl Op {
     /// Effects of the operation.
     #[must_use]
+    #[inline]
     pub fn effects(&self) -> Effects {
         match *self {
             Self::Load { access, .. } => Effects::reading(Classes::of(access.region)),

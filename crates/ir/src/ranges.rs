@@ -157,3 +157,52 @@ pub(crate) fn decide(condition: Condition, ty: Type, a: &Number, b: &Number) -> 
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::CONDITIONS;
+
+    fn numbers(ty: Type) -> Vec<Number> {
+        let bounds = [0, 1, 7, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 40, i64::MAX as u64, u64::MAX];
+        let bounds = || bounds.into_iter().filter(|bound| ty.cut(*bound) == *bound);
+        let between =
+            bounds().flat_map(|a| bounds().filter(move |b| a <= *b).map(move |b| Number::between(a, b)));
+        let masked = |number: Number| number.alu(ty.width(), AluOp::And, &Number::constant(0xf0));
+        between.flat_map(|number| [number, masked(number)]).chain([any(ty)]).collect()
+    }
+
+    #[test]
+    fn nothing_is_known_of_results_that_are_not_computed() {
+        let mut unknown = 0;
+        for ty in [Type::I32, Type::I64] {
+            for (a, b) in numbers(ty).iter().flat_map(|a| numbers(ty).into_iter().map(move |b| (*a, b))) {
+                for (op, _) in BinaryOp::NAMES {
+                    if is_unknown(op, ty, &a, &b) {
+                        assert_eq!(a.alu(ty.width(), op.alu(), &b), any(ty), "{a} {op:?} {b} {ty:?}");
+                        unknown += 1;
+                    }
+                }
+            }
+        }
+        assert!(unknown > 100, "{unknown}");
+    }
+
+    #[test]
+    fn what_may_be_either_is_not_decided_by_ranges() {
+        let (mut either, mut decided) = (0, 0);
+        for ty in [Type::I32, Type::I64] {
+            for (a, b) in numbers(ty).iter().flat_map(|a| numbers(ty).into_iter().map(move |b| (*a, b))) {
+                for (condition, _) in CONDITIONS {
+                    let may = |holds| Number::refine(&a, &b, ty.width(), condition, holds).is_some();
+                    if may_be_either(condition, ty, &a, &b) {
+                        assert!(may(true) && may(false), "{a} {condition:?} {b} {ty:?}");
+                        either += 1;
+                    }
+                    decided += usize::from(decide(condition, ty, &a, &b).is_some());
+                }
+            }
+        }
+        assert!(either > 1000 && decided > 1000, "{either} {decided}");
+    }
+}

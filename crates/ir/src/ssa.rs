@@ -18,13 +18,15 @@ pub(crate) struct Variables {
     values: Vec<Option<Value>>,
     /// Parameters without arguments: block, variable, position among the block's parameters.
     waiting: Vec<(Block, usize, usize)>,
+    /// The blocks that a read passes.
+    passed: Vec<Block>,
 }
 
 impl Variables {
     /// So many variables in a function.
     pub(crate) fn new(function: &Function, count: usize) -> Self {
         let values = vec![None; function.block_count() * count];
-        Self { count, values, waiting: Vec::new() }
+        Self { count, values, waiting: Vec::new(), passed: Vec::new() }
     }
 
     fn place(&mut self, block: Block, variable: usize) -> &mut Option<Value> {
@@ -46,12 +48,12 @@ impl Variables {
         variable: usize,
         initial: &mut impl FnMut(&mut Function, usize) -> Value,
     ) -> Value {
-        let (mut at, mut passed) = (block, Vec::new());
+        let mut at = block;
         let value = loop {
             if let Some(value) = *self.place(at, variable) {
                 break value;
             }
-            passed.push(at);
+            self.passed.push(at);
             match *cfg.edges(at) {
                 [] => break initial(function, variable),
                 [Edge { from, .. }] => at = from,
@@ -62,7 +64,9 @@ impl Variables {
                 }
             }
         };
-        passed.into_iter().for_each(|block| self.write(block, variable, value));
+        while let Some(block) = self.passed.pop() {
+            self.write(block, variable, value);
+        }
         value
     }
 

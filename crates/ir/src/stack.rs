@@ -14,12 +14,14 @@ pub(crate) fn update(function: &mut Function, cfg: &Cfg) {
     if function.prints {
         return;
     }
-    if !has_given_addresses(function) {
+    if function.stack > 0 && !has_given_addresses(function) {
         let insts = function.layout.iter().flat_map(|block| &function.block(*block).insts);
         let used = insts.map(|inst| lowest(&function.inst(*inst).op)).max();
         function.stack = function.stack.min(used.unwrap_or(0));
     }
-    function.zeroed &= Uses::of(function, cfg).read_before_written(cfg).words();
+    if function.zeroed != 0 {
+        function.zeroed &= Uses::of(function, cfg).read_before_written(cfg).words();
+    }
 }
 
 /// What a block does with the stack.

@@ -85,8 +85,12 @@ impl Ranges {
         ranges.edges(function);
         ranges.definitions(function);
         let ends = ranges.uses_by_vreg(function);
-        let mut live =
-            Live { block: vec![u32::MAX; function.blocks.len()], ends: Vec::new(), work: Vec::new() };
+        let mut live = Live {
+            block: vec![u32::MAX; function.blocks.len()],
+            ends: Vec::new(),
+            work: Vec::new(),
+            sorted: Vec::new(),
+        };
         for vreg in 0..count as u32 {
             let start = ranges.segments.len() as u32;
             ranges.live(function, vreg, &ends, &mut live);
@@ -263,6 +267,8 @@ struct Live {
     ends: Vec<(u32, Point)>,
     /// Blocks whose predecessors are not looked at yet.
     work: Vec<u32>,
+    /// Room for sorting.
+    sorted: Vec<(u32, Point)>,
 }
 
 impl Live {
@@ -277,8 +283,9 @@ impl Live {
             return self.ends.sort_unstable();
         }
         let in_order = self.block[first..=last].iter().filter_map(|at| self.ends.get(*at as usize));
-        let sorted: Vec<(u32, Point)> = in_order.copied().collect();
-        self.ends = sorted;
+        self.sorted.clear();
+        self.sorted.extend(in_order);
+        std::mem::swap(&mut self.ends, &mut self.sorted);
     }
 
     fn reach(&mut self, block: u32, until: Point) {

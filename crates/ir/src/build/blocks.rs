@@ -26,7 +26,7 @@ pub(super) enum Flow {
 
 impl Flow {
     /// What follows the instruction of a slot, by the facts about it.
-    pub(super) fn of(verified: &Verified, range: &FunctionFact, slot: usize) -> Result<Self, BuildError> {
+    fn of(verified: &Verified, range: &FunctionFact, slot: usize) -> Result<Self, BuildError> {
         let error = |cause| BuildError { slot, cause };
         let Some(insn) = verified.code().get(slot) else {
             return Err(error(BuildCause::Flow(slot as i64)));
@@ -74,6 +74,8 @@ impl Flow {
 pub(super) struct Blocks {
     /// By slot from the function's start: the block that begins there.
     begins: Vec<Option<Block>>,
+    /// By slot from the function's start: what follows its instruction, if that is reached.
+    flows: Vec<Option<Flow>>,
     start: usize,
 }
 
@@ -88,7 +90,7 @@ impl Blocks {
         let mut scan = Scan {
             verified,
             range,
-            seen: vec![false; range.end - range.start],
+            flows: vec![None; range.end - range.start],
             leaders: vec![false; range.end - range.start],
         };
         scan.walk()?;
@@ -97,13 +99,13 @@ impl Blocks {
             function.add_block();
         }
         let begins = scan.leaders.iter().map(|&leads| leads.then(|| function.add_block())).collect();
-        let blocks = Self { begins, start: range.start };
+        let blocks = Self { begins, flows: scan.flows, start: range.start };
         if let (Some(entry), Some(first)) = (function.entry(), blocks.at(range.start))
             && entry != first
         {
             function.terminate(entry, Terminator::Jump(Target::to(first)), None);
         }
-        blocks.link(verified, range, function)?;
+        blocks.link(function)?;
         Ok(blocks)
     }
 
@@ -112,21 +114,22 @@ impl Blocks {
         slot.checked_sub(self.start).and_then(|index| *self.begins.get(index)?)
     }
 
+    /// What follows the instruction of a slot.
+    pub(super) fn flow(&self, slot: usize) -> Result<Flow, BuildError> {
+        let flow = slot.checked_sub(self.start).and_then(|index| *self.flows.get(index)?);
+        flow.ok_or(BuildError { slot, cause: BuildCause::Flow(slot as i64) })
+    }
+
     /// All blocks with their first slots.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, Block)> {
         (self.start..).zip(&self.begins).filter_map(|(slot, block)| Some((slot, (*block)?)))
     }
 
-    fn link(
-        &self,
-        verified: &Verified,
-        range: &FunctionFact,
-        function: &mut Function,
-    ) -> Result<(), BuildError> {
+    fn link(&self, function: &mut Function) -> Result<(), BuildError> {
         for (first, block) in self.iter() {
             let mut slot = first;
             let flow = loop {
-                match Flow::of(verified, range, slot)? {
+                match self.flow(slot)? {
                     Flow::Next(next) if self.at(next).is_none() => slot = next,
                     flow => break flow,
                 }
@@ -153,7 +156,8 @@ impl Blocks {
 struct Scan<'a> {
     verified: &'a Verified,
     range: &'a FunctionFact,
-    seen: Vec<bool>,
+    /// What follows the instructions that were seen.
+    flows: Vec<Option<Flow>>,
     /// The slots that follow a jump.
     leaders: Vec<bool>,
 }
@@ -163,10 +167,11 @@ impl Scan<'_> {
         let start = self.range.start;
         let mut work = vec![start];
         while let Some(slot) = work.pop() {
-            if std::mem::replace(&mut self.seen[slot - start], true) {
+            if self.flows[slot - start].is_some() {
                 continue;
             }
             let flow = Flow::of(self.verified, self.range, slot)?;
+            self.flows[slot - start] = Some(flow);
             let (targets, count) = flow.targets();
             for &target in &targets[..count] {
                 self.leaders[target - start] |= !matches!(flow, Flow::Next(_));

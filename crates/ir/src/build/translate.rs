@@ -49,7 +49,7 @@ pub(super) fn function(program: &Functions<'_>, range: &FunctionFact) -> Result<
     let variables = Variables::new(&function, REGISTERS);
     let entry = Entry { is_main: range.start == 0, params: [None; 5], zero: None };
     let mut translator =
-        Translator { program, range, blocks, cfg, function, variables, entry, block: Block::new(0), slot: 0 };
+        Translator { program, blocks, cfg, function, variables, entry, block: Block::new(0), slot: 0 };
     translator.all()?;
     let Translator { mut function, cfg, variables, mut entry, .. } = translator;
     variables.finish(&mut function, &cfg, &mut |function, variable| entry.value(function, variable));
@@ -100,7 +100,6 @@ impl Entry {
 
 struct Translator<'a> {
     program: &'a Functions<'a>,
-    range: &'a FunctionFact,
     blocks: Blocks,
     cfg: Cfg,
     function: Function,
@@ -119,6 +118,8 @@ impl Translator<'_> {
         for (slot, block) in starts {
             self.block = block;
             self.slot = slot;
+            // Most blocks have no more.
+            self.function.block_mut(block).insts.reserve(16);
             self.fill()?;
         }
         Ok(())
@@ -128,7 +129,7 @@ impl Translator<'_> {
     fn fill(&mut self) -> Result<(), BuildError> {
         let verified = self.program.verified;
         loop {
-            let flow = Flow::of(verified, self.range, self.slot)?;
+            let flow = self.blocks.flow(self.slot)?;
             let Some(insn) = verified.code().get(self.slot) else {
                 return Err(self.error(BuildCause::NoFact));
             };

@@ -19,7 +19,7 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
 /// Values that are used, directly or by others, by what must stay.
 fn remove_values(function: &mut Function, cfg: &Cfg) {
     let mut live: Side<Value, bool> = Side::sized(function.value_count());
-    let mut work = Vec::new();
+    let mut work = Vec::with_capacity(function.value_count());
     for &block in cfg.order() {
         let data = function.block(block);
         for &inst in &data.insts {

@@ -1,6 +1,8 @@
 //! Fields of the packet and of other memory: numbers that are put together from bytes or halves become one load, with a byte swap for
 //! network order. Bytes of memory that others may write at any time stay as they are: they are loaded once, and in their order.
 
+use std::cell::OnceCell;
+
 use paceline_isa::{Size, eval};
 
 use crate::analyses::Analyses;
@@ -39,8 +41,10 @@ struct Here<'a> {
     block: Block,
     /// The blocks of instructions, as far as they were seen, and their positions.
     places: &'a Side<Inst, Option<(Block, usize)>>,
-    /// For each position, and the end, how many writes of each class of memory come before it.
-    writes: &'a [[u32; Classes::COUNT]],
+    /// The instructions of the block.
+    insts: &'a [Inst],
+    /// For each position, and the end, how many writes of each class of memory come before it; once it is asked for.
+    writes: &'a OnceCell<Vec<[u32; Classes::COUNT]>>,
 }
 
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
@@ -53,13 +57,17 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
         }
         let insts = function.block(block).insts.clone();
         insts.iter().enumerate().for_each(|(at, inst)| places[*inst] = Some((block, at)));
-        let writes = writes(function, &insts);
-        let mut changes = Changes { before: vec![Vec::new(); insts.len()], gone: vec![false; insts.len()] };
+        let writes = OnceCell::new();
+        let mut changes = Changes::default();
         // Later operations first: the widest number is the last of its sums.
         for (at, &inst) in insts.iter().enumerate().rev() {
-            let here = Here { function, block, places: &places, writes: &writes };
+            if !is_sum(&function.inst(inst).op) {
+                continue;
+            }
+            let here = Here { function, block, places: &places, insts: &insts, writes: &writes };
             if let Some(field) = Field::of(&here, inst) {
                 let last = field.last;
+                changes.sized(insts.len());
                 changes.before[last].extend(field.replace(function, insts[last], inst));
                 changes.gone[at] = true;
             }
@@ -74,15 +82,22 @@ fn is_sum(op: &Op) -> bool {
     matches!(op, Op::Binary { op: BinaryOp::Or | BinaryOp::Add | BinaryOp::Xor, .. })
 }
 
-/// Changes of a block, by position: instructions that are added before one, and whether it goes.
+/// Changes of a block, by position: instructions that are added before one, and whether it goes. Empty if there are none.
+#[derive(Default)]
 struct Changes {
     before: Vec<Vec<Inst>>,
     gone: Vec<bool>,
 }
 
 impl Changes {
+    /// Makes room for the changes of so many instructions.
+    fn sized(&mut self, count: usize) {
+        self.before.resize(count, Vec::new());
+        self.gone.resize(count, false);
+    }
+
     fn apply(self, function: &mut Function, block: Block) {
-        if !self.gone.contains(&true) {
+        if self.gone.is_empty() {
             return;
         }
         let insts = std::mem::take(&mut function.block_mut(block).insts);
@@ -205,7 +220,8 @@ impl Here<'_> {
     fn only_reads_between(&self, loads: &[Inst]) -> Option<usize> {
         let positions = || loads.iter().map(|load| self.places[*load].map(|(_, at)| at));
         let (first, last) = (positions().min().flatten()?, positions().max().flatten()?);
-        let (before, after) = (self.writes.get(first)?, self.writes.get(last)?);
+        let writes = self.writes.get_or_init(|| writes(self.function, self.insts));
+        let (before, after) = (writes.get(first)?, writes.get(last)?);
         let reads = loads.iter().map(|load| self.function.inst(*load).op.effects().reads);
         let read = reads.reduce(Classes::union)?;
         read.positions().all(|class| before[class] == after[class]).then_some(last)
