@@ -22,11 +22,11 @@ done
 [ -e /usr/include/bpf/bpf_helpers.h ] || { echo "examples/build.sh: libbpf-dev is not installed" >&2; exit 2; }
 
 # The source path inside the object is relative to the repository, so that everybody builds the same bytes. DWARF goes,
-# BTF with its source lines stays. A name says if it is for an older instruction set: NAME.v2.bpf.c.
+# BTF with its source lines stays. A name says if it is for an older instruction set, NAME.v2.bpf.c, or optimized less, NAME.o1.bpf.c.
 compile() {
-	local cpu=v3
-	case "$1" in *.v2.bpf.c) cpu=v2 ;; esac
-	clang-19 -target bpf -mcpu=$cpu -O2 -g -Wall -Werror \
+	local cpu=v3 level=2
+	case "$1" in *.v2.bpf.c) cpu=v2 ;; *.o1.bpf.c) level=1 ;; esac
+	clang-19 -target bpf -mcpu=$cpu -O$level -g -Wall -Werror \
 		"-ffile-prefix-map=$root=." -I "/usr/include/$(uname -m)-linux-gnu" \
 		-c "$1" -o "$2"
 	llvm-strip-19 -g "$2"

@@ -8,6 +8,7 @@ mod common;
 mod control;
 mod coverage;
 mod expression;
+mod inputs;
 mod kernel_side;
 mod maps;
 mod measure;

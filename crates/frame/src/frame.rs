@@ -284,6 +284,14 @@ impl Frame {
         unsafe { std::slice::from_raw_parts(self.data_meta, len) }
     }
 
+    /// The bytes of the buffer before the packet, metadata included.
+    #[must_use]
+    pub fn headroom(&self) -> &[u8] {
+        let len = self.data as usize - self.hard_start as usize;
+        // SAFETY: hard_start..data is inside of the frame's initialized buffer.
+        unsafe { std::slice::from_raw_parts(self.hard_start, len) }
+    }
+
     /// Address of the first byte of the buffer.
     #[must_use]
     pub fn hard_start(&self) -> *mut u8 {

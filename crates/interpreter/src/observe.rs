@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use paceline_frame::Redirect;
 use paceline_isa::Insn;
 use paceline_maps::Map;
 use paceline_runtime::host::Host;
@@ -93,6 +94,24 @@ impl Observed<'_> {
     #[must_use]
     pub fn packet_bytes(&self) -> Option<&[u8]> {
         Some(self.regions.frame()?.packet())
+    }
+
+    /// The bytes before the packet, metadata included, as the program has left them so far.
+    #[must_use]
+    pub fn headroom(&self) -> Option<&[u8]> {
+        Some(self.regions.frame()?.headroom())
+    }
+
+    /// The packet's metadata, as the program has left it so far.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&[u8]> {
+        Some(self.regions.frame()?.metadata())
+    }
+
+    /// The redirect target that the program has stored so far, whatever its verdict will be.
+    #[must_use]
+    pub fn redirect(&self) -> Option<Redirect> {
+        self.regions.frame()?.redirect()
     }
 
     /// The map that a register's value stands for.

@@ -136,6 +136,12 @@ impl MapSpec {
         }
     }
 
+    /// Whether neither applications nor programs can change its contents, such as those of `.rodata`.
+    #[must_use]
+    pub fn is_constant(&self) -> bool {
+        self.frozen && self.flags.contains(MapFlags::RDONLY_PROG)
+    }
+
     /// The `bpf_timer` of its values.
     #[must_use]
     pub fn timer(&self) -> Option<SpecialField> {

@@ -11,13 +11,9 @@ use paceline_verifier::Verified;
 
 use crate::explorer::{Explorer, Next, Options, Progress};
 use crate::give_up::GiveUp;
-use crate::maps::is_constant;
 use crate::memory::{Byte, Memory};
-use crate::state::{Assignment, Drawn, First, Now, Object, Packet, Redirect, State};
+use crate::state::{Assignment, Drawn, First, Now, Object, Redirect, State};
 use crate::twin::{Comparison, Twin};
-
-/// Most bytes by which a packet is longer than those that come in, where programs move its start differently.
-const MOST_ADDED: i64 = 256;
 
 /// Looks for inputs on which two programs of one type differ in verdict, packet, redirect target or maps, up to so many. Both use `maps` by the
 /// same indices.
@@ -117,6 +113,7 @@ impl Explorer<'_> {
             objects: std::mem::take(&mut state.objects),
             maps: state.maps.clone(),
             redirect: state.redirect.take(),
+            sent: std::mem::take(&mut state.sent),
         };
         state.first = Some(Rc::new(first));
         self.enter_second();
@@ -156,6 +153,7 @@ impl Explorer<'_> {
         for map in 0..state.maps.len() {
             self.other_elements(map, state, first, &mut all)?;
         }
+        self.other_sent(first, state, &mut all)?;
         Ok(self.any(&all))
     }
 
@@ -167,7 +165,7 @@ impl Explorer<'_> {
         }
     }
 
-    fn any(&mut self, conditions: &[Term]) -> Term {
+    pub(crate) fn any(&mut self, conditions: &[Term]) -> Term {
         let mut any = self.terms.bool(false);
         for &condition in conditions {
             any = self.terms.or(any, condition);
@@ -175,7 +173,7 @@ impl Explorer<'_> {
         any
     }
 
-    fn unequal(&mut self, a: Term, b: Term) -> Term {
+    pub(crate) fn unequal(&mut self, a: Term, b: Term) -> Term {
         let same = self.terms.eq(a, b);
         self.terms.not(same)
     }
@@ -205,63 +203,11 @@ impl Explorer<'_> {
     fn other_target(&mut self, a: Option<Redirect>, b: Option<Redirect>) -> Term {
         match (a, b) {
             (None, None) => self.terms.bool(false),
-            (Some(a), Some(b)) if a.map == b.map => self.unequal(a.number, b.number),
-            _ => self.terms.bool(true),
-        }
-    }
-
-    /// Adds whether two packets differ in length or bytes; also in those before the packet, if another program goes on with it.
-    fn other_packet(
-        &mut self,
-        a: &Packet,
-        state: &State,
-        go_on: bool,
-        all: &mut Vec<Term>,
-    ) -> Result<(), GiveUp> {
-        let b = &state.packet;
-        let is_moved = a.start != b.start || a.floor != b.floor;
-        if go_on && is_moved {
-            return Err(GiveUp::HelperUse("bpf_tail_call", "after the packet's start was moved differently"));
-        }
-        let length = |explorer: &mut Self, packet: &Packet| {
-            let start = explorer.terms.constant(64, packet.start as u64);
-            explorer.terms.sub(packet.end, start)
-        };
-        let (len, other_len) = (length(self, a), length(self, b));
-        all.push(self.unequal(len, other_len));
-        if a.start - a.meta != b.start - b.meta {
-            all.push(self.terms.bool(true));
-            return Ok(());
-        }
-        let offsets: BTreeSet<i64> = match !is_moved {
-            true => written(&a.written).chain(written(&b.written)).map(|offset| offset - a.start).collect(),
-            false => {
-                let most = i64::from(self.options.length.1) + MOST_ADDED;
-                let end = self.terms.constant(64, most as u64);
-                let is_longer = self.terms.slt(end, len);
-                let path = (&state.path, &state.assignment.model);
-                if self.solver.extend(&mut self.terms, path.0, path.1, is_longer) != Answer::Unsat {
-                    return Err(GiveUp::Instruction("a packet that grows and is moved"));
-                }
-                (a.meta - a.start..most).collect()
+            (Some(a), Some(b)) if a.map == b.map => {
+                let others = [self.unequal(a.number, b.number), self.unequal(a.flags, b.flags)];
+                self.any(&others)
             }
-        };
-        for offset in offsets.into_iter().filter(|offset| go_on || *offset >= a.meta - a.start) {
-            let (byte, other) = (self.packet_at(a, a.start + offset)?, self.packet_at(b, b.start + offset)?);
-            let differs = self.unequal(byte, other);
-            let place = self.terms.constant(64, offset as u64);
-            let is_within = self.terms.slt(place, len);
-            all.push(self.terms.and(is_within, differs));
-        }
-        Ok(())
-    }
-
-    /// A byte of a packet.
-    fn packet_at(&mut self, packet: &Packet, offset: i64) -> Result<Term, GiveUp> {
-        match packet.written.get(offset) {
-            Some(Byte::Number(number)) => Ok(number),
-            Some(Byte::Part(..)) => Err(GiveUp::Address),
-            None => Ok(self.packet_byte(packet, offset)),
+            _ => self.terms.bool(true),
         }
     }
 
@@ -273,7 +219,7 @@ impl Explorer<'_> {
         first: &First,
         all: &mut Vec<Term>,
     ) -> Result<(), GiveUp> {
-        if self.maps.get(map).is_some_and(is_constant) {
+        if self.maps.get(map).is_some_and(MapSpec::is_constant) {
             return Ok(());
         }
         let size = self.maps.get(map).map_or(0, |map| i64::from(map.value_size));
@@ -329,6 +275,7 @@ impl Explorer<'_> {
     }
 }
 
-fn written(memory: &Memory) -> impl Iterator<Item = i64> + '_ {
+/// The offsets that were written.
+pub(crate) fn written(memory: &Memory) -> impl Iterator<Item = i64> + '_ {
     memory.offsets()
 }

@@ -1,4 +1,4 @@
-//! `bpf_csum_diff` as a term: as `runtime` computes it.
+//! Checksums as terms: as `runtime` computes them.
 
 use paceline_solver::{Term, Terms};
 
@@ -57,4 +57,28 @@ pub(crate) fn diff(terms: &mut Terms, from: &[Term], to: &[Term], seed: Term) ->
     let twice = add_halves(terms, once, 16, 32);
     let folded = terms.extract(twice, 0, 16);
     terms.resize(folded, 64)
+}
+
+/// A sum in which a carry is added at the low end (`csum_add`, `csum16_add`).
+fn add_around(terms: &mut Terms, a: Term, b: Term) -> Term {
+    let sum = terms.add(a, b);
+    let one = terms.constant(terms.width(sum), 1);
+    let (carries, next) = (terms.ult(sum, b), terms.add(sum, one));
+    terms.ite(carries, next, sum)
+}
+
+/// A checksum of 16 bits after two (`csum_replace2`) or four (`csum_replace4`) bytes of what it covers have changed.
+pub(crate) fn replaced(terms: &mut Terms, sum: Term, (from, to): (Term, Term), is_wide: bool) -> Term {
+    let bits = if is_wide { 32 } else { 16 };
+    let (from, to) = (terms.extract(from, 0, bits), terms.extract(to, 0, bits));
+    let sum = terms.resize(sum, bits);
+    let (without, from) = (terms.not(sum), terms.not(from));
+    let without = add_around(terms, without, from);
+    let mut total = add_around(terms, without, to);
+    if is_wide {
+        let once = add_halves(terms, total, 16, 32);
+        let twice = add_halves(terms, once, 16, 32);
+        total = terms.extract(twice, 0, 16);
+    }
+    terms.not(total)
 }

@@ -11,7 +11,7 @@ use paceline_verifier::Verified;
 
 use crate::flow::{FAR, Flow};
 use crate::give_up::{GiveUp, Place};
-use crate::goal::{Boundary, Edge, Fate, Goal, Goals, Side};
+use crate::goal::{Boundary, Call, Edge, Fate, Goal, Goals, Side};
 use crate::goals::goals;
 use crate::memory::Memory;
 use crate::source::{Source, Sources};
@@ -85,9 +85,9 @@ pub struct Exploration {
 /// How far an exploration has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Goals that have an input.
+    /// Goals that have an input; where two programs are compared, inputs on which they differ.
     pub reached: usize,
-    /// Goals that are looked for still; of paths, those that would be more than were looked for.
+    /// Goals that are looked for still; of paths, those that would be more than were looked for; where two programs are compared, paths that wait.
     pub open: usize,
     /// Paths that were followed.
     pub paths: u64,
@@ -128,8 +128,8 @@ pub(crate) struct Explorer<'a> {
     /// Goals that are looked for still; paths are no such ones, since they are known when they are found.
     pub(crate) open: BTreeSet<Goal>,
     pub(crate) fates: BTreeMap<Goal, Fate>,
-    /// The sides of the paths that were found.
-    pub(crate) found: HashSet<Vec<Side>>,
+    /// The sides and calls of the paths that were found.
+    pub(crate) found: HashSet<(Vec<Side>, Vec<Call>)>,
     /// Inputs at boundaries, and those that are not looked for any more.
     pub(crate) boundaries: BTreeMap<(usize, Edge), Boundary>,
     /// How often boundaries were looked for in vain.
@@ -236,6 +236,9 @@ impl<'a> Explorer<'a> {
     }
 
     fn progress(&self) -> Progress {
+        if let Some(twin) = &self.twin {
+            return Progress { reached: twin.differing.len(), open: self.queue.len(), paths: self.paths };
+        }
         let reached = self.fates.values().filter(|fate| matches!(fate, Fate::Reached(_))).count();
         let open = match self.options.goals {
             Goals::Paths(most) => (most as usize).saturating_sub(self.found.len()),
@@ -293,11 +296,13 @@ impl<'a> Explorer<'a> {
             assignment: Assignment::default(),
             pending: false,
             taken: None,
+            called: None,
             rounds: Rc::default(),
             drawn: Drawn::default(),
             redirect: None,
             tail: None,
             is_elsewhere: false,
+            sent: Rc::default(),
             first: None,
             instructions: 0,
             cost: 0,

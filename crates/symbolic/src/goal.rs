@@ -126,6 +126,30 @@ pub struct Input {
     pub queue: u16,
     /// The sides that it takes, from the first branch to where the goal is met.
     pub sides: Vec<Side>,
+    /// The helper calls that it makes on this way, if paths are looked for.
+    pub calls: Vec<Call>,
+}
+
+/// A helper call of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Call {
+    /// Slot of the call.
+    pub slot: usize,
+    /// What it leads to.
+    pub result: CallResult,
+}
+
+/// What a helper call leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallResult {
+    /// It returns this number on all runs of the path.
+    Number(u64),
+    /// It returns an address, such as that of an element.
+    Address,
+    /// A number that is not the same on all runs of the path, or none.
+    Other,
+    /// The program at this index runs in the place of the caller.
+    Program(u32),
 }
 
 /// What was found out about a goal.

@@ -8,7 +8,7 @@ use paceline_spec::{ElementKind, MapKind, MapSpec, ProgramKind};
 use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
 use crate::goal::{Decided, Element, Input};
-use crate::maps::{initial_value, is_constant};
+use crate::maps::initial_value;
 use crate::plausible;
 use crate::source::Source;
 use crate::state::State;
@@ -261,6 +261,7 @@ impl Explorer<'_> {
             ingress: context("ingress_ifindex") as u32,
             queue: context("rx_queue_index") as u16,
             sides: state.sides(),
+            calls: state.calls(),
         };
         for map in 0..self.maps.len() {
             let elements = self.elements(state, map, &given, &model)?;
@@ -280,7 +281,7 @@ impl Explorer<'_> {
         model: &Model,
     ) -> Result<Vec<Element>, GiveUp> {
         let Some(spec) = self.maps.get(map) else { return Ok(Vec::new()) };
-        if is_constant(spec) {
+        if spec.is_constant() {
             return Ok(Vec::new());
         }
         let (mut elements, mut asked) = (Vec::new(), BTreeSet::new());

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use paceline_solver::Term;
-use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec};
+use paceline_spec::{Errno, InitialValue, MapKind, MapSpec};
 
 use crate::alu;
 use crate::explorer::Explorer;
@@ -11,11 +11,6 @@ use crate::give_up::GiveUp;
 use crate::goal::Meets;
 use crate::source::Source;
 use crate::state::{ElementState, Initial, Now, State};
-
-/// Whether the program cannot have another map contents than those that it was verified with.
-pub(crate) fn is_constant(map: &MapSpec) -> bool {
-    map.frozen && map.flags.contains(MapFlags::RDONLY_PROG)
-}
 
 /// The initial bytes of a key's value, if the object gives some.
 pub(crate) fn initial_value<'m>(map: &'m MapSpec, key: &[u8]) -> Option<&'m [u8]> {
@@ -89,7 +84,7 @@ impl Explorer<'_> {
             Now::Initial => {}
         }
         let spec = self.spec(map)?;
-        let initial = match is_constant(spec) {
+        let initial = match spec.is_constant() {
             true => {
                 let key = state.maps[map].elements[element].key.clone();
                 let key: Vec<_> = key.into_iter().map(|byte| self.concrete(state, byte) as u8).collect();

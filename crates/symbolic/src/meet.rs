@@ -1,5 +1,7 @@
 //! Paths that meet goals, and their inputs.
 
+use std::rc::Rc;
+
 use paceline_frame::Verdict;
 use paceline_isa::Reg;
 use paceline_solver::{Answer, Term};
@@ -7,8 +9,9 @@ use paceline_spec::Meaning;
 
 use crate::explorer::Explorer;
 use crate::give_up::{GiveUp, Place};
-use crate::goal::{Fate, Goal, Goals, Meets};
-use crate::state::{Assignment, State};
+use crate::goal::{Call, CallResult, Fate, Goal, Goals, Meets};
+use crate::state::{Assignment, Called, State};
+use crate::value::Value;
 
 impl Explorer<'_> {
     /// Notes that a path meets a goal, and makes an input of it if that was looked for.
@@ -46,17 +49,34 @@ impl Explorer<'_> {
     /// Notes that a path has ended at its slot, and makes an input of it if paths are looked for.
     pub(crate) fn end(&mut self, state: &State) {
         let Goals::Paths(most) = self.options.goals else { return };
-        let sides = state.sides();
-        if self.found.len() >= most as usize || self.found.contains(&sides) {
+        let path = (state.sides(), state.calls());
+        if self.found.len() >= most as usize || self.found.contains(&path) {
             return;
         }
         match self.input(state) {
             Ok(input) => {
                 let goal = Goal::Path { number: self.found.len() as u32, slot: state.slot };
-                self.found.insert(sides);
+                self.found.insert(path);
                 self.fates.insert(goal, Fate::Reached(Box::new(input)));
             }
             Err(why) => self.leave(state, why),
+        }
+    }
+
+    /// Notes what a helper call at a slot leads to, if paths are looked for.
+    pub(crate) fn called(&self, state: &mut State, slot: usize, result: CallResult) {
+        if matches!(self.options.goals, Goals::Paths(_)) {
+            let before = state.called.take();
+            state.called = Some(Rc::new(Called { call: Call { slot, result }, before }));
+        }
+    }
+
+    /// What a value is that a helper call returns.
+    pub(crate) fn result_of(&self, value: Value) -> CallResult {
+        match value {
+            Value::Number(number) => self.terms.value(number).map_or(CallResult::Other, CallResult::Number),
+            Value::Pointer(_) => CallResult::Address,
+            _ => CallResult::Other,
         }
     }
 

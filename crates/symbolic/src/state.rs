@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use paceline_solver::{Evaluator, Model, Term, Terms};
+use paceline_spec::format::Piece;
 
 use crate::clock::Clock;
-use crate::goal::Side;
+use crate::goal::{Call, Side};
 use crate::memory::Memory;
 use crate::room::Room;
 use crate::value::Value;
@@ -68,6 +69,17 @@ pub(crate) struct Redirect {
     pub(crate) map: Option<usize>,
     /// The interface's index, or a key or index in the map, of 32 bits.
     pub(crate) number: Term,
+    /// Flags of 32 bits that decide what becomes of the packet.
+    pub(crate) flags: Term,
+}
+
+/// What a program sent to a reader.
+#[derive(Clone, Debug)]
+pub(crate) enum Sent {
+    /// To the reader of a map: bytes, and so many bytes of the packet as it was then.
+    Event { map: usize, data: Vec<Term>, captured: Option<(Packet, Term)> },
+    /// To the log: a format without its end, and its arguments.
+    Trace { pieces: Vec<Piece>, arguments: Vec<Term> },
 }
 
 /// The bytes of an object that were not written.
@@ -148,6 +160,13 @@ pub(crate) struct Taken {
     pub(crate) before: Option<Rc<Taken>>,
 }
 
+/// The helper calls of a path, the newest first.
+#[derive(Debug)]
+pub(crate) struct Called {
+    pub(crate) call: Call,
+    pub(crate) before: Option<Rc<Called>>,
+}
+
 /// Numbers that a path took from the host so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drawn {
@@ -173,6 +192,7 @@ pub(crate) struct First {
     pub(crate) redirect: Option<Redirect>,
     pub(crate) tail: Option<Redirect>,
     pub(crate) context: Rc<HashMap<u16, Term>>,
+    pub(crate) sent: Rc<Vec<Sent>>,
 }
 
 /// The state of a path.
@@ -192,6 +212,8 @@ pub(crate) struct State {
     /// A condition, the last of the path, that was not checked yet.
     pub(crate) pending: bool,
     pub(crate) taken: Option<Rc<Taken>>,
+    /// Helper calls, where paths are looked for.
+    pub(crate) called: Option<Rc<Called>>,
     /// How often the path took each side.
     pub(crate) rounds: Rc<HashMap<Side, u32>>,
     pub(crate) drawn: Drawn,
@@ -201,6 +223,8 @@ pub(crate) struct State {
     pub(crate) tail: Option<Redirect>,
     /// Whether that, or the one of the first program, leads to a program that is not in the object.
     pub(crate) is_elsewhere: bool,
+    /// Events and traces, where two programs are compared.
+    pub(crate) sent: Rc<Vec<Sent>>,
     /// What the first of two programs left, where the second one runs.
     pub(crate) first: Option<Rc<First>>,
     pub(crate) instructions: u64,
@@ -223,6 +247,18 @@ impl State {
         }
         sides.reverse();
         sides
+    }
+
+    /// The helper calls of the path, the first one first.
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        let mut calls = Vec::new();
+        let mut called = self.called.as_ref();
+        while let Some(here) = called {
+            calls.push(here.call);
+            called = here.before.as_ref();
+        }
+        calls.reverse();
+        calls
     }
 
     pub(crate) fn new_object(&mut self, initial: Initial) -> usize {

@@ -167,8 +167,8 @@ impl Explorer<'_> {
     /// A value as a number; addresses of regions are unknown.
     pub(crate) fn as_number(&mut self, value: Value) -> Result<Term, GiveUp> {
         let Value::Pointer(pointer) = value else { return number_of(value) };
-        if self.twin.is_some() {
-            // Two programs have other addresses.
+        if self.twin.is_some() && pointer.region != Region::Packet {
+            // Two programs have other addresses, but get one packet.
             return Err(GiveUp::Address);
         }
         let region = match pointer.region {

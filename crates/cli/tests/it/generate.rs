@@ -73,6 +73,65 @@ fn versions_are_compared_on_all_inputs() {
     assert_eq!(seed.status, Some(2), "{}", seed.err);
 }
 
+#[test]
+fn differences_have_all_that_an_input_needs() {
+    let vlan = example("vlan.o");
+    let arguments = [&format!("{vlan}:vlan_pop"), &format!("{vlan}:vlan_push")].map(String::clone);
+    let done = paceline(["diff", &arguments[0], &arguments[1], "--all", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
+    let found = json["programs"][0]["differ"].as_array().unwrap();
+    assert!(found.iter().all(|one| {
+        one["maps"].is_object() && ["time_ns", "ingress", "queue"].iter().all(|key| one[key].is_u64())
+    }));
+    assert!(found.iter().any(|one| !one["maps"].as_object().unwrap().is_empty()), "{json:#}");
+    assert!(
+        found.iter().all(|one| one["old"]["traces"] == "" && one["new"]["metadata"].is_string()),
+        "{json:#}"
+    );
+}
+
+#[test]
+fn programs_that_one_object_alone_has_are_told() {
+    let folder = Folder::new();
+    let other = folder.text("other.o");
+    // The same programs, one of which has another name.
+    let mut bytes = fs::read(example("vlan.o")).unwrap();
+    let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"vlan_pop\0")).collect();
+    assert!(!places.is_empty());
+    places.into_iter().for_each(|at| bytes[at + 7] = b'x');
+    fs::write(&other, bytes).unwrap();
+    let old = example("vlan.o");
+    let done = paceline(["diff", &old, &other, "--all"]);
+    assert_eq!(done.status, Some(1), "no proof of all programs");
+    assert!(done.out.contains("vlan_push: no input tells them apart"), "{}", done.out);
+    assert!(done.out.contains("vlan.o:vlan_pop: only the old object has it\n"), "{}", done.out);
+    assert!(done.out.contains("other.o:vlan_pox: only the new object has it\n"), "{}", done.out);
+    let json = paceline(["diff", &old, &other, "--all", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+    assert_eq!(json["only"]["new"], serde_json::json!([format!("{other}:vlan_pox")]));
+    // Who names a program asks for no other.
+    let named = paceline(["diff", &format!("{old}:vlan_push"), &other, "--all"]).ok();
+    assert!(!named.contains("only the"), "{named}");
+}
+
+#[test]
+fn maps_are_not_given_to_a_comparison() {
+    let folder = Folder::new();
+    let file = folder.text("vlans.json");
+    fs::write(&file, "[]").unwrap();
+    let vlan = example("vlan.o");
+    let done = paceline(["diff", &vlan, &vlan, "--all", "--map", &format!("vlans={file}")]);
+    assert_eq!(done.status, Some(1));
+    assert!(done.err.contains("only variables can be given"), "{}", done.err);
+}
+
+/// An example and the same source that the compiler optimized less: no input tells them apart.
+#[test]
+fn another_optimization_changes_nothing() {
+    let proved = paceline(["diff", &example("vlan.o"), &fixture("vlan.o1.o"), "--all"]).ok();
+    assert_eq!(proved.matches("no input tells them apart").count(), proved.lines().count(), "{proved}");
+}
+
 /// The kernel comes to the same verdicts, packets and maps.
 #[test]
 fn generated_tests_pass_in_the_kernel() {

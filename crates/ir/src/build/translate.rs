@@ -3,7 +3,7 @@
 use paceline_isa::{
     AluOp, AtomicOp, Callee as Called, Condition, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width, eval,
 };
-use paceline_spec::MapFlags;
+use paceline_spec::MapSpec;
 use paceline_spec::context::FieldKind;
 use paceline_spec::helper::Helper;
 use paceline_verifier::state::MapRef;
@@ -487,7 +487,7 @@ impl Translator<'_> {
     /// Whether neither applications nor programs can write a map, such as `.rodata`.
     fn is_constant(&self, map: MapRef) -> bool {
         let spec = usize::try_from(map.index).ok().and_then(|index| self.program.verified.maps().get(index));
-        !map.inner && spec.is_some_and(|spec| spec.frozen && spec.flags.contains(MapFlags::RDONLY_PROG))
+        !map.inner && spec.is_some_and(MapSpec::is_constant)
     }
 
     /// The context itself, from a pointer into it.

@@ -1,16 +1,17 @@
 //! Inputs, run before they count.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use paceline_explain::Outcome;
-use paceline_frame::{Redirect, RedirectTarget};
 use paceline_spec::{InitialValue, MapSpec};
-use paceline_symbolic::{Element, Goal, Input};
+use paceline_symbolic::{Call, CallResult, Element, Goal, Input};
 use paceline_vm::{Engine, Program};
 
-use super::run::{Trace, fill, put, trace};
-use super::{Confirmed, GenerateError, Missed, Target};
+use super::left::Target;
+use super::run::{fill, put};
+use super::watch::{Trace, trace};
+use super::{Confirmed, GenerateError, Missed};
 use crate::{Collection, LoadOptions, Object};
 
 /// Runs inputs of a program on the plain interpreter, each with maps as the object has them.
@@ -109,42 +110,25 @@ impl<'a> Confirmer<'a> {
         let Loaded { collection, program } = loaded;
         fill(self.object, collection, input)?;
         let trace = trace(self.object, collection, program, input)?;
-        let mut changes = BTreeMap::new();
-        for ((map, key), before) in &trace.asked {
-            let spec = self.object.maps().get(*map);
-            let Some(now) = spec.and_then(|spec| collection.map(&spec.name)) else { continue };
-            let after = now.lookup(key).ok();
-            if after != *before {
-                changes.insert((*map, key.clone()), after);
-            }
-        }
-        let Outcome { verdict, code, redirect, bytes, .. } = trace.outcome.clone();
+        let Outcome { verdict, code, redirect, bytes, metadata, .. } = trace.outcome.clone();
+        let (events, traces) = trace.sent.clone();
         let confirmed = Confirmed {
             input: input.clone(),
             verdict,
             code,
             bytes,
-            redirect: redirect.map(|redirect| self.target(collection, redirect)),
+            metadata,
+            redirect: redirect.map(|redirect| Target::of(collection, redirect)),
             sides: trace.sides.iter().copied().collect(),
             operations: trace.met.clone(),
             edges: trace.edges.clone(),
             last: trace.last,
-            changes,
-            events: trace.events.clone(),
+            changes: trace.changes.clone(),
+            events,
+            traces,
+            handover: trace.handover.clone(),
         };
         Ok((trace, confirmed))
-    }
-
-    /// The target of a redirect, which names a map that is gone after the run.
-    fn target(&self, collection: &Collection, redirect: Redirect) -> Target {
-        match redirect.target {
-            RedirectTarget::Interface { ifindex } => Target::Interface(ifindex),
-            RedirectTarget::Map { map, key } => {
-                let is_it = |spec: &MapSpec| collection.map(&spec.name).is_some_and(|own| own.id() == map);
-                let map = self.object.maps().iter().find(|spec| is_it(spec));
-                Target::Element { map: map.map(|spec| spec.name.clone()).unwrap_or_default(), key }
-            }
-        }
     }
 }
 
@@ -152,7 +136,23 @@ impl<'a> Confirmer<'a> {
 fn meets(goal: Goal, confirmed: &Confirmed, trace: &Trace) -> bool {
     match goal {
         // What a program does after a tail call to itself is another path.
-        Goal::Path { .. } => trace.sides.starts_with(&confirmed.input.sides),
+        Goal::Path { .. } => {
+            let input = &confirmed.input;
+            trace.sides.starts_with(&input.sides) && are_made(&input.calls, &trace.calls)
+        }
         _ => confirmed.meets(goal),
     }
+}
+
+/// Whether a run begins with calls as those of a path.
+fn are_made(path: &[Call], run: &[Call]) -> bool {
+    let is_same = |(path, run): (&Call, &Call)| {
+        let leads = match (path.result, run.result) {
+            (CallResult::Address, CallResult::Number(result)) => result != 0,
+            (CallResult::Other, CallResult::Number(_)) => true,
+            (path, run) => path == run,
+        };
+        path.slot == run.slot && leads
+    };
+    path.len() <= run.len() && path.iter().zip(run).all(is_same)
 }

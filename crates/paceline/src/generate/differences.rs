@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use paceline_isa::{Imm64, Insn, RawInsn, decode_at, encode};
-use paceline_spec::{MapFlags, MapSpec, ProgramSpec};
+use paceline_spec::{MapSpec, ProgramSpec};
 use paceline_symbolic::{Input, Options, Place, Progress, compare};
 use paceline_vm::Host;
 
 use super::confirm::Confirmer;
+use super::left::{Changes, Event, Handover};
 use super::{Confirmed, GenerateError};
 use crate::Object;
 
@@ -115,17 +116,44 @@ pub fn differences(
     Ok(differences)
 }
 
-/// Whether two runs end differently.
+/// Whether two runs end differently, or begin a tail call differently.
 fn differ((old_object, old): (&Object, &Confirmed), (new_object, new): (&Object, &Confirmed)) -> bool {
-    (old.verdict, old.code, &old.bytes, &old.redirect) != (new.verdict, new.code, &new.bytes, &new.redirect)
-        || changes(old_object, old) != changes(new_object, new)
+    let end = |run: &Confirmed| {
+        let Confirmed { verdict, code, bytes, metadata, redirect, .. } = run.clone();
+        (verdict, code, bytes, metadata, redirect, sorted(&run.events), run.traces.clone())
+    };
+    let other_call = match (&old.handover, &new.handover) {
+        (None, None) => false,
+        (Some(old), Some(new)) => calls_differ((old_object, old), (new_object, new)),
+        _ => true,
+    };
+    other_call
+        || end(old) != end(new)
+        || changes(old_object, &old.changes) != changes(new_object, &new.changes)
 }
 
-/// The elements that a run changed, by the maps' names.
-fn changes<'a>(object: &'a Object, run: &'a Confirmed) -> BTreeMap<(&'a str, &'a [u8]), Option<&'a [u8]>> {
+/// Whether two tail calls lead elsewhere, or leave something else for the program that is called.
+fn calls_differ((old_object, old): (&Object, &Handover), (new_object, new): (&Object, &Handover)) -> bool {
+    let begin = |call: &Handover| {
+        let other = (Changes::new(), Vec::new());
+        Handover { changes: other.0, events: other.1, ..call.clone() }
+    };
+    begin(old) != begin(new)
+        || changes(old_object, &old.changes) != changes(new_object, &new.changes)
+        || sorted(&old.events) != sorted(&new.events)
+}
+
+/// Events by map, in the order in which the reader of each gets them.
+fn sorted(events: &[Event]) -> Vec<Event> {
+    let mut events = events.to_vec();
+    events.sort_by(|a, b| a.map.cmp(&b.map));
+    events
+}
+
+/// Changed elements, by the maps' names.
+fn changes<'a>(object: &'a Object, all: &'a Changes) -> BTreeMap<(&'a str, &'a [u8]), Option<&'a [u8]>> {
     let name = |map: usize| object.maps().get(map).map_or("", |spec| spec.name.as_str());
-    let changes = run.changes.iter();
-    changes.map(|((map, key), value)| ((name(*map), key.as_slice()), value.as_deref())).collect()
+    all.iter().map(|((map, key), value)| ((name(*map), key.as_slice()), value.as_deref())).collect()
 }
 
 /// An input with other indices of maps.
@@ -151,7 +179,7 @@ impl Joint {
             let index = match known {
                 Some(index) if is_same(&first[index], map) => index,
                 // What programs can only read is no effect.
-                Some(index) if is_constant(&first[index]) && is_constant(map) => joint.add(map),
+                Some(index) if first[index].is_constant() && map.is_constant() => joint.add(map),
                 Some(_) => return Err(CompareError::Map(map.name.clone())),
                 None => joint.add(map),
             };
@@ -204,9 +232,4 @@ impl Joint {
 fn is_same(a: &MapSpec, b: &MapSpec) -> bool {
     let shape = |map: &MapSpec| (map.kind, map.key_size, map.value_size, map.max_entries, map.flags);
     shape(a) == shape(b) && a.frozen == b.frozen && a.contents == b.contents
-}
-
-/// Whether programs can only read the map.
-fn is_constant(map: &MapSpec) -> bool {
-    map.frozen && map.flags.contains(MapFlags::RDONLY_PROG)
 }

@@ -18,8 +18,11 @@
 
 mod confirm;
 mod differences;
+mod left;
+mod receive;
 mod run;
 mod vary;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -31,13 +34,15 @@ use paceline_symbolic::{Boundary, Decided, Fate, explore};
 use paceline_vm::Host;
 
 pub use paceline_symbolic::{
-    Edge, Element, GiveUp, Goal, Goals, Input, Meets, Options, Place, Progress, Side,
+    Call, CallResult, Edge, Element, GiveUp, Goal, Goals, Input, Meets, Options, Place, Progress, Side,
 };
 
 use crate::{NoProgram, Object, Refused, SetupError};
 use confirm::Confirmer;
 pub use differences::{CompareError, Difference, Differences, differences};
+pub use left::{Event, Handover, Target};
 pub use run::{burst, fill, host, outcome, run, run_in};
+use vary::Pattern;
 
 /// The reason why nothing is generated.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +69,8 @@ pub struct Confirmed {
     pub code: u32,
     /// The packet's bytes afterwards.
     pub bytes: Vec<u8>,
+    /// Its metadata.
+    pub metadata: Vec<u8>,
     /// Where it was redirected to.
     pub redirect: Option<Target>,
     /// The sides of branches that the run took.
@@ -76,8 +83,12 @@ pub struct Confirmed {
     pub last: usize,
     /// The elements of maps that the run changed, by map and key: their values afterwards, of all CPUs where each has one. `None`: removed.
     pub changes: BTreeMap<(usize, Vec<u8>), Option<Vec<u8>>>,
-    /// The events that it sent: map and bytes.
-    pub events: Vec<(String, Vec<u8>)>,
+    /// The events that it sent.
+    pub events: Vec<Event>,
+    /// The traces that it wrote.
+    pub traces: Vec<u8>,
+    /// The first tail call that led to another program.
+    pub handover: Option<Handover>,
 }
 
 impl Confirmed {
@@ -98,25 +109,13 @@ impl Confirmed {
     }
 }
 
-/// Where a packet was redirected to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// An interface, by its index.
-    Interface(u32),
-    /// An element of a device, CPU or socket map.
-    Element {
-        /// The map's name.
-        map: String,
-        /// Key of the element.
-        key: u32,
-    },
-}
-
 /// What distinguishes a further input from the first one of its goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variant {
     /// Bytes that do not decide which sides are taken differ from each other, and from zero.
     Filled,
+    /// The same with other such bytes: all bits are inverted.
+    Inverted,
     /// It is at the boundary of a comparison.
     At(Edge),
 }
@@ -172,6 +171,8 @@ pub struct Generated {
     pub reached: BTreeMap<Goal, Confirmed>,
     /// Further inputs, which tell more wrong programs from the right one.
     pub more: Vec<Further>,
+    /// Inputs that no other bytes were looked for, because the time was over.
+    pub unvaried: usize,
     /// Goals that no input meets; whether the verifier's walk tells it.
     pub unreachable: BTreeMap<Goal, bool>,
     /// Goals of which nothing is known, and why.
@@ -275,11 +276,15 @@ fn further(
     for (goal, confirmed) in kept {
         edges.extend(&confirmed.edges);
         if is_over() {
+            generated.unvaried += 1;
             continue;
         }
-        if let Some(filled) = confirmer.filled(&confirmed, &Decided::default(), None)? {
-            edges.extend(&filled.edges);
-            generated.more.push(Further { goal, variant: Variant::Filled, confirmed: filled });
+        for (variant, pattern) in [(Variant::Filled, Pattern::Plain), (Variant::Inverted, Pattern::Inverted)]
+        {
+            if let Some(filled) = confirmer.filled(&confirmed, &Decided::default(), None, pattern)? {
+                edges.extend(&filled.edges);
+                generated.more.push(Further { goal, variant, confirmed: filled });
+            }
         }
     }
     for Boundary { side, edge, input, decided } in boundaries {
@@ -289,8 +294,13 @@ fn further(
             Ok(_) if is_known && edge != Edge::Equal => {}
             Ok(confirmed) => {
                 let filled = match is_over() {
-                    true => None,
-                    false => confirmer.filled(&confirmed, &decided, Some((side.slot, edge)))?,
+                    true => {
+                        generated.unvaried += 1;
+                        None
+                    }
+                    false => {
+                        confirmer.filled(&confirmed, &decided, Some((side.slot, edge)), Pattern::Plain)?
+                    }
                 };
                 let confirmed = filled.unwrap_or(confirmed);
                 // Where others come to the boundary, this one has other bits in the bytes that are compared, which a mask removes.

@@ -1,15 +1,14 @@
-//! Runs of inputs, and what is seen in them.
+//! Runs of inputs.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use paceline_explain::Outcome;
 use paceline_frame::{Burst, FrameMeta, Verdict};
-use paceline_isa::{Callee, Condition, Imm64, Insn, Operand, Reg, Width, eval};
+use paceline_isa::{Condition, Insn, Operand, Reg, Width, eval};
 use paceline_maps::Map;
 use paceline_spec::Errno;
-use paceline_spec::helper::{Helper, HelperId};
-use paceline_symbolic::{Edge, Element, Input, Meets, Side};
+use paceline_symbolic::{Edge, Element, Input, Side};
 use paceline_vm::{Fault, Host, Observed, Program, TimeSource};
 
 use super::Missed;
@@ -64,7 +63,7 @@ pub fn run_in(
 }
 
 /// Runs an input, and shows the machine before each instruction of the program itself.
-fn observed(
+pub(super) fn observed(
     program: &Program,
     host: &mut Host,
     input: &Input,
@@ -81,135 +80,6 @@ fn observed(
     });
     exit.map_err(|fault: Box<Fault>| Missed::Fault(fault.to_string()))?;
     Ok(outcome(&burst))
-}
-
-/// An element of a map, by the map's index and the key.
-pub(super) type Key = (usize, Vec<u8>);
-
-/// What a run did.
-#[derive(Debug)]
-pub(super) struct Trace {
-    pub(super) outcome: Outcome,
-    /// The sides that it took, one after the other.
-    pub(super) sides: Vec<Side>,
-    /// The edges of comparisons that it came to, by slot.
-    pub(super) edges: BTreeSet<(usize, Edge)>,
-    /// What the map operations met, by slot.
-    pub(super) met: BTreeSet<(usize, Meets)>,
-    /// Slot of the program's last instruction.
-    pub(super) last: usize,
-    /// The elements that it asked for, as they were then.
-    pub(super) asked: BTreeMap<Key, Option<Vec<u8>>>,
-    /// The events that it sent.
-    pub(super) events: Vec<(String, Vec<u8>)>,
-}
-
-/// Runs an input, and notes all that it does.
-pub(super) fn trace(
-    object: &Object,
-    collection: &Collection,
-    program: &Program,
-    input: &Input,
-) -> Result<Trace, Missed> {
-    let mut host = host(input);
-    let received = Arc::<Mutex<Vec<(String, Vec<u8>)>>>::default();
-    let sink = Arc::clone(&received);
-    host.set_events(Box::new(move |event| {
-        let event = (event.map.to_owned(), event.data.to_vec());
-        sink.lock().unwrap_or_else(PoisonError::into_inner).push(event);
-    }));
-    let indices = object.maps().iter().enumerate();
-    let indices = indices.filter_map(|(index, spec)| Some((collection.map(&spec.name)?.id(), index)));
-    let mut watch = Watch { indices: indices.collect(), ..Watch::default() };
-    let outcome = observed(program, &mut host, input, |seen| watch.see(seen))?;
-    let mut events = std::mem::take(&mut *received.lock().unwrap_or_else(PoisonError::into_inner));
-    for map in collection.maps() {
-        if let Some(ring) = map.ring_buffer() {
-            ring.consume(|data| events.push((map.spec().name.clone(), data.to_vec())));
-        }
-    }
-    let Watch { sides, edges, met, last, asked, .. } = watch;
-    Ok(Trace { outcome, sides, edges, met, last, asked, events })
-}
-
-/// Notes of a run.
-#[derive(Debug, Default)]
-struct Watch {
-    /// Indices of maps in the object, by the maps' numbers.
-    indices: BTreeMap<u32, usize>,
-    sides: Vec<Side>,
-    edges: BTreeSet<(usize, Edge)>,
-    met: BTreeSet<(usize, Meets)>,
-    last: usize,
-    asked: BTreeMap<Key, Option<Vec<u8>>>,
-    /// The map operation that was executed last: its slot and helper, whether there was an element, whether the map has keys.
-    called: Option<(usize, HelperId, bool, bool)>,
-}
-
-impl Watch {
-    fn see(&mut self, seen: &Observed<'_>) {
-        self.returned(seen.registers[0]);
-        self.last = seen.slot;
-        self.sides.extend(side(seen));
-        self.edges.extend(edges(seen));
-        match seen.insn() {
-            Some(&Insn::Call(Callee::Helper(helper))) => {
-                if let Some(helper) = Helper::from_imm(helper) {
-                    self.call(seen, helper.id);
-                }
-            }
-            Some(&Insn::LoadImm64 { value: Imm64::MapValueIndex { index, .. }, .. }) => {
-                if let Some(map) = seen.map_at(index) {
-                    self.ask(map, vec![0; 4]);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Notes a map operation before it is executed.
-    fn call(&mut self, seen: &Observed<'_>, helper: HelperId) {
-        let register = |reg: Reg| seen.registers[usize::from(reg.number())];
-        let key = match helper {
-            HelperId::MapLookupElem | HelperId::MapUpdateElem | HelperId::MapDeleteElem => None,
-            HelperId::RedirectMap => Some((register(Reg::R2) as u32).to_ne_bytes().to_vec()),
-            _ => return,
-        };
-        let Some(map) = seen.map(register(Reg::R1)) else { return };
-        let key = key.or_else(|| seen.read(register(Reg::R2), map.spec().key_size as usize));
-        let Some(key) = key else { return };
-        let is_there = self.ask(map, key);
-        let kind = map.spec().kind;
-        self.called = Some((seen.slot, helper, is_there, !kind.has_indices()));
-    }
-
-    /// Notes an element that is asked for; whether it is there.
-    fn ask(&mut self, map: &Map, key: Vec<u8>) -> bool {
-        let value = map.lookup(&key).ok();
-        let is_there = value.is_some();
-        if let Some(&index) = self.indices.get(&map.id()) {
-            self.asked.entry((index, key)).or_insert(value);
-        }
-        is_there
-    }
-
-    /// Notes what the map operation that was executed last met, from its result.
-    fn returned(&mut self, result: u64) {
-        let Some((slot, helper, is_there, has_keys)) = self.called.take() else { return };
-        let found = match helper {
-            HelperId::MapLookupElem => result != 0,
-            HelperId::RedirectMap => result as u32 == Verdict::Redirect as u32,
-            HelperId::MapDeleteElem => result == 0,
-            _ => is_there,
-        };
-        let is_full = helper == HelperId::MapUpdateElem && has_keys && result == Errno::E2BIG.to_return();
-        let meets = match (is_full, found) {
-            (true, _) => Meets::Full,
-            (_, true) => Meets::Found,
-            (_, false) => Meets::NotFound,
-        };
-        self.met.insert((slot, meets));
-    }
 }
 
 /// The host in which an input runs: its time, and its seed or that of tests.
@@ -264,13 +134,13 @@ fn comparison(observed: &Observed<'_>) -> Option<(Width, Condition, u64, u64)> {
 }
 
 /// The side that a conditional jump takes.
-fn side(observed: &Observed<'_>) -> Option<Side> {
+pub(super) fn side(observed: &Observed<'_>) -> Option<Side> {
     let (width, condition, left, right) = comparison(observed)?;
     Some(Side { slot: observed.slot, taken: eval::compare(width, condition, left, right) })
 }
 
 /// The edges that a conditional jump is at.
-fn edges(observed: &Observed<'_>) -> impl Iterator<Item = (usize, Edge)> {
+pub(super) fn edges(observed: &Observed<'_>) -> impl Iterator<Item = (usize, Edge)> {
     let slot = observed.slot;
     let at = |(width, _, left, right)| {
         let unused = if width == Width::W32 { 32 } else { 0 };

@@ -5,7 +5,7 @@ use paceline_spec::{MapFlags, MapSpec};
 use paceline_symbolic::{Decided, Edge, Element, Input, Role, Side, roles, set_checksums};
 
 use super::confirm::Confirmer;
-use super::run::Trace;
+use super::watch::Trace;
 use super::{Confirmed, GenerateError};
 
 /// Most runs that are made for one input.
@@ -17,9 +17,32 @@ const LARGEST_VALUE: usize = 4096;
 /// Bytes are numbered by this prime: an address that begins with one is of one machine.
 const PRIME: usize = 223;
 
-/// The byte for a place: those near each other differ, and all have low bits, which masks often leave.
-const fn byte(place: usize) -> u8 {
-    ((place * 53 + 10) % PRIME) as u8 | 3
+/// Bytes that an input is filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// Those near each other differ, and all have low bits, which masks often leave.
+    Plain,
+    /// All bits of those are inverted.
+    Inverted,
+}
+
+impl Pattern {
+    /// The byte for a place.
+    const fn byte(self, place: usize) -> u8 {
+        let byte = ((place * 53 + 10) % PRIME) as u8 | 3;
+        match self {
+            Self::Plain => byte,
+            Self::Inverted => !byte,
+        }
+    }
+
+    /// An interface, a queue and a time.
+    const fn numbers(self) -> (u32, u16, u64) {
+        match self {
+            Self::Plain => (3, 2, 1_234_567_890_123_456),
+            Self::Inverted => (12, 9, 9_876_543_210_987_654),
+        }
+    }
 }
 
 /// A place of an input that can be filled.
@@ -40,6 +63,7 @@ struct Filling<'c, 'a> {
     decided: &'c Decided,
     /// The boundary that its run must come to.
     edge: Option<(usize, Edge)>,
+    pattern: Pattern,
     /// The input, with all elements that its run asks for.
     base: Input,
     /// The sides that its run takes.
@@ -56,6 +80,7 @@ impl Confirmer<'_> {
         confirmed: &Confirmed,
         decided: &Decided,
         edge: Option<(usize, Edge)>,
+        pattern: Pattern,
     ) -> Result<Option<Confirmed>, GenerateError> {
         let Ok((trace, _)) = self.trial(&confirmed.input)? else { return Ok(None) };
         let base = self.with_elements(&confirmed.input, &trace);
@@ -63,6 +88,7 @@ impl Confirmer<'_> {
             confirmer: self,
             decided,
             edge,
+            pattern,
             base,
             sides: trace.sides,
             places: Vec::new(),
@@ -132,23 +158,24 @@ impl Filling<'_, '_> {
     fn with(&self, places: &[Place]) -> Input {
         let mut input = self.base.clone();
         let mut changes_packet = false;
+        let (ingress, queue, time_ns) = self.pattern.numbers();
         for &place in places {
             match place {
                 Place::Packet(offset) => {
-                    input.packet[offset] = byte(offset);
+                    input.packet[offset] = self.pattern.byte(offset);
                     changes_packet = true;
                 }
                 Place::Value(map, element, place) => {
                     if let Some(element) = input.maps.get_mut(&map).and_then(|all| all.get_mut(element)) {
                         let first = element.key.first().copied().map_or(0, usize::from);
-                        let number = byte(97 + map * 29 + first * 13 + place);
+                        let number = self.pattern.byte(97 + map * 29 + first * 13 + place);
                         // Numbers of 64 bits stay below those that TOML does not have.
                         element.value[place] = if place % 8 == 7 { number / 2 } else { number };
                     }
                 }
-                Place::Ingress => input.ingress = 3,
-                Place::Queue => input.queue = 2,
-                Place::Time => input.time_ns = 1_234_567_890_123_456,
+                Place::Ingress => input.ingress = ingress,
+                Place::Queue => input.queue = queue,
+                Place::Time => input.time_ns = time_ns,
             }
         }
         if changes_packet {
@@ -248,6 +275,9 @@ impl Filling<'_, '_> {
 
 /// Whether two inputs fare alike.
 fn same_outcome(a: &Confirmed, b: &Confirmed) -> bool {
-    (a.verdict, a.code, &a.bytes, &a.redirect, &a.changes, &a.events)
-        == (b.verdict, b.code, &b.bytes, &b.redirect, &b.changes, &b.events)
+    let left = |run: &Confirmed| {
+        let Confirmed { verdict, code, bytes, metadata, redirect, changes, events, traces, .. } = run.clone();
+        (verdict, code, bytes, metadata, redirect, changes, events, traces)
+    };
+    left(a) == left(b)
 }

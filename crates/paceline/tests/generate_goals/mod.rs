@@ -1,9 +1,10 @@
 //! Goals other than sides, further inputs, and two programs that are compared.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use paceline::generate::{
-    Differences, Edge, Generated, Goal, Goals, Meets, Options, Side, Variant, differences, generate,
+    Differences, Edge, Generated, Goal, Goals, Meets, Options, Progress, Side, Variant, differences,
+    generate, generate_watched,
 };
 use paceline::{Object, Verdict};
 use paceline_spec::{MapKind, MapSpec};
@@ -94,6 +95,51 @@ fn all_paths_are_found() {
     sides.dedup();
     assert_eq!(sides.len(), 5);
     assert_eq!(of(&object, Goals::Paths(3)).reached.len(), 3);
+}
+
+/// Without a branch on it, whether a helper succeeds, finds an element, or calls another program distinguishes paths.
+#[test]
+fn what_helpers_lead_to_distinguishes_paths() {
+    let count = |text: &str, maps: Vec<MapSpec>| {
+        let generated = of(&xdp(text, maps), Goals::Paths(100));
+        assert!(generated.left.is_empty(), "{:?}", generated.left);
+        generated.reached.len()
+    };
+    // The length check has a path of its own. A packet may be too long for a buffer to grow, or not.
+    assert_eq!(count("r1 = r6\nr2 = -20\ncall 65\nr0 = 2", vec![]), 3);
+    assert_eq!(count(&format!("{LOOK_UP}\nr0 = 2"), vec![hash()]), 3);
+    assert_eq!(
+        count(&format!("r7 = *(u32 *)(r1 + 0)\n*(u32 *)(r10 - 4) = r7\n{UPDATE}r0 = 2"), vec![hash()]),
+        3
+    );
+    let mut programs = MapSpec::new("programs", MapKind::ProgArray, 4, 4, 4);
+    let program = paceline_spec::InitialValue::Program("test".to_owned());
+    programs.contents =
+        vec![(1_u32.to_ne_bytes().to_vec(), program.clone()), (3_u32.to_ne_bytes().to_vec(), program)];
+    let call = "r3 = *(u8 *)(r1 + 0)\nr1 = r6\nr2 = map[0] ll\ncall 12\nr0 = 2";
+    let generated = of(&xdp(call, vec![programs]), Goals::Paths(100));
+    // To either program, and to none; a call of the object's programs that fails needs more than an input gives.
+    assert_eq!(generated.reached.len(), 4);
+}
+
+#[test]
+fn the_limit_tells_what_it_left_out() {
+    let object = xdp("r4 = *(u8 *)(r1 + 3)\nif r4 > 100 goto out\nr0 = 2", vec![]);
+    let unvaried = |time, wait| {
+        let options = Options { time, boundaries: true, ..Options::default() };
+        let end = Instant::now() + wait;
+        // All goals are reached, and the time passes.
+        let mut tell = |progress: Progress| {
+            if progress.open == 0 {
+                std::thread::sleep(end.saturating_duration_since(Instant::now()));
+            }
+        };
+        let generated = generate_watched(&object, &object.programs()[0], &options, &mut tell).unwrap();
+        assert_eq!(generated.reached.len(), 4);
+        generated.unvaried
+    };
+    assert_eq!(unvaried(Duration::from_secs(60), Duration::ZERO), 0);
+    assert!(unvaried(Duration::from_secs(10), Duration::from_secs(10)) > 0);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use paceline_spec::Errno;
 
 use crate::explorer::{Explorer, Next};
 use crate::give_up::GiveUp;
+use crate::goal::CallResult;
 use crate::source::Source;
 use crate::state::{Callback, Redirect, State};
 use crate::step::clear_arguments;
@@ -25,38 +26,44 @@ impl Explorer<'_> {
             // The result of the other program would be that of the function, and the packet what it makes of it.
             self.leave_callers(state, GiveUp::HelperUse("bpf_tail_call", "in a function that returns"));
         }
-        let is_given = self.is_given_program(state, map, index)?;
+        let given = self.given_program(state, map, index)?;
         // Where versions are compared, user space may have put a program there.
-        if is_given || self.twin.is_some() && self.decide(state, is_within, 0) {
+        if given.is_some() || self.twin.is_some() && self.decide(state, is_within, 0) {
             let fails = Source::TailCallFails(state.drawn.failed_calls);
             let fails = self.sources.term(&mut self.terms, fails);
             if !self.decide(state, fails, 0) {
+                if let Some(given) = given {
+                    self.called(state, state.slot, CallResult::Program(given));
+                }
                 self.end(state);
-                state.is_elsewhere |= !is_given;
-                state.tail = Some(Redirect { map: Some(map), number: index });
+                state.is_elsewhere |= given.is_none();
+                let flags = self.terms.constant(32, 0);
+                state.tail = Some(Redirect { map: Some(map), number: index, flags });
                 return self.ended(state);
             }
             state.drawn.failed_calls += 1;
         }
+        self.called(state, state.slot, CallResult::Other);
         clear_arguments(state);
         Self::set(state, Reg::R0, Value::Unset);
         state.slot = next;
         Ok(Next::On)
     }
 
-    /// Whether the object itself puts a program at an index.
-    fn is_given_program(&mut self, state: &mut State, map: usize, index: Term) -> Result<bool, GiveUp> {
+    /// The index as a number, if the object itself puts a program there.
+    fn given_program(&mut self, state: &mut State, map: usize, index: Term) -> Result<Option<u32>, GiveUp> {
         let maps = self.maps;
         let spec = maps.get(map).ok_or(GiveUp::Address)?;
         for (given, _) in &spec.contents {
             let given: [u8; 4] = given.as_slice().try_into().map_err(|_| GiveUp::Address)?;
-            let given = self.terms.constant(32, u64::from(u32::from_ne_bytes(given)));
-            let same = self.terms.eq(index, given);
+            let given = u32::from_ne_bytes(given);
+            let number = self.terms.constant(32, u64::from(given));
+            let same = self.terms.eq(index, number);
             if self.decide(state, same, 0) {
-                return Ok(true);
+                return Ok(Some(given));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// `bpf_loop`: the callback runs as a function that is entered again after each round.
@@ -75,22 +82,25 @@ impl Explorer<'_> {
         let is_allowed = self.terms.ule(rounds, most);
         if !self.decide(state, is_allowed, 0) {
             let failed = self.failed(Errno::E2BIG);
-            clear_arguments(state);
-            Self::set(state, Reg::R0, failed);
-            state.slot = next;
-            return Ok(Next::On);
+            return Ok(self.end_loop(state, failed, next));
         }
         let zero = self.terms.constant(32, 0);
         let none = self.terms.eq(rounds, zero);
         if self.decide(state, none, 0) {
             let result = self.returned(0);
-            clear_arguments(state);
-            Self::set(state, Reg::R0, result);
-            state.slot = next;
-            return Ok(Next::On);
+            return Ok(self.end_loop(state, result, next));
         }
         self.begin_round(state, Callback { start, round: 0, rounds, argument }, next);
         Ok(Next::On)
+    }
+
+    /// Goes on behind a loop, at the slot after the call.
+    fn end_loop(&self, state: &mut State, result: Value, next: usize) -> Next {
+        self.called(state, next - 1, self.result_of(result));
+        clear_arguments(state);
+        Self::set(state, Reg::R0, result);
+        state.slot = next;
+        Next::On
     }
 
     pub(super) fn begin_round(&mut self, state: &mut State, callback: Callback, return_to: usize) {
@@ -121,7 +131,7 @@ impl Explorer<'_> {
             self.begin_round(state, Callback { round: done, ..callback }, return_to);
         } else {
             let result = self.returned(done as i64);
-            Self::set(state, Reg::R0, result);
+            return Ok(self.end_loop(state, result, return_to));
         }
         Ok(Next::On)
     }

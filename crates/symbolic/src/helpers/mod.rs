@@ -1,6 +1,7 @@
 //! Helpers, as far as they are modelled.
 
 mod calls;
+mod events;
 mod packet;
 mod time;
 
@@ -21,6 +22,9 @@ use crate::step::clear_arguments;
 use crate::value::{Pointer, Region, Value};
 
 const REDIRECT: u64 = 4;
+const XDP_ABORTED: i64 = 0;
+const TC_ACT_SHOT: i64 = 2;
+const TC_ACT_REDIRECT: i64 = 7;
 
 impl Explorer<'_> {
     /// Calls a helper.
@@ -30,6 +34,7 @@ impl Explorer<'_> {
             HelperId::Loop => return self.bpf_loop(state, next),
             id => self.result(state, id, helper.name)?,
         };
+        self.called(state, state.slot, self.result_of(result));
         clear_arguments(state);
         Self::set(state, Reg::R0, result);
         state.slot = next;
@@ -80,6 +85,7 @@ impl Explorer<'_> {
             HelperId::GetNumaNodeId => return Ok(self.terms.constant(64, 0)),
             // What they return is the machine's, and mostly not looked at.
             HelperId::TracePrintk | HelperId::PerfEventOutput | HelperId::RingbufOutput => {
+                self.send(state, id, name)?;
                 state.drawn.results += 1;
                 Source::Machine(state.drawn.results - 1, name)
             }
@@ -163,33 +169,24 @@ impl Explorer<'_> {
         Ok(Value::Number(csum::diff(&mut self.terms, &from, &to, seed)))
     }
 
-    /// `bpf_redirect` of XDP.
+    /// `bpf_redirect`.
     fn redirect(&mut self, state: &mut State) -> Result<Value, GiveUp> {
-        let flags = self.number(state, Reg::R2)?;
-        let zero = self.terms.constant(64, 0);
-        let is_zero = self.terms.eq(flags, zero);
+        let (index, flags) = (self.number(state, Reg::R1)?, self.number(state, Reg::R2)?);
+        let number = self.terms.extract(index, 0, 32);
         let is_xdp = matches!(self.verified.program().kind, paceline_spec::ProgramKind::Xdp { .. });
-        if is_xdp && self.twin.is_some() && self.terms.value(flags) != Some(0) {
-            return Err(GiveUp::HelperUse("bpf_redirect", "with such flags where two programs are compared"));
+        // XDP has no flags; classifiers have BPF_F_INGRESS.
+        let (most, wrong, redirects) = match is_xdp {
+            true => (0, XDP_ABORTED, REDIRECT as i64),
+            false => (1, TC_ACT_SHOT, TC_ACT_REDIRECT),
+        };
+        let most = self.terms.constant(64, most);
+        let is_allowed = self.terms.ule(flags, most);
+        if !self.decide(state, is_allowed, 0) {
+            return Ok(self.returned(wrong));
         }
-        match is_xdp {
-            true => {
-                let index = self.number(state, Reg::R1)?;
-                let number = self.terms.extract(index, 0, 32);
-                state.redirect = Some(Redirect { map: None, number });
-                let redirect = self.terms.constant(64, REDIRECT);
-                Ok(Value::Number(self.terms.ite(is_zero, redirect, zero)))
-            }
-            // TC_ACT_REDIRECT and TC_ACT_SHOT.
-            false if self.terms.value(flags).is_some_and(|flags| flags <= 1) => {
-                let (index, flags) = (self.number(state, Reg::R1)?, self.terms.extract(flags, 0, 1));
-                let index = self.terms.extract(index, 0, 31);
-                let number = self.terms.concat(index, flags);
-                state.redirect = Some(Redirect { map: None, number });
-                Ok(self.returned(7))
-            }
-            false => Err(GiveUp::HelperUse("bpf_redirect", "with such flags")),
-        }
+        let flags = self.terms.extract(flags, 0, 32);
+        state.redirect = Some(Redirect { map: None, number, flags });
+        Ok(self.returned(redirects))
     }
 
     fn redirect_map(&mut self, state: &mut State) -> Result<Value, GiveUp> {
@@ -203,7 +200,9 @@ impl Explorer<'_> {
         let number = self.terms.extract(key, 0, 32);
         let key = alu::bytes(&mut self.terms, key, 4);
         let found = self.has_target(state, map, key)?;
-        state.redirect = found.then_some(Redirect { map: Some(map), number });
+        // Flags say what is returned where there is no target.
+        let none = self.terms.constant(32, 0);
+        state.redirect = found.then_some(Redirect { map: Some(map), number, flags: none });
         self.met(state, if found { Meets::Found } else { Meets::NotFound });
         Ok(self.returned(if found { REDIRECT } else { flags } as i64))
     }

@@ -7,6 +7,7 @@ use paceline_solver::Term;
 use paceline_spec::Errno;
 
 use crate::alu;
+use crate::csum;
 use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
 use crate::source::Source;
@@ -160,16 +161,18 @@ impl Explorer<'_> {
         self.copy_from_packet(state, start, len)
     }
 
-    /// `bpf_l3_csum_replace`: two bytes that are not followed further.
+    /// `bpf_l3_csum_replace`, for two or four bytes that change.
     pub(super) fn l3_csum_replace(&mut self, state: &mut State, name: &'static str) -> Result<Value, GiveUp> {
         const FARTHEST: u64 = 0xffff;
-        const SIZE: u64 = 0xf;
         let (offset, flags) = (self.number(state, Reg::R2)?, self.number(state, Reg::R5)?);
         let low = self.terms.extract(offset, 0, 32);
         let offset = self.concrete(state, low);
-        let is_sized =
-            self.terms.value(flags).is_some_and(|flags| matches!(flags & SIZE, 2 | 4) && flags <= SIZE);
-        if !is_sized || offset > FARTHEST || !offset.is_multiple_of(2) {
+        let is_wide = match self.terms.value(flags) {
+            Some(2) => false,
+            Some(4) => true,
+            _ => return Err(GiveUp::HelperUse(name, "with such arguments")),
+        };
+        if offset > FARTHEST || !offset.is_multiple_of(2) {
             return Err(GiveUp::HelperUse(name, "with such arguments"));
         }
         let (end, length) = (self.terms.constant(64, offset + 2), self.packet_length(state));
@@ -177,11 +180,14 @@ impl Explorer<'_> {
         if !self.decide(state, fits, 0) {
             return Ok(self.failed(Errno::EFAULT));
         }
-        let sum = self.sources.term(&mut self.terms, Source::Machine(state.drawn.results, name));
-        state.drawn.results += 1;
+        let change = (self.number(state, Reg::R3)?, self.number(state, Reg::R4)?);
         let start = self.terms.constant(64, (state.packet.start as u64).wrapping_add(offset));
+        let place = Pointer { region: Region::Packet, offset: start };
+        let sum = self.read_numbers(state, place, 2)?;
+        let sum = alu::word(&mut self.terms, &sum);
+        let sum = csum::replaced(&mut self.terms, sum, change, is_wide);
         let bytes = alu::bytes(&mut self.terms, sum, 2);
-        self.write_numbers(state, Pointer { region: Region::Packet, offset: start }, &bytes)?;
+        self.write_numbers(state, place, &bytes)?;
         Ok(self.returned(0))
     }
 

@@ -8,9 +8,7 @@ use paceline::explain::Outcome;
 use paceline::generate::{Generated, Input, Options, Side, differences};
 use paceline::packet::to_text;
 use paceline::{Engine, LoadOptions, Object, ProgramSpec};
-use paceline_isa::{Callee, Condition, Imm64, Insn, Operand, RawInsn, decode_at, disassemble, encode};
-
-use paceline_spec::helper::{Helper, HelperId};
+use paceline_isa::{Condition, Imm64, Insn, Operand, RawInsn, decode_at, disassemble, encode};
 
 use super::{Sent, run_on};
 use crate::Contents;
@@ -95,8 +93,7 @@ enum Told {
     By(String),
 }
 
-/// Whether some input tells a mutant from its program, as far as that is found out in time. Events and traces are not compared: nothing is said of
-/// programs that have some.
+/// Whether some input tells a mutant from its program, as far as that is found out in time.
 fn told_apart(
     object: &Object,
     program: &ProgramSpec,
@@ -107,26 +104,8 @@ fn told_apart(
     let found = differences((object, program), (mutant, changed), &options, 1, &mut |_| {}).ok()?;
     match found.found.first() {
         Some(difference) => Some(Told::By(to_text(&difference.old.input.packet))),
-        None => (found.is_complete() && !sends(program)).then_some(Told::Same),
+        None => found.is_complete().then_some(Told::Same),
     }
-}
-
-/// Whether a program may send events or traces.
-fn sends(program: &ProgramSpec) -> bool {
-    const SENDING: [HelperId; 6] = [
-        HelperId::TracePrintk,
-        HelperId::TraceVprintk,
-        HelperId::PerfEventOutput,
-        HelperId::RingbufOutput,
-        HelperId::RingbufSubmit,
-        HelperId::RingbufReserve,
-    ];
-    (0..program.insns.len()).any(|slot| match decode_at(&program.insns, slot) {
-        Ok(Insn::Call(Callee::Helper(id))) => {
-            Helper::from_imm(id).is_none_or(|helper| SENDING.contains(&helper.id))
-        }
-        _ => false,
-    })
 }
 
 /// The slots to which a way leads that takes no side that is proved unreachable.

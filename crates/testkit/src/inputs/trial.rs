@@ -103,7 +103,7 @@ impl<'a> Bench<'a> {
 
     /// Adds random elements to hash maps, until so many fit still.
     fn fill_up(&self, collection: &Collection, room: u32, rng: &mut Rng) {
-        for spec in self.object.maps().iter().filter(|spec| is_hash(spec) && !is_constant(spec)) {
+        for spec in self.object.maps().iter().filter(|spec| is_hash(spec) && !spec.frozen) {
             let Some(map) = collection.map(&spec.name) else { continue };
             let present = map.keys().map_or(0, Iterator::count) as u32;
             for _ in present..spec.max_entries.saturating_sub(room) {
@@ -143,7 +143,7 @@ impl<'a> Bench<'a> {
 
     fn change_elements(&self, input: &mut Input, rng: &mut Rng) {
         for (index, spec) in self.object.maps().iter().enumerate() {
-            let is_open = (spec.kind.is_array() || is_hash(spec)) && !is_constant(spec);
+            let is_open = (spec.kind.is_array() || is_hash(spec)) && !spec.frozen;
             if is_open && spec.value_size <= 256 && rng.u8(..4) == 0 {
                 let key = match spec.kind.is_array() {
                     true => rng.u32(..spec.max_entries).to_ne_bytes().to_vec(),
@@ -181,11 +181,6 @@ fn arriving(rng: &mut Rng) -> SkBuff {
 
 fn is_hash(map: &MapSpec) -> bool {
     map.kind.is_keyed() && !map.kind.has_prefixes() && map.max_entries <= MOST_ELEMENTS
-}
-
-/// Whether user space cannot change the map either.
-fn is_constant(map: &MapSpec) -> bool {
-    map.frozen
 }
 
 #[cfg(test)]

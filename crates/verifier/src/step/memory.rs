@@ -313,7 +313,7 @@ impl Walk<'_> {
 
     /// The value of a frozen map, without its trailing zeros.
     pub(super) fn frozen_bytes(&self, map: MapRef) -> Option<&[u8]> {
-        let spec = self.map(map).filter(|spec| is_constant(spec) && !map.inner)?;
+        let spec = self.map(map).filter(|spec| has_constant_value(spec) && !map.inner)?;
         match spec.contents.first() {
             Some((_, InitialValue::Bytes(bytes))) => Some(bytes),
             Some(_) => None,
@@ -408,12 +408,9 @@ fn is_read_only(spec: &MapSpec) -> bool {
     spec.flags.contains(MapFlags::RDONLY_PROG) || spec.kind.is_read_only()
 }
 
-/// Whether a map's value is constant and its contents are known (`bpf_map_is_rdonly`, `map_direct_value_addr`).
-fn is_constant(spec: &MapSpec) -> bool {
-    spec.frozen
-        && spec.flags.contains(MapFlags::RDONLY_PROG)
-        && spec.kind.rules().is_addressable
-        && spec.max_entries == 1
+/// Whether a map has one value, which is constant and known (`bpf_map_is_rdonly`, `map_direct_value_addr`).
+fn has_constant_value(spec: &MapSpec) -> bool {
+    spec.is_constant() && spec.kind.rules().is_addressable && spec.max_entries == 1
 }
 
 fn other_of(base: Base) -> Option<Target> {

@@ -1,19 +1,16 @@
 //! Both sides over all packets, as conditions on what packets hold.
 
-use std::collections::BTreeSet;
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use paceline::generate::{CompareError, Confirmed, Difference, Differences, Options, differences};
-use paceline::packet::to_text;
+use paceline::generate::{CompareError, Options, differences};
 use paceline::{Collection, Engine, ProgramSpec};
-use serde_json::{Value as Json, json};
 
 use super::args::DiffArgs;
-use crate::common::console::shown;
+use super::told::{Compared, Only, Report};
 use crate::common::failure::{CommandError, Failure};
 use crate::common::report;
+use crate::inputs::{Bar, Words, only_variables};
 use crate::object::{NamedObject, Opener, load, load_options};
 
 /// Most inputs of a program that are told.
@@ -41,16 +38,20 @@ impl CommandError for AllError {
 struct Part {
     name: String,
     collection: Collection,
+    /// Whether the command line names a program.
+    is_named: bool,
     programs: Vec<String>,
 }
 
 impl Part {
     fn open(target: &std::ffi::OsStr, opener: &Opener, args: &DiffArgs) -> Result<Self, Failure> {
         let named = NamedObject::open(target, opener)?;
+        only_variables(&args.object.files(), &named.object)?;
         let programs = named.programs()?.into_iter().map(|spec| spec.name.clone()).collect();
+        let is_named = named.program.is_some();
         let options = load_options(paceline::DEFAULT_BUDGET, Engine::Plain, &args.object, 1);
         let collection = load(opener, &named.name, named.object, Vec::new(), &options, true)?;
-        Ok(Self { name: named.name, collection, programs })
+        Ok(Self { name: named.name, collection, is_named, programs })
     }
 
     fn program(&self, name: &str) -> Option<&ProgramSpec> {
@@ -58,32 +59,26 @@ impl Part {
     }
 }
 
-/// The differences between a pair of programs.
-struct Compared {
-    /// Both with their objects.
-    names: [String; 2],
-    differences: Differences,
-    old: ProgramSpec,
-    new: ProgramSpec,
-    time: Duration,
-}
-
 /// Compares the programs of two objects on all inputs.
 pub(super) fn all(args: &DiffArgs) -> Result<ExitCode, Failure> {
     let opener = Opener::new(&args.object);
     let old = Part::open(&args.old, &opener, args)?;
     let new = Part::open(args.new_target(), &opener, args)?;
-    let mut compared = Vec::new();
-    for (left, right) in pairs(&old, &new)? {
-        compared.push(compare(&old, &new, (left, right), args)?);
-    }
+    let pairs = pairs(&old, &new)?;
+    let bar = Bar::new(pairs.len(), Words { reached: "differences", open: "open" });
+    let compare = |pair: &(&str, &str)| {
+        let compared = compare(&old, &new, *pair, args, &bar);
+        bar.done();
+        compared
+    };
+    let compared = pairs.iter().map(compare).collect::<Result<Vec<_>, _>>();
+    bar.finish();
+    let report = Report { compared: compared?, only: only(&old, &new, &pairs) };
     report::print(|out| match args.json {
-        true => writeln!(out, "{}", json!({ "programs": compared.iter().map(to_json).collect::<Vec<_>>() })),
-        false => compared.iter().try_for_each(|compared| write_text(out, compared)),
+        true => writeln!(out, "{}", report.to_json()),
+        false => report.write_text(out),
     })?;
-    let is_proved =
-        compared.iter().all(|one| one.differences.found.is_empty() && one.differences.is_complete());
-    Ok(if is_proved { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.is_proved() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The programs that are compared: the only ones, or those of one name.
@@ -91,11 +86,24 @@ fn pairs<'p>(old: &'p Part, new: &'p Part) -> Result<Vec<(&'p str, &'p str)>, Al
     if let ([left], [right]) = (old.programs.as_slice(), new.programs.as_slice()) {
         return Ok(vec![(left, right)]);
     }
-    let pair = |name: &'p String| match new.programs.contains(name) {
-        true => Ok((name.as_str(), name.as_str())),
-        false => Err(AllError::Missing { new: new.name.clone(), program: name.clone() }),
+    let both = old.programs.iter().filter(|name| new.programs.contains(name));
+    let pairs: Vec<_> = both.map(|name| (name.as_str(), name.as_str())).collect();
+    match (pairs.as_slice(), old.programs.first()) {
+        ([], Some(name)) => Err(AllError::Missing { new: new.name.clone(), program: name.clone() }),
+        _ => Ok(pairs),
+    }
+}
+
+/// The programs that one object alone has, where none is named.
+fn only(old: &Part, new: &Part, pairs: &[(&str, &str)]) -> Only {
+    let of = |part: &Part, is_compared: &dyn Fn(&str) -> bool| -> Vec<String> {
+        let others = part.programs.iter().filter(|name| !old.is_named && !new.is_named && !is_compared(name));
+        others.map(|name| format!("{}:{name}", part.name)).collect()
     };
-    old.programs.iter().map(pair).collect()
+    Only {
+        old: of(old, &|name| pairs.iter().any(|(left, _)| *left == name)),
+        new: of(new, &|name| pairs.iter().any(|(_, right)| *right == name)),
+    }
 }
 
 fn compare(
@@ -103,6 +111,7 @@ fn compare(
     new: &Part,
     (left, right): (&str, &str),
     args: &DiffArgs,
+    bar: &Bar,
 ) -> Result<Compared, Failure> {
     let names = [format!("{}:{left}", old.name), format!("{}:{right}", new.name)];
     let missing = |part: &Part, program: &str| AllError::Missing {
@@ -115,114 +124,14 @@ fn compare(
     let options = Options { time: Duration::from_secs(args.limit), ..Options::default() };
     let (first_object, second_object) = (old.collection.object(), new.collection.object());
     let differences =
-        differences((first_object, first), (second_object, second), &options, MOST, &mut |_| {}).map_err(
-            |source| AllError::Compare {
-                old: names[0].clone(),
-                new: names[1].clone(),
-                source: Box::new(source),
-            },
-        )?;
-    let (old, new) = (first.clone(), second.clone());
-    Ok(Compared { names, differences, old, new, time: start.elapsed() })
-}
-
-fn write_text(out: &mut dyn Write, compared: &Compared) -> io::Result<()> {
-    let Differences { found, unconfirmed, left, is_cut, pairs, paths } = &compared.differences;
-    let [old, new] = compared.names.each_ref().map(|name| shown(name));
-    let what = match (found.len(), compared.differences.is_complete()) {
-        (0, true) => "no input tells them apart".to_owned(),
-        (0, false) => "no input was found that tells them apart".to_owned(),
-        (1, _) => "differ on 1 input".to_owned(),
-        (count, _) => format!("differ on {count} inputs"),
-    };
-    writeln!(
-        out,
-        "{old} and {new}: {what}; {pairs} pairs of paths, {paths} paths followed in {:.1?}",
-        compared.time
-    )?;
-    for difference in found {
-        let packet = to_text(&difference.old.input.packet);
-        writeln!(out, "  {}: {}", sentence(difference), shown(&packet))?;
-    }
-    if *is_cut {
-        writeln!(out, "  and perhaps on more: the search ends after {MOST}")?;
-    }
-    if !left.is_empty() {
-        writeln!(out, "  not known of paths from:")?;
-    }
-    let mut lines = BTreeSet::new();
-    for (is_new, place) in left {
-        let (program, which) = if *is_new { (&compared.new, "new") } else { (&compared.old, "old") };
-        let line = program.line_of(place.slot).filter(|line| line.line > 0);
-        let at = match line {
-            Some(line) => format!("{}:{}", line.file.rsplit('/').next().unwrap_or(&line.file), line.line),
-            None => format!("{}+{}", program.name, place.slot),
-        };
-        lines.insert(format!("    {which} {at}  [{}]", place.why));
-    }
-    lines.iter().try_for_each(|line| writeln!(out, "{}", shown(line)))?;
-    for input in unconfirmed {
-        writeln!(out, "  FAILED: an input on which they do not differ: {}", shown(&to_text(&input.packet)))?;
-    }
-    Ok(())
-}
-
-/// The differences as text.
-fn sentence(difference: &Difference) -> String {
-    let (old, new) = (&difference.old, &difference.new);
-    let mut parts = Vec::new();
-    if old.verdict != new.verdict {
-        parts.push(format!("{}, now {}", old.verdict.name(), new.verdict.name()));
-    } else {
-        parts.push(old.verdict.name().to_owned());
-        if old.code != new.code {
-            parts.push(format!("returns {}, now {}", old.code, new.code));
-        }
-    }
-    if old.bytes.len() != new.bytes.len() {
-        parts.push(format!("{} bytes, now {}", old.bytes.len(), new.bytes.len()));
-    } else if old.bytes != new.bytes {
-        parts.push("other bytes".to_owned());
-    }
-    if old.redirect != new.redirect {
-        parts.push("another target".to_owned());
-    }
-    // The same run on both, so that only other changes are left.
-    if parts.len() == 1 && old.verdict == new.verdict {
-        parts.push("other elements in maps".to_owned());
-    }
-    parts.join(", ")
-}
-
-fn to_json(compared: &Compared) -> Json {
-    let differences = &compared.differences;
-    let side = |run: &Confirmed| {
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        json!({ "verdict": run.verdict.name(), "code": run.code, "bytes": hex(&run.bytes) })
-    };
-    let found = differences.found.iter().map(|difference| {
-        let input = &difference.old.input;
-        let packet: String = input.packet.iter().map(|byte| format!("{byte:02x}")).collect();
-        json!({
-            "what": sentence(difference),
-            "packet": packet,
-            "time_ns": input.time_ns,
-            "seed": input.seed,
-            "old": side(&difference.old),
-            "new": side(&difference.new),
+        differences((first_object, first), (second_object, second), &options, MOST, &mut |progress| {
+            bar.tell(left, progress)
         })
-    });
-    let left = differences.left.iter().map(|(is_new, place)| {
-        json!({ "side": if *is_new { "new" } else { "old" }, "slot": place.slot, "reason": place.why.to_string() })
-    });
-    json!({
-        "old": compared.names[0],
-        "new": compared.names[1],
-        "differ": found.collect::<Vec<_>>(),
-        "left": left.collect::<Vec<_>>(),
-        "failed": differences.unconfirmed.len(),
-        "proved": differences.found.is_empty() && differences.is_complete(),
-        "pairs": differences.pairs,
-        "paths": differences.paths,
-    })
+        .map_err(|source| AllError::Compare {
+            old: names[0].clone(),
+            new: names[1].clone(),
+            source: Box::new(source),
+        })?;
+    let (old, new) = ((first_object.clone(), first.clone()), (second_object.clone(), second.clone()));
+    Ok(Compared { names, differences, old, new, time: start.elapsed(), most: MOST })
 }

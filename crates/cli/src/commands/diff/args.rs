@@ -23,8 +23,8 @@ Examples:
 Both run over the same packets, each with maps of its own that start alike. Packets whose verdict, bytes, redirect target or
 events differ are grouped by the branches that decided, with the line after which the programs went different ways.
 
-With --all no packets are read: the solver looks for inputs on which verdict, bytes, redirect target or maps differ. Each is run on
-both before it is told. Where no path was given up, there is none within the bounds that docs/GENERATE.md tells.
+With --all no packets are read: the solver looks for inputs on which verdict, bytes, metadata, redirect target, maps, events, traces or
+tail calls differ. Each is run on both before it is told. Programs that one object alone has are named. Where no path was given up, there is none within the bounds that docs/GENERATE.md tells.
 
 Exit status: 0 nothing differs, with --all if that is proved; 1 something differs, is not known or could not be done; 2 wrong
 usage.";

@@ -16,6 +16,7 @@ use crate::common::console;
 use crate::common::failure::{CommandError, Failure};
 use crate::common::files::Opened;
 use crate::common::report;
+use crate::inputs::only_variables;
 use crate::maps::identities;
 use crate::object::{NamedObject, ObjectError, Opener, ProgramError, load, load_options};
 
@@ -29,39 +30,18 @@ struct ProgramFailure {
 
 impl CommandError for ProgramFailure {}
 
-/// An option that generated inputs cannot take into account.
+/// A map is to have another shape, which test files cannot say.
 #[derive(Debug, thiserror::Error)]
-enum OptionError {
-    /// A map that is no section of variables is to be filled.
-    #[error("--map {0}: inputs come with what maps must hold, so that only variables can be given")]
-    Filled(String),
-    /// A map is to have another shape, which test files cannot say.
-    #[error("--tests: test files cannot say the shape that --map gives {0}")]
-    Shaped(String),
-}
+#[error("--tests: test files cannot say the shape that --map gives {0}")]
+struct Shaped(String);
 
-impl CommandError for OptionError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Filled(_) => Some("`paceline test` fills maps as its files say".to_owned()),
-            Self::Shaped(_) => None,
-        }
-    }
-}
+impl CommandError for Shaped {}
 
 /// Refuses maps that are given contents, but for variables, and shapes that tests would lack.
-fn check_maps(args: &GenerateArgs, object: &Object) -> Result<(), OptionError> {
-    for file in args.how.files() {
-        let spec = object.maps().iter().find(|spec| spec.name == file.map);
-        // Names of no map are refused when the file is read.
-        let holds_variables =
-            |spec| object.btf().is_some_and(|btf| paceline::contents::variables(btf, spec).is_some());
-        if spec.is_some_and(|spec| !holds_variables(spec)) {
-            return Err(OptionError::Filled(file.map));
-        }
-    }
+fn check_maps(args: &GenerateArgs, object: &Object) -> Result<(), Failure> {
+    only_variables(&args.how.files(), object)?;
     match args.how.shaped().filter(|_| args.tests.is_some()) {
-        Some(map) => Err(OptionError::Shaped(map.to_owned())),
+        Some(map) => Err(Shaped(map.to_owned()).into()),
         None => Ok(()),
     }
 }

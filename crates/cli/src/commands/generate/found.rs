@@ -53,6 +53,7 @@ impl Found {
         match variant {
             None => goal,
             Some(Variant::Filled) => format!("{goal}, other bytes"),
+            Some(Variant::Inverted) => format!("{goal}, inverted bytes"),
             Some(Variant::At(Edge::Equal)) => format!("{goal}, equal"),
             Some(Variant::At(Edge::Above)) => format!("{goal}, one more"),
             Some(Variant::At(Edge::Below)) => format!("{goal}, one less"),

@@ -4,8 +4,8 @@ use paceline::Object;
 use paceline::generate::{Confirmed, Edge, Goal, Meets, Variant};
 use serde_json::{Value as Json, json};
 
-use super::elements::contents;
 use super::found::Found;
+use crate::inputs::contents;
 
 pub(super) fn of(object: &Object, found: &Found) -> Json {
     let generated = &found.generated;
@@ -43,6 +43,7 @@ pub(super) fn of(object: &Object, found: &Found) -> Json {
         "given_up": given_up.collect::<Vec<_>>(),
         "left": left.collect::<Vec<_>>(),
         "failed": failures.collect::<Vec<_>>(),
+        "unvaried": generated.unvaried,
         "paths": generated.paths,
         "questions": generated.questions.0,
         "searches": generated.questions.1,
@@ -80,6 +81,7 @@ fn word(meets: Meets) -> &'static str {
 fn variant(variant: Variant) -> &'static str {
     match variant {
         Variant::Filled => "other bytes",
+        Variant::Inverted => "inverted bytes",
         Variant::At(Edge::Equal) => "equal",
         Variant::At(Edge::Above) => "one more",
         Variant::At(Edge::Below) => "one less",

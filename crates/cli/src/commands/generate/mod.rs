@@ -3,13 +3,11 @@
 mod args;
 mod capture;
 mod command;
-mod elements;
 mod folder;
 mod found;
 mod json;
 mod table;
 mod tests_of;
-mod toml;
 mod workers;
 
 pub(crate) use args::{EXAMPLES, GenerateArgs};

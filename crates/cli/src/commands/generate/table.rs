@@ -39,6 +39,13 @@ pub(super) fn write(out: &mut dyn Write, name: &str, all: &[Found]) -> io::Resul
             let why = place.why.to_string();
             writeln!(out, "    {}  [{}]", shown(&found.place(place.slot)), shown(&why))?;
         }
+        if generated.unvaried > 0 {
+            writeln!(
+                out,
+                "  the time was over before other bytes were looked for: {} inputs",
+                generated.unvaried
+            )?;
+        }
         let failures = generated.failures.iter().map(|failure| (failure.goal, failure.how.to_string()));
         section(out, found, "FAILED: inputs that do not do what they were made for", failures)?;
     }

@@ -5,15 +5,14 @@ use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 use paceline::Object;
-use paceline::generate::{Confirmed, Element, Goal, Target, Variant};
+use paceline::generate::{Confirmed, Element, Event, Goal, Target, Variant};
 use paceline::packet::{build, to_text};
 
 use serde_json::{Value as Json, json};
 
-use super::elements::{contents, expected};
 use super::folder::{Folder, FolderError, MARK, file_name};
 use super::found::Found;
-use super::toml;
+use crate::inputs::{contents, expected, toml};
 use crate::maps::MapFile;
 
 /// Most elements of a map that are written into the test itself; others get a file of their own.
@@ -133,6 +132,7 @@ fn part(goal: Goal, variant: Option<Variant>) -> String {
     match variant {
         None => goal,
         Some(Variant::Filled) => format!("{goal}-filled"),
+        Some(Variant::Inverted) => format!("{goal}-inverted"),
         Some(Variant::At(edge)) => format!("{goal}-{edge:?}"),
     }
 }
@@ -146,7 +146,7 @@ fn expectations(text: &mut String, of: &Object, confirmed: &Confirmed) {
         let _ = writeln!(text, "out = {}", packet(&confirmed.bytes));
     }
     match &confirmed.redirect {
-        Some(Target::Interface(index)) => drop(writeln!(text, "redirect = {index}")),
+        Some(Target::Interface { index, .. }) => drop(writeln!(text, "redirect = {index}")),
         Some(Target::Element { map, key }) => {
             let _ = writeln!(text, "redirect = {{ map = {}, key = {key} }}", toml::string(map));
         }
@@ -154,7 +154,7 @@ fn expectations(text: &mut String, of: &Object, confirmed: &Confirmed) {
     }
     after(text, of, confirmed);
     if !confirmed.events.is_empty() {
-        let event = |(map, data): &(String, Vec<u8>)| {
+        let event = |Event { map, data, .. }: &Event| {
             let bytes: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
             format!("{{ map = {}, bytes = \"{bytes}\" }}", toml::string(map))
         };

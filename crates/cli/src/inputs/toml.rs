@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 /// A value in one line; `None` for what TOML cannot say: null, and numbers above those of 63 bits.
-pub(super) fn value(json: &Json) -> Option<String> {
+pub(crate) fn value(json: &Json) -> Option<String> {
     Some(match json {
         Json::Null => return None,
         Json::Bool(value) => value.to_string(),
@@ -25,12 +25,12 @@ pub(super) fn value(json: &Json) -> Option<String> {
 }
 
 /// A text in quotation marks: JSON's escapes are TOML's too, but for the character that TOML forbids.
-pub(super) fn string(text: &str) -> String {
+pub(crate) fn string(text: &str) -> String {
     Json::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 /// A number of seconds that test files read as these nanoseconds; `None` if there is none.
-pub(super) fn seconds(nanoseconds: u64) -> Option<f64> {
+pub(crate) fn seconds(nanoseconds: u64) -> Option<f64> {
     const NEAR: usize = 8;
     /// Test files have fewer seconds.
     const END: f64 = 1e9;
