@@ -12,6 +12,10 @@ use super::ranges::{AFTER, EARLY, LATE, Point, Ranges, point};
 use super::slots;
 use crate::lir::{Function, Place, Reg, RegSet, Role, Vreg};
 
+/// How many segments of what comes later and would best have the same register are looked at: a register that is free in these is likely
+/// free in others.
+const FORESEEN: usize = 16;
+
 /// Where virtual registers are, and the registers of operands.
 pub(super) struct Assigned {
     /// By virtual register: its register, as long as it has one.
@@ -188,17 +192,31 @@ impl<'a, O> Scan<'a, O> {
     fn whole(&mut self, vreg: u32) -> Result<(), u32> {
         let range = &self.ranges.vregs[vreg as usize];
         let (segments, start, needed) = (self.segments(vreg), range.start, range.needed);
+        // What comes later and would best have the same register may need another one.
+        let homes = &self.assigned.homes;
+        let friend = self.friends[vreg as usize].filter(|friend| homes[*friend as usize].is_none());
+        let later = friend.map_or(&[][..], |friend| self.segments(friend));
+        let later = &later[..later.len().min(FORESEEN)];
+        let [_, fixed] = self.hints[vreg as usize];
         // The registers from best to worst, each with the point up to which it is free.
         let mut best: Option<(Reg, Point)> = None;
+        let mut free = None;
         for reg in self.preferred(vreg) {
             match self.conflict(reg, segments) {
-                None => {
+                None if fixed == Some(reg) || self.conflict(reg, later).is_none() => {
                     self.give(vreg, reg, Point::MAX);
                     return Ok(());
+                }
+                None => {
+                    free.get_or_insert(reg);
                 }
                 Some(until) if best.is_none_or(|(_, known)| known < until) => best = Some((reg, until)),
                 Some(_) => {}
             }
+        }
+        if let Some(reg) = free {
+            self.give(vreg, reg, Point::MAX);
+            return Ok(());
         }
         let evictable = self.evictable(start, needed.max(start + 1));
         let best = best.filter(|(_, until)| *until >= needed && *until > start);

@@ -89,3 +89,55 @@ fn parameters_and_arguments_share_registers() {
     // The context's register, the two that stay while the sum is computed, and the result's.
     assert!(toy.copies() <= 5, "{toy:?}");
 }
+
+/// The argument is computed before the parameter, which needs a register that a call leaves alone.
+#[test]
+fn an_argument_has_the_register_that_its_parameter_needs() {
+    let module = paceline_ir::parse(
+        "function 0 \"main\" (r1) {
+        block0(v0: i64 context):
+            v1 = context_load.u32 v0+12
+            v2 = context_load.u32 v0+16
+            branch.eq.i64 v1, v2, block2(v1), block1
+        block1:
+            v3 = neg.i64 v2
+            branch.eq.i64 v2, v3, block2(v3), block3
+        block2(v4: i64):
+            v5 = call bpf_ktime_get_ns()
+            v6 = add.i64 v4, v5
+            return v6
+        block3:
+            return v2
+        }",
+    )
+    .expect("valid");
+    let toy = compare(0, &module, 8);
+    assert_eq!((toy.reloads(), toy.jumps()), (0, 0), "{toy:?}");
+}
+
+#[test]
+fn blocks_that_only_go_on_have_no_code() {
+    let module = paceline_ir::parse(
+        "function 0 \"main\" (r1) {
+        block0(v0: i64 context):
+            v1 = context_load.u32 v0+12
+            branch.eq.i64 v1, v0, block1, block2
+        block1:
+            jump block3
+        block2:
+            jump block1
+        block3:
+            branch.ne.i64 v1, v0, block5, block4
+        block4:
+            jump block6
+        block6:
+            jump block3
+        block5:
+            return v1
+        }",
+    )
+    .expect("valid");
+    let toy = compare(0, &module, 8);
+    // A way back to such a block keeps one jump.
+    assert_eq!((toy.blocks(), toy.jumps()), (4, 0), "{toy:?}");
+}

@@ -78,6 +78,16 @@ impl Toy {
         self.code.iter().filter(|code| matches!(code, Code::Copy(..))).count()
     }
 
+    /// Number of blocks that have code.
+    pub(crate) fn blocks(&self) -> usize {
+        self.code.iter().filter(|code| matches!(code, Code::Op(Op::End(_), ..))).count()
+    }
+
+    /// Number of jumps behind moves that have a place of their own.
+    pub(crate) fn jumps(&self) -> usize {
+        self.code.iter().filter(|code| matches!(code, Code::Jump(_))).count()
+    }
+
     fn inst(&self, function: &Function, inst: Inst, out: &mut Lir<Op>) {
         let data = function.inst(inst);
         let mut values = Vec::new();

@@ -17,10 +17,7 @@ use crate::links::{ArrayLink, Links};
 /// Expands the look-ups of all functions.
 pub(super) fn look_ups(module: &mut Module, links: &Links) {
     for function in module.functions.values_mut() {
-        let users = Users::of(function, links);
-        if users.blocks.is_empty() {
-            continue;
-        }
+        let Some(users) = Users::of(function, links) else { continue };
         for original in function.layout.clone() {
             // Where the rest of the block is.
             let mut rest = Some((original, 0));
@@ -187,8 +184,8 @@ struct Users {
 }
 
 impl Users {
-    fn of(function: &Function, links: &Links) -> Self {
-        let cfg = Cfg::of(function);
+    /// The users in a function; `None` without look-ups.
+    fn of(function: &Function, links: &Links) -> Option<Self> {
         let mut is_result: Side<Value, bool> = Side::default();
         let mut any = false;
         for inst in function.layout.iter().flat_map(|block| &function.block(*block).insts) {
@@ -196,8 +193,11 @@ impl Users {
                 (is_result[look_up.result], any) = (true, true);
             }
         }
+        if !any {
+            return None;
+        }
         let mut blocks = Vec::new();
-        for &block in function.layout.iter().filter(|_| any) {
+        for &block in &function.layout {
             let data = function.block(block);
             let mut note = |value: Value| blocks.extend(is_result[value].then_some((value, block)));
             data.insts.iter().for_each(|inst| function.inst(*inst).op.operands(|value, _| note(value)));
@@ -209,7 +209,8 @@ impl Users {
         for (at, (value, _)) in (0..).zip(&blocks) {
             first[*value].get_or_insert(at);
         }
-        Self { dominators: Dominators::of(&cfg), cfg, blocks, first }
+        let cfg = Cfg::of(function);
+        Some(Self { dominators: Dominators::of(&cfg), cfg, blocks, first })
     }
 
     /// The blocks where a result is an address, and where it is 0, if all that comes after the look-up is the test for that, and only what

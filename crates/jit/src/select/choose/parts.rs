@@ -8,7 +8,7 @@ use paceline_isa::Size;
 use super::Choice;
 use crate::x64::{Alu, Scale};
 
-/// How far before a store its load is looked for.
+/// How far before an instruction its parts are looked for.
 const REACH: usize = 16;
 
 /// An operation on what is in memory.
@@ -46,7 +46,7 @@ impl Choice<'_, '_> {
                         self.only_for(uses, value)
                     };
                     let found = [(b, a), (a, b)].into_iter().find_map(scaled);
-                    [found.filter(|shift| insts[..at].contains(shift)), None]
+                    [found.filter(|part| insts[at.saturating_sub(REACH)..at].contains(part)), None]
                 }
                 _ => continue,
             };
