@@ -203,7 +203,8 @@ impl<'a, O> Scan<'a, O> {
         let mut free = None;
         for reg in self.preferred(vreg) {
             match self.conflict(reg, segments) {
-                None if fixed == Some(reg) || self.conflict(reg, later).is_none() => {
+                // The scan stays where it is for this.
+                None if fixed == Some(reg) || self.held[usize::from(reg.0)].conflict(later).is_none() => {
                     self.give(vreg, reg, Point::MAX);
                     return Ok(());
                 }
