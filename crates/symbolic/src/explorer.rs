@@ -106,6 +106,9 @@ pub fn explore(
     explorer.finish()
 }
 
+/// Paths that are taken up from many places before others are followed one after the other, where programs are compared.
+const TRIED_BROADLY: u64 = 1000;
+
 /// What happens after an instruction.
 pub(crate) enum Next {
     /// The path goes on.
@@ -327,9 +330,13 @@ impl<'a> Explorer<'a> {
         self.flow.from(Self::position(state))
     }
 
-    /// The next path to follow: by turns the nearest to a goal, and the one whose place was visited least.
+    /// The next path to follow: by turns the nearest to a goal, and the one whose place was visited least. Where programs are
+    /// compared, all paths are followed: after some, the newest first, so that few wait.
     fn pick(&mut self) -> Option<State> {
         self.picks += 1;
+        if self.twin.is_some() && self.picks > TRIED_BROADLY {
+            return self.queue.pop();
+        }
         let mut queue = std::mem::take(&mut self.queue);
         queue.retain(|state| self.distance(state) != FAR);
         self.queue = queue;

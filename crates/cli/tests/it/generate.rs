@@ -75,9 +75,8 @@ fn versions_are_compared_on_all_inputs() {
 
 #[test]
 fn differences_have_all_that_an_input_needs() {
-    let vlan = example("vlan.o");
-    let arguments = [&format!("{vlan}:vlan_pop"), &format!("{vlan}:vlan_push")].map(String::clone);
-    let done = paceline(["diff", &arguments[0], &arguments[1], "--all", "--json"]);
+    let object = example("protocols.o");
+    let done = paceline(["diff", &format!("{object}:tcp"), &format!("{object}:udp"), "--all", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
     let found = json["programs"][0]["differ"].as_array().unwrap();
     assert!(found.iter().all(|one| {

@@ -169,6 +169,13 @@ fn bytes_that_decide_nothing_differ() {
         let moved = &confirmed.bytes[8..10];
         assert!(moved[0] != moved[1] && confirmed.bytes[10] != 0, "{:?}", confirmed.bytes);
     }
+    // A second input has their bits inverted.
+    let byte = |variant| {
+        let of = generated.more.iter().filter(|more| more.variant == variant);
+        of.map(|more| &more.confirmed.input.packet).find(|packet| packet.len() >= 32).map(|packet| packet[6])
+    };
+    assert!(byte(Variant::Filled).is_some());
+    assert_eq!(byte(Variant::Inverted), byte(Variant::Filled).map(|byte| !byte));
     // The byte that decides stays.
     assert!(filled.iter().any(|confirmed| confirmed.input.packet[1] == 9));
 }

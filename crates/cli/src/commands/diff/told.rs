@@ -120,7 +120,7 @@ fn sentence(difference: &Difference) -> String {
     if old.metadata != new.metadata {
         parts.push("other metadata".to_owned());
     }
-    if old.redirect != new.redirect {
+    if old.verdict == new.verdict && old.redirect != new.redirect {
         parts.push("another target".to_owned());
     }
     parts.extend(call(old.handover.as_ref(), new.handover.as_ref()));
