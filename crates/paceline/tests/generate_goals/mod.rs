@@ -172,7 +172,7 @@ fn bytes_that_decide_nothing_differ() {
     // A second input has their bits inverted.
     let byte = |variant| {
         let of = generated.more.iter().filter(|more| more.variant == variant);
-        of.map(|more| &more.confirmed.input.packet).find(|packet| packet.len() >= 32).map(|packet| packet[6])
+        of.map(|more| &more.confirmed.input.packet).find(|packet| packet.len() >= 32).map(|packet| packet[7])
     };
     assert!(byte(Variant::Filled).is_some());
     assert_eq!(byte(Variant::Inverted), byte(Variant::Filled).map(|byte| !byte));
