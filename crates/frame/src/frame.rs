@@ -284,12 +284,14 @@ impl Frame {
         unsafe { std::slice::from_raw_parts(self.data_meta, len) }
     }
 
-    /// The bytes of the buffer before the packet, metadata included.
+    /// The bytes before the packet that programs can reach, metadata included. Those that no program has reached may be of an earlier
+    /// packet in the same buffer.
     #[must_use]
     pub fn headroom(&self) -> &[u8] {
-        let len = self.data as usize - self.hard_start as usize;
-        // SAFETY: hard_start..data is inside of the frame's initialized buffer.
-        unsafe { std::slice::from_raw_parts(self.hard_start, len) }
+        // A program's packet begins behind what is kept.
+        let len = (self.data as usize - self.hard_start as usize).saturating_sub(FRAME_KEPT);
+        // SAFETY: the bytes are inside of the frame's buffer, and initialized behind what is kept; a length of 0 is before the data.
+        unsafe { std::slice::from_raw_parts(self.data.wrapping_sub(len), len) }
     }
 
     /// Address of the first byte of the buffer.

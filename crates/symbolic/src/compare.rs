@@ -15,8 +15,8 @@ use crate::memory::{Byte, Memory};
 use crate::state::{Assignment, Drawn, First, Now, Object, Redirect, State};
 use crate::twin::{Comparison, Twin};
 
-/// Looks for inputs on which two programs of one type differ in verdict, packet, redirect target or maps, up to so many. Both use `maps` by the
-/// same indices.
+/// Looks for inputs on which two programs of one type differ in verdict, packet, metadata, redirect target, maps, events, traces or tail
+/// calls, up to so many. Both use `maps` by the same indices.
 #[must_use]
 pub fn compare(
     (first, second): (&Verified, &Verified),

@@ -2,19 +2,15 @@
 
 use std::cell::Cell;
 
-use super::{ChainError, Entered, Fusion, relocate};
+use super::fusion::{Entered, Fusion};
+use super::part::ChainError;
+use super::relocate;
 use crate::arena::Side;
 use crate::cfg::Cfg;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, Target, Terminator};
 use crate::op::{Callee, Op, RunOp};
 use crate::types::{Access, CallFacts, Region, Span, Type};
-
-/// A copy that was made.
-pub(super) struct Copied {
-    /// Where it returns.
-    pub(super) returns: Vec<Returned>,
-}
 
 /// A block that returned, and has no end yet.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +54,8 @@ impl Names {
 }
 
 impl Fusion<'_> {
-    /// Copies a program to where it is entered.
-    pub(super) fn copy(&mut self, entered: &Entered) -> Result<Copied, ChainError> {
+    /// Copies a program to where it is entered. Returns where it returns.
+    pub(super) fn copy(&mut self, entered: &Entered) -> Result<Vec<Returned>, ChainError> {
         let body = self.begin(entered);
         // Taken for the time of the copy, so that it is not cloned.
         let main = std::mem::take(&mut self.mains[entered.part].function);
@@ -68,7 +64,12 @@ impl Fusion<'_> {
         copied
     }
 
-    fn copy_of(&mut self, main: &Function, entered: &Entered, body: Block) -> Result<Copied, ChainError> {
+    fn copy_of(
+        &mut self,
+        main: &Function,
+        entered: &Entered,
+        body: Block,
+    ) -> Result<Vec<Returned>, ChainError> {
         let cfg = Cfg::of(main);
         // In their order, which code has that nothing is known of.
         let reached = |block: &&Block| cfg.position(**block).is_some();
@@ -125,7 +126,7 @@ impl Fusion<'_> {
         }
         match names.missing.get() {
             true => Err(ChainError::Undefined(entered.part)),
-            false => Ok(Copied { returns }),
+            false => Ok(returns),
         }
     }
 

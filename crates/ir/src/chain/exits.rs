@@ -3,61 +3,14 @@
 use paceline_isa::Condition;
 
 use super::copy::Returned;
-use super::depth::deep_from;
-use super::returns::known;
-use super::{ChainError, Entered, Fusion};
+use super::fusion::{Entered, Fusion};
+use super::part::{ChainError, Exit, Next};
+use super::sites::{deep_from, known};
 use crate::arena::Side;
 use crate::entity::{Block, Value};
 use crate::function::{Target, Terminator};
 use crate::op::{BinaryOp, Op, RunOp};
 use crate::types::Type;
-
-/// What comes after a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// The program of this position.
-    Program(usize),
-    /// The end, with this verdict.
-    End(u32),
-}
-
-/// An exit of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exit {
-    /// What comes next.
-    pub next: Next,
-    /// Index of the counter of packets that take it.
-    pub counter: u32,
-}
-
-/// What the low half of a program's result leads to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exits {
-    /// Results with an exit of their own.
-    pub cases: Vec<(u32, Exit)>,
-    /// All other results up to this one end the chain with themselves as the verdict, and are not counted.
-    pub own: Option<u32>,
-    /// The exit of all other results.
-    pub other: Exit,
-}
-
-impl Exits {
-    /// The exit of a result; `None` for one that is its own verdict.
-    fn of(&self, result: u64) -> Option<Exit> {
-        let low = result as u32;
-        match self.cases.iter().find(|(case, _)| *case == low) {
-            Some((_, exit)) => Some(*exit),
-            None if self.own.is_some_and(|last| low <= last) => None,
-            None => Some(self.other),
-        }
-    }
-
-    /// What comes next for all results, if that is the same.
-    fn only_next(&self) -> Option<Next> {
-        let same = self.own.is_none() && self.cases.iter().all(|(_, exit)| exit.next == self.other.next);
-        same.then_some(self.other.next)
-    }
-}
 
 /// By the block of a return: where the copy of the next program begins that is for such returns.
 type Copies = Side<Block, Option<Block>>;

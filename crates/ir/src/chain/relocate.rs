@@ -3,24 +3,12 @@
 use paceline_verifier::state::MapRef;
 use paceline_verifier::{CallbackFact, MapFact};
 
+use super::part::First;
 use crate::arena::Key;
 use crate::entity::FuncId;
 use crate::function::Function;
 use crate::op::{Address, Callee, Op};
 use crate::types::{CallFacts, Region};
-
-/// What is added to the numbers of a program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct First {
-    /// Slots of instructions.
-    pub slot: u32,
-    /// Indices of maps.
-    pub map: u32,
-    /// Indices of kernel functions.
-    pub kfunc: i32,
-    /// Numbers of functions without the main one: the number that the second function of the program gets.
-    pub function: usize,
-}
 
 /// A function other than the main one; `None` if it refers to that.
 pub(super) fn function(from: &Function, first: &First) -> Option<Function> {

@@ -1,10 +1,9 @@
 //! Main functions with returns of their own for each way to one.
 
-use super::depth::{Depths, Site};
-use super::{ChainError, Part};
+use super::part::{ChainError, Part};
+use super::sites::{Depths, Site, known};
 use crate::cfg::{Cfg, Edge};
-use crate::entity::Value;
-use crate::function::{Def, Function, Target, Terminator};
+use crate::function::{Function, Target, Terminator};
 use crate::op::{Callee, Op};
 use crate::types::{STACK_BYTES, Type};
 
@@ -77,20 +76,6 @@ fn split(function: &mut Function) {
                 function.terminate(own, Terminator::Return(result), slot);
                 function.block_mut(from).terminator.targets_mut()[at] = Target::to(own);
             }
-        }
-    }
-}
-
-/// The number that a value is.
-pub(super) fn known(function: &Function, mut value: Value) -> Option<u64> {
-    let mut cut = false;
-    loop {
-        let Def::Result(inst) = function.value(value).def else { return None };
-        match function.inst(inst).op {
-            Op::Const { value, .. } if cut => return Some(Type::I32.cut(value)),
-            Op::Const { value, .. } => return Some(value),
-            Op::ZeroExtend { arg } | Op::Truncate { arg } => (value, cut) = (arg, true),
-            _ => return None,
         }
     }
 }

@@ -12,24 +12,48 @@ use paceline_verifier::KeyFact;
 
 use super::choose::{GET_SMP_PROCESSOR_ID, MAP_LOOKUP_ELEM};
 use super::generator::known_map;
+use crate::error::CompileError;
 use crate::links::{ArrayLink, Links};
 
 /// Expands the look-ups of all functions.
-pub(super) fn look_ups(module: &mut Module, links: &Links) {
+///
+/// # Errors
+/// An operation without the result that it has: a bug of this file.
+pub(super) fn look_ups(module: &mut Module, links: &Links) -> Result<(), CompileError> {
     for function in module.functions.values_mut() {
         let Some(users) = Users::of(function, links) else { continue };
-        for original in function.layout.clone() {
-            // Where the rest of the block is.
-            let mut rest = Some((original, 0));
-            while let Some((block, start)) = rest {
-                let insts = function.block(block).insts.iter().enumerate().skip(start);
-                let mut found = insts.filter_map(|(at, inst)| Some((at, look_up(function, links, *inst)?)));
-                let Some((at, look_up)) = found.next() else { break };
-                rest = look_up.expand(function, &users, (block, original), at);
-            }
+        for block in function.layout.clone() {
+            let insts = std::mem::take(&mut function.block_mut(block).insts);
+            let expanded = expand_block(function, links, &users, block, &insts);
+            expanded.ok_or(CompileError::Internal("an operation of a look-up has no result"))?;
         }
         function.apply_aliases();
     }
+    Ok(())
+}
+
+/// Puts instructions back into their block, and into those that follow its look-ups.
+fn expand_block(
+    function: &mut Function,
+    links: &Links,
+    users: &Users,
+    original: Block,
+    mut insts: &[Inst],
+) -> Option<()> {
+    let mut block = original;
+    while let Some((inst, rest)) = insts.split_first() {
+        insts = rest;
+        let Some(look_up) = look_up(function, links, *inst) else {
+            function.block_mut(block).insts.push(*inst);
+            continue;
+        };
+        function.calls[*inst] = CallFacts::default();
+        match look_up.expand(function, users, (block, original), rest)? {
+            Some(next) => block = next,
+            None => break,
+        }
+    }
+    Some(())
 }
 
 /// A look-up in an array.
@@ -79,17 +103,15 @@ fn stack_offset(function: &Function, address: Value) -> Option<i32> {
 }
 
 impl LookUp {
-    /// Replaces the look-up at a position of a block. Returns where what comes after it is, if that may have others.
+    /// Appends what the look-up is to a block. Returns the block for what comes after it, which is none if the block has ended with all
+    /// of that. None if an operation has no result.
     fn expand(
         self,
         function: &mut Function,
         users: &Users,
         (block, original): (Block, Block),
-        at: usize,
-    ) -> Option<(Block, usize)> {
-        let rest = function.block_mut(block).insts.split_off(at);
-        let (call, rest) = rest.split_first()?;
-        function.calls[*call] = CallFacts::default();
+        rest: &[Inst],
+    ) -> Option<Option<Block>> {
         let key = match self.key {
             Key::Known(key) => {
                 let value = match key < self.array.entries {
@@ -101,10 +123,7 @@ impl LookUp {
                     false => function.append(block, Op::constant(Type::I64, 0), self.slot)?,
                 };
                 function.replace(self.result, value);
-                let insts = &mut function.block_mut(block).insts;
-                let next = insts.len();
-                insts.extend_from_slice(rest);
-                return Some((block, next));
+                return Some(Some(block));
             }
             Key::Stored(address, offset) => self.key(function, block, address, offset)?,
         };
@@ -125,7 +144,6 @@ impl LookUp {
                 let next = function.add_block();
                 let data = function.block_mut(block);
                 let (terminator, slot) = (std::mem::take(&mut data.terminator), data.slot);
-                function.block_mut(next).insts = rest.to_vec();
                 function.terminate(next, terminator, slot);
                 let target = Target { block: next, args: vec![self.result] };
                 ([target.clone(), target], Some(next))
@@ -145,7 +163,7 @@ impl LookUp {
             None => value,
         };
         function.replace(self.result, value);
-        next.map(|next| (next, 0))
+        Some(next)
     }
 
     /// The key, from the stack.

@@ -82,7 +82,7 @@ fn form(verified: &Verified, links: &Links, passes: &Passes) -> Result<Result<Mo
         Ok(module) => module,
         Err(error) => return Ok(Err(Lack::Form { slot: error.slot as u32 })),
     };
-    expand::look_ups(&mut module, links);
+    expand::look_ups(&mut module, links)?;
     match optimize(&mut module, passes) {
         Ok(()) => Ok(Ok(module)),
         Err(cause) => Err(FormError::new(cause, &module).into()),

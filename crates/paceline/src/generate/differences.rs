@@ -63,7 +63,8 @@ impl Differences {
     }
 }
 
-/// Looks for inputs on which two programs differ in verdict, packet, redirect target or maps, up to `most`, and runs each on both.
+/// Looks for inputs on which two programs differ in verdict, packet, metadata, redirect target, maps, events, traces or
+/// tail calls, up to `most`, and runs each on both.
 ///
 /// # Errors
 /// [`CompareError`].

@@ -6,7 +6,7 @@ use paceline::generate::{Confirmed, Differences, Handover, Options, differences}
 use paceline::{Object, ProgramKind};
 use paceline_spec::{InitialValue, MapKind, MapSpec};
 
-use super::{LOOK_UP, array, object, xdp};
+use super::{LOOK_UP, array, generated, object, xdp};
 
 fn compared(objects: &[Object; 2]) -> Differences {
     let [old, new] = objects;
@@ -151,6 +151,10 @@ fn traces_are_compared() {
     let [a, b] = [signed, unsigned].map(|format| xdp(&trace(format, 0), Vec::new()));
     let told = compared(&[a, b]);
     assert!(told.found.is_empty() && !told.is_complete(), "{told:?}");
+    // A character may be the end of the line.
+    let [a, b] = [0x0000_6325, 0x000a_6325].map(|format| xdp(&trace(format, 0), Vec::new()));
+    assert!(!compared(&[a.clone(), b]).is_complete());
+    assert!(compared(&[a.clone(), a]).is_complete());
     // Two texts.
     let [old, new] = first([&trace(0x0000_6161, 0), &trace(0x0000_6261, 0)], &[]).unwrap();
     assert_ne!(old.traces, new.traces);
@@ -166,6 +170,23 @@ fn low_halves_of_packet_addresses_are_compared() {
     // Addresses of the stack are each program's own.
     let stack = xdp("r7 = r10\nw7 = w7\nw7 &= 7\nif w7 == 1 goto out\nr0 = 2", Vec::new());
     assert!(!compared(&[stack.clone(), stack]).is_complete());
+}
+
+/// A run takes the side that was solved for, whatever was replaced.
+#[test]
+fn replaced_checksums_are_those_of_runs() {
+    for (size, bits, sum) in
+        [(2, 16, 0x1234), (2, 16, 0), (2, 16, 0xffff), (4, 32, 0x1234), (4, 32, 0), (4, 32, 0xffff)]
+    {
+        let look = "r7 = *(u32 *)(r6 + 80)\nr8 = *(u32 *)(r6 + 76)\nr2 = r8\nr2 += 32\nr0 = 0\nif r2 > r7 goto out\n";
+        let text = format!(
+            "r6 = r1\n{look}r3 = *(u{bits} *)(r8 + 0)\nr4 = *(u{bits} *)(r8 + 4)\nr9 = *(u16 *)(r8 + 8)\n\
+             if r9 != 0x8001 goto out\nr1 = r6\nr2 = 8\nr5 = {size}\ncall 10\n{look}r5 = *(u16 *)(r8 + 8)\n\
+             if r5 != {sum} goto out\nr0 = 2"
+        );
+        let generated = generated(&object(ProgramKind::SchedCls, &text, Vec::new()));
+        assert!(generated.given_up.is_empty(), "{:?}", generated.given_up);
+    }
 }
 
 #[test]

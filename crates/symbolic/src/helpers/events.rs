@@ -35,13 +35,18 @@ impl Explorer<'_> {
             format.into_iter().map(|byte| self.terms.value(byte).map(|byte| byte as u8)).collect();
         let pieces = format.and_then(|format| parse(&format, ARGUMENTS));
         let mut pieces = pieces.ok_or(GiveUp::HelperUse(name, "with a format that is not known"))?;
-        // A line ends once.
-        if pieces.last() == Some(&Piece::Byte(b'\n')) {
+        // A line ends once, also if its last character is an argument that ends it.
+        let is_character = |piece: &Piece| matches!(piece, Piece::Argument(_, Conversion::Character));
+        if let [before @ .., Piece::Byte(b'\n')] = pieces.as_slice()
+            && !before.last().is_some_and(is_character)
+        {
             pieces.pop();
         }
-        let follows = |pair: &[Piece]| pair.iter().all(|piece| matches!(piece, Piece::Argument(..)));
-        if pieces.windows(2).any(follows) {
-            return Err(GiveUp::HelperUse(name, "with numbers that follow each other directly"));
+        if pieces.contains(&Piece::Byte(b'\n')) || pieces.len() > LONGEST {
+            return Err(GiveUp::HelperUse(name, "with several lines, or a long one"));
+        }
+        if !tells_arguments_apart(&pieces) {
+            return Err(GiveUp::HelperUse(name, "with arguments that nothing certain lies between"));
         }
         let conversions = pieces.iter().filter_map(|piece| match piece {
             Piece::Argument(_, conversion) => Some(*conversion),
@@ -99,4 +104,23 @@ impl Explorer<'_> {
         let data = self.memory(state, Reg::R4, Reg::R5)?;
         Ok(Some(Sent::Event { map, data, captured: Some((state.packet.clone(), length)) }))
     }
+}
+
+/// Most pieces of a trace that is compared: what is longer with its numbers may be cut.
+const LONGEST: usize = 900;
+
+/// Whether equal text comes from equal arguments: between two of them is a byte that is part of none.
+fn tells_arguments_apart(pieces: &[Piece]) -> bool {
+    let is_argument = |piece: &Piece| matches!(piece, Piece::Argument(..));
+    if pieces.iter().filter(|piece| is_argument(piece)).count() < 2 {
+        return true;
+    }
+    let may_be_inside = |piece: &Piece| match piece {
+        Piece::Byte(byte) => byte.is_ascii_hexdigit() || b"xX+- ()".contains(byte),
+        Piece::Argument(_, conversion) => *conversion == Conversion::Character,
+    };
+    let has_character = pieces.iter().any(|piece| is_argument(piece) && may_be_inside(piece));
+    let between = pieces.split(is_argument);
+    let inner = between.skip(1).take(pieces.iter().filter(|piece| is_argument(piece)).count() - 1);
+    !has_character && inner.into_iter().all(|bytes| bytes.iter().any(|byte| !may_be_inside(byte)))
 }

@@ -24,7 +24,8 @@ Both run over the same packets, each with maps of its own that start alike. Pack
 events differ are grouped by the branches that decided, with the line after which the programs went different ways.
 
 With --all no packets are read: the solver looks for inputs on which verdict, bytes, metadata, redirect target, maps, events, traces or
-tail calls differ. Each is run on both before it is told. Programs that one object alone has are named. Where no path was given up, there is none within the bounds that docs/GENERATE.md tells.
+tail calls differ. Each is run on both before it is told. Programs that one object alone has are named. Where no path was given up,
+there is none within the bounds that docs/GENERATE.md tells.
 
 Exit status: 0 nothing differs, with --all if that is proved; 1 something differs, is not known or could not be done; 2 wrong
 usage.";

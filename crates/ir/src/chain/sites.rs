@@ -1,9 +1,10 @@
 //! How deep in a program its returns are: what comes after many branches has looked at more of the packet than what comes after few.
 
-use super::returns::known;
 use crate::cfg::{Cfg, Dominators};
-use crate::entity::Block;
-use crate::function::{Function, Terminator};
+use crate::entity::{Block, Value};
+use crate::function::{Def, Function, Terminator};
+use crate::op::Op;
+use crate::types::Type;
 
 /// A block that returns a known result.
 #[derive(Clone, Copy, Debug)]
@@ -52,4 +53,18 @@ pub(super) fn deep_from(depths: impl Iterator<Item = u32>) -> Option<u32> {
     let (least, greatest) =
         depths.fold((u32::MAX, 0), |(least, greatest), depth| (least.min(depth), greatest.max(depth)));
     (least < greatest).then(|| least + (greatest - least).div_ceil(2))
+}
+
+/// The number that a value is.
+pub(super) fn known(function: &Function, mut value: Value) -> Option<u64> {
+    let mut cut = false;
+    loop {
+        let Def::Result(inst) = function.value(value).def else { return None };
+        match function.inst(inst).op {
+            Op::Const { value, .. } if cut => return Some(Type::I32.cut(value)),
+            Op::Const { value, .. } => return Some(value),
+            Op::ZeroExtend { arg } | Op::Truncate { arg } => (value, cut) = (arg, true),
+            _ => return None,
+        }
+    }
 }

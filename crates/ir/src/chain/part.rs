@@ -1,0 +1,122 @@
+//! The programs of a chain, what their results lead to, and why they cannot be one function.
+
+use thiserror::Error;
+
+use crate::function::Module;
+
+/// What is added to the numbers of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct First {
+    /// Slots of instructions.
+    pub slot: u32,
+    /// Indices of maps.
+    pub map: u32,
+    /// Indices of kernel functions.
+    pub kfunc: i32,
+    /// Numbers of functions without the main one: the number that the second function of the program gets.
+    pub function: usize,
+}
+
+/// A program of a chain.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    /// Its functions.
+    pub module: &'a Module,
+    /// What is added to its numbers, so that those of all programs differ.
+    pub first: First,
+    /// What its results lead to.
+    pub exits: Exits,
+    /// Whether the state of a run must be that of a new one when it begins.
+    pub begins: bool,
+    /// Whether the packet's own area must be, too.
+    pub area: bool,
+    /// Whether it may have deferred work when it ends.
+    pub finishes: bool,
+}
+
+/// What all programs of a chain have in common.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules {
+    /// Whether exits are counted.
+    pub counts: bool,
+    /// The limit of programs that run over a packet, if the chain can exceed it.
+    pub limit: Option<Limit>,
+}
+
+/// A limit of programs that run over a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The number of programs.
+    pub runs: u32,
+    /// The verdict of a packet for which one more would run.
+    pub verdict: u32,
+    /// Index of the counter of such packets.
+    pub counter: u32,
+}
+
+/// Programs that cannot be one function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
+pub enum ChainError {
+    /// There is no program, or none of this position that another one leads to.
+    #[error("there is no program {0}")]
+    NoProgram(usize),
+    /// A main program is called as a function too.
+    #[error("a function of program {0} calls its main program, or takes its address")]
+    MainIsCalled(usize),
+    /// A value or block of a program is used and not defined: a bug of Paceline, not of the program.
+    #[error("a value or block of program {0} is not defined")]
+    Undefined(usize),
+    /// The programs have more instructions, maps or functions than can be numbered.
+    #[error("the programs are too many")]
+    TooLarge,
+    /// A main program has other parameters than the context.
+    #[error("program {0} takes more than the context")]
+    Parameters(usize),
+}
+
+/// What comes after a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The program of this position.
+    Program(usize),
+    /// The end, with this verdict.
+    End(u32),
+}
+
+/// An exit of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// What comes next.
+    pub next: Next,
+    /// Index of the counter of packets that take it.
+    pub counter: u32,
+}
+
+/// What the low half of a program's result leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exits {
+    /// Results with an exit of their own.
+    pub cases: Vec<(u32, Exit)>,
+    /// All other results up to this one end the chain with themselves as the verdict, and are not counted.
+    pub own: Option<u32>,
+    /// The exit of all other results.
+    pub other: Exit,
+}
+
+impl Exits {
+    /// The exit of a result; `None` for one that is its own verdict.
+    pub(super) fn of(&self, result: u64) -> Option<Exit> {
+        let low = result as u32;
+        match self.cases.iter().find(|(case, _)| *case == low) {
+            Some((_, exit)) => Some(*exit),
+            None if self.own.is_some_and(|last| low <= last) => None,
+            None => Some(self.other),
+        }
+    }
+
+    /// What comes next for all results, if that is the same.
+    pub(super) fn only_next(&self) -> Option<Next> {
+        let same = self.own.is_none() && self.cases.iter().all(|(_, exit)| exit.next == self.other.next);
+        same.then_some(self.other.next)
+    }
+}
