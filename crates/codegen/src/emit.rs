@@ -15,9 +15,9 @@ use crate::machine::{Label, Machine, Ways};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a move between slots {from} and {to} has no register to go through")]
 pub struct SlotMove {
-    /// Where the value comes from.
+    /// The slot that is read.
     pub from: u32,
-    /// Where it goes.
+    /// The slot that is written.
     pub to: u32,
 }
 

@@ -106,7 +106,7 @@ fn vreg(value: &Value) -> Vreg {
     Vreg(value.index() as u32)
 }
 
-/// What is known of a function before its instructions are selected, as often as they are.
+/// Analyses of a function that selection needs, computed once for all of its code.
 pub struct Plan<'f> {
     function: &'f paceline_ir::Function,
     uses: Uses,

@@ -85,6 +85,13 @@ pub struct ArrayLink {
     pub entries: u32,
 }
 
+impl ArrayLink {
+    /// Whether code from the form computes addresses in it: its strides are immediates.
+    pub(crate) fn is_addressable(&self) -> bool {
+        [self.stride, self.cpu_stride].into_iter().all(|stride| i32::try_from(stride).is_ok())
+    }
+}
+
 /// Layout of a program array: the token of index `i` is the 64-bit word at `base + i * stride`, 0 for an empty entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgArrayLink {

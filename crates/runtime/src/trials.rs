@@ -2,8 +2,8 @@
 //! which the size of the map does not tell.
 //!
 //! A trial is pairs of bursts, one with look-ups ahead and one without. The way that was faster in more of them is taken for a number of
-//! bursts, twice as many each time that a trial finds the same, so that trials take less than a hundredth of the time. Results are the
-//! same either way.
+//! bursts, twice as many each time that a trial finds the same, so that less than one burst in a hundred runs the slower way. Results
+//! are the same either way.
 
 use std::time::Duration;
 

@@ -1,18 +1,18 @@
 //! Chains as one function of native code, from instructions and from the form: maps of each program, and programs that fault.
 #![cfg(feature = "jit")]
 
+mod common;
+
 use std::sync::Arc;
 
 use paceline_frame::{Burst, FrameMeta, Verdict};
 use paceline_graph::{Edges, Graph, Next, Node};
-use paceline_isa::{Names, assemble};
 use paceline_maps::{Limits, Map};
-use paceline_spec::helper::Helper;
-use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
-use paceline_verifier::{Options, Verified, verify};
+use paceline_spec::{MapKind, MapSpec};
+use paceline_verifier::Verified;
 use paceline_vm::{Chain, CodeSource, Engine, Host, LookAhead, Program};
 
-const KIND: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+use common::verified;
 
 const SOURCES: [CodeSource; 3] = [CodeSource::Instructions, CodeSource::RawForm, CodeSource::Form];
 
@@ -50,25 +50,6 @@ out:
     r0 = 2
     exit";
 
-struct ByIndex;
-
-impl Names for ByIndex {
-    fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).map(|helper| helper.id.imm())
-    }
-
-    fn map(&self, name: &str) -> Option<i32> {
-        name.parse().ok()
-    }
-}
-
-fn verified(text: &str, maps: &[&MapSpec]) -> Verified {
-    let maps: Vec<MapSpec> = maps.iter().map(|map| (*map).clone()).collect();
-    let insns = assemble(text, &ByIndex).expect("assembles").encode().expect("encodes");
-    let spec = ProgramSpec { license: "GPL".into(), ..ProgramSpec::new("test", KIND, insns) };
-    verify(&spec, &maps, None, &Options::default()).unwrap_or_else(|refusal| panic!("{refusal:?}"))
-}
-
 fn map(spec: &MapSpec) -> Arc<Map> {
     Map::create(spec, &Limits { cpus: 1, memory: 1 << 30 }).expect("is made")
 }
@@ -99,8 +80,8 @@ fn each_program_has_its_own_maps() {
     // The second program's map is a hash, which is looked up by another function, and not at the index of the first one's.
     let array = MapSpec::new("array", MapKind::Array, 4, 8, 1);
     let hash = MapSpec::new("hash", MapKind::Hash, 4, 8, 4);
-    let first = verified(&COUNT.replace("INDEX", "0"), &[&array]);
-    let second = verified(&COUNT.replace("INDEX", "1"), &[&array, &hash]);
+    let first = verified(&COUNT.replace("INDEX", "0"), std::slice::from_ref(&array));
+    let second = verified(&COUNT.replace("INDEX", "1"), &[array.clone(), hash.clone()]);
     for from in SOURCES {
         let maps = [map(&array), map(&array), map(&hash)];
         maps[2].update(&0_u32.to_ne_bytes(), &100_u64.to_ne_bytes(), 0).expect("there is room");
@@ -125,8 +106,9 @@ fn a_fault_of_a_program_that_was_called_ends_the_burst_there() {
         return;
     }
     let programs = MapSpec::new("programs", MapKind::ProgArray, 4, 4, 1);
-    let caller = verified(CALL, &[&programs]);
-    let in_subprogram = verified(&format!("call function\nexit\nfunction:\n{CALL}"), &[&programs]);
+    let caller = verified(CALL, std::slice::from_ref(&programs));
+    let in_subprogram =
+        verified(&format!("call function\nexit\nfunction:\n{CALL}"), std::slice::from_ref(&programs));
     let endless = verified("r0 = 7\nr0 += 1\nexit", &[]);
     let endless = Program::load(&endless, Vec::new(), Engine::Plain).expect("loads").with_budget(1);
     let last = verified("r0 = 1\nexit", &[]);

@@ -1,6 +1,8 @@
 //! Operations of safe Rust on programs and maps: none of them is undefined, keeps memory for ever, or leaves a host or a map
 //! unusable.
 
+mod common;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -9,41 +11,17 @@ use paceline_btf::{SpecialField, SpecialKind};
 use paceline_exec::Domain;
 use paceline_frame::{Burst, FrameMeta};
 use paceline_graph::Graph;
-use paceline_isa::{Names, assemble};
 use paceline_maps::{Limits, Map};
-use paceline_spec::helper::Helper;
-use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
-use paceline_verifier::{Options, Verified, verify};
+use paceline_spec::{MapKind, MapSpec};
+use paceline_verifier::Verified;
 use paceline_vm::{Chain, Engine, FaultKind, Host, KeyedSite, Program, Target};
 
-const KIND: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+use common::{spec, verified};
 
 const ENGINES: [Engine; 4] = [Engine::Plain, Engine::CheckedJit, Engine::Threaded, Engine::Jit];
 
 fn engines() -> impl Iterator<Item = Engine> {
     ENGINES.into_iter().filter(|engine| engine.is_available())
-}
-
-/// Maps by their places.
-struct ByIndex;
-
-impl Names for ByIndex {
-    fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).map(|helper| helper.id.imm())
-    }
-
-    fn map(&self, name: &str) -> Option<i32> {
-        name.parse().ok()
-    }
-}
-
-fn spec(text: &str) -> ProgramSpec {
-    let insns = assemble(text, &ByIndex).expect("assembles").encode().expect("encodes");
-    ProgramSpec { license: "GPL".into(), ..ProgramSpec::new("test", KIND, insns) }
-}
-
-fn verified(text: &str, maps: &[MapSpec]) -> Verified {
-    verify(&spec(text), maps, None, &Options::default()).unwrap_or_else(|refusal| panic!("{refusal:?}"))
 }
 
 fn made(specs: &[MapSpec]) -> Vec<Arc<Map>> {

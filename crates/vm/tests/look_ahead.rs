@@ -1,17 +1,16 @@
 //! When look-ups are made ahead of bursts, and what a burst that stops leaves behind.
 #![cfg(feature = "jit")]
 
+mod common;
+
 use std::sync::Arc;
 
 use paceline_frame::{Burst, FrameMeta};
-use paceline_isa::{Names, assemble};
 use paceline_maps::{Limits, Map};
-use paceline_spec::helper::Helper;
-use paceline_spec::{MapFlags, MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
-use paceline_verifier::{Options, Verified, verify};
+use paceline_spec::{MapFlags, MapKind, MapSpec};
 use paceline_vm::{Engine, Host, LookAhead, NoSlice, Program};
 
-const KIND: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+use common::verified;
 
 /// Bytes in use from which `auto` makes look-ups ahead, as the documentation says.
 const LARGE: u32 = 8 << 20;
@@ -39,24 +38,6 @@ const LOOK_UP: &str = "
 out:
     r0 = 2
     exit";
-
-struct ByIndex;
-
-impl Names for ByIndex {
-    fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).map(|helper| helper.id.imm())
-    }
-
-    fn map(&self, name: &str) -> Option<i32> {
-        name.parse().ok()
-    }
-}
-
-fn verified(text: &str, maps: &[MapSpec]) -> Verified {
-    let insns = assemble(text, &ByIndex).expect("assembles").encode().expect("encodes");
-    let spec = ProgramSpec { license: "GPL".into(), ..ProgramSpec::new("test", KIND, insns) };
-    verify(&spec, maps, None, &Options::default()).unwrap_or_else(|refusal| panic!("{refusal:?}"))
-}
 
 /// The program with a map of interest, and one for tail calls.
 fn load(map: MapSpec, look_ahead: LookAhead) -> (Program, [Arc<Map>; 2]) {

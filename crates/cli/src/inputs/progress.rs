@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Between two looks at the bar.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// What the numbers of a [`Progress`] count.
+/// Units of the numbers of a [`Progress`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words {
     pub(crate) reached: &'static str,

@@ -108,7 +108,7 @@ fn programs_that_one_object_alone_has_are_told() {
     let json = paceline(["diff", &old, &other, "--all", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
     assert_eq!(json["only"]["new"], serde_json::json!([format!("{other}:vlan_pox")]));
-    // Who names a program asks for no other.
+    // With a named program, others are not compared.
     let named = paceline(["diff", &format!("{old}:vlan_push"), &other, "--all"]).ok();
     assert!(!named.contains("only the"), "{named}");
 }

@@ -167,7 +167,7 @@ impl<O> Resolver<'_, O> {
         Ok(())
     }
 
-    /// What is in its slot at the end of a block and in its register at the start of the next is loaded in between. The result is
+    /// Virtual registers that are in their slots at the end of a block and in registers at the start of the next are loaded in between. The result is
     /// sorted by edges: a block, and the position of its target.
     fn reloads(&self) -> Vec<((u32, u32), Move)> {
         let ends = |block: u32| point(self.function.blocks[block as usize].insts.end, BEFORE) - 1;

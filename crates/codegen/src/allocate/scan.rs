@@ -158,7 +158,7 @@ impl<'a, O> Scan<'a, O> {
         Ok(self.assigned)
     }
 
-    /// What is scanned next.
+    /// The next item of the scan.
     fn next(&mut self) -> Option<(Point, Item)> {
         match (self.whole.last(), self.queue.peek()) {
             (Some(whole), Some(Reverse(operand))) if operand < whole => {
@@ -192,7 +192,7 @@ impl<'a, O> Scan<'a, O> {
     fn whole(&mut self, vreg: u32) -> Result<(), u32> {
         let range = &self.ranges.vregs[vreg as usize];
         let (segments, start, needed) = (self.segments(vreg), range.start, range.needed);
-        // What comes later and would best have the same register may need another one.
+        // A virtual register with a later start, whose register a move would save, may need another one.
         let homes = &self.assigned.homes;
         let friend = self.friends[vreg as usize].filter(|friend| homes[*friend as usize].is_none());
         let later = friend.map_or(&[][..], |friend| self.segments(friend));

@@ -5,7 +5,7 @@ use paceline_isa::Condition;
 use super::copy::Returned;
 use super::fusion::{Entered, Fusion};
 use super::part::{ChainError, Exit, Next};
-use super::sites::{deep_from, known};
+use super::sites::deep_from;
 use crate::arena::Side;
 use crate::entity::{Block, Value};
 use crate::function::{Target, Terminator};
@@ -79,10 +79,11 @@ impl Fusion<'_> {
         result: Value,
         copies: &Copies,
     ) -> Result<(), ChainError> {
-        let exits = self.parts[entered.part].exits.clone();
+        let parts = self.parts;
+        let exits = &parts[entered.part].exits;
         let Returned { block, of, slot, .. } = returned;
         let copy = of.and_then(|site| copies[site]);
-        if let Some(known) = known(&self.function, result) {
+        if let Some(known) = self.function.as_const(result) {
             return match exits.of(known) {
                 Some(exit) => self.take(entered, block, exit, copy),
                 None => {

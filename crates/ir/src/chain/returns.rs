@@ -1,7 +1,7 @@
 //! Main functions with returns of their own for each way to one.
 
 use super::part::{ChainError, Part};
-use super::sites::{Depths, Site, known};
+use super::sites::{Depths, Site};
 use crate::cfg::{Cfg, Edge};
 use crate::function::{Function, Target, Terminator};
 use crate::op::{Callee, Op};
@@ -70,7 +70,7 @@ fn split(function: &mut Function) {
         for &Edge { from, at } in edges.iter().filter(|_| position.is_some() || edges.len() > 1) {
             let args = &function.block(from).terminator.targets()[at].args;
             let given = position.map_or(Some(result), |position| args.get(position).copied());
-            let Some(known) = given.and_then(|given| known(function, given)) else { continue };
+            let Some(known) = given.and_then(|given| function.as_const(given)) else { continue };
             let own = function.add_block();
             if let Some(result) = function.append(own, Op::constant(Type::I64, known), slot) {
                 function.terminate(own, Terminator::Return(result), slot);

@@ -1,10 +1,8 @@
 //! How deep in a program its returns are: what comes after many branches has looked at more of the packet than what comes after few.
 
 use crate::cfg::{Cfg, Dominators};
-use crate::entity::{Block, Value};
-use crate::function::{Def, Function, Terminator};
-use crate::op::Op;
-use crate::types::Type;
+use crate::entity::Block;
+use crate::function::{Function, Terminator};
 
 /// A block that returns a known result.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +40,7 @@ impl<'f> Depths<'f> {
         let blocks = self.cfg.order().iter().zip(&self.depths);
         let of_block = |(block, depth): (&Block, &u32)| {
             let Terminator::Return(result) = self.function.block(*block).terminator else { return None };
-            Some(Site { block: *block, result: known(self.function, result)?, depth: *depth })
+            Some(Site { block: *block, result: self.function.as_const(result)?, depth: *depth })
         };
         blocks.filter_map(of_block).collect()
     }
@@ -53,18 +51,4 @@ pub(super) fn deep_from(depths: impl Iterator<Item = u32>) -> Option<u32> {
     let (least, greatest) =
         depths.fold((u32::MAX, 0), |(least, greatest), depth| (least.min(depth), greatest.max(depth)));
     (least < greatest).then(|| least + (greatest - least).div_ceil(2))
-}
-
-/// The number that a value is.
-pub(super) fn known(function: &Function, mut value: Value) -> Option<u64> {
-    let mut cut = false;
-    loop {
-        let Def::Result(inst) = function.value(value).def else { return None };
-        match function.inst(inst).op {
-            Op::Const { value, .. } if cut => return Some(Type::I32.cut(value)),
-            Op::Const { value, .. } => return Some(value),
-            Op::ZeroExtend { arg } | Op::Truncate { arg } => (value, cut) = (arg, true),
-            _ => return None,
-        }
-    }
 }

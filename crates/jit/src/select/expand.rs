@@ -76,9 +76,7 @@ fn look_up(function: &Function, links: &Links, inst: Inst) -> Option<LookUp> {
     let Op::Call { callee: Callee::Helper(MAP_LOOKUP_ELEM), args } = &data.op else { return None };
     let (facts, result) = (function.calls[inst], data.result?);
     let map = links.maps.get(known_map(facts.map)? as usize)?;
-    let is_small =
-        |array: &ArrayLink| i32::try_from(array.stride).is_ok() && i32::try_from(array.cpu_stride).is_ok();
-    let array = map.array.filter(is_small)?;
+    let array = map.array.filter(ArrayLink::is_addressable)?;
     let key = match (facts.key, args.as_slice()) {
         (Some(KeyFact::Always(key)), _) => Key::Known(key),
         (_, &[_, key]) => Key::Stored(key, stack_offset(function, key)?),

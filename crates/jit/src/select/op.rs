@@ -180,11 +180,6 @@ pub(super) enum Op {
     TellReadable(u64, i32),
     /// The value of an array at the index that is stored at a place; after that the host, if values are by CPU.
     LookUp(ArrayLink, At),
-    /// The address on the host's CPU of what is at an address on CPU 0.
-    Lane {
-        address: u64,
-        stride: u64,
-    },
     /// Runs another program in place of this one, if there is one.
     TailCall(Token),
     /// Runs another program. The low half of its result is in `rax`, or [`NO_PROGRAM`](paceline_ir::Callee::NO_PROGRAM).

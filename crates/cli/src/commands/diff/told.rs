@@ -30,7 +30,7 @@ pub(super) struct Only {
     pub(super) new: Vec<String>,
 }
 
-/// What is known of two objects.
+/// The comparison of two objects.
 pub(super) struct Report {
     pub(super) compared: Vec<Compared>,
     pub(super) only: Only,
@@ -137,7 +137,7 @@ fn sentence(difference: &Difference) -> String {
     parts.join(", ")
 }
 
-/// What two programs do differently in their tail calls.
+/// The difference between the tail calls of two programs, as text.
 fn call(old: Option<&Handover>, new: Option<&Handover>) -> Option<String> {
     let name = |call: &Handover| format!("{}[{}]", call.map, call.index);
     match (old, new) {
@@ -175,7 +175,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a program makes of an input.
+/// The outcome of a run, as JSON.
 fn side(run: &Confirmed) -> Json {
     let redirect = run.redirect.as_ref().map(|target| match target {
         Target::Interface { index, flags } => json!({ "ifindex": index, "flags": flags }),

@@ -3,7 +3,6 @@
 use paceline_codegen::lir::{Place, Vreg};
 use paceline_ir::{Inst, Value};
 use paceline_isa::Size;
-use paceline_verifier::KeyFact;
 
 use super::{Choice, defined, defined_in, fixed, used};
 use crate::links::{ArrayLink, LookUpLink};
@@ -19,14 +18,9 @@ impl Choice<'_, '_> {
         let Some(map) = known_map(facts.map).and_then(|index| self.generator.map(index).copied()) else {
             return false;
         };
-        let is_small = |array: &ArrayLink| {
-            i32::try_from(array.stride).is_ok() && i32::try_from(array.cpu_stride).is_ok()
-        };
-        match (map.array.filter(is_small), map.look_up) {
-            (Some(array), _) => match facts.key {
-                Some(KeyFact::Always(key)) => self.look_up_at(&array, key, result),
-                _ => self.look_up_stored(&array, key, result),
-            },
+        match (map.array.filter(ArrayLink::is_addressable), map.look_up) {
+            // Those with known keys, or with keys on the stack, were expanded.
+            (Some(array), _) => self.look_up_stored(&array, key, result),
             (None, Some(link)) => self.look_up_by(&link, key, result),
             (None, None) => return false,
         }
@@ -40,16 +34,6 @@ impl Choice<'_, '_> {
     fn load_member(&mut self, offset: i32, result: Vreg) {
         let op = Op::Load { size: Size::Dw, signed: false, at: At::Base(offset) };
         self.push(op, &[used(self.host()), defined(result)]);
-    }
-
-    /// A look-up at an index that is known.
-    fn look_up_at(&mut self, array: &ArrayLink, key: u32, result: Vreg) {
-        let address = array.base.wrapping_add(u64::from(key).wrapping_mul(array.stride));
-        match array.cpu_stride {
-            _ if key >= array.entries => self.push(Op::Number(0), &[defined(result)]),
-            0 => self.push(Op::Number(address), &[defined(result)]),
-            stride => self.push(Op::Lane { address, stride }, &[used(self.host()), defined(result)]),
-        }
     }
 
     fn look_up_stored(&mut self, array: &ArrayLink, key: Value, result: Vreg) {

@@ -60,11 +60,6 @@ impl Generator<'_> {
                 let mem = self.mem(at, regs);
                 self.look_up(&array, mem, host, last);
             }
-            Op::Lane { address, stride } => {
-                self.load_lane(regs.get(0), stride);
-                self.asm.mov_ri(last, address);
-                self.asm.alu_rr(Alu::Add, Width::Q64, last, SCRATCH);
-            }
             Op::TellReadable(maps, count) => self.tell_readable(regs.get(0), (maps, count)),
             _ => self.internal("an instruction is emitted as one of another kind"),
         }

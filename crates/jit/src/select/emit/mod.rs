@@ -84,7 +84,6 @@ impl Generator<'_> {
             | Op::PacketLen
             | Op::PacketLoad { .. }
             | Op::LookUp(..)
-            | Op::Lane { .. }
             | Op::TellReadable(..) => self.memory(op, regs),
             Op::Atomic(..)
             | Op::AtomicImm(..)
