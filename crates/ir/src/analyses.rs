@@ -1,15 +1,17 @@
-//! What is computed of a function's graph, for as long as the graph stays as it is.
+//! What is computed of a function's graph, for as long as the graph stays as it is, and of its values, which keep their ranges.
 
 use std::rc::Rc;
 
 use crate::cfg::{Cfg, Dominators};
 use crate::function::Function;
+use crate::ranges::Ranges;
 
-/// Graph and dominators of a function, each computed when it is first asked for.
-#[derive(Debug, Default)]
+/// Graph and dominators of a function, each computed when it is first asked for, and ranges of its values.
+#[derive(Default)]
 pub(crate) struct Analyses {
     cfg: Option<Rc<Cfg>>,
     dominators: Option<Rc<Dominators>>,
+    ranges: Option<Ranges>,
 }
 
 impl Analyses {
@@ -22,9 +24,20 @@ impl Analyses {
         Rc::clone(self.dominators.get_or_insert_with(|| Rc::new(Dominators::of(&cfg))))
     }
 
-    /// Drops all: blocks were added or removed, or ends have other targets.
+    /// Takes the ranges that are known; none if no pass has left any. Those of values stay right in whatever a pass makes of the function,
+    /// because it makes equal values.
+    pub(crate) fn take_ranges(&mut self) -> Option<Ranges> {
+        self.ranges.take()
+    }
+
+    /// Keeps ranges for later passes.
+    pub(crate) fn keep_ranges(&mut self, ranges: Ranges) {
+        self.ranges = Some(ranges);
+    }
+
+    /// Drops what is known of the graph: blocks were added or removed, or ends have other targets.
     pub(crate) fn graph_changed(&mut self) {
-        *self = Self::default();
+        (self.cfg, self.dominators) = (None, None);
     }
 
     /// Whether what is kept is true of the function.

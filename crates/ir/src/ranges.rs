@@ -114,6 +114,11 @@ impl Ranges {
         self.ranges[value] = Some(range);
     }
 
+    /// The range of a value, if one was computed.
+    pub(crate) fn known(&self, value: Value) -> Option<Number> {
+        self.ranges[value]
+    }
+
     pub(crate) fn get(&self, function: &Function, value: Value) -> Number {
         self.ranges[value].unwrap_or_else(|| any(function.value(value).ty))
     }

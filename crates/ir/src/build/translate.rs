@@ -351,9 +351,25 @@ impl Translator<'_> {
             let value = self.operand(src, ty);
             return self.write_as(dst, ty, value);
         };
-        let args = [self.read_as(dst, ty), self.operand(src, ty)];
-        let result = self.emit(Op::Binary { op, ty, args });
+        let a = self.read_as(dst, ty);
+        let result = match self.stack_address(op, ty, a, src) {
+            Some(address) => self.emit(address),
+            None => {
+                let args = [a, self.operand(src, ty)];
+                self.emit(Op::Binary { op, ty, args })
+            }
+        };
         self.write_as(dst, ty, result);
+    }
+
+    /// The sum of an address in the stack and a constant: what promotion looks for.
+    fn stack_address(&self, op: BinaryOp, ty: Type, a: Value, b: Operand) -> Option<Op> {
+        let (Op::StackAddress { offset }, BinaryOp::Add, Type::I64) = (*self.function.op_of(a)?, op, ty)
+        else {
+            return None;
+        };
+        let Operand::Imm(imm) = b else { return None };
+        Some(Op::StackAddress { offset: offset.checked_add(imm)? })
     }
 
     /// On a host of the order that is asked for, the low bytes stay as they are.

@@ -31,7 +31,7 @@ pub enum Pass {
     Blocks,
     /// Parts of the stack that become values.
     Promote,
-    /// Equal values computed once, among them loads with no store in between.
+    /// Folding, and equal values computed once, among them loads with no store in between.
     Values,
     /// Branches that an earlier one has decided.
     Bounds,
@@ -59,13 +59,10 @@ impl Pass {
         Self::Order,
     ];
 
-    /// The order in which [`optimize`] runs them. Constant offsets are what promotion looks for; promoted values fold again; equal values
-    /// make equal bounds.
-    pub const ORDER: [Self; 13] = [
-        Self::Fold,
-        Self::Blocks,
+    /// The order in which [`optimize`] runs them. Promoted values are numbered, and equal values make equal bounds; what was joined or
+    /// decided folds again.
+    pub const ORDER: [Self; 10] = [
         Self::Promote,
-        Self::Fold,
         Self::Values,
         Self::Bounds,
         Self::Blocks,

@@ -1,18 +1,22 @@
-//! Global value numbering: an operation whose result a dominating one has already computed is replaced by that.
+//! Global value numbering: an operation whose result a dominating one has already computed is replaced by that. Operations are
+//! simplified on the way, so that those which are equal look so.
 //!
 //! A load is the same as another one if its address is, and if no class of memory that it reads was written on any way between them.
 //! Each write of a class makes a new version of it, as does a block where different versions meet. Loads of memory that others may
 //! write at any time all stay: a program that loads a counter, what it guards and the counter again has to see both of its values.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use foldhash::fast::RandomState;
 
+use super::fold::{Numbering, walk};
 use crate::analyses::Analyses;
 use crate::arena::Key as _;
+use crate::cfg::Dominators;
 use crate::effects::{Classes, Effects};
 use crate::entity::{Block, Inst, Value};
-use crate::function::Function;
+use crate::function::{Function, InstData};
 use crate::op::Op;
 use crate::types::Access;
 use crate::versions::{Version, Versions};
@@ -26,64 +30,52 @@ type Key = (Op, Memory);
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let (cfg, tree) = (analyses.cfg(function), analyses.dominators(function));
     let last: Vec<_> = cfg.order().iter().map(|block| last_writes(function, *block)).collect();
-    let memory = Versions::of(&cfg, &last);
-    let mut known = HashMap::with_capacity_and_hasher(function.inst_count(), RandomState::default());
-    // Blocks by their positions, each with the number of entries that are known before it.
-    let mut work = vec![(0_u32, 0_usize)];
-    let mut added: Vec<Key> = Vec::new();
-    while let Some((position, depth)) = work.pop() {
-        let Some(&block) = cfg.order().get(position as usize) else { break };
-        for key in added.drain(depth..) {
-            known.remove(&key);
-        }
-        number(function, memory.before(position), block, &mut known, &mut added);
-        let depth = added.len();
-        work.extend(tree.children(position).iter().map(|child| (*child, depth)));
+    let mut values = Values {
+        tree: &tree,
+        before: Versions::of(&cfg, &last),
+        versions: Memory::default(),
+        known: HashMap::with_capacity_and_hasher(function.inst_count(), RandomState::default()),
+        position: 0,
+    };
+    walk(function, analyses, &mut values);
+}
+
+/// What is known of the blocks that the walk has come by.
+struct Values<'a> {
+    tree: &'a Dominators,
+    before: Versions<{ Classes::COUNT }>,
+    /// The versions before the next instruction.
+    versions: Memory,
+    /// The values of operations, each with the position of its block.
+    known: HashMap<Key, (Value, u32), RandomState>,
+    /// That of the current block.
+    position: u32,
+}
+
+impl Numbering for Values<'_> {
+    fn enter(&mut self, position: u32) {
+        (self.position, self.versions) = (position, self.before.before(position));
     }
-    function.apply_aliases();
-}
 
-/// Replaces the values of a block that are known before.
-fn number(
-    function: &mut Function,
-    mut versions: Memory,
-    block: Block,
-    known: &mut HashMap<Key, Value, RandomState>,
-    added: &mut Vec<Key>,
-) {
-    let mut insts = std::mem::take(&mut function.block_mut(block).insts);
-    insts.retain(|&inst| {
-        let data = *function.inst(inst);
-        let op = data.op.map_operands(|value| function.resolve(value));
-        let effects = op.effects();
-        write(&effects, &mut versions, version_of(inst));
-        keep_new(function, known, added, data.result, &op, &effects, &versions)
-    });
-    function.block_mut(block).insts = insts;
-}
-
-/// Whether an operation stays: it computes what is not known yet.
-fn keep_new(
-    function: &mut Function,
-    known: &mut HashMap<Key, Value, RandomState>,
-    added: &mut Vec<Key>,
-    result: Option<Value>,
-    op: &Op,
-    effects: &Effects,
-    versions: &Memory,
-) -> bool {
-    let Some(result) = result.filter(|_| !effects.stays && !op.reads_shared()) else { return true };
-    let key = (normal(*op), read(effects, versions));
-    match known.get(&key) {
-        Some(&value) => {
-            function.replace(result, value);
-            false
+    fn note(&mut self, inst: Inst, data: &InstData) -> Option<Value> {
+        let effects = data.op.effects();
+        write(&effects, &mut self.versions, version_of(inst));
+        let result = data.result.filter(|_| !effects.stays && !data.op.reads_shared())?;
+        let key = (normal(data.op), read(&effects, &self.versions));
+        match self.known.entry(key) {
+            Entry::Occupied(mut known) => {
+                let (value, position) = *known.get();
+                if self.tree.dominates(position, self.position) {
+                    return Some(value);
+                }
+                // Blocks that the other one dominates were walked, but for those that come later for the sake of others.
+                known.insert((result, self.position));
+            }
+            Entry::Vacant(place) => {
+                place.insert((result, self.position));
+            }
         }
-        None => {
-            known.insert(key, result);
-            added.push(key);
-            true
-        }
+        None
     }
 }
 

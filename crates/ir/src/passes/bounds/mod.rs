@@ -22,7 +22,7 @@ use relation::Relation;
 
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let (cfg, tree) = (analyses.cfg(function), analyses.dominators(function));
-    let ranges = Ranges::of(function, &cfg);
+    let ranges = analyses.take_ranges().unwrap_or_else(|| Ranges::of(function, &cfg));
     let mut known = Known::new(function, &ranges);
     let mut decided = Vec::new();
     let mut work = vec![Step::Enter(0)];
@@ -42,6 +42,7 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
             }
         }
     }
+    analyses.keep_ranges(ranges);
     if !decided.is_empty() {
         analyses.graph_changed();
     }

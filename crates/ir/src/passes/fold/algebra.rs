@@ -1,11 +1,11 @@
 //! Algebra of operations with two operands.
 
-use super::{Change, Fold};
+use super::{Change, Fold, Numbering};
 use crate::entity::Value;
 use crate::op::{BinaryOp, Op};
 use crate::types::Type;
 
-impl Fold<'_> {
+impl<N: Numbering> Fold<'_, N> {
     pub(super) fn binary(&mut self, op: BinaryOp, ty: Type, [a, b]: [Value; 2]) -> Option<Change> {
         let binary = |op, args| Some(Change::Op(Op::Binary { op, ty, args }));
         match (self.as_const(a), self.as_const(b)) {

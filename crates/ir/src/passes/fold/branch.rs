@@ -2,14 +2,14 @@
 
 use paceline_isa::Condition;
 
-use super::{Change, Fold};
+use super::{Change, Fold, Numbering};
 use crate::entity::Value;
 use crate::function::Terminator;
 use crate::op::Op;
 use crate::ranges::decide;
 use crate::types::Type;
 
-impl Fold<'_> {
+impl<N: Numbering> Fold<'_, N> {
     pub(super) fn compare(&mut self, condition: Condition, ty: Type, args: [Value; 2]) -> Option<Change> {
         if let Some(holds) = self.decided(condition, ty, args) {
             return Some(Change::Op(Op::constant(Type::I32, holds.into())));

@@ -2,12 +2,12 @@
 
 use paceline_isa::Size;
 
-use super::{Change, Fold};
+use super::{Change, Fold, Numbering};
 use crate::entity::Value;
 use crate::op::{BinaryOp, Op};
 use crate::types::Type;
 
-impl Fold<'_> {
+impl<N: Numbering> Fold<'_, N> {
     pub(super) fn convert(&mut self, op: &Op) -> Option<Change> {
         match *op {
             Op::Neg { arg, .. } => match self.op_of(arg)? {

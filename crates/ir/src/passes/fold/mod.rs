@@ -8,19 +8,45 @@ mod swap;
 use crate::analyses::Analyses;
 use crate::cfg::Cfg;
 use crate::entity::{Block, Inst, Value};
-use crate::function::{Function, Terminator};
+use crate::function::{Function, InstData, Terminator};
 use crate::op::{BinaryOp, Op};
 use crate::ranges::{Ranges, of_op, of_params};
 use crate::types::Type;
 
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
+    walk(function, analyses, &mut ());
+}
+
+/// The results that the walk has come by, and who decides which of them stand for equal ones.
+pub(super) trait Numbering {
+    /// The walk comes to the block at a position of the order.
+    fn enter(&mut self, position: u32);
+
+    /// Notes an instruction. Returns a value that is the same as its result, if one is known.
+    fn note(&mut self, inst: Inst, data: &InstData) -> Option<Value>;
+}
+
+/// No result stands for another one.
+impl Numbering for () {
+    fn enter(&mut self, _: u32) {}
+
+    fn note(&mut self, _: Inst, _: &InstData) -> Option<Value> {
+        None
+    }
+}
+
+/// Simplifies all instructions, and then removes those whose results are known.
+pub(super) fn walk(function: &mut Function, analyses: &mut Analyses, numbering: &mut impl Numbering) {
     let cfg = analyses.cfg(function);
-    let ranges = Ranges::unknown(function);
-    let mut fold = Fold { function, ranges, out: Vec::new(), slot: None, decided: false };
-    for &block in cfg.order() {
+    let ranges = analyses.take_ranges().unwrap_or_else(|| Ranges::unknown(function));
+    let mut fold = Fold { function, ranges, numbering, out: Vec::new(), slot: None, decided: false };
+    for (position, &block) in (0..).zip(cfg.order()) {
+        fold.numbering.enter(position);
         fold.block(&cfg, block);
     }
-    if fold.decided {
+    let Fold { ranges, decided, .. } = fold;
+    analyses.keep_ranges(ranges);
+    if decided {
         analyses.graph_changed();
     }
     function.apply_aliases();
@@ -34,9 +60,10 @@ enum Change {
     Op(Op),
 }
 
-struct Fold<'a> {
+struct Fold<'a, N> {
     function: &'a mut Function,
     ranges: Ranges,
+    numbering: &'a mut N,
     /// Instructions of the block so far.
     out: Vec<Inst>,
     /// Slot of the current instruction.
@@ -45,7 +72,7 @@ struct Fold<'a> {
     decided: bool,
 }
 
-impl Fold<'_> {
+impl<N: Numbering> Fold<'_, N> {
     fn block(&mut self, cfg: &Cfg, block: Block) {
         let ranges = of_params(self.function, cfg, block, |value| self.range(value));
         for (&param, range) in self.function.block(block).params.iter().zip(ranges) {
@@ -54,12 +81,9 @@ impl Fold<'_> {
         let mut insts = std::mem::take(&mut self.function.block_mut(block).insts);
         for &inst in &insts {
             self.slot = self.function.inst(inst).slot;
-            if let Some(by) = self.inst(inst)
-                && let Some(result) = self.function.inst(inst).result
-            {
-                self.function.replace(result, by);
-            } else {
-                self.out.push(inst);
+            match self.inst(inst).or_else(|| self.numbering.note(inst, self.function.inst(inst))) {
+                Some(by) => self.replace(inst, by),
+                None => self.out.push(inst),
             }
         }
         self.slot = self.function.block(block).slot;
@@ -72,11 +96,19 @@ impl Fold<'_> {
         data.insts = std::mem::replace(&mut self.out, insts);
     }
 
+    /// Replaces the result of an instruction, which is removed.
+    fn replace(&mut self, inst: Inst, by: Value) {
+        if let Some(result) = self.function.inst(inst).result {
+            self.function.replace(result, by);
+        }
+    }
+
     /// Simplifies an instruction until nothing changes. Returns the value that stands for its result, if there is another one.
     fn inst(&mut self, inst: Inst) -> Option<Value> {
         let function = &self.function;
         let mut op = function.inst(inst).op.map_operands(|value| function.resolve(value));
-        let mut range = of_op(&op, |value| self.range(value));
+        let known = function.inst(inst).result.and_then(|result| self.ranges.known(result));
+        let mut range = known.or_else(|| of_op(&op, |value| self.range(value)));
         loop {
             let constant = range.and_then(|range| range.as_constant());
             match (constant, op.result()) {
@@ -162,6 +194,9 @@ impl Fold<'_> {
     /// A new operation before the current instruction.
     fn emit(&mut self, op: Op) -> Value {
         let inst = self.function.create(op, self.slot);
+        if let Some(known) = self.numbering.note(inst, self.function.inst(inst)) {
+            return known;
+        }
         self.out.push(inst);
         let range = of_op(&op, |value| self.range(value));
         // Only operations with results are made.

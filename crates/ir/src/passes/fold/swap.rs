@@ -2,12 +2,12 @@
 
 use paceline_isa::{Condition, Size, SwapOrder, eval};
 
-use super::Fold;
+use super::{Fold, Numbering};
 use crate::entity::Value;
 use crate::op::{BinaryOp, Op};
 use crate::types::Type;
 
-impl Fold<'_> {
+impl<N: Numbering> Fold<'_, N> {
     /// A comparison of a swapped number, or of some of its bits, that needs no swap.
     pub(super) fn unswapped(
         &mut self,
