@@ -52,29 +52,92 @@ impl MoveLists {
 
 /// Puts moves that are made at the same time, to places that differ from each other, into an order and at the end of others. A move
 /// between slots goes through the scratch register, as does a circle; a circle with slots goes through a slot that nothing else uses.
+/// The time is that of sorting the moves.
 pub(super) fn sequence(moves: &mut Vec<Move>, scratch: Reg, free_slot: u32, done: &mut Vec<Move>) {
     moves.retain(|one| one.to != one.from);
-    if moves.is_empty() {
-        return;
-    }
     let scratch = Loc::Reg(scratch);
-    let is_slot = |loc: Loc| matches!(loc, Loc::Slot(_));
-    let between_slots = |one: &Move| is_slot(one.to) && is_slot(one.from);
-    let emit = |done: &mut Vec<Move>, one: Move| match between_slots(&one) {
-        true => done.extend([Move { to: scratch, from: one.from }, Move { to: one.to, from: scratch }]),
-        false => done.push(one),
-    };
-    while !moves.is_empty() {
-        let ready = moves.iter().position(|one| moves.iter().all(|other| other.from != one.to));
-        match ready {
-            Some(ready) => emit(done, moves.swap_remove(ready)),
-            None => {
-                // All that is left are circles: one value is put aside, and what reads it reads it there.
-                let aside = if moves.iter().any(between_slots) { Loc::Slot(free_slot) } else { scratch };
-                let from = moves[0].from;
-                emit(done, Move { to: aside, from });
-                moves.iter_mut().filter(|one| one.from == from).for_each(|one| one.from = aside);
+    match moves.as_slice() {
+        [] => {}
+        [only] => emit(done, *only, scratch),
+        _ => Sequence::new(moves, scratch).run(free_slot, done),
+    }
+    moves.clear();
+}
+
+const fn is_between_slots(one: &Move) -> bool {
+    matches!((one.to, one.from), (Loc::Slot(_), Loc::Slot(_)))
+}
+
+fn emit(done: &mut Vec<Move>, one: Move, scratch: Loc) {
+    if is_between_slots(&one) {
+        done.extend([Move { to: scratch, from: one.from }, Move { to: one.to, from: scratch }]);
+    } else {
+        done.push(one);
+    }
+}
+
+/// Two moves or more.
+struct Sequence<'a> {
+    /// By destination.
+    moves: &'a mut [Move],
+    /// For each, how many others that are not made yet read its destination.
+    readers: Vec<u32>,
+    /// Those whose destination nobody reads any more.
+    ready: Vec<usize>,
+    scratch: Loc,
+}
+
+impl<'a> Sequence<'a> {
+    fn new(moves: &'a mut [Move], scratch: Loc) -> Self {
+        moves.sort_unstable_by_key(|one| one.to);
+        let mut sequence = Self { readers: vec![0; moves.len()], moves, ready: Vec::new(), scratch };
+        for at in 0..sequence.moves.len() {
+            if let Some(writer) = sequence.writer_of(sequence.moves[at].from) {
+                sequence.readers[writer] += 1;
             }
+        }
+        sequence.ready.extend((0..sequence.moves.len()).rev().filter(|at| sequence.readers[*at] == 0));
+        sequence
+    }
+
+    /// The move that writes a place.
+    fn writer_of(&self, place: Loc) -> Option<usize> {
+        self.moves.binary_search_by_key(&place, |one| one.to).ok()
+    }
+
+    fn run(mut self, free_slot: u32, done: &mut Vec<Move>) {
+        let mut made = vec![false; self.moves.len()];
+        self.run_ready(&mut made, done);
+        // All that is left are circles. Each puts one value aside, and what reads it reads it there.
+        let between = self.moves.iter().zip(&made).any(|(one, made)| !made && is_between_slots(one));
+        let aside = if between { Loc::Slot(free_slot) } else { self.scratch };
+        for at in 0..self.moves.len() {
+            if made[at] {
+                continue;
+            }
+            let from = std::mem::replace(&mut self.moves[at].from, aside);
+            emit(done, Move { to: aside, from }, self.scratch);
+            self.release(from);
+            self.run_ready(&mut made, done);
+        }
+    }
+
+    /// A move that reads a place needs it no more.
+    fn release(&mut self, from: Loc) {
+        if let Some(writer) = self.writer_of(from) {
+            self.readers[writer] -= 1;
+            if self.readers[writer] == 0 {
+                self.ready.push(writer);
+            }
+        }
+    }
+
+    fn run_ready(&mut self, made: &mut [bool], done: &mut Vec<Move>) {
+        while let Some(at) = self.ready.pop() {
+            made[at] = true;
+            let one = self.moves[at];
+            emit(done, one, self.scratch);
+            self.release(one.from);
         }
     }
 }
