@@ -19,6 +19,7 @@
 mod confirm;
 mod differences;
 mod left;
+mod paths;
 mod receive;
 mod run;
 mod vary;
@@ -38,7 +39,7 @@ pub use paceline_symbolic::{
 };
 
 use crate::{NoProgram, Object, Refused, SetupError};
-use confirm::Confirmer;
+pub(crate) use confirm::Confirmer;
 pub use differences::{CompareError, Difference, Differences, differences};
 pub use left::{Event, Handover, Target};
 pub use run::{burst, fill, host, outcome, run, run_in};
@@ -118,6 +119,10 @@ pub enum Variant {
     Inverted,
     /// It is at the boundary of a comparison.
     At(Edge),
+    /// It takes a whole path that no other input takes.
+    Whole,
+    /// It takes a whole path, and is at the boundary of the comparison of this jump.
+    AtJump(usize, Edge),
 }
 
 /// A further input.
@@ -252,7 +257,10 @@ pub fn generate_watched(
         }
     }
     if options.boundaries {
-        further(&confirmer, &mut generated, exploration.boundaries, until)?;
+        further(&confirmer, &mut generated, (exploration.varied, exploration.boundaries), until)?;
+        if options.goals == Goals::Sides {
+            paths::add(&confirmer, &mut generated, (&verified, object.maps()), (&options, until))?;
+        }
     }
     Ok(generated)
 }
@@ -266,7 +274,7 @@ const fn is_branch(insn: &Insn) -> bool {
 fn further(
     confirmer: &Confirmer<'_>,
     generated: &mut Generated,
-    boundaries: Vec<Boundary>,
+    (varied, boundaries): (BTreeMap<Goal, Input>, Vec<Boundary>),
     until: Option<Instant>,
 ) -> Result<(), GenerateError> {
     let is_over = || until.is_some_and(|until| Instant::now() >= until);
@@ -279,15 +287,21 @@ fn further(
             generated.unvaried += 1;
             continue;
         }
+        let other = match varied.get(&goal) {
+            Some(input) => confirmer.confirm(input, goal)?.ok(),
+            None => None,
+        };
         for (variant, pattern) in [(Variant::Filled, Pattern::Plain), (Variant::Inverted, Pattern::Inverted)]
         {
-            if let Some(filled) = confirmer.filled(&confirmed, &Decided::default(), None, pattern)? {
+            let base = other.as_ref().filter(|_| variant == Variant::Filled);
+            let filled = confirmer.filled(base.unwrap_or(&confirmed), &Decided::default(), None, pattern)?;
+            if let Some(filled) = filled.or_else(|| base.cloned()) {
                 edges.extend(&filled.edges);
                 generated.more.push(Further { goal, variant, confirmed: filled });
             }
         }
     }
-    for Boundary { side, edge, input, decided } in boundaries {
+    for Boundary { side, edge, input, decided, .. } in boundaries {
         let goal = Goal::Side(side);
         let is_known = edges.contains(&(side.slot, edge));
         match confirmer.confirm(&input, goal)? {

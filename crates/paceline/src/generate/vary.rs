@@ -100,6 +100,14 @@ impl Confirmer<'_> {
         for &offset in decided.packet.iter().filter(|offset| **offset < confirmed.input.packet.len()) {
             filling.keep_bits(offset)?;
         }
+        if pattern == Pattern::Inverted {
+            // Bits of types, versions and lengths that no comparison looks at may get into one by a mask that is wrong.
+            for (offset, role) in roles(&confirmed.input.packet).into_iter().enumerate() {
+                if role == Role::Structure && !decided.packet.contains(&offset) {
+                    filling.keep_bits(offset)?;
+                }
+            }
+        }
         if !decided.other {
             filling.numbers()?;
         }
