@@ -284,19 +284,20 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// The state in which a run begins; `None` if no packet has such a length.
+    /// The state in which a run begins; `None` if there is no such packet.
     fn entry(&mut self) -> Result<Option<State>, GiveUp> {
         let (least, greatest) = self.options.length;
         let length = self.sources.term(&mut self.terms, Source::Length);
         let (low, high) =
             (self.terms.constant(16, u64::from(least)), self.terms.constant(16, u64::from(greatest)));
-        let path = vec![self.terms.ule(low, length), self.terms.ule(length, high)];
+        let start = self.start();
+        let mut path = vec![self.terms.ule(low, length), self.terms.ule(length, high)];
+        path.extend(self.assumptions(&start)?);
         let model = match self.solver.check(&mut self.terms, &path) {
             Answer::Sat(model) => model,
             Answer::Unsat => return Ok(None),
             Answer::Unknown(unknown) => return Err(GiveUp::Solver(unknown)),
         };
-        let start = self.start();
         Ok(Some(State { path, assignment: Assignment::new(model), ..start }))
     }
 

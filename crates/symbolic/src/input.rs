@@ -55,7 +55,7 @@ impl Explorer<'_> {
             true => None,
             false => Some(self.seed(&randoms, &conditions, &mut model)?),
         };
-        let input = self.read(state, &vars, &model, seed)?;
+        let input = self.read(state, (&vars, bytes), &model, seed)?;
         let decided = self.decided(state, &vars, &model);
         Ok((input, decided))
     }
@@ -235,7 +235,7 @@ impl Explorer<'_> {
     fn read(
         &mut self,
         state: &State,
-        vars: &[(Source, Term)],
+        (vars, bytes): (&[(Source, Term)], Bytes),
         model: &Model,
         seed: Option<u64>,
     ) -> Result<Input, GiveUp> {
@@ -245,7 +245,11 @@ impl Explorer<'_> {
         let length = number(Source::Length).unwrap_or(60) as usize;
         let mut packet: Vec<u8> =
             (0..length).map(|byte| number(Source::Packet(byte as u32)).unwrap_or(0) as u8).collect();
-        plausible::fill(&mut packet, |byte| number(Source::Packet(byte as u32)).is_none());
+        let is_free = |byte: usize| number(Source::Packet(byte as u32)).is_none();
+        plausible::fill(&mut packet, is_free);
+        if bytes == Bytes::Different {
+            plausible::vary(&mut packet, is_free);
+        }
         // Keys of elements may be of bytes that are free.
         let mut model = model.clone();
         for (byte, &value) in (0..).zip(&packet) {

@@ -86,16 +86,31 @@ pub(crate) fn wishes(
     wishes
 }
 
+/// A byte for a place: others near it have other ones.
+const fn other_byte(place: u32) -> u8 {
+    const PRIME: u32 = 223;
+    (place * 53 % PRIME) as u8 | 3
+}
+
+/// Makes free bytes of a packet that say nothing about its form differ from each other.
+pub(crate) fn vary(packet: &mut [u8], is_free: impl Fn(usize) -> bool) {
+    for (offset, role) in roles(packet).into_iter().enumerate() {
+        if role == Role::Content && is_free(offset) {
+            packet[offset] = other_byte(offset as u32);
+        }
+    }
+    set_checksums(packet, is_free);
+}
+
 /// Bytes of packets and values are others, or at least not zero.
 fn different(terms: &mut Terms, vars: &[(Source, Term)], wishes: &mut Vec<Term>) {
-    const PRIME: u32 = 223;
     for &(source, term) in vars {
         let place = match source {
             Source::Packet(offset) => offset,
             Source::Value { map, element, byte } => 97 + map as u32 * 29 + element as u32 * 13 + byte,
             _ => continue,
         };
-        let (value, zero) = (u64::from(place * 53 % PRIME | 3), terms.constant(8, 0));
+        let (value, zero) = (u64::from(other_byte(place)), terms.constant(8, 0));
         let value = terms.constant(8, value);
         wishes.push(terms.eq(term, value));
         let is_zero = terms.eq(term, zero);

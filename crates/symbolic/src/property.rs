@@ -104,6 +104,26 @@ impl Formula {
         self.any(&|formula| matches!(formula, Self::Same(..)))
     }
 
+    /// The parts that all hold, or fail, where it holds, or fails.
+    pub(crate) fn parts<'f>(&'f self, holds: bool, parts: &mut Vec<(&'f Self, bool)>) {
+        match (self, holds) {
+            (Self::Not(inner), _) => inner.parts(!holds, parts),
+            (Self::All(all), true) | (Self::Any(all), false) => {
+                all.iter().for_each(|part| part.parts(holds, parts));
+            }
+            _ => parts.push((self, holds)),
+        }
+    }
+
+    /// Whether it is about the packet that comes in alone, but for the rest of it.
+    pub(crate) fn is_about_input(&self) -> bool {
+        !self.any(&|formula| match formula {
+            Self::Verdict(_) | Self::Same(..) | Self::Changes(_) => true,
+            Self::Compare(_, left, right) => left.is_about_run() || right.is_about_run(),
+            Self::Not(_) | Self::All(_) | Self::Any(_) => false,
+        })
+    }
+
     /// Whether a part of it is such a one.
     fn any(&self, is: &dyn Fn(&Self) -> bool) -> bool {
         let inner = match self {
@@ -117,6 +137,20 @@ impl Formula {
 }
 
 impl Number {
+    /// Whether it is about anything but the packet that comes in, the conditions of its choices aside.
+    fn is_about_run(&self) -> bool {
+        match self {
+            Self::Length(of) | Self::Bits { of, .. } => *of == Moment::Out,
+            Self::Returned => true,
+            Self::Constant(_) => false,
+            Self::Sum(left, right)
+            | Self::Difference(left, right)
+            | Self::Product(left, right)
+            | Self::Both(left, right) => left.is_about_run() || right.is_about_run(),
+            Self::Choice(choices) => choices.iter().any(|(_, number)| number.is_about_run()),
+        }
+    }
+
     fn any(&self, is: &dyn Fn(&Formula) -> bool) -> bool {
         match self {
             Self::Constant(_) | Self::Length(_) | Self::Bits { .. } | Self::Returned => false,

@@ -78,6 +78,20 @@ impl Explorer<'_> {
         Ok(Next::End)
     }
 
+    /// What holds of the packet that comes in where the property fails: other paths need not be followed.
+    pub(crate) fn assumptions(&mut self, state: &State) -> Result<Vec<Term>, GiveUp> {
+        let Some(property) = self.claim.as_ref().map(|claim| claim.property) else { return Ok(Vec::new()) };
+        let mut parts = Vec::new();
+        property.parts(false, &mut parts);
+        let known = parts.into_iter().filter(|(part, _)| part.is_about_input());
+        known
+            .map(|(part, holds)| {
+                let term = self.formula(state, part)?;
+                Ok(if holds { term } else { self.terms.not(term) })
+            })
+            .collect()
+    }
+
     /// Keeps an input of a path on which a condition holds.
     fn refute(&mut self, state: &State, condition: Term) -> Result<(), GiveUp> {
         match self.solver.extend(&mut self.terms, &state.path, &state.assignment.model, condition) {
@@ -244,6 +258,10 @@ impl Explorer<'_> {
     fn same_rest(&mut self, state: &State, left: Rest, right: Rest) -> Result<Term, GiveUp> {
         let (len, other) = (self.length_from(state, left), self.length_from(state, right));
         let mut same = self.terms.eq(len, other);
+        // Bytes of packets of different lengths need no terms.
+        if self.solver.extend(&mut self.terms, &state.path, &state.assignment.model, same) == Answer::Unsat {
+            return Ok(self.terms.bool(false));
+        }
         for place in 0..self.most_bytes() {
             let at = |rest: Rest| rest.from.saturating_add(place as usize);
             let (a, b) = (self.byte_at(state, left.of, at(left))?, self.byte_at(state, right.of, at(right))?);

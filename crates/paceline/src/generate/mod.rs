@@ -238,7 +238,10 @@ pub fn generate_watched(
         // A program without branches has one path.
         options.goals = Goals::Paths(1);
     }
-    let exploration = explore(&verified, object.maps(), &options, tell);
+    // Boundaries of paths are those of the inputs that are added for sides.
+    let of_paths = matches!(options.goals, Goals::Paths(_));
+    let explored = Options { boundaries: options.boundaries && !of_paths, ..options };
+    let exploration = explore(&verified, object.maps(), &explored, tell);
     let mut generated = Generated {
         paths: exploration.paths,
         questions: exploration.questions,

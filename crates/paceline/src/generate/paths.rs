@@ -14,7 +14,7 @@ use super::{Confirmed, Failure, Further, GenerateError, Generated, Variant};
 
 /// Paths that are looked for, and paths that are followed for them.
 const PATHS: u32 = 128;
-const FOLLOWED: u64 = 500;
+const FOLLOWED: u64 = 300;
 
 /// Most inputs that are added.
 const INPUTS: usize = 256;
@@ -65,7 +65,7 @@ pub(super) fn add(
     (options, until): (&Options, Option<Instant>),
 ) -> Result<(), GenerateError> {
     let Some(left) = time_left(until) else { return Ok(()) };
-    let options = Options { goals: Goals::Paths(PATHS), followed: FOLLOWED, time: left / 4, ..*options };
+    let options = Options { goals: Goals::Paths(PATHS), followed: FOLLOWED, time: left / 8, ..*options };
     let mut exploration = explore(verified, maps, &options, &mut |_| {});
     let varied = std::mem::take(&mut exploration.varied);
     let mut known = Known::default();
@@ -103,7 +103,10 @@ pub(super) fn add(
                 None
             }
         };
-        let confirmed = filled.unwrap_or(confirmed);
+        let mut confirmed = filled.unwrap_or(confirmed);
+        if let Some(longer) = confirmer.longer(&confirmed, edge)? {
+            confirmed = longer;
+        }
         known.add(&confirmed);
         generated.more.push(Further { goal, variant, confirmed });
     }

@@ -114,6 +114,24 @@ impl Confirmer<'_> {
         filling.without_idle(&confirmed.input)
     }
 
+    /// The input with a longer packet, if it is at the boundary of a comparison, stays there and takes the same sides: on the other side more bytes
+    /// may be looked for.
+    pub(super) fn longer(
+        &self,
+        confirmed: &Confirmed,
+        edge: Option<(usize, Edge)>,
+    ) -> Result<Option<Confirmed>, GenerateError> {
+        const LONG: usize = 600;
+        let Some(edge) = edge.filter(|_| confirmed.input.packet.len() < LONG) else { return Ok(None) };
+        let mut input = confirmed.input.clone();
+        input.packet.extend((input.packet.len()..LONG).map(|place| Pattern::Plain.byte(place)));
+        let run = self.run(&input)?.ok();
+        let is_same = |run: &Confirmed| {
+            run.edges.contains(&edge) && run.sides == confirmed.sides && run.verdict == confirmed.verdict
+        };
+        Ok(run.map(|(_, run)| run).filter(is_same))
+    }
+
     /// The input with all elements of arrays that its run asked for.
     fn with_elements(&self, input: &Input, trace: &Trace) -> Input {
         let mut input = input.clone();

@@ -12,7 +12,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   paceline prove vlan.o 'arp implies verdict != drop'                 ARP is never dropped
   paceline prove reflector.o 'out[14:] == in[14:]' || true            only the Ethernet header is written; here not so
-  paceline prove reflector.o 'verdict == tx implies out.eth.dst == eth.src and out.eth.src == eth.dst'
+  paceline prove reflector.o 'verdict == tx and not arp implies out.eth.dst == eth.src and out.eth.src == eth.dst'
   paceline prove vlan.o:vlan_pop 'out.len <= in.len'
   paceline prove vlan.o:vlan_pop 'verdict == pass implies not out.vlan' --test found.test.toml || paceline test found.test.toml
 
