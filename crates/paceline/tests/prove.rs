@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use paceline::generate::generate;
 use paceline::isa::assemble;
 use paceline::prove::{Options, Proof, Property, holds, prove};
 use paceline::{Object, ProgramKind, ProgramSpec};
@@ -67,6 +68,50 @@ fn lengths_and_tags() {
         Some(false)
     );
     assert_eq!(of_example("vlan.o", "vlan_push", "not vlan and out.vlan implies changes(vlans)"), Some(true));
+}
+
+/// What is proved holds for all inputs that `generate` makes, and what one of them refutes is not.
+#[test]
+fn generated_inputs_agree_with_proofs() {
+    const PROPERTIES: [&str; 16] = [
+        "arp implies verdict != drop",
+        "out[14:] == in[14:]",
+        "out[0:] == in[0:]",
+        "verdict == pass",
+        "verdict != tx",
+        "verdict != redirect",
+        "out.len == in.len",
+        "out.len <= in.len",
+        "verdict == tx implies out.eth.dst == eth.src",
+        "ipv4 implies out.ipv4",
+        "ipv4.ttl == out.ipv4.ttl or not ipv4",
+        "tcp.dport == out.tcp.dport or not tcp",
+        "vlan implies not out.vlan",
+        "not vlan implies not out.vlan",
+        "ipv4.frag != 0 implies verdict == pass",
+        "in[12:14] == out[12:14]",
+    ];
+    let mut counts = [0; 2];
+    for name in ["vlan.o", "reflector.o", "sampler.o"] {
+        let object = example(name);
+        for program in object.programs() {
+            let options = Options { time: Duration::from_secs(20), boundaries: true, ..Options::default() };
+            let generated = generate(&object, program, &options).unwrap();
+            let inputs = generated.inputs();
+            for text in PROPERTIES {
+                let property: Property = text.parse().unwrap();
+                let refuted = inputs.iter().find(|(_, _, confirmed)| !holds(&object, &property, confirmed));
+                let proof = proof_of(&object, program, text, 20);
+                assert!(
+                    !(proof.is_proved() && refuted.is_some()),
+                    "{name} {}: {text}: {refuted:?}",
+                    program.name
+                );
+                counts[usize::from(proof.is_proved())] += 1;
+            }
+        }
+    }
+    assert!(counts[0] > 20 && counts[1] > 20, "{counts:?}");
 }
 
 const START: &str = "

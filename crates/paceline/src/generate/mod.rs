@@ -320,6 +320,8 @@ fn further(
                     }
                 };
                 let confirmed = filled.unwrap_or(confirmed);
+                let longer = confirmer.longer(&confirmed, Some((side.slot, edge)))?;
+                let confirmed = longer.unwrap_or(confirmed);
                 // Where others come to the boundary, this one has other bits in the bytes that are compared, which a mask removes.
                 let is_changed = |at: &usize| confirmed.input.packet.get(*at) != input.packet.get(*at);
                 if !is_known || decided.packet.iter().any(is_changed) {

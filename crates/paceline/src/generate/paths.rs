@@ -25,11 +25,13 @@ type At = (usize, Edge);
 /// How a run ends, as far as further inputs are told from others by it: verdict, code, tail call, and the maps that it changes.
 type End = (Verdict, u32, Option<u32>, BTreeSet<usize>);
 
+/// The sides that a run takes, what its map operations meet, and how it ends.
+type Way = (BTreeSet<Side>, BTreeSet<(usize, Meets)>, End);
+
 /// What the inputs that are kept do.
 #[derive(Default)]
 struct Known {
-    /// The sides that they take, what their map operations meet, and how they end.
-    ways: BTreeSet<(BTreeSet<Side>, BTreeSet<(usize, Meets)>, End)>,
+    ways: BTreeSet<Way>,
     /// The boundaries that they come to, and how they end.
     edges: BTreeSet<(At, End)>,
 }

@@ -121,10 +121,10 @@ impl Confirmer<'_> {
         confirmed: &Confirmed,
         edge: Option<(usize, Edge)>,
     ) -> Result<Option<Confirmed>, GenerateError> {
-        const LONG: usize = 600;
+        const LONG: usize = 320;
         let Some(edge) = edge.filter(|_| confirmed.input.packet.len() < LONG) else { return Ok(None) };
         let mut input = confirmed.input.clone();
-        input.packet.extend((input.packet.len()..LONG).map(|place| Pattern::Plain.byte(place)));
+        input.packet.resize(LONG, 0);
         let run = self.run(&input)?.ok();
         let is_same = |run: &Confirmed| {
             run.edges.contains(&edge) && run.sides == confirmed.sides && run.verdict == confirmed.verdict

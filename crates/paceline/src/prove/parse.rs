@@ -336,8 +336,8 @@ fn compare(
         (Operand::Verdict, Operand::Word(name, column)) | (Operand::Word(name, column), Operand::Verdict) => {
             return verdict(comparison, name, column);
         }
-        (Operand::Verdict, _) => return failed(second, Problem::Verdict("a value".to_owned())),
-        (_, Operand::Verdict) => return failed(first, Problem::Verdict("a value".to_owned())),
+        (Operand::Verdict, _) => return failed(second, not_a_verdict()),
+        (_, Operand::Verdict) => return failed(first, not_a_verdict()),
         (Operand::Value(left), Operand::Value(right)) => (left, right),
         (Operand::Value(left), Operand::Word(text, column)) => {
             let right = beside(&left, text, column)?;
@@ -385,6 +385,10 @@ fn verdict(comparison: Comparison, name: String, column: usize) -> Result<Expr, 
         Comparison::NotEqual => Ok(Expr::Not(Box::new(Expr::Verdict(verdict)))),
         _ => failed(column, Problem::VerdictOrder),
     }
+}
+
+fn not_a_verdict() -> Problem {
+    Problem::Expected { expected: "a verdict", found: "another value".to_owned() }
 }
 
 /// A word as it is read where it is compared with a value.
