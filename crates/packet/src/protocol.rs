@@ -1,7 +1,5 @@
 //! Form of the table of protocols.
 
-use crate::value::Value;
-
 /// A protocol: its header as a list of fields.
 #[derive(Debug)]
 pub struct Protocol {
@@ -154,21 +152,6 @@ impl Field {
     #[must_use]
     pub fn number(&self, header: &[u8]) -> u128 {
         crate::bits::get(header, self.bit, self.bits)
-    }
-
-    /// The number that a text gives for it, in the form of its kind; `None` for another form, a number of more bits, and bytes.
-    #[must_use]
-    pub fn read(&self, text: &str) -> Option<u128> {
-        match crate::value::parse(self, text) {
-            Ok(Value::Number(number)) => Some(number),
-            Ok(Value::Bytes(_)) | Err(_) => None,
-        }
-    }
-
-    /// The form of its values in words, such as "a number".
-    #[must_use]
-    pub fn form(&self) -> String {
-        crate::value::form(self)
     }
 
     /// Whether it starts and ends at bytes.

@@ -9,12 +9,12 @@ use paceline_solver::{Answer, Batsat, Solver, Term, Terms, smt_lib};
 use paceline_spec::MapSpec;
 use paceline_verifier::Verified;
 
+use crate::claim::Claim;
 use crate::flow::{FAR, Flow};
 use crate::give_up::{GiveUp, Place};
 use crate::goal::{Boundary, Call, Edge, Fate, Goal, Goals, Input, Side};
 use crate::goals::goals;
 use crate::memory::Memory;
-use crate::prove::Claim;
 use crate::source::{Source, Sources};
 use crate::state::{Assignment, Drawn, Frame, MapState, Packet, State};
 use crate::twin::Twin;

@@ -9,6 +9,7 @@
 mod access;
 mod alu;
 mod boundary;
+mod claim;
 mod clock;
 mod compare;
 mod compare_packet;
@@ -34,11 +35,12 @@ mod step;
 mod twin;
 mod value;
 
+pub use claim::Proof;
 pub use compare::compare;
 pub use explorer::{Exploration, Options, Progress, explore};
 pub use give_up::{GiveUp, Place};
 pub use goal::{Boundary, Call, CallResult, Decided, Edge, Element, Fate, Goal, Goals, Input, Meets, Side};
 pub use plausible::{Role, roles, set_checksums};
 pub use property::{Formula, Moment, Number, Relation, Rest};
-pub use prove::{Proof, prove};
+pub use prove::prove;
 pub use twin::Comparison;

@@ -5,35 +5,13 @@ use paceline_solver::{Answer, Term};
 use paceline_spec::MapSpec;
 use paceline_verifier::Verified;
 
+use crate::claim::{Claim, Proof};
 use crate::compare_packet::MOST_ADDED;
 use crate::explorer::{Explorer, Next, Options, Progress};
-use crate::give_up::{GiveUp, Place};
-use crate::goal::Input;
+use crate::give_up::GiveUp;
 use crate::property::{Formula, Moment, Number, Relation, Rest};
 use crate::source::Source;
 use crate::state::{Assignment, State};
-
-/// What was found out about a property.
-#[derive(Clone, Debug)]
-pub struct Proof {
-    /// Inputs with which it does not hold, each on another path.
-    pub refuting: Vec<Input>,
-    /// Places at which paths were given up. Without any, and with fewer inputs than were looked for, it holds on all other paths.
-    pub left: Vec<Place>,
-    /// Paths that were followed.
-    pub paths: u64,
-}
-
-/// A property that is to be proved.
-pub(crate) struct Claim<'a> {
-    property: &'a Formula,
-    /// Whether it is about maps.
-    pub(crate) is_about_maps: bool,
-    pub(crate) refuting: Vec<Input>,
-    /// Most of them.
-    pub(crate) most: usize,
-    pub(crate) left: Vec<Place>,
-}
 
 /// Looks for inputs with which a property of a program's runs does not hold, up to so many.
 #[must_use]

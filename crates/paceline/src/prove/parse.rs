@@ -1,13 +1,14 @@
 //! Texts of properties, read to expressions.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 
 use paceline_frame::Verdict;
 use paceline_packet::{Protocol, places};
 use paceline_symbolic::Moment;
 
 use super::error::{Problem, PropertyError};
-use super::property::{Comparison, Expr, Form, Value};
+use super::property::{Comparison, Expr, Form, Property, Value};
 use super::token::{Kind, Token, tokens};
 
 /// Most parentheses and negations within each other.
@@ -16,7 +17,15 @@ const DEEPEST: usize = 64;
 /// The greatest offset in a packet.
 const FARTHEST: usize = 4096;
 
-pub(super) fn parse(text: &str) -> Result<Expr, PropertyError> {
+impl FromStr for Property {
+    type Err = PropertyError;
+
+    fn from_str(text: &str) -> Result<Self, PropertyError> {
+        Ok(Self { text: text.to_owned(), root: parse(text)? })
+    }
+}
+
+fn parse(text: &str) -> Result<Expr, PropertyError> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
     let expr = parser.implies()?;
     match parser.peek().kind {

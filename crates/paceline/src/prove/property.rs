@@ -1,28 +1,16 @@
 //! Properties: predicates over a packet before and after a run, its verdict, and the maps.
 
 use std::fmt;
-use std::str::FromStr;
 
 use paceline_frame::Verdict;
 use paceline_packet::{Field, Protocol};
 use paceline_symbolic::Moment;
 
-use super::error::PropertyError;
-use super::parse;
-
 /// A property of all runs of a program, as text: `eth.type == arp implies verdict != drop`.
 #[derive(Clone, Debug)]
 pub struct Property {
-    text: String,
+    pub(super) text: String,
     pub(super) root: Expr,
-}
-
-impl FromStr for Property {
-    type Err = PropertyError;
-
-    fn from_str(text: &str) -> Result<Self, PropertyError> {
-        Ok(Self { text: text.to_owned(), root: parse::parse(text)? })
-    }
 }
 
 impl fmt::Display for Property {
