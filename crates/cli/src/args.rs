@@ -14,6 +14,7 @@ use crate::commands::generate::GenerateArgs;
 use crate::commands::inspect::InspectArgs;
 use crate::commands::live::LiveArgs;
 use crate::commands::man::ManArgs;
+use crate::commands::prove::ProveArgs;
 use crate::commands::remote::{MapArgs, StatsArgs, StatusArgs, StopArgs};
 use crate::commands::report::ReportArgs;
 use crate::commands::run::RunArgs;
@@ -55,6 +56,9 @@ pub(crate) enum Command {
     /// Find a packet for each side of each branch of a program, or a proof that there is none.
     #[command(after_help = commands::generate::EXAMPLES)]
     Generate(Box<GenerateArgs>),
+    /// Prove that a property holds for all packets, or find one with which it does not.
+    #[command(after_help = commands::prove::EXAMPLES)]
+    Prove(Box<ProveArgs>),
     /// Compare what two programs, chains or engines do with the packets of a capture.
     #[command(after_help = commands::diff::EXAMPLES)]
     Diff(Box<DiffArgs>),
@@ -137,6 +141,7 @@ impl Command {
             Self::Inspect(args) => args.json,
             Self::Verify(args) => args.json,
             Self::Generate(args) => args.json,
+            Self::Prove(args) => args.json,
             Self::Dump(args) => args.json,
             Self::Report(_)
             | Self::Top(_)

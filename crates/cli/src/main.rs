@@ -29,8 +29,8 @@ use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
 use commands::{
-    bench, capture, completions, diff, dump, filter, generate, inspect, live, man, remote, report, run, scan,
-    test, top, verify, why,
+    bench, capture, completions, diff, dump, filter, generate, inspect, live, man, prove, remote, report,
+    run, scan, test, top, verify, why,
 };
 use common::failure::{CommandError, Failure};
 
@@ -75,6 +75,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Verify(args) => verify::verify(&args),
         Command::Test(args) => test::test(&args),
         Command::Generate(args) => generate::generate(&args),
+        Command::Prove(args) => prove::prove(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Report(args) => report::report(&args),
         Command::Diff(args) => diff::diff(&args),

@@ -34,6 +34,7 @@
 //! | count how often lines and branches ran | [`coverage`] |
 //! | know why a program did what it did with a packet | [`explain`] |
 //! | have a packet for each side of each branch | [`generate`] |
+//! | prove that a property holds for all packets | [`prove`] |
 //! | make packets from text, and name their fields | [`packet`] |
 //! | get events | [`Host::set_events`] for perf event arrays, [`Map::ring_buffer`] for ring buffers |
 //! | run several programs, one after the other, and change them under traffic | [`LiveChain`], [`chain`] |
@@ -112,6 +113,7 @@ mod object;
 pub mod packet;
 mod pipeline;
 pub mod port;
+pub mod prove;
 #[cfg(feature = "captures")]
 mod replay;
 mod share;

@@ -208,12 +208,18 @@ fn index(range: &Range<usize>) -> String {
 
 /// The offset at which a packet ends, as a header says that starts at an offset.
 fn end_of(protocol: &Protocol, header: &[u8], start: usize) -> Option<usize> {
+    let (field, from) = end_field(protocol)?;
+    let len = field.number(header) as usize;
+    // 0 where the sender leaves it to the device (IPv4), or to an option (jumbograms of IPv6).
+    (len != 0).then_some(start + from + len)
+}
+
+/// The field of a header that says where the packet ends, and the offset in the header from which its bytes count.
+pub(crate) fn end_field(protocol: &Protocol) -> Option<(&Field, usize)> {
     let from = match protocol.name {
         "ipv4" => 0,
         "ipv6" => protocol.header,
         _ => return None,
     };
-    let len = protocol.field("len")?.number(header) as usize;
-    // 0 where the sender leaves it to the device (IPv4), or to an option (jumbograms of IPv6).
-    (len != 0).then_some(start + from + len)
+    Some((protocol.field("len")?, from))
 }

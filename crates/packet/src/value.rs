@@ -22,6 +22,23 @@ pub(crate) enum NoValue {
     Size,
 }
 
+impl Field {
+    /// The number that a text gives for it, in the form of its kind; `None` for another form, a number of more bits, and bytes.
+    #[must_use]
+    pub fn read(&self, text: &str) -> Option<u128> {
+        match parse(self, text) {
+            Ok(Value::Number(number)) => Some(number),
+            Ok(Value::Bytes(_)) | Err(_) => None,
+        }
+    }
+
+    /// The form of its values in words, such as "a number".
+    #[must_use]
+    pub fn form(&self) -> String {
+        form(self)
+    }
+}
+
 /// Reads a value of a field.
 pub(crate) fn parse(field: &Field, text: &str) -> Result<Value, NoValue> {
     if field.kind == Kind::Bytes {

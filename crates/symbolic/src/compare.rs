@@ -12,7 +12,7 @@ use paceline_verifier::Verified;
 use crate::explorer::{Explorer, Next, Options, Progress};
 use crate::give_up::GiveUp;
 use crate::memory::{Byte, Memory};
-use crate::state::{Assignment, Drawn, First, Now, Object, Redirect, State};
+use crate::state::{Assignment, Drawn, First, MapState, Now, Object, Redirect, State};
 use crate::twin::{Comparison, Twin};
 
 /// Looks for inputs on which two programs of one type differ in verdict, packet, metadata, redirect target, maps, events, traces or tail
@@ -66,7 +66,7 @@ impl Explorer<'_> {
     /// A program has ended: the second one begins, or what both left is compared.
     pub(crate) fn ended(&mut self, state: &mut State) -> Result<Next, GiveUp> {
         if self.twin.is_none() {
-            return Ok(Next::End);
+            return self.claimed(state);
         }
         let Some(first) = state.first.clone() else {
             self.begin_second(state)?;
@@ -151,7 +151,7 @@ impl Explorer<'_> {
         let mut all = vec![fate, target, tail];
         self.other_packet(&first.packet, state, go_on, &mut all)?;
         for map in 0..state.maps.len() {
-            self.other_elements(map, state, first, &mut all)?;
+            self.other_elements(map, state, (&first.maps, &first.objects), &mut all)?;
         }
         self.other_sent(first, state, &mut all)?;
         Ok(self.any(&all))
@@ -211,12 +211,12 @@ impl Explorer<'_> {
         }
     }
 
-    /// Adds whether elements of a map differ.
-    fn other_elements(
+    /// Adds whether elements of a map differ from those that another state of maps and objects has; from the start, if it has none.
+    pub(crate) fn other_elements(
         &mut self,
         map: usize,
         state: &State,
-        first: &First,
+        (maps, objects): (&[Rc<MapState>], &[Rc<Object>]),
         all: &mut Vec<Term>,
     ) -> Result<(), GiveUp> {
         if self.maps.get(map).is_some_and(MapSpec::is_constant) {
@@ -225,13 +225,14 @@ impl Explorer<'_> {
         let size = self.maps.get(map).map_or(0, |map| i64::from(map.value_size));
         let is_array = self.maps.get(map).is_some_and(|map| map.kind.is_array());
         for (index, element) in state.maps[map].elements.iter().enumerate() {
-            let before = first.maps[map].elements.get(index).map_or(Now::Initial, |element| element.now);
+            let before = maps.get(map).and_then(|map| map.elements.get(index));
+            let before = before.map_or(Now::Initial, |element| element.now);
             let was_there = element.was_there || is_array;
             let object = |objects: &[Rc<Object>], now: Now| match now {
                 Now::There(object) => objects.get(object).cloned(),
                 _ => None,
             };
-            let (old, new) = (object(&first.objects, before), object(&state.objects, element.now));
+            let (old, new) = (object(objects, before), object(&state.objects, element.now));
             let is_there = |now: Now| match now {
                 Now::There(_) => true,
                 Now::Absent => false,

@@ -10,7 +10,7 @@ use crate::memory::{Byte, Memory};
 use crate::state::{Packet, State};
 
 /// Most bytes by which a packet is longer than those that come in, where programs move its start differently.
-const MOST_ADDED: i64 = 256;
+pub(crate) const MOST_ADDED: i64 = 256;
 
 /// A part of a packet: from an offset that counts from its start, to its length.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ impl Explorer<'_> {
         self.other_bytes((a, b), state, Part { from: 0, len: *len }, all)
     }
 
-    fn length_of(&mut self, packet: &Packet) -> Term {
+    pub(crate) fn length_of(&mut self, packet: &Packet) -> Term {
         let start = self.terms.constant(64, packet.start as u64);
         self.terms.sub(packet.end, start)
     }
@@ -94,7 +94,7 @@ impl Explorer<'_> {
     }
 
     /// A byte of a packet.
-    fn packet_at(&mut self, packet: &Packet, offset: i64) -> Result<Term, GiveUp> {
+    pub(crate) fn packet_at(&mut self, packet: &Packet, offset: i64) -> Result<Term, GiveUp> {
         match packet.written.get(offset) {
             Some(Byte::Number(number)) => Ok(number),
             Some(Byte::Part(..)) => Err(GiveUp::Address),

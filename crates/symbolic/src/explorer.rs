@@ -9,9 +9,10 @@ use paceline_solver::{Answer, Batsat, Solver, Term, Terms, smt_lib};
 use paceline_spec::MapSpec;
 use paceline_verifier::Verified;
 
+use crate::claim::Claim;
 use crate::flow::{FAR, Flow};
 use crate::give_up::{GiveUp, Place};
-use crate::goal::{Boundary, Call, Edge, Fate, Goal, Goals, Side};
+use crate::goal::{Boundary, Call, Edge, Fate, Goal, Goals, Input, Side};
 use crate::goals::goals;
 use crate::memory::Memory;
 use crate::source::{Source, Sources};
@@ -28,10 +29,12 @@ pub struct Options {
     pub conflicts: u64,
     /// What is looked for.
     pub goals: Goals,
-    /// Whether inputs at the boundaries of comparisons are made as well, as far as the followed paths have some.
+    /// Whether inputs at the boundaries of comparisons are made as well, as far as the followed paths have some, if goals are sides or paths.
     pub boundaries: bool,
     /// Most open paths that are kept.
     pub paths: usize,
+    /// Most paths that are followed.
+    pub followed: u64,
     /// Most terms that are kept, of some 150 bytes each.
     pub terms: usize,
     /// Most times that a path takes one side of a branch in one function call.
@@ -54,6 +57,7 @@ impl Default for Options {
             goals: Goals::Sides,
             boundaries: false,
             paths: 20_000,
+            followed: u64::MAX,
             terms: 6_000_000,
             rounds: 512,
             instructions: 200_000,
@@ -69,6 +73,8 @@ impl Default for Options {
 pub struct Exploration {
     /// Each goal; of paths, those that have an input.
     pub goals: BTreeMap<Goal, Fate>,
+    /// If boundaries are looked for: further inputs for goals that have one, in which the bytes that decide differ from each other and from zero as far as they can.
+    pub varied: BTreeMap<Goal, Input>,
     /// Inputs at the boundaries of comparisons, in the order of their jumps.
     pub boundaries: Vec<Boundary>,
     /// If paths are looked for: places at which some were given up, in the order of their slots. Without any, and with fewer paths than were looked for,
@@ -85,9 +91,9 @@ pub struct Exploration {
 /// How far an exploration has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Goals that have an input; where two programs are compared, inputs on which they differ.
+    /// Goals that have an input; where two programs are compared, inputs on which they differ; of a property, inputs with which it does not hold.
     pub reached: usize,
-    /// Goals that are looked for still; of paths, those that would be more than were looked for; where two programs are compared, paths that wait.
+    /// Goals that are looked for still; of paths, those that would be more than were looked for; where all paths are followed, those that wait.
     pub open: usize,
     /// Paths that were followed.
     pub paths: u64,
@@ -106,7 +112,7 @@ pub fn explore(
     explorer.finish()
 }
 
-/// Paths that are taken up from many places before others are followed one after the other, where programs are compared.
+/// Paths that are taken up from many places before others are followed one after the other, where all are followed.
 const TRIED_BROADLY: u64 = 1000;
 
 /// What happens after an instruction.
@@ -122,6 +128,8 @@ pub(crate) struct Explorer<'a> {
     pub(crate) verified: &'a Verified,
     /// Where two programs are compared.
     pub(crate) twin: Option<Twin<'a>>,
+    /// Where a property is to be proved.
+    pub(crate) claim: Option<Claim<'a>>,
     pub(crate) maps: &'a [MapSpec],
     pub(crate) options: Options,
     pub(crate) terms: Terms,
@@ -132,11 +140,15 @@ pub(crate) struct Explorer<'a> {
     pub(crate) open: BTreeSet<Goal>,
     pub(crate) fates: BTreeMap<Goal, Fate>,
     /// The sides and calls of the paths that were found.
-    pub(crate) found: HashSet<(Vec<Side>, Vec<Call>)>,
-    /// Inputs at boundaries, and those that are not looked for any more.
-    pub(crate) boundaries: BTreeMap<(usize, Edge), Boundary>,
+    pub(crate) found: HashMap<(Vec<Side>, Vec<Call>), Goal>,
+    /// Inputs whose bytes differ, of goals that have one.
+    pub(crate) varied: BTreeMap<Goal, Input>,
+    /// Inputs at boundaries, numbered where there are several.
+    pub(crate) boundaries: BTreeMap<(usize, Edge, usize), Boundary>,
     /// How often boundaries were looked for in vain.
     pub(crate) vain: HashMap<(usize, Edge), u32>,
+    /// The results of paths that have an input at a boundary.
+    pub(crate) ends: HashSet<(usize, Edge, Option<u64>)>,
     queue: Vec<State>,
     /// Paths to a goal for which there was no input.
     pub(crate) misses: HashMap<Goal, u32>,
@@ -160,6 +172,7 @@ impl<'a> Explorer<'a> {
         let mut explorer = Self {
             verified,
             twin: None,
+            claim: None,
             maps,
             options,
             terms: Terms::new(),
@@ -168,9 +181,11 @@ impl<'a> Explorer<'a> {
             flow: Flow::of(verified),
             open: BTreeSet::new(),
             fates: BTreeMap::new(),
-            found: HashSet::new(),
+            found: HashMap::new(),
+            varied: BTreeMap::new(),
             boundaries: BTreeMap::new(),
             vain: HashMap::new(),
+            ends: HashSet::new(),
             queue: Vec::new(),
             misses: HashMap::new(),
             taken_up: HashMap::new(),
@@ -209,6 +224,9 @@ impl<'a> Explorer<'a> {
         if let Some(twin) = &self.twin {
             return twin.differing.len() >= twin.most;
         }
+        if let Some(claim) = &self.claim {
+            return claim.refuting.len() >= claim.most;
+        }
         match self.options.goals {
             Goals::Paths(most) => self.found.len() >= most as usize,
             _ => self.open.is_empty(),
@@ -242,6 +260,9 @@ impl<'a> Explorer<'a> {
         if let Some(twin) = &self.twin {
             return Progress { reached: twin.differing.len(), open: self.queue.len(), paths: self.paths };
         }
+        if let Some(claim) = &self.claim {
+            return Progress { reached: claim.refuting.len(), open: self.queue.len(), paths: self.paths };
+        }
         let reached = self.fates.values().filter(|fate| matches!(fate, Fate::Reached(_))).count();
         let open = match self.options.goals {
             Goals::Paths(most) => (most as usize).saturating_sub(self.found.len()),
@@ -254,6 +275,8 @@ impl<'a> Explorer<'a> {
     pub(crate) fn limit(&self) -> Option<GiveUp> {
         if self.until.is_some_and(|until| Instant::now() >= until) {
             Some(GiveUp::Time)
+        } else if self.paths >= self.options.followed {
+            Some(GiveUp::Followed)
         } else if self.terms.len() > self.options.terms {
             Some(GiveUp::Terms)
         } else {
@@ -261,19 +284,20 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// The state in which a run begins; `None` if no packet has such a length.
+    /// The state in which a run begins; `None` if there is no such packet.
     fn entry(&mut self) -> Result<Option<State>, GiveUp> {
         let (least, greatest) = self.options.length;
         let length = self.sources.term(&mut self.terms, Source::Length);
         let (low, high) =
             (self.terms.constant(16, u64::from(least)), self.terms.constant(16, u64::from(greatest)));
-        let path = vec![self.terms.ule(low, length), self.terms.ule(length, high)];
+        let start = self.start();
+        let mut path = vec![self.terms.ule(low, length), self.terms.ule(length, high)];
+        path.extend(self.assumptions(&start)?);
         let model = match self.solver.check(&mut self.terms, &path) {
             Answer::Sat(model) => model,
             Answer::Unsat => return Ok(None),
             Answer::Unknown(unknown) => return Err(GiveUp::Solver(unknown)),
         };
-        let start = self.start();
         Ok(Some(State { path, assignment: Assignment::new(model), ..start }))
     }
 
@@ -300,6 +324,7 @@ impl<'a> Explorer<'a> {
             pending: false,
             taken: None,
             called: None,
+            at: None,
             rounds: Rc::default(),
             drawn: Drawn::default(),
             redirect: None,
@@ -323,18 +348,23 @@ impl<'a> Explorer<'a> {
 
     /// How far a state is from a side that is looked for.
     pub(crate) fn distance(&self, state: &State) -> u32 {
-        // Where programs are compared, all paths are followed, those of the second one first.
-        if self.twin.is_some() {
+        // Where programs are compared, those of the second one come first.
+        if self.follows_all() {
             return u32::from(state.first.is_none());
         }
         self.flow.from(Self::position(state))
     }
 
-    /// The next path to follow: by turns the nearest to a goal, and the one whose place was visited least. Where programs are
-    /// compared, all paths are followed: after some, the newest first, so that few wait.
+    /// Whether all paths are followed, and not only those to goals: where programs are compared, and where a property is to be proved.
+    pub(crate) fn follows_all(&self) -> bool {
+        self.twin.is_some() || self.claim.is_some()
+    }
+
+    /// The next path to follow: by turns the nearest to a goal, and the one whose place was visited least. Where all are followed, after some
+    /// the newest first, so that few wait.
     fn pick(&mut self) -> Option<State> {
         self.picks += 1;
-        if self.twin.is_some() && self.picks > TRIED_BROADLY {
+        if self.follows_all() && self.picks > TRIED_BROADLY {
             return self.queue.pop();
         }
         let mut queue = std::mem::take(&mut self.queue);
@@ -410,19 +440,25 @@ impl<'a> Explorer<'a> {
                 }
             });
         }
+        if let Some(claim) = &mut self.claim {
+            if !claim.left.contains(&place) {
+                claim.left.push(place);
+            }
+            return;
+        }
         self.leave_at(Self::position(state).collect(), place);
     }
 
     /// Notes that nothing is known of what comes after the functions that a state is in return to their callers.
     pub(crate) fn leave_callers(&mut self, state: &State, why: GiveUp) {
-        if self.twin.is_some() {
+        if self.follows_all() {
             return self.leave(state, why);
         }
         self.leave_at(Self::position(state).skip(1).collect(), Place { slot: state.slot, why });
     }
 
     fn leave_at(&mut self, position: Vec<usize>, place: Place) {
-        if self.twin.is_none() && self.flow.from(position.iter().copied()) == FAR {
+        if self.flow.from(position.iter().copied()) == FAR {
             return;
         }
         let left = (position, place);
@@ -524,6 +560,7 @@ impl<'a> Explorer<'a> {
         }
         Exploration {
             goals: self.fates,
+            varied: self.varied,
             boundaries: self.boundaries.into_values().collect(),
             left,
             paths: self.paths,

@@ -33,6 +33,8 @@ pub enum GiveUp {
     Time,
     /// There were more open paths than are kept.
     Paths,
+    /// As many paths were followed as was allowed.
+    Followed,
     /// There were more terms than are kept.
     Terms,
     /// The function is called by a timer.
@@ -55,6 +57,7 @@ impl fmt::Display for GiveUp {
             Self::Length => f.write_str("a path has too many instructions"),
             Self::Solver(unknown) => unknown.fmt(f),
             Self::Time => f.write_str("the time was over"),
+            Self::Followed => f.write_str("as many paths were followed as is allowed"),
             Self::Paths => f.write_str("there were too many open paths"),
             Self::Terms => f.write_str("there were too many terms"),
             Self::Timer => f.write_str("a timer calls the function"),

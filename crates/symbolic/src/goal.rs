@@ -184,6 +184,8 @@ pub struct Boundary {
     pub side: Side,
     /// Where it is.
     pub edge: Edge,
+    /// The path that it takes to its end, if paths are looked for.
+    pub path: Option<Goal>,
     /// The input.
     pub input: Input,
     /// What must stay so that it is at the boundary.

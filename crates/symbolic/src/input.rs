@@ -9,7 +9,7 @@ use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
 use crate::goal::{Decided, Element, Input};
 use crate::maps::initial_value;
-use crate::plausible;
+use crate::plausible::{self, Bytes};
 use crate::source::Source;
 use crate::state::State;
 
@@ -25,11 +25,17 @@ const SEEDS: u64 = 20_000;
 impl Explorer<'_> {
     /// The input of a path, as far as it has come.
     pub(crate) fn input(&mut self, state: &State) -> Result<Input, GiveUp> {
-        Ok(self.decided_input(state)?.0)
+        Ok(self.decided_input(state, Bytes::Zero)?.0)
+    }
+
+    /// The same with bytes that differ from each other and from zero, as far as conditions allow.
+    pub(crate) fn varied_input(&mut self, state: &State) -> Option<Input> {
+        let is_wanted = self.options.boundaries && self.limit().is_none();
+        is_wanted.then(|| self.decided_input(state, Bytes::Different).ok()).flatten().map(|(input, _)| input)
     }
 
     /// The input of a path, and what its conditions are about.
-    pub(crate) fn decided_input(&mut self, state: &State) -> Result<(Input, Decided), GiveUp> {
+    pub(crate) fn decided_input(&mut self, state: &State, bytes: Bytes) -> Result<(Input, Decided), GiveUp> {
         let mut conditions = state.path.clone();
         let mut model = Model::clone(&state.assignment.model);
         let mut vars = self.variables(&conditions);
@@ -41,7 +47,7 @@ impl Explorer<'_> {
             self.force(term, number, what, &mut conditions, &mut model)?;
         }
         let keys = self.keys(state);
-        let wishes = plausible::wishes(&mut self.terms, &self.sources, self.maps, &vars, &keys);
+        let wishes = plausible::wishes(&mut self.terms, &self.sources, self.maps, &vars, (&keys, bytes));
         model = self.solver.prefer(&mut self.terms, &conditions, &model, &wishes);
         let randoms: Vec<_> =
             vars.iter().filter(|(source, _)| matches!(source, Source::Random(_))).copied().collect();
@@ -49,7 +55,7 @@ impl Explorer<'_> {
             true => None,
             false => Some(self.seed(&randoms, &conditions, &mut model)?),
         };
-        let input = self.read(state, &vars, &model, seed)?;
+        let input = self.read(state, (&vars, bytes), &model, seed)?;
         let decided = self.decided(state, &vars, &model);
         Ok((input, decided))
     }
@@ -229,7 +235,7 @@ impl Explorer<'_> {
     fn read(
         &mut self,
         state: &State,
-        vars: &[(Source, Term)],
+        (vars, bytes): (&[(Source, Term)], Bytes),
         model: &Model,
         seed: Option<u64>,
     ) -> Result<Input, GiveUp> {
@@ -239,7 +245,11 @@ impl Explorer<'_> {
         let length = number(Source::Length).unwrap_or(60) as usize;
         let mut packet: Vec<u8> =
             (0..length).map(|byte| number(Source::Packet(byte as u32)).unwrap_or(0) as u8).collect();
-        plausible::fill(&mut packet, |byte| number(Source::Packet(byte as u32)).is_none());
+        let is_free = |byte: usize| number(Source::Packet(byte as u32)).is_none();
+        plausible::fill(&mut packet, is_free);
+        if bytes == Bytes::Different {
+            plausible::vary(&mut packet, is_free);
+        }
         // Keys of elements may be of bytes that are free.
         let mut model = model.clone();
         for (byte, &value) in (0..).zip(&packet) {

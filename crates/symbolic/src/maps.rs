@@ -20,6 +20,13 @@ pub(crate) fn initial_value<'m>(map: &'m MapSpec, key: &[u8]) -> Option<&'m [u8]
     })
 }
 
+/// Notes that an LRU map may have given up any element but one.
+fn others_may_be_gone(state: &mut State, map: usize, element: usize) {
+    for (index, other) in Rc::make_mut(&mut state.maps[map]).elements.iter_mut().enumerate() {
+        other.may_be_gone = index != element;
+    }
+}
+
 /// Kinds whose values the program may look up.
 fn is_modelled(kind: MapKind) -> bool {
     kind.is_array() || kind.is_keyed()
@@ -202,13 +209,16 @@ impl Explorer<'_> {
             Some(_) if flags == NO_EXIST => Ok((-i64::from(Errno::EEXIST.0), Meets::Found)),
             None if flags == EXIST => Ok((-i64::from(Errno::ENOENT.0), Meets::NotFound)),
             // The kernel takes a free element first, for which it may remove another one.
-            Some(_) if kind.is_lru() && self.twin.is_some() => {
+            Some(_) if kind.is_lru() && self.compares_maps() => {
                 Err(GiveUp::Map(kind, "an update that may remove another element"))
             }
             // Values per CPU are changed in place.
             Some(object) if kind.is_per_cpu() => Ok((self.fill(state, Some(object), value), Meets::Found)),
             Some(_) => {
                 self.retire(state, map);
+                if kind.is_lru() {
+                    others_may_be_gone(state, map, element);
+                }
                 Ok((self.put(state, map, element, value), Meets::Found))
             }
             None if kind.is_lru() => {
@@ -249,19 +259,17 @@ impl Explorer<'_> {
         let spec = self.spec(map)?;
         let (kind, entries) = (spec.kind, spec.max_entries);
         self.retire(state, map);
-        if self.twin.is_some() {
+        if self.compares_maps() {
             // Another element may be gone after the run.
             self.leave(state, GiveUp::Map(kind, "an insertion that may remove another element"));
         }
-        let map = Rc::make_mut(&mut state.maps[map]);
-        if map.room.is_full(entries) == Some(true) {
+        let known = Rc::make_mut(&mut state.maps[map]);
+        if known.room.is_full(entries) == Some(true) {
             return Err(GiveUp::Map(kind, "an insertion that removes another element"));
         }
-        map.room.assume(false);
-        map.room.add();
-        for (index, other) in map.elements.iter_mut().enumerate() {
-            other.may_be_gone = index != element;
-        }
+        known.room.assume(false);
+        known.room.add();
+        others_may_be_gone(state, map, element);
         Ok(())
     }
 

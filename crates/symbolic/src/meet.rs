@@ -23,11 +23,18 @@ impl Explorer<'_> {
             Ok(input) => {
                 self.open.remove(&goal);
                 self.fates.insert(goal, Fate::Reached(Box::new(input)));
+                self.vary(state, goal);
                 if !self.open.iter().any(|other| other.slot() == goal.slot()) {
                     self.aim();
                 }
             }
             Err(why) => self.miss(goal, why),
+        }
+    }
+
+    fn vary(&mut self, state: &State, goal: Goal) {
+        if let Some(input) = self.varied_input(state) {
+            self.varied.insert(goal, input);
         }
     }
 
@@ -50,14 +57,19 @@ impl Explorer<'_> {
     pub(crate) fn end(&mut self, state: &State) {
         let Goals::Paths(most) = self.options.goals else { return };
         let path = (state.sides(), state.calls());
-        if self.found.len() >= most as usize || self.found.contains(&path) {
+        if let Some(&goal) = self.found.get(&path) {
+            return self.boundary_of_path(state, goal);
+        }
+        if self.found.len() >= most as usize {
             return;
         }
         match self.input(state) {
             Ok(input) => {
                 let goal = Goal::Path { number: self.found.len() as u32, slot: state.slot };
-                self.found.insert(path);
+                self.found.insert(path, goal);
                 self.fates.insert(goal, Fate::Reached(Box::new(input)));
+                self.vary(state, goal);
+                self.boundary_of_path(state, goal);
             }
             Err(why) => self.leave(state, why),
         }

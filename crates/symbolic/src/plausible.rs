@@ -32,6 +32,15 @@ const IPV4: [(u32, u64); 13] = [
     (21, 0),
 ];
 
+/// What bytes are that conditions are about, but that are no part of usual headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bytes {
+    /// Zero, as far as they can be.
+    Zero,
+    /// Different from each other and from zero, as far as they can be: keys of elements with them.
+    Different,
+}
+
 /// Conditions that make a packet plausible, the most important ones first. They are about variables that conditions are about; all others
 /// are free.
 pub(crate) fn wishes(
@@ -39,7 +48,7 @@ pub(crate) fn wishes(
     sources: &Sources,
     maps: &[MapSpec],
     vars: &[(Source, Term)],
-    keys: &[Term],
+    (keys, bytes): (&[Term], Bytes),
 ) -> Vec<Term> {
     let mut wishes = Vec::new();
     let known = |source: Source| vars.iter().find(|(other, _)| *other == source).map(|(_, term)| *term);
@@ -59,6 +68,9 @@ pub(crate) fn wishes(
     }
     headers(terms, &known, &mut wishes);
     wishes.extend(total_length(terms, sources, &known));
+    if bytes == Bytes::Different {
+        different(terms, vars, &mut wishes);
+    }
     for &(source, term) in vars {
         if let Some(value) = usual(maps, source) {
             let value = terms.constant(terms.width(term), value);
@@ -72,6 +84,38 @@ pub(crate) fn wishes(
         }
     }
     wishes
+}
+
+/// A byte for a place: others near it have other ones.
+const fn other_byte(place: u32) -> u8 {
+    const PRIME: u32 = 223;
+    (place * 53 % PRIME) as u8 | 3
+}
+
+/// Makes free bytes of a packet that say nothing about its form differ from each other.
+pub(crate) fn vary(packet: &mut [u8], is_free: impl Fn(usize) -> bool) {
+    for (offset, role) in roles(packet).into_iter().enumerate() {
+        if role == Role::Content && is_free(offset) {
+            packet[offset] = other_byte(offset as u32);
+        }
+    }
+    set_checksums(packet, is_free);
+}
+
+/// Bytes of packets and values are others, or at least not zero.
+fn different(terms: &mut Terms, vars: &[(Source, Term)], wishes: &mut Vec<Term>) {
+    for &(source, term) in vars {
+        let place = match source {
+            Source::Packet(offset) => offset,
+            Source::Value { map, element, byte } => 97 + map as u32 * 29 + element as u32 * 13 + byte,
+            _ => continue,
+        };
+        let (value, zero) = (u64::from(other_byte(place)), terms.constant(8, 0));
+        let value = terms.constant(8, value);
+        wishes.push(terms.eq(term, value));
+        let is_zero = terms.eq(term, zero);
+        wishes.push(terms.not(is_zero));
+    }
 }
 
 /// A packet is as short as possible, of the usual lengths.

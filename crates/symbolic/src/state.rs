@@ -8,7 +8,7 @@ use paceline_solver::{Evaluator, Model, Term, Terms};
 use paceline_spec::format::Piece;
 
 use crate::clock::Clock;
-use crate::goal::{Call, Side};
+use crate::goal::{Call, Edge, Side};
 use crate::memory::Memory;
 use crate::room::Room;
 use crate::value::Value;
@@ -214,6 +214,8 @@ pub(crate) struct State {
     pub(crate) taken: Option<Rc<Taken>>,
     /// Helper calls, where paths are looked for.
     pub(crate) called: Option<Rc<Called>>,
+    /// The jump whose comparison is at an edge on this path, where inputs at the boundaries of whole paths are looked for.
+    pub(crate) at: Option<(usize, Edge)>,
     /// How often the path took each side.
     pub(crate) rounds: Rc<HashMap<Side, u32>>,
     pub(crate) drawn: Drawn,

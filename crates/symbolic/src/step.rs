@@ -14,6 +14,12 @@ use crate::source::Source;
 use crate::state::{Assignment, Callback, Frame, State, Taken};
 use crate::value::{Pointer, Region, Value};
 
+/// Bytes at both ends of the address space without a region.
+const NO_MEMORY: u64 = 1 << 16;
+
+/// Numbers from there that no address comes near.
+const NUMBERS: i64 = 1 << 15;
+
 impl Explorer<'_> {
     /// Executes the instruction of a state.
     pub(crate) fn step(&mut self, state: &mut State) -> Result<Next, GiveUp> {
@@ -224,8 +230,23 @@ impl Explorer<'_> {
             // No pointer is null, and compilers compare the low half alone of those that the context has: it is taken for not zero too.
             (Value::Pointer(_) | Value::Map(_), Value::Number(b)) if self.terms.value(b) == Some(0) => {
                 match condition {
-                    Condition::Eq | Condition::Le => Ok(self.terms.bool(false)),
-                    Condition::Ne | Condition::Gt => Ok(self.terms.bool(true)),
+                    Condition::Eq | Condition::Le | Condition::Lt | Condition::Set => {
+                        Ok(self.terms.bool(false))
+                    }
+                    Condition::Ne | Condition::Gt | Condition::Ge => Ok(self.terms.bool(true)),
+                    _ => Err(GiveUp::Address),
+                }
+            }
+            (Value::Pointer(pointer), Value::Number(number))
+                if width == Width::W64 && self.is_far(pointer, number) =>
+            {
+                let is_low = self.terms.value(number).is_some_and(|number| number < NO_MEMORY);
+                match condition {
+                    Condition::Eq => Ok(self.terms.bool(false)),
+                    Condition::Ne => Ok(self.terms.bool(true)),
+                    Condition::Gt | Condition::Ge => Ok(self.terms.bool(is_low)),
+                    Condition::Lt | Condition::Le => Ok(self.terms.bool(!is_low)),
+                    // With signs, addresses of the kernel are negative, and others are not.
                     _ => Err(GiveUp::Address),
                 }
             }
@@ -235,6 +256,16 @@ impl Explorer<'_> {
                 Ok(alu::compare(&mut self.terms, width, condition, a, b))
             }
         }
+    }
+
+    /// Whether a number is so low, or so high, that no address near the start of a region is: those are not in the first and last 64 KiB of the
+    /// address space, where null pointers with an offset and error numbers are.
+    fn is_far(&self, pointer: Pointer, number: Term) -> bool {
+        let offset = self.terms.value(pointer.offset).map(u64::cast_signed);
+        // Bytes before the start of a region are those of stacks and of the headroom.
+        let is_near = offset.is_some_and(|offset| offset.unsigned_abs() < NO_MEMORY / 2);
+        let number = self.terms.value(number).map(u64::cast_signed);
+        is_near && number.is_some_and(|number| (-NUMBERS..NUMBERS).contains(&number))
     }
 
     /// Addresses of one region are ordered as the offsets with their signs.

@@ -11,6 +11,7 @@ pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod live;
 pub(crate) mod man;
+pub(crate) mod prove;
 pub(crate) mod remote;
 pub(crate) mod report;
 pub(crate) mod run;

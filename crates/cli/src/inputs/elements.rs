@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::toml;
 
 /// The elements of a map as test files expect them: without values that TOML cannot say.
-pub(crate) fn expected(of: &Object, map: usize, elements: &[Element]) -> Json {
+pub(super) fn expected(of: &Object, map: usize, elements: &[Element]) -> Json {
     let Json::Array(all) = contents(of, map, elements) else { return contents(of, map, elements) };
     let Some(spec) = of.maps().get(map) else { return Json::Null };
     let element = |(json, element): (Json, &Element)| {

@@ -11,13 +11,14 @@ use paceline_testkit::namespace::namespace;
 use crate::common::{Folder, command, example, has_libpcap, paceline};
 
 /// The names of files in the examples, with the committed file that each one stands for.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 12] = [
     ("firewall.o", "firewall.o"),
     ("reflector_in_c.o", "tests/reflector_in_c.o"),
     ("balancer.o", "balancer.o"),
     ("vlan.o", "vlan.o"),
     ("sampler.o", "sampler.o"),
     ("router.o", "reflector.o"),
+    ("reflector.o", "reflector.o"),
     ("xsk.o", "../crates/cli/tests/fixtures/xsk.o"),
     ("traffic.pcap", "traffic.pcap"),
     ("backends.json", "balancer-backends.json"),

@@ -28,6 +28,7 @@ mod maps;
 mod memif;
 mod metrics;
 mod objects;
+mod prove;
 mod readme;
 mod report;
 mod reports;

@@ -15,7 +15,7 @@ use super::{Confirmed, GenerateError, Missed};
 use crate::{Collection, LoadOptions, Object};
 
 /// Runs inputs of a program on the plain interpreter, each with maps as the object has them.
-pub(super) struct Confirmer<'a> {
+pub(crate) struct Confirmer<'a> {
     pub(super) object: &'a Object,
     program: &'a str,
     /// Maps that are as the object has them, for trials: large maps take milliseconds to make.
@@ -29,7 +29,7 @@ struct Loaded {
 }
 
 impl<'a> Confirmer<'a> {
-    pub(super) fn new(object: &'a Object, program: &'a str) -> Self {
+    pub(crate) fn new(object: &'a Object, program: &'a str) -> Self {
         Self { object, program, spare: RefCell::default() }
     }
 
@@ -52,7 +52,7 @@ impl<'a> Confirmer<'a> {
     }
 
     /// Runs an input, with maps of its own.
-    pub(super) fn run(&self, input: &Input) -> Result<Result<(Trace, Confirmed), Missed>, GenerateError> {
+    pub(crate) fn run(&self, input: &Input) -> Result<Result<(Trace, Confirmed), Missed>, GenerateError> {
         Ok(self.run_on(&self.load()?, input))
     }
 

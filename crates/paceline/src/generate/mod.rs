@@ -19,6 +19,7 @@
 mod confirm;
 mod differences;
 mod left;
+mod paths;
 mod receive;
 mod run;
 mod vary;
@@ -38,7 +39,7 @@ pub use paceline_symbolic::{
 };
 
 use crate::{NoProgram, Object, Refused, SetupError};
-use confirm::Confirmer;
+pub(crate) use confirm::Confirmer;
 pub use differences::{CompareError, Difference, Differences, differences};
 pub use left::{Event, Handover, Target};
 pub use run::{burst, fill, host, outcome, run, run_in};
@@ -118,6 +119,10 @@ pub enum Variant {
     Inverted,
     /// It is at the boundary of a comparison.
     At(Edge),
+    /// It takes a whole path that no other input takes.
+    Whole,
+    /// It takes a whole path, and is at the boundary of the comparison of this jump.
+    AtJump(usize, Edge),
 }
 
 /// A further input.
@@ -233,7 +238,10 @@ pub fn generate_watched(
         // A program without branches has one path.
         options.goals = Goals::Paths(1);
     }
-    let exploration = explore(&verified, object.maps(), &options, tell);
+    // Boundaries of paths are those of the inputs that are added for sides.
+    let of_paths = matches!(options.goals, Goals::Paths(_));
+    let explored = Options { boundaries: options.boundaries && !of_paths, ..options };
+    let exploration = explore(&verified, object.maps(), &explored, tell);
     let mut generated = Generated {
         paths: exploration.paths,
         questions: exploration.questions,
@@ -252,7 +260,10 @@ pub fn generate_watched(
         }
     }
     if options.boundaries {
-        further(&confirmer, &mut generated, exploration.boundaries, until)?;
+        further(&confirmer, &mut generated, (exploration.varied, exploration.boundaries), until)?;
+        if options.goals == Goals::Sides {
+            paths::add(&confirmer, &mut generated, (&verified, object.maps()), (&options, until))?;
+        }
     }
     Ok(generated)
 }
@@ -266,7 +277,7 @@ const fn is_branch(insn: &Insn) -> bool {
 fn further(
     confirmer: &Confirmer<'_>,
     generated: &mut Generated,
-    boundaries: Vec<Boundary>,
+    (varied, boundaries): (BTreeMap<Goal, Input>, Vec<Boundary>),
     until: Option<Instant>,
 ) -> Result<(), GenerateError> {
     let is_over = || until.is_some_and(|until| Instant::now() >= until);
@@ -279,15 +290,21 @@ fn further(
             generated.unvaried += 1;
             continue;
         }
+        let other = match varied.get(&goal) {
+            Some(input) => confirmer.confirm(input, goal)?.ok(),
+            None => None,
+        };
         for (variant, pattern) in [(Variant::Filled, Pattern::Plain), (Variant::Inverted, Pattern::Inverted)]
         {
-            if let Some(filled) = confirmer.filled(&confirmed, &Decided::default(), None, pattern)? {
+            let base = other.as_ref().filter(|_| variant == Variant::Filled);
+            let filled = confirmer.filled(base.unwrap_or(&confirmed), &Decided::default(), None, pattern)?;
+            if let Some(filled) = filled.or_else(|| base.cloned()) {
                 edges.extend(&filled.edges);
                 generated.more.push(Further { goal, variant, confirmed: filled });
             }
         }
     }
-    for Boundary { side, edge, input, decided } in boundaries {
+    for Boundary { side, edge, input, decided, .. } in boundaries {
         let goal = Goal::Side(side);
         let is_known = edges.contains(&(side.slot, edge));
         match confirmer.confirm(&input, goal)? {
@@ -303,6 +320,8 @@ fn further(
                     }
                 };
                 let confirmed = filled.unwrap_or(confirmed);
+                let longer = confirmer.longer(&confirmed, Some((side.slot, edge)))?;
+                let confirmed = longer.unwrap_or(confirmed);
                 // Where others come to the boundary, this one has other bits in the bytes that are compared, which a mask removes.
                 let is_changed = |at: &usize| confirmed.input.packet.get(*at) != input.packet.get(*at);
                 if !is_known || decided.packet.iter().any(is_changed) {

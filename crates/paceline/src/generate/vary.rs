@@ -100,10 +100,36 @@ impl Confirmer<'_> {
         for &offset in decided.packet.iter().filter(|offset| **offset < confirmed.input.packet.len()) {
             filling.keep_bits(offset)?;
         }
+        if pattern == Pattern::Inverted {
+            // Bits of types, versions and lengths that no comparison looks at may get into one by a mask that is wrong.
+            for (offset, role) in roles(&confirmed.input.packet).into_iter().enumerate() {
+                if role == Role::Structure && !decided.packet.contains(&offset) {
+                    filling.keep_bits(offset)?;
+                }
+            }
+        }
         if !decided.other {
             filling.numbers()?;
         }
         filling.without_idle(&confirmed.input)
+    }
+
+    /// The input with a longer packet, if it is at the boundary of a comparison, stays there and takes the same sides: on the other side more bytes
+    /// may be looked for.
+    pub(super) fn longer(
+        &self,
+        confirmed: &Confirmed,
+        edge: Option<(usize, Edge)>,
+    ) -> Result<Option<Confirmed>, GenerateError> {
+        const LONG: usize = 320;
+        let Some(edge) = edge.filter(|_| confirmed.input.packet.len() < LONG) else { return Ok(None) };
+        let mut input = confirmed.input.clone();
+        input.packet.resize(LONG, 0);
+        let run = self.run(&input)?.ok();
+        let is_same = |run: &Confirmed| {
+            run.edges.contains(&edge) && run.sides == confirmed.sides && run.verdict == confirmed.verdict
+        };
+        Ok(run.map(|(_, run)| run).filter(is_same))
     }
 
     /// The input with all elements of arrays that its run asked for.

@@ -23,7 +23,7 @@ pub(super) type Key = (usize, Vec<u8>);
 
 /// What a run did.
 #[derive(Debug)]
-pub(super) struct Trace {
+pub(crate) struct Trace {
     pub(super) outcome: Outcome,
     /// The sides that it took, one after the other.
     pub(super) sides: Vec<Side>,

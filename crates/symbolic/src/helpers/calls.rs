@@ -27,8 +27,8 @@ impl Explorer<'_> {
             self.leave_callers(state, GiveUp::HelperUse("bpf_tail_call", "in a function that returns"));
         }
         let given = self.given_program(state, map, index)?;
-        // Where versions are compared, user space may have put a program there.
-        if given.is_some() || self.twin.is_some() && self.decide(state, is_within, 0) {
+        // Where all paths are followed, user space may have put a program there.
+        if given.is_some() || self.follows_all() && self.decide(state, is_within, 0) {
             let fails = Source::TailCallFails(state.drawn.failed_calls);
             let fails = self.sources.term(&mut self.terms, fails);
             if !self.decide(state, fails, 0) {

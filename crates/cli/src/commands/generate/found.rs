@@ -54,11 +54,22 @@ impl Found {
             None => goal,
             Some(Variant::Filled) => format!("{goal}, other bytes"),
             Some(Variant::Inverted) => format!("{goal}, inverted bytes"),
-            Some(Variant::At(Edge::Equal)) => format!("{goal}, equal"),
-            Some(Variant::At(Edge::Above)) => format!("{goal}, one more"),
-            Some(Variant::At(Edge::Below)) => format!("{goal}, one less"),
-            Some(Variant::At(Edge::Signs)) => format!("{goal}, with other signs"),
+            Some(Variant::At(edge)) => format!("{goal}, {}", at(edge)),
+            Some(Variant::Whole) => goal,
+            Some(Variant::AtJump(slot, edge)) => {
+                format!("{goal}, {} at {}, slot {slot}", at(edge), self.place(slot))
+            }
         }
+    }
+}
+
+/// The boundary of a comparison as text.
+const fn at(edge: Edge) -> &'static str {
+    match edge {
+        Edge::Equal => "equal",
+        Edge::Above => "one more",
+        Edge::Below => "one less",
+        Edge::Signs => "with other signs",
     }
 }
 

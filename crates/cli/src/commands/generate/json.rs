@@ -82,10 +82,17 @@ fn variant(variant: Variant) -> &'static str {
     match variant {
         Variant::Filled => "other bytes",
         Variant::Inverted => "inverted bytes",
-        Variant::At(Edge::Equal) => "equal",
-        Variant::At(Edge::Above) => "one more",
-        Variant::At(Edge::Below) => "one less",
-        Variant::At(Edge::Signs) => "other signs",
+        Variant::Whole => "a whole path",
+        Variant::At(edge) | Variant::AtJump(_, edge) => word_of(edge),
+    }
+}
+
+fn word_of(edge: Edge) -> &'static str {
+    match edge {
+        Edge::Equal => "equal",
+        Edge::Above => "one more",
+        Edge::Below => "one less",
+        Edge::Signs => "other signs",
     }
 }
 
