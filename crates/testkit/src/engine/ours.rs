@@ -11,8 +11,8 @@ use paceline_maps::Map;
 use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
 use paceline_vm::{
-    Chain, ChainError, CodeSource, DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, LookAhead, Machine,
-    MemoryProgram, Program,
+    Chain, ChainError, CodeSource, CompileError, DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError,
+    LookAhead, Machine, MemoryProgram, Program,
 };
 
 use super::maps::{create_maps, map_contents, set, set_map, set_program};
@@ -346,6 +346,8 @@ fn load(
 fn available(loaded: Result<Program, LoadError>) -> Result<Result<Program, String>, Unsupported> {
     match loaded {
         Err(LoadError::Unavailable(engine)) => Err(Unsupported::Unavailable(engine)),
+        // arm64 has code from the form only.
+        Err(LoadError::Compile(CompileError::Lack(_))) => Err(Unsupported::Lacks),
         loaded => Ok(loaded.map_err(|error| error.to_string())),
     }
 }
