@@ -1,6 +1,6 @@
 //! Branches, calls and addresses of labels, near and far, and alignment.
 
-use paceline_jit::arm64::{AssembleError, Assembler, Cond, Gpr, Width};
+use paceline_jit::arm64::{AssembleError, Assembler, Cond, Gpr, Label, Width};
 
 use crate::llvm::assemble;
 
@@ -8,8 +8,11 @@ fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes"))).collect()
 }
 
-/// What jumps to a label, with its text.
-const JUMPS: [(&str, fn(&mut Assembler, paceline_jit::arm64::Label)); 8] = [
+/// Text and method of what jumps to a label.
+type Jump = (&'static str, fn(&mut Assembler, Label));
+
+/// What jumps to a label.
+const JUMPS: [Jump; 8] = [
     ("b", |asm, label| asm.b(label)),
     ("bl", |asm, label| asm.bl(label)),
     ("b.ne", |asm, label| asm.b_cond(Cond::Ne, label)),

@@ -13,7 +13,7 @@ pub(crate) fn assemble(name: &str, lines: &[String]) -> Option<Vec<u32>> {
     });
     let Some(mut child) = child else {
         assert!(std::env::var_os("PACELINE_REQUIRE_ALL").is_none(), "llvm-mc is missing");
-        println!("SKIP {name}: llvm-mc is missing");
+        eprintln!("SKIP {name}: llvm-mc is missing");
         return None;
     };
     let mut stdin = child.stdin.take().expect("is piped");

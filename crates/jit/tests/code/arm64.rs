@@ -11,7 +11,7 @@ use paceline_jit::{Compiled, CompiledFunction};
 pub(crate) fn list(name: &str, compiled: &Compiled, burst: bool) -> Option<String> {
     let Some(lines) = disassemble(&compiled.bytes) else {
         assert!(std::env::var_os("PACELINE_REQUIRE_ALL").is_none(), "llvm-mc is missing");
-        println!("SKIP {name}: llvm-mc is missing");
+        eprintln!("SKIP {name}: llvm-mc is missing");
         return None;
     };
     assert_eq!(4 * lines.len(), compiled.bytes.len(), "{name}: {lines:?}");

@@ -54,7 +54,7 @@ fn check_programs(compile: impl Fn(CodeSource, &Verified, Vec<Arc<Map>>) -> Resu
             counts.lacks.iter().map(|(lack, cases)| (lack.clone(), cases.len())).collect();
         assert_eq!(found, lacks, "{source:?}: {:?}", counts.lacks);
         assert!(counts.native > 1000 * found.len(), "{source:?}: {}", counts.native);
-        println!("{source:?}: {} programs are native code", counts.native);
+        eprintln!("{source:?}: {} programs are native code", counts.native);
     }
 }
 

@@ -3,7 +3,7 @@
 use paceline_isa::Size;
 
 use super::regs::{SCRATCH, SECOND};
-use super::{Arm64, Assigned, condition, immediate};
+use super::{Arm64, Assigned, immediate};
 use crate::arm64::{Arith, Divide, Gpr, Logic, Shift, Width};
 use crate::select::op::{Compare, Op};
 use crate::x64::{self, OpSize, Scale, ShiftX};
@@ -62,7 +62,8 @@ impl Arm64<'_> {
             Op::SwapHalf => self.asm.rev16(result, first),
             Op::Set(cond, compare) => {
                 self.compare(compare, regs);
-                self.asm.cset(condition(cond), result);
+                let cond = self.condition(cond);
+                self.asm.cset(cond, result);
             }
             _ => self.internal("an instruction is emitted as one of another kind"),
         }

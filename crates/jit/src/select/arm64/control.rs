@@ -5,7 +5,7 @@ use paceline_ir::Callee;
 
 use super::entry::call_runtime;
 use super::regs::{SCRATCH, SECOND};
-use super::{Arm64, Assigned, condition, operand_size, width_of};
+use super::{Arm64, Assigned, operand_size, width_of};
 use crate::arm64::{self, Arith, Cond, Gpr, Logic, Mem, Shift, Size, Width};
 use crate::links::ProgArrayLink;
 use crate::select::op::{Called, CompareMem, Op, Token};
@@ -32,11 +32,13 @@ impl Arm64<'_> {
             },
             Op::Branch(cond, compare) => {
                 self.compare(compare, regs);
-                self.branch(condition(cond), ways);
+                let cond = self.condition(cond);
+                self.branch(cond, ways);
             }
             Op::BranchMem(cond, compare) => {
                 self.compare_mem(compare, regs);
-                self.branch(condition(cond), ways);
+                let cond = self.condition(cond);
+                self.branch(cond, ways);
             }
             Op::MayGoto => {
                 // The counter becomes negative when the rounds are used up, and stays negative.

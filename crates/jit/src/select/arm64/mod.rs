@@ -74,9 +74,9 @@ const fn width_of(size: Size) -> Width {
     }
 }
 
-/// The condition after a comparison.
-const fn condition(cond: x64::Cond) -> Cond {
-    match cond {
+/// The condition after a comparison; `None` for those on parity, which arm64 does not have.
+const fn condition(cond: x64::Cond) -> Option<Cond> {
+    Some(match cond {
         x64::Cond::E => Cond::Eq,
         x64::Cond::Ne => Cond::Ne,
         x64::Cond::B => Cond::Lo,
@@ -91,9 +91,8 @@ const fn condition(cond: x64::Cond) -> Cond {
         x64::Cond::Ns => Cond::Pl,
         x64::Cond::O => Cond::Vs,
         x64::Cond::No => Cond::Vc,
-        // Parity, which arm64 does not have and no operation of the form has.
-        _ => Cond::Vs,
-    }
+        x64::Cond::P | x64::Cond::Np => return None,
+    })
 }
 
 /// A number as the immediate of a width: sign-extended for 64 bits.
@@ -105,6 +104,13 @@ const fn immediate(width: Width, imm: i32) -> u64 {
 }
 
 impl Arm64<'_> {
+    fn condition(&mut self, cond: x64::Cond) -> Cond {
+        condition(cond).unwrap_or_else(|| {
+            self.internal("a condition on parity is selected for arm64");
+            Cond::Eq
+        })
+    }
+
     fn one(&mut self, op: Op, assigned: &[Reg], ways: Ways<'_>) {
         let regs = Assigned(assigned);
         match op {
