@@ -35,7 +35,8 @@ pub(crate) fn receive_queues(name: &str) -> u32 {
         return 1;
     }
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
+        // Signed on some machines.
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     request.ifr_ifru.ifru_data = (&raw mut channels).cast();
     // SAFETY: the kernel writes at most the structure of the command, and both structures live for the call.

@@ -118,7 +118,7 @@ impl Arena {
     /// [`ExecError::Exhausted`] if no extent is large enough even after a collection of the domain; others as documented there. On
     /// error nothing is installed.
     pub fn install(&self, code: &Code<'_>) -> Result<CodeBlock, ExecError> {
-        if cfg!(not(any(target_arch = "x86_64", target_arch = "s390x"))) {
+        if cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "s390x"))) {
             return Err(ExecError::Architecture);
         }
         if !code.alignment.is_power_of_two() || code.alignment > MAX_ALIGNMENT {

@@ -65,11 +65,12 @@
 //! signal handler; [`JitSymbols`] exports symbols to `perf` and `gdb`.
 //!
 //! # Architectures
-//! Code can be installed on x86-64 and s390x, whose instruction caches are coherent; on others an arena can be created, but
-//! [`Arena::install`] fails.
+//! Code can be installed on x86-64 and s390x, whose instruction caches are coherent, and on arm64, where they are maintained after each
+//! write; on others an arena can be created, but [`Arena::install`] fails.
 
 mod arena;
 mod block;
+mod cache;
 mod code;
 mod error;
 mod extents;

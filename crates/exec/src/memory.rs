@@ -17,6 +17,7 @@ use rustix::fs::{MemfdFlags, fstat, memfd_create, sendfile};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap, mmap_anonymous, mremap_fixed, munmap};
 
+use crate::cache;
 use crate::error::ExecError;
 use crate::place;
 
@@ -100,7 +101,11 @@ impl Memory {
 
     /// Writes to the file, bypassing the view. The first write to a page commits it.
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> std::io::Result<()> {
-        self.file.write_all_at(bytes, offset as u64)
+        self.file.write_all_at(bytes, offset as u64)?;
+        cache::publish(self.pointer(offset).as_ptr(), bytes.len());
+        #[cfg(feature = "emulated")]
+        self.view.renew(&self.file, offset, bytes.len())?;
+        Ok(())
     }
 }
 
@@ -122,6 +127,18 @@ impl View {
         // use. No Rust reference to the memory is created.
         let base = unsafe { mmap(hint, capacity, protection, flags | MapFlags::SHARED, file, 0)? };
         NonNull::new(base.cast()).map(|base| Self { base, capacity }).ok_or(Errno::FAULT)
+    }
+
+    /// Maps the pages of a part of the view anew.
+    #[cfg(feature = "emulated")]
+    fn renew(&self, file: &File, offset: usize, len: usize) -> Result<(), Errno> {
+        let page = rustix::param::page_size();
+        let (start, end) = (offset / page * page, (offset + len).next_multiple_of(page).min(self.capacity));
+        let place = self.base.as_ptr().wrapping_add(start).cast();
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::EXEC, MapFlags::SHARED | MapFlags::FIXED);
+        // SAFETY: replaces a part of the process's own view by the same bytes.
+        unsafe { mmap(place, end - start, protection, flags, file, start as u64)? };
+        Ok(())
     }
 
     /// Replaces the view by anonymous memory, and that by another view of the file.

@@ -5,7 +5,8 @@
 //! the manual requires a serializing instruction before it runs. Old bytes can only be prefetched where an address contained code
 //! before, or by speculation; `membarrier(2)` has a command for this purpose, which serializes each CPU that runs a thread of this
 //! process. On kernels without it, the code is still published by a pointer and reached by an indirect branch, on which every JIT
-//! relies. s390x is coherent and serializes at branches.
+//! relies. s390x is coherent and serializes at branches. On arm64 the writer has maintained the caches before ([`cache`](crate::cache)), and
+//! the same command makes the other CPUs drop what they have fetched.
 
 use rustix::thread::{MembarrierCommand, membarrier};
 

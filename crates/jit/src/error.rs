@@ -5,6 +5,7 @@ use paceline_ir::{Module, PassError};
 use paceline_isa::{Insn, Reg};
 use thiserror::Error;
 
+use crate::select::Lack;
 use crate::x64::AssembleError;
 
 /// Reasons why a program cannot be compiled; slots count from 0.
@@ -56,6 +57,9 @@ pub enum CompileError {
         /// The target slot.
         target: i64,
     },
+    /// An operation without code from the form, on a machine that has no other.
+    #[error("there is no native code for {0}")]
+    Lack(Lack),
     /// [`Links::checked`](crate::Links::checked) is missing for checked code.
     #[error("there is nothing to link checked code with")]
     NotLinked,

@@ -1,4 +1,4 @@
-//! Native code for x86-64 from verified programs.
+//! Native code for x86-64 and arm64 from verified programs.
 //!
 //! [`compile`] takes the verifier's results and the [`Links`] of the code, and returns machine code with relocations. Placement and
 //! calls of the code are up to other crates; this one accesses no memory by address.
@@ -7,6 +7,8 @@
 //! A program is `extern "C" fn(r1, r2, r3, r4, r5, host) -> r0`, and so is every helper: the first five arguments are the
 //! BPF registers, the sixth the host. `r1` of a program is the packet's [`Frame`](paceline_frame::Frame), whatever the
 //! program's type, and loads from the context become loads from the frame.
+//!
+//! On arm64 all code comes from the form of `paceline-ir` ([`CodeSource`]). The rest of this page is about x86-64 code from instructions.
 //!
 //! # Registers
 //! | | in functions that call | in functions that do not |
@@ -25,6 +27,7 @@
 //! bytes of stack needs no stack adjustment.
 #![forbid(unsafe_code)]
 
+pub mod arm64;
 mod atomic;
 mod bounds_elim;
 mod burst;
@@ -65,4 +68,4 @@ pub use links::{
 };
 pub use program::{Compiled, CompiledFunction, Stats, compile, compile_chain, compile_unverified};
 pub use select::Lack;
-pub use settings::{CodeSource, Features, Prefetch, Settings};
+pub use settings::{Architecture, CodeSource, Features, Prefetch, Settings};

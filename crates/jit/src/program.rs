@@ -13,9 +13,19 @@ use crate::error::CompileError;
 use crate::links::Links;
 use crate::plan::Needs;
 use crate::select::{self, Lack};
-use crate::settings::{CodeSource, Settings};
+use crate::settings::{Architecture, CodeSource, Settings};
 use crate::source::Source;
 use crate::x64::{Fill, Label, Mark, Relocation};
+
+/// An error of a program of a chain.
+struct InChain((Node, CompileError));
+
+impl From<CompileError> for InChain {
+    /// What a whole chain lacks is said of its first program.
+    fn from(error: CompileError) -> Self {
+        Self((Node::ENTRY, error))
+    }
+}
 
 /// Alignment of functions as a power of 2: 16 bytes, the CPU's fetch granularity.
 pub(crate) const ALIGNMENT: u8 = 4;
@@ -80,6 +90,9 @@ pub struct Stats {
 /// # Errors
 /// [`CompileError`] for the first instruction that cannot be compiled.
 pub fn compile(verified: &Verified, links: &Links, settings: &Settings) -> Result<Compiled, CompileError> {
+    if settings.architecture == Architecture::Arm64 {
+        return from_form_only(settings, |settings| select::compile(verified, links, settings));
+    }
     if settings.checked {
         // Checked code exists to test the verifier, so it must not rely on its facts.
         let compiled = compile_unverified(verified.program().kind, verified.code(), links, settings)?;
@@ -96,6 +109,22 @@ pub fn compile(verified: &Verified, links: &Links, settings: &Settings) -> Resul
     Ok(Compiled { lack, ..compiled })
 }
 
+/// Compiles for a machine that has code from the form only, for which the instructions of a program stand.
+fn from_form_only<E: From<CompileError>>(
+    settings: &Settings,
+    compile: impl FnOnce(&Settings) -> Result<Result<Compiled, Lack>, E>,
+) -> Result<Compiled, E> {
+    let source = match settings.source {
+        CodeSource::Instructions | CodeSource::Form => CodeSource::Form,
+        CodeSource::RawForm => CodeSource::RawForm,
+    };
+    let lacks = |lack| CompileError::Lack(lack).into();
+    if settings.checked {
+        return Err(lacks(Lack::Checks));
+    }
+    compile(&Settings { source, ..*settings })?.map_err(lacks)
+}
+
 /// Compiles an unverified program. Unless the code is [checked](Settings::checked) nothing restricts its memory accesses. Loads
 /// from a context are not recognized without the verifier's facts, so unchecked code suits programs without a context only.
 ///
@@ -107,6 +136,9 @@ pub fn compile_unverified(
     links: &Links,
     settings: &Settings,
 ) -> Result<Compiled, CompileError> {
+    if settings.architecture == Architecture::Arm64 {
+        return Err(CompileError::Lack(Lack::Unverified));
+    }
     compile_program(&ChainProgram::new(Source::unverified(kind, code), links), settings, false)
 }
 
@@ -153,6 +185,12 @@ pub fn compile_chain(
     settings: &Settings,
 ) -> Result<Compiled, (Node, CompileError)> {
     assert_eq!(programs.len(), graph.nodes().len(), "each node is a program");
+    if settings.architecture == Architecture::Arm64 {
+        return from_form_only(settings, |settings| {
+            select::compile_chain(programs, graph, settings).map_err(InChain)
+        })
+        .map_err(|InChain(error)| error);
+    }
     let lack = match settings.source {
         CodeSource::Instructions => None,
         CodeSource::RawForm | CodeSource::Form => match select::compile_chain(programs, graph, settings)? {

@@ -32,6 +32,22 @@ impl Features {
     }
 }
 
+/// The machine that code is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Architecture {
+    /// x86-64, from instructions or from the form.
+    X86_64,
+    /// arm64 in little-endian order, from the form only.
+    Arm64,
+}
+
+impl Default for Architecture {
+    /// This machine, if there is code for it, and x86-64 otherwise.
+    fn default() -> Self {
+        if cfg!(target_arch = "aarch64") { Self::Arm64 } else { Self::X86_64 }
+    }
+}
+
 /// Prefetch distance of the loop over a burst, for the packets' first bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefetch {
@@ -57,7 +73,9 @@ pub enum CodeSource {
 /// Compiler settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Extensions that may be used.
+    /// The machine.
+    pub architecture: Architecture,
+    /// Extensions that may be used, of x86-64.
     pub features: Features,
     /// Whether every memory access is checked at run time: slow, and for unverified programs.
     pub checked: bool,
@@ -67,7 +85,8 @@ pub struct Settings {
     pub full_prologue: bool,
     /// Prefetch distance.
     pub prefetch: Prefetch,
-    /// What code is generated from. A program with an operation that has no code from the form is compiled from its instructions.
+    /// What code is generated from. A program with an operation that has no code from the form is compiled from its instructions,
+    /// on x86-64. On arm64 the instructions stand for the form.
     pub source: CodeSource,
     /// Whether the allocation of registers is checked in builds with optimization too.
     pub verify_allocation: bool,

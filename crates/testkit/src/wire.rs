@@ -50,7 +50,11 @@ pub fn tap_with_headers(name: &str) -> Result<OwnedFd> {
     let queue = OwnedFd::from(OpenOptions::new().read(true).write(true).open("/dev/net/tun")?);
     // SAFETY: an `ifreq` of zeros is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    request.ifr_name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from.cast_signed());
+    request
+        .ifr_name
+        .iter_mut()
+        .zip(name.bytes())
+        .for_each(|(to, from)| *to = libc::c_char::from_ne_bytes([from]));
     let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_MULTI_QUEUE | libc::IFF_VNET_HDR;
     request.ifr_ifru.ifru_flags = flags as i16;
     // SAFETY: the request lives for the call; the other one has a number for an argument.

@@ -31,11 +31,16 @@ impl Engine {
         if Self::Jit.is_available() { Self::Jit } else { Self::Threaded }
     }
 
-    /// Whether this build and machine have it: native code needs the feature `jit` and x86-64.
+    /// Whether this build and machine have it: native code needs the feature `jit` and x86-64 or arm64 (in little-endian order), native
+    /// code that checks needs x86-64.
     #[must_use]
     pub const fn is_available(self) -> bool {
         match self {
-            Self::Jit | Self::CheckedJit => cfg!(all(feature = "jit", target_arch = "x86_64")),
+            Self::Jit => {
+                let arm64 = cfg!(all(target_arch = "aarch64", target_endian = "little"));
+                cfg!(feature = "jit") && (cfg!(target_arch = "x86_64") || arm64)
+            }
+            Self::CheckedJit => cfg!(all(feature = "jit", target_arch = "x86_64")),
             Self::Threaded | Self::Plain => true,
         }
     }

@@ -35,6 +35,8 @@ pub use look_ahead::{LookAhead, NoSlice, NoSuchLookAhead};
 pub use memory_program::MemoryProgram;
 #[cfg(feature = "jit")]
 pub use native::NativeCode;
+#[cfg(all(feature = "jit", feature = "testing"))]
+pub use native::compile_for;
 #[cfg(feature = "jit")]
 pub use native_source::NativeSource;
 #[cfg(feature = "jit")]
@@ -45,8 +47,10 @@ pub use paceline_interpreter::observe::{Location, Observed, Steer};
 pub use paceline_interpreter::plain::{Machine, Next};
 #[doc(hidden)]
 pub use paceline_interpreter::threaded::inspect as threaded_handlers;
+#[cfg(all(feature = "jit", feature = "testing"))]
+pub use paceline_jit::{Architecture, Compiled};
 #[cfg(feature = "jit")]
-pub use paceline_jit::{CodeSource, Lack, Prefetch, Settings as NativeSettings};
+pub use paceline_jit::{CodeSource, CompileError, Lack, Prefetch, Settings as NativeSettings};
 pub use paceline_runtime::fault::{Fault, FaultKind};
 pub use paceline_runtime::host::{Event, EventSink};
 pub use paceline_runtime::region::{Access, FaultAddress};

@@ -14,14 +14,15 @@ use crate::form::{Form, check};
 use crate::load_error::LoadError;
 use crate::look_ahead::LookAhead;
 #[cfg(feature = "jit")]
-use crate::native;
+use crate::native::{self, CompileError};
 use crate::program::Program;
 
 impl Program {
     /// Makes a verified program ready to run on an engine, with its maps in the order of its object.
     ///
     /// # Errors
-    /// [`LoadError`]. Paceline never falls back to another engine silently.
+    /// [`LoadError`]. Paceline never falls back to another engine silently: on arm64 a program that has no native code becomes one of
+    /// the threaded interpreter, which [`engine`](Self::engine) and [`lack`](Self::lack) tell.
     pub fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Self, LoadError> {
         Self::load_with(verified, maps, engine, LookAhead::default())
     }
@@ -47,19 +48,28 @@ impl Program {
             Engine::Jit | Engine::CheckedJit => {
                 let checked = engine == Engine::CheckedJit;
                 let settings = native::Settings { checked, ..native::settings() };
-                Ok(native::load(verified, maps, &settings)?.with_look_ahead(look_ahead))
+                match native::load(verified, maps.clone(), &settings) {
+                    Err(LoadError::Compile(CompileError::Lack(lack))) if !checked => {
+                        let mut program = Self::threaded(verified, maps)?;
+                        program.lack = Some(lack);
+                        Ok(program)
+                    }
+                    loaded => Ok(loaded?.with_look_ahead(look_ahead)),
+                }
             }
             #[cfg(not(feature = "jit"))]
             Engine::Jit | Engine::CheckedJit => {
                 let _ = look_ahead;
                 Err(LoadError::Unavailable(engine))
             }
-            Engine::Threaded => {
-                let spec = Arc::new(verified.program().clone());
-                let code = check(&spec, &maps, Form::Proven(verified))?;
-                Ok(Self::with_image(threaded::image(verified, spec, code, maps), engine)?)
-            }
+            Engine::Threaded => Self::threaded(verified, maps),
         }
+    }
+
+    fn threaded(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+        let spec = Arc::new(verified.program().clone());
+        let code = check(&spec, &maps, Form::Proven(verified))?;
+        Ok(Self::with_image(threaded::image(verified, spec, code, maps), Engine::Threaded)?)
     }
 }
 
@@ -87,9 +97,9 @@ impl Program {
     ) -> Result<Self, LoadError> {
         check_load(verified, &maps, Engine::Jit)?;
         let mut settings = native::settings();
-        let machine = settings.features;
+        let machine = settings;
         change(&mut settings);
-        settings.features = settings.features.and(machine);
+        native::restrict(&mut settings, &machine);
         Ok(native::load(verified, maps, &settings)?.with_look_ahead(LookAhead::default()))
     }
 }

@@ -34,6 +34,8 @@ pub enum LoadError {
     #[error("{0}")]
     Memory(String),
     /// The engine is not in this build, or not for this machine.
-    #[error("engine {0} is not available: native code needs x86-64 and a build with the feature `jit`")]
+    #[error(
+        "engine {0} is not available: native code needs x86-64, or arm64 if it does not check, and a build with the feature `jit`"
+    )]
     Unavailable(Engine),
 }

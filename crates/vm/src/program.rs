@@ -41,6 +41,9 @@ pub struct Program {
     /// What its native code was generated from, if it has some.
     #[cfg(feature = "jit")]
     pub(crate) native_source: Option<crate::native_source::NativeSource>,
+    /// Why it is interpreted although native code was asked for.
+    #[cfg(feature = "jit")]
+    pub(crate) lack: Option<paceline_jit::Lack>,
     /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pub(crate) pins: bool,
     /// Keeps the programs in the maps that the program uses.
@@ -145,6 +148,8 @@ impl Program {
             no_slice,
             #[cfg(feature = "jit")]
             native_source: None,
+            #[cfg(feature = "jit")]
+            lack: None,
             pins: uses.pins,
             _tables: uses.tables.into(),
         };

@@ -32,7 +32,8 @@ pub(super) fn attach(queue: &OwnedFd, name: &str, multi_queue: bool) -> Result<A
         return Err(Errno::INVAL);
     }
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
+        // Signed on some machines.
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     let queues = if multi_queue { libc::IFF_MULTI_QUEUE } else { 0 };
     request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | queues) as i16;
@@ -44,7 +45,7 @@ pub(super) fn attach(queue: &OwnedFd, name: &str, multi_queue: bool) -> Result<A
     if flags & libc::IFF_VNET_HDR != 0 {
         control(queue, libc::TUNGETVNETHDRSZ, &mut header)?;
     }
-    let bytes = request.ifr_name.iter().take_while(|&&byte| byte != 0).map(|byte| byte.cast_unsigned());
+    let bytes = request.ifr_name.iter().take_while(|&&byte| byte != 0).flat_map(|byte| byte.to_ne_bytes());
     let name = String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned();
     Ok(Attached { name, header: usize::try_from(header).unwrap_or(0) })
 }

@@ -7,13 +7,15 @@ use paceline_spec::Meaning;
 use paceline_verifier::Verified;
 
 use super::op::Entered;
+use super::target::Target;
 use super::{Code, Lack, Looping, ProgramUse, form, generator, passes};
 use crate::burst::may_overrun;
 use crate::error::{CompileError, FormError};
 use crate::links::Links;
 use crate::program::Compiled;
-use crate::settings::{CodeSource, Settings};
+use crate::settings::{Architecture, CodeSource, Settings};
 use crate::source::Source;
+use crate::x64::Assembler;
 
 /// The class of all values that are no verdict.
 const NONE: u32 = Verdict::ALL.len() as u32;
@@ -60,6 +62,17 @@ pub(crate) fn compile_chain(
     graph: &Graph,
     settings: &Settings,
 ) -> Result<Result<Compiled, Lack>, (Node, CompileError)> {
+    match settings.architecture {
+        Architecture::X86_64 => compile_for::<Assembler>(programs, graph, settings),
+        Architecture::Arm64 => compile_for::<crate::arm64::Assembler>(programs, graph, settings),
+    }
+}
+
+fn compile_for<A: Target>(
+    programs: &[(&Verified, &Links)],
+    graph: &Graph,
+    settings: &Settings,
+) -> Result<Result<Compiled, Lack>, (Node, CompileError)> {
     let mut made: Vec<Program<'_>> = Vec::with_capacity(programs.len());
     let mut first = First { function: 1, ..First::default() };
     // Returns of one number stay apart, as more is known at one than at another.
@@ -83,7 +96,7 @@ pub(crate) fn compile_chain(
             first: std::mem::replace(&mut first, next),
         });
     }
-    all(&made, graph, settings).map_err(|error| (Node::ENTRY, error))
+    all::<A>(&made, graph, settings).map_err(|error| (Node::ENTRY, error))
 }
 
 /// The numbers of the program behind one; `None` if there are too many.
@@ -96,7 +109,7 @@ fn after(first: &First, verified: &Verified, links: &Links, module: &Module) -> 
     })
 }
 
-fn all(
+fn all<A: Target>(
     programs: &[Program<'_>],
     graph: &Graph,
     settings: &Settings,
@@ -115,7 +128,7 @@ fn all(
     };
     let parts =
         programs.iter().map(|program| program.uses.entered(program.first.slot, program.links)).collect();
-    let generator = generator(&plain, &links, settings, kind, parts)?;
+    let generator = generator::<A>(&plain, &links, settings, kind, parts)?;
     let code = Code {
         generator,
         pieces: Vec::new(),

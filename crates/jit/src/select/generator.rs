@@ -1,6 +1,6 @@
 //! The state of code generation for a program.
 
-use paceline_codegen::lir::Vreg;
+use paceline_codegen::lir::{Reg, Vreg};
 use paceline_ir::arena::Side;
 use paceline_ir::{FuncId, Inst, Module, Type, Value};
 use paceline_isa::Condition;
@@ -9,6 +9,7 @@ use paceline_verifier::MapFact;
 
 use super::lack::Lack;
 use super::op::Entered;
+use super::target::Target;
 use crate::entry;
 use crate::links::{Links, MapLink};
 use crate::settings::Features;
@@ -17,8 +18,8 @@ use crate::x64::{Assembler, Gpr, Label, Mem};
 /// Where a function keeps things in memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
-    /// Saved registers, in push order.
-    pub(super) saved: Vec<Gpr>,
+    /// Saved registers, in their order.
+    pub(super) saved: Vec<Reg>,
     /// Bytes to subtract from the stack pointer after the pushes.
     pub(super) room: i32,
     /// Distance from the stack pointer to the end of the function's stack.
@@ -129,8 +130,9 @@ impl Current {
     }
 }
 
-pub(super) struct Generator<'a> {
-    pub(super) asm: Assembler,
+/// The machine that code is generated for is its assembler.
+pub(super) struct Generator<'a, A = Assembler> {
+    pub(super) asm: A,
     pub(super) module: &'a Module,
     pub(super) links: &'a Links,
     pub(super) features: Features,
@@ -148,7 +150,7 @@ pub(super) struct Generator<'a> {
     pub(super) marked: Option<u32>,
 }
 
-impl Generator<'_> {
+impl<A: Target> Generator<'_, A> {
     /// Notes a state that the code generator excludes; the code is not used.
     pub(super) fn internal(&mut self, what: &'static str) {
         self.internal.get_or_insert(what);
@@ -186,9 +188,11 @@ impl Generator<'_> {
             self.current.labels.resize(number + 1, None);
         }
         let asm = &mut self.asm;
-        *self.current.labels[number].get_or_insert_with(|| asm.new_block_label())
+        *self.current.labels[number].get_or_insert_with(|| asm.block_label())
     }
+}
 
+impl Generator<'_> {
     /// A place in the function's stack, by its distance from the end.
     pub(super) fn stack(&self, offset: i32) -> Mem {
         Mem::at(Gpr::Rsp, self.current.layout.end.wrapping_add(offset))

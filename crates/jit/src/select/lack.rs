@@ -1,4 +1,4 @@
-//! What the code generator by the form lacks, so that a program is compiled from its instructions instead.
+//! What the code generator by the form lacks, so that a program is compiled from its instructions instead, or interpreted.
 
 use std::fmt;
 
@@ -11,6 +11,8 @@ use crate::settings::CodeSource;
 pub enum Lack {
     /// Checks of each access: checked code relies on no fact of the verifier.
     Checks,
+    /// A program that nobody verified.
+    Unverified,
     /// The form of an instruction of this slot.
     Form {
         /// Slot.
@@ -55,6 +57,7 @@ impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Checks => f.write_str("checks of each access"),
+            Self::Unverified => f.write_str("programs that nobody verified"),
             Self::Form { slot } => write!(f, "the form of instruction {slot}"),
             Self::Kinds => f.write_str("programs of several types in a chain"),
             Self::Fused(cause) => write!(f, "a chain: {cause}"),

@@ -1,4 +1,4 @@
-//! x86-64 as a machine of the code generator.
+//! A machine of the code generator for each target.
 
 use paceline_codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
 use paceline_codegen::{Frame, Label, LoopMachine, Machine, Ways};
@@ -8,18 +8,17 @@ use paceline_ir::{Block, Function, Value};
 use super::choose::Choice;
 use super::generator::Generator;
 use super::op::Op;
-use super::regs;
-use crate::x64::{OpSize, Width};
+use super::target::Target;
 
-impl Machine for Generator<'_> {
+impl<A: Target> Machine for Generator<'_, A> {
     type Op = Op;
 
     fn registers(&self) -> RegSet {
-        regs::all()
+        A::REGISTERS
     }
 
     fn scratch(&self) -> Reg {
-        regs::scratch()
+        A::SCRATCH
     }
 
     fn select(&mut self, function: &Function, uses: &Uses, block: Block, out: &mut Lir<Op>) {
@@ -35,7 +34,7 @@ impl Machine for Generator<'_> {
     }
 
     fn begin(&mut self, frame: &Frame) {
-        self.prologue(frame);
+        A::prologue(self, frame);
     }
 
     fn emit(&mut self, op: &Op, origin: Option<u32>, assigned: &[Reg], ways: Ways<'_>) {
@@ -43,26 +42,24 @@ impl Machine for Generator<'_> {
             self.asm.mark(slot);
             self.marked = origin;
         }
-        self.instruction(*op, assigned, ways);
+        A::instruction(self, *op, assigned, ways);
     }
 
     fn copy(&mut self, to: Reg, from: Reg) {
-        self.asm.mov_rr(Width::Q64, regs::gpr(to), regs::gpr(from));
+        A::copy(self, to, from);
     }
 
     fn spill(&mut self, slot: u32, from: Reg) {
-        let mem = self.slot(slot);
-        self.asm.store(OpSize::Q64, mem, regs::gpr(from));
+        A::spill(self, slot, from);
     }
 
     fn reload(&mut self, to: Reg, slot: u32) {
-        let mem = self.slot(slot);
-        self.asm.load(OpSize::Q64, regs::gpr(to), mem);
+        A::reload(self, to, slot);
     }
 
     fn jump(&mut self, to: Label) {
         let label = self.label(to);
-        self.asm.jmp(label);
+        A::jump(self, label);
     }
 
     fn bind(&mut self, label: Label) {
@@ -72,7 +69,7 @@ impl Machine for Generator<'_> {
 }
 
 /// Bursts: the items are frames.
-impl LoopMachine for Generator<'_> {
+impl<A: Target> LoopMachine for Generator<'_, A> {
     fn enter_loop(&mut self, function: &Function, out: &mut Lir<Op>) -> Vreg {
         Choice::new(self, function, out).enter_burst()
     }
@@ -90,7 +87,7 @@ impl LoopMachine for Generator<'_> {
     }
 
     fn leave_loop(&mut self, item: Vreg, out: &mut Lir<Op>) {
-        let frame = Operand { vreg: item, role: Role::Use, place: Place::Fixed(regs::RAX) };
+        let frame = Operand { vreg: item, role: Role::Use, place: Place::Fixed(A::RESULT) };
         out.push(Op::Return, &[frame], RegSet::default(), None);
     }
 }

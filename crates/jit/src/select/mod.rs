@@ -1,15 +1,16 @@
-//! Code from programs in SSA form: x86-64 as a [`Machine`](paceline_codegen::Machine) of the code generator.
+//! Code from programs in SSA form: each [`Target`] is a [`Machine`](paceline_codegen::Machine) of the code generator.
 //!
 //! | step | by |
 //! |---|---|
 //! | operations of the form to instructions with virtual registers | `choose` |
 //! | the programs of a chain as one function, its links | `chain` |
 //! | registers | `paceline-codegen` |
-//! | instructions to bytes, prologues | `emit` |
+//! | instructions to bytes, prologues | `emit` for x86-64, `arm64` |
 //!
 //! Every function of the program takes what helpers take: `r1` to `r5` in the argument registers and the host in the sixth one. It saves
 //! the callee-saved registers that its code writes. So a helper calls a function of the program as it is.
 
+mod arm64;
 mod chain;
 mod choose;
 mod emit;
@@ -19,6 +20,7 @@ mod lack;
 mod machine;
 mod op;
 mod regs;
+mod target;
 
 use paceline_codegen::lir::Vreg;
 use paceline_codegen::{Plan, generate, generate_loop};
@@ -29,17 +31,17 @@ use paceline_spec::helper::Helper;
 use paceline_spec::{Meaning, ProgramKind};
 use paceline_verifier::Verified;
 
-use crate::entry;
 use crate::error::{CompileError, FormError};
 use crate::links::Links;
-use crate::program::{ALIGNMENT, Compiled, CompiledFunction, Stats};
-use crate::settings::{CodeSource, Prefetch, Settings};
+use crate::program::{Compiled, CompiledFunction, Stats};
+use crate::settings::{Architecture, CodeSource, Prefetch, Settings};
 use crate::source::Source;
-use crate::x64::{Assembler, Fill, Gpr, Label, Mark, Width};
+use crate::x64::{Assembler, Label, Mark};
 pub(crate) use chain::compile_chain;
 use generator::{Burst, Current, Generator};
 pub use lack::Lack;
 use op::Entered;
+use target::Target;
 
 /// Prefetch distance of [`Prefetch::Auto`] in packets.
 const PREFETCH_AHEAD: u8 = 16;
@@ -48,6 +50,17 @@ const PREFETCH_FROM: usize = 16;
 
 /// Compiles a verified program by its form. The inner error is an operation that has no code from the form.
 pub(crate) fn compile(
+    verified: &Verified,
+    links: &Links,
+    settings: &Settings,
+) -> Result<Result<Compiled, Lack>, CompileError> {
+    match settings.architecture {
+        Architecture::X86_64 => compile_for::<Assembler>(verified, links, settings),
+        Architecture::Arm64 => compile_for::<crate::arm64::Assembler>(verified, links, settings),
+    }
+}
+
+fn compile_for<A: Target>(
     verified: &Verified,
     links: &Links,
     settings: &Settings,
@@ -68,7 +81,7 @@ pub(crate) fn compile(
         None
     };
     let parts = vec![program.entered(0, links)];
-    let generator = generator(&module, links, settings, verified.program().kind, parts)?;
+    let generator = generator::<A>(&module, links, settings, verified.program().kind, parts)?;
     let maps = source.maps().filter_map(|index| links.maps.get(index));
     let cpus = maps.filter_map(|map| map.cpus).min();
     let (checked, prefetch) = (settings.verify_allocation, settings.prefetch);
@@ -97,15 +110,15 @@ fn passes(source: CodeSource) -> Passes {
 }
 
 /// The generator for a module of these programs.
-fn generator<'a>(
+fn generator<'a, A: Target>(
     module: &'a Module,
     links: &'a Links,
     settings: &Settings,
     kind: ProgramKind,
     programs: Vec<generator::Program>,
-) -> Result<Generator<'a>, CompileError> {
-    let mut asm = Assembler::new();
-    let entries = module.functions.keys().map(|_| asm.new_label()).collect();
+) -> Result<Generator<'a, A>, CompileError> {
+    let mut asm = A::empty();
+    let entries = module.functions.keys().map(|_| asm.label()).collect();
     let Some((_, main)) = module.functions.iter().next() else {
         return Err(CompileError::Internal("a program has no function"));
     };
@@ -154,8 +167,8 @@ impl ProgramUse {
 }
 
 /// The code of a program's functions.
-struct Code<'a> {
-    generator: Generator<'a>,
+struct Code<'a, A> {
+    generator: Generator<'a, A>,
     pieces: Vec<Piece>,
     checked: bool,
     prefetch: Prefetch,
@@ -182,7 +195,7 @@ struct Piece {
     end: Label,
 }
 
-impl<'a> Code<'a> {
+impl<'a, A: Target> Code<'a, A> {
     /// All code of a program: `looped` is its form in a loop, if that is another one.
     fn all<'m>(
         mut self,
@@ -197,14 +210,14 @@ impl<'a> Code<'a> {
     {
         let (module, links) = (self.generator.module, self.generator.links);
         let asm = &mut self.generator.asm;
-        let (entry, tail_entry) = (asm.new_label(), asm.new_label());
+        let (entry, tail_entry) = (asm.label(), asm.label());
         asm.bind(entry);
         let &ProgramUse { calls, tail_calls, area, defers, .. } = program;
-        entry::enter_run(asm, links, calls, tail_calls, area);
+        asm.enter_run(links, calls, tail_calls, area);
         asm.bind(tail_entry);
         let lacks_cpu = cpus.map(|cpus| {
-            let lacks_cpu = asm.new_label();
-            entry::check_cpu(asm, links, cpus, lacks_cpu);
+            let lacks_cpu = asm.label();
+            asm.check_cpu(links, cpus, lacks_cpu);
             lacks_cpu
         });
         let mut main_plan = None;
@@ -222,7 +235,7 @@ impl<'a> Code<'a> {
             }
             generated?;
             if let (0, Some(lacks_cpu)) = (index, lacks_cpu) {
-                entry::end_without_cpu(&mut self.generator.asm, links, lacks_cpu);
+                self.generator.asm.end_without_cpu(links, lacks_cpu);
             }
             self.piece(function, false, start);
         }
@@ -285,7 +298,7 @@ impl<'a> Code<'a> {
 
     /// Ends the code of a function.
     fn piece(&mut self, function: &Function, burst: bool, start: Label) {
-        let end = self.generator.asm.new_label();
+        let end = self.generator.asm.label();
         self.generator.asm.bind(end);
         self.pieces.push(Piece { slot: function.slot as usize, burst, start, end });
     }
@@ -312,8 +325,8 @@ impl<'a> Code<'a> {
         let generator = &mut self.generator;
         let links = generator.links;
         let lacks_cpu = cpus.map(|cpus| {
-            let lacks_cpu = generator.asm.new_label();
-            entry::check_cpu(&mut generator.asm, links, cpus, lacks_cpu);
+            let lacks_cpu = generator.asm.label();
+            generator.asm.check_cpu(links, cpus, lacks_cpu);
             lacks_cpu
         });
         generator.current = Current::new(main, true);
@@ -332,14 +345,7 @@ impl<'a> Code<'a> {
         let (module, generated) = (generator.module, generate_loop(plan, generator, self.checked));
         generated.map_err(|cause| FormError::new(cause, module))?;
         if let Some(lacks_cpu) = lacks_cpu {
-            // The first packet is the one that cannot be run. The push also aligns the stack to 16 bytes.
-            let asm = &mut generator.asm;
-            asm.bind(lacks_cpu);
-            asm.push(Gpr::Rdi);
-            asm.mov_rr(Width::Q64, Gpr::Rdi, Gpr::R9);
-            entry::call_runtime(asm, links, links.no_cpu);
-            asm.pop(Gpr::Rax);
-            asm.ret();
+            generator.asm.end_burst_without_cpu(links, lacks_cpu);
         }
         self.piece(main, true, entry);
         Ok(entry)
@@ -347,8 +353,8 @@ impl<'a> Code<'a> {
 
     fn start(&mut self) -> Label {
         let asm = &mut self.generator.asm;
-        asm.align(ALIGNMENT, Fill::Int3);
-        let start = asm.new_label();
+        asm.align();
+        let start = asm.label();
         asm.bind(start);
         start
     }

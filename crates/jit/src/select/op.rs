@@ -120,13 +120,13 @@ pub(super) enum Op {
     MulImm(Width, i32),
     /// The negative number, in the operand.
     Neg(Width),
-    /// The first operand shifted by `rcx`.
+    /// The first operand shifted by the second, which is in the register for that.
     Shift(Shift, Width),
     /// The first operand shifted by the second.
     ShiftX(ShiftX, Width),
     /// The operand shifted by a number.
     ShiftImm(Shift, Width, u8),
-    /// `rax` divided by the second operand; the quotient in `rax`, or the remainder in `rdx`.
+    /// The first operand divided by the second; the quotient, or the remainder.
     Divide {
         width: Width,
         signed: bool,
@@ -148,6 +148,10 @@ pub(super) enum Op {
         at: At,
     },
     /// The last operand is stored.
+    /// A load that no later access overtakes, where others may.
+    LoadAcquire(Size, At),
+    /// The last operand is stored, and overtakes no earlier access, where others may.
+    StoreRelease(Size, At),
     Store(Size, At),
     StoreImm(Size, At, i32),
     /// An operation on a place with the last operand.
@@ -162,9 +166,10 @@ pub(super) enum Op {
     AtomicImm(Alu, Width, At, i32),
     /// An atomic operation with the operand behind the place, whose old value is in it: additions and exchanges.
     Fetch(AtomicOp, Width, At),
-    /// `or`, `and` and `xor` with the operand behind the place; the old value is in `rax`, which is another operand, too.
+    /// `or`, `and` and `xor` with the operand behind the place; the old value is in its register. Where that is a certain one, the
+    /// operand is also in there.
     FetchLoop(Alu, Width, At),
-    /// Compares with `rax` and stores the operand behind the place; the old value is in `rax`.
+    /// Compares with the second operand behind the place, and stores the first if that is there; the result is the old value.
     CompareExchange(Width, At),
     /// The packet's length, by its frame.
     PacketLen,
@@ -182,13 +187,13 @@ pub(super) enum Op {
     LookUp(ArrayLink, At),
     /// Runs another program in place of this one, if there is one.
     TailCall(Token),
-    /// Runs another program. The low half of its result is in `rax`, or [`NO_PROGRAM`](paceline_ir::Callee::NO_PROGRAM).
+    /// Runs another program. The result is the low half of its result, or [`NO_PROGRAM`](paceline_ir::Callee::NO_PROGRAM).
     RunProgram(Token),
     Jump,
     Branch(Cond, Compare),
     /// A branch by a place in memory, and the last operand if it is no number.
     BranchMem(Cond, CompareMem),
     MayGoto,
-    /// Returns what is in `rax`.
+    /// Returns the operand, which is in the register for that.
     Return,
 }

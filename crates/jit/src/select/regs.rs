@@ -1,7 +1,6 @@
 //! The registers: those of the allocator, in the order in which they are preferred, and the machine's.
 
 use paceline_codegen::lir::{Reg, RegSet};
-use paceline_isa as isa;
 
 use crate::x64::Gpr;
 
@@ -28,16 +27,12 @@ const ORDER: [Gpr; 15] = [
 pub(super) const SCRATCH: Gpr = Gpr::R11;
 /// Number of registers that values can be in.
 const COUNT: u8 = ORDER.len() as u8 - 1;
-/// Number of those that a call may overwrite (System V ABI, section 3.2.1).
-const CALLER_SAVED: u8 = 8;
 
 pub(super) const RAX: Reg = Reg(0);
-pub(super) const RDI: Reg = Reg(1);
-pub(super) const RSI: Reg = Reg(2);
 pub(super) const RDX: Reg = Reg(3);
 pub(super) const RCX: Reg = Reg(4);
 /// `r1` to `r5` of the calling convention.
-pub(super) const ARGUMENTS: [Reg; 5] = [RDI, RSI, RDX, RCX, Reg(5)];
+pub(super) const ARGUMENTS: [Reg; 5] = [Reg(1), Reg(2), RDX, RCX, Reg(5)];
 /// The host, the sixth argument of programs, subprograms and helpers.
 pub(super) const HOST: Reg = Reg(6);
 
@@ -47,32 +42,21 @@ pub(super) fn gpr(reg: Reg) -> Gpr {
 }
 
 /// The register of moves.
-pub(super) fn scratch() -> Reg {
-    Reg(COUNT)
-}
+pub(super) const SCRATCH_REG: Reg = Reg(COUNT);
 
-fn first(count: u8) -> RegSet {
+/// The registers that values can be in.
+pub(super) const ALL: RegSet = first(COUNT);
+
+/// Those that a call may overwrite (System V ABI, section 3.2.1).
+pub(super) const CALLER_SAVED: RegSet = first(8);
+
+const fn first(count: u8) -> RegSet {
     RegSet((1 << count) - 1)
 }
 
-/// The registers that values can be in.
-pub(super) fn all() -> RegSet {
-    first(COUNT)
-}
-
-/// Those that a call may overwrite.
-pub(super) fn caller_saved() -> RegSet {
-    first(CALLER_SAVED)
-}
-
 /// Those that a function saves if it writes them.
-pub(super) fn callee_saved(written: RegSet) -> impl Iterator<Item = Gpr> {
-    written.iter().filter(|reg| !caller_saved().has(*reg)).map(gpr)
-}
-
-/// The register that a BPF register is passed in.
-pub(super) fn argument(register: isa::Reg) -> Reg {
-    ARGUMENTS.get(usize::from(register.number()).wrapping_sub(1)).copied().unwrap_or(RAX)
+pub(super) fn callee_saved(written: RegSet) -> impl Iterator<Item = Reg> {
+    written.iter().filter(|reg| !CALLER_SAVED.has(*reg))
 }
 
 #[cfg(test)]
@@ -85,8 +69,8 @@ mod tests {
         named.into_iter().for_each(|(reg, expected)| assert_eq!(gpr(reg), expected));
         let arguments = [Gpr::Rdi, Gpr::Rsi, Gpr::Rdx, Gpr::Rcx, Gpr::R8];
         assert_eq!(ARGUMENTS.map(gpr), arguments);
-        let saved: Vec<Gpr> = callee_saved(all()).collect();
+        let saved: Vec<Gpr> = callee_saved(ALL).map(gpr).collect();
         assert_eq!(saved, [Gpr::Rbx, Gpr::R13, Gpr::R14, Gpr::R15, Gpr::R12, Gpr::Rbp]);
-        assert!(!all().has(scratch()) && gpr(scratch()) == SCRATCH);
+        assert!(!ALL.has(SCRATCH_REG) && gpr(SCRATCH_REG) == SCRATCH);
     }
 }

@@ -5,7 +5,7 @@ use super::{Cond, relax};
 
 /// A position in the code, which may be referenced before it is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Label(pub(super) u32);
+pub struct Label(pub(crate) u32);
 
 /// Padding before an aligned position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,7 +12,7 @@ pub struct Code {
     /// Offsets of marks, increasing, in the order of [`mark`](super::Assembler::mark) calls.
     pub marks: Vec<Mark>,
     /// Offsets by label number; `u32::MAX` for unbound labels.
-    pub(super) labels: Vec<u32>,
+    pub(crate) labels: Vec<u32>,
 }
 
 impl Code {
@@ -75,6 +75,8 @@ pub enum AssembleError {
     Alignment { log2: u8 },
     #[error("{register:?} was overwritten while its value was needed, after {offset} bytes")]
     Overwritten { register: Gpr, offset: u32 },
+    #[error("an operand cannot be encoded, after {offset} bytes")]
+    Operand { offset: u32 },
     #[error("code may grow to {bytes} bytes, more than 2 GiB")]
     TooLong { bytes: u64 },
 }

@@ -8,11 +8,13 @@ use paceline_frame::Verdict;
 use paceline_graph::{Edges, Graph, Next, Node};
 use paceline_isa::assemble;
 use paceline_jit::{
-    CodeSource, Compiled, CompiledFunction, Features, Prefetch, Settings, compile, compile_chain,
+    Architecture, CodeSource, Compiled, CompiledFunction, Features, Prefetch, Settings, compile,
+    compile_chain,
 };
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, Verified, verify};
 
+use crate::arm64;
 use crate::case::Case;
 use crate::links;
 
@@ -34,7 +36,9 @@ fn verified(case: &Case, text: &str) -> Verified {
 pub(crate) fn of(case: &Case) -> String {
     let programs: Vec<Verified> = case.program.split(THEN).map(|text| verified(case, text)).collect();
     let features = Features { bmi2: true, movbe: true };
-    let mut settings = Settings { features, prefetch: Prefetch::Ahead(0), ..Settings::default() };
+    let architecture = Architecture::X86_64;
+    let mut settings =
+        Settings { architecture, features, prefetch: Prefetch::Ahead(0), ..Settings::default() };
     let (mut burst, mut wildcard) = (false, false);
     for word in case.settings.split_whitespace() {
         match word {
@@ -43,13 +47,15 @@ pub(crate) fn of(case: &Case) -> String {
             "wildcard" => wildcard = true,
             "prefetch" => settings.prefetch = Prefetch::Ahead(8),
             "form" => settings.source = CodeSource::Form,
+            "arm64" => settings.architecture = Architecture::Arm64,
             other => panic!("{}: no setting {other}", case.name),
         }
     }
     let links = links::links();
     if let [program] = programs.as_slice() {
         let compiled = compile(program, &links, &settings);
-        return list(&compiled.unwrap_or_else(|error| panic!("{}: {error}", case.name)), burst);
+        let compiled = compiled.unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        return list_for(case, settings.architecture, &compiled, burst);
     }
     let parts: Vec<_> = programs.iter().map(|program| (program, &links)).collect();
     let edges = |node: usize| match node + 1 {
@@ -62,7 +68,15 @@ pub(crate) fn of(case: &Case) -> String {
     let mut compiled = compiled.unwrap_or_else(|(node, error)| panic!("{}, {node}: {error}", case.name));
     // The counting loop comes second.
     compiled.bytes.truncate(compiled.counted_entry.expect("has a loop that counts") as usize);
-    list(&compiled, true)
+    list_for(case, settings.architecture, &compiled, true)
+}
+
+/// The instructions by the decoder for the machine. Without one the code is as it is expected.
+fn list_for(case: &Case, architecture: Architecture, compiled: &Compiled, burst: bool) -> String {
+    match architecture {
+        Architecture::X86_64 => list(compiled, burst),
+        Architecture::Arm64 => arm64::list(&case.name, compiled, burst).unwrap_or_else(|| case.code.clone()),
+    }
 }
 
 /// The functions with entries for packets or for bursts, and their callees.

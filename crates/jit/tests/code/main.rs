@@ -8,12 +8,14 @@
 //!     chain in which each runs if the one before passed the packet
 //! settings: WORD ...            (optional: `baseline` for no BMI2 and no MOVBE; `burst` for the loop over a burst, with
 //!                                `prefetch` for 8 packets ahead; `wildcard` for a chain
-//!                                in which each program runs whatever the one before returned; `form` for code from the form)
+//!                                in which each program runs whatever the one before returned; `form` for code from the form;
+//!                                `arm64` for that machine, as llvm-mc reads its code)
 //! code:
-//!     x86-64 assembly
+//!     x86-64 or arm64 assembly
 //! ```
 //! `PACELINE_REGENERATE=1 cargo test -p paceline-jit --test code` regenerates the code blocks; review the difference.
 
+mod arm64;
 mod case;
 mod links;
 mod listing;

@@ -11,8 +11,8 @@ use paceline_maps::Map;
 use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
 use paceline_vm::{
-    Chain, ChainError, CodeSource, DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, LookAhead, Machine,
-    MemoryProgram, Program,
+    Chain, ChainError, CodeSource, CompileError, DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError,
+    LookAhead, Machine, MemoryProgram, Program,
 };
 
 use super::maps::{create_maps, map_contents, set, set_map, set_program};
@@ -133,8 +133,9 @@ impl OurEngine {
     }
 
     fn check(&self, case: &Case) -> Result<(), Unsupported> {
-        // Native code of an unverified program only runs cases without errors.
-        let ends_well = || case.runs.iter().all(|run| run.expect.error.is_none());
+        // Native code of an unverified program only runs cases without errors, and there is none for arm64.
+        let ends_well =
+            || cfg!(target_arch = "x86_64") && case.runs.iter().all(|run| run.expect.error.is_none());
         let trusted = self.main == Way::Verified(VmEngine::Jit) && ends_well();
         if case.kind == CaseKind::Raw && (self.verifies() && !trusted || self.main.is_burst()) {
             return Err(Unsupported::RawMemory);
@@ -346,6 +347,8 @@ fn load(
 fn available(loaded: Result<Program, LoadError>) -> Result<Result<Program, String>, Unsupported> {
     match loaded {
         Err(LoadError::Unavailable(engine)) => Err(Unsupported::Unavailable(engine)),
+        // arm64 has code from the form only.
+        Err(LoadError::Compile(CompileError::Lack(_))) => Err(Unsupported::Lacks),
         loaded => Ok(loaded.map_err(|error| error.to_string())),
     }
 }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use paceline::LoadOptions;
+use paceline_maps::Map;
 use paceline_testkit::case::{CaseKind, find_files, read_file};
 use paceline_testkit::engine::{load_chain_ssa, load_ssa};
-use paceline_verifier::{Options, verify};
-use paceline_vm::{CodeSource, LoadError, LookAhead};
+use paceline_verifier::{Options, Verified, verify};
+use paceline_vm::{Architecture, CodeSource, CompileError, Lack, LoadError, LookAhead, compile_for};
 
 /// Programs by what their code was generated from: an operation without code from the form, or none.
 #[derive(Debug, Default)]
@@ -17,7 +19,8 @@ struct Counts {
 }
 
 impl Counts {
-    fn of_cases(source: CodeSource) -> Self {
+    /// The programs of all cases, each compiled; the inner result is what it lacks.
+    fn of_cases(compile: impl Fn(&Verified, Vec<Arc<Map>>) -> Result<Option<Lack>, LoadError>) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
         let mut counts = Self::default();
         for file in find_files(&root).expect("the cases are there") {
@@ -26,15 +29,10 @@ impl Counts {
                 for program in case.programs.iter().filter(|_| case.kind != CaseKind::Raw) {
                     let verified = verify(program, &case.maps, Some(&case.btf), &Options::default());
                     let Ok(verified) = verified else { continue };
-                    match load_ssa(&verified, maps.clone(), source) {
-                        Ok(program) => {
-                            let source = program.native_source().expect("it is native code");
-                            match source.lack {
-                                None => counts.native += 1,
-                                Some(lack) => {
-                                    counts.lacks.entry(lack.to_string()).or_default().push(case.name.clone())
-                                }
-                            }
+                    match compile(&verified, maps.clone()) {
+                        Ok(None) => counts.native += 1,
+                        Ok(Some(lack)) => {
+                            counts.lacks.entry(lack.to_string()).or_default().push(case.name.clone());
                         }
                         // No engine has the function that it calls.
                         Err(LoadError::Program(_)) => {}
@@ -47,17 +45,39 @@ impl Counts {
     }
 }
 
-#[test]
-fn programs_of_cases_are_compiled_by_their_form() {
-    // A packet load that is not in the main program.
+/// The programs of cases become native code, but for those with a packet load that is not in the main program.
+fn check_programs(compile: impl Fn(CodeSource, &Verified, Vec<Arc<Map>>) -> Result<Option<Lack>, LoadError>) {
     let lacks = BTreeMap::from([("packet loads in subprograms".to_owned(), 2)]);
     for source in [CodeSource::Form, CodeSource::RawForm] {
-        let counts = Counts::of_cases(source);
+        let counts = Counts::of_cases(|verified, maps| compile(source, verified, maps));
         let found: BTreeMap<String, usize> =
             counts.lacks.iter().map(|(lack, cases)| (lack.clone(), cases.len())).collect();
         assert_eq!(found, lacks, "{source:?}: {:?}", counts.lacks);
         assert!(counts.native > 1000 * found.len(), "{source:?}: {}", counts.native);
+        eprintln!("{source:?}: {} programs are native code", counts.native);
     }
+}
+
+#[test]
+fn programs_of_cases_are_compiled_by_their_form() {
+    check_programs(|source, verified, maps| {
+        let program = load_ssa(verified, maps, source)?;
+        Ok(program.native_source().expect("it is native code").lack)
+    });
+}
+
+#[test]
+fn programs_of_cases_are_compiled_for_arm64() {
+    check_programs(|source, verified, maps| {
+        match compile_for(Architecture::Arm64, source, &[(verified, maps)], None) {
+            Ok(code) => {
+                assert!(code.relocations.is_empty() && code.bytes.len() % 4 == 0);
+                Ok(None)
+            }
+            Err(LoadError::Compile(CompileError::Lack(lack))) => Ok(Some(lack)),
+            Err(error) => Err(error),
+        }
+    });
 }
 
 #[test]
@@ -80,6 +100,8 @@ fn chains_of_cases_are_compiled_by_their_form() {
             let chain = loaded.unwrap_or_else(|error| panic!("{}: {error}", case.name));
             let from = chain.native_source().expect("it is native code");
             assert_eq!((from.source, from.lack), (source, None), "{}", case.name);
+            let compiled = compile_for(Architecture::Arm64, source, &parts, Some(&plan.graph));
+            assert!(compiled.is_ok(), "{} for arm64: {compiled:?}", case.name);
         }
         chains += 1;
     }

@@ -21,9 +21,11 @@ use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::host::Host;
+#[cfg(feature = "jit")]
+use crate::load_error::LoadError;
 use crate::look_ahead::LookAhead;
 #[cfg(feature = "jit")]
-use crate::native::{self, NativeCode};
+use crate::native::{self, CompileError, NativeCode};
 #[cfg(feature = "jit")]
 use crate::native_source::NativeSource;
 use crate::program::Program;
@@ -81,7 +83,11 @@ impl Chain {
         check_nodes(&graph, parts.len())?;
         #[cfg(feature = "jit")]
         if engine == Engine::Jit {
-            return Self::fused(parts, graph, &native::settings(), look_ahead);
+            match Self::fused(parts, graph.clone(), &native::settings(), look_ahead) {
+                // Its programs are called one by one, each as native code if it can be.
+                Err(ChainError::Program { error: LoadError::Compile(CompileError::Lack(_)), .. }) => {}
+                loaded => return loaded,
+            }
         }
         let _ = look_ahead;
         let load = |(node, (verified, maps)): (Node, &(&Verified, Vec<Arc<Map>>))| {
@@ -105,9 +111,9 @@ impl Chain {
     ) -> Result<Self, ChainError> {
         check_nodes(&graph, parts.len())?;
         let mut settings = native::settings();
-        let machine = settings.features;
+        let machine = settings;
         change(&mut settings);
-        settings.features = settings.features.and(machine);
+        native::restrict(&mut settings, &machine);
         Self::fused(parts, graph, &settings, look_ahead)
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use paceline_exec::{CodeBlock, Function};
+use paceline_jit::Lack;
 use paceline_maps::Map;
 use paceline_runtime::helpers::{HelperFn, functions_of, kfunc_fn};
 use paceline_spec::helper::Helper;
@@ -31,6 +32,13 @@ impl Program {
     #[must_use]
     pub fn native_source(&self) -> Option<NativeSource> {
         self.native_source
+    }
+
+    /// The operation because of which the program is interpreted although [native code](crate::Engine::Jit) was asked for: on arm64, where
+    /// code is generated from the form only.
+    #[must_use]
+    pub fn lack(&self) -> Option<Lack> {
+        self.lack
     }
 
     /// The native code of its [slice](Self::slice).

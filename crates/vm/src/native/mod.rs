@@ -2,6 +2,8 @@
 
 mod checked;
 mod code;
+#[cfg(feature = "testing")]
+mod compile_for;
 mod links;
 
 use std::ops::Range;
@@ -14,7 +16,7 @@ use paceline_interpreter::image::{
     BurstEntry, DEFAULT_BUDGET, Entry, Image, Native, least_cpus, packet_by_packet, sets_callbacks,
 };
 use paceline_interpreter::staged::Ahead;
-use paceline_jit::{CompileError, Compiled, Features};
+use paceline_jit::{Compiled, Features};
 use paceline_maps::Map;
 use paceline_runtime::callback::{CallbackCode, CompiledFunctions};
 use paceline_runtime::helpers::HelperFn;
@@ -35,11 +37,19 @@ use checked::Checked;
 #[cfg(feature = "testing")]
 pub(crate) use checked::run_memory;
 pub use code::NativeCode;
-pub(crate) use paceline_jit::Settings;
+#[cfg(feature = "testing")]
+pub use compile_for::compile_for;
+pub(crate) use paceline_jit::{CompileError, Settings};
 
 /// The best settings for this machine.
 pub(crate) fn settings() -> Settings {
     Settings { features: Features::detect(), ..Settings::default() }
+}
+
+/// Takes from settings what this machine lacks, whose settings are given.
+pub(crate) fn restrict(settings: &mut Settings, machine: &Settings) {
+    settings.architecture = machine.architecture;
+    settings.features = settings.features.and(machine.features);
 }
 
 /// Compiles a verified program.

@@ -11,9 +11,9 @@ use super::error::{Fallback, UpdateError};
 use super::image::{self, Image, PASS_BURST, PASS_PACKET};
 use crate::engine::Engine;
 
-/// Whether this process can generate code.
+/// Whether this process can generate dispatchers, which are x86-64 code.
 pub(super) fn is_native() -> bool {
-    Engine::Jit.is_available() && Arena::global().is_ok()
+    cfg!(target_arch = "x86_64") && Engine::Jit.is_available() && Arena::global().is_ok()
 }
 
 fn cases(cases: &[image::Case]) -> Vec<Case> {

@@ -105,8 +105,30 @@ impl Insn {
 fn decode(code: &Code<'_>, function: &NativeFunction) -> Function {
     let range = function.start..function.start.saturating_add(function.len);
     let bytes = code.bytes.get(range.start as usize..range.end as usize).unwrap_or_default();
-    let mut decoder =
-        Decoder::with_ip(64, bytes, code.address + u64::from(range.start), DecoderOptions::NONE);
+    let insns =
+        if cfg!(target_arch = "x86_64") { decoded(code, function, bytes) } else { words(function, bytes) };
+    Function { name: function.name.clone(), range, insns }
+}
+
+/// The instructions of a machine for which there is no decoder here, in the assembler's directive for them. All have four bytes.
+fn words(function: &NativeFunction, bytes: &[u8]) -> Vec<Insn> {
+    let insn = |(offset, bytes): (u32, &[u8])| {
+        let word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
+        let slot = function.map.slot(offset).map(|slot| slot as usize);
+        // Zeros pad the space between functions.
+        (word != 0).then(|| Insn {
+            offset,
+            bytes: bytes.to_vec(),
+            text: format!(".inst  {word:#010x}"),
+            slot,
+        })
+    };
+    (function.start..).step_by(4).zip(bytes.chunks(4)).filter_map(insn).collect()
+}
+
+fn decoded(code: &Code<'_>, function: &NativeFunction, bytes: &[u8]) -> Vec<Insn> {
+    let start = code.address + u64::from(function.start);
+    let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
     let mut formatter = formatter(Names::of(code));
     let mut insns = Vec::new();
     let mut insn = Instruction::default();
@@ -120,11 +142,11 @@ fn decode(code: &Code<'_>, function: &NativeFunction) -> Function {
         let bytes = bytes.get(start..decoder.position()).unwrap_or_default();
         let mut text = String::new();
         formatter.format(&insn, &mut text);
-        let offset = range.start + start as u32;
+        let offset = function.start + start as u32;
         let slot = function.map.slot(offset).map(|slot| slot as usize);
         insns.push(Insn { offset, bytes: bytes.to_vec(), text, slot });
     }
-    Function { name: function.name.clone(), range, insns }
+    insns
 }
 
 fn formatter(names: Names) -> GasFormatter {

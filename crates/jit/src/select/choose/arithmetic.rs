@@ -6,10 +6,10 @@ use paceline_ir::{BinaryOp, Type, Value};
 use super::parts::Sum;
 use super::{Choice, defined, defined_in, fixed, used, width};
 use crate::select::op::Op;
-use crate::select::regs;
+use crate::select::target::{Fixed, Target};
 use crate::x64::{Alu, OpSize, Shift, ShiftX, Width};
 
-impl Choice<'_, '_> {
+impl<A: Target> Choice<'_, '_, A> {
     pub(super) fn binary(&mut self, op: BinaryOp, ty: Type, args: [Value; 2], result: Vreg) {
         let [mut a, mut b] = args;
         if op.is_commutative() && self.immediate(ty, a).is_some() {
@@ -44,18 +44,22 @@ impl Choice<'_, '_> {
     }
 
     fn shift(&mut self, op: Shift, x: ShiftX, width: Width, [a, count]: [Vreg; 2], result: Vreg) {
-        if self.generator.features.bmi2 {
-            self.push(Op::ShiftX(x, width), &[used(a), used(count), defined(result)]);
-        } else {
-            let operands = [used(a), fixed(count, regs::RCX), defined_in(result, Place::Same(0))];
-            self.push(Op::Shift(op, width), &operands);
+        match A::FIXED.filter(|_| !self.generator.features.bmi2) {
+            None => self.push(Op::ShiftX(x, width), &[used(a), used(count), defined(result)]),
+            Some(tied) => {
+                let operands = [used(a), fixed(count, tied.count), defined_in(result, Place::Same(0))];
+                self.push(Op::Shift(op, width), &operands);
+            }
         }
     }
 
     fn divide(&mut self, width: Width, signed: bool, remainder: bool, [a, b]: [Vreg; 2], result: Vreg) {
-        let (written, other) = if remainder { (regs::RDX, regs::RAX) } else { (regs::RAX, regs::RDX) };
-        let operands = [fixed(a, regs::RAX), used(b), defined_in(result, Place::Fixed(written))];
         let op = Op::Divide { width, signed, remainder };
+        let Some(Fixed { quotient, remainder: rest, .. }) = A::FIXED else {
+            return self.push(op, &[used(a), used(b), defined(result)]);
+        };
+        let (written, other) = if remainder { (rest, quotient) } else { (quotient, rest) };
+        let operands = [fixed(a, quotient), used(b), defined_in(result, Place::Fixed(written))];
         self.push_clobbering(op, &operands, RegSet::default().with(other));
     }
 

@@ -8,13 +8,13 @@ use paceline_isa::Size;
 use super::{Choice, defined, defined_in, fixed, of_number, used};
 use crate::select::generator::Burst;
 use crate::select::op::{At, Called, Entered, Op, Verdict};
-use crate::select::regs;
+use crate::select::target::Target;
 use crate::x64::Width;
 
 /// Size of a frame in bytes.
 const FRAME_SIZE: i32 = size_of::<Frame>() as i32;
 
-impl Choice<'_, '_> {
+impl<A: Target> Choice<'_, '_, A> {
     fn burst(&mut self, change: impl FnOnce(&mut Burst)) -> Option<Burst> {
         let burst = self.generator.current.burst.as_mut()?;
         change(burst);
@@ -24,7 +24,7 @@ impl Choice<'_, '_> {
     /// Before the loop. Returns the first frame.
     pub(in crate::select) fn enter_burst(&mut self) -> Vreg {
         let [first, end, host] = [(); 3].map(|()| self.fresh());
-        let given = [(first, regs::ARGUMENTS[0]), (end, regs::ARGUMENTS[1]), (host, regs::HOST)];
+        let given = [(first, A::ARGUMENTS[0]), (end, A::ARGUMENTS[1]), (host, A::HOST)];
         let operands = given.map(|(vreg, reg)| defined_in(vreg, Place::Fixed(reg)));
         self.push(Op::Enter, &operands);
         self.generator.current.host = host;
@@ -65,7 +65,7 @@ impl Choice<'_, '_> {
             let area = self.fresh();
             let address = std::ptr::from_ref(layout).expose_provenance() as u64;
             self.push(Op::Number(address), &[defined(area)]);
-            let given = [(host, regs::RDI), (frame, regs::RSI), (area, regs::RDX)];
+            let given = [(host, A::ARGUMENTS[0]), (frame, A::ARGUMENTS[1]), (area, A::ARGUMENTS[2])];
             let operands = given.map(|(vreg, reg)| fixed(vreg, reg)).to_vec();
             let nothing = self.fresh();
             self.call_of(Called::Runtime(self.generator.links.enter), operands, nothing);
@@ -102,7 +102,7 @@ impl Choice<'_, '_> {
     /// Does what a program has deferred to its end.
     fn finish_run(&mut self) {
         let nothing = self.fresh();
-        let host = fixed(self.host(), regs::RDI);
+        let host = fixed(self.host(), A::ARGUMENTS[0]);
         self.call_of(Called::Runtime(self.generator.links.end), vec![host], nothing);
     }
 

@@ -8,7 +8,7 @@ use super::{Choice, defined, defined_in, fixed, used};
 use crate::select::generator::known_map;
 use crate::select::lack::Lack;
 use crate::select::op::{Called, Op, Token};
-use crate::select::regs;
+use crate::select::target::Target;
 
 pub(in crate::select) const MAP_LOOKUP_ELEM: i32 = 1;
 pub(in crate::select) const GET_SMP_PROCESSOR_ID: i32 = 8;
@@ -19,7 +19,7 @@ pub(in crate::select) const fn is_loaded(callee: Callee) -> bool {
     matches!(callee, Callee::Helper(GET_SMP_PROCESSOR_ID | GET_NUMA_NODE_ID))
 }
 
-impl Choice<'_, '_> {
+impl<A: Target> Choice<'_, '_, A> {
     pub(super) fn call(&mut self, inst: Inst, callee: Callee, args: &[Value], result: Vreg) {
         let slot = self.origin.unwrap_or_default();
         let links = self.generator.links;
@@ -33,18 +33,18 @@ impl Choice<'_, '_> {
                     let (maps, count) = self.generator.readable(slot);
                     self.push(Op::TellReadable(maps, count), &[used(self.host())]);
                 }
-                (found.map(|helper| Called::Runtime(helper.address)), &regs::ARGUMENTS)
+                (found.map(|helper| Called::Runtime(helper.address)), &A::ARGUMENTS)
             }
             Callee::Kfunc { index, .. } => {
                 let found = usize::try_from(index).ok();
                 let found = found.and_then(|index| links.kfuncs.get(index).copied().flatten());
-                (found.map(|kfunc| Called::Runtime(kfunc.address)), &regs::ARGUMENTS)
+                (found.map(|kfunc| Called::Runtime(kfunc.address)), &A::ARGUMENTS)
             }
             Callee::Function(function) => {
                 let module = self.generator.module;
                 let arguments = module.functions.get(function).map(|function| &*function.arguments);
                 let registers: Vec<_> =
-                    arguments.unwrap_or_default().iter().map(|reg| regs::argument(*reg)).collect();
+                    arguments.unwrap_or_default().iter().map(|reg| A::argument(*reg)).collect();
                 return self.call_with(Called::Function(function), &registers, args, result);
             }
             // It has an operation of its own.
@@ -68,15 +68,15 @@ impl Choice<'_, '_> {
         for (arg, reg) in args.iter().zip(registers) {
             operands.push(fixed(self.value(*arg), *reg));
         }
-        operands.push(fixed(self.host(), regs::HOST));
+        operands.push(fixed(self.host(), A::HOST));
         self.call_of(called, operands, result);
     }
 
     /// A call whose arguments are in their registers.
     pub(super) fn call_of(&mut self, called: Called, mut operands: Vec<Operand>, result: Vreg) {
-        operands.push(defined_in(result, Place::Fixed(regs::RAX)));
+        operands.push(defined_in(result, Place::Fixed(A::RESULT)));
         self.generator.current.needs.calls = true;
-        self.push_clobbering(Op::Call(called), &operands, regs::caller_saved());
+        self.push_clobbering(Op::Call(called), &operands, A::CALLER_SAVED);
     }
 
     /// A helper that is no call. Returns whether it is one.
@@ -111,22 +111,22 @@ impl Choice<'_, '_> {
             None => Token::Runtime,
         };
         let mut operands = vec![
-            fixed(self.value(context), regs::ARGUMENTS[0]),
-            fixed(self.value(index), regs::ARGUMENTS[2]),
-            fixed(self.host(), regs::HOST),
+            fixed(self.value(context), A::ARGUMENTS[0]),
+            fixed(self.value(index), A::ARGUMENTS[2]),
+            fixed(self.host(), A::HOST),
         ];
         if token == Token::Runtime {
-            operands.push(fixed(self.value(map), regs::ARGUMENTS[1]));
+            operands.push(fixed(self.value(map), A::ARGUMENTS[1]));
             self.generator.current.needs.calls = true;
         }
         let op = match result {
             Some(result) => {
-                operands.push(defined_in(result, Place::Fixed(regs::RAX)));
+                operands.push(defined_in(result, Place::Fixed(A::RESULT)));
                 self.generator.current.needs.calls = true;
                 Op::RunProgram(token)
             }
             None => Op::TailCall(token),
         };
-        self.push_clobbering(op, &operands, regs::caller_saved());
+        self.push_clobbering(op, &operands, A::CALLER_SAVED);
     }
 }

@@ -8,10 +8,10 @@ use paceline_spec::context::{Field, Permission, Place, Rule};
 use super::{Choice, defined, defined_in, fixed, op_size, used};
 use crate::select::lack::Lack;
 use crate::select::op::{At, Called, Op};
-use crate::select::regs;
+use crate::select::target::Target;
 use crate::x64::{Shift, Width};
 
-impl Choice<'_, '_> {
+impl<A: Target> Choice<'_, '_, A> {
     fn field(&mut self, size: Size, offset: i32, write: bool) -> Option<(&'static Field, u64)> {
         let found = u64::try_from(offset).ok().and_then(|start| {
             let field = self.generator.kind.context_field(start, size.bytes() as u64, write)?;
@@ -71,9 +71,9 @@ impl Choice<'_, '_> {
                 self.generator.internal("a rule of the context has no function");
                 return self.push(Op::Number(0), &[defined(result)]);
             };
-            let operands = [fixed(frame, regs::RDI), defined_in(number, Where::Fixed(regs::RAX))];
+            let operands = [fixed(frame, A::ARGUMENTS[0]), defined_in(number, Where::Fixed(A::RESULT))];
             self.generator.current.needs.calls = true;
-            self.push_clobbering(Op::Call(Called::Runtime(address)), &operands, regs::caller_saved());
+            self.push_clobbering(Op::Call(Called::Runtime(address)), &operands, A::CALLER_SAVED);
         }
         if within != 0 {
             let shifted = self.fresh();

@@ -8,8 +8,9 @@ use paceline_isa::{Condition, Size};
 use super::{Choice, cond, exchanged, op_size, used, width};
 use crate::select::generator::Folded;
 use crate::select::op::{At, Compare, CompareMem, Op};
+use crate::select::target::Target;
 
-impl Choice<'_, '_> {
+impl<A: Target> Choice<'_, '_, A> {
     /// Finds the operation that is part of a block's branch.
     pub(super) fn fold(&mut self, uses: &Uses, block: Block) {
         self.generator.current.folded = self.folded(uses, block);

@@ -8,10 +8,10 @@ use super::{Choice, defined, defined_in, fixed, used};
 use crate::links::{ArrayLink, LookUpLink};
 use crate::select::generator::known_map;
 use crate::select::op::{At, Called, Op};
-use crate::select::regs;
+use crate::select::target::Target;
 use crate::x64::{Alu, Shift, Width};
 
-impl Choice<'_, '_> {
+impl<A: Target> Choice<'_, '_, A> {
     /// Returns whether the look-up is no call of the helper.
     pub(super) fn look_up(&mut self, inst: Inst, key: Value, result: Vreg) -> bool {
         let facts = self.function.calls[inst];
@@ -52,11 +52,11 @@ impl Choice<'_, '_> {
         };
         let context = self.fresh();
         self.push(Op::Number(link.context), &[defined(context)]);
-        let mut operands = vec![fixed(context, regs::ARGUMENTS[0]), fixed(key, regs::ARGUMENTS[1])];
+        let mut operands = vec![fixed(context, A::ARGUMENTS[0]), fixed(key, A::ARGUMENTS[1])];
         if let Some(offset) = link.member {
             let member = self.fresh();
             self.load_member(offset, member);
-            operands.push(fixed(member, regs::ARGUMENTS[2]));
+            operands.push(fixed(member, A::ARGUMENTS[2]));
         }
         self.call_of(Called::Runtime(link.address), operands, result);
     }

@@ -8,20 +8,32 @@ use super::parts::Update;
 use super::{Choice, defined, defined_in, fixed, op_size, used};
 use crate::select::lack::Lack;
 use crate::select::op::{At, Op};
-use crate::select::regs;
+use crate::select::target::Target;
 use crate::x64::{Alu, Width};
 
-impl Choice<'_, '_> {
+impl<A: Target> Choice<'_, '_, A> {
     pub(super) fn memory(&mut self, op: &Operation, result: Vreg) {
         match *op {
             Operation::Load { size, signed, base, offset, .. } => {
                 self.load(size, signed, base, offset, result);
             }
-            // Loads and stores are not reordered among themselves.
-            Operation::LoadAcquire { size, base, offset, .. } => self.load(size, false, base, offset, result),
-            Operation::Store { size, base, offset, value, .. }
-            | Operation::StoreRelease { size, base, offset, value, .. } => {
+            Operation::Store { size, base, offset, value, .. } => self.store(size, base, offset, value),
+            // Where loads and stores are not reordered among themselves, these are as others.
+            Operation::LoadAcquire { size, base, offset, .. } if A::IS_ORDERED => {
+                self.load(size, false, base, offset, result);
+            }
+            Operation::StoreRelease { size, base, offset, value, .. } if A::IS_ORDERED => {
                 self.store(size, base, offset, value);
+            }
+            Operation::LoadAcquire { size, base, offset, .. } => {
+                let (at, base) = self.place(base, offset);
+                let operands: Vec<Operand> = base.into_iter().chain([defined(result)]).collect();
+                self.push(Op::LoadAcquire(size, at), &operands);
+            }
+            Operation::StoreRelease { size, base, offset, value, .. } => {
+                let ((at, base), value) = (self.place(base, offset), self.value(value));
+                let operands: Vec<Operand> = base.into_iter().chain([used(value)]).collect();
+                self.push(Op::StoreRelease(size, at), &operands);
             }
             Operation::Atomic { op, width, base, offset, value, expected, .. } => {
                 self.atomic(op, width, (base, offset), value, expected, result);
@@ -98,21 +110,25 @@ impl Choice<'_, '_> {
         }
         let value = self.value(value);
         operands.push(used(value));
-        let in_rax = Place::Fixed(regs::RAX);
+        // Without a register for it, the old value is in one of its own, which is written before the others are read for the last time.
+        let old = A::FIXED.map(|tied| tied.old);
+        let in_old = old.map_or(Place::Early, Place::Fixed);
         let op = match (plain, expected) {
             (Some(alu), _) if !op.fetches() => Op::Atomic(alu, width, at),
             (Some(alu), _) => {
-                // What is in `rax` is overwritten before the others are read.
-                operands.extend([fixed(value, regs::RAX), defined_in(result, in_rax)]);
+                // What is in the register of the old value is overwritten before the others are read.
+                operands.extend(old.map(|old| fixed(value, old)));
+                operands.push(defined_in(result, in_old));
                 Op::FetchLoop(alu, width, at)
             }
             (None, Some(expected)) => {
                 let expected = self.value(expected);
-                operands.extend([fixed(expected, regs::RAX), defined_in(result, in_rax)]);
+                operands.push(old.map_or(used(expected), |old| fixed(expected, old)));
+                operands.push(defined_in(result, in_old));
                 Op::CompareExchange(width, at)
             }
             (None, None) => {
-                operands.push(defined_in(result, Place::Same(at_value)));
+                operands.push(defined_in(result, old.map_or(Place::Early, |_| Place::Same(at_value))));
                 Op::Fetch(op, width, at)
             }
         };

@@ -23,14 +23,14 @@ pub(super) use self::call::{GET_SMP_PROCESSOR_ID, MAP_LOOKUP_ELEM, is_loaded};
 use super::generator::Generator;
 use super::lack::Lack;
 use super::op::{Compare, Op};
-use super::regs;
+use super::target::Target;
 use crate::materialized::alu::op_size;
 use crate::materialized::branch::cond;
 use crate::x64::{Cond, OpSize, Width};
 
 /// The selection of a block's instructions.
-pub(super) struct Choice<'c, 'a> {
-    generator: &'c mut Generator<'a>,
+pub(super) struct Choice<'c, 'a, A> {
+    generator: &'c mut Generator<'a, A>,
     function: &'c Function,
     out: &'c mut Lir<Op>,
     /// Slot of the instruction that is selected for.
@@ -85,9 +85,9 @@ const fn exchanged(condition: Condition) -> Condition {
     }
 }
 
-impl<'c, 'a> Choice<'c, 'a> {
+impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
     pub(super) fn new(
-        generator: &'c mut Generator<'a>,
+        generator: &'c mut Generator<'a, A>,
         function: &'c Function,
         out: &'c mut Lir<Op>,
     ) -> Self {
@@ -120,11 +120,11 @@ impl<'c, 'a> Choice<'c, 'a> {
     fn enter(&mut self, params: &[Value]) {
         let mut operands = Vec::with_capacity(params.len() + 2);
         for (param, register) in params.iter().zip(&self.function.arguments) {
-            operands.push(defined_in(of_number(*param), Place::Fixed(regs::argument(*register))));
+            operands.push(defined_in(of_number(*param), Place::Fixed(A::argument(*register))));
         }
         let host = self.out.add_vreg(None);
-        operands.push(defined_in(host, Place::Fixed(regs::HOST)));
-        let context = operands.iter().find(|operand| operand.place == Place::Fixed(regs::ARGUMENTS[0]));
+        operands.push(defined_in(host, Place::Fixed(A::HOST)));
+        let context = operands.iter().find(|operand| operand.place == Place::Fixed(A::ARGUMENTS[0]));
         let current = &mut self.generator.current;
         current.host = host;
         current.context = context.filter(|_| current.is_main).map(|operand| operand.vreg);
@@ -155,7 +155,7 @@ impl<'c, 'a> Choice<'c, 'a> {
                     return self.next_packet(burst);
                 }
                 let value = self.value(value);
-                self.push(Op::Return, &[fixed(value, regs::RAX)]);
+                self.push(Op::Return, &[fixed(value, A::RESULT)]);
             }
         }
     }

@@ -6,6 +6,7 @@ use paceline_ir::{BinaryOp, Block, Def, Inst, Op as Operation, Type, Value};
 use paceline_isa::Size;
 
 use super::Choice;
+use crate::select::target::Target;
 use crate::x64::{Alu, Scale};
 
 /// How far before an instruction its parts are looked for.
@@ -29,7 +30,7 @@ pub(super) struct Sum {
     pub(super) distance: i32,
 }
 
-impl Choice<'_, '_> {
+impl<A: Target> Choice<'_, '_, A> {
     /// Finds the parts of a block's instructions.
     pub(super) fn find_parts(&mut self, uses: &Uses, block: Block) {
         let insts = &self.function.block(block).insts;

@@ -6,6 +6,7 @@ mod burst;
 mod control;
 mod memory;
 mod prologue;
+mod target;
 
 use paceline_codegen::Ways;
 use paceline_codegen::lir::Reg;
@@ -76,6 +77,8 @@ impl Generator<'_> {
             | Op::Count(_)
             | Op::NextPacket => self.burst(op, regs, ways),
             Op::Load { .. }
+            | Op::LoadAcquire(..)
+            | Op::StoreRelease(..)
             | Op::Store(..)
             | Op::StoreImm(..)
             | Op::Update(..)

@@ -1,6 +1,7 @@
 //! Prologues and epilogues: only what a function needs.
 
 use paceline_codegen::Frame;
+use paceline_codegen::lir::Reg;
 use paceline_spec::MAX_LOOPS;
 
 use crate::select::generator::{Generator, Layout};
@@ -17,9 +18,9 @@ const MAX_FRAME: u32 = 4096;
 
 impl Generator<'_> {
     /// Lays out the frame, from below: slots of the allocator, the counter of rounds, the function's stack, saved registers.
-    pub(in crate::select) fn prologue(&mut self, frame: &Frame) {
+    pub(super) fn prologue(&mut self, frame: &Frame) {
         let needs = self.current.needs;
-        let saved: Vec<Gpr> = regs::callee_saved(frame.written).collect();
+        let saved: Vec<Reg> = regs::callee_saved(frame.written).collect();
         let rounds = 8 * frame.slots;
         let below = rounds + 8 * u32::from(needs.rounds);
         let size = below + self.current.stack.next_multiple_of(8);
@@ -35,7 +36,7 @@ impl Generator<'_> {
         let slots = end - size;
         self.current.layout = Layout { saved, room, end, slots, rounds: slots + rounds.cast_signed() };
         for at in 0..self.current.layout.saved.len() {
-            let gpr = self.current.layout.saved[at];
+            let gpr = regs::gpr(self.current.layout.saved[at]);
             self.asm.push(gpr);
         }
         if room != 0 {
@@ -79,7 +80,7 @@ impl Generator<'_> {
             self.asm.alu_ri(Alu::Add, Width::Q64, Gpr::Rsp, self.current.layout.room);
         }
         for at in (0..self.current.layout.saved.len()).rev() {
-            let gpr = self.current.layout.saved[at];
+            let gpr = regs::gpr(self.current.layout.saved[at]);
             self.asm.pop(gpr);
         }
     }

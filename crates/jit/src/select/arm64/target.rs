@@ -1,0 +1,96 @@
+//! arm64 as a target.
+
+use paceline_codegen::lir::{Reg, RegSet};
+use paceline_codegen::{Frame, Ways};
+use paceline_spec::context::Layout;
+
+use super::{Arm64, entry, regs};
+use crate::arm64::{AssembleError, Assembler, Code, Gpr, Label, Mem, Size, Width};
+use crate::links::Links;
+use crate::program::ALIGNMENT;
+use crate::select::op::Op;
+use crate::select::target::{Fixed, Target};
+
+impl Target for Assembler {
+    const REGISTERS: RegSet = regs::ALL;
+    const SCRATCH: Reg = regs::SCRATCH_REG;
+    const CALLER_SAVED: RegSet = regs::CALLER_SAVED;
+    const ARGUMENTS: [Reg; 5] = regs::ARGUMENTS;
+    const HOST: Reg = regs::HOST;
+    const RESULT: Reg = regs::RESULT;
+    const FIXED: Option<Fixed> = None;
+    const IS_ORDERED: bool = false;
+
+    fn empty() -> Self {
+        Self::new()
+    }
+
+    fn label(&mut self) -> Label {
+        self.new_label()
+    }
+
+    fn block_label(&mut self) -> Label {
+        self.new_label()
+    }
+
+    fn bind(&mut self, label: Label) {
+        Self::bind(self, label);
+    }
+
+    fn align(&mut self) {
+        Self::align(self, ALIGNMENT);
+    }
+
+    fn mark(&mut self, slot: u32) {
+        Self::mark(self, slot);
+    }
+
+    fn finish(self) -> Result<Code, AssembleError> {
+        Self::finish(self)
+    }
+
+    fn enter_run(&mut self, links: &Links, calls: bool, tail_calls: bool, area: Option<&'static Layout>) {
+        entry::enter_run(self, links, calls, tail_calls, area);
+    }
+
+    fn check_cpu(&mut self, links: &Links, cpus: u32, lacks_cpu: Label) {
+        entry::check_cpu(self, links, cpus, lacks_cpu);
+    }
+
+    fn end_without_cpu(&mut self, links: &Links, lacks_cpu: Label) {
+        entry::end_without_cpu(self, links, lacks_cpu);
+    }
+
+    fn end_burst_without_cpu(&mut self, links: &Links, lacks_cpu: Label) {
+        entry::end_burst_without_cpu(self, links, lacks_cpu);
+    }
+
+    fn prologue(generator: &mut Arm64<'_>, frame: &Frame) {
+        generator.enter_function(frame);
+    }
+
+    fn instruction(generator: &mut Arm64<'_>, op: Op, assigned: &[Reg], ways: Ways<'_>) {
+        generator.one(op, assigned, ways);
+    }
+
+    fn copy(generator: &mut Arm64<'_>, to: Reg, from: Reg) {
+        generator.asm.mov(Width::Q64, regs::gpr(to), regs::gpr(from));
+    }
+
+    fn spill(generator: &mut Arm64<'_>, slot: u32, from: Reg) {
+        generator.asm.store(Size::X, regs::gpr(from), slot_of(slot));
+    }
+
+    fn reload(generator: &mut Arm64<'_>, to: Reg, slot: u32) {
+        generator.asm.load(Size::X, regs::gpr(to), slot_of(slot));
+    }
+
+    fn jump(generator: &mut Arm64<'_>, to: Label) {
+        generator.asm.b(to);
+    }
+}
+
+/// A slot of the frame, which begins with them. A frame that is too large for the offset is refused by its size.
+fn slot_of(slot: u32) -> Mem {
+    Mem::At(Gpr::Sp, 8 * slot.min(4095).cast_signed())
+}
