@@ -1,33 +1,34 @@
 //! Calls, with their facts.
 
 use paceline_isa::{Condition, Size};
-use paceline_verifier::StackFact;
+use paceline_verifier::{CallbackFact, StackFact};
 
 use super::{Generator, STACK, exact};
 use crate::arena::Key;
-use crate::entity::{FuncId, Value};
+use crate::entity::Value;
 use crate::function::{Target, Terminator};
 use crate::op::{Address, Args, Callee, Op};
 use crate::random::helpers;
 use crate::random::memory::MAP_BYTES;
-use crate::types::{CallFacts, Region, STACK_BYTES, Type};
+use crate::types::{Access, CallFacts, Region, STACK_BYTES, Type};
 
 impl Generator<'_> {
     /// Adds a call with its facts.
-    pub(super) fn call_with(&mut self, callee: Callee, args: &[Value], read: Option<(i32, i32)>) -> Value {
+    fn call_with(&mut self, callee: Callee, args: &[Value], facts: CallFacts) -> Value {
         let Some(args) = Args::new(args) else { return Value::new(0) };
         self.slot += 1;
         let inst = self.function.create(Op::Call { callee, args }, Some(self.slot));
-        let stack_read = read.map(|(start, end)| StackFact { start: start as i16, end: end as i16 });
-        self.function.calls[inst] = CallFacts { stack_read, ..CallFacts::default() };
+        self.function.calls[inst] = facts;
         let block = self.block;
         self.function.block_mut(block).insts.push(inst);
-        let result = self.function.inst(inst).result;
-        // A pointer is no number, since the verifier admits no sums of pointers that may be anywhere.
-        if let Some(result) = result.filter(|_| callee != Callee::Helper(helpers::LOOK_UP)) {
-            self.numbers.push((result, Type::I64));
-        }
-        result.unwrap_or(Value::new(0))
+        self.function.inst(inst).result.unwrap_or(Value::new(0))
+    }
+
+    /// Adds a call of a helper whose result is a number. A pointer is none, since the verifier admits no sums of pointers that may be
+    /// anywhere.
+    fn call_helper(&mut self, helper: i32, args: &[Value], facts: CallFacts) {
+        let result = self.call_with(Callee::Helper(helper), args, facts);
+        self.numbers.push((result, Type::I64));
     }
 
     /// Accesses a value of a map, if it was found.
@@ -68,17 +69,63 @@ impl Generator<'_> {
         self.compute(Op::Load { size: Size::Dw, signed: false, access, base, offset: 0 });
     }
 
+    /// Calls a function with a word of the stack, or with memory of a function further out.
+    pub(super) fn call_function(&mut self) {
+        let other = self.pick(self.others);
+        let given = self.memory.filter(|_| self.rng.bool());
+        let (memory, place) = match given {
+            Some(memory) => (memory, None),
+            None => {
+                let (word, at) = self.stored_word();
+                self.function.shared |= 1 << (-at / 8 - 1);
+                (word, Some(at))
+            }
+        };
+        let number = self.number(Type::I64);
+        // What another function reads is no read of the call.
+        let mut facts = CallFacts::default();
+        let result = if other.back {
+            facts.callback = Some(CallbackFact::Always(other.slot()));
+            let function = self.emit(Op::Address(Address::Function(other.id)));
+            let zero = self.constant(Type::I64, 0);
+            self.call_with(Callee::Helper(helpers::LOOP), &[number, function, memory, zero], facts)
+        } else {
+            self.call_with(Callee::Function(other.id), &[memory, number], facts)
+        };
+        // It may have written there, and moved the packet as far as the form says.
+        self.loads.clear();
+        self.reload();
+        if !other.returns_memory {
+            return self.numbers.push((result, Type::I64));
+        }
+        let access = place.map_or(Access::to(Region::CallerStack), |at| exact(Region::Stack, at));
+        let value = self.number(Type::I64);
+        let (size, base, offset) = (Size::Dw, result, 0);
+        self.compute(Op::Load { size, signed: false, access, base, offset });
+        self.emit(Op::Store { size, access, base, offset, value });
+    }
+
     pub(super) fn call(&mut self) {
         let map = self.emit(Op::Address(Address::Map(0)));
         let ((word, at), flags) = (self.stored_word(), self.number(Type::I64));
+        // A fact is about the stack of the function itself.
+        let given = self.memory.filter(|_| self.rng.u8(..3) == 0);
+        let word = given.unwrap_or(word);
+        let reads = |bytes: i32| match given {
+            Some(_) => CallFacts::default(),
+            None => {
+                let read = StackFact { start: at as i16, end: (at + bytes) as i16 };
+                CallFacts { stack_read: Some(read), ..CallFacts::default() }
+            }
+        };
         match (self.rng.u8(..8), self.context) {
-            (0, _) => drop(self.call_with(Callee::Helper(helpers::RANDOM), &[], None)),
+            (0, _) => self.call_helper(helpers::RANDOM, &[], CallFacts::default()),
             (1, _) => {
                 let args = [map, word, word, flags];
-                self.call_with(Callee::Helper(helpers::UPDATE), &args, Some((at, at + 8)));
+                self.call_helper(helpers::UPDATE, &args, reads(8));
             }
             (2, Some(context)) => {
-                self.call_with(Callee::Helper(helpers::ADJUST), &[context, flags], None);
+                self.call_helper(helpers::ADJUST, &[context, flags], CallFacts::default());
                 // The old pointers are numbers.
                 let old = self.packet.map(|(start, end)| [(start, Type::I64), (end, Type::I64)]);
                 self.numbers.extend(old.into_iter().flatten());
@@ -86,16 +133,12 @@ impl Generator<'_> {
             }
             (3, Some(context)) => {
                 let size = self.constant(Type::I64, 8);
-                self.call_with(
-                    Callee::Helper(helpers::FIB),
-                    &[context, word, size, flags],
-                    Some((at, at + 8)),
-                );
+                self.call_helper(helpers::FIB, &[context, word, size, flags], reads(8));
                 self.load_word(word, at);
             }
             (6, Some(context)) => {
                 let (zero, size) = (self.constant(Type::I64, 0), self.constant(Type::I64, 8));
-                self.call_with(Callee::Helper(helpers::LOAD), &[context, zero, word, size], None);
+                self.call_helper(helpers::LOAD, &[context, zero, word, size], CallFacts::default());
                 self.load_word(word, at);
             }
             (4, Some(context)) => {
@@ -105,17 +148,9 @@ impl Generator<'_> {
                 }
                 self.reload();
             }
-            (5, _) if self.has_callee => {
-                self.function.shared |= 1 << (-at / 8 - 1);
-                // What another function reads is no read of the call.
-                self.call_with(Callee::Function(FuncId::new(1)), &[word, flags], None);
-                // The callee may have written there, and moved the packet as far as the form says.
-                self.loads.clear();
-                self.reload();
-            }
             _ => {
                 let args = [map, word];
-                let value = self.call_with(Callee::Helper(helpers::LOOK_UP), &args, Some((at, at + 4)));
+                let value = self.call_with(Callee::Helper(helpers::LOOK_UP), &args, reads(4));
                 self.found(value);
             }
         }
