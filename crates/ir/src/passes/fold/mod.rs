@@ -11,7 +11,7 @@ use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, Terminator};
 use crate::op::{BinaryOp, Op};
 use crate::ranges::{Ranges, of_op, of_params};
-use crate::types::{Access, Region, Span, Type};
+use crate::types::Type;
 
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let cfg = analyses.cfg(function);
@@ -126,24 +126,10 @@ impl Fold<'_> {
             | Op::Atomic { base, offset, .. } => (base, offset),
             _ => return None,
         };
-        let Some((inner, distance)) = self.sum(*base) else { return self.on_stack(op) };
+        let (inner, distance) = self.sum(*base)?;
         let distance = i32::try_from(distance).ok()?;
         (*base, *offset) = (inner, offset.checked_add(distance)?);
         Some(Change::Op(changed))
-    }
-
-    /// What is accessed at a constant address in the stack is known, in whatever function the access was.
-    fn on_stack(&self, op: &Op) -> Option<Change> {
-        let (base, offset, size, known) = op.access()?;
-        let Some(Op::StackAddress { offset: start }) = self.op_of(base) else { return None };
-        let at = start.checked_add(offset)?;
-        let inside = at >= -self.function.stack.cast_signed() && at.checked_add(size.bytes() as i32)? <= 0;
-        let exact = Access { span: Some(Span { min: at, max: at }), ..Access::to(Region::Stack) };
-        (inside && known != exact).then(|| {
-            let mut changed = *op;
-            changed.access_mut().into_iter().for_each(|access| *access = exact);
-            Change::Op(changed)
-        })
     }
 
     /// The parts of a value that is another one and a constant.

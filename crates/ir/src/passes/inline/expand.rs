@@ -1,7 +1,7 @@
 //! A function with the functions that are inlined in it.
 
 use super::frame::{Frame, Moved};
-use super::reads;
+use super::{addresses, reads};
 use crate::arena::{Arena, Key, Side};
 use crate::cfg::Cfg;
 use crate::check::CheckError;
@@ -77,6 +77,7 @@ impl<'a> Expansion<'a> {
             self.function.apply_aliases();
             let cfg = Cfg::of(&self.function);
             kinds::infer(&mut self.function, &cfg);
+            addresses::settle(&mut self.function, &cfg);
             reads::update(&mut self.function, &self.copied);
         }
         Ok(Expanded { function: self.function, calls: self.calls })

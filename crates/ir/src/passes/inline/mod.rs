@@ -1,6 +1,7 @@
 //! Inlining: a call of a function of the program becomes a copy of that function, whose stack is below the caller's in the same frame. So
 //! the other passes see what the two have in common, and no value is spilled for the call.
 
+mod addresses;
 mod expand;
 mod frame;
 mod graph;

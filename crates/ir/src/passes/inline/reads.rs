@@ -9,8 +9,8 @@ use super::frame::Frame;
 use crate::arena::Side;
 use crate::effects::Classes;
 use crate::entity::{Inst, Value};
-use crate::function::{Def, Function};
-use crate::op::{BinaryOp, Callee, Op};
+use crate::function::Function;
+use crate::op::{Callee, Op};
 use crate::types::Kind;
 
 /// Computes the shared words of a function in which others were inlined, and what calls in those read. Words that no function reads any
@@ -66,7 +66,7 @@ fn from(function: &Function, address: Value, words: u64) -> u64 {
     if function.as_const(address).is_some() {
         return 0;
     }
-    let Some(offset) = offset_of(function, address) else { return words };
+    let Some(Op::StackAddress { offset }) = function.op_of(address) else { return words };
     // Those at the address and above, as far as there are no others between them.
     let number = u32::try_from((-1 - offset).div_euclid(8)).ok();
     let upto = number.filter(|number| *number < 64).map(|number| u64::MAX >> (63 - number));
@@ -75,24 +75,4 @@ fn from(function: &Function, address: Value, words: u64) -> u64 {
         let gap = (!words & upto).checked_ilog2();
         gap.map_or(below, |gap| below & (u64::MAX << gap))
     })
-}
-
-/// The offset of an address in the stack, if it is known.
-fn offset_of(function: &Function, mut address: Value) -> Option<i64> {
-    let mut distance = 0_i64;
-    loop {
-        let Def::Result(inst) = function.value(address).def else { return None };
-        let (base, by) = match function.inst(inst).op {
-            Op::StackAddress { offset } => return distance.checked_add(offset.into()),
-            Op::Binary { op: BinaryOp::Add, args: [a, b], .. } => match function.as_const(b) {
-                Some(by) => (a, by.cast_signed()),
-                None => (b, function.as_const(a)?.cast_signed()),
-            },
-            Op::Binary { op: BinaryOp::Sub, args: [a, b], .. } => {
-                (a, function.as_const(b)?.cast_signed().checked_neg()?)
-            }
-            _ => return None,
-        };
-        (address, distance) = (base, distance.checked_add(by)?);
-    }
 }
