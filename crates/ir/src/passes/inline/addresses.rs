@@ -27,7 +27,9 @@ fn settled(function: &Function, inst: Inst) -> Option<Op> {
         Op::Binary { op: BinaryOp::Add, ty: Type::I64, args: [a, b] } => {
             sum(function, a, b, i64::checked_add).or_else(|| sum(function, b, a, i64::checked_add))
         }
-        Op::Binary { op: BinaryOp::Sub, ty: Type::I64, args: [a, b] } => sum(function, a, b, i64::checked_sub),
+        Op::Binary { op: BinaryOp::Sub, ty: Type::I64, args: [a, b] } => {
+            sum(function, a, b, i64::checked_sub)
+        }
         mut op => {
             let (base, offset, size, _) = op.access()?;
             let at = offset_of(function, base)?.checked_add(offset)?;

@@ -116,7 +116,10 @@ impl<'a> Expansion<'a> {
         let caller = self.frames[block];
         let rest = function.split(block, at + 1);
         let body = function.add_block();
-        let call = function.block_mut(block).insts.pop().map(|inst| *function.inst(inst));
+        let inst = function.block_mut(block).insts.pop();
+        let call = inst.map(|inst| *function.inst(inst));
+        // A function that is verified on its own reads what the call says.
+        let lent = inst.and_then(|inst| function.calls[inst].stack_read);
         function.terminate(block, Terminator::Jump(Target::to(body)), call.and_then(|call| call.slot));
         let result = function.add_param(rest, Type::I64, Kind::Unknown);
         if let Some(of) = call.and_then(|call| call.result) {
@@ -138,7 +141,7 @@ impl<'a> Expansion<'a> {
             cause,
         })?;
         let end = above + original.stack.next_multiple_of(8);
-        let outer = caller.outer | caller.shared;
+        let outer = caller.outer | caller.shared | lent.map_or(0, |read| Frame::touched(&read));
         let frame = Frame { end, shared: Frame::words(above, original.shared), outer };
         function.stack = function.stack.max(end);
         let mut blocks = Vec::with_capacity(copies.len() + 1);

@@ -1,8 +1,11 @@
 //! The stack of an inlined function in the frame of its caller.
 
+use paceline_verifier::StackFact;
+
 use crate::check::CheckCause;
 use crate::copy::{Relocation, Undefined};
 use crate::op::Op;
+use crate::stack_bytes::StackBytes;
 use crate::types::{Access, CallFacts, Region, STACK_BYTES, Span};
 
 /// A function's stack in the frame of the function that its code is a part of.
@@ -12,7 +15,7 @@ pub(super) struct Frame {
     pub(super) end: u32,
     /// The words of it that other functions may read, in the numbering of the frame.
     pub(super) shared: u64,
-    /// The same of the functions that it is inlined in.
+    /// The same of the functions that it is inlined in, as far as it may read them.
     pub(super) outer: u64,
 }
 
@@ -20,6 +23,11 @@ impl Frame {
     /// The words of a function whose stack has this place, in the numbering of the frame.
     pub(super) fn words(above: u32, words: u64) -> u64 {
         words.checked_shl(above / 8).unwrap_or(0)
+    }
+
+    /// The words that have a byte of a range.
+    pub(super) fn touched(read: &StackFact) -> u64 {
+        StackBytes::range(read.start.into(), read.end.into()).words()
     }
 }
 

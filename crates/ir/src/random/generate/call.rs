@@ -12,6 +12,11 @@ use crate::random::helpers;
 use crate::random::memory::MAP_BYTES;
 use crate::types::{Access, CallFacts, Region, STACK_BYTES, Type};
 
+/// Bytes of the stack that a call reads.
+const fn read(at: i32, bytes: i32) -> StackFact {
+    StackFact { start: at as i16, end: (at + bytes) as i16 }
+}
+
 impl Generator<'_> {
     /// Adds a call with its facts.
     fn call_with(&mut self, callee: Callee, args: &[Value], facts: CallFacts) -> Value {
@@ -72,18 +77,24 @@ impl Generator<'_> {
     /// Calls a function with a word of the stack, or with memory of a function further out.
     pub(super) fn call_function(&mut self) {
         let other = self.pick(self.others);
-        let given = self.memory.filter(|_| self.rng.bool());
+        // Only those that do not know it either are given memory that the function does not know.
+        let knows = self.lent == Region::CallerStack || other.global;
+        let given = self.memory.filter(|_| knows && self.rng.bool());
+        let mut facts = CallFacts::default();
         let (memory, place) = match given {
             Some(memory) => (memory, None),
             None => {
                 let (word, at) = self.stored_word();
-                self.function.shared |= 1 << (-at / 8 - 1);
+                if other.global {
+                    facts.stack_read = Some(read(at, 8));
+                } else {
+                    // What another function reads is no read of the call.
+                    self.function.shared |= 1 << (-at / 8 - 1);
+                }
                 (word, Some(at))
             }
         };
         let number = self.number(Type::I64);
-        // What another function reads is no read of the call.
-        let mut facts = CallFacts::default();
         let result = if other.back {
             facts.callback = Some(CallbackFact::Always(other.slot()));
             let function = self.emit(Op::Address(Address::Function(other.id)));
@@ -98,7 +109,7 @@ impl Generator<'_> {
         if !other.returns_memory {
             return self.numbers.push((result, Type::I64));
         }
-        let access = place.map_or(Access::to(Region::CallerStack), |at| exact(Region::Stack, at));
+        let access = place.map_or(Access::to(self.lent), |at| exact(Region::Stack, at));
         let value = self.number(Type::I64);
         let (size, base, offset) = (Size::Dw, result, 0);
         self.compute(Op::Load { size, signed: false, access, base, offset });
@@ -113,10 +124,7 @@ impl Generator<'_> {
         let word = given.unwrap_or(word);
         let reads = |bytes: i32| match given {
             Some(_) => CallFacts::default(),
-            None => {
-                let read = StackFact { start: at as i16, end: (at + bytes) as i16 };
-                CallFacts { stack_read: Some(read), ..CallFacts::default() }
-            }
+            None => CallFacts { stack_read: Some(read(at, bytes)), ..CallFacts::default() },
         };
         match (self.rng.u8(..8), self.context) {
             (0, _) => self.call_helper(helpers::RANDOM, &[], CallFacts::default()),

@@ -35,6 +35,8 @@ struct Called {
     back: bool,
     /// Whether it returns the memory that it was given, and a number otherwise.
     returns_memory: bool,
+    /// Whether it is verified on its own: it does not know what memory that is, and calls say that it reads it.
+    global: bool,
 }
 
 impl Called {
@@ -52,7 +54,8 @@ pub fn module(seed: u64) -> Module {
     let others: Vec<Called> = (1..=count)
         .map(|number| {
             let back = rng.u8(..4) == 0;
-            Called { id: FuncId::new(number), back, returns_memory: !back && rng.u8(..3) == 0 }
+            let [returns_memory, global] = [(); 2].map(|()| !back && rng.u8(..3) == 0);
+            Called { id: FuncId::new(number), back, returns_memory, global }
         })
         .collect();
     module.functions.push(Generator::main(&mut rng, &others));
@@ -78,7 +81,9 @@ struct Generator<'a> {
     context: Option<Value>,
     /// Eight bytes on the stack of a function further out.
     memory: Option<Value>,
-    /// Whether the function returns that.
+    /// What is known of that.
+    lent: Region,
+    /// Whether the function returns it.
     returns_memory: bool,
     /// Functions that it may call.
     others: &'a [Called],
@@ -104,6 +109,7 @@ impl<'a> Generator<'a> {
             is_spilled: false,
             context: None,
             memory: None,
+            lent: Region::CallerStack,
             returns_memory: false,
             others,
             steps,
@@ -127,12 +133,13 @@ impl<'a> Generator<'a> {
         let mut this = Self::new(rng, if called.back { "callback" } else { "callee" }, others);
         (this.function.slot, this.function.is_callback) = (called.slot(), called.back);
         this.returns_memory = called.returns_memory;
+        this.lent = if called.global { Region::Memory } else { Region::CallerStack };
         let registers = if called.back { CALLED_BACK } else { CALLED };
         this.function.arguments = registers.to_vec();
         this.function.arguments.sort_by_key(|reg| reg.number());
         for reg in this.function.arguments.clone() {
             if reg == registers[0] {
-                this.memory = Some(this.param(Kind::CallerStack));
+                this.memory = Some(this.param(this.lent.kind()));
             } else {
                 let number = this.param(Kind::Unknown);
                 this.numbers.push((number, Type::I64));
