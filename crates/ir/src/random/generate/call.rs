@@ -7,10 +7,10 @@ use super::{Generator, STACK, exact};
 use crate::arena::Key;
 use crate::entity::Value;
 use crate::function::{Target, Terminator};
-use crate::op::{Address, Args, Callee, Op};
+use crate::op::{Address, Args, BinaryOp, Callee, Op};
 use crate::random::helpers;
 use crate::random::memory::MAP_BYTES;
-use crate::types::{Access, CallFacts, Region, STACK_BYTES, Type};
+use crate::types::{Access, CallFacts, Region, STACK_BYTES, Span, Type};
 
 /// Bytes of the stack that a call reads.
 const fn read(at: i32, bytes: i32) -> StackFact {
@@ -74,6 +74,19 @@ impl Generator<'_> {
         self.compute(Op::Load { size: Size::Dw, signed: false, access, base, offset: 0 });
     }
 
+    /// A word of the stack with a number in it, at an offset that may not be constant.
+    fn lent_word(&mut self) -> (Value, Span) {
+        let (word, at) = self.stored_word();
+        if at == -8 || self.rng.bool() {
+            return (word, Span { min: at, max: at });
+        }
+        let (value, access) = (self.number(Type::I64), exact(Region::Stack, at + 8));
+        self.emit(Op::Store { size: Size::Dw, access, base: word, offset: 8, value });
+        let index = self.index(2, Size::Dw);
+        let word = self.emit(Op::Binary { op: BinaryOp::Add, ty: Type::I64, args: [word, index] });
+        (word, Span { min: at, max: at + 8 })
+    }
+
     /// Calls a function with a word of the stack, or with memory of a function further out.
     pub(super) fn call_function(&mut self) {
         let other = self.pick(self.others);
@@ -81,17 +94,18 @@ impl Generator<'_> {
         let knows = self.lent == Region::CallerStack || other.global;
         let given = self.memory.filter(|_| knows && self.rng.bool());
         let mut facts = CallFacts::default();
-        let (memory, place) = match given {
-            Some(memory) => (memory, None),
+        let (memory, access) = match given {
+            Some(memory) => (memory, Access::to(self.lent)),
             None => {
-                let (word, at) = self.stored_word();
+                let (memory, Span { min, max }) = self.lent_word();
                 if other.global {
-                    facts.stack_read = Some(read(at, 8));
+                    facts.stack_read = Some(read(min, max + 8 - min));
                 } else {
                     // What another function reads is no read of the call.
-                    self.function.shared |= 1 << (-at / 8 - 1);
+                    let words = (min..=max).step_by(8).map(|at| 1 << (-at / 8 - 1));
+                    self.function.shared |= words.fold(0, |all, word: u64| all | word);
                 }
-                (word, Some(at))
+                (memory, Access { span: Some(Span { min, max }), ..Access::to(Region::Stack) })
             }
         };
         let number = self.number(Type::I64);
@@ -109,7 +123,6 @@ impl Generator<'_> {
         if !other.returns_memory {
             return self.numbers.push((result, Type::I64));
         }
-        let access = place.map_or(Access::to(self.lent), |at| exact(Region::Stack, at));
         let value = self.number(Type::I64);
         let (size, base, offset) = (Size::Dw, result, 0);
         self.compute(Op::Load { size, signed: false, access, base, offset });

@@ -53,7 +53,7 @@ pub fn module(seed: u64) -> Module {
     let count = rng.usize(..=3);
     let others: Vec<Called> = (1..=count)
         .map(|number| {
-            let back = rng.u8(..4) == 0;
+            let back = rng.u8(..3) == 0;
             let [returns_memory, global] = [(); 2].map(|()| !back && rng.u8(..3) == 0);
             Called { id: FuncId::new(number), back, returns_memory, global }
         })
@@ -234,7 +234,7 @@ impl<'a> Generator<'a> {
             26 if self.rng.u8(..3) == 0 => self.two_headed_loop(),
             26 => self.loop_(),
             27 => (0..3).for_each(|_| self.bounds()),
-            28..30 if !self.others.is_empty() && self.rng.u8(..3) == 0 => self.call_function(),
+            28..30 if !self.others.is_empty() && self.rng.u8(..3) != 0 => self.call_function(),
             28..30 => self.call(),
             30 if self.rng.bool() => self.spill(),
             30 => self.context_access(),
