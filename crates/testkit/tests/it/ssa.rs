@@ -49,9 +49,9 @@ impl Counts {
 
 #[test]
 fn programs_of_cases_are_compiled_by_their_form() {
-    // A packet load that is not in the main program.
-    let lacks = BTreeMap::from([("packet loads in subprograms".to_owned(), 2)]);
-    for source in [CodeSource::Form, CodeSource::RawForm] {
+    // Packet loads that are not in the main program, of which one becomes a part of that.
+    for (source, loads) in [(CodeSource::Form, 1), (CodeSource::RawForm, 2)] {
+        let lacks = BTreeMap::from([("packet loads in subprograms".to_owned(), loads)]);
         let counts = Counts::of_cases(source);
         let found: BTreeMap<String, usize> =
             counts.lacks.iter().map(|(lack, cases)| (lack.clone(), cases.len())).collect();
