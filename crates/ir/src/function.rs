@@ -5,7 +5,7 @@ use paceline_isa::Condition;
 use crate::arena::{Arena, Key, Side};
 use crate::entity::{Block, FuncId, Inst, Value};
 use crate::op::Op;
-use crate::types::{Argument, CallFacts, Kind, Type};
+use crate::types::{Argument, CallFacts, Kind, STACK_BYTES, Type};
 
 /// The functions of a program; the first is the main program.
 #[derive(Clone, Debug, Default)]
@@ -278,6 +278,14 @@ impl Function {
         }
     }
 
+    /// The words of its stack that must be zero on entry, by their offsets. What it prints may be anywhere on the stack.
+    pub(crate) fn zeroed_words(&self) -> impl Iterator<Item = i32> + use<> {
+        let stack = if self.prints { STACK_BYTES.unsigned_abs() } else { self.stack };
+        let zeroed = self.zeroed;
+        let words = (0..stack.div_ceil(8)).filter(move |word| zeroed >> word & 1 != 0);
+        words.map(|word| -8 * (word.cast_signed() + 1))
+    }
+
     /// The value that stands for one that was replaced, or itself.
     #[must_use]
     #[inline]
@@ -360,6 +368,17 @@ impl Function {
     pub fn terminate(&mut self, block: Block, terminator: Terminator, slot: Option<u32>) {
         let block = &mut self.blocks[block];
         (block.terminator, block.slot) = (terminator, slot);
+    }
+
+    /// Ends a block behind so many of its instructions. Returns the new block that has the other ones and the end; the block has no end.
+    pub(crate) fn split(&mut self, block: Block, at: usize) -> Block {
+        let rest = self.add_block();
+        let data = &mut self.blocks[block];
+        let insts = data.insts.split_off(at.min(data.insts.len()));
+        let (terminator, slot) = (std::mem::take(&mut data.terminator), data.slot.take());
+        let data = &mut self.blocks[rest];
+        (data.insts, data.terminator, data.slot) = (insts, terminator, slot);
+        rest
     }
 
     /// Replaces the operation of an instruction by one with a result of the same type.

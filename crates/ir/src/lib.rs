@@ -24,6 +24,7 @@ mod build;
 pub mod cfg;
 mod chain;
 mod check;
+mod copy;
 mod effects;
 mod entity;
 mod function;

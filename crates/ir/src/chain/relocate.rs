@@ -3,12 +3,44 @@
 use paceline_verifier::state::MapRef;
 use paceline_verifier::{CallbackFact, MapFact};
 
-use super::part::First;
+use super::part::{ChainError, First};
 use crate::arena::Key;
+use crate::copy::{Relocation, Undefined};
 use crate::entity::FuncId;
 use crate::function::Function;
 use crate::op::{Address, Callee, Op};
 use crate::types::{CallFacts, Region};
+
+/// A main function of a program in that of the chain, where its tail calls are calls.
+pub(super) struct Relocated<'a> {
+    /// Position of the program.
+    pub(super) part: usize,
+    pub(super) first: &'a First,
+}
+
+impl Relocation for Relocated<'_> {
+    type Error = ChainError;
+
+    fn op(&self, of: Op) -> Result<Op, ChainError> {
+        let mut op = op(of, self.first).ok_or(ChainError::MainIsCalled(self.part))?;
+        if let Op::Call { callee: callee @ Callee::TailCall, .. } = &mut op {
+            *callee = Callee::Program;
+        }
+        Ok(op)
+    }
+
+    fn facts(&self, of: &CallFacts) -> CallFacts {
+        facts(of, self.first)
+    }
+
+    fn slot(&self, slot: u32) -> u32 {
+        slot + self.first.slot
+    }
+
+    fn undefined(&self, _: Undefined) -> ChainError {
+        ChainError::Undefined(self.part)
+    }
+}
 
 /// A function other than the main one; `None` if it refers to that.
 pub(super) fn function(from: &Function, first: &First) -> Option<Function> {
@@ -40,31 +72,28 @@ const fn map(map: MapRef, first: &First) -> MapRef {
 }
 
 /// An operation; `None` if it refers to the main function.
-pub(super) fn op(mut op: Op, first: &First) -> Option<Op> {
+fn op(mut op: Op, first: &First) -> Option<Op> {
     match &mut op {
         Op::Address(Address::Map(index) | Address::MapValue { map: index, .. }) => *index += first.map,
         Op::Address(Address::Function(function)) | Op::Call { callee: Callee::Function(function), .. } => {
             *function = of_function(*function, first)?
         }
         Op::Call { callee: Callee::Kfunc { index, .. }, .. } => *index += first.kfunc,
-        Op::Load { access, .. }
-        | Op::Store { access, .. }
-        | Op::Atomic { access, .. }
-        | Op::LoadAcquire { access, .. }
-        | Op::StoreRelease { access, .. } => {
-            access.region = match access.region {
-                Region::MapValue(of) => Region::MapValue(map(of, first)),
-                Region::Constant(of) => Region::Constant(map(of, first)),
-                region => region,
-            };
+        other => {
+            if let Some(access) = other.access_mut() {
+                access.region = match access.region {
+                    Region::MapValue(of) => Region::MapValue(map(of, first)),
+                    Region::Constant(of) => Region::Constant(map(of, first)),
+                    region => region,
+                };
+            }
         }
-        _ => {}
     }
     Some(op)
 }
 
 /// Facts of a call.
-pub(super) fn facts(facts: &CallFacts, first: &First) -> CallFacts {
+fn facts(facts: &CallFacts, first: &First) -> CallFacts {
     let of_map = |fact| match fact {
         MapFact::Always(of) => MapFact::Always(map(of, first)),
         MapFact::Different => MapFact::Different,

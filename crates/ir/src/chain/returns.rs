@@ -39,12 +39,6 @@ impl Main {
         }
     }
 
-    /// The words of it that must be zero when it begins, by their offsets.
-    pub(super) fn zeroed(&self) -> impl Iterator<Item = i32> + use<> {
-        let (words, zeroed) = (self.stack() / 8, self.function.zeroed);
-        (0..words).filter(move |word| zeroed >> word & 1 != 0).map(|word| -8 * (word.cast_signed() + 1))
-    }
-
     /// Number of its operations.
     pub(super) fn size(&self) -> usize {
         self.function.inst_count() + self.function.layout.len()

@@ -312,4 +312,16 @@ impl Op {
             _ => None,
         }
     }
+
+    /// The facts of an access to memory, to be changed.
+    pub(crate) fn access_mut(&mut self) -> Option<&mut Access> {
+        match self {
+            Self::Load { access, .. }
+            | Self::Store { access, .. }
+            | Self::LoadAcquire { access, .. }
+            | Self::StoreRelease { access, .. }
+            | Self::Atomic { access, .. } => Some(access),
+            _ => None,
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod bounds;
 mod dead;
 mod fields;
 mod fold;
+mod inline;
 mod order;
 mod promote;
 mod returns;
@@ -25,6 +26,8 @@ use crate::stack;
 /// A pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pass {
+    /// Calls of functions of the program that become a part of their callers. It is nothing for a function alone.
+    Inline,
     /// Constants, algebra and known ranges.
     Fold,
     /// Blocks that are not reached, empty, or the only way to the next one; parameters that are always the same.
@@ -47,7 +50,8 @@ pub enum Pass {
 
 impl Pass {
     /// All passes.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
+        Self::Inline,
         Self::Fold,
         Self::Blocks,
         Self::Promote,
@@ -59,9 +63,10 @@ impl Pass {
         Self::Order,
     ];
 
-    /// The order in which [`optimize`] runs them. Promoted values are numbered, and equal values make equal bounds; what was joined or
-    /// decided folds again.
-    pub const ORDER: [Self; 10] = [
+    /// The order in which [`optimize`] runs them. All others see what functions have in common that are inlined. Promoted values are
+    /// numbered, and equal values make equal bounds; what was joined or decided folds again.
+    pub const ORDER: [Self; 11] = [
+        Self::Inline,
         Self::Promote,
         Self::Values,
         Self::Bounds,
@@ -94,6 +99,7 @@ impl Pass {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Inline => "inline",
             Self::Fold => "fold",
             Self::Blocks => "blocks",
             Self::Promote => "promote",
@@ -106,9 +112,10 @@ impl Pass {
         }
     }
 
-    /// Runs it. A pass that changes the graph says so to the analyses.
+    /// Runs it over a function. A pass that changes the graph says so to the analyses.
     fn run(self, function: &mut Function, analyses: &mut Analyses) {
         match self {
+            Self::Inline => {}
             Self::Fold => fold::run(function, analyses),
             Self::Blocks => blocks::run(function, analyses),
             Self::Promote => promote::run(function, analyses),
@@ -200,13 +207,17 @@ pub struct PassError {
     pub error: CheckError,
 }
 
-/// Runs the passes over each function of a module, and computes anew what stack each uses.
+/// Runs the passes over a module and each of its functions, and computes anew what stack each uses. Functions that are only inlined are
+/// removed.
 ///
 /// # Errors
-/// A pass broke a function, if [checks](Passes::checked) are on.
+/// A pass broke a function, if [checks](Passes::checked) are on, or a function that is inlined was not well formed.
 pub fn optimize(module: &mut Module, passes: &Passes) -> Result<(), PassError> {
-    let mut analyses: Vec<Analyses> = module.functions.keys().map(|_| Analyses::default()).collect();
     let mut order = passes.of(&Pass::ORDER).peekable();
+    if order.peek() == Some(&Pass::Inline) {
+        inline::run(module).map_err(|error| PassError { pass: Pass::Inline, error })?;
+    }
+    let mut analyses: Vec<Analyses> = module.functions.keys().map(|_| Analyses::default()).collect();
     while let Some(pass) = order.next() {
         for (function, analyses) in module.functions.values_mut().zip(&mut analyses) {
             pass.run(function, analyses);

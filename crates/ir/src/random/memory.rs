@@ -1,10 +1,11 @@
 //! A machine whose memory is a few vectors, at addresses far from each other.
 
+use std::collections::BTreeMap;
+
 use paceline_isa::{AtomicOp, Size, Width, eval};
 use paceline_verifier::state::MapRef;
 
 use super::helpers;
-use crate::arena::Key;
 use crate::function::{Function, Module};
 use crate::interpret::{Called, Machine, RunError};
 use crate::op::{Address, Callee};
@@ -30,6 +31,8 @@ pub(super) const LENGTHS: usize = 5;
 const POISON: u8 = 0xa5;
 /// Functions that can be active.
 const DEPTH: usize = 8;
+/// Greatest number of rounds of a loop that calls a function.
+const LOOPS: u64 = 3;
 /// Rounds of `may_goto` that a function has.
 const ROUNDS: u32 = 5;
 
@@ -44,6 +47,19 @@ pub struct Memory {
     depth: usize,
     rounds: [u32; DEPTH],
     calls: Vec<(Callee, [u64; 5])>,
+    /// Functions whose address was taken, by their slots: words of their stacks that are zero.
+    callbacks: BTreeMap<u32, u64>,
+    /// Loops that call a function, with the rounds that are left.
+    loops: Vec<Loop>,
+}
+
+/// A loop that calls a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Loop {
+    rounds: u64,
+    left: u64,
+    slot: u32,
+    context: u64,
 }
 
 /// What a run leaves.
@@ -77,7 +93,8 @@ impl Memory {
         fields.iter_mut().for_each(|field| *field = rng.u32(..).into());
         (fields[0], fields[1]) = (PACKET, PACKET + packet.len() as u64);
         let stacks = vec![0; DEPTH * STACK_BYTES as usize];
-        Self { packet, maps, stacks, fields, depth: 0, rounds: [ROUNDS; DEPTH], calls: Vec::new() }
+        let (calls, callbacks, loops) = (Vec::new(), BTreeMap::new(), Vec::new());
+        Self { packet, maps, stacks, fields, depth: 0, rounds: [ROUNDS; DEPTH], calls, callbacks, loops }
     }
 
     pub(super) fn outcome(self, result: Result<u64, RunError<u64>>) -> Outcome {
@@ -151,6 +168,32 @@ impl Memory {
         self.fields.get_mut(at).ok_or(CONTEXT)
     }
 
+    /// A function begins, of whose stack these words are zero. Returns the end of its stack.
+    fn push(&mut self, zeroed: u64) -> Result<u64, u64> {
+        let start = self.depth * STACK_BYTES as usize;
+        let frame = self.stacks.get_mut(start..start + STACK_BYTES as usize).ok_or(STACKS)?;
+        frame.fill(POISON);
+        let words = frame.rchunks_exact_mut(8).enumerate();
+        words.filter(|(word, _)| zeroed >> word & 1 != 0).for_each(|(_, word)| word.fill(0));
+        self.rounds[self.depth] = ROUNDS;
+        self.depth += 1;
+        Ok(self.stack())
+    }
+
+    /// The next round of the innermost loop that calls a function, or its end.
+    fn round(&mut self) -> Result<Called, u64> {
+        let running = self.loops.last_mut().ok_or(FUNCTIONS)?;
+        let Loop { rounds, left, slot, context } = *running;
+        if left == 0 {
+            self.loops.pop();
+            return Ok(Called::Value(rounds));
+        }
+        running.left -= 1;
+        let zeroed = *self.callbacks.get(&slot).ok_or(FUNCTIONS)?;
+        let stack = self.push(zeroed)?;
+        Ok(Called::Back { slot, args: [rounds - left, context, 0, 0, 0], stack })
+    }
+
     /// The end of the running function's stack.
     fn stack(&self) -> u64 {
         STACKS + (self.depth * STACK_BYTES as usize) as u64
@@ -161,25 +204,22 @@ impl Machine for Memory {
     type Fault = u64;
 
     fn enter(&mut self, function: &Function, _: Option<u32>) -> Result<u64, u64> {
-        let start = self.depth * STACK_BYTES as usize;
-        let frame = self.stacks.get_mut(start..start + STACK_BYTES as usize).ok_or(STACKS)?;
-        frame.fill(POISON);
-        let words = frame.rchunks_exact_mut(8).enumerate();
-        words.filter(|(word, _)| function.zeroed >> word & 1 != 0).for_each(|(_, word)| word.fill(0));
-        self.rounds[self.depth] = ROUNDS;
-        self.depth += 1;
-        Ok(self.stack())
+        self.push(function.zeroed)
     }
 
     fn leave(&mut self, _: u64) {
         self.depth -= 1;
     }
 
-    fn address(&mut self, _: &Module, address: Address) -> Result<u64, u64> {
+    fn address(&mut self, module: &Module, address: Address) -> Result<u64, u64> {
         Ok(match address {
             Address::Map(map) => MAP_HANDLES + u64::from(map),
             Address::MapValue { map, offset } => MAPS + u64::from(map) * MAP_BYTES as u64 + u64::from(offset),
-            Address::Function(function) => FUNCTIONS + function.index() as u64,
+            Address::Function(function) => {
+                let function = module.functions.get(function).ok_or(FUNCTIONS)?;
+                self.callbacks.insert(function.slot, function.zeroed);
+                FUNCTIONS + u64::from(function.slot)
+            }
         })
     }
 
@@ -258,8 +298,10 @@ impl Machine for Memory {
     }
 
     fn call(&mut self, callee: Callee, args: [u64; 5], _: Option<u32>) -> Result<Called, u64> {
-        let [_, second, third, ..] = args;
-        self.calls.push((callee, args));
+        let [first, second, third, ..] = args;
+        // Where a function's stack is may change, but not what is there.
+        let is_stack = |arg: u64| (STACKS..MAP_HANDLES).contains(&arg);
+        self.calls.push((callee, args.map(|arg| if is_stack(arg) { STACKS } else { arg })));
         let Callee::Helper(id) = callee else {
             // A tail call that fails every other time.
             let returns = self.calls.len().is_multiple_of(2);
@@ -294,11 +336,22 @@ impl Machine for Memory {
                 self.set(third, Size::Dw, value)?;
                 0
             }
+            helpers::LOOP => {
+                let slot = second.checked_sub(FUNCTIONS).and_then(|slot| slot.try_into().ok());
+                let (rounds, slot) = (first % (LOOPS + 1), slot.ok_or(FUNCTIONS)?);
+                self.loops.push(Loop { rounds, left: rounds, slot, context: third });
+                return self.round();
+            }
             _ => count.wrapping_mul(0x9e37_79b9) & 0xffff_ffff,
         }))
     }
 
-    fn called_back(&mut self, _: u64) -> Result<Called, u64> {
-        Err(FUNCTIONS)
+    fn called_back(&mut self, result: u64) -> Result<Called, u64> {
+        self.depth -= 1;
+        // The low bit ends the loop.
+        if let Some(running) = self.loops.last_mut().filter(|_| result & 1 != 0) {
+            (running.rounds, running.left) = (running.rounds - running.left, 0);
+        }
+        self.round()
     }
 }

@@ -30,7 +30,7 @@ impl Generator<'_> {
             }
             (0..3, None, Some(memory)) => {
                 // The caller gave eight bytes.
-                (memory, self.rng.i32(0..=8 - bytes), Access::to(Region::CallerStack))
+                (memory, self.rng.i32(0..=8 - bytes), Access::to(self.lent))
             }
             (3, ..) => {
                 let (map, offset) =

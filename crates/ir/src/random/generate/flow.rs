@@ -83,7 +83,7 @@ impl Generator<'_> {
                 self.fork([Target::to(way), Target::to(next)]);
                 self.inside(way);
                 if self.rng.u8(..12) == 0 {
-                    let value = self.number(Type::I64);
+                    let value = self.result();
                     self.function.terminate(self.block, Terminator::Return(value), None);
                 } else {
                     edges.push((self.block, 0, self.arguments(ty)));
@@ -229,7 +229,7 @@ impl Generator<'_> {
         let (leaves, goes_on) = if self.rng.bool() { (taken, other) } else { (other, taken) };
         let scope = self.scope();
         self.inside(leaves);
-        let value = self.number(Type::I64);
+        let value = self.result();
         self.function.terminate(self.block, Terminator::Return(value), None);
         self.restore(&scope);
         self.block = goes_on;

@@ -9,7 +9,7 @@ use paceline_isa::{Reg, Size, SwapOrder, eval};
 
 use crate::arena::Key;
 use crate::cfg::Cfg;
-use crate::entity::{Block, Value};
+use crate::entity::{Block, FuncId, Value};
 use crate::function::{Function, Module, Terminator};
 use crate::op::{BinaryOp, CONDITIONS, Op};
 use crate::types::{Access, Kind, Region, Span, Type};
@@ -20,15 +20,48 @@ const STACK: i32 = 64;
 /// Offset of the word for a pointer.
 const SPILLED: i32 = -STACK - 8;
 
+/// Slots of a function other than the main one.
+const SLOTS: u32 = 1000;
+
+/// Registers of a function's parameters: memory of its caller, and a number; and those of a function that a loop calls.
+const CALLED: [Reg; 2] = [Reg::R1, Reg::R3];
+const CALLED_BACK: [Reg; 2] = [Reg::R2, Reg::R1];
+
+/// A function that others call.
+#[derive(Clone, Copy, Debug)]
+struct Called {
+    id: FuncId,
+    /// Whether it is called in a loop, by a helper.
+    back: bool,
+    /// Whether it returns the memory that it was given, and a number otherwise.
+    returns_memory: bool,
+    /// Whether it is verified on its own: it does not know what memory that is, and calls say that it reads it.
+    global: bool,
+}
+
+impl Called {
+    fn slot(&self) -> u32 {
+        self.id.index() as u32 * SLOTS
+    }
+}
+
 /// The random module of a seed.
 #[must_use]
 pub fn module(seed: u64) -> Module {
     let mut rng = Rng::with_seed(seed);
     let mut module = Module::default();
-    let has_callee = rng.bool();
-    module.functions.push(Generator::main(&mut rng, has_callee));
-    if has_callee {
-        module.functions.push(Generator::callee(&mut rng));
+    let count = rng.usize(..=3);
+    let others: Vec<Called> = (1..=count)
+        .map(|number| {
+            let back = rng.u8(..3) == 0;
+            let [returns_memory, global] = [(); 2].map(|()| !back && rng.u8(..3) == 0);
+            Called { id: FuncId::new(number), back, returns_memory, global }
+        })
+        .collect();
+    module.functions.push(Generator::main(&mut rng, &others));
+    for (at, called) in others.iter().enumerate() {
+        // Those behind it, so that none calls itself.
+        module.functions.push(Generator::called(&mut rng, called, &others[at + 1..]));
     }
     module
 }
@@ -46,25 +79,26 @@ struct Generator<'a> {
     /// Whether the packet's start is in its word of the stack.
     is_spilled: bool,
     context: Option<Value>,
-    /// The memory that a callee was given.
+    /// Eight bytes on the stack of a function further out.
     memory: Option<Value>,
-    has_callee: bool,
+    /// What is known of that.
+    lent: Region,
+    /// Whether the function returns it.
+    returns_memory: bool,
+    /// Functions that it may call.
+    others: &'a [Called],
     /// Steps that are left.
     steps: u32,
     slot: u32,
 }
 
 impl<'a> Generator<'a> {
-    fn new(rng: &'a mut Rng, name: &str, arguments: Vec<Reg>, kind: Kind) -> Self {
+    fn new(rng: &'a mut Rng, name: &str, others: &'a [Called]) -> Self {
         let mut function =
             Function { name: name.to_owned(), stack: SPILLED.unsigned_abs(), ..Function::default() };
         let block = function.add_block();
-        let params: Vec<Value> =
-            arguments.iter().map(|_| function.add_param(block, Type::I64, kind)).collect();
-        function.arguments = arguments;
         let steps = rng.u32(5..60);
-        let (numbers, loads, first) = (Vec::new(), Vec::new(), params.first().copied());
-        let (context, memory) = if kind == Kind::Context { (first, None) } else { (None, first) };
+        let (numbers, loads) = (Vec::new(), Vec::new());
         Self {
             rng,
             function,
@@ -73,36 +107,60 @@ impl<'a> Generator<'a> {
             loads,
             packet: None,
             is_spilled: false,
-            context,
-            memory,
-            has_callee: false,
+            context: None,
+            memory: None,
+            lent: Region::CallerStack,
+            returns_memory: false,
+            others,
             steps,
             slot: 0,
         }
     }
 
-    fn main(rng: &'a mut Rng, has_callee: bool) -> Function {
-        let mut this = Self::new(rng, "main", vec![Reg::R1], Kind::Context);
-        this.has_callee = has_callee;
+    fn param(&mut self, kind: Kind) -> Value {
+        self.function.add_param(self.block, Type::I64, kind)
+    }
+
+    fn main(rng: &'a mut Rng, others: &'a [Called]) -> Function {
+        let mut this = Self::new(rng, "main", others);
+        this.function.arguments.push(Reg::R1);
+        this.context = Some(this.param(Kind::Context));
         this.reload();
         this.body()
     }
 
-    fn callee(rng: &'a mut Rng) -> Function {
-        let mut this = Self::new(rng, "callee", vec![Reg::R1, Reg::R3], Kind::CallerStack);
-        this.function.slot = 1000;
-        let entry = this.block;
-        let number = this.function.block(entry).params[1];
-        this.function.set_kind(number, Kind::Unknown);
-        this.numbers.push((number, Type::I64));
+    fn called(rng: &'a mut Rng, called: &Called, others: &'a [Called]) -> Function {
+        let mut this = Self::new(rng, if called.back { "callback" } else { "callee" }, others);
+        (this.function.slot, this.function.is_callback) = (called.slot(), called.back);
+        this.returns_memory = called.returns_memory;
+        this.lent = if called.global { Region::Memory } else { Region::CallerStack };
+        let registers = if called.back { CALLED_BACK } else { CALLED };
+        this.function.arguments = registers.to_vec();
+        this.function.arguments.sort_by_key(|reg| reg.number());
+        for reg in this.function.arguments.clone() {
+            if reg == registers[0] {
+                this.memory = Some(this.param(this.lent.kind()));
+            } else {
+                let number = this.param(Kind::Unknown);
+                this.numbers.push((number, Type::I64));
+            }
+        }
         this.body()
+    }
+
+    /// What the function returns here.
+    fn result(&mut self) -> Value {
+        match self.memory.filter(|_| self.returns_memory) {
+            Some(memory) => memory,
+            None => self.number(Type::I64),
+        }
     }
 
     fn body(mut self) -> Function {
         while self.steps > 0 {
             self.step();
         }
-        let value = self.number(Type::I64);
+        let value = self.result();
         self.function.terminate(self.block, Terminator::Return(value), None);
         let cfg = Cfg::of(&self.function);
         kinds::infer(&mut self.function, &cfg);
@@ -176,6 +234,7 @@ impl<'a> Generator<'a> {
             26 if self.rng.u8(..3) == 0 => self.two_headed_loop(),
             26 => self.loop_(),
             27 => (0..3).for_each(|_| self.bounds()),
+            28..30 if !self.others.is_empty() && self.rng.u8(..3) != 0 => self.call_function(),
             28..30 => self.call(),
             30 if self.rng.bool() => self.spill(),
             30 => self.context_access(),

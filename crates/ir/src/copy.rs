@@ -1,0 +1,152 @@
+//! Copies of functions in others.
+
+use std::cell::Cell;
+
+use paceline_isa::Size;
+
+use crate::arena::Side;
+use crate::cfg::Cfg;
+use crate::entity::{Block, Inst, Value};
+use crate::function::{Function, InstData};
+use crate::op::Op;
+use crate::types::{Access, CallFacts, Kind, Region, Span, Type};
+
+/// What the parts of a function become in its copy.
+pub(crate) trait Relocation {
+    /// Why there is no copy.
+    type Error;
+
+    /// An operation, with the operands that it has in the function.
+    fn op(&self, op: Op) -> Result<Op, Self::Error>;
+
+    /// Facts of a call.
+    fn facts(&self, facts: &CallFacts) -> CallFacts;
+
+    /// The slot of an instruction.
+    fn slot(&self, slot: u32) -> u32;
+
+    /// A value or block is used and not defined.
+    fn undefined(&self, what: Undefined) -> Self::Error;
+}
+
+/// What a function uses and does not define.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Undefined {
+    Value(Value),
+    Block(Block),
+}
+
+/// The values and blocks of a copy by those of the function.
+#[derive(Default)]
+struct Names {
+    values: Side<Value, Option<Value>>,
+    blocks: Side<Block, Option<Block>>,
+    /// What was asked for first that there is none of.
+    missing: Cell<Option<Undefined>>,
+}
+
+impl Names {
+    fn value(&self, value: Value) -> Value {
+        self.values[value].unwrap_or_else(|| {
+            self.missing.set(self.missing.get().or(Some(Undefined::Value(value))));
+            value
+        })
+    }
+
+    fn block(&self, block: Block) -> Block {
+        self.blocks[block].unwrap_or_else(|| {
+            self.missing.set(self.missing.get().or(Some(Undefined::Block(block))));
+            block
+        })
+    }
+}
+
+/// Copies the reached blocks of a function into another one. `entry`, to which the entry's operations are appended, stands for its entry,
+/// and `args` for its parameters; the other copies are new. Those of blocks that return do. Returns all of them in the order of the
+/// function's layout, with the blocks that they are of.
+pub(crate) fn copy<R: Relocation>(
+    into: &mut Function,
+    from: &Function,
+    entry: Block,
+    args: &[Value],
+    relocation: &R,
+) -> Result<Vec<(Block, Block)>, R::Error> {
+    let cfg = Cfg::of(from);
+    // In their order, which code has that nothing is known of.
+    let reached = |block: &&Block| cfg.position(**block).is_some();
+    let blocks: Vec<Block> = from.layout.iter().filter(reached).copied().collect();
+    let mut names = Names::default();
+    for &block in &blocks {
+        let is_entry = Some(block) == from.entry();
+        let copy = if is_entry { entry } else { into.add_block() };
+        names.blocks[block] = Some(copy);
+        for (at, &param) in from.block(block).params.iter().enumerate() {
+            let data = from.value(param);
+            names.values[param] = match is_entry {
+                true => args.get(at).copied(),
+                false => Some(into.add_param(copy, data.ty, data.kind)),
+            };
+        }
+    }
+    // All results have names before operands are replaced: a loop's operands may be defined behind their uses.
+    let mut copies: Vec<Vec<Inst>> = Vec::with_capacity(blocks.len());
+    for &block in &blocks {
+        let insts = from.block(block).insts.iter();
+        copies.push(
+            insts.map(|inst| create(into, from, *inst, relocation, &mut names)).collect::<Result<_, _>>()?,
+        );
+    }
+    for (&block, insts) in blocks.iter().zip(copies) {
+        let copy = names.block(block);
+        for &inst in &insts {
+            let op = into.inst(inst).op.map_operands(|value| names.value(value));
+            into.set_op(inst, op);
+        }
+        into.block_mut(copy).insts.extend(insts);
+        let data = from.block(block);
+        let mut end = data.terminator.clone();
+        end.map_values(|value| names.value(value));
+        end.targets_mut().iter_mut().for_each(|target| target.block = names.block(target.block));
+        into.terminate(copy, end, data.slot.map(|slot| relocation.slot(slot)));
+    }
+    match names.missing.get() {
+        Some(what) => Err(relocation.undefined(what)),
+        None => Ok(blocks.iter().map(|block| (*block, names.block(*block))).collect()),
+    }
+}
+
+/// An instruction of the copy, with the operands of the function's.
+fn create<R: Relocation>(
+    into: &mut Function,
+    from: &Function,
+    inst: Inst,
+    relocation: &R,
+    names: &mut Names,
+) -> Result<Inst, R::Error> {
+    let InstData { op, result, slot } = *from.inst(inst);
+    let copy = into.create(relocation.op(op)?, slot.map(|slot| relocation.slot(slot)));
+    if let (Some(of), Some(result)) = (result, into.inst(copy).result) {
+        into.set_kind(result, from.value(of).kind);
+        names.values[of] = Some(result);
+    }
+    if matches!(op, Op::Call { .. }) {
+        let facts = relocation.facts(&from.calls[inst]);
+        if facts != CallFacts::default() {
+            into.calls[copy] = facts;
+        }
+    }
+    Ok(copy)
+}
+
+/// Zeroes words of a function's stack, by their offsets, at the end of a block.
+pub(crate) fn zero_words(function: &mut Function, block: Block, offsets: impl Iterator<Item = i32>) {
+    for offset in offsets {
+        let zero = function.append(block, Op::constant(Type::I64, 0), None);
+        let base = function.append(block, Op::StackAddress { offset }, None);
+        // Both have results.
+        let Some((base, value)) = base.zip(zero) else { return };
+        function.set_kind(base, Kind::Stack);
+        let access = Access { span: Some(Span { min: offset, max: offset }), ..Access::to(Region::Stack) };
+        function.append(block, Op::Store { size: Size::Dw, access, base, offset: 0, value }, None);
+    }
+}
