@@ -6,7 +6,7 @@ use crate::function::{Function, Module, Terminator};
 use crate::op::{Address, Callee, Op};
 
 /// Operations by which the copies of a function may make the program longer.
-const GROWTH: usize = 200;
+const GROWTH: usize = 60;
 
 /// The functions that are inlined wherever they are called, as far as their stack has room: those that are called in one place, and those
 /// that are short enough, with what is inlined in them, for the number of places.
