@@ -16,7 +16,7 @@ use crate::load_error::LoadError;
 /// run.
 ///
 /// # Errors
-/// As [`Program::load`]. An error of a chain names no program.
+/// As [`Program::load`](crate::Program::load). An error of a chain names no program.
 ///
 /// # Panics
 /// If the number of programs differs from the number of the graph's nodes.
