@@ -128,8 +128,10 @@ impl Kinds<'_> {
             Op::StackAddress { .. } => Kind::Stack,
             Op::Address(Address::Map(_)) => Kind::Map,
             Op::Address(Address::MapValue { .. }) => Kind::MapValue,
-            // The verifier admits no sum of two pointers.
+            // The verifier admits no sum of two pointers, but of one and a value of a map that is null.
             Op::Binary { op: BinaryOp::Add, args: [a, b], .. } => match (kind(a), kind(b)) {
+                (Kind::MapValue, Kind::Unknown) if !is_number(self.function, b) => Kind::Unknown,
+                (Kind::Unknown, Kind::MapValue) if !is_number(self.function, a) => Kind::Unknown,
                 (kind, Kind::Unknown) | (Kind::Unknown, kind) => kind,
                 _ => Kind::Unknown,
             },

@@ -159,7 +159,12 @@ impl Machine for OnPlain<'_, '_> {
         // Pointers may be outside of what they point into, by what the verifier admits.
         const FAR: u64 = 1 << 30;
         Ok(match kind {
-            Kind::Unknown | Kind::Map | Kind::MapValue | Kind::Memory => true,
+            Kind::Unknown | Kind::Memory => true,
+            // The frames that are in use.
+            Kind::Map | Kind::MapValue => {
+                let lowest = self.plain.registers[10] - STACK_BYTES as u64;
+                !(lowest..=self.first_stack).contains(&address)
+            }
             Kind::Context => address.abs_diff(self.context) < FAR,
             Kind::Stack | Kind::CallerStack => address.abs_diff(self.plain.registers[10]) < FAR,
             Kind::Packet => {

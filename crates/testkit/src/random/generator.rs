@@ -310,6 +310,9 @@ impl<'a> Generator<'a> {
         if self.slips() {
             return;
         }
+        if !self.in_loop && self.one_in(8) {
+            self.add_null(reg);
+        }
         if self.holding || reg == Reg::R0 || !self.one_in(3) {
             self.null_check_over(reg, id);
         } else {

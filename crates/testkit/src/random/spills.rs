@@ -1,8 +1,8 @@
 //! Spilled pointers that are filled into any register and used at once.
 
-use paceline_isa::{Insn, Operand, Reg, Size};
+use paceline_isa::{AluOp, Condition, Insn, Operand, Reg, Size, Width};
 
-use super::generator::{Generator, load};
+use super::generator::{Generator, alu, load, mov};
 use super::model::{Cell, Kind};
 use super::numbers::most_of;
 
@@ -52,6 +52,24 @@ impl Generator<'_> {
         self.emit(vec![load(Size::Dw, dst, Reg::R10, offset)]);
         self.model.set(dst, kind);
         self.use_pointer(dst);
+    }
+
+    /// `if null != 0 goto over`, followed by uses of an address that null is added to, which is the number 0 there. The address is on
+    /// the stack, and perhaps a spilled one.
+    pub(super) fn add_null(&mut self, null: Reg) {
+        let cell = self.free_cell();
+        self.branch(Width::W64, Condition::Ne, null, Operand::Imm(0), false, |this| {
+            this.model.set(null, Kind::Number { max: 0 });
+            let base = this.place_but(&[null]);
+            this.emit(vec![mov(base, Operand::Reg(Reg::R10))]);
+            this.model.set(base, Kind::Stack { at: 0 });
+            if this.rng.bool() {
+                this.spill_to(base, cell);
+                this.emit(vec![load(Size::Dw, base, Reg::R10, -8 * (cell as i16 + 1))]);
+            }
+            this.emit(vec![alu(Width::W64, AluOp::Add, base, Operand::Reg(null))]);
+            this.use_pointer(base);
+        });
     }
 
     /// A register to overwrite, whatever its contents.
