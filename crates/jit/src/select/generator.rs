@@ -85,7 +85,6 @@ pub(super) struct Folded {
 /// The function whose code is generated.
 #[derive(Clone, Debug)]
 pub(super) struct Current {
-    pub(super) is_main: bool,
     /// Bytes of stack that the program uses in it.
     pub(super) stack: u32,
     /// Words of it to zero on entry.
@@ -93,8 +92,6 @@ pub(super) struct Current {
     /// Bytes below the end of its stack that helpers may read at any address.
     pub(super) readable: i32,
     pub(super) host: Vreg,
-    /// The context, in the main program.
-    pub(super) context: Option<Vreg>,
     /// The loop that it is the body of.
     pub(super) burst: Option<Burst>,
     /// The branch of the block whose instructions are selected.
@@ -108,18 +105,16 @@ pub(super) struct Current {
 }
 
 impl Current {
-    pub(super) fn new(function: &paceline_ir::Function, is_main: bool) -> Self {
+    pub(super) fn new(function: &paceline_ir::Function) -> Self {
         // All that is printed may be read.
         let whole = paceline_ir::STACK_BYTES;
         let (stack, readable) =
             if function.prints { (whole.unsigned_abs(), whole) } else { (function.stack, 0) };
         Self {
-            is_main,
             stack,
             zeroed: function.zeroed,
             readable,
             host: Vreg(0),
-            context: None,
             burst: None,
             folded: None,
             parts: Side::default(),
@@ -136,6 +131,8 @@ pub(super) struct Generator<'a, A = Assembler> {
     pub(super) module: &'a Module,
     pub(super) links: &'a Links,
     pub(super) features: Features,
+    /// Whether every function has the full prologue.
+    pub(super) full_prologue: bool,
     pub(super) kind: ProgramKind,
     /// The programs in the order of their slots.
     pub(super) programs: Vec<Program>,
