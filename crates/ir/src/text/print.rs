@@ -224,6 +224,7 @@ fn callee_text(callee: Callee) -> impl Display {
         Callee::Kfunc { index, module: 0 } => write!(f, "kfunc {index}"),
         Callee::Kfunc { index, module } => write!(f, "kfunc {index}:{module}"),
         Callee::Function(function) => write!(f, "{function}"),
+        Callee::LookUp { map } => write!(f, "look_up {map}"),
         Callee::TailCall => f.write_str("tail_call"),
         Callee::Program => f.write_str("run_program"),
     })

@@ -42,6 +42,7 @@ block0(v0: i64 context):
     v25 = packet_load.u8 v0, v24-3
     v26: map_value = call bpf_map_lookup_elem(v5, v8) map 3 key 7 reads -8..-4 @9
     v27 = call helper 9999()
+    v35: map_value = call look_up 3(v9)
     v28 = call kfunc 2:1(v8, v9)
     v29 = call bpf_loop(v3, v7, v8, v3) callback 40
     v30 = call function 1(v9)

@@ -16,10 +16,12 @@ mod choose;
 mod emit;
 mod expand;
 mod generator;
+mod key;
 mod lack;
 mod machine;
 mod op;
 mod regs;
+mod rounds;
 mod target;
 
 use paceline_codegen::lir::Vreg;
@@ -83,6 +85,7 @@ fn compile_for<A: Target>(
 fn form(source: &Source<'_>, links: &Links, passes: &Passes) -> Result<Module, CompileError> {
     let mut module = build_source(source).map_err(|error| Lack::Form { slot: error.slot as u32 })?;
     expand::look_ups(&mut module, links)?;
+    rounds::loops(&mut module).ok_or(CompileError::Internal("an operation of a loop has no result"))?;
     match optimize(&mut module, passes) {
         Ok(()) => Ok(module),
         Err(cause) => Err(FormError::new(cause, &module).into()),

@@ -191,6 +191,7 @@ impl Parser<'_> {
         Ok(match self.any_word("what is called")? {
             "function" => Callee::Function(self.function()?),
             "helper" => Callee::Helper(self.number()?),
+            "look_up" => Callee::LookUp { map: self.number()? },
             "kfunc" => {
                 let index = self.number()?;
                 Callee::Kfunc { index, module: if self.takes(":") { self.number()? } else { 0 } }
