@@ -80,7 +80,7 @@ fn a_function_with_great_numbers_is_printed_with_small_ones() {
     let text = module.to_string();
     let again = parse(&text).expect("valid").to_string();
     assert_eq!(again, text);
-    assert!(text.contains("v32 = const.i64 7\n") && text.contains("return v32 @14"), "{text}");
+    assert!(text.contains("v33 = const.i64 7\n") && text.contains("return v33 @14"), "{text}");
 }
 
 #[test]

@@ -185,7 +185,7 @@ impl<A: Target> Generator<'_, A> {
             self.current.labels.resize(number + 1, None);
         }
         let asm = &mut self.asm;
-        *self.current.labels[number].get_or_insert_with(|| asm.block_label())
+        *self.current.labels[number].get_or_insert_with(|| asm.label())
     }
 }
 
