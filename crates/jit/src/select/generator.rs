@@ -15,6 +15,11 @@ use crate::links::{Links, MapLink};
 use crate::settings::Features;
 use crate::x64::{Assembler, Gpr, Label, Mem};
 
+/// The smallest page of a stack's guard, in bytes.
+const PAGE: u32 = 4096;
+/// The largest frame in bytes. Calls are at most eight deep.
+const MAX_FRAME: u32 = 16 * PAGE;
+
 /// Where a function keeps things in memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
@@ -156,6 +161,15 @@ impl<A: Target> Generator<'_, A> {
     /// Notes an operation that has no code. What is emitted for it is not used.
     pub(super) fn lacks(&mut self, lack: Lack) {
         self.lack.get_or_insert(lack);
+    }
+
+    /// Distances below the stack pointer at which the prologue of a frame of so many bytes loads, so that a stack that ends is met at its
+    /// guard page.
+    pub(super) fn probes(&mut self, frame: u32) -> impl Iterator<Item = i32> + use<A> {
+        if frame > MAX_FRAME {
+            self.lacks(Lack::Frame { bytes: frame });
+        }
+        (1..=frame.min(MAX_FRAME) / PAGE).map(|page| (page * PAGE).cast_signed())
     }
 
     /// The table of the maps of the program that a slot is of.

@@ -18,7 +18,7 @@ pub enum Lack {
     Kinds,
     /// Programs that cannot be one function.
     Fused(ChainError),
-    /// A frame that is larger than a page, below which there may be no guard page.
+    /// A frame of more than 64 KiB.
     Frame {
         /// Its size in bytes.
         bytes: u32,
