@@ -14,7 +14,6 @@ mod look_ahead;
 mod memory_program;
 #[cfg(feature = "jit")]
 mod native;
-#[cfg(feature = "jit")]
 mod program;
 mod run;
 mod site;
@@ -36,7 +35,6 @@ pub use memory_program::MemoryProgram;
 pub use native::NativeCode;
 #[cfg(all(feature = "jit", feature = "testing"))]
 pub use native::compile_for;
-#[cfg(feature = "jit")]
 #[cfg(feature = "jit")]
 pub use paceline_exec::{CodeMap, Function as NativeFunction, JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 pub use paceline_interpreter::image::{DEFAULT_BUDGET, Exit};
