@@ -112,7 +112,7 @@ fn run_on(
             ring.consume(|data| sent.extend_from_slice(data));
         }
     }
-    Ok(Some((generate::outcome(&burst), sent, collection)))
+    Ok(Some((generate::outcome(&burst, program.kind), sent, collection)))
 }
 
 /// Receives traces.

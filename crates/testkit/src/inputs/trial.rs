@@ -96,7 +96,7 @@ impl<'a> Bench<'a> {
         host.set_arriving(trial.skb.unwrap_or_default());
         let mut sides = BTreeSet::new();
         for input in trial.before.iter().chain([&trial.input]) {
-            sides.extend(generate::run_in(&program, &mut host, input).ok()?.1);
+            sides.extend(generate::run_in(&program, &mut host, input).ok()?.sides);
         }
         Some(sides)
     }
