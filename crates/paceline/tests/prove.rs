@@ -235,6 +235,39 @@ fn packets_whose_ends_move() {
     assert_eq!(of(&xdp(unknown, Vec::new()), "out[0:] == in[0:] or out.len != in.len"), None);
 }
 
+/// A packet that ends before the place where it began when it came in has lost all of its bytes.
+#[test]
+fn packets_that_end_in_the_headroom() {
+    let text = "
+        r1 = r6
+        r2 = -200
+        call 44
+        if r0 != 0 goto drop
+        r1 = r6
+        call 188
+        r1 = r6
+        r2 = 14
+        r2 -= r0
+        call 65
+        if r0 != 0 goto drop
+        r1 = r6
+        r2 = 20
+        call 65
+        if r0 != 0 goto drop
+        r1 = r6
+        r2 = 300
+        call 65
+        if r0 != 0 goto drop
+        r0 = 2
+        goto out
+    drop:
+        r0 = 1
+    ";
+    let object = xdp(text, Vec::new());
+    assert_eq!(of(&object, "verdict == pass implies out[200] == in[0]"), Some(false));
+    assert_eq!(of(&object, "verdict == pass implies out[200] == 0 and out[20] == 0"), Some(true));
+}
+
 /// What the program that a tail call leads to does is not known.
 #[test]
 fn tail_calls_are_not_proved() {
