@@ -433,6 +433,47 @@ fn updates_of_lru_maps_with_flags_are_not_known() {
     }
 }
 
+/// Also an update of an element that is there may remove another one.
+#[test]
+fn updates_of_elements_that_are_there_make_room() {
+    for kind in [MapKind::LruHash, MapKind::LruPerCpuHash, MapKind::PerCpuHash] {
+        let text = "
+            *(u32 *)(r10 - 4) = 1
+            *(u32 *)(r10 - 8) = 2
+            *(u64 *)(r10 - 16) = 7
+            r2 = r10
+            r2 += -4
+            r1 = map[0] ll
+            call 1
+            if r0 == 0 goto pass
+            r2 = r10
+            r2 += -8
+            r1 = map[0] ll
+            call 1
+            if r0 == 0 goto pass
+            r2 = r10
+            r2 += -4
+            r3 = r10
+            r3 += -16
+            r4 = 0
+            r1 = map[0] ll
+            call 2
+            r2 = r10
+            r2 += -8
+            r1 = map[0] ll
+            call 1
+            if r0 != 0 goto pass
+            r0 = 3
+            goto out
+        pass:
+            r0 = 2
+        ";
+        let expected = if kind == MapKind::PerCpuHash { Some(true) } else { None };
+        let object = xdp(text, vec![MapSpec::new("map", kind, 4, 8, 8)]);
+        assert_eq!(of(&object, "verdict != tx"), expected, "{kind}");
+    }
+}
+
 #[test]
 fn machines_have_several_nodes() {
     let node = |call: i32| {

@@ -217,7 +217,12 @@ impl Explorer<'_> {
                 Err(GiveUp::Map(kind, "an update that may remove another element"))
             }
             // Values per CPU are changed in place.
-            Some(object) if kind.is_per_cpu() => Ok((self.fill(state, Some(object), value), Meets::Found)),
+            Some(object) if kind.is_per_cpu() => {
+                if kind.is_lru() {
+                    others_may_be_gone(state, map, element);
+                }
+                Ok((self.fill(state, Some(object), value), Meets::Found))
+            }
             Some(_) => {
                 self.retire(state, map);
                 if kind.is_lru() {
