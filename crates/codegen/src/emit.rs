@@ -65,11 +65,10 @@ impl<'a, M: Machine> Emitter<'a, M> {
     /// Finds the moves at the starts of blocks.
     fn place_moves(&mut self) {
         let mut predecessors = vec![0; self.lir.blocks.len()];
-        let targets = self.lir.blocks.iter().flat_map(|block| &block.targets);
-        targets.for_each(|target| predecessors[target.block as usize] += 1);
+        self.lir.targets.iter().for_each(|target| predecessors[target.block as usize] += 1);
         let allocation = self.allocation;
         for (number, block) in (0..).zip(&self.lir.blocks).filter(|(_, block)| block.targets.len() > 1) {
-            for (at, target) in block.targets.iter().enumerate() {
+            for (at, target) in self.lir.targets_of(block).iter().enumerate() {
                 let moves = allocation.edge(number, at);
                 if predecessors[target.block as usize] == 1 {
                     self.first[target.block as usize] = moves;
@@ -85,7 +84,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
         for number in (0..self.lir.blocks.len()).rev() {
             let block = &self.lir.blocks[number];
             if number > 0 && self.goes_on(number, block.insts.clone()) {
-                let target = block.targets[0].block as usize;
+                let target = self.lir.targets_of(block)[0].block as usize;
                 self.labels[number] = self.labels[target];
                 self.emitted[number] = false;
                 if target <= number {
@@ -132,13 +131,13 @@ impl<'a, M: Machine> Emitter<'a, M> {
         for inst in block.insts.start..end {
             self.inst(inst, &[], Ways::default())?;
         }
-        if let [target] = block.targets.as_slice() {
+        if let [target] = self.lir.targets_of(block) {
             let moves = allocation.edge(number as u32, 0);
             let targets = [self.labels[target.block as usize]];
             return self.inst(end, moves, Ways { targets: &targets, next });
         }
         let (mut targets, mut stubs) = (Vec::with_capacity(2), Vec::new());
-        for (at, target) in block.targets.iter().enumerate() {
+        for (at, target) in self.lir.targets_of(block).iter().enumerate() {
             let moves = allocation.edge(number as u32, at);
             let mut to = self.labels[target.block as usize];
             if !moves.is_empty() && self.first[target.block as usize].is_empty() {

@@ -52,7 +52,14 @@ impl Segments {
     }
 
     /// The first point of some segments that is in one of these.
+    #[inline]
     fn conflict(&self, segments: &[Range<Point>]) -> Option<Point> {
+        // Most registers are free, or taken, from here to far away.
+        let (first, last) = (self.all.get(self.first)?, segments.last()?);
+        if first.start >= last.end { None } else { self.search(segments) }
+    }
+
+    fn search(&self, segments: &[Range<Point>]) -> Option<Point> {
         let mut at = self.behind(segments.first()?.start);
         for wanted in segments {
             while self.all.get(at).is_some_and(|segment| segment.end <= wanted.start) {
@@ -111,8 +118,11 @@ impl Held {
 
     /// Gives the register, where nobody has it.
     pub(super) fn give(&mut self, points: Range<Point>, holder: Holder) {
-        let at = self.given.behind(points.start);
-        self.given.all.insert(at, Segment { start: points.start, end: points.end, holder });
+        let segment = Segment { start: points.start, end: points.end, holder };
+        match self.given.all.last().is_none_or(|last| last.end <= points.start) {
+            true => self.given.all.push(segment),
+            false => self.given.all.insert(self.given.behind(points.start), segment),
+        }
     }
 
     /// Takes the register from a virtual register, from a point on, in its segments.

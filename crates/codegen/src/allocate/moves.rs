@@ -53,7 +53,14 @@ impl MoveLists {
 /// Puts moves that are made at the same time, to places that differ from each other, into an order and at the end of others. A move
 /// between slots goes through the scratch register, as does a circle; a circle with slots goes through a slot that nothing else uses.
 /// The time is that of sorting the moves.
+#[inline]
 pub(super) fn sequence(moves: &mut Vec<Move>, scratch: Reg, free_slot: u32, done: &mut Vec<Move>) {
+    if !moves.is_empty() {
+        sequence_some(moves, scratch, free_slot, done);
+    }
+}
+
+fn sequence_some(moves: &mut Vec<Move>, scratch: Reg, free_slot: u32, done: &mut Vec<Move>) {
     moves.retain(|one| one.to != one.from);
     let scratch = Loc::Reg(scratch);
     match moves.as_slice() {

@@ -157,10 +157,10 @@ impl<O> Resolver<'_, O> {
     /// Arguments go to where the parameters are.
     fn params(&self, number: u32, at: u32, moves: &mut Vec<Move>) -> Result<(), u32> {
         let block = &self.function.blocks[number as usize];
-        let target = &block.targets[at as usize];
+        let target = &self.function.targets_of(block)[at as usize];
         let next = &self.function.blocks[target.block as usize];
         let (end, start) = (point(block.insts.end, BEFORE) - 1, point(next.insts.start, BEFORE));
-        for (param, arg) in next.params.iter().zip(&target.args) {
+        for (param, arg) in self.function.params_of(next).iter().zip(self.function.args_of(target)) {
             let from = self.at(arg.0, end)?;
             moves.extend(self.places(param.0, start).map(|to| Move { to, from }));
         }
