@@ -150,6 +150,35 @@ impl Op {
         }
     }
 
+    /// Whether it must stay although nobody uses its result: [`Effects::stays`].
+    #[must_use]
+    #[inline]
+    pub fn stays(&self) -> bool {
+        !matches!(
+            self,
+            Self::Const { .. }
+                | Self::Address(_)
+                | Self::StackAddress { .. }
+                | Self::Binary { .. }
+                | Self::Neg { .. }
+                | Self::SignExtend { .. }
+                | Self::ZeroExtend { .. }
+                | Self::Truncate { .. }
+                | Self::Swap { .. }
+                | Self::Compare { .. }
+                | Self::Load { .. }
+                | Self::ContextLoad { .. }
+                | Self::PacketLoad { .. }
+        )
+    }
+
+    /// Whether it may move the packet: [`Effects::moves_packet`].
+    #[must_use]
+    #[inline]
+    pub(crate) fn moves_packet(&self) -> bool {
+        matches!(self, Self::Call { .. } | Self::Run(_)) && self.effects().moves_packet
+    }
+
     /// Whether it is a load of memory that others may write at any time. A program sees what it has loaded: such a load is neither
     /// repeated nor replaced by an earlier one, and not moved over another one.
     #[must_use]

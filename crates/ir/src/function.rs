@@ -402,37 +402,23 @@ impl Function {
         self.has_replaced = true;
     }
 
-    /// Rewrites the uses of replaced values. Instructions whose results were replaced and parameters that were replaced must be
+    /// Rewrites the uses of replaced values in the blocks of the layout. Instructions whose results were replaced and parameters that were replaced must be
     /// removed by the caller.
     pub fn apply_aliases(&mut self) {
         if !std::mem::take(&mut self.has_replaced) {
             return;
         }
-        self.shorten_aliases();
-        let values = &self.values;
-        let resolve = |value: Value| match values[value].def {
-            Def::Alias(other) => other,
+        let (insts, values) = (&mut self.insts, &mut self.values);
+        let mut resolve = |value: Value| match values[value].def {
+            Def::Alias(_) => resolve_shortening(values, value),
             _ => value,
         };
-        for inst in self.insts.values_mut() {
-            inst.op.change_operands(resolve);
-        }
-        for block in self.blocks.values_mut() {
-            block.terminator.map_values(resolve);
-        }
-    }
-
-    /// Makes each replaced value name the one that stands for it at last, so that chains of them are walked once.
-    fn shorten_aliases(&mut self) {
-        for value in self.values.keys() {
-            let last = self.resolve(value);
-            let mut at = value;
-            while let Def::Alias(next) = self.values[at].def
-                && next != last
-            {
-                self.values[at].def = Def::Alias(last);
-                at = next;
+        for &block in &self.layout {
+            let block = &mut self.blocks[block];
+            for &inst in &block.insts {
+                insts[inst].op.change_operands(&mut resolve);
             }
+            block.terminator.map_values(&mut resolve);
         }
     }
 
@@ -442,4 +428,21 @@ impl Function {
             self.values[value].def = Def::Nothing;
         }
     }
+}
+
+/// The value that stands for one that was replaced. Each value on the way names it from now on, so that chains of them are walked once.
+#[cold]
+fn resolve_shortening(values: &mut Arena<Value, ValueData>, value: Value) -> Value {
+    let mut last = value;
+    while let Def::Alias(next) = values[last].def {
+        last = next;
+    }
+    let mut at = value;
+    while let Def::Alias(next) = values[at].def
+        && next != last
+    {
+        values[at].def = Def::Alias(last);
+        at = next;
+    }
+    last
 }

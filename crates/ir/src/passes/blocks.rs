@@ -51,7 +51,7 @@ fn thread(function: &mut Function, cfg: &Cfg) -> bool {
 
 /// Blocks whose parameters are used by other blocks, not only by their own end.
 fn used_elsewhere(function: &Function, cfg: &Cfg) -> Side<Block, bool> {
-    let mut used = Side::default();
+    let mut used = Side::sized(function.block_count());
     let mut note = |at: Block, value: Value| {
         if let Def::Param(block) = function.value(value).def
             && block != at

@@ -82,7 +82,7 @@ fn parts(function: &Function, cfg: &Cfg) -> BTreeMap<Part, usize> {
 
 /// Values that are addresses in the stack at offsets that are not constant.
 fn derived(function: &Function, cfg: &Cfg) -> Side<Value, bool> {
-    let mut derived: Side<Value, bool> = Side::default();
+    let mut derived: Side<Value, bool> = Side::sized(function.value_count());
     let mut changed = true;
     while std::mem::take(&mut changed) {
         for &block in cfg.order() {
@@ -255,7 +255,9 @@ impl<'a> Promotion<'a> {
     fn new(function: &'a mut Function, cfg: &'a Cfg) -> Self {
         let count = cfg.order().len();
         let (last, params, waiting) = (vec![[None]; count], vec![None; count], Vec::new());
-        Self { function, cfg, zero: None, last, params, waiting, instead: Side::default() }
+        let mut instead = Side::default();
+        instead.reserve(function.insts.len());
+        Self { function, cfg, zero: None, last, params, waiting, instead }
     }
 
     /// Replaces the loads of a part by the values that were stored.
@@ -366,6 +368,9 @@ impl<'a> Promotion<'a> {
     /// Takes the accesses out of their blocks.
     fn finish(mut self) {
         for &block in self.cfg.order() {
+            if self.function.block(block).insts.iter().all(|inst| self.instead[*inst].is_none()) {
+                continue;
+            }
             let insts = std::mem::take(&mut self.function.block_mut(block).insts);
             let mut out = Vec::with_capacity(insts.len());
             for inst in insts {

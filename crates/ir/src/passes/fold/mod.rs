@@ -112,7 +112,7 @@ impl<N: Numbering> Fold<'_, N> {
         loop {
             let constant = range.and_then(|range| range.as_constant());
             match (constant, op.result()) {
-                (Some(value), Some(ty)) if op.effects().is_pure() && !matches!(op, Op::Const { .. }) => {
+                (Some(value), Some(ty)) if !matches!(op, Op::Const { .. }) && op.effects().is_pure() => {
                     op = Op::constant(ty, value);
                 }
                 _ => match self.simplify(&op) {

@@ -39,7 +39,7 @@ impl<A: Target> Choice<'_, '_, A> {
     /// Whether a load can be made after another instruction.
     pub(super) fn can_pass(&self, load: Inst, later: Inst) -> bool {
         let [load, later] = [load, later].map(|inst| &self.function.inst(inst).op);
-        !(later.effects().stays || load.reads_shared() && later.reads_shared())
+        !(later.stays() || load.reads_shared() && later.reads_shared())
     }
 
     /// The instruction that makes a value which has only one use.

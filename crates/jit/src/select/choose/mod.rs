@@ -110,7 +110,7 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
                 continue;
             }
             let data = self.function.inst(inst);
-            if data.op.effects().stays || data.result.is_some_and(|result| uses.count(result) > 0) {
+            if data.op.stays() || data.result.is_some_and(|result| uses.count(result) > 0) {
                 self.origin = data.slot;
                 self.inst(inst);
             }
