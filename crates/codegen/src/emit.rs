@@ -42,6 +42,8 @@ pub(crate) struct Emitter<'a, M: Machine> {
     next_label: u32,
     /// Moves behind all blocks.
     stubs: Vec<Stub<'a>>,
+    /// The labels of the targets of a block.
+    targets: Vec<Label>,
 }
 
 impl<'a, M: Machine> Emitter<'a, M> {
@@ -56,6 +58,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
             emitted: vec![true; count],
             next_label: count as u32,
             stubs: Vec::new(),
+            targets: Vec::with_capacity(2),
         };
         emitter.place_moves();
         emitter.thread();
@@ -136,26 +139,29 @@ impl<'a, M: Machine> Emitter<'a, M> {
             let targets = [self.labels[target.block as usize]];
             return self.inst(end, moves, Ways { targets: &targets, next });
         }
-        let (mut targets, mut stubs) = (Vec::with_capacity(2), Vec::new());
+        let mut targets = std::mem::take(&mut self.targets);
+        targets.clear();
+        let first_stub = self.stubs.len();
         for (at, target) in self.lir.targets_of(block).iter().enumerate() {
             let moves = allocation.edge(number as u32, at);
             let mut to = self.labels[target.block as usize];
             if !moves.is_empty() && self.first[target.block as usize].is_empty() {
                 let label = Label(self.next_label);
                 self.next_label += 1;
-                stubs.push(Stub { label, moves, to });
+                self.stubs.push(Stub { label, moves, to });
                 to = label;
             }
             targets.push(to);
         }
         // Moves come next where that saves a jump: on the way around a loop, or if none of the blocks comes next.
+        let stubs = &self.stubs[first_stub..];
         let is_back = |stub: &Stub<'_>| stub.to.0 as usize <= number;
         let is_next = targets.iter().any(|target| Some(*target) == next);
         let here = stubs.iter().position(is_back).or((!is_next).then(|| stubs.len().wrapping_sub(1)));
-        let here = here.filter(|at| *at < stubs.len()).map(|at| stubs.remove(at));
-        self.stubs.extend(stubs);
+        let here = here.filter(|at| *at < stubs.len()).map(|at| self.stubs.remove(first_stub + at));
         let next = here.map_or(next, |stub| Some(stub.label));
         self.inst(end, &[], Ways { targets: &targets, next })?;
+        self.targets = targets;
         here.map_or(Ok(()), |stub| self.stub(stub))
     }
 

@@ -1,10 +1,10 @@
 //! From a function in SSA form to the instructions of a machine.
 
 use paceline_ir::arena::{Key, Side};
-use paceline_ir::cfg::{Cfg, Dominators};
+use paceline_ir::cfg::Dominators;
 use paceline_ir::loops::Loops;
 use paceline_ir::uses::Uses;
-use paceline_ir::{Block, Terminator, Value};
+use paceline_ir::{Block, Graph, Terminator, Value};
 use thiserror::Error;
 
 use crate::allocate::{AllocateError, Allocation, Loc, allocate};
@@ -129,12 +129,16 @@ impl<'f> Plan<'f> {
     /// block of the layout comes before one that dominates it.
     #[must_use]
     pub fn of(function: &'f paceline_ir::Function) -> Self {
-        let cfg = Cfg::of(function);
-        let dominators = Dominators::of(&cfg);
-        let (loops, uses) = (Loops::of(&cfg, &dominators), Uses::of(function, &cfg));
+        Self::with_graph(function, &Graph::of(function))
+    }
+
+    /// The same for a function whose graph is known.
+    #[must_use]
+    pub fn with_graph(function: &'f paceline_ir::Function, Graph { cfg, dominators }: &Graph) -> Self {
+        let (loops, uses) = (Loops::of(cfg, dominators), Uses::of(function, cfg));
         let mut order: Vec<(Block, u32)> =
             function.layout.iter().filter_map(|block| Some((*block, cfg.position(*block)?))).collect();
-        if !follow_dominators(&order, &dominators) {
+        if !follow_dominators(&order, dominators) {
             order = cfg.order().iter().copied().zip(0..).collect();
         }
         let mut places = Side::sized(function.block_count());

@@ -181,9 +181,22 @@ impl<O> Function<O> {
     }
 
     /// Adds an instruction to the block that was begun last.
+    #[inline]
     pub fn push(&mut self, op: O, operands: &[Operand], clobbers: RegSet, origin: Option<u32>) {
+        self.push_each(op, operands.iter().copied(), clobbers, origin);
+    }
+
+    /// The same with operands one by one.
+    #[inline]
+    pub fn push_each(
+        &mut self,
+        op: O,
+        operands: impl Iterator<Item = Operand>,
+        clobbers: RegSet,
+        origin: Option<u32>,
+    ) {
         let start = self.operands.len() as u32;
-        self.operands.extend_from_slice(operands);
+        self.operands.extend(operands);
         self.insts.push(Inst { op, operands: start..self.operands.len() as u32, clobbers, origin });
         if let Some(block) = self.blocks.last_mut() {
             block.insts.end = self.insts.len() as u32;

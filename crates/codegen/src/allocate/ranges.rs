@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::lir::{Function, Operand, Place, Role, Vreg};
+use crate::lir::{Block, Function, Operand, Place, Role, Vreg};
 
 /// A point of the code: four times an instruction's position, and [`BEFORE`] to [`AFTER`].
 pub(super) type Point = u32;
@@ -104,10 +104,12 @@ impl Ranges {
         ranges.edges(function);
         ranges.definitions(function);
         let ends = ranges.uses_by_vreg(function);
+        let points = |block: &Block| point(block.insts.start, BEFORE)..point(block.insts.end, BEFORE);
         let mut live = Live {
+            bounds: function.blocks.iter().map(points).collect(),
             block: vec![u32::MAX; function.blocks.len()],
-            ends: Vec::new(),
-            work: Vec::new(),
+            ends: Vec::with_capacity(function.blocks.len()),
+            work: Vec::with_capacity(function.blocks.len()),
             sorted: Vec::new(),
         };
         for vreg in 0..count as u32 {
@@ -116,7 +118,7 @@ impl Ranges {
             }
             let start = ranges.segments.len() as u32;
             if !ranges.live_at_home(vreg, &ends) {
-                ranges.live(function, vreg, &ends, &mut live);
+                ranges.live(vreg, &ends, &mut live);
             }
             ranges.vregs[vreg as usize].segments = start..ranges.segments.len() as u32;
         }
@@ -142,6 +144,7 @@ impl Ranges {
     }
 
     /// The edges to a block.
+    #[inline]
     pub(super) fn edges_to(&self, block: u32) -> &[(u32, u32)] {
         let [start, end] = [block, block + 1].map(|block| self.edge_starts[block as usize] as usize);
         &self.edges[start..end]
@@ -207,7 +210,8 @@ impl Ranges {
             start += count;
         }
         self.uses = vec![UseAt::default(); start as usize];
-        let mut ends = Ends { last: vec![None; function.hints.len()], all: Vec::new() };
+        let mut ends =
+            Ends { last: vec![None; function.hints.len()], all: Vec::with_capacity(function.lists.len()) };
         for (number, block) in (0..).zip(&function.blocks) {
             let cost = frequency(block.depth);
             for inst in block.insts.clone() {
@@ -261,7 +265,7 @@ impl Ranges {
     }
 
     /// Adds the segments of a virtual register.
-    fn live<O>(&mut self, function: &Function<O>, vreg: u32, ends: &Ends, live: &mut Live) {
+    fn live(&mut self, vreg: u32, ends: &Ends, live: &mut Live) {
         let range = &self.vregs[vreg as usize];
         let (start, needed) = (range.start, range.needed.max(range.start + 1));
         let live_in = self.live_in.len() as u32;
@@ -270,10 +274,9 @@ impl Ranges {
         for used in self.uses_of(vreg) {
             live.reach(self.blocks[used.inst() as usize], used.until);
         }
-        let end = |block: u32| point(function.blocks[block as usize].insts.end, BEFORE);
         let mut next = ends.last[vreg as usize];
         while let Some((block, before)) = next.and_then(|at| ends.all.get(at as usize)) {
-            live.reach(*block, end(*block));
+            live.reach_end(*block);
             next = *before;
         }
         while let Some(block) = live.work.pop() {
@@ -282,7 +285,7 @@ impl Ranges {
             }
             self.live_in.push(block);
             for &(before, _) in self.edges_to(block) {
-                live.reach(before, end(before));
+                live.reach_end(before);
             }
         }
         self.vregs[vreg as usize].live_in = live_in..self.live_in.len() as u32;
@@ -290,8 +293,7 @@ impl Ranges {
         live.sort();
         for (block, until) in live.ends.drain(..) {
             live.block[block as usize] = u32::MAX;
-            let block_start = point(function.blocks[block as usize].insts.start, BEFORE);
-            let start = if block == home { start } else { block_start };
+            let start = if block == home { start } else { live.bounds[block as usize].start };
             match self.segments[first..].last_mut() {
                 Some(last) if last.end == start => last.end = until,
                 _ => self.segments.push(start..until),
@@ -310,6 +312,8 @@ struct Ends {
 
 /// Blocks in which a virtual register is found live.
 struct Live {
+    /// By block: its points.
+    bounds: Vec<Range<Point>>,
     /// By block: its position among the ends.
     block: Vec<u32>,
     /// Blocks, each with the point up to which the register is live in it.
@@ -337,6 +341,13 @@ impl Live {
         std::mem::swap(&mut self.ends, &mut self.sorted);
     }
 
+    /// The register is live at the end of a block.
+    #[inline]
+    fn reach_end(&mut self, block: u32) {
+        self.reach(block, self.bounds[block as usize].end);
+    }
+
+    #[inline]
     fn reach(&mut self, block: u32, until: Point) {
         match self.ends.get_mut(self.block[block as usize] as usize) {
             Some((_, known)) => *known = until.max(*known),

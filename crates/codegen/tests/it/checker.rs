@@ -96,7 +96,7 @@ fn remove(allocation: &mut Allocation, mut at: usize) {
     for lists in lists(allocation) {
         if at < lists.moves.len() {
             lists.moves.remove(at);
-            lists.ends.iter_mut().filter(|end| **end as usize > at).for_each(|end| *end -= 1);
+            lists.bounds.iter_mut().filter(|end| **end as usize > at).for_each(|end| *end -= 1);
             return;
         }
         at -= lists.moves.len();

@@ -79,7 +79,7 @@ fn compile_for<A: Target>(
     let passes = passes(settings.source).with(Pass::Returns, false);
     for (node, &(verified, links)) in (0..).map(Node::new).zip(programs) {
         let module = match form(verified, links, &passes).map_err(|error| (node, error))? {
-            Ok(module) => module,
+            Ok((module, _)) => module,
             Err(lack) => return Ok(Err(lack)),
         };
         let source = Source::verified(verified);

@@ -25,7 +25,9 @@ mod target;
 use paceline_codegen::lir::Vreg;
 use paceline_codegen::{Plan, generate, generate_loop};
 use paceline_graph::Node;
-use paceline_ir::{Block, Callee, Function, Module, Op, Passes, Region, Terminator, build, optimize};
+use paceline_ir::{
+    Block, Callee, Function, Graph, Module, Op, Passes, Region, Terminator, build, optimize_with_graphs,
+};
 use paceline_spec::context::{Layout, Place};
 use paceline_spec::helper::Helper;
 use paceline_spec::{Meaning, ProgramKind};
@@ -65,8 +67,8 @@ fn compile_for<A: Target>(
     links: &Links,
     settings: &Settings,
 ) -> Result<Result<Compiled, Lack>, CompileError> {
-    let module = match form(verified, links, &passes(settings.source))? {
-        Ok(module) => module,
+    let (module, graphs) = match form(verified, links, &passes(settings.source))? {
+        Ok(form) => form,
         Err(lack) => return Ok(Err(lack)),
     };
     let source = Source::verified(verified);
@@ -86,18 +88,21 @@ fn compile_for<A: Target>(
     let cpus = maps.filter_map(|map| map.cpus).min();
     let (checked, prefetch) = (settings.verify_allocation, settings.prefetch);
     let code = Code { generator, pieces: Vec::new(), checked, prefetch };
-    code.all(&program, looped.as_ref(), cpus, &source, settings.source)
+    code.all(&program, &graphs, looped.as_ref(), cpus, &source, settings.source)
 }
 
+/// A program with the graphs of its functions.
+type Form = (Module, Vec<Graph>);
+
 /// The form of a program after the passes that are asked for. The inner error is an instruction that has no form.
-fn form(verified: &Verified, links: &Links, passes: &Passes) -> Result<Result<Module, Lack>, CompileError> {
+fn form(verified: &Verified, links: &Links, passes: &Passes) -> Result<Result<Form, Lack>, CompileError> {
     let mut module = match build(verified) {
         Ok(module) => module,
         Err(error) => return Ok(Err(Lack::Form { slot: error.slot as u32 })),
     };
     expand::look_ups(&mut module, links)?;
-    match optimize(&mut module, passes) {
-        Ok(()) => Ok(Ok(module)),
+    match optimize_with_graphs(&mut module, passes) {
+        Ok(graphs) => Ok(Ok((module, graphs))),
         Err(cause) => Err(FormError::new(cause, &module).into()),
     }
 }
@@ -200,6 +205,7 @@ impl<'a, A: Target> Code<'a, A> {
     fn all<'m>(
         mut self,
         program: &ProgramUse,
+        graphs: &[Graph],
         looped: Option<&'m Module>,
         cpus: Option<u32>,
         source: &Source<'_>,
@@ -221,12 +227,12 @@ impl<'a, A: Target> Code<'a, A> {
             lacks_cpu
         });
         let mut main_plan = None;
-        for (index, (_, function)) in module.functions.iter().enumerate() {
+        for (index, ((_, function), graph)) in module.functions.iter().zip(graphs).enumerate() {
             let start = match index {
                 0 => entry,
                 _ => self.start(),
             };
-            let plan = Plan::of(function);
+            let plan = Plan::with_graph(function, graph);
             let generated = self.function(index, function, &plan);
             main_plan.get_or_insert(plan);
             // What has no code is the cause of other errors.

@@ -107,7 +107,7 @@ impl<N: Numbering> Fold<'_, N> {
     fn inst(&mut self, inst: Inst) -> Option<Value> {
         let function = &self.function;
         let mut op = function.inst(inst).op.map_operands(|value| function.resolve(value));
-        let known = function.inst(inst).result.and_then(|result| self.ranges.known(result));
+        let known = function.inst(inst).result.and_then(|result| self.ranges.known(result)).copied();
         let mut range = known.or_else(|| of_op(&op, |value| self.range(value)));
         loop {
             let constant = range.and_then(|range| range.as_constant());
