@@ -161,6 +161,13 @@ impl<K: Key, V: Clone> Side<K, V> {
 }
 
 impl<K: Key, V: Clone> Side<K, V> {
+    /// Has an item for each key below a bound.
+    pub(crate) fn cover(&mut self, bound: usize) {
+        if self.items.len() < bound {
+            self.grow(bound);
+        }
+    }
+
     #[cold]
     fn grow(&mut self, count: usize) {
         self.items.resize(count, self.default.clone());

@@ -3,6 +3,7 @@
 use paceline_isa::Condition;
 
 use crate::arena::{Arena, Key, Side};
+use crate::cfg::Cfg;
 use crate::entity::{Block, FuncId, Inst, Value};
 use crate::op::Op;
 use crate::types::{Argument, CallFacts, Kind, STACK_BYTES, Type};
@@ -402,6 +403,36 @@ impl Function {
         self.has_replaced = true;
     }
 
+    /// Rewrites the uses of replaced values in an instruction.
+    pub(crate) fn resolve_operands(&mut self, inst: Inst) {
+        if self.has_replaced {
+            let values = &mut self.values;
+            self.insts[inst].op.change_operands(|value| resolve_in(values, value));
+        }
+    }
+
+    /// Rewrites the uses of replaced values at the end of a block.
+    pub(crate) fn resolve_end(&mut self, block: Block) {
+        if self.has_replaced {
+            let values = &mut self.values;
+            self.blocks[block].terminator.map_values(|value| resolve_in(values, value));
+        }
+    }
+
+    /// Rewrites the uses of replaced values at the ends of blocks that lead back, where all others are rewritten.
+    pub(crate) fn apply_aliases_on_back_edges(&mut self, cfg: &Cfg) {
+        if !std::mem::take(&mut self.has_replaced) {
+            return;
+        }
+        for (position, &block) in (0..).zip(cfg.order()) {
+            let targets = self.blocks[block].terminator.targets();
+            if targets.iter().any(|target| cfg.position(target.block) <= Some(position)) {
+                let values = &mut self.values;
+                self.blocks[block].terminator.map_values(|value| resolve_in(values, value));
+            }
+        }
+    }
+
     /// Rewrites the uses of replaced values in the blocks of the layout. Instructions whose results were replaced and parameters that were replaced must be
     /// removed by the caller.
     pub fn apply_aliases(&mut self) {
@@ -409,10 +440,7 @@ impl Function {
             return;
         }
         let (insts, values) = (&mut self.insts, &mut self.values);
-        let mut resolve = |value: Value| match values[value].def {
-            Def::Alias(_) => resolve_shortening(values, value),
-            _ => value,
-        };
+        let mut resolve = |value: Value| resolve_in(values, value);
         for &block in &self.layout {
             let block = &mut self.blocks[block];
             for &inst in &block.insts {
@@ -427,6 +455,15 @@ impl Function {
         if matches!(self.values[value].def, Def::Param(_)) {
             self.values[value].def = Def::Nothing;
         }
+    }
+}
+
+/// The value that stands for one that was replaced, or itself.
+#[inline]
+fn resolve_in(values: &mut Arena<Value, ValueData>, value: Value) -> Value {
+    match values[value].def {
+        Def::Alias(_) => resolve_shortening(values, value),
+        _ => value,
     }
 }
 

@@ -82,12 +82,12 @@ impl Kinds<'_> {
         }
         for at in 0..self.function.block(block).insts.len() {
             let inst = self.function.block(block).insts[at];
-            let data = *self.function.inst(inst);
+            let data = self.function.inst(inst);
             version = moved_by(self.function, inst).unwrap_or(version);
             if let Some(result) = data.result {
-                let kind = match data.op {
+                let kind = match &data.op {
                     Op::ContextLoad { .. } => self.function.value(result).kind,
-                    op => self.of_op(&op, version),
+                    op => self.of_op(op, version),
                 };
                 self.set(result, kind, version);
             }

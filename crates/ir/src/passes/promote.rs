@@ -26,6 +26,10 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
         return;
     }
     let cfg = analyses.cfg(function);
+    let mut insts = cfg.order().iter().flat_map(|block| &function.block(*block).insts);
+    if !insts.any(|inst| matches!(function.inst(*inst).op, Op::StackAddress { .. })) {
+        return;
+    }
     let parts = parts(function, &cfg);
     if parts.is_empty() {
         return;
@@ -145,20 +149,21 @@ impl Used<'_> {
     }
 
     fn inst(&mut self, inst: Inst) {
-        let op = self.function.inst(inst).op;
+        let function = self.function;
+        let op = &function.inst(inst).op;
         match op {
-            Op::Call { callee, args } => self.call(inst, callee, args.as_slice()),
+            Op::Call { callee, args } => self.call(inst, *callee, args.as_slice()),
             // These give numbers; sums are followed.
             Op::Binary { .. } | Op::Compare { .. } | Op::Truncate { .. } => {}
             Op::Neg { .. } | Op::SignExtend { .. } | Op::ZeroExtend { .. } | Op::Swap { .. } => {}
             _ => {
-                self.access(&op);
+                self.access(op);
                 // A stored address may be used by whoever loads it.
                 if let Op::Store { value, .. }
                 | Op::StoreRelease { value, .. }
                 | Op::Atomic { value, .. }
                 | Op::ContextStore { value, .. } = op
-                    && self.is_address(value)
+                    && self.is_address(*value)
                 {
                     self.keep(StackBytes::ALL);
                 }
