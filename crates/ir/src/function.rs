@@ -306,6 +306,12 @@ impl Function {
         self.values.reserve(count);
     }
 
+    /// Makes room for so many more blocks.
+    pub(crate) fn reserve_blocks(&mut self, count: usize) {
+        self.blocks.reserve(count);
+        self.layout.reserve(count);
+    }
+
     /// Adds a block at the end of the layout.
     pub fn add_block(&mut self) -> Block {
         let block = self.blocks.push(BlockData::default());

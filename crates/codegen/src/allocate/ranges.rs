@@ -94,7 +94,8 @@ impl Ranges {
         let mut ranges = Self {
             vregs: vec![Range1::default(); count],
             order: Vec::with_capacity(count),
-            segments: Vec::with_capacity(count),
+            segments: Vec::with_capacity(2 * count),
+            live_in: Vec::with_capacity(2 * count),
             blocks: vec![0; function.insts.len()],
             ..Self::default()
         };

@@ -394,8 +394,11 @@ impl<'a, A: Target> Code<'a, A> {
         let all: usize = sources.iter().map(|source| source.code.iter().count()).sum();
         let code = self.generator.asm.finish()?;
         let offset = |label| code.offset(label).ok_or(CompileError::Internal("a label is not bound"));
-        let mut nodes =
-            Nodes { programs: &self.generator.programs, functions: Vec::new(), marks: Vec::new() };
+        let mut nodes = Nodes {
+            programs: &self.generator.programs,
+            functions: Vec::new(),
+            marks: Vec::with_capacity(code.marks.len()),
+        };
         for Piece { slot, burst, start, end } in self.pieces {
             nodes.piece(slot, burst, [offset(start)?, offset(end)?], &code.marks);
         }

@@ -86,6 +86,11 @@ impl Contents {
         }
     }
 
+    /// Makes room for so many labels.
+    pub(super) fn reserve(&mut self, labels: usize) {
+        self.arriving.reserve(labels);
+    }
+
     #[inline]
     pub(super) fn new_label(&mut self) {
         self.arriving.push(Arriving::Nothing);

@@ -41,7 +41,8 @@ impl Numbering for () {
 pub(super) fn walk(function: &mut Function, analyses: &mut Analyses, numbering: &mut impl Numbering) {
     let cfg = analyses.cfg(function);
     let ranges = analyses.take_ranges().unwrap_or_else(|| Ranges::unknown(function));
-    let mut fold = Fold { function, ranges, numbering, out: Vec::new(), slot: None, decided: false };
+    let mut fold =
+        Fold { function, ranges, numbering, out: Vec::with_capacity(32), slot: None, decided: false };
     for (position, &block) in (0..).zip(cfg.order()) {
         fold.numbering.enter(position);
         fold.block(&cfg, block);
