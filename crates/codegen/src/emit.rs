@@ -42,6 +42,8 @@ pub(crate) struct Emitter<'a, M: Machine> {
     next_label: u32,
     /// Moves behind all blocks.
     stubs: Vec<Stub<'a>>,
+    /// The labels of the targets of a block.
+    targets: Vec<Label>,
 }
 
 impl<'a, M: Machine> Emitter<'a, M> {
@@ -56,6 +58,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
             emitted: vec![true; count],
             next_label: count as u32,
             stubs: Vec::new(),
+            targets: Vec::with_capacity(2),
         };
         emitter.place_moves();
         emitter.thread();
@@ -65,11 +68,10 @@ impl<'a, M: Machine> Emitter<'a, M> {
     /// Finds the moves at the starts of blocks.
     fn place_moves(&mut self) {
         let mut predecessors = vec![0; self.lir.blocks.len()];
-        let targets = self.lir.blocks.iter().flat_map(|block| &block.targets);
-        targets.for_each(|target| predecessors[target.block as usize] += 1);
+        self.lir.targets.iter().for_each(|target| predecessors[target.block as usize] += 1);
         let allocation = self.allocation;
         for (number, block) in (0..).zip(&self.lir.blocks).filter(|(_, block)| block.targets.len() > 1) {
-            for (at, target) in block.targets.iter().enumerate() {
+            for (at, target) in self.lir.targets_of(block).iter().enumerate() {
                 let moves = allocation.edge(number, at);
                 if predecessors[target.block as usize] == 1 {
                     self.first[target.block as usize] = moves;
@@ -85,7 +87,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
         for number in (0..self.lir.blocks.len()).rev() {
             let block = &self.lir.blocks[number];
             if number > 0 && self.goes_on(number, block.insts.clone()) {
-                let target = block.targets[0].block as usize;
+                let target = self.lir.targets_of(block)[0].block as usize;
                 self.labels[number] = self.labels[target];
                 self.emitted[number] = false;
                 if target <= number {
@@ -132,31 +134,34 @@ impl<'a, M: Machine> Emitter<'a, M> {
         for inst in block.insts.start..end {
             self.inst(inst, &[], Ways::default())?;
         }
-        if let [target] = block.targets.as_slice() {
+        if let [target] = self.lir.targets_of(block) {
             let moves = allocation.edge(number as u32, 0);
             let targets = [self.labels[target.block as usize]];
             return self.inst(end, moves, Ways { targets: &targets, next });
         }
-        let (mut targets, mut stubs) = (Vec::with_capacity(2), Vec::new());
-        for (at, target) in block.targets.iter().enumerate() {
+        let mut targets = std::mem::take(&mut self.targets);
+        targets.clear();
+        let first_stub = self.stubs.len();
+        for (at, target) in self.lir.targets_of(block).iter().enumerate() {
             let moves = allocation.edge(number as u32, at);
             let mut to = self.labels[target.block as usize];
             if !moves.is_empty() && self.first[target.block as usize].is_empty() {
                 let label = Label(self.next_label);
                 self.next_label += 1;
-                stubs.push(Stub { label, moves, to });
+                self.stubs.push(Stub { label, moves, to });
                 to = label;
             }
             targets.push(to);
         }
         // Moves come next where that saves a jump: on the way around a loop, or if none of the blocks comes next.
+        let stubs = &self.stubs[first_stub..];
         let is_back = |stub: &Stub<'_>| stub.to.0 as usize <= number;
         let is_next = targets.iter().any(|target| Some(*target) == next);
         let here = stubs.iter().position(is_back).or((!is_next).then(|| stubs.len().wrapping_sub(1)));
-        let here = here.filter(|at| *at < stubs.len()).map(|at| stubs.remove(at));
-        self.stubs.extend(stubs);
+        let here = here.filter(|at| *at < stubs.len()).map(|at| self.stubs.remove(first_stub + at));
         let next = here.map_or(next, |stub| Some(stub.label));
         self.inst(end, &[], Ways { targets: &targets, next })?;
+        self.targets = targets;
         here.map_or(Ok(()), |stub| self.stub(stub))
     }
 

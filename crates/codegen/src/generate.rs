@@ -1,15 +1,15 @@
 //! From a function in SSA form to the instructions of a machine.
 
 use paceline_ir::arena::{Key, Side};
-use paceline_ir::cfg::{Cfg, Dominators};
+use paceline_ir::cfg::Dominators;
 use paceline_ir::loops::Loops;
 use paceline_ir::uses::Uses;
-use paceline_ir::{Block, Terminator, Value};
+use paceline_ir::{Block, Graph, Terminator, Value};
 use thiserror::Error;
 
 use crate::allocate::{AllocateError, Allocation, Loc, allocate};
 use crate::emit::{Emitter, SlotMove};
-use crate::lir::{Function, RegSet, Role, Target, Vreg};
+use crate::lir::{Function, RegSet, Role, Vreg};
 use crate::machine::{Frame, LoopMachine, Machine};
 
 /// Code cannot be generated: a bug of a machine or of the allocator, not of the program.
@@ -33,12 +33,13 @@ pub enum GenerateError {
 pub fn generate<M: Machine>(plan: &Plan<'_>, machine: &mut M, checked: bool) -> Result<u32, GenerateError> {
     let mut selection = Selection::of(plan, 0);
     while let Some(at) = selection.next() {
-        let is_entry = at == 0;
-        let params = if is_entry { Vec::new() } else { selection.params(at) };
-        selection.begin(at, params);
+        match at {
+            0 => selection.begin(at, None),
+            _ => selection.begin_with_params(at),
+        }
         selection.block(at, machine);
     }
-    finish(&selection.lir, machine, checked)
+    finish(selection.lir, machine, checked)
 }
 
 /// Generates the code of a loop with a function as its body, which ends early where the function [stops](Terminator::Stop); otherwise as
@@ -54,19 +55,18 @@ pub fn generate_loop<M: LoopMachine>(
     let (function, mut selection) = (plan.function, Selection::of(plan, 1));
     let (body, done) = (1, plan.order.len() as u32 + 1);
     let out = &mut selection.lir;
-    out.begin(Vec::new(), 0);
+    out.begin(None, 0);
     let first = machine.enter_loop(function, out);
     machine.end_entry(out);
-    out.end_with(vec![Target { block: body, args: vec![first] }]);
+    out.set_targets(0, &[(body, &[first])]);
     let mut item = first;
     while let Some(at) = selection.next() {
-        let params = if at == 0 {
+        if at == 0 {
             item = machine.item(function, &mut selection.lir);
-            vec![item]
+            selection.begin(at, Some(item));
         } else {
-            selection.params(at)
-        };
-        selection.begin(at, params);
+            selection.begin_with_params(at);
+        }
         let (block, _) = plan.order[at];
         let (ends, advances): (&[u32], bool) = match function.block(block).terminator {
             Terminator::Return(_) => (&[body, done], true),
@@ -79,25 +79,33 @@ pub fn generate_loop<M: LoopMachine>(
         machine.select(function, &plan.uses, block, &mut selection.lir);
         let next = if advances { machine.next_item(function, block, &mut selection.lir) } else { item };
         machine.end(function, &plan.uses, block, &mut selection.lir);
-        let target = |block: &u32| Target { block: *block, args: vec![next] };
-        selection.lir.end_with(ends.iter().map(target).collect());
+        for end in ends {
+            let from = selection.lir.lists.len() as u32;
+            selection.lir.lists.push(next);
+            selection.lir.add_target(*end, from);
+        }
     }
     let out = &mut selection.lir;
     let last = out.add_vreg(None);
-    out.begin(vec![last], 0);
+    out.begin(Some(last), 0);
     machine.leave_loop(last, out);
-    finish(&selection.lir, machine, checked)
+    finish(selection.lir, machine, checked)
 }
 
 /// Allocates registers, and emits.
-fn finish<M: Machine>(lir: &Function<M::Op>, machine: &mut M, checked: bool) -> Result<u32, GenerateError> {
+fn finish<M: Machine>(
+    mut lir: Function<M::Op>,
+    machine: &mut M,
+    checked: bool,
+) -> Result<u32, GenerateError> {
     if let Some(block) = lir.blocks.iter().position(|block| block.insts.is_empty()) {
         return Err(GenerateError::Empty(block as u32));
     }
-    let allocation = allocate(lir, machine.registers(), machine.scratch(), checked)?;
-    let written = written(lir, &allocation).without(machine.scratch());
+    lir.compact();
+    let allocation = allocate(&lir, machine.registers(), machine.scratch(), checked)?;
+    let written = written(&lir, &allocation).without(machine.scratch());
     machine.begin(&Frame { slots: allocation.slots, written });
-    Emitter::new(lir, &allocation, machine).all()?;
+    Emitter::new(&lir, &allocation, machine).all()?;
     Ok(allocation.slots)
 }
 
@@ -121,12 +129,16 @@ impl<'f> Plan<'f> {
     /// block of the layout comes before one that dominates it.
     #[must_use]
     pub fn of(function: &'f paceline_ir::Function) -> Self {
-        let cfg = Cfg::of(function);
-        let dominators = Dominators::of(&cfg);
-        let (loops, uses) = (Loops::of(&cfg, &dominators), Uses::of(function, &cfg));
+        Self::with_graph(function, &Graph::of(function))
+    }
+
+    /// The same for a function whose graph is known.
+    #[must_use]
+    pub fn with_graph(function: &'f paceline_ir::Function, Graph { cfg, dominators }: &Graph) -> Self {
+        let (loops, uses) = (Loops::of(cfg, dominators), Uses::of(function, cfg));
         let mut order: Vec<(Block, u32)> =
             function.layout.iter().filter_map(|block| Some((*block, cfg.position(*block)?))).collect();
-        if !follow_dominators(&order, &dominators) {
+        if !follow_dominators(&order, dominators) {
             order = cfg.order().iter().copied().zip(0..).collect();
         }
         let mut places = Side::sized(function.block_count());
@@ -160,12 +172,13 @@ impl<'p, 'f, O> Selection<'p, 'f, O> {
         (self.selected <= self.plan.order.len()).then(|| self.selected - 1)
     }
 
-    /// The parameters of a block.
-    fn params(&self, at: usize) -> Vec<Vreg> {
-        self.plan.function.block(self.plan.order[at].0).params.iter().map(vreg).collect()
+    /// Begins a block with the parameters that it has in the function.
+    fn begin_with_params(&mut self, at: usize) {
+        let plan = self.plan;
+        self.begin(at, plan.function.block(plan.order[at].0).params.iter().map(vreg));
     }
 
-    fn begin(&mut self, at: usize, params: Vec<Vreg>) {
+    fn begin(&mut self, at: usize, params: impl IntoIterator<Item = Vreg>) {
         self.lir.begin(params, self.plan.order[at].1 + self.around);
     }
 
@@ -174,14 +187,15 @@ impl<'p, 'f, O> Selection<'p, 'f, O> {
         let (function, block) = (self.plan.function, self.plan.order[at].0);
         machine.select(function, &self.plan.uses, block, &mut self.lir);
         let ends = function.block(block).terminator.targets();
-        let mut targets = Vec::with_capacity(ends.len());
         for target in ends {
-            let args =
-                target.args.iter().map(|arg| machine.argument(function, *arg, &mut self.lir)).collect();
-            targets.push(Target { block: self.plan.places[target.block] + self.around, args });
+            let from = self.lir.lists.len() as u32;
+            for arg in &target.args {
+                let arg = machine.argument(function, *arg, &mut self.lir);
+                self.lir.lists.push(arg);
+            }
+            self.lir.add_target(self.plan.places[target.block] + self.around, from);
         }
         machine.end(function, &self.plan.uses, block, &mut self.lir);
-        self.lir.end_with(targets);
     }
 }
 

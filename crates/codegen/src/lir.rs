@@ -104,19 +104,20 @@ pub struct Inst<O> {
 pub struct Target {
     /// Its number.
     pub block: u32,
-    /// One virtual register for each parameter.
-    pub args: Vec<Vreg>,
+    /// Positions of its arguments in the function's lists: one for each parameter.
+    pub args: Range<u32>,
 }
 
 /// A block.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// Its parameters. The first block has none: its first instruction defines what the function is given.
-    pub params: Vec<Vreg>,
+    /// Positions of its parameters in the function's lists. The first block has none: its first instruction defines what the function
+    /// is given.
+    pub params: Range<u32>,
     /// Positions of its instructions in the function's; at least one.
     pub insts: Range<u32>,
-    /// The blocks that may follow, in an order that the last instruction knows.
-    pub targets: Vec<Target>,
+    /// Positions in the function's of the blocks that may follow, in an order that the last instruction knows.
+    pub targets: Range<u32>,
     /// Number of loops that it is in.
     pub depth: u32,
 }
@@ -130,13 +131,17 @@ pub struct Function<O> {
     pub insts: Vec<Inst<O>>,
     /// The operands of all instructions.
     pub operands: Vec<Operand>,
+    /// The blocks that may follow all blocks.
+    pub targets: Vec<Target>,
+    /// The parameters and arguments of all blocks.
+    pub lists: Vec<Vreg>,
     /// For each virtual register the register that is best for it, if one is.
     pub hints: Vec<Option<Reg>>,
 }
 
 impl<O> Default for Function<O> {
     fn default() -> Self {
-        Self { blocks: Vec::new(), insts: Vec::new(), operands: Vec::new(), hints: Vec::new() }
+        Self::sized(0, 0, 0)
     }
 }
 
@@ -149,7 +154,16 @@ impl<O> Function<O> {
             Vec::with_capacity(insts + blocks),
             Vec::with_capacity(3 * insts),
         );
-        Self { blocks, insts, operands, hints: vec![None; vregs] }
+        let mut hints = Vec::with_capacity(vregs + vregs / 2);
+        hints.resize(vregs, None);
+        Self {
+            targets: Vec::with_capacity(2 * blocks.capacity()),
+            blocks,
+            insts,
+            operands,
+            lists: Vec::new(),
+            hints,
+        }
     }
 
     /// Adds a virtual register.
@@ -159,30 +173,98 @@ impl<O> Function<O> {
     }
 
     /// Begins the next block.
-    pub fn begin(&mut self, params: Vec<Vreg>, depth: u32) {
-        let at = self.insts.len() as u32;
-        self.blocks.push(Block { params, insts: at..at, targets: Vec::new(), depth });
+    pub fn begin(&mut self, params: impl IntoIterator<Item = Vreg>, depth: u32) {
+        let (at, first) = (self.insts.len() as u32, self.lists.len() as u32);
+        self.lists.extend(params);
+        let (params, targets) = (first..self.lists.len() as u32, self.targets.len() as u32);
+        self.blocks.push(Block { params, insts: at..at, targets: targets..targets, depth });
     }
 
     /// Adds an instruction to the block that was begun last.
+    #[inline]
     pub fn push(&mut self, op: O, operands: &[Operand], clobbers: RegSet, origin: Option<u32>) {
+        self.push_each(op, operands.iter().copied(), clobbers, origin);
+    }
+
+    /// The same with operands one by one.
+    #[inline]
+    pub fn push_each(
+        &mut self,
+        op: O,
+        operands: impl Iterator<Item = Operand>,
+        clobbers: RegSet,
+        origin: Option<u32>,
+    ) {
         let start = self.operands.len() as u32;
-        self.operands.extend_from_slice(operands);
+        self.operands.extend(operands);
         self.insts.push(Inst { op, operands: start..self.operands.len() as u32, clobbers, origin });
         if let Some(block) = self.blocks.last_mut() {
             block.insts.end = self.insts.len() as u32;
         }
     }
 
-    /// Sets the blocks that may follow the one that was begun last.
-    pub fn end_with(&mut self, targets: Vec<Target>) {
+    /// Adds a block that may follow the one that was begun last. Its arguments are those at the end of the lists from a position on.
+    pub fn add_target(&mut self, block: u32, args_from: u32) {
+        self.targets.push(Target { block, args: args_from..self.lists.len() as u32 });
         if let Some(block) = self.blocks.last_mut() {
-            block.targets = targets;
+            block.targets.end = self.targets.len() as u32;
         }
+    }
+
+    /// Sets the blocks that may follow one, with their arguments.
+    pub fn set_targets(&mut self, block: u32, targets: &[(u32, &[Vreg])]) {
+        let first = self.targets.len() as u32;
+        for (target, args) in targets {
+            let from = self.lists.len() as u32;
+            self.lists.extend_from_slice(args);
+            self.targets.push(Target { block: *target, args: from..self.lists.len() as u32 });
+        }
+        self.blocks[block as usize].targets = first..self.targets.len() as u32;
+    }
+
+    /// Gives the virtual registers that are used or defined the lowest numbers, in the order that they have: most of the values that there
+    /// ever were are gone, or part of instructions.
+    pub(crate) fn compact(&mut self) {
+        let mut numbers = vec![0_u32; self.hints.len()];
+        let vregs = self.operands.iter().map(|operand| operand.vreg).chain(self.lists.iter().copied());
+        vregs.for_each(|vreg| numbers[vreg.0 as usize] = 1);
+        let mut count = 0;
+        for (vreg, number) in numbers.iter_mut().enumerate() {
+            if *number != 0 {
+                self.hints[count as usize] = self.hints[vreg];
+                *number = count;
+                count += 1;
+            }
+        }
+        self.hints.truncate(count as usize);
+        let vregs = self.operands.iter_mut().map(|operand| &mut operand.vreg).chain(&mut self.lists);
+        vregs.for_each(|vreg| vreg.0 = numbers[vreg.0 as usize]);
+    }
+
+    /// The parameters of a block.
+    #[must_use]
+    #[inline]
+    pub fn params_of(&self, block: &Block) -> &[Vreg] {
+        &self.lists[block.params.start as usize..block.params.end as usize]
+    }
+
+    /// The blocks that may follow a block.
+    #[must_use]
+    #[inline]
+    pub fn targets_of(&self, block: &Block) -> &[Target] {
+        &self.targets[block.targets.start as usize..block.targets.end as usize]
+    }
+
+    /// The arguments for a block that follows.
+    #[must_use]
+    #[inline]
+    pub fn args_of(&self, target: &Target) -> &[Vreg] {
+        &self.lists[target.args.start as usize..target.args.end as usize]
     }
 
     /// The operands of an instruction.
     #[must_use]
+    #[inline]
     pub fn operands_of(&self, inst: &Inst<O>) -> &[Operand] {
         &self.operands[inst.operands.start as usize..inst.operands.end as usize]
     }

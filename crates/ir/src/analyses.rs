@@ -6,6 +6,23 @@ use crate::cfg::{Cfg, Dominators};
 use crate::function::Function;
 use crate::ranges::Ranges;
 
+/// Graph and dominators of a function.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// The graph.
+    pub cfg: Rc<Cfg>,
+    /// The dominator tree of it.
+    pub dominators: Rc<Dominators>,
+}
+
+impl Graph {
+    /// Those of a function.
+    #[must_use]
+    pub fn of(function: &Function) -> Self {
+        Analyses::default().graph(function)
+    }
+}
+
 /// Graph and dominators of a function, each computed when it is first asked for, and ranges of its values.
 #[derive(Default)]
 pub(crate) struct Analyses {
@@ -22,6 +39,10 @@ impl Analyses {
     pub(crate) fn dominators(&mut self, function: &Function) -> Rc<Dominators> {
         let cfg = self.cfg(function);
         Rc::clone(self.dominators.get_or_insert_with(|| Rc::new(Dominators::of(&cfg))))
+    }
+
+    pub(crate) fn graph(&mut self, function: &Function) -> Graph {
+        Graph { cfg: self.cfg(function), dominators: self.dominators(function) }
     }
 
     /// Takes the ranges that are known; none if no pass has left any. Those of values stay right in whatever a pass makes of the function,

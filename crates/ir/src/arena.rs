@@ -19,11 +19,13 @@ macro_rules! key {
         pub struct $name(u32);
 
         impl $crate::arena::Key for $name {
+            #[inline]
             fn new(index: usize) -> Self {
                 // An arena of 2^32 items is beyond any program: the verifier takes a million instructions.
                 Self(index as u32)
             }
 
+            #[inline]
             fn index(self) -> usize {
                 self.0 as usize
             }
@@ -110,12 +112,14 @@ impl<K: Key, V> Arena<K, V> {
 impl<K: Key, V> ops::Index<K> for Arena<K, V> {
     type Output = V;
 
+    #[inline]
     fn index(&self, key: K) -> &V {
         &self.items[key.index()]
     }
 }
 
 impl<K: Key, V> ops::IndexMut<K> for Arena<K, V> {
+    #[inline]
     fn index_mut(&mut self, key: K) -> &mut V {
         &mut self.items[key.index()]
     }
@@ -144,6 +148,11 @@ impl<K: Key, V: Clone + Default> Side<K, V> {
 }
 
 impl<K: Key, V: Clone> Side<K, V> {
+    /// Makes room for keys below a bound.
+    pub(crate) fn reserve(&mut self, bound: usize) {
+        self.items.reserve(bound.saturating_sub(self.items.len()));
+    }
+
     /// An empty table with this default.
     #[must_use]
     pub fn with_default(default: V) -> Self {
@@ -151,18 +160,34 @@ impl<K: Key, V: Clone> Side<K, V> {
     }
 }
 
+impl<K: Key, V: Clone> Side<K, V> {
+    /// Has an item for each key below a bound.
+    pub(crate) fn cover(&mut self, bound: usize) {
+        if self.items.len() < bound {
+            self.grow(bound);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, count: usize) {
+        self.items.resize(count, self.default.clone());
+    }
+}
+
 impl<K: Key, V> ops::Index<K> for Side<K, V> {
     type Output = V;
 
+    #[inline]
     fn index(&self, key: K) -> &V {
         self.items.get(key.index()).unwrap_or(&self.default)
     }
 }
 
 impl<K: Key, V: Clone> ops::IndexMut<K> for Side<K, V> {
+    #[inline]
     fn index_mut(&mut self, key: K) -> &mut V {
         if self.items.len() <= key.index() {
-            self.items.resize(key.index() + 1, self.default.clone());
+            self.grow(key.index() + 1);
         }
         &mut self.items[key.index()]
     }

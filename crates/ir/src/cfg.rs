@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::arena::{Key, Side};
+use crate::arena::Key;
 use crate::entity::Block;
 use crate::function::Function;
 
@@ -19,8 +19,8 @@ pub struct Edge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cfg {
     order: Vec<Block>,
-    /// Positions in the order.
-    positions: Side<Block, Option<u32>>,
+    /// By block: its position in the order, or [`NOWHERE`].
+    positions: Vec<u32>,
     /// Edges to the blocks, those of a position after those of the position before it.
     edges: Vec<Edge>,
     /// The tree of the walk that gave the order: positions in the order of the walk, each with the index here of the block that it was
@@ -32,53 +32,59 @@ pub struct Cfg {
     starts: Vec<u32>,
 }
 
+/// The position of a block that is not reached.
+const NOWHERE: u32 = u32::MAX;
+
 impl Cfg {
     /// The graph of a function.
     #[must_use]
     pub fn of(function: &Function) -> Self {
-        let Walk { order, tree } = Walk::of(function);
-        let mut positions = Side::sized(function.block_count());
-        (0..).zip(&order).for_each(|(position, block)| positions[*block] = Some(position));
-        let position = |block: Block| positions[block].unwrap_or(0);
-        let walk = tree.into_iter().map(|(block, parent)| (position(block), parent)).collect();
-        let targets = |block: &Block| function.block(*block).terminator.targets();
-        // Sorted by the block they lead to, by counting.
-        let mut starts = vec![0_u32; order.len() + 1];
-        for target in order.iter().flat_map(targets) {
-            starts[position(target.block) as usize + 1] += 1;
+        let Walk { order, mut walk, mut positions } = Walk::of(function);
+        (0..).zip(&order).for_each(|(position, block)| positions[block.index()] = position);
+        walk.iter_mut().for_each(|(block, _)| *block = positions[*block as usize]);
+        // Sorted by the block they lead to, by counting. A start is that of the position before it until the edges are there.
+        let mut starts = vec![0_u32; order.len() + 2];
+        let mut count = 0;
+        for block in &order {
+            for target in function.block(*block).terminator.targets() {
+                starts[positions[target.block.index()] as usize + 2] += 1;
+                count += 1;
+            }
         }
-        for at in 1..starts.len() {
+        for at in 2..starts.len() {
             starts[at] += starts[at - 1];
         }
-        let count = starts.last().map_or(0, |count| *count as usize);
-        let mut next = starts.clone();
         let mut predecessors = vec![0; count];
         let mut edges = vec![Edge { from: Block::new(0), at: 0 }; count];
         for (before, &from) in (0..).zip(&order) {
-            for (at, target) in targets(&from).iter().enumerate() {
-                let next = &mut next[position(target.block) as usize];
+            for (at, target) in function.block(from).terminator.targets().iter().enumerate() {
+                let next = &mut starts[positions[target.block.index()] as usize + 1];
                 (edges[*next as usize], predecessors[*next as usize]) = (Edge { from, at }, before);
                 *next += 1;
             }
         }
+        starts.pop();
         Self { order, positions, edges, walk, predecessors, starts }
     }
 
     /// The reached blocks in reverse post-order: each after the blocks that dominate it, and after all its predecessors but those of
     /// back edges.
     #[must_use]
+    #[inline]
     pub fn order(&self) -> &[Block] {
         &self.order
     }
 
     /// Position of a block in the order; `None` if it is not reached.
     #[must_use]
+    #[inline]
     pub fn position(&self, block: Block) -> Option<u32> {
-        self.positions[block]
+        self.positions.get(block.index()).copied().filter(|position| *position != NOWHERE)
     }
 
     /// The edges to a block from reached blocks.
     #[must_use]
+    #[inline]
     pub fn edges(&self, block: Block) -> &[Edge] {
         let Some(position) = self.position(block) else { return &[] };
         self.edges.get(self.edges_to(position)).unwrap_or_default()
@@ -86,10 +92,12 @@ impl Cfg {
 
     /// Positions of the blocks before that at a position, one for each edge.
     #[must_use]
+    #[inline]
     pub fn predecessors(&self, position: u32) -> &[u32] {
         self.predecessors.get(self.edges_to(position)).unwrap_or_default()
     }
 
+    #[inline]
     fn edges_to(&self, position: u32) -> Range<usize> {
         let bound = |at: usize| self.starts.get(at).map_or(0, |start| *start as usize);
         bound(position as usize)..bound(position as usize + 1)
@@ -97,6 +105,7 @@ impl Cfg {
 
     /// The only edge to a block, if there is only one.
     #[must_use]
+    #[inline]
     pub fn single_edge(&self, block: Block) -> Option<Edge> {
         match *self.edges(block) {
             [edge] => Some(edge),
@@ -109,39 +118,42 @@ impl Cfg {
 struct Walk {
     /// The reached blocks in reverse post-order.
     order: Vec<Block>,
-    /// The blocks in the order in which they were reached, each with the index of the block that it was reached from.
-    tree: Vec<(Block, u32)>,
+    /// The numbers of blocks in the order in which they were reached, each with the index of the block that it was reached from.
+    walk: Vec<(u32, u32)>,
+    /// By block: [`NOWHERE`] for those that are not reached.
+    positions: Vec<u32>,
 }
 
 impl Walk {
     fn of(function: &Function) -> Self {
         let count = function.block_count();
-        let (mut order, mut tree) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let mut seen: Side<Block, bool> = Side::sized(count);
-        let Some(entry) = function.entry() else { return Self { order, tree } };
-        let mut path = vec![(entry, 0, 0)];
-        seen[entry] = true;
-        tree.push((entry, 0));
-        while let Some((block, index, next)) = path.last_mut() {
-            let targets = function.block(*block).terminator.targets();
-            // The last target first, so that in the result the first target comes first.
-            match targets.len().checked_sub(*next + 1).and_then(|at| targets.get(at)) {
-                Some(target) => {
-                    *next += 1;
-                    if !std::mem::replace(&mut seen[target.block], true) {
-                        let parent = *index;
-                        path.push((target.block, tree.len() as u32, 0));
-                        tree.push((target.block, parent));
-                    }
-                }
-                None => {
-                    order.push(*block);
-                    path.pop();
-                }
+        let (mut order, mut walk) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut positions = vec![NOWHERE; count];
+        let Some(entry) = function.entry() else { return Self { order, walk, positions } };
+        // Each with its index, and the number of its targets that are left.
+        let mut path = Vec::with_capacity(count.min(64));
+        let mut reach = |path: &mut Vec<(Block, u32, usize)>, block: Block, parent: u32| {
+            let place = &mut positions[block.index()];
+            if *place == NOWHERE {
+                *place = 0;
+                path.push((block, walk.len() as u32, function.block(block).terminator.targets().len()));
+                walk.push((block.index() as u32, parent));
             }
+        };
+        reach(&mut path, entry, 0);
+        while let Some((block, index, left)) = path.last_mut() {
+            if *left == 0 {
+                order.push(*block);
+                path.pop();
+                continue;
+            }
+            // The last target first, so that in the result the first target comes first.
+            *left -= 1;
+            let (target, parent) = (function.block(*block).terminator.targets()[*left].block, *index);
+            reach(&mut path, target, parent);
         }
         order.reverse();
-        Self { order, tree }
+        Self { order, walk, positions }
     }
 }
 
@@ -162,7 +174,7 @@ impl Dominators {
     /// The tree of a graph.
     #[must_use]
     pub fn of(cfg: &Cfg) -> Self {
-        let parents = Search::new(cfg).parents(cfg);
+        let parents = by_meeting(cfg).unwrap_or_else(|| Search::new(cfg).parents(cfg));
         let mut starts = vec![0_u32; parents.len() + 1];
         parents.iter().skip(1).for_each(|parent| starts[*parent as usize + 1] += 1);
         for at in 1..starts.len() {
@@ -181,6 +193,7 @@ impl Dominators {
 
     /// Whether the block at one position dominates that at another, or is it.
     #[must_use]
+    #[inline]
     pub fn dominates(&self, a: u32, b: u32) -> bool {
         let range = |position: u32| self.ranges.get(position as usize).copied();
         let (Some((first, last)), Some((inner, _))) = (range(a), range(b)) else { return false };
@@ -189,6 +202,7 @@ impl Dominators {
 
     /// Positions of the blocks that a block dominates immediately.
     #[must_use]
+    #[inline]
     pub fn children(&self, position: u32) -> &[u32] {
         let bound = |at: usize| self.starts.get(at).map_or(0, |start| *start as usize);
         self.children.get(bound(position as usize)..bound(position as usize + 1)).unwrap_or_default()
@@ -199,6 +213,45 @@ impl Dominators {
     pub fn parent(&self, position: u32) -> u32 {
         self.parents.get(position as usize).copied().unwrap_or(0)
     }
+}
+
+/// How many steps up the tree the simple search may take for each edge.
+const STEPS: usize = 8;
+
+/// Positions of the immediate dominators, by position: those that the ways up from all predecessors meet at, as in Cooper, Harvey and
+/// Kennedy, "A Simple, Fast Dominance Algorithm". `None` for a graph that takes too many steps.
+fn by_meeting(cfg: &Cfg) -> Option<Vec<u32>> {
+    let count = cfg.order.len();
+    let mut parents = vec![NOWHERE; count];
+    if let Some(entry) = parents.first_mut() {
+        *entry = 0;
+    }
+    let mut left = STEPS * (cfg.edges.len() + count);
+    let mut changed = true;
+    while std::mem::take(&mut changed) {
+        let mut has_loops = false;
+        for position in 1..count as u32 {
+            let mut parent = NOWHERE;
+            for &before in cfg.predecessors(position) {
+                has_loops |= before >= position;
+                if parents[before as usize] == NOWHERE {
+                    continue;
+                }
+                let mut other = if parent == NOWHERE { before } else { parent };
+                parent = before;
+                while parent != other {
+                    left = left.checked_sub(1)?;
+                    let above = if parent > other { &mut parent } else { &mut other };
+                    *above = parents[*above as usize];
+                }
+            }
+            changed |= parents[position as usize] != parent;
+            parents[position as usize] = parent;
+        }
+        changed &= has_loops;
+        left = left.checked_sub(count)?;
+    }
+    Some(parents)
 }
 
 /// The search for dominators by Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph", with simple links: its
@@ -300,9 +353,75 @@ fn ranges(parents: &[u32]) -> Vec<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use paceline_isa::Condition;
+
     use super::*;
-    use crate::arena::Key;
+    use crate::function::{Target, Terminator};
     use crate::text::parse;
+    use crate::types::{Kind, Type};
+    use crate::{Op, Value};
+
+    /// A function whose blocks may go anywhere, but to the entry.
+    fn tangle(blocks: u64, mut seed: u64) -> Function {
+        let mut next = |below: u64| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (seed >> 33) % below
+        };
+        let mut function = Function::default();
+        (0..blocks).for_each(|_| {
+            function.add_block();
+        });
+        let entry = Block::new(0);
+        let value = function.add_param(entry, Type::I64, Kind::Unknown);
+        for block in (0..blocks as usize).map(Block::new) {
+            let mut target = || Target::to(Block::new(1 + next(blocks - 1) as usize));
+            let (first, second) = (target(), target());
+            let end = match next(4) {
+                0 => Terminator::Jump(first),
+                _ => Terminator::Branch {
+                    condition: Condition::Eq,
+                    ty: Type::I64,
+                    args: [value; 2],
+                    targets: [first, second],
+                },
+            };
+            function.terminate(block, end, None);
+        }
+        function
+    }
+
+    #[test]
+    fn both_searches_find_the_same_dominators() {
+        let mut found = 0;
+        for seed in 0..300 {
+            let cfg = Cfg::of(&tangle(2 + seed % 40, seed));
+            if let Some(parents) = by_meeting(&cfg) {
+                assert_eq!(parents, Search::new(&cfg).parents(&cfg), "seed {seed}");
+                found += 1;
+            }
+        }
+        assert!(found > 100, "{found}");
+        // Half of the blocks of a long way may each be reached from its start: the ways up are as long.
+        let mut function = Function::default();
+        let blocks: Vec<Block> = (0..400).map(|_| function.add_block()).collect();
+        let zero = function.append(blocks[0], Op::constant(Type::I64, 0), None).unwrap_or(Value::new(0));
+        for pair in blocks.windows(2).take(200) {
+            function.terminate(pair[0], Terminator::Jump(Target::to(pair[1])), None);
+        }
+        for (at, &block) in blocks.iter().enumerate().skip(200).take(199) {
+            let targets = [blocks[at + 1], blocks[399]].map(Target::to);
+            let args = [zero; 2];
+            function.terminate(
+                block,
+                Terminator::Branch { condition: Condition::Eq, ty: Type::I64, args, targets },
+                None,
+            );
+        }
+        function.terminate(blocks[399], Terminator::Return(zero), None);
+        let cfg = Cfg::of(&function);
+        assert_eq!(Dominators::of(&cfg).parents, Search::new(&cfg).parents(&cfg));
+        assert!(by_meeting(&cfg).is_none());
+    }
 
     #[test]
     fn dominators_of_a_loop_with_a_branch() {

@@ -150,6 +150,40 @@ impl Op {
         }
     }
 
+    /// Whether it must stay although nobody uses its result: [`Effects::stays`].
+    #[must_use]
+    #[inline]
+    pub fn stays(&self) -> bool {
+        let loads = matches!(self, Self::Load { .. } | Self::ContextLoad { .. } | Self::PacketLoad { .. });
+        !loads && !self.is_computed()
+    }
+
+    /// Whether the result is computed from nothing but the operands.
+    #[must_use]
+    #[inline]
+    pub(crate) fn is_computed(&self) -> bool {
+        matches!(
+            self,
+            Self::Const { .. }
+                | Self::Address(_)
+                | Self::StackAddress { .. }
+                | Self::Binary { .. }
+                | Self::Neg { .. }
+                | Self::SignExtend { .. }
+                | Self::ZeroExtend { .. }
+                | Self::Truncate { .. }
+                | Self::Swap { .. }
+                | Self::Compare { .. }
+        )
+    }
+
+    /// Whether it may move the packet: [`Effects::moves_packet`].
+    #[must_use]
+    #[inline]
+    pub(crate) fn moves_packet(&self) -> bool {
+        matches!(self, Self::Call { .. } | Self::Run(_)) && self.effects().moves_packet
+    }
+
     /// Whether it is a load of memory that others may write at any time. A program sees what it has loaded: such a load is neither
     /// repeated nor replaced by an earlier one, and not moved over another one.
     #[must_use]

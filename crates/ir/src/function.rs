@@ -3,6 +3,7 @@
 use paceline_isa::Condition;
 
 use crate::arena::{Arena, Key, Side};
+use crate::cfg::Cfg;
 use crate::entity::{Block, FuncId, Inst, Value};
 use crate::op::Op;
 use crate::types::{Argument, CallFacts, Kind, STACK_BYTES, Type};
@@ -305,6 +306,12 @@ impl Function {
         self.values.reserve(count);
     }
 
+    /// Makes room for so many more blocks.
+    pub(crate) fn reserve_blocks(&mut self, count: usize) {
+        self.blocks.reserve(count);
+        self.layout.reserve(count);
+    }
+
     /// Adds a block at the end of the layout.
     pub fn add_block(&mut self) -> Block {
         let block = self.blocks.push(BlockData::default());
@@ -402,37 +409,50 @@ impl Function {
         self.has_replaced = true;
     }
 
-    /// Rewrites the uses of replaced values. Instructions whose results were replaced and parameters that were replaced must be
+    /// Rewrites the uses of replaced values in an instruction.
+    pub(crate) fn resolve_operands(&mut self, inst: Inst) {
+        if self.has_replaced {
+            let values = &mut self.values;
+            self.insts[inst].op.change_operands(|value| resolve_in(values, value));
+        }
+    }
+
+    /// Rewrites the uses of replaced values at the end of a block.
+    pub(crate) fn resolve_end(&mut self, block: Block) {
+        if self.has_replaced {
+            let values = &mut self.values;
+            self.blocks[block].terminator.map_values(|value| resolve_in(values, value));
+        }
+    }
+
+    /// Rewrites the uses of replaced values at the ends of blocks that lead back, where all others are rewritten.
+    pub(crate) fn apply_aliases_on_back_edges(&mut self, cfg: &Cfg) {
+        if !std::mem::take(&mut self.has_replaced) {
+            return;
+        }
+        for (position, &block) in (0..).zip(cfg.order()) {
+            let targets = self.blocks[block].terminator.targets();
+            if targets.iter().any(|target| cfg.position(target.block) <= Some(position)) {
+                let values = &mut self.values;
+                self.blocks[block].terminator.map_values(|value| resolve_in(values, value));
+            }
+        }
+    }
+
+    /// Rewrites the uses of replaced values in the blocks of the layout. Instructions whose results were replaced and parameters that were replaced must be
     /// removed by the caller.
     pub fn apply_aliases(&mut self) {
         if !std::mem::take(&mut self.has_replaced) {
             return;
         }
-        self.shorten_aliases();
-        let values = &self.values;
-        let resolve = |value: Value| match values[value].def {
-            Def::Alias(other) => other,
-            _ => value,
-        };
-        for inst in self.insts.values_mut() {
-            inst.op.change_operands(resolve);
-        }
-        for block in self.blocks.values_mut() {
-            block.terminator.map_values(resolve);
-        }
-    }
-
-    /// Makes each replaced value name the one that stands for it at last, so that chains of them are walked once.
-    fn shorten_aliases(&mut self) {
-        for value in self.values.keys() {
-            let last = self.resolve(value);
-            let mut at = value;
-            while let Def::Alias(next) = self.values[at].def
-                && next != last
-            {
-                self.values[at].def = Def::Alias(last);
-                at = next;
+        let (insts, values) = (&mut self.insts, &mut self.values);
+        let mut resolve = |value: Value| resolve_in(values, value);
+        for &block in &self.layout {
+            let block = &mut self.blocks[block];
+            for &inst in &block.insts {
+                insts[inst].op.change_operands(&mut resolve);
             }
+            block.terminator.map_values(&mut resolve);
         }
     }
 
@@ -442,4 +462,30 @@ impl Function {
             self.values[value].def = Def::Nothing;
         }
     }
+}
+
+/// The value that stands for one that was replaced, or itself.
+#[inline]
+fn resolve_in(values: &mut Arena<Value, ValueData>, value: Value) -> Value {
+    match values[value].def {
+        Def::Alias(_) => resolve_shortening(values, value),
+        _ => value,
+    }
+}
+
+/// The value that stands for one that was replaced. Each value on the way names it from now on, so that chains of them are walked once.
+#[cold]
+fn resolve_shortening(values: &mut Arena<Value, ValueData>, value: Value) -> Value {
+    let mut last = value;
+    while let Def::Alias(next) = values[last].def {
+        last = next;
+    }
+    let mut at = value;
+    while let Def::Alias(next) = values[at].def
+        && next != last
+    {
+        values[at].def = Def::Alias(last);
+        at = next;
+    }
+    last
 }

@@ -22,7 +22,8 @@ pub(crate) fn infer(function: &mut Function, cfg: &Cfg) {
     let moves = Versions::of(cfg, &last);
     let ends =
         (0..).zip(&last).map(|(position, last)| last[0].unwrap_or(moves.before(position)[0])).collect();
-    let mut kinds = Kinds { function, cfg, moves, ends, made_at: Side::default(), unknown: Side::default() };
+    let made_at = Side::sized(function.value_count());
+    let mut kinds = Kinds { function, cfg, moves, ends, made_at, unknown: Side::default() };
     loop {
         (0..cfg.order().len() as u32).for_each(|position| kinds.block(position));
         if !kinds.withdraw() {
@@ -33,7 +34,7 @@ pub(crate) fn infer(function: &mut Function, cfg: &Cfg) {
 
 /// The version that an instruction makes of the packet's place, if it may move the packet.
 fn moved_by(function: &Function, inst: Inst) -> Option<Version> {
-    function.inst(inst).op.effects().moves_packet.then(|| inst.index() as Version + 1)
+    function.inst(inst).op.moves_packet().then(|| inst.index() as Version + 1)
 }
 
 fn last_move(function: &Function, block: Block) -> Option<Version> {
@@ -81,12 +82,12 @@ impl Kinds<'_> {
         }
         for at in 0..self.function.block(block).insts.len() {
             let inst = self.function.block(block).insts[at];
-            let data = *self.function.inst(inst);
+            let data = self.function.inst(inst);
             version = moved_by(self.function, inst).unwrap_or(version);
             if let Some(result) = data.result {
-                let kind = match data.op {
+                let kind = match &data.op {
                     Op::ContextLoad { .. } => self.function.value(result).kind,
-                    op => self.of_op(&op, version),
+                    op => self.of_op(op, version),
                 };
                 self.set(result, kind, version);
             }

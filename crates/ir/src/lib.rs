@@ -46,6 +46,7 @@ mod types;
 pub mod uses;
 mod versions;
 
+pub use analyses::Graph;
 pub use build::{BuildCause, BuildError, build, build_source};
 pub use chain::{ChainError, Exit, Exits, First, Limit, Next, Part, Rules, chain};
 pub use check::{CheckCause, CheckError, check, check_function};
@@ -54,7 +55,9 @@ pub use entity::{Block, FuncId, Inst, Value};
 pub use function::{BlockData, Def, Function, InstData, Module, Target, Terminator, ValueData};
 pub use interpret::{Called, Executed, Interpreter, Machine, RunError};
 pub use op::{ATOMICS, Address, Args, BinaryOp, CONDITIONS, Callee, Op, RunOp};
-pub use passes::{NoSuchPass, Pass, PassError, Passes, optimize, optimize_chain, optimize_function};
+pub use passes::{
+    NoSuchPass, Pass, PassError, Passes, optimize, optimize_chain, optimize_function, optimize_with_graphs,
+};
 pub use source::Source;
 pub use text::parse;
 pub use types::{Access, Argument, CallFacts, Kind, Region, STACK_BYTES, Span, Type};

@@ -83,7 +83,9 @@ pub(crate) fn of_params(
 
 /// Ranges of all values that reached blocks define, whatever branches were taken.
 pub(crate) struct Ranges {
-    ranges: Side<Value, Option<Number>>,
+    /// By value: one more than the position of its range, or 0.
+    places: Side<Value, u32>,
+    ranges: Vec<Number>,
 }
 
 impl Ranges {
@@ -92,13 +94,13 @@ impl Ranges {
         for &block in cfg.order() {
             let params = of_params(function, cfg, block, |value| ranges.get(function, value));
             for (&param, range) in function.block(block).params.iter().zip(params) {
-                ranges.ranges[param] = Some(range);
+                ranges.set(param, range);
             }
             for &inst in &function.block(block).insts {
                 let data = function.inst(inst);
                 let range = of_op(&data.op, |value| ranges.get(function, value));
-                if let Some(result) = data.result {
-                    ranges.ranges[result] = range;
+                if let (Some(result), Some(range)) = (data.result, range) {
+                    ranges.set(result, range);
                 }
             }
         }
@@ -107,20 +109,28 @@ impl Ranges {
 
     /// An empty table, for those who fill it on their way.
     pub(crate) fn unknown(function: &Function) -> Self {
-        Self { ranges: Side::sized(function.value_count()) }
+        let count = function.value_count() + function.value_count() / 4;
+        Self { places: Side::sized(count), ranges: Vec::with_capacity(count) }
     }
 
     pub(crate) fn set(&mut self, value: Value, range: Number) {
-        self.ranges[value] = Some(range);
+        let place = &mut self.places[value];
+        match self.ranges.get_mut((*place as usize).wrapping_sub(1)) {
+            Some(known) => *known = range,
+            None => {
+                self.ranges.push(range);
+                *place = self.ranges.len() as u32;
+            }
+        }
     }
 
     /// The range of a value, if one was computed.
-    pub(crate) fn known(&self, value: Value) -> Option<Number> {
-        self.ranges[value]
+    pub(crate) fn known(&self, value: Value) -> Option<&Number> {
+        self.ranges.get((self.places[value] as usize).wrapping_sub(1))
     }
 
     pub(crate) fn get(&self, function: &Function, value: Value) -> Number {
-        self.ranges[value].unwrap_or_else(|| any(function.value(value).ty))
+        self.known(value).copied().unwrap_or_else(|| any(function.value(value).ty))
     }
 }
 

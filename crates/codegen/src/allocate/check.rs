@@ -133,16 +133,17 @@ pub fn check<O>(
         for inst in block.insts.clone() {
             step(function, allocation, registers, inst, &mut state)?;
         }
-        for (at, target) in block.targets.iter().enumerate() {
+        for (at, target) in function.targets_of(block).iter().enumerate() {
             let moves = allocation.edge(number, at);
             let mut state = state.clone();
-            let params = &function.blocks[target.block as usize].params;
+            let params = function.params_of(&function.blocks[target.block as usize]);
+            let args = function.args_of(target);
             let is_lost = |arg: &&Vreg| !state.0.iter().any(|held| held.binary_search(&arg.0).is_ok());
-            if let Some(vreg) = target.args.iter().find(is_lost) {
+            if let Some(vreg) = args.iter().find(is_lost) {
                 return Err(CheckError::Lost { inst: block.insts.end - 1, vreg: *vreg });
             }
             state.make(moves);
-            state.rename(params, &target.args);
+            state.rename(params, args);
             let changed = match &mut before[target.block as usize] {
                 Some(known) => known.meet(&state),
                 unknown => {

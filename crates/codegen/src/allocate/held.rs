@@ -15,6 +15,9 @@ pub(super) enum Holder {
     Operand,
 }
 
+/// Segments for which there is room at first.
+const ROOM: usize = 32;
+
 /// Points in a row, and who has the register there.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
@@ -52,7 +55,14 @@ impl Segments {
     }
 
     /// The first point of some segments that is in one of these.
+    #[inline]
     fn conflict(&self, segments: &[Range<Point>]) -> Option<Point> {
+        // Most registers are free, or taken, from here to far away.
+        let (first, last) = (self.all.get(self.first)?, segments.last()?);
+        if first.start >= last.end { None } else { self.search(segments) }
+    }
+
+    fn search(&self, segments: &[Range<Point>]) -> Option<Point> {
         let mut at = self.behind(segments.first()?.start);
         for wanted in segments {
             while self.all.get(at).is_some_and(|segment| segment.end <= wanted.start) {
@@ -91,7 +101,13 @@ impl Held {
             last.end = last.end.max(points.end);
             return;
         }
-        let at = self.fixed.all.partition_point(|segment| segment.start < points.start);
+        if self.fixed.all.is_empty() {
+            self.fixed.all.reserve(ROOM);
+        }
+        let at = match self.fixed.all.last().is_none_or(|last| last.start < points.start) {
+            true => self.fixed.all.len(),
+            false => self.fixed.all.partition_point(|segment| segment.start < points.start),
+        };
         self.fixed.all.insert(at, Segment { start: points.start, end: points.end, holder: Holder::Fixed });
     }
 
@@ -111,8 +127,14 @@ impl Held {
 
     /// Gives the register, where nobody has it.
     pub(super) fn give(&mut self, points: Range<Point>, holder: Holder) {
-        let at = self.given.behind(points.start);
-        self.given.all.insert(at, Segment { start: points.start, end: points.end, holder });
+        let segment = Segment { start: points.start, end: points.end, holder };
+        if self.given.all.is_empty() {
+            self.given.all.reserve(ROOM);
+        }
+        match self.given.all.last().is_none_or(|last| last.end <= points.start) {
+            true => self.given.all.push(segment),
+            false => self.given.all.insert(self.given.behind(points.start), segment),
+        }
     }
 
     /// Takes the register from a virtual register, from a point on, in its segments.

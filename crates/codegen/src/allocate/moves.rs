@@ -25,35 +25,48 @@ pub struct Move {
 pub struct MoveLists {
     /// The moves of all lists.
     pub moves: Vec<Move>,
-    /// By number: where the list ends, and the next one begins.
-    pub ends: Vec<u32>,
+    /// By number: where the list begins. The one before ends there.
+    pub bounds: Vec<u32>,
 }
 
 impl MoveLists {
     /// The moves of a list, in their order; none for a number without one.
     #[must_use]
+    #[inline]
     pub fn get(&self, number: u32) -> &[Move] {
-        let end = |number: usize| self.ends.get(number).map(|end| *end as usize);
-        let start = (number as usize).checked_sub(1).map_or(Some(0), end);
-        let list = start.zip(end(number as usize));
-        list.and_then(|(start, end)| self.moves.get(start..end)).unwrap_or_default()
+        match self.bounds.get(number as usize..) {
+            Some(&[start, end, ..]) if start < end => {
+                self.moves.get(start as usize..end as usize).unwrap_or_default()
+            }
+            _ => &[],
+        }
     }
 
     /// Room for so many lists.
     pub(super) fn sized(count: usize) -> Self {
-        Self { moves: Vec::new(), ends: Vec::with_capacity(count) }
+        let mut bounds = Vec::with_capacity(count + 1);
+        bounds.push(0);
+        Self { moves: Vec::with_capacity(count / 8), bounds }
     }
 
     /// Ends the list to which moves were added last.
+    #[inline]
     pub(super) fn end(&mut self) {
-        self.ends.push(self.moves.len() as u32);
+        self.bounds.push(self.moves.len() as u32);
     }
 }
 
 /// Puts moves that are made at the same time, to places that differ from each other, into an order and at the end of others. A move
 /// between slots goes through the scratch register, as does a circle; a circle with slots goes through a slot that nothing else uses.
 /// The time is that of sorting the moves.
+#[inline]
 pub(super) fn sequence(moves: &mut Vec<Move>, scratch: Reg, free_slot: u32, done: &mut Vec<Move>) {
+    if !moves.is_empty() {
+        sequence_some(moves, scratch, free_slot, done);
+    }
+}
+
+fn sequence_some(moves: &mut Vec<Move>, scratch: Reg, free_slot: u32, done: &mut Vec<Move>) {
     moves.retain(|one| one.to != one.from);
     let scratch = Loc::Reg(scratch);
     match moves.as_slice() {

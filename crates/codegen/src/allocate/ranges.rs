@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::lir::{Function, Operand, Place, Role, Vreg};
+use crate::lir::{Block, Function, Operand, Place, Role, Vreg};
 
 /// A point of the code: four times an instruction's position, and [`BEFORE`] to [`AFTER`].
 pub(super) type Point = u32;
@@ -24,11 +24,26 @@ pub(super) const fn point(inst: u32, at: Point) -> Point {
     4 * inst + at
 }
 
-/// A use: the instruction, and the position of the operand.
-#[derive(Clone, Copy, Debug)]
+/// A use by an operand.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UseAt {
-    pub(super) inst: u32,
+    /// The position of the operand.
     pub(super) operand: u32,
+    /// Up to where the operand needs the value in a register of its own: [`LATE`], or [`EARLY`] if it is moved to where its instruction
+    /// has it.
+    pub(super) until: Point,
+}
+
+impl UseAt {
+    /// The instruction.
+    pub(super) const fn inst(self) -> u32 {
+        self.until / 4
+    }
+
+    /// Whether it needs a register of its own: those of fixed ones, and of those that a definition takes, are somebody else's.
+    pub(super) const fn needs_register(self) -> bool {
+        self.until % 4 == LATE
+    }
 }
 
 /// Definition, uses and cost of a virtual register.
@@ -54,6 +69,8 @@ pub(super) struct Range1 {
 #[derive(Debug, Default)]
 pub(super) struct Ranges {
     pub(super) vregs: Vec<Range1>,
+    /// The virtual registers that are defined, in the order of the points where they begin to be, and of their numbers.
+    pub(super) order: Vec<(Point, u32)>,
     pub(super) segments: Vec<Range<Point>>,
     pub(super) uses: Vec<UseAt>,
     pub(super) live_in: Vec<u32>,
@@ -76,6 +93,9 @@ impl Ranges {
         let count = function.hints.len();
         let mut ranges = Self {
             vregs: vec![Range1::default(); count],
+            order: Vec::with_capacity(count),
+            segments: Vec::with_capacity(2 * count),
+            live_in: Vec::with_capacity(2 * count),
             blocks: vec![0; function.insts.len()],
             ..Self::default()
         };
@@ -85,15 +105,22 @@ impl Ranges {
         ranges.edges(function);
         ranges.definitions(function);
         let ends = ranges.uses_by_vreg(function);
+        let points = |block: &Block| point(block.insts.start, BEFORE)..point(block.insts.end, BEFORE);
         let mut live = Live {
+            bounds: function.blocks.iter().map(points).collect(),
             block: vec![u32::MAX; function.blocks.len()],
-            ends: Vec::new(),
-            work: Vec::new(),
+            ends: Vec::with_capacity(function.blocks.len()),
+            work: Vec::with_capacity(function.blocks.len()),
             sorted: Vec::new(),
         };
         for vreg in 0..count as u32 {
+            if !ranges.vregs[vreg as usize].is_defined {
+                continue;
+            }
             let start = ranges.segments.len() as u32;
-            ranges.live(function, vreg, &ends, &mut live);
+            if !ranges.live_at_home(vreg, &ends) {
+                ranges.live(vreg, &ends, &mut live);
+            }
             ranges.vregs[vreg as usize].segments = start..ranges.segments.len() as u32;
         }
         ranges
@@ -102,16 +129,14 @@ impl Ranges {
     /// Collects the edges.
     fn edges<O>(&mut self, function: &Function<O>) {
         self.edge_starts = vec![0; function.blocks.len() + 1];
-        for target in function.blocks.iter().flat_map(|block| &block.targets) {
-            self.edge_starts[target.block as usize + 1] += 1;
-        }
+        function.targets.iter().for_each(|target| self.edge_starts[target.block as usize + 1] += 1);
         for block in 0..function.blocks.len() {
             self.edge_starts[block + 1] += self.edge_starts[block];
         }
         let mut next = self.edge_starts.clone();
         self.edges = vec![(0, 0); next.last().map_or(0, |count| *count as usize)];
         for (number, block) in (0..).zip(&function.blocks) {
-            for (at, target) in (0..).zip(&block.targets) {
+            for (at, target) in (0..).zip(function.targets_of(block)) {
                 let next = &mut next[target.block as usize];
                 self.edges[*next as usize] = (number, at);
                 *next += 1;
@@ -120,6 +145,7 @@ impl Ranges {
     }
 
     /// The edges to a block.
+    #[inline]
     pub(super) fn edges_to(&self, block: u32) -> &[(u32, u32)] {
         let [start, end] = [block, block + 1].map(|block| self.edge_starts[block as usize] as usize);
         &self.edges[start..end]
@@ -137,8 +163,9 @@ impl Ranges {
     fn definitions<O>(&mut self, function: &Function<O>) {
         for block in &function.blocks {
             let start = point(block.insts.start, BEFORE);
-            for param in &block.params {
-                self.define(*param, start, start, block.depth);
+            let cost = frequency(block.depth);
+            for param in function.params_of(block) {
+                self.define(*param, start, start, cost);
             }
             for inst in block.insts.clone() {
                 let data = &function.insts[inst as usize];
@@ -152,44 +179,60 @@ impl Ranges {
                         // It moves to where it will be.
                         (Role::Def, Place::Fixed(_)) => (point(inst, AFTER), point(inst, AFTER)),
                     };
-                    self.define(*vreg, start, needed, block.depth);
+                    self.define(*vreg, start, needed, cost);
                 }
             }
         }
+        // They are nearly sorted: only those of one instruction, or block, may be out of order.
+        if !self.order.is_sorted() {
+            self.order.sort();
+        }
     }
 
-    fn define(&mut self, vreg: Vreg, start: Point, needed: Point, depth: u32) {
+    #[inline]
+    fn define(&mut self, vreg: Vreg, start: Point, needed: Point, cost: f32) {
         let range = &mut self.vregs[vreg.0 as usize];
         (range.start, range.needed, range.is_defined) = (start, needed, true);
-        range.cost += frequency(depth);
+        range.cost += cost;
+        self.order.push((start, vreg.0));
     }
 
     /// Collects the uses by operands, and returns the blocks at whose ends virtual registers are arguments.
     fn uses_by_vreg<O>(&mut self, function: &Function<O>) -> Ends {
-        let mut counts = vec![0_u32; function.hints.len()];
+        // The end counts the uses at first.
         let is_use = |operand: &&Operand| operand.role == Role::Use;
-        function.operands.iter().filter(is_use).for_each(|operand| counts[operand.vreg.0 as usize] += 1);
+        for operand in function.operands.iter().filter(is_use) {
+            self.vregs[operand.vreg.0 as usize].uses.end += 1;
+        }
         let mut start = 0;
-        for (range, count) in self.vregs.iter_mut().zip(&counts) {
+        for range in &mut self.vregs {
+            let count = range.uses.end;
             range.uses = start..start;
             start += count;
         }
-        self.uses = vec![UseAt { inst: 0, operand: 0 }; start as usize];
-        let mut ends = Ends { last: vec![None; function.hints.len()], all: Vec::new() };
+        self.uses = vec![UseAt::default(); start as usize];
+        let mut ends =
+            Ends { last: vec![None; function.hints.len()], all: Vec::with_capacity(function.lists.len()) };
         for (number, block) in (0..).zip(&function.blocks) {
             let cost = frequency(block.depth);
             for inst in block.insts.clone() {
-                for operand in function.insts[inst as usize].operands.clone() {
-                    let Operand { vreg, role, .. } = function.operands[operand as usize];
+                let data = &function.insts[inst as usize];
+                let operands = function.operands_of(data);
+                for (operand, (at, &Operand { vreg, role, place })) in
+                    (data.operands.start..).zip((0..).zip(operands))
+                {
                     if role == Role::Use {
+                        // An operand of which a definition takes the register is moved there before.
+                        let is_taken = || operands.iter().any(|other| other.place == Place::Same(at));
+                        let until = if place == Place::Any && !is_taken() { LATE } else { EARLY };
                         let range = &mut self.vregs[vreg.0 as usize];
-                        self.uses[range.uses.end as usize] = UseAt { inst, operand };
+                        self.uses[range.uses.end as usize] = UseAt { operand, until: point(inst, until) };
                         range.uses.end += 1;
                         range.cost += cost;
                     }
                 }
             }
-            for arg in block.targets.iter().flat_map(|target| &target.args) {
+            for arg in function.targets_of(block).iter().flat_map(|target| function.args_of(target)) {
                 let before = ends.last[arg.0 as usize].replace(ends.all.len() as u32);
                 ends.all.push((number, before));
                 self.vregs[arg.0 as usize].cost += cost;
@@ -198,33 +241,43 @@ impl Ranges {
         ends
     }
 
-    /// Adds the segments of a virtual register.
-    fn live<O>(&mut self, function: &Function<O>, vreg: u32, ends: &Ends, live: &mut Live) {
+    /// The uses of a virtual register by operands.
+    pub(super) fn uses_of(&self, vreg: u32) -> &[UseAt] {
+        let Range { start, end } = self.vregs[vreg as usize].uses.clone();
+        &self.uses[start as usize..end as usize]
+    }
+
+    /// Adds the segment of a virtual register that is used in the block of its definition only. Returns whether it is.
+    fn live_at_home(&mut self, vreg: u32, ends: &Ends) -> bool {
         let range = &self.vregs[vreg as usize];
-        let (start, uses, is_defined) = (range.start, range.uses.clone(), range.is_defined);
-        let needed = range.needed.max(start + 1);
-        let live_in = self.live_in.len() as u32;
-        self.vregs[vreg as usize].live_in = live_in..live_in;
-        if !is_defined {
-            return;
-        }
+        let (start, uses) = (range.start, self.uses_of(vreg));
         let home = self.blocks[(start / 4) as usize];
-        // A definition needs a register, even if its value is never read.
-        live.reach(home, needed);
-        for used in &self.uses[uses.start as usize..uses.end as usize] {
-            let data = &function.insts[used.inst as usize];
-            let operands = function.operands_of(data);
-            let at = used.operand - data.operands.start;
-            let place = operands[at as usize].place;
-            // An operand of which a definition takes the register is moved there before.
-            let is_taken = || operands.iter().any(|other| other.place == Place::Same(at as u8));
-            let until = point(used.inst, if place == Place::Any && !is_taken() { LATE } else { EARLY });
-            live.reach(self.blocks[used.inst as usize], until);
+        // Uses are in the order of the code, and those before the definition are behind it on a way around.
+        let is_home = |used: &UseAt| self.blocks[used.inst() as usize] == home && used.until > start;
+        let is_ended = ends.last[vreg as usize].is_some();
+        if is_ended || !uses.first().is_none_or(is_home) || !uses.last().is_none_or(is_home) {
+            return false;
         }
-        let end = |block: u32| point(function.blocks[block as usize].insts.end, BEFORE);
+        // A definition needs a register, even if its value is never read.
+        let last = uses.iter().map(|used| used.until).max();
+        let until = last.unwrap_or(0).max(range.needed).max(start + 1);
+        self.segments.push(start..until);
+        true
+    }
+
+    /// Adds the segments of a virtual register.
+    fn live(&mut self, vreg: u32, ends: &Ends, live: &mut Live) {
+        let range = &self.vregs[vreg as usize];
+        let (start, needed) = (range.start, range.needed.max(range.start + 1));
+        let live_in = self.live_in.len() as u32;
+        let home = self.blocks[(start / 4) as usize];
+        live.reach(home, needed);
+        for used in self.uses_of(vreg) {
+            live.reach(self.blocks[used.inst() as usize], used.until);
+        }
         let mut next = ends.last[vreg as usize];
         while let Some((block, before)) = next.and_then(|at| ends.all.get(at as usize)) {
-            live.reach(*block, end(*block));
+            live.reach_end(*block);
             next = *before;
         }
         while let Some(block) = live.work.pop() {
@@ -233,16 +286,15 @@ impl Ranges {
             }
             self.live_in.push(block);
             for &(before, _) in self.edges_to(block) {
-                live.reach(before, end(before));
+                live.reach_end(before);
             }
         }
-        self.vregs[vreg as usize].live_in.end = self.live_in.len() as u32;
+        self.vregs[vreg as usize].live_in = live_in..self.live_in.len() as u32;
         let first = self.segments.len();
         live.sort();
         for (block, until) in live.ends.drain(..) {
             live.block[block as usize] = u32::MAX;
-            let block_start = point(function.blocks[block as usize].insts.start, BEFORE);
-            let start = if block == home { start } else { block_start };
+            let start = if block == home { start } else { live.bounds[block as usize].start };
             match self.segments[first..].last_mut() {
                 Some(last) if last.end == start => last.end = until,
                 _ => self.segments.push(start..until),
@@ -261,6 +313,8 @@ struct Ends {
 
 /// Blocks in which a virtual register is found live.
 struct Live {
+    /// By block: its points.
+    bounds: Vec<Range<Point>>,
     /// By block: its position among the ends.
     block: Vec<u32>,
     /// Blocks, each with the point up to which the register is live in it.
@@ -288,6 +342,13 @@ impl Live {
         std::mem::swap(&mut self.ends, &mut self.sorted);
     }
 
+    /// The register is live at the end of a block.
+    #[inline]
+    fn reach_end(&mut self, block: u32) {
+        self.reach(block, self.bounds[block as usize].end);
+    }
+
+    #[inline]
     fn reach(&mut self, block: u32, until: Point) {
         match self.ends.get_mut(self.block[block as usize] as usize) {
             Some((_, known)) => *known = until.max(*known),

@@ -25,6 +25,7 @@ pub struct Allocation {
 impl Allocation {
     /// Moves on the way from a block to one of its targets.
     #[must_use]
+    #[inline]
     pub fn edge(&self, block: u32, target: usize) -> &[Move] {
         let first = self.first_edges.get(block as usize);
         first.map_or(&[], |first| self.edges.get(first + target as u32))
@@ -39,9 +40,17 @@ pub(super) fn resolve<O>(
     scratch: Reg,
 ) -> Result<Allocation, u32> {
     let resolver = Resolver { function, ranges, assigned };
-    let lists = || MoveLists::sized(function.insts.len());
+    let lists = MoveLists::sized;
     let operands = vec![scratch; function.operands.len()];
-    let mut allocation = Allocation { operands, before: lists(), after: lists(), ..Allocation::default() };
+    let (insts, edges) = (function.insts.len(), function.targets.len());
+    let mut allocation = Allocation {
+        operands,
+        before: lists(insts),
+        after: lists(insts),
+        edges: lists(edges),
+        first_edges: Vec::with_capacity(function.blocks.len()),
+        slots: 0,
+    };
     // The last one is for circles of moves.
     let free = assigned.slot_count;
     let order = |moves: &mut Vec<Move>, lists: &mut MoveLists| {
@@ -56,7 +65,7 @@ pub(super) fn resolve<O>(
     }
     let mut reloads = resolver.reloads().into_iter().peekable();
     for (number, block) in (0..).zip(&function.blocks) {
-        allocation.first_edges.push(allocation.edges.ends.len() as u32);
+        allocation.first_edges.push(allocation.edges.bounds.len() as u32 - 1);
         for at in 0..block.targets.len() as u32 {
             resolver.params(number, at, &mut before)?;
             while let Some((_, reload)) = reloads.next_if(|(edge, _)| *edge == (number, at)) {
@@ -157,10 +166,10 @@ impl<O> Resolver<'_, O> {
     /// Arguments go to where the parameters are.
     fn params(&self, number: u32, at: u32, moves: &mut Vec<Move>) -> Result<(), u32> {
         let block = &self.function.blocks[number as usize];
-        let target = &block.targets[at as usize];
+        let target = &self.function.targets_of(block)[at as usize];
         let next = &self.function.blocks[target.block as usize];
         let (end, start) = (point(block.insts.end, BEFORE) - 1, point(next.insts.start, BEFORE));
-        for (param, arg) in next.params.iter().zip(&target.args) {
+        for (param, arg) in self.function.params_of(next).iter().zip(self.function.args_of(target)) {
             let from = self.at(arg.0, end)?;
             moves.extend(self.places(param.0, start).map(|to| Move { to, from }));
         }

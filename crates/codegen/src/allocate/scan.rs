@@ -44,8 +44,8 @@ pub(super) struct Scan<'a, O> {
     registers: RegSet,
     /// By register.
     held: Vec<Held>,
-    /// Virtual registers that are not scanned yet, those that begin to be later first.
-    whole: Vec<(Point, Item)>,
+    /// The first of the virtual registers, in their order, that is not scanned yet.
+    next: usize,
     /// Operands that read registers which are in their slots.
     queue: BinaryHeap<Reverse<(Point, Item)>>,
     assigned: Assigned,
@@ -76,7 +76,7 @@ impl<'a, O> Scan<'a, O> {
             ranges,
             registers,
             held: vec![Held::default(); 32],
-            whole: Vec::with_capacity(count),
+            next: 0,
             queue: BinaryHeap::new(),
             assigned,
             hints: function.hints.iter().map(|hint| [*hint, None]).collect(),
@@ -85,15 +85,13 @@ impl<'a, O> Scan<'a, O> {
             groups: (0..count as u32).collect(),
             shared: vec![None; count],
         };
-        for (vreg, range) in (0..).zip(&ranges.vregs) {
-            let length: Point = scan.segments(vreg).iter().map(|segment| segment.end - segment.start).sum();
+        for range in &ranges.vregs {
+            let segments = &ranges.segments[range.segments.start as usize..range.segments.end as usize];
+            let length: Point = segments.iter().map(|segment| segment.end - segment.start).sum();
             scan.weights.push(range.cost / length.max(1) as f32);
         }
         scan.constraints();
         scan.befriend();
-        let whole = (0..).zip(&ranges.vregs).filter(|(_, range)| range.is_defined);
-        scan.whole.extend(whole.map(|(vreg, range)| (range.start, Item::Whole(vreg))));
-        scan.whole.sort_unstable_by(|a, b| b.cmp(a));
         scan
     }
 
@@ -124,9 +122,9 @@ impl<'a, O> Scan<'a, O> {
             let (a, b) = (first_of(&mut self.groups, a.0), first_of(&mut self.groups, b.0));
             self.groups[a.max(b) as usize] = a.min(b);
         };
-        for target in function.blocks.iter().flat_map(|block| &block.targets) {
-            let params = &function.blocks[target.block as usize].params;
-            params.iter().zip(&target.args).for_each(|(param, arg)| befriend(*param, *arg));
+        for target in &function.targets {
+            let params = function.params_of(&function.blocks[target.block as usize]);
+            params.iter().zip(function.args_of(target)).for_each(|(param, arg)| befriend(*param, *arg));
         }
         for inst in &function.insts {
             let operands = function.operands_of(inst);
@@ -160,11 +158,15 @@ impl<'a, O> Scan<'a, O> {
 
     /// The next item of the scan.
     fn next(&mut self) -> Option<(Point, Item)> {
-        match (self.whole.last(), self.queue.peek()) {
-            (Some(whole), Some(Reverse(operand))) if operand < whole => {
+        let whole = self.ranges.order.get(self.next).map(|(start, vreg)| (*start, Item::Whole(*vreg)));
+        match (whole, self.queue.peek()) {
+            (Some(whole), Some(Reverse(operand))) if *operand < whole => {
                 self.queue.pop().map(|Reverse(next)| next)
             }
-            (Some(_), _) => self.whole.pop(),
+            (Some(whole), _) => {
+                self.next += 1;
+                Some(whole)
+            }
             (None, _) => self.queue.pop().map(|Reverse(next)| next),
         }
     }
@@ -329,23 +331,13 @@ impl<'a, O> Scan<'a, O> {
         if let Some(reg) = self.assigned.homes[vreg as usize] {
             self.held[usize::from(reg.0)].take(vreg, at, segments);
         }
-        let Range { start, end } = self.ranges.vregs[vreg as usize].uses.clone();
-        for used in &self.ranges.uses[start as usize..end as usize] {
-            let early = point(used.inst, EARLY);
+        for used in self.ranges.uses_of(vreg) {
+            let early = point(used.inst(), EARLY);
             let was_cut = before != Point::MAX && early + 1 > before;
-            if early + 1 > at && !was_cut && self.needs_register(used.inst, used.operand) {
+            if early + 1 > at && !was_cut && used.needs_register() {
                 self.queue.push(Reverse((early, Item::Operand(used.operand))));
             }
         }
-    }
-
-    /// Whether a use needs a register of its own: those of fixed ones, and of those that a definition takes, are somebody else's.
-    fn needs_register(&self, inst: u32, operand: u32) -> bool {
-        let data = &self.function.insts[inst as usize];
-        let at = operand - data.operands.start;
-        let operands = self.function.operands_of(data);
-        self.function.operands[operand as usize].place == Place::Any
-            && !operands.iter().any(|other| other.place == Place::Same(at as u8))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use paceline_codegen::allocate::check::{CheckError, check};
 use paceline_codegen::allocate::{AllocateError, Allocation, MoveLists, allocate};
-use paceline_codegen::lir::{Function, Operand, Place, Reg, RegSet, Role, Target, Vreg};
+use paceline_codegen::lir::{Function, Operand, Place, Reg, RegSet, Role, Vreg};
 
 const SCRATCH: Reg = Reg(9);
 
@@ -23,21 +23,20 @@ fn function() -> Function<()> {
     let mut function = Function::default();
     let [a, b, kept, x, y, sum, result] = [(); 7].map(|()| function.add_vreg(None));
     let none = RegSet::default();
-    function.begin(Vec::new(), 0);
+    function.begin(None, 0);
     let enter = [(a, 0), (b, 1), (kept, 2)].map(|(vreg, reg)| defined(vreg, Place::Fixed(Reg(reg))));
     function.push((), &enter, none, None);
     function.push((), &[], none, None);
-    function.begin(vec![x, y], 1);
+    function.begin([x, y], 1);
     function.push((), &[used(x, Place::Any), used(y, Place::Any), defined(sum, Place::Same(0))], none, None);
     function.push((), &[used(sum, Place::Fixed(Reg(1)))], registers(2), None);
     function.push((), &[used(x, Place::Any), used(y, Place::Any)], none, None);
-    function.begin(Vec::new(), 0);
+    function.begin(None, 0);
     let sum_of = [used(kept, Place::Any), used(x, Place::Any), defined(result, Place::Any)];
     function.push((), &sum_of, none, None);
     function.push((), &[used(result, Place::Fixed(Reg(0)))], none, None);
-    function.blocks[0].targets = vec![Target { block: 1, args: vec![a, b] }];
-    function.blocks[1].targets =
-        vec![Target { block: 1, args: vec![y, x] }, Target { block: 2, args: Vec::new() }];
+    function.set_targets(0, &[(1, &[a, b])]);
+    function.set_targets(1, &[(1, &[y, x]), (2, &[])]);
     function
 }
 
@@ -45,7 +44,7 @@ fn function() -> Function<()> {
 fn what_is_read_has_a_definition_before_it() {
     let mut function = Function::default();
     let [a, b] = [(); 2].map(|()| function.add_vreg(None));
-    function.begin(Vec::new(), 0);
+    function.begin(None, 0);
     function.push((), &[used(b, Place::Any), defined(a, Place::Any)], RegSet::default(), None);
     let error = allocate(&function, registers(4), SCRATCH, false).expect_err("it is nowhere");
     assert_eq!(error, AllocateError::Undefined(b.0));
@@ -53,11 +52,11 @@ fn what_is_read_has_a_definition_before_it() {
     let mut function = Function::default();
     let a = function.add_vreg(None);
     for operands in [&[][..], &[used(a, Place::Any)], &[defined(a, Place::Any)]] {
-        function.begin(Vec::new(), 0);
+        function.begin(None, 0);
         function.push((), operands, RegSet::default(), None);
     }
-    function.blocks[0].targets = vec![Target { block: 2, args: Vec::new() }];
-    function.blocks[2].targets = vec![Target { block: 1, args: Vec::new() }];
+    function.set_targets(0, &[(2, &[])]);
+    function.set_targets(2, &[(1, &[])]);
     let error = allocate(&function, registers(4), SCRATCH, false).expect_err("it comes too late");
     assert_eq!(error, AllocateError::Order(a.0));
 }
@@ -97,7 +96,7 @@ fn remove(allocation: &mut Allocation, mut at: usize) {
     for lists in lists(allocation) {
         if at < lists.moves.len() {
             lists.moves.remove(at);
-            lists.ends.iter_mut().filter(|end| **end as usize > at).for_each(|end| *end -= 1);
+            lists.bounds.iter_mut().filter(|end| **end as usize > at).for_each(|end| *end -= 1);
             return;
         }
         at -= lists.moves.len();
@@ -108,7 +107,7 @@ fn remove(allocation: &mut Allocation, mut at: usize) {
 fn too_few_registers_are_an_error() {
     let mut function = Function::<()>::default();
     let [a, b] = [(); 2].map(|()| function.add_vreg(None));
-    function.begin(Vec::new(), 0);
+    function.begin(None, 0);
     let enter = [(a, 0), (b, 1)].map(|(vreg, reg)| defined(vreg, Place::Fixed(Reg(reg))));
     function.push((), &enter, RegSet::default(), None);
     function.push((), &[used(a, Place::Any), used(b, Place::Any)], RegSet::default(), None);
@@ -120,7 +119,7 @@ fn too_few_registers_are_an_error() {
 fn an_early_definition_is_in_no_register_that_is_read() {
     let mut function = Function::<()>::default();
     let [a, b] = [(); 2].map(|()| function.add_vreg(None));
-    function.begin(Vec::new(), 0);
+    function.begin(None, 0);
     let none = RegSet::default();
     function.push((), &[defined(a, Place::Fixed(Reg(0)))], none, None);
     function.push((), &[used(a, Place::Any), defined(b, Place::Early)], none, None);

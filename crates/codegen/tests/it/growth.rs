@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use paceline_codegen::allocate::allocate;
-use paceline_codegen::lir::{Function, Operand, Place, Reg, RegSet, Role, Target};
+use paceline_codegen::lir::{Function, Operand, Place, Reg, RegSet, Role};
 
 /// Time of the processor that the thread has had, or the time where the system does not say that.
 fn now() -> Duration {
@@ -19,17 +19,16 @@ fn ladder(count: u32) -> Function<()> {
     let mut function = Function::default();
     let vregs: Vec<_> = (0..count).map(|_| function.add_vreg(None)).collect();
     for block in 0..count {
-        function.begin(Vec::new(), 0);
+        function.begin(None, 0);
         let operand = |at: u32, role| Operand { vreg: vregs[at as usize], role, place: Place::Any };
         let before = [operand(block.saturating_sub(1), Role::Use), operand(0, Role::Use)];
         let defined = operand(block, Role::Def);
         let operands = if block == 0 { vec![defined] } else { vec![before[0], before[1], defined] };
         function.push((), &operands, RegSet::default(), None);
         function.push((), &[], RegSet::default().with(Reg(block as u8 % 4)), None);
-        let next = [block + 1, count].map(|block| Target { block, args: Vec::new() });
-        function.blocks[block as usize].targets = next.to_vec();
+        function.set_targets(block, &[(block + 1, &[]), (count, &[])]);
     }
-    function.begin(Vec::new(), 0);
+    function.begin(None, 0);
     function.push((), &[], RegSet::default(), None);
     function
 }
@@ -37,7 +36,7 @@ fn ladder(count: u32) -> Function<()> {
 /// Rounds of `live` values each, all of which are defined before they are read.
 fn rounds(live: u32, rounds: u32) -> Function<()> {
     let mut function = Function::default();
-    function.begin(Vec::new(), 0);
+    function.begin(None, 0);
     for _ in 0..rounds {
         let vregs: Vec<_> = (0..live).map(|_| function.add_vreg(None)).collect();
         for role in [Role::Def, Role::Use] {

@@ -99,6 +99,7 @@ impl Blocks {
         if std::mem::replace(&mut scan.leaders[0], true) {
             function.add_block();
         }
+        function.reserve_blocks(scan.leaders.iter().filter(|leads| **leads).count() + 1);
         let begins = scan.leaders.iter().map(|&leads| leads.then(|| function.add_block())).collect();
         let blocks = Self { begins, flows: scan.flows, start: range.start };
         if let (Some(entry), Some(first)) = (function.entry(), blocks.at(range.start))

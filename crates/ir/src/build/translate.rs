@@ -43,7 +43,7 @@ pub(super) fn function(program: &Functions<'_>, range: &FunctionFact) -> Result<
         function.terminate(entry, Terminator::Return(zero.unwrap_or(Value::new(0))), None);
         return Ok(function);
     }
-    function.reserve(2 * (range.end - range.start));
+    function.reserve(3 * (range.end - range.start));
     let blocks = Blocks::add(program.source, range, &mut function)?;
     let cfg = Cfg::of(&function);
     let variables = Variables::new(&function, REGISTERS);
@@ -122,7 +122,7 @@ impl Translator<'_> {
             self.block = block;
             self.slot = slot;
             // Most blocks have no more.
-            self.function.block_mut(block).insts.reserve(16);
+            self.function.block_mut(block).insts = Vec::with_capacity(16);
             self.fill()?;
         }
         Ok(())

@@ -28,7 +28,12 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
 /// Jumps to an empty block that only jumps on go where it goes, and a branch whose targets are the same is a jump. Later blocks come
 /// first: the end of a block that is jumped to, unless from behind, is as good as it gets already.
 fn thread(function: &mut Function, cfg: &Cfg) -> bool {
-    let used = used_elsewhere(function, cfg);
+    // Only parameters of blocks that are empty matter.
+    let mut empty = cfg.order().iter().map(|block| function.block(*block));
+    let used = match empty.any(|data| data.insts.is_empty() && !data.params.is_empty()) {
+        true => used_elsewhere(function, cfg),
+        false => Side::default(),
+    };
     let mut changed = false;
     for &block in cfg.order().iter().rev() {
         for at in 0..function.block(block).terminator.targets().len() {
@@ -51,7 +56,7 @@ fn thread(function: &mut Function, cfg: &Cfg) -> bool {
 
 /// Blocks whose parameters are used by other blocks, not only by their own end.
 fn used_elsewhere(function: &Function, cfg: &Cfg) -> Side<Block, bool> {
-    let mut used = Side::default();
+    let mut used = Side::sized(function.block_count());
     let mut note = |at: Block, value: Value| {
         if let Def::Param(block) = function.value(value).def
             && block != at

@@ -24,7 +24,7 @@ fn remove_values(function: &mut Function, cfg: &Cfg) {
         let data = function.block(block);
         for &inst in &data.insts {
             let op = &function.inst(inst).op;
-            if op.effects().stays {
+            if op.stays() {
                 op.operands(|value, _| work.push(value));
             }
         }
@@ -56,7 +56,7 @@ fn remove_values(function: &mut Function, cfg: &Cfg) {
         let mut insts = std::mem::take(&mut function.block_mut(block).insts);
         insts.retain(|inst| {
             let data = function.inst(*inst);
-            data.op.effects().stays || data.result.is_some_and(|result| live[result])
+            data.op.stays() || data.result.is_some_and(|result| live[result])
         });
         function.block_mut(block).insts = insts;
     }
@@ -71,12 +71,13 @@ fn remove_stores(function: &mut Function, cfg: &Cfg) {
     // What callees read counts as read everywhere.
     let shared = StackBytes::of_words(function.shared);
     let mut before: Side<Block, StackBytes> = Side::with_default(shared);
+    before.reserve(function.block_count());
     let mut changed = true;
     while std::mem::take(&mut changed) {
         for &block in cfg.order().iter().rev() {
-            let live = at_end(function, &before, block).union(shared);
+            let mut live = at_end(function, &before, block).union(shared);
             let insts = function.block(block).insts.iter().rev();
-            let live = insts.fold(live, |live, inst| step(function, *inst, live).union(shared));
+            insts.for_each(|inst| step(function, *inst, &mut live, shared));
             if before[block] != live {
                 (before[block], changed) = (live, true);
             }
@@ -89,7 +90,7 @@ fn remove_stores(function: &mut Function, cfg: &Cfg) {
         insts.retain(|&inst| {
             let dead = stored(&function.inst(inst).op).is_some_and(|bytes| !bytes.intersects(live));
             if !dead {
-                live = step(function, inst, live).union(shared);
+                step(function, inst, &mut live, shared);
             }
             !dead
         });
@@ -110,18 +111,22 @@ fn at_end(function: &Function, before: &Side<Block, StackBytes>, block: Block) -
 }
 
 /// The bytes that a store writes, if it writes nothing else.
+#[inline]
 fn stored(op: &Op) -> Option<StackBytes> {
     let Op::Store { size, access, .. } = op else { return None };
-    let span =
-        access.span.filter(|span| span.min == span.max && access.region == crate::types::Region::Stack)?;
+    if access.region != crate::types::Region::Stack {
+        return None;
+    }
+    let span = access.span.filter(|span| span.min == span.max)?;
     Some(StackBytes::range(span.min, span.min + size.bytes() as i32))
 }
 
-/// The bytes that may be read before an instruction, from those that may be read after it.
-fn step(function: &Function, inst: Inst, live: StackBytes) -> StackBytes {
+/// The bytes that may be read before an instruction, from those that may be read after it; those that are shared are among them.
+fn step(function: &Function, inst: Inst, live: &mut StackBytes, shared: StackBytes) {
     let op = &function.inst(inst).op;
     if let Some(bytes) = stored(op) {
-        return live.minus(bytes);
+        *live = live.minus(bytes).union(shared);
+        return;
     }
     let read = match op {
         Op::Store { .. } | Op::StoreRelease { .. } => None,
@@ -134,5 +139,7 @@ fn step(function: &Function, inst: Inst, live: StackBytes) -> StackBytes {
             .and_then(|(_, _, size, access)| access.stack_bytes(size))
             .map(|(start, end)| StackBytes::range(start, end)),
     };
-    read.map_or(live, |read| live.union(read))
+    if let Some(read) = read {
+        *live = live.union(read);
+    }
 }

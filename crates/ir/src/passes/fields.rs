@@ -55,6 +55,7 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
         if !function.block(block).insts.iter().any(|inst| is_sum(&function.inst(*inst).op)) {
             continue;
         }
+        places.cover(function.insts.len());
         let insts = function.block(block).insts.clone();
         insts.iter().enumerate().for_each(|(at, inst)| places[*inst] = Some((block, at)));
         let writes = OnceCell::new();

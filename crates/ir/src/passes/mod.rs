@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::analyses::Analyses;
+use crate::analyses::{Analyses, Graph};
 use crate::arena::Key;
 use crate::check::{CheckError, check, check_function};
 use crate::entity::FuncId;
@@ -213,6 +213,20 @@ pub struct PassError {
 /// # Errors
 /// A pass broke a function, if [checks](Passes::checked) are on, or a function that is inlined was not well formed.
 pub fn optimize(module: &mut Module, passes: &Passes) -> Result<(), PassError> {
+    run_all(module, passes).map(drop)
+}
+
+/// As [`optimize`], for those who need the graphs of the functions: in the order of these.
+///
+/// # Errors
+/// As [`optimize`].
+pub fn optimize_with_graphs(module: &mut Module, passes: &Passes) -> Result<Vec<Graph>, PassError> {
+    let analyses = run_all(module, passes)?;
+    let functions = module.functions.iter().map(|(_, function)| function);
+    Ok(functions.zip(analyses).map(|(function, mut analyses)| analyses.graph(function)).collect())
+}
+
+fn run_all(module: &mut Module, passes: &Passes) -> Result<Vec<Analyses>, PassError> {
     let mut order = passes.of(&Pass::ORDER).peekable();
     if order.peek() == Some(&Pass::Inline) {
         inline::run(module).map_err(|error| PassError { pass: Pass::Inline, error })?;
@@ -229,7 +243,7 @@ pub fn optimize(module: &mut Module, passes: &Passes) -> Result<(), PassError> {
             check(module).map_err(|error| PassError { pass, error })?;
         }
     }
-    Ok(())
+    Ok(analyses)
 }
 
 /// Runs the passes over the main function of a [chain](fn@crate::chain), whose programs were optimized before.

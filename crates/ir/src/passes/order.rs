@@ -16,7 +16,9 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let cfg = analyses.cfg(function);
     let order = of_program(function, &cfg, &analyses.dominators(function));
     let mut layout = Vec::with_capacity(function.layout.len());
-    let (mut is_return, mut last): (Side<Block, bool>, Side<Block, Option<Block>>) = Default::default();
+    let count = function.block_count();
+    let mut is_return: Side<Block, bool> = Side::sized(count);
+    let mut last: Side<Block, Option<Block>> = Side::sized(count);
     // The entry stays in front.
     let ends = |block: Block| {
         function.block(block).terminator == Terminator::Stop || returned(function, block).is_some()
@@ -45,7 +47,7 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
 
 /// The reached blocks in the order of the layout, each after its dominators. Blocks without a slot come with those that lead to them.
 fn of_program(function: &Function, cfg: &Cfg, tree: &Dominators) -> Vec<Block> {
-    let mut places: Side<Block, usize> = Side::default();
+    let mut places: Side<Block, usize> = Side::sized(function.block_count());
     function.layout.iter().enumerate().for_each(|(place, block)| places[*block] = place);
     let mut order = Vec::with_capacity(cfg.order().len());
     let mut ready = BinaryHeap::new();

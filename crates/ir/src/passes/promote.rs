@@ -26,6 +26,10 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
         return;
     }
     let cfg = analyses.cfg(function);
+    let mut insts = cfg.order().iter().flat_map(|block| &function.block(*block).insts);
+    if !insts.any(|inst| matches!(function.inst(*inst).op, Op::StackAddress { .. })) {
+        return;
+    }
     let parts = parts(function, &cfg);
     if parts.is_empty() {
         return;
@@ -82,7 +86,7 @@ fn parts(function: &Function, cfg: &Cfg) -> BTreeMap<Part, usize> {
 
 /// Values that are addresses in the stack at offsets that are not constant.
 fn derived(function: &Function, cfg: &Cfg) -> Side<Value, bool> {
-    let mut derived: Side<Value, bool> = Side::default();
+    let mut derived: Side<Value, bool> = Side::sized(function.value_count());
     let mut changed = true;
     while std::mem::take(&mut changed) {
         for &block in cfg.order() {
@@ -145,20 +149,21 @@ impl Used<'_> {
     }
 
     fn inst(&mut self, inst: Inst) {
-        let op = self.function.inst(inst).op;
+        let function = self.function;
+        let op = &function.inst(inst).op;
         match op {
-            Op::Call { callee, args } => self.call(inst, callee, args.as_slice()),
+            Op::Call { callee, args } => self.call(inst, *callee, args.as_slice()),
             // These give numbers; sums are followed.
             Op::Binary { .. } | Op::Compare { .. } | Op::Truncate { .. } => {}
             Op::Neg { .. } | Op::SignExtend { .. } | Op::ZeroExtend { .. } | Op::Swap { .. } => {}
             _ => {
-                self.access(&op);
+                self.access(op);
                 // A stored address may be used by whoever loads it.
                 if let Op::Store { value, .. }
                 | Op::StoreRelease { value, .. }
                 | Op::Atomic { value, .. }
                 | Op::ContextStore { value, .. } = op
-                    && self.is_address(value)
+                    && self.is_address(*value)
                 {
                     self.keep(StackBytes::ALL);
                 }
@@ -255,7 +260,9 @@ impl<'a> Promotion<'a> {
     fn new(function: &'a mut Function, cfg: &'a Cfg) -> Self {
         let count = cfg.order().len();
         let (last, params, waiting) = (vec![[None]; count], vec![None; count], Vec::new());
-        Self { function, cfg, zero: None, last, params, waiting, instead: Side::default() }
+        let mut instead = Side::default();
+        instead.reserve(function.insts.len());
+        Self { function, cfg, zero: None, last, params, waiting, instead }
     }
 
     /// Replaces the loads of a part by the values that were stored.
@@ -366,6 +373,9 @@ impl<'a> Promotion<'a> {
     /// Takes the accesses out of their blocks.
     fn finish(mut self) {
         for &block in self.cfg.order() {
+            if self.function.block(block).insts.iter().all(|inst| self.instead[*inst].is_none()) {
+                continue;
+            }
             let insts = std::mem::take(&mut self.function.block_mut(block).insts);
             let mut out = Vec::with_capacity(insts.len());
             for inst in insts {

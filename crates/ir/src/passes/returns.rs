@@ -13,15 +13,18 @@ use crate::types::Type;
 
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let cfg = analyses.cfg(function);
-    let mut known = BTreeMap::new();
+    let (mut known, mut changed) = (BTreeMap::new(), false);
     // Later blocks come first: what jumps to a return may then be one itself.
     for &block in cfg.order().iter().skip(1).rev() {
         let Some(value) = returned(function, block) else { continue };
         for &edge in cfg.edges(block) {
             redirect(function, edge, block, value, &mut known);
+            changed = true;
         }
     }
-    analyses.graph_changed();
+    if changed {
+        analyses.graph_changed();
+    }
     prune(function, &analyses.cfg(function));
 }
 

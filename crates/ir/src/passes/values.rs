@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::{Hash, Hasher};
 
 use foldhash::fast::RandomState;
 
@@ -25,7 +26,36 @@ use crate::versions::{Version, Versions};
 type Memory = [Version; Classes::COUNT];
 
 /// An operation with the versions of the memory that it reads; 0 for classes that it does not read.
-type Key = (Op, Memory);
+#[derive(PartialEq, Eq)]
+struct Key {
+    op: Op,
+    memory: Memory,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self.op {
+            // The most frequent ones, in as few words as they need.
+            Op::Const { ty, value } => {
+                state.write_u64(ty as u64);
+                return state.write_u64(value);
+            }
+            Op::Binary { op, ty, args: [a, b] } => {
+                state.write_u64(2 | ty as u64 | (op as u64) << 2);
+                return state.write_u64(a.index() as u64 | (b.index() as u64) << 32);
+            }
+            Op::Load { size, signed, base, offset, .. } => {
+                state.write_u64(size as u64 | u64::from(signed) << 8 | (base.index() as u64) << 32);
+                state.write_i32(offset);
+            }
+            op => op.hash(state),
+        }
+        // Versions of several classes differ where one of them does.
+        let mixed =
+            self.memory.iter().fold(0_u64, |mixed, version| mixed.wrapping_mul(31) ^ u64::from(*version));
+        state.write_u64(mixed);
+    }
+}
 
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let (cfg, tree) = (analyses.cfg(function), analyses.dominators(function));
@@ -58,10 +88,17 @@ impl Numbering for Values<'_> {
     }
 
     fn note(&mut self, inst: Inst, data: &InstData) -> Option<Value> {
-        let effects = data.op.effects();
-        write(&effects, &mut self.versions, version_of(inst));
-        let result = data.result.filter(|_| !effects.stays && !data.op.reads_shared())?;
-        let key = (normal(data.op), read(&effects, &self.versions));
+        let mut memory = Memory::default();
+        if !data.op.is_computed() {
+            let effects = data.op.effects();
+            write(&effects, &mut self.versions, version_of(inst));
+            if effects.stays || data.op.reads_shared() {
+                return None;
+            }
+            memory = read(&effects, &self.versions);
+        }
+        let result = data.result?;
+        let key = Key { op: normal(data.op), memory };
         match self.known.entry(key) {
             Entry::Occupied(mut known) => {
                 let (value, position) = *known.get();
@@ -82,7 +119,9 @@ impl Numbering for Values<'_> {
 /// The versions of the classes that an operation reads.
 fn read(effects: &Effects, versions: &Memory) -> Memory {
     let mut read = Memory::default();
-    effects.reads.positions().for_each(|class| read[class] = versions[class]);
+    if !effects.reads.is_empty() {
+        effects.reads.positions().for_each(|class| read[class] = versions[class]);
+    }
     read
 }
 
@@ -112,7 +151,11 @@ fn write(effects: &Effects, versions: &mut Memory, version: Version) {
 fn last_writes(function: &Function, block: Block) -> [Option<Version>; Classes::COUNT] {
     let mut last = [None; Classes::COUNT];
     for &inst in &function.block(block).insts {
-        let writes = function.inst(inst).op.effects().writes;
+        let op = &function.inst(inst).op;
+        if !op.stays() {
+            continue;
+        }
+        let writes = op.effects().writes;
         writes.positions().for_each(|class| last[class] = Some(version_of(inst)));
     }
     last

@@ -79,7 +79,7 @@ fn compile_for<A: Target>(
     let passes = passes(settings.opt_level).with(Pass::Returns, false);
     for (node, &(verified, links)) in (0..).map(Node::new).zip(programs) {
         let source = Source::verified(verified);
-        let module = form(&source, links, &passes).map_err(|error| (node, error))?;
+        let (module, _) = form(&source, links, &passes).map_err(|error| (node, error))?;
         let uses = ProgramUse::of(&module, &source);
         let next = after(&first, verified, links, &module);
         let next = next.ok_or((Node::ENTRY, Lack::Fused(ChainError::TooLarge).into()))?;

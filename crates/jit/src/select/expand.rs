@@ -26,6 +26,10 @@ pub(super) fn look_ups(module: &mut Module, links: &Links) -> Result<(), Compile
         let Some(users) = Users::of(function, links) else { continue };
         let stores = Stores::of(function);
         for block in function.layout.clone() {
+            let insts = &function.block(block).insts;
+            if insts.iter().all(|inst| look_up(function, links, *inst).is_none()) {
+                continue;
+            }
             let insts = std::mem::take(&mut function.block_mut(block).insts);
             let expanded = expand_block(function, links, (&users, &stores), block, &insts);
             expanded.ok_or(CompileError::Internal("an operation of a look-up has no result"))?;
@@ -231,7 +235,7 @@ struct Users {
 impl Users {
     /// The users in a function; `None` without look-ups.
     fn of(function: &Function, links: &Links) -> Option<Self> {
-        let mut is_result: Side<Value, bool> = Side::default();
+        let mut is_result: Side<Value, bool> = Side::sized(function.value_count());
         let mut any = false;
         for inst in function.layout.iter().flat_map(|block| &function.block(*block).insts) {
             if let Some(look_up) = look_up(function, links, *inst) {

@@ -196,7 +196,8 @@ impl<A: Target> Generator<'_, A> {
     pub(super) fn label(&mut self, label: paceline_codegen::Label) -> Label {
         let number = label.0 as usize;
         if self.current.labels.len() <= number {
-            self.current.labels.resize(number + 1, None);
+            // Most are those of blocks, which come in their order.
+            self.current.labels.resize((number + 1).next_power_of_two().max(32), None);
         }
         let asm = &mut self.asm;
         *self.current.labels[number].get_or_insert_with(|| asm.label())

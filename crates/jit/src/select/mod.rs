@@ -28,7 +28,8 @@ use paceline_codegen::lir::Vreg;
 use paceline_codegen::{Plan, generate, generate_loop};
 use paceline_graph::Node;
 use paceline_ir::{
-    Block, Callee, Function, Module, Op, Passes, Region, Source, Terminator, build_source, optimize,
+    Block, Callee, Function, Graph, Module, Op, Passes, Region, Source, Terminator, build_source,
+    optimize_with_graphs,
 };
 use paceline_spec::context::{Layout, Place};
 use paceline_spec::helper::Helper;
@@ -67,7 +68,7 @@ fn compile_for<A: Target>(
     links: &Links,
     settings: &Settings,
 ) -> Result<Compiled, CompileError> {
-    let module = form(source, links, &passes(settings.opt_level))?;
+    let (module, graphs) = form(source, links, &passes(settings.opt_level))?;
     let program = ProgramUse::of(&module, source);
     // A tail call is a jump in a run of its own, and a call in a loop.
     let looped = match program.tail_calls {
@@ -78,16 +79,19 @@ fn compile_for<A: Target>(
     let generator = generator::<A>(&module, links, settings, source.program().kind, parts)?;
     let (checked, prefetch) = (settings.verify_allocation, settings.prefetch);
     let code = Code { generator, pieces: Vec::new(), checked, prefetch };
-    code.all(&program, looped.as_ref(), cpus(source, links), source)
+    code.all(&program, &graphs, looped.as_ref(), cpus(source, links), source)
 }
 
+/// A program with the graphs of its functions.
+type Form = (Module, Vec<Graph>);
+
 /// The form of a program after the passes that are asked for.
-fn form(source: &Source<'_>, links: &Links, passes: &Passes) -> Result<Module, CompileError> {
+fn form(source: &Source<'_>, links: &Links, passes: &Passes) -> Result<Form, CompileError> {
     let mut module = build_source(source).map_err(|error| Lack::Form { slot: error.slot as u32 })?;
     expand::look_ups(&mut module, links)?;
     rounds::loops(&mut module).ok_or(CompileError::Internal("an operation of a loop has no result"))?;
-    match optimize(&mut module, passes) {
-        Ok(()) => Ok(module),
+    match optimize_with_graphs(&mut module, passes) {
+        Ok(graphs) => Ok((module, graphs)),
         Err(cause) => Err(FormError::new(cause, &module).into()),
     }
 }
@@ -208,6 +212,7 @@ impl<'a, A: Target> Code<'a, A> {
     fn all<'m>(
         mut self,
         program: &ProgramUse,
+        graphs: &[Graph],
         looped: Option<&'m Module>,
         cpus: Option<u32>,
         source: &Source<'_>,
@@ -228,12 +233,12 @@ impl<'a, A: Target> Code<'a, A> {
             lacks_cpu
         });
         let mut main_plan = None;
-        for (index, (_, function)) in module.functions.iter().enumerate() {
+        for (index, ((_, function), graph)) in module.functions.iter().zip(graphs).enumerate() {
             let start = match index {
                 0 => entry,
                 _ => self.start(),
             };
-            let plan = Plan::of(function);
+            let plan = Plan::with_graph(function, graph);
             let generated = self.function(index, function, &plan);
             main_plan.get_or_insert(plan);
             self.made(generated)?;
@@ -392,8 +397,11 @@ impl<'a, A: Target> Code<'a, A> {
         let all: usize = sources.iter().map(|source| source.instruction_count()).sum();
         let code = self.generator.asm.finish()?;
         let offset = |label| code.offset(label).ok_or(CompileError::Internal("a label is not bound"));
-        let mut nodes =
-            Nodes { programs: &self.generator.programs, functions: Vec::new(), marks: Vec::new() };
+        let mut nodes = Nodes {
+            programs: &self.generator.programs,
+            functions: Vec::new(),
+            marks: Vec::with_capacity(code.marks.len()),
+        };
         for Piece { slot, burst, start, end } in self.pieces {
             nodes.piece(slot, burst, [offset(start)?, offset(end)?], &code.marks);
         }

@@ -34,6 +34,9 @@ pub struct Assembler {
     pub(super) failed: Option<AssembleError>,
 }
 
+/// Labels and jumps for which there is room at first.
+const ROOM: usize = 256;
+
 /// A position in unfinished code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -83,7 +86,11 @@ pub(super) struct Extern {
 impl Assembler {
     /// An assembler without instructions.
     pub fn new() -> Assembler {
-        Assembler::default()
+        let mut asm = Assembler::default();
+        asm.labels.reserve(ROOM);
+        asm.gaps.reserve(ROOM);
+        asm.marks.reserve(2 * ROOM);
+        asm
     }
 
     /// A label to jump to, call or load from, which is [bound](Assembler::bind) before or after its uses.

@@ -25,7 +25,8 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let ranges = analyses.take_ranges().unwrap_or_else(|| Ranges::of(function, &cfg));
     let mut known = Known::new(function, &ranges);
     let mut decided = Vec::new();
-    let mut work = vec![Step::Enter(0)];
+    let mut work = Vec::with_capacity(64);
+    work.push(Step::Enter(0));
     while let Some(step) = work.pop() {
         match step {
             Step::Leave(undo) => known.forget(undo),
@@ -87,7 +88,7 @@ const DEPTH: u32 = 2;
 impl<'a> Known<'a> {
     fn new(function: &'a Function, ranges: &'a Ranges) -> Self {
         let (refined, relations, lengths) = (Map::default(), Map::default(), Map::default());
-        Self { function, ranges, refined, relations, lengths, changes: Vec::new() }
+        Self { function, ranges, refined, relations, lengths, changes: Vec::with_capacity(64) }
     }
 
     fn forget(&mut self, until: usize) {

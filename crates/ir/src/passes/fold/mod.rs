@@ -5,6 +5,8 @@ mod branch;
 mod convert;
 mod swap;
 
+use paceline_verifier::domain::Number;
+
 use crate::analyses::Analyses;
 use crate::cfg::Cfg;
 use crate::entity::{Block, Inst, Value};
@@ -39,7 +41,8 @@ impl Numbering for () {
 pub(super) fn walk(function: &mut Function, analyses: &mut Analyses, numbering: &mut impl Numbering) {
     let cfg = analyses.cfg(function);
     let ranges = analyses.take_ranges().unwrap_or_else(|| Ranges::unknown(function));
-    let mut fold = Fold { function, ranges, numbering, out: Vec::new(), slot: None, decided: false };
+    let mut fold =
+        Fold { function, ranges, numbering, out: Vec::with_capacity(32), slot: None, decided: false };
     for (position, &block) in (0..).zip(cfg.order()) {
         fold.numbering.enter(position);
         fold.block(&cfg, block);
@@ -49,7 +52,12 @@ pub(super) fn walk(function: &mut Function, analyses: &mut Analyses, numbering: 
     if decided {
         analyses.graph_changed();
     }
-    function.apply_aliases();
+    // Uses come behind definitions, but for those on ways back.
+    if cfg.order().len() == function.layout.len() {
+        function.apply_aliases_on_back_edges(&cfg);
+    } else {
+        function.apply_aliases();
+    }
 }
 
 /// What an operation becomes.
@@ -74,7 +82,10 @@ struct Fold<'a, N> {
 
 impl<N: Numbering> Fold<'_, N> {
     fn block(&mut self, cfg: &Cfg, block: Block) {
-        let ranges = of_params(self.function, cfg, block, |value| self.range(value));
+        let ranges = match self.function.block(block).params.is_empty() {
+            true => Vec::new(),
+            false => of_params(self.function, cfg, block, |value| self.range(value)),
+        };
         for (&param, range) in self.function.block(block).params.iter().zip(ranges) {
             self.ranges.set(param, range);
         }
@@ -87,10 +98,12 @@ impl<N: Numbering> Fold<'_, N> {
             }
         }
         self.slot = self.function.block(block).slot;
-        let terminator = std::mem::take(&mut self.function.block_mut(block).terminator);
-        let terminator = self.terminator(terminator);
+        self.function.resolve_end(block);
+        if let Terminator::Branch { .. } = self.function.block(block).terminator {
+            let terminator = std::mem::take(&mut self.function.block_mut(block).terminator);
+            self.function.block_mut(block).terminator = self.terminator(terminator);
+        }
         let data = self.function.block_mut(block);
-        data.terminator = terminator;
         // The next block's instructions go where these were.
         insts.clear();
         data.insts = std::mem::replace(&mut self.out, insts);
@@ -105,30 +118,40 @@ impl<N: Numbering> Fold<'_, N> {
 
     /// Simplifies an instruction until nothing changes. Returns the value that stands for its result, if there is another one.
     fn inst(&mut self, inst: Inst) -> Option<Value> {
-        let function = &self.function;
-        let mut op = function.inst(inst).op.map_operands(|value| function.resolve(value));
-        let known = function.inst(inst).result.and_then(|result| self.ranges.known(result));
-        let mut range = known.or_else(|| of_op(&op, |value| self.range(value)));
+        self.function.resolve_operands(inst);
+        let InstData { mut op, result, .. } = *self.function.inst(inst);
+        let known = |fold: &Self| result.and_then(|result| fold.ranges.known(result)).copied();
+        let mut constant = result.and_then(|result| self.ranges.known(result)).map(Number::as_constant);
+        // One that is known already is not set again.
+        let mut range = None;
+        if constant.is_none() {
+            range = of_op(&op, |value| self.range(value));
+            constant = range.as_ref().map(Number::as_constant);
+        }
+        let mut changed = false;
         loop {
-            let constant = range.and_then(|range| range.as_constant());
-            match (constant, op.result()) {
-                (Some(value), Some(ty)) if op.effects().is_pure() && !matches!(op, Op::Const { .. }) => {
-                    op = Op::constant(ty, value);
+            match (constant.flatten(), op.result()) {
+                (Some(value), Some(ty)) if !matches!(op, Op::Const { .. }) && op.effects().is_pure() => {
+                    (op, changed) = (Op::constant(ty, value), true);
                 }
                 _ => match self.simplify(&op) {
                     Some(Change::Value(value)) => return Some(self.function.resolve(value)),
                     Some(Change::Op(simpler)) => {
-                        op = simpler;
+                        (op, changed) = (simpler, true);
                         // Both ranges are right, and either may be the better one.
                         let other = of_op(&op, |value| self.range(value));
-                        range = range.zip(other).and_then(|(a, b)| a.meet(&b)).or(other);
+                        let before = range.or_else(|| known(self));
+                        range = before.zip(other).and_then(|(a, b)| a.meet(&b)).or(other);
+                        constant = range.as_ref().map(Number::as_constant);
                     }
                     None => break,
                 },
             }
         }
-        self.function.set_op(inst, op);
-        if let (Some(result), Some(range)) = (self.function.inst(inst).result, range) {
+        if changed {
+            self.function.set_op(inst, op);
+        }
+        if let (Some(result), Some(range)) = (result, range) {
             self.ranges.set(result, range);
         }
         None
@@ -143,24 +166,25 @@ impl<N: Numbering> Fold<'_, N> {
             | Op::Truncate { .. }
             | Op::Swap { .. } => self.convert(op),
             Op::Compare { condition, ty, args } => self.compare(condition, ty, args),
+            Op::Const { .. } => None,
             _ => self.address(op),
         }
     }
 
     /// Constant parts of addresses go into the offset of the access.
     fn address(&self, op: &Op) -> Option<Change> {
+        let (base, offset, ..) = op.access()?;
+        let (inner, distance) = self.sum(base)?;
+        let sum = offset.checked_add(i32::try_from(distance).ok()?)?;
         let mut changed = *op;
-        let (base, offset) = match &mut changed {
+        match &mut changed {
             Op::Load { base, offset, .. }
             | Op::Store { base, offset, .. }
             | Op::LoadAcquire { base, offset, .. }
             | Op::StoreRelease { base, offset, .. }
-            | Op::Atomic { base, offset, .. } => (base, offset),
+            | Op::Atomic { base, offset, .. } => (*base, *offset) = (inner, sum),
             _ => return None,
-        };
-        let (inner, distance) = self.sum(*base)?;
-        let distance = i32::try_from(distance).ok()?;
-        (*base, *offset) = (inner, offset.checked_add(distance)?);
+        }
         Some(Change::Op(changed))
     }
 
@@ -174,7 +198,7 @@ impl<N: Numbering> Fold<'_, N> {
         }
     }
 
-    fn range(&self, value: Value) -> paceline_verifier::domain::Number {
+    fn range(&self, value: Value) -> Number {
         self.ranges.get(self.function, value)
     }
 
@@ -208,7 +232,6 @@ impl<N: Numbering> Fold<'_, N> {
     }
 
     fn terminator(&mut self, mut terminator: Terminator) -> Terminator {
-        terminator.map_values(|value| self.function.resolve(value));
         while let Some(simpler) = self.branch(&terminator) {
             self.decided |= simpler.targets().len() != terminator.targets().len();
             terminator = simpler;

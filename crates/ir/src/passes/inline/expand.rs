@@ -18,6 +18,8 @@ pub(super) struct Expansion<'a> {
     inlined: &'a Side<FuncId, bool>,
     id: FuncId,
     function: Function,
+    /// Number of its own blocks.
+    blocks: usize,
     /// By block: the stack of the function that it is of.
     frames: Side<Block, Frame>,
     /// Calls in copies of functions.
@@ -48,12 +50,13 @@ impl<'a> Expansion<'a> {
         originals: &'a Arena<FuncId, Function>,
         inlined: &'a Side<FuncId, bool>,
         id: FuncId,
+        function: Function,
     ) -> Self {
-        let function = originals[id].clone();
         let end = function.stack.next_multiple_of(8);
         let frame = Frame { end, shared: function.shared, outer: 0 };
         let (frames, copied, calls) = (Side::with_default(frame), Vec::new(), Vec::new());
-        Self { originals, inlined, id, function, frames, copied, calls }
+        let blocks = function.layout.len();
+        Self { originals, inlined, id, function, blocks, frames, copied, calls }
     }
 
     /// Inlines all calls, and those in what was inlined.
@@ -72,7 +75,7 @@ impl<'a> Expansion<'a> {
                 waiting[followed..].reverse();
             }
         }
-        if layout.len() > self.originals[self.id].layout.len() {
+        if layout.len() > self.blocks {
             self.function.layout = layout;
             self.function.apply_aliases();
             let cfg = Cfg::of(&self.function);

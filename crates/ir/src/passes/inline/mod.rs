@@ -24,13 +24,18 @@ pub(super) fn run(module: &mut Module) -> Result<(), CheckError> {
         return Ok(());
     }
     // Copies are those of functions as they were: what a copy calls is inlined there.
-    let originals = std::mem::take(&mut module.functions);
+    let mut originals = std::mem::take(&mut module.functions);
     // Functions that are inlined, but not everywhere.
     let mut called: Side<FuncId, bool> = Side::sized(originals.len());
     let mut made: Vec<Option<Function>> = vec![None; originals.len()];
     let mut waiting: Vec<FuncId> = originals.keys().filter(|id| !inlined[*id]).collect();
     while let Some(id) = waiting.pop() {
-        let expanded = Expansion::of(&originals, &inlined, id).all()?;
+        // Others are not copied, so what they were is not needed any more.
+        let function = match inlined[id] {
+            true => originals[id].clone(),
+            false => std::mem::take(&mut originals[id]),
+        };
+        let expanded = Expansion::of(&originals, &inlined, id, function).all()?;
         for callee in expanded.calls {
             if !std::mem::replace(&mut called[callee], true) {
                 waiting.push(callee);

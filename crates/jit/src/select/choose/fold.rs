@@ -40,7 +40,7 @@ impl<A: Target> Choice<'_, '_, A> {
     /// Whether a load can be made after another instruction.
     pub(super) fn can_pass(&self, load: Inst, later: Inst) -> bool {
         let [load, later] = [load, later].map(|inst| &self.function.inst(inst).op);
-        !(later.effects().stays || load.reads_shared() && later.reads_shared())
+        !(later.stays() || load.reads_shared() && later.reads_shared())
     }
 
     /// The instruction that makes a value which has only one use.
@@ -116,20 +116,18 @@ impl<A: Target> Choice<'_, '_, A> {
                 let Some((condition, imm)) = self.compared(&folded, size) else { return false };
                 let (at, base): (At, Option<Operand>) = self.place(base, offset);
                 let other = if imm.is_none() { Some(used(self.value(folded.other))) } else { None };
-                let operands: Vec<Operand> = base.into_iter().chain(other).collect();
                 let tests = condition == Condition::Set;
                 let compare = CompareMem { size: OpSize::of(size), at, tests, imm };
-                self.push(Op::BranchMem(Cond::of(condition), compare), &operands);
+                self.push_each(Op::BranchMem(Cond::of(condition), compare), base.into_iter().chain(other));
             }
             Operation::Binary { ty, args: [a, b], .. } => {
                 let (a, b) = if self.immediate(ty, a).is_some() { (b, a) } else { (a, b) };
                 let imm = self.immediate(ty, b);
-                let mut operands = vec![used(self.value(a))];
-                if imm.is_none() {
-                    operands.push(used(self.value(b)));
-                }
+                let first = self.value(a);
+                let second = imm.is_none().then(|| self.value(b));
                 let compare = Compare { width: width(ty), tests: true, imm };
-                self.push(Op::Branch(Cond::of(folded.condition), compare), &operands);
+                let operands = [first].into_iter().chain(second).map(used);
+                self.push_each(Op::Branch(Cond::of(folded.condition), compare), operands);
             }
             _ => return false,
         }

@@ -26,13 +26,11 @@ impl<A: Target> Choice<'_, '_, A> {
             }
             Operation::LoadAcquire { size, base, offset, .. } => {
                 let (at, base) = self.place(base, offset);
-                let operands: Vec<Operand> = base.into_iter().chain([defined(result)]).collect();
-                self.push(Op::LoadAcquire(size, at), &operands);
+                self.push_each(Op::LoadAcquire(size, at), base.into_iter().chain([defined(result)]));
             }
             Operation::StoreRelease { size, base, offset, value, .. } => {
                 let ((at, base), value) = (self.place(base, offset), self.value(value));
-                let operands: Vec<Operand> = base.into_iter().chain([used(value)]).collect();
-                self.push(Op::StoreRelease(size, at), &operands);
+                self.push_each(Op::StoreRelease(size, at), base.into_iter().chain([used(value)]));
             }
             Operation::Atomic { op, width, base, offset, value, expected, .. } => {
                 self.atomic(op, width, (base, offset), value, expected, result);
@@ -54,19 +52,17 @@ impl<A: Target> Choice<'_, '_, A> {
 
     pub(super) fn load(&mut self, size: Size, signed: bool, base: Value, offset: i32, result: Vreg) {
         let (at, base) = self.place(base, offset);
-        let operands: Vec<Operand> = base.into_iter().chain([defined(result)]).collect();
-        self.push(Op::Load { size, signed, at }, &operands);
+        self.push_each(Op::Load { size, signed, at }, base.into_iter().chain([defined(result)]));
     }
 
     fn store(&mut self, size: Size, base: Value, offset: i32, value: Value) {
         let (at, base) = self.place(base, offset);
         if let Some(Update { alu, ty, by }) = self.update_of(value) {
-            let mut operands: Vec<Operand> = base.into_iter().collect();
             if let Some(imm) = self.immediate(ty, by) {
-                return self.push(Op::UpdateImm(alu, OpSize::of(size), at, imm), &operands);
+                return self.push(Op::UpdateImm(alu, OpSize::of(size), at, imm), base.as_slice());
             }
-            operands.push(used(self.value(by)));
-            return self.push(Op::Update(alu, OpSize::of(size), at), &operands);
+            let by = used(self.value(by));
+            return self.push_each(Op::Update(alu, OpSize::of(size), at), base.into_iter().chain([by]));
         }
         self.store_at(size, at, base, value);
     }
@@ -79,8 +75,7 @@ impl<A: Target> Choice<'_, '_, A> {
             return self.push(Op::StoreImm(size, at, imm), base.as_slice());
         }
         let value = self.value(value);
-        let operands: Vec<Operand> = base.into_iter().chain([used(value)]).collect();
-        self.push(Op::Store(size, at), &operands);
+        self.push_each(Op::Store(size, at), base.into_iter().chain([used(value)]));
     }
 
     fn atomic(

@@ -108,7 +108,7 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
                 continue;
             }
             let data = self.function.inst(inst);
-            if data.op.effects().stays || data.result.is_some_and(|result| uses.count(result) > 0) {
+            if data.op.stays() || data.result.is_some_and(|result| uses.count(result) > 0) {
                 self.origin = data.slot;
                 self.inst(inst);
             }
@@ -137,7 +137,7 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
                     return;
                 }
                 let (cond, compare, operands) = self.compare(condition, ty, args);
-                self.push(Op::Branch(cond, compare), &operands);
+                self.push_each(Op::Branch(cond, compare), operands);
             }
             Terminator::MayGoto(_) => {
                 self.generator.current.needs.rounds = true;
@@ -190,9 +190,8 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
                 self.push(op, &[used(arg), defined_in(result, Place::Same(0))]);
             }
             Operation::Compare { condition, ty, args } => {
-                let (cond, compare, mut operands) = self.compare(condition, ty, args);
-                operands.push(defined(result));
-                self.push(Op::Set(cond, compare), &operands);
+                let (cond, compare, operands) = self.compare(condition, ty, args);
+                self.push_each(Op::Set(cond, compare), operands.chain([defined(result)]));
             }
             Operation::Load { .. }
             | Operation::Store { .. }
@@ -218,6 +217,11 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
     /// Adds an instruction that overwrites nothing but its definitions.
     fn push(&mut self, op: Op, operands: &[Operand]) {
         self.out.push(op, operands, RegSet::default(), self.origin);
+    }
+
+    /// The same with operands one by one.
+    fn push_each(&mut self, op: Op, operands: impl Iterator<Item = Operand>) {
+        self.out.push_each(op, operands, RegSet::default(), self.origin);
     }
 
     fn push_clobbering(&mut self, op: Op, operands: &[Operand], clobbers: RegSet) {
@@ -299,7 +303,12 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
     }
 
     /// Condition, comparison and its operands.
-    fn compare(&mut self, condition: Condition, ty: Type, args: [Value; 2]) -> (Cond, Compare, Vec<Operand>) {
+    fn compare(
+        &mut self,
+        condition: Condition,
+        ty: Type,
+        args: [Value; 2],
+    ) -> (Cond, Compare, impl Iterator<Item = Operand> + use<A>) {
         let (mut condition, mut args) = (condition, args);
         if self.immediate(ty, args[0]).is_some() && self.immediate(ty, args[1]).is_none() {
             condition = exchanged(condition);
@@ -309,10 +318,8 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
         let imm = self.immediate(ty, b);
         let tests = condition == Condition::Set;
         let compare = Compare { width: width(ty), tests, imm };
-        let mut operands = vec![used(self.value(a))];
-        if imm.is_none() {
-            operands.push(used(self.value(b)));
-        }
-        (Cond::of(condition), compare, operands)
+        let first = self.value(a);
+        let second = imm.is_none().then(|| self.value(b));
+        (Cond::of(condition), compare, [first].into_iter().chain(second).map(used))
     }
 }
