@@ -106,6 +106,26 @@ fn one_instruction_reaches_all_that_its_distance_can_be() {
 }
 
 #[test]
+fn one_that_grows_lengthens_those_around_it() {
+    const COUNT: i32 = 5;
+    let mut asm = Assembler::new();
+    let labels: Vec<Label> = (0..COUNT).map(|_| asm.new_label()).collect();
+    // Only the last one does not reach its label; as it grows, the one before does not, and so on.
+    labels.iter().for_each(|label| jump(&mut asm, Kind::Condition, *label));
+    (0..NEAR - 1 - COUNT).for_each(|_| asm.barrier());
+    for (index, label) in (0..).zip(&labels) {
+        (0..i32::from(index == COUNT - 1)).for_each(|_| asm.barrier());
+        asm.bind(*label);
+        asm.barrier();
+    }
+    let code = asm.finish().expect("all labels are bound");
+    for (index, label) in (0..).zip(&labels) {
+        let found = target(&code, Kind::Condition, 8 * index);
+        assert_eq!(found, (code.offset(*label).expect("is bound").into(), 2), "{index}");
+    }
+}
+
+#[test]
 fn in_long_code_each_jump_reaches_its_label() {
     let mut grown = 0;
     for seed in 0..3 {
