@@ -58,7 +58,6 @@ const TABLES: &[(&str, Make)] = &[
     ("coverage", coverage::table),
     ("dispatcher", dispatcher::table),
     ("engines", engines::table),
-    ("form", engines::form::table),
     ("live", live::table),
     ("lookahead", lookahead::table),
     ("maps", maps::table),

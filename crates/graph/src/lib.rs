@@ -190,6 +190,35 @@ impl Graph {
         Self::new((0..programs).map(edges).collect())
     }
 
+    /// Whether a path through the graph may exceed [`MAX_RUNS`]: the graph has a cycle, or a long path.
+    #[must_use]
+    pub fn may_exceed_runs(&self) -> bool {
+        // Longest path to each node, iterated to a fixed point.
+        let mut longest = vec![0_u32; self.nodes.len()];
+        longest[0] = 1;
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for (node, edges) in self.iter() {
+                let here = longest[node.index()];
+                if here == 0 {
+                    continue;
+                }
+                for next in edges.iter() {
+                    let Next::Program(to) = next else { continue };
+                    if longest[to.index()] < here + 1 {
+                        if here + 1 > MAX_RUNS {
+                            return true;
+                        }
+                        longest[to.index()] = here + 1;
+                        changed = true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
     /// The edges of a node; `None` for a nonexistent one.
     #[inline]
     #[must_use]

@@ -282,6 +282,7 @@ fn is_valid(op: &Op) -> bool {
         Op::Atomic { op, expected, .. } => (op == AtomicOp::CmpXchg) == expected.is_some(),
         Op::PacketLoad { size, .. } => size != Size::Dw,
         Op::Call { callee: Callee::TailCall | Callee::Program, args } => args.as_slice().len() == 3,
+        Op::Call { callee: Callee::LookUp { .. }, args } => args.as_slice().len() == 1,
         _ => true,
     }
 }

@@ -188,6 +188,7 @@ fn of_call(callee: Callee) -> Effects {
         Callee::TailCall => Effects { may_return: true, ..Effects::ANY },
         Callee::Function(_) | Callee::Kfunc { .. } | Callee::Program => Effects::ANY,
         Callee::Helper(id) => Helper::from_imm(id).map_or(Effects::ANY, of_helper),
+        Callee::LookUp { .. } => Effects { stays: true, ..Effects::writing(Classes::NONE) },
     }
 }
 

@@ -287,7 +287,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
                 machine.store_context(get(context)?, offset, size, get(value)?)?;
                 return Ok(Executed::Nothing);
             }
-            Op::PacketLoad { size, index, offset } => {
+            Op::PacketLoad { size, index, offset, .. } => {
                 let index = index.map_or(Ok(0), &get)? as u32;
                 let at = i64::from(index.cast_signed()) + i64::from(offset);
                 machine.load_packet(at, size)?.unwrap_or(u64::MAX)

@@ -137,6 +137,7 @@ impl Kinds<'_> {
             },
             // The difference of two pointers is a number, and what has no kind may be a pointer.
             Op::Binary { op: BinaryOp::Sub, args: [a, b], .. } if is_number(self.function, b) => kind(a),
+            Op::Call { callee: Callee::LookUp { .. }, .. } => Kind::MapValue,
             Op::Call { callee: Callee::Helper(id), .. } => {
                 let prototype = Helper::from_imm(id).and_then(|helper| helper.prototype);
                 match prototype.map(|prototype| prototype.returns) {

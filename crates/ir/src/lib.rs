@@ -37,6 +37,7 @@ mod passes;
 #[cfg(feature = "random")]
 pub mod random;
 mod ranges;
+mod source;
 mod ssa;
 mod stack;
 mod stack_bytes;
@@ -45,7 +46,7 @@ mod types;
 pub mod uses;
 mod versions;
 
-pub use build::{BuildCause, BuildError, build};
+pub use build::{BuildCause, BuildError, build, build_source};
 pub use chain::{ChainError, Exit, Exits, First, Limit, Next, Part, Rules, chain};
 pub use check::{CheckCause, CheckError, check, check_function};
 pub use effects::{Classes, Effects};
@@ -54,5 +55,6 @@ pub use function::{BlockData, Def, Function, InstData, Module, Target, Terminato
 pub use interpret::{Called, Executed, Interpreter, Machine, RunError};
 pub use op::{ATOMICS, Address, Args, BinaryOp, CONDITIONS, Callee, Op, RunOp};
 pub use passes::{NoSuchPass, Pass, PassError, Passes, optimize, optimize_chain, optimize_function};
+pub use source::Source;
 pub use text::parse;
 pub use types::{Access, Argument, CallFacts, Kind, Region, STACK_BYTES, Span, Type};

@@ -6,7 +6,7 @@
 //! A dispatcher has the calling convention of its targets, plus the key in the fourth argument. It preserves all arguments except
 //! the token, where the case replaces it.
 
-use crate::plan::HOST_ARGUMENT;
+use crate::entry::HOST_ARGUMENT;
 use crate::x64::{Alu, AssembleError, Assembler, Code, Cond, Fill, Gpr, Mem, OpSize, Width};
 
 /// The fourth argument.

@@ -3,8 +3,13 @@
 use paceline_spec::context::Layout;
 
 use crate::links::Links;
-use crate::plan::{HOST_ARGUMENT, SCRATCH, SCRATCH_2};
 use crate::x64::{Alu, Assembler, Cond, Gpr, Label, Mem, OpSize, Width};
+
+/// The host, the sixth argument of programs, subprograms and helpers.
+pub(crate) const HOST_ARGUMENT: Gpr = Gpr::R9;
+/// Registers that are neither an argument nor saved.
+const SCRATCH: Gpr = Gpr::R10;
+const SCRATCH_2: Gpr = Gpr::R11;
 
 /// Whether members of the packet's own area have nonzero initial values.
 fn has_entries(layout: &Layout) -> bool {

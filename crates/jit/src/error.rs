@@ -2,7 +2,7 @@
 
 use paceline_codegen::GenerateError;
 use paceline_ir::{Module, PassError};
-use paceline_isa::{Insn, Reg};
+use paceline_isa::Insn;
 use thiserror::Error;
 
 use crate::select::Lack;
@@ -19,14 +19,6 @@ pub enum CompileError {
         /// The instruction.
         insn: Insn,
     },
-    /// A helper that the code is not linked with.
-    #[error("instruction {slot} calls helper {id}, which there is no function for")]
-    Helper {
-        /// Slot.
-        slot: usize,
-        /// Number of the helper.
-        id: i32,
-    },
     /// A map that the code is not linked with, or not in the way that the instruction needs.
     #[error("instruction {slot} needs map {index} as {what}, which it is not")]
     Map {
@@ -37,18 +29,6 @@ pub enum CompileError {
         /// The kind of map that is required.
         what: &'static str,
     },
-    /// A map that differs between paths or runs, where it must be known.
-    #[error("instruction {slot} takes a map that is not known before it runs")]
-    UnknownMap {
-        /// Slot.
-        slot: usize,
-    },
-    /// An access to the context outside of its fields, or at a variable offset.
-    #[error("instruction {slot} accesses the context at no known field")]
-    Context {
-        /// Slot.
-        slot: usize,
-    },
     /// A jump whose target is no instruction of the same function.
     #[error("instruction {slot} jumps to {target}, which is no instruction of its function")]
     JumpTarget {
@@ -57,20 +37,12 @@ pub enum CompileError {
         /// The target slot.
         target: i64,
     },
-    /// An operation without code from the form, on a machine that has no other.
+    /// Something that there is no native code for.
     #[error("there is no native code for {0}")]
     Lack(Lack),
     /// [`Links::checked`](crate::Links::checked) is missing for checked code.
     #[error("there is nothing to link checked code with")]
     NotLinked,
-    /// A read of a register whose value was dropped as dead: a bug of the code generator.
-    #[error("the value of {register} in instruction {slot} was taken to be dead")]
-    DeadValue {
-        /// Slot.
-        slot: usize,
-        /// The register.
-        register: Reg,
-    },
     /// A state that the code generator rules out: a bug of Paceline, not of the program.
     #[error("internal error of the code generator: {0}")]
     Internal(&'static str),
@@ -107,5 +79,11 @@ impl FormError {
     /// An error of a program.
     pub(crate) fn new(cause: impl Into<FormCause>, module: &Module) -> Box<Self> {
         Box::new(Self { cause: cause.into(), module: module.to_string() })
+    }
+}
+
+impl From<Lack> for CompileError {
+    fn from(lack: Lack) -> Self {
+        Self::Lack(lack)
     }
 }

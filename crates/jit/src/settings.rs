@@ -35,9 +35,9 @@ impl Features {
 /// The machine that code is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Architecture {
-    /// x86-64, from instructions or from the form.
+    /// x86-64.
     X86_64,
-    /// arm64 in little-endian order, from the form only.
+    /// arm64 in little-endian order.
     Arm64,
 }
 
@@ -58,16 +58,14 @@ pub enum Prefetch {
     Ahead(u8),
 }
 
-/// What code is generated from.
+/// Which passes run over the form of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum CodeSource {
-    /// The program's instructions.
+pub enum OptLevel {
+    /// None: code is generated from the form as it was built.
+    None,
+    /// All.
     #[default]
-    Instructions,
-    /// The program in SSA form (`paceline-ir`), as it was built.
-    RawForm,
-    /// The same after all passes.
-    Form,
+    Full,
 }
 
 /// Compiler settings.
@@ -77,7 +75,7 @@ pub struct Settings {
     pub architecture: Architecture,
     /// Extensions that may be used, of x86-64.
     pub features: Features,
-    /// Whether every memory access is checked at run time: slow, and for unverified programs.
+    /// Whether every memory access is checked at run time: slow, for unverified programs, and on x86-64 only.
     pub checked: bool,
     /// Whether every function saves all callee-saved registers and allocates the maximum stack, needed or not: the baseline of the
     /// prologue benchmark.
@@ -85,9 +83,8 @@ pub struct Settings {
     pub full_prologue: bool,
     /// Prefetch distance.
     pub prefetch: Prefetch,
-    /// What code is generated from. A program with an operation that has no code from the form is compiled from its instructions,
-    /// on x86-64. On arm64 the instructions stand for the form.
-    pub source: CodeSource,
+    /// Which passes run.
+    pub opt_level: OptLevel,
     /// Whether the allocation of registers is checked in builds with optimization too.
     pub verify_allocation: bool,
 }

@@ -148,7 +148,7 @@ pub use paceline_vm::{
 };
 #[cfg(feature = "jit")]
 pub use paceline_vm::{
-    CodeMap, DispatcherCode, JitSymbols, JitSymbolsError, NAMES_VARIABLE, NativeCode, NativeFunction,
+    CodeMap, DispatcherCode, JitSymbols, JitSymbolsError, Lack, NAMES_VARIABLE, NativeCode, NativeFunction,
 };
 
 pub use collection::{Collection, LoadOptions, MissingMap};

@@ -114,6 +114,8 @@ fn generated_inputs_agree_with_proofs() {
     assert!(counts[0] > 20 && counts[1] > 20, "{counts:?}");
 }
 
+const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+
 const START: &str = "
     r6 = r1
     r2 = *(u32 *)(r1 + 4)
@@ -125,10 +127,12 @@ const START: &str = "
 ";
 
 fn xdp(text: &str, maps: Vec<MapSpec>) -> Object {
-    let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
     let end = if text.contains("out:") { "" } else { "\nout:\n    exit" };
-    let text = format!("{START}{text}{end}");
-    let code = assemble(&text, &()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    object_of(XDP, &format!("{START}{text}{end}"), maps)
+}
+
+fn object_of(kind: ProgramKind, text: &str, maps: Vec<MapSpec>) -> Object {
+    let code = assemble(text, &()).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let mut program = ProgramSpec::new("test", kind, code.encode().unwrap());
     program.license = "GPL".to_owned();
     let mut object = Object::of_program(program);
@@ -229,6 +233,39 @@ fn packets_whose_ends_move() {
     ";
     // It may grow beyond all bytes that are looked at.
     assert_eq!(of(&xdp(unknown, Vec::new()), "out[0:] == in[0:] or out.len != in.len"), None);
+}
+
+/// A packet that ends before the place where it began when it came in has lost all of its bytes.
+#[test]
+fn packets_that_end_in_the_headroom() {
+    let text = "
+        r1 = r6
+        r2 = -200
+        call 44
+        if r0 != 0 goto drop
+        r1 = r6
+        call 188
+        r1 = r6
+        r2 = 14
+        r2 -= r0
+        call 65
+        if r0 != 0 goto drop
+        r1 = r6
+        r2 = 20
+        call 65
+        if r0 != 0 goto drop
+        r1 = r6
+        r2 = 300
+        call 65
+        if r0 != 0 goto drop
+        r0 = 2
+        goto out
+    drop:
+        r0 = 1
+    ";
+    let object = xdp(text, Vec::new());
+    assert_eq!(of(&object, "verdict == pass implies out[200] == in[0]"), Some(false));
+    assert_eq!(of(&object, "verdict == pass implies out[200] == 0 and out[20] == 0"), Some(true));
 }
 
 /// What the program that a tail call leads to does is not known.
@@ -339,4 +376,131 @@ fn elements_that_maps_give_up_are_not_known() {
     let object = xdp(text, vec![lru]);
     assert_eq!(of(&object, "in.len >= 32 implies changes(lru)"), None);
     assert_eq!(of(&object, "in.len >= 32 implies verdict == pass"), Some(true));
+}
+
+/// Filters and classifiers return no verdicts.
+#[test]
+fn verdicts_and_numbers_of_other_types() {
+    let filter =
+        |number: i32| object_of(ProgramKind::SocketFilter, &format!("r0 = {number}\nexit"), Vec::new());
+    assert_eq!(of(&filter(20), "verdict == pass and returns == 20"), Some(true));
+    for other in ["drop", "aborted", "tx", "redirect"] {
+        assert_eq!(of(&filter(20), &format!("verdict == {other}")), Some(false), "{other}");
+    }
+    // The numbers of verdicts are numbers of bytes.
+    assert_eq!(of(&filter(1), "verdict != pass"), Some(false));
+    assert_eq!(of(&filter(0), "verdict == drop and returns == 0"), Some(true));
+    assert_eq!(of(&filter(0), "verdict == aborted"), Some(false));
+    let classifier =
+        |number: i32| object_of(ProgramKind::SchedCls, &format!("r0 = {number}\nexit"), Vec::new());
+    assert_eq!(of(&classifier(0), "verdict == pass and returns == 0"), Some(true));
+    assert_eq!(of(&classifier(0), "returns == 2"), Some(false));
+    assert_eq!(of(&classifier(2), "verdict == drop and returns == 2"), Some(true));
+    assert_eq!(of(&classifier(2), "returns == 1"), Some(false));
+    assert_eq!(of(&classifier(-1), "verdict == pass and returns == 0xffffffff"), Some(true));
+}
+
+/// An LRU map may give up an element, also the one with the key, before an update looks whether there is one.
+#[test]
+fn updates_of_lru_maps_with_flags_are_not_known() {
+    for (flags, property) in [(1, "verdict != tx"), (1, "not changes(lru)"), (2, "not changes(lru)")] {
+        let lru = MapSpec::new("lru", MapKind::LruHash, 4, 8, 8);
+        let is_there = if flags == 1 { "==" } else { "!=" };
+        let text = format!(
+            "
+            *(u32 *)(r10 - 4) = 1
+            *(u64 *)(r10 - 16) = 7
+            r2 = r10
+            r2 += -4
+            r1 = map[0] ll
+            call 1
+            if r0 {is_there} 0 goto pass
+            r2 = r10
+            r2 += -4
+            r3 = r10
+            r3 += -16
+            r4 = {flags}
+            r1 = map[0] ll
+            call 2
+            if r0 != 0 goto pass
+            r0 = 3
+            goto out
+        pass:
+            r0 = 2
+            "
+        );
+        assert_eq!(of(&xdp(&text, vec![lru]), property), None, "{flags} {property}");
+    }
+}
+
+/// Also an update of an element that is there may remove another one.
+#[test]
+fn updates_of_elements_that_are_there_make_room() {
+    for kind in [MapKind::LruHash, MapKind::LruPerCpuHash, MapKind::PerCpuHash] {
+        let text = "
+            *(u32 *)(r10 - 4) = 1
+            *(u32 *)(r10 - 8) = 2
+            *(u64 *)(r10 - 16) = 7
+            r2 = r10
+            r2 += -4
+            r1 = map[0] ll
+            call 1
+            if r0 == 0 goto pass
+            r2 = r10
+            r2 += -8
+            r1 = map[0] ll
+            call 1
+            if r0 == 0 goto pass
+            r2 = r10
+            r2 += -4
+            r3 = r10
+            r3 += -16
+            r4 = 0
+            r1 = map[0] ll
+            call 2
+            r2 = r10
+            r2 += -8
+            r1 = map[0] ll
+            call 1
+            if r0 != 0 goto pass
+            r0 = 3
+            goto out
+        pass:
+            r0 = 2
+        ";
+        let expected = if kind == MapKind::PerCpuHash { Some(true) } else { None };
+        let object = xdp(text, vec![MapSpec::new("map", kind, 4, 8, 8)]);
+        assert_eq!(of(&object, "verdict != tx"), expected, "{kind}");
+    }
+}
+
+#[test]
+fn machines_have_several_nodes() {
+    let node = |call: i32| {
+        object_of(XDP, &format!("call {call}\nif r0 == 0 goto out\nr0 = 1\nout:\nexit"), Vec::new())
+    };
+    // The processor, and its node.
+    assert_eq!([8, 42].map(|call| of(&node(call), "returns == 0")), [None, None]);
+}
+
+/// Whether events are sent is not said.
+#[test]
+fn what_is_sent_to_readers_is_no_change() {
+    for (kind, size, told) in [
+        (
+            MapKind::RingBuf,
+            0,
+            "column 9: map `sent` is a ringbuf, which has no elements: what the program sends to its reader is no change",
+        ),
+        (
+            MapKind::PerfEventArray,
+            4,
+            "column 9: map `sent` is a perf_event_array, which has no elements: what the program sends to its reader is no change",
+        ),
+    ] {
+        let object = object_of(XDP, "r0 = 2\nexit", vec![MapSpec::new("sent", kind, size, size, 4096)]);
+        let property: Property = "changes(sent)".parse().unwrap();
+        let error = prove(&object, &object.programs()[0], &property, &Options::default(), 1, &mut |_| {});
+        assert_eq!(error.unwrap_err().to_string(), told);
+    }
 }

@@ -130,7 +130,8 @@ impl Explorer<'_> {
         let byte = self.sources.term(&mut self.terms, Source::Packet(index));
         let Some(floor) = packet.floor else { return byte };
         let place = self.terms.constant(64, u64::from(index));
-        let is_below = self.terms.ult(place, floor);
+        // The packet may have ended before the place where it began.
+        let is_below = self.terms.slt(place, floor);
         self.terms.ite(is_below, byte, zero)
     }
 

@@ -120,6 +120,7 @@ impl Explorer<'_> {
     ) -> Result<Option<(Term, &'static str)>, GiveUp> {
         let what = match source {
             Source::Cpu => "a CPU other than the first",
+            Source::Node => "a NUMA node other than the first",
             Source::Context(offset) if !self.is_given(offset) => "a number in the context",
             Source::Scratch(_) => "a number in the context",
             Source::Machine(_, name @ "bpf_ringbuf_output") => name,
@@ -301,6 +302,9 @@ impl Explorer<'_> {
             let is_there = spec.kind.is_array() || given.get(&Source::Present { map, element }) == Some(&1);
             if !is_there {
                 continue;
+            }
+            if spec.kind == MapKind::CpuMap && key.iter().any(|byte| *byte != 0) {
+                return Err(GiveUp::Input("a CPU other than the first"));
             }
             let initial = initial_value(spec, &key);
             let mut value = initial.map(<[u8]>::to_vec).unwrap_or_default();

@@ -197,6 +197,10 @@ impl Explorer<'_> {
         if !self.is_valid(state, map, &key)? {
             return Ok((-i64::from(Errno::E2BIG.0), Meets::NotFound));
         }
+        if kind.is_lru() && flags != 0 {
+            // Before the kernel looks for the key, it takes a free element, for which it may remove any other one, also that of the key.
+            self.leave(state, GiveUp::Map(kind, "an update with flags"));
+        }
         let element = self.element(state, map, key)?;
         if kind.is_array() {
             if flags == NO_EXIST {
@@ -213,7 +217,12 @@ impl Explorer<'_> {
                 Err(GiveUp::Map(kind, "an update that may remove another element"))
             }
             // Values per CPU are changed in place.
-            Some(object) if kind.is_per_cpu() => Ok((self.fill(state, Some(object), value), Meets::Found)),
+            Some(object) if kind.is_per_cpu() => {
+                if kind.is_lru() {
+                    others_may_be_gone(state, map, element);
+                }
+                Ok((self.fill(state, Some(object), value), Meets::Found))
+            }
             Some(_) => {
                 self.retire(state, map);
                 if kind.is_lru() {

@@ -129,7 +129,11 @@ impl Explorer<'_> {
         match self.verified.program().kind.rules().meaning {
             Meaning::BytesKept => {
                 let none = is(self, 0);
-                if verdict == Verdict::Drop { none } else { self.terms.not(none) }
+                match verdict {
+                    Verdict::Drop => none,
+                    Verdict::Pass => self.terms.not(none),
+                    _ => self.terms.bool(false),
+                }
             }
             Meaning::Action(actions) => {
                 let mut stands = self.terms.bool(actions.other == verdict);

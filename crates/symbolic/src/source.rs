@@ -31,6 +31,8 @@ pub(crate) enum Source {
     Capacity,
     /// The CPU that the program runs on.
     Cpu,
+    /// The NUMA node of that CPU.
+    Node,
     /// Address of a region, which are numbered.
     Address(usize),
     /// A number that is known to the machine alone, in the order of its helper calls, with what it is.
@@ -42,7 +44,7 @@ impl Source {
         match self {
             Self::Length => 16,
             Self::Packet(_) | Self::Scratch(_) | Self::Value { .. } => 8,
-            Self::Random(_) | Self::Cpu | Self::Capacity => 32,
+            Self::Random(_) | Self::Cpu | Self::Node | Self::Capacity => 32,
             Self::Present { .. } | Self::TailCallFails(_) => 1,
             Self::Context(_) | Self::Time(..) | Self::Machine(..) | Self::Address(_) => 64,
         }

@@ -10,11 +10,10 @@ use paceline::{
     Burst, Collection, Engine, FrameRef, Host, InitialValue, Limits, LoadOptions, MapKind, MapSpec, Object,
     ProgramKind, ProgramSpec, Verdict, XdpAttach,
 };
-use paceline_vm::CodeSource;
 
 use crate::Contents;
 use crate::determinize::determinize;
-use crate::engine::{load_ssa, map_contents, ssa_name};
+use crate::engine::map_contents;
 use crate::kernel::{self, KernelObject, Packet, Pinned};
 use crate::outcome::{Finished, Return, contents_diff, run_diff};
 
@@ -226,27 +225,12 @@ impl Ours {
         let program = collection.program(Some(program)).map_err(|error| failed(&error))?.into_program();
         Ok(Self { name: engine.name(), program, collection })
     }
-
-    /// The program as native code that is generated from its form.
-    fn from_form(object: &Object, program: &str) -> Result<Self, CompareError> {
-        let ours = Self::new(object, program, Engine::Jit)?;
-        let name = ssa_name(CodeSource::Form);
-        let failed = |error: &dyn std::fmt::Display| CompareError::Ours(format!("{name}: {error}"));
-        let proven = ours.collection.program(Some(program)).map_err(|error| failed(&error))?;
-        let maps = ours.collection.maps().to_vec();
-        let program = load_ssa(proven.verified(), maps, CodeSource::Form).map_err(|error| failed(&error))?;
-        Ok(Self { name, program, ..ours })
-    }
 }
 
 impl Both {
     fn new(object: &Object, program: &str, pinned: Pinned) -> Result<Self, CompareError> {
         let engines = Engine::ALL.into_iter().filter(|engine| engine.is_available());
-        let mut ours =
-            engines.map(|engine| Ours::new(object, program, engine)).collect::<Result<Vec<_>, _>>()?;
-        if Engine::Jit.is_available() {
-            ours.push(Ours::from_form(object, program)?);
-        }
+        let ours = engines.map(|engine| Ours::new(object, program, engine)).collect::<Result<Vec<_>, _>>()?;
         let options = kernel::LoadOptions { btf: object.btf(), leave_out_types: true, cpu: pinned.cpu() };
         let kernel = KernelObject::load(object.maps(), object.programs(), options)?;
         Ok(Self { ours, kernel, pinned })

@@ -14,8 +14,6 @@ mod look_ahead;
 mod memory_program;
 #[cfg(feature = "jit")]
 mod native;
-#[cfg(feature = "jit")]
-mod native_source;
 mod program;
 mod run;
 mod site;
@@ -38,8 +36,6 @@ pub use native::NativeCode;
 #[cfg(all(feature = "jit", feature = "testing"))]
 pub use native::compile_for;
 #[cfg(feature = "jit")]
-pub use native_source::NativeSource;
-#[cfg(feature = "jit")]
 pub use paceline_exec::{CodeMap, Function as NativeFunction, JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 pub use paceline_interpreter::image::{DEFAULT_BUDGET, Exit};
 pub use paceline_interpreter::observe::{Location, Observed, Steer};
@@ -50,7 +46,7 @@ pub use paceline_interpreter::threaded::inspect as threaded_handlers;
 #[cfg(all(feature = "jit", feature = "testing"))]
 pub use paceline_jit::{Architecture, Compiled};
 #[cfg(feature = "jit")]
-pub use paceline_jit::{CodeSource, CompileError, Lack, Prefetch, Settings as NativeSettings};
+pub use paceline_jit::{CompileError, Lack, OptLevel, Prefetch, Settings as NativeSettings};
 pub use paceline_runtime::fault::{Fault, FaultKind};
 pub use paceline_runtime::host::{Event, EventSink};
 pub use paceline_runtime::region::{Access, FaultAddress};

@@ -21,8 +21,8 @@ impl Program {
     /// Makes a verified program ready to run on an engine, with its maps in the order of its object.
     ///
     /// # Errors
-    /// [`LoadError`]. Paceline never falls back to another engine silently: on arm64 a program that has no native code becomes one of
-    /// the threaded interpreter, which [`engine`](Self::engine) and [`lack`](Self::lack) tell.
+    /// [`LoadError`]. Paceline never falls back to another engine silently: a program that has no native code becomes one of the
+    /// threaded interpreter, which [`engine`](Self::engine) and [`lack`](Self::lack) tell.
     pub fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Self, LoadError> {
         Self::load_with(verified, maps, engine, LookAhead::default())
     }

@@ -38,9 +38,6 @@ pub struct Program {
     look_ahead: LookAhead,
     /// Why bursts run without look-ups ahead, if they do.
     no_slice: Option<Arc<NoSlice>>,
-    /// What its native code was generated from, if it has some.
-    #[cfg(feature = "jit")]
-    pub(crate) native_source: Option<crate::native_source::NativeSource>,
     /// Why it is interpreted although native code was asked for.
     #[cfg(feature = "jit")]
     pub(crate) lack: Option<paceline_jit::Lack>,
@@ -146,8 +143,6 @@ impl Program {
             engine,
             look_ahead,
             no_slice,
-            #[cfg(feature = "jit")]
-            native_source: None,
             #[cfg(feature = "jit")]
             lack: None,
             pins: uses.pins,

@@ -10,15 +10,11 @@ use paceline_graph::{Edges, Graph, Next, Node};
 use paceline_maps::{Limits, Map};
 use paceline_spec::{MapKind, MapSpec};
 use paceline_verifier::Verified;
-use paceline_vm::{Chain, CodeSource, Engine, Host, LookAhead, Program};
+use paceline_vm::{Chain, Engine, Host, LookAhead, OptLevel, Program};
 
 use common::verified;
 
-/// On arm64 code comes from the form only.
-const SOURCES: &[CodeSource] = match cfg!(target_arch = "x86_64") {
-    true => &[CodeSource::Instructions, CodeSource::RawForm, CodeSource::Form],
-    false => &[CodeSource::RawForm, CodeSource::Form],
-};
+const LEVELS: [OptLevel; 2] = [OptLevel::None, OptLevel::Full];
 
 /// Adds one to the value of index 0 of a map, and passes.
 const COUNT: &str = "
@@ -68,12 +64,9 @@ fn burst(first_bytes: &[u8]) -> Burst {
     burst
 }
 
-fn chain(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph, from: CodeSource) -> Chain {
-    let change = |settings: &mut paceline_vm::NativeSettings| settings.source = from;
-    let chain = Chain::load_with_settings(parts, graph, LookAhead::Never, change).expect("loads");
-    let source = chain.native_source().expect("it is native code");
-    assert_eq!((source.source, source.lack), (from, None));
-    chain
+fn chain(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph, level: OptLevel) -> Chain {
+    let change = |settings: &mut paceline_vm::NativeSettings| settings.opt_level = level;
+    Chain::load_with_settings(parts, graph, LookAhead::Never, change).expect("loads")
 }
 
 #[test]
@@ -86,7 +79,7 @@ fn each_program_has_its_own_maps() {
     let hash = MapSpec::new("hash", MapKind::Hash, 4, 8, 4);
     let first = verified(&COUNT.replace("INDEX", "0"), std::slice::from_ref(&array));
     let second = verified(&COUNT.replace("INDEX", "1"), &[array.clone(), hash.clone()]);
-    for &from in SOURCES {
+    for level in LEVELS {
         let maps = [map(&array), map(&array), map(&hash)];
         maps[2].update(&0_u32.to_ne_bytes(), &100_u64.to_ne_bytes(), 0).expect("there is room");
         let parts = [(&first, vec![maps[0].clone()]), (&second, vec![maps[1].clone(), maps[2].clone()])];
@@ -94,13 +87,13 @@ fn each_program_has_its_own_maps() {
         let next = |node| Edges::NONE.with(Verdict::Pass, Next::Program(Node::new(node)));
         let parts = [parts[0].clone(), parts[1].clone(), parts[0].clone()];
         let graph = Graph::new(vec![next(1), next(2), Edges::NONE]).expect("a graph");
-        let chain = chain(&parts, graph, from);
+        let chain = chain(&parts, graph, level);
         chain.run_burst(&mut burst(&[0; 5]), &mut Host::new(0)).expect("ends");
         let value = |map: &Map| {
             let value = map.lookup(&0_u32.to_ne_bytes()).expect("is there");
             u64::from_ne_bytes(value.try_into().expect("eight bytes"))
         };
-        assert_eq!(maps.each_ref().map(|map| value(map)), [10, 0, 105], "{from:?}");
+        assert_eq!(maps.each_ref().map(|map| value(map)), [10, 0, 105], "{level:?}");
     }
 }
 
@@ -116,23 +109,23 @@ fn a_fault_of_a_program_that_was_called_ends_the_burst_there() {
     let endless = verified("r0 = 7\nr0 += 1\nexit", &[]);
     let endless = Program::load(&endless, Vec::new(), Engine::Plain).expect("loads").with_budget(1);
     let last = verified("r0 = 1\nexit", &[]);
-    for &from in SOURCES {
+    for level in LEVELS {
         for caller in [&caller, &in_subprogram] {
             let programs = map(&programs);
             endless.install(&programs, 0).expect("is put there");
-            let change = |settings: &mut paceline_vm::NativeSettings| settings.source = from;
+            let change = |settings: &mut paceline_vm::NativeSettings| settings.opt_level = level;
             let alone = Program::load_with_settings(caller, vec![programs.clone()], change).expect("loads");
             let graph = Graph::sequence(2).expect("two");
-            let fused = chain(&[(caller, vec![programs]), (&last, Vec::new())], graph, from);
+            let fused = chain(&[(caller, vec![programs]), (&last, Vec::new())], graph, level);
             let (mut first, mut second) = (burst(&[0, 1, 0]), burst(&[0, 1, 0]));
             let (mut host, mut counts) = (Host::new(0), fused.counts());
             let fault = alone.run_burst(&mut first, &mut host).expect_err("the budget is one instruction");
             let fault_of_chain = fused.run_burst(&mut second, &mut host).expect_err("as above");
-            assert_eq!((fault.index, fault_of_chain.index), (1, 1), "{from:?}");
+            assert_eq!((fault.index, fault_of_chain.index), (1, 1), "{level:?}");
             assert_eq!(first.frame(0).verdict(), Verdict::Pass);
             assert_eq!(second.frame(0).verdict(), Verdict::Drop);
             let fault = fused.run_burst_counted(&mut second, &mut host, &mut counts).expect_err("as above");
-            assert_eq!(fault.index, 1, "{from:?}");
+            assert_eq!(fault.index, 1, "{level:?}");
             assert_eq!(counts.of(Node::ENTRY, Some(Verdict::Pass)), 1);
         }
     }

@@ -63,25 +63,26 @@ fn no_program_runs_for_a_cpu_that_its_arrays_lack() {
 }
 
 #[test]
-fn a_million_slots_are_compiled() {
+fn many_slots_are_compiled() {
+    const LAST: usize = 199_999;
     let count = |slot: usize| match slot {
-        999_999 => Insn::Exit,
+        LAST => Insn::Exit,
         0 => Insn::Alu { width: Width::W64, op: AluOp::Mov, dst: Reg::R0, src: Operand::Imm(0) },
         _ if slot.is_multiple_of(4) => Insn::JumpIf {
             width: Width::W64,
             condition: Condition::Eq,
             dst: Reg::R0,
             src: Operand::Imm(-1),
-            offset: i16::try_from(999_999 - slot - 1).unwrap_or(i16::MAX),
+            offset: i16::try_from(LAST - slot - 1).unwrap_or(i16::MAX),
         },
         _ => Insn::Alu { width: Width::W64, op: AluOp::Add, dst: Reg::R0, src: Operand::Imm(1) },
     };
-    let code: Code = (0..1_000_000).map(count).collect();
+    let code: Code = (0..=LAST).map(count).collect();
     let spec = Arc::new(ProgramSpec::new("long", KIND, code.encode().expect("encodes")));
     // A pass whose time grows with the square of the length would take hours.
     // SAFETY: it touches no memory.
     let program = unsafe { MemoryProgram::jit(spec, Vec::new()) }.expect("is compiled");
-    assert_eq!(program.run(&mut [], &mut Host::new(0)).map(|exit| exit.r0), Ok(749_999));
+    assert_eq!(program.run(&mut [], &mut Host::new(0)).map(|exit| exit.r0), Ok(149_999));
 }
 
 /// Neither the host's registers nor a call's leftovers are to be seen.
@@ -122,4 +123,32 @@ fn raw_programs_know_their_memory() {
     for program in [fast, checked] {
         assert_eq!(program.run(&mut memory, &mut Host::new(0)).map(|exit| exit.r0), Ok(44));
     }
+}
+
+/// A program that reads so many bytes of the packet twice: equal loads are one, so that all values are live in between.
+fn wide(bytes: usize) -> Verified {
+    let mut text = format!(
+        "r2 = *(u32 *)(r1 + 4)\nr1 = *(u32 *)(r1 + 0)\nr3 = r1\nr3 += {bytes}\nr0 = 0\nif r3 > r2 goto out\n"
+    );
+    for factor in [31, 37] {
+        for at in 0..bytes {
+            text.push_str(&format!("r4 = *(u8 *)(r1 + {at})\nr0 *= {factor}\nr0 += r4\n"));
+        }
+    }
+    program(&(text + "out: exit\n"), &[])
+}
+
+#[test]
+fn a_frame_may_have_several_pages() {
+    let run = |program: &Program| {
+        let packet: Vec<u8> = (0..1500_u32).map(|at| (at * 7 + at / 3) as u8).collect();
+        let mut burst = Burst::new(1);
+        burst.push(&packet, FrameMeta::default()).expect("fits");
+        program.run(&mut burst.frame_mut(0), &mut Host::new(0)).expect("no fault")
+    };
+    let verified = wide(1400);
+    let [native, plain] = [Engine::Jit, Engine::Plain]
+        .map(|engine| Program::load(&verified, Vec::new(), engine).expect("loads"));
+    assert_eq!((native.engine(), native.lack()), (Engine::Jit, None));
+    assert_eq!(run(&native), run(&plain));
 }

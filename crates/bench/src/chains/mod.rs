@@ -16,11 +16,10 @@ use paceline::{Burst, Chain, Engine, FrameMeta, Host, Map, Program};
 use paceline_frame::Verdict;
 use paceline_graph::{Edges, Graph, Next, Node};
 use paceline_verifier::Verified;
-use paceline_vm::{CodeSource, LookAhead};
 
 use crate::engines::Packets;
 use crate::measure::{Timing, Work, rounds};
-use crate::report::{Bar, Figure, Row, Unit};
+use crate::report::{Bar, Figure, Row};
 use crate::{Rows, Settings, Table};
 
 /// Rounds of a full measurement.
@@ -264,39 +263,6 @@ fn real_programs(settings: Settings) -> Rows {
         let name = format!("{} fused, {name}", examples.join(", "));
         let row = Row::new(name, "one call per program", figure);
         rows.push(Row { bar: Some(Bar::Ratio(1.3)), reach: Some(Bar::Ratio(2.0)), ..row });
-    }
-    Ok(rows)
-}
-
-/// The same programs fused from the form, against fused from their instructions and against calls.
-pub(crate) fn from_form(settings: Settings) -> Rows {
-    let mut rows = Vec::new();
-    for (examples, miss) in programs::EXAMPLES.iter().flat_map(|names| [(names, false), (names, true)]) {
-        let (name, bursts) = if miss { ("miss", Packets::miss()?.into_shuffled()) } else { ("hit", hit()?) };
-        let parts = || programs::examples(examples, 3);
-        let (fused, apart, graph) = ([parts()?, parts()?], parts()?, through(3)?);
-        let one = |parts: &[Part], from: CodeSource| {
-            Chain::load_with_settings(&borrowed(parts), graph.clone(), LookAhead::default(), |settings| {
-                settings.source = from;
-            })
-        };
-        let by_form = one(&fused[0], CodeSource::Form)?;
-        if let Some(lack) = by_form.native_source().and_then(|source| source.lack) {
-            return Err(format!("chains: no code from the form: {lack}").into());
-        }
-        let by_instructions = one(&fused[1], CodeSource::Instructions)?;
-        let bytes = |chain: &Chain| chain.native_code().map_or(0, |code| code.bytes().len() as u64);
-        let sizes =
-            Figure::Size { ours: bytes(&by_form), against: Some(bytes(&by_instructions)), unit: Unit::Bytes };
-        let load = |(verified, maps): &Part| Program::load(verified, maps.clone(), Engine::Jit);
-        let called = Chain::new(apart.iter().map(load).collect::<Result<Vec<_>, _>>()?, graph.clone())?;
-        let times = measure(settings, [by_form, by_instructions, called].map(running).into(), bursts)?;
-        let title = format!("{} fused, {name}", examples.join(", "));
-        for (at, against) in [(1, "fused from instructions"), (2, "one call per program")] {
-            let figure = Figure::Time { ours: times[0], against: Some(times[at]) };
-            rows.push(Row::new(title.clone(), against, figure));
-        }
-        rows.push(Row::new(format!("{title}: native code"), "fused from instructions", sizes));
     }
     Ok(rows)
 }

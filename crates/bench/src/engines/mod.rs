@@ -8,7 +8,6 @@ pub(crate) mod classic;
 mod contender;
 #[cfg(feature = "dpdk")]
 mod dpdk;
-pub(crate) mod form;
 #[cfg(feature = "kernel")]
 mod kernel;
 #[cfg(feature = "libpcap")]

@@ -1,11 +1,12 @@
 //! Basic blocks of a function: where they begin, and which follow.
 
 use paceline_isa::Insn;
-use paceline_verifier::{FunctionFact, Verified};
+use paceline_verifier::FunctionFact;
 
 use super::error::{BuildCause, BuildError};
 use crate::entity::Block;
 use crate::function::{Function, Target, Terminator};
+use crate::source::Source;
 
 /// What follows an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +27,17 @@ pub(super) enum Flow {
 
 impl Flow {
     /// What follows the instruction of a slot, by the facts about it.
-    fn of(verified: &Verified, range: &FunctionFact, slot: usize) -> Result<Self, BuildError> {
+    fn of(source: &Source<'_>, range: &FunctionFact, slot: usize) -> Result<Self, BuildError> {
         let error = |cause| BuildError { slot, cause };
-        let Some(insn) = verified.code().get(slot) else {
+        let Some(insn) = source.code.get(slot) else {
             return Err(error(BuildCause::Flow(slot as i64)));
         };
-        let fact = verified.fact(slot);
+        let fact = source.fact(slot);
         let reached = |target: i64| {
             let inside =
                 usize::try_from(target).ok().filter(|target| (range.start..range.end).contains(target));
             inside
-                .filter(|&target| verified.fact(target).reached && verified.code().get(target).is_some())
+                .filter(|&target| source.fact(target).reached && source.code.get(target).is_some())
                 .ok_or(error(BuildCause::Flow(target)))
         };
         let next = (slot + insn.slots()) as i64;
@@ -83,12 +84,12 @@ impl Blocks {
     /// Adds the blocks of reached instructions to an empty function, in the order of their slots, with ends that have the right targets
     /// and nothing else right.
     pub(super) fn add(
-        verified: &Verified,
+        source: &Source<'_>,
         range: &FunctionFact,
         function: &mut Function,
     ) -> Result<Self, BuildError> {
         let mut scan = Scan {
-            verified,
+            source,
             range,
             flows: vec![None; range.end - range.start],
             leaders: vec![false; range.end - range.start],
@@ -154,7 +155,7 @@ impl Blocks {
 
 /// A walk over the instructions that follow each other.
 struct Scan<'a> {
-    verified: &'a Verified,
+    source: &'a Source<'a>,
     range: &'a FunctionFact,
     /// What follows the instructions that were seen.
     flows: Vec<Option<Flow>>,
@@ -170,7 +171,7 @@ impl Scan<'_> {
             if self.flows[slot - start].is_some() {
                 continue;
             }
-            let flow = Flow::of(self.verified, self.range, slot)?;
+            let flow = Flow::of(self.source, self.range, slot)?;
             self.flows[slot - start] = Some(flow);
             let (targets, count) = flow.targets();
             for &target in &targets[..count] {

@@ -1,11 +1,12 @@
 //! The functions of a program: which are reached, and the parameters of those that are built.
 
 use paceline_isa::{Insn, Reg};
-use paceline_verifier::{FunctionFact, Verified};
+use paceline_verifier::FunctionFact;
 
 use crate::arena::Key;
 use crate::entity::FuncId;
 use crate::function::Function;
+use crate::source::Source;
 
 /// A function during construction.
 pub(super) enum Made {
@@ -16,22 +17,22 @@ pub(super) enum Made {
 }
 
 pub(super) struct Functions<'a> {
-    pub(super) verified: &'a Verified,
+    pub(super) source: &'a Source<'a>,
     /// The functions that are reached, or whose address is taken.
     pub(super) facts: Vec<FunctionFact>,
     pub(super) made: Vec<Made>,
 }
 
 impl<'a> Functions<'a> {
-    pub(super) fn of(verified: &'a Verified) -> Self {
-        let code = verified.code().iter().filter(|(slot, _)| verified.fact(*slot).reached);
+    pub(super) fn of(source: &'a Source<'a>) -> Self {
+        let code = source.code.iter().filter(|(slot, _)| source.fact(*slot).reached);
         let taken: Vec<i64> = code.filter_map(|(slot, insn)| insn.subprogram_target(slot)).collect();
         // A helper that calls a function no time is given its address too.
         let used =
-            |fact: &&FunctionFact| verified.fact(fact.start).reached || taken.contains(&(fact.start as i64));
-        let facts: Vec<FunctionFact> = verified.functions().iter().filter(used).copied().collect();
+            |fact: &&FunctionFact| source.fact(fact.start).reached || taken.contains(&(fact.start as i64));
+        let facts: Vec<FunctionFact> = source.functions().iter().filter(used).copied().collect();
         let made = facts.iter().map(|_| Made::Not).collect();
-        Self { verified, facts, made }
+        Self { source, facts, made }
     }
 
     /// The function that an instruction calls or takes the address of; `None` if it is not reached.
@@ -49,7 +50,7 @@ impl<'a> Functions<'a> {
     }
 
     pub(super) fn name(&self, fact: &FunctionFact) -> &str {
-        let program = self.verified.program();
+        let program = self.source.program;
         let named = program.functions.iter().find(|function| function.start == fact.start);
         named.map_or("", |function| &function.name)
     }

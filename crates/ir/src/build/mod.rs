@@ -1,4 +1,4 @@
-//! Construction from a verified program, in one pass over its reached instructions.
+//! Construction from a program and the facts about it, in one pass over its reached instructions.
 
 mod blocks;
 mod error;
@@ -11,14 +11,23 @@ use paceline_verifier::{FunctionFact, Verified};
 pub use self::error::{BuildCause, BuildError};
 use crate::arena::{Arena, Key};
 use crate::function::Module;
+use crate::source::Source;
 use functions::{Functions, Made};
 
-/// Builds the functions that a run can reach.
+/// Builds the functions of a verified program that a run can reach.
 ///
 /// # Errors
 /// [`BuildError`] for the first instruction that cannot be built.
 pub fn build(verified: &Verified) -> Result<Module, BuildError> {
-    let mut program = Functions::of(verified);
+    build_source(&Source::verified(verified))
+}
+
+/// Builds the functions of a program that a run can reach. What passes make of an unverified one is unspecified: they rely on its proof.
+///
+/// # Errors
+/// [`BuildError`] for the first instruction that cannot be built.
+pub fn build_source(source: &Source<'_>) -> Result<Module, BuildError> {
+    let mut program = Functions::of(source);
     for index in 0..program.facts.len() {
         function(&mut program, index)?;
     }
@@ -43,7 +52,7 @@ fn function(program: &mut Functions<'_>, index: usize) -> Result<(), BuildError>
         Made::Not => program.made[index] = Made::Begun,
     }
     for slot in fact.start..fact.end {
-        let Some(insn @ Insn::Call(Callee::Subprogram(_))) = program.verified.code().get(slot) else {
+        let Some(insn @ Insn::Call(Callee::Subprogram(_))) = program.source.code.get(slot) else {
             continue;
         };
         if let Some(called) = program.called(slot, insn) {

@@ -36,7 +36,7 @@ pub(super) fn function(program: &Functions<'_>, range: &FunctionFact) -> Result<
         is_callback: range.is_callback,
         ..Function::default()
     };
-    if !program.verified.fact(range.start).reached {
+    if !program.source.fact(range.start).reached {
         // Nobody calls it: any body does.
         let entry = function.add_block();
         let zero = function.append(entry, Op::constant(Type::I64, 0), None);
@@ -44,10 +44,13 @@ pub(super) fn function(program: &Functions<'_>, range: &FunctionFact) -> Result<
         return Ok(function);
     }
     function.reserve(2 * (range.end - range.start));
-    let blocks = Blocks::add(program.verified, range, &mut function)?;
+    let blocks = Blocks::add(program.source, range, &mut function)?;
     let cfg = Cfg::of(&function);
     let variables = Variables::new(&function, REGISTERS);
-    let entry = Entry { is_main: range.start == 0, params: [None; 5], zero: None };
+    let is_main = range.start == 0;
+    let given = if is_main { program.source.given } else { 5 };
+    let kind = if is_main && !program.source.is_over_memory() { Kind::Context } else { Kind::Unknown };
+    let entry = Entry { given, kind, params: [None; 5], zero: None };
     let mut translator =
         Translator { program, blocks, cfg, function, variables, entry, block: Block::new(0), slot: 0 };
     translator.all()?;
@@ -60,8 +63,10 @@ pub(super) fn function(program: &Functions<'_>, range: &FunctionFact) -> Result<
 
 /// Registers at the entry of a function.
 struct Entry {
-    /// Whether it is the main program, which has the context in `r1` and nothing else.
-    is_main: bool,
+    /// Number of registers, from `r1` on, that have a value.
+    given: usize,
+    /// What they point to.
+    kind: Kind,
     /// The parameters for `r1` to `r5` that were asked for.
     params: [Option<Value>; 5],
     /// The value of registers without one, which no run uses.
@@ -71,12 +76,10 @@ struct Entry {
 impl Entry {
     fn value(&mut self, function: &mut Function, register: usize) -> Value {
         let Some(entry) = function.entry() else { return Value::new(0) };
-        let is_argument = if self.is_main { register == 1 } else { (1..=5).contains(&register) };
-        if !is_argument {
+        if !(1..=self.given).contains(&register) {
             return self.zero(function, entry);
         }
-        let kind = if self.is_main { Kind::Context } else { Kind::Unknown };
-        let place = &mut self.params[register - 1];
+        let (place, kind) = (&mut self.params[register - 1], self.kind);
         *place.get_or_insert_with(|| function.add_param(entry, Type::I64, kind))
     }
 
@@ -127,13 +130,13 @@ impl Translator<'_> {
 
     /// Translates the instructions of a block.
     fn fill(&mut self) -> Result<(), BuildError> {
-        let verified = self.program.verified;
+        let source = self.program.source;
         loop {
             let flow = self.blocks.flow(self.slot)?;
-            let Some(insn) = verified.code().get(self.slot) else {
+            let Some(insn) = source.code.get(self.slot) else {
                 return Err(self.error(BuildCause::NoFact));
             };
-            let fact = verified.fact(self.slot);
+            let fact = source.fact(self.slot);
             match flow {
                 Flow::Next(next) => {
                     self.insn(insn, &fact)?;
@@ -177,8 +180,9 @@ impl Translator<'_> {
         offset: i32,
         next: usize,
     ) -> Result<Terminator, BuildError> {
-        let index = index.map(|reg| self.read(reg));
-        let loaded = self.emit(Op::PacketLoad { size, index, offset });
+        // The context is always in this register.
+        let (context, index) = (self.read(Reg::R6), index.map(|reg| self.read(reg)));
+        let loaded = self.emit(Op::PacketLoad { size, context, index, offset });
         let outside = self.constant(Type::I64, u64::MAX);
         self.clobber(loaded);
         // The block for a failed load, which the first target of the preliminary end is, returns 0.
@@ -421,7 +425,7 @@ impl Translator<'_> {
                 (Callee::Helper(id), first(prototype.map_or(Args::MAX, |prototype| prototype.args.len())))
             }
             Called::Kfunc { btf_id, module } => {
-                let kfunc = self.program.verified.program().kfunc(btf_id);
+                let kfunc = self.program.source.program.kfunc(btf_id);
                 let count = kfunc.map_or(Args::MAX, |kfunc| kfunc.args.len());
                 (Callee::Kfunc { index: btf_id, module }, first(count))
             }
@@ -481,7 +485,7 @@ impl Translator<'_> {
 
     /// What a field of the context points to.
     fn field_kind(&self, size: Size, offset: i32) -> Kind {
-        let kind = self.program.verified.program().kind;
+        let kind = self.program.source.program.kind;
         let offset = u64::try_from(offset).ok();
         let field = offset.and_then(|offset| kind.context_field(offset, size.bytes() as u64, false));
         match field.map(|field| field.kind) {
@@ -502,7 +506,7 @@ impl Translator<'_> {
 
     /// Whether neither applications nor programs can write a map, such as `.rodata`.
     fn is_constant(&self, map: MapRef) -> bool {
-        let spec = usize::try_from(map.index).ok().and_then(|index| self.program.verified.maps().get(index));
+        let spec = usize::try_from(map.index).ok().and_then(|index| self.program.source.maps.get(index));
         !map.inner && spec.is_some_and(MapSpec::is_constant)
     }
 

@@ -79,6 +79,7 @@ fn op(mut op: Op, first: &First) -> Option<Op> {
             *function = of_function(*function, first)?
         }
         Op::Call { callee: Callee::Kfunc { index, .. }, .. } => *index += first.kfunc,
+        Op::Call { callee: Callee::LookUp { map }, .. } => *map += first.map,
         other => {
             if let Some(access) = other.access_mut() {
                 access.region = match access.region {

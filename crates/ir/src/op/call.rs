@@ -33,6 +33,12 @@ pub enum Callee {
     },
     /// A function of the program.
     Function(FuncId),
+    /// A look-up in a map of short keys, by the key's bytes as a number in memory order. Only native code has it, in place of a helper's
+    /// call.
+    LookUp {
+        /// Index of the map.
+        map: u32,
+    },
     /// `bpf_tail_call`: runs another program in place of the running function and returns its result from that. There is no such
     /// program, or too many ran, if the call returns. It has no result.
     TailCall,

@@ -178,6 +178,8 @@ pub enum Op {
     PacketLoad {
         /// One, two or four bytes.
         size: Size,
+        /// The context.
+        context: Value,
         /// Index.
         index: Option<Value>,
         /// Offset in bytes.
@@ -256,7 +258,10 @@ impl Op {
                 visit(value, Type::I64);
                 expected.into_iter().for_each(|expected| visit(expected, Type::I64));
             }
-            Self::PacketLoad { index, .. } => index.into_iter().for_each(|index| visit(index, Type::I64)),
+            Self::PacketLoad { context, index, .. } => {
+                visit(context, Type::I64);
+                index.into_iter().for_each(|index| visit(index, Type::I64));
+            }
             Self::Call { ref args, .. } => args.as_slice().iter().for_each(|arg| visit(*arg, Type::I64)),
         }
     }
@@ -292,7 +297,10 @@ impl Op {
                 (*base, *value) = (change(*base), change(*value));
                 *expected = expected.map(change);
             }
-            Self::PacketLoad { index, .. } => *index = index.map(change),
+            Self::PacketLoad { context, index, .. } => {
+                *context = change(*context);
+                *index = index.map(change);
+            }
             Self::Call { args, .. } => *args = args.map(&mut change),
         }
     }

@@ -199,9 +199,9 @@ fn write_op(f: &mut Formatter<'_>, op: &Op) -> fmt::Result {
         Op::ContextStore { size: of, context, offset, value } => {
             write!(f, "context_store.{} {context}{offset:+}, {value}", size(of, false))
         }
-        Op::PacketLoad { size: of, index, offset } => match index {
-            Some(index) => write!(f, "packet_load.{} {index}{offset:+}", size(of, false)),
-            None => write!(f, "packet_load.{} {offset}", size(of, false)),
+        Op::PacketLoad { size: of, context, index, offset } => match index {
+            Some(index) => write!(f, "packet_load.{} {context}, {index}{offset:+}", size(of, false)),
+            None => write!(f, "packet_load.{} {context}, {offset}", size(of, false)),
         },
         Op::Run(RunOp::Begin { program, area }) => {
             write!(f, "begin {program}{}", if area { " area" } else { "" })
@@ -224,6 +224,7 @@ fn callee_text(callee: Callee) -> impl Display {
         Callee::Kfunc { index, module: 0 } => write!(f, "kfunc {index}"),
         Callee::Kfunc { index, module } => write!(f, "kfunc {index}:{module}"),
         Callee::Function(function) => write!(f, "{function}"),
+        Callee::LookUp { map } => write!(f, "look_up {map}"),
         Callee::TailCall => f.write_str("tail_call"),
         Callee::Program => f.write_str("run_program"),
     })

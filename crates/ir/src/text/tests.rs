@@ -38,10 +38,11 @@ block0(v0: i64 context):
     store_release.u32 map_value(0) v6+0, v9
     v34 = load.u64 constant(1) v6+8 in 8..8
     context_store.u32 v0+8, v9
-    v24 = packet_load.u16 14
-    v25 = packet_load.u8 v24-3
+    v24 = packet_load.u16 v0, 14
+    v25 = packet_load.u8 v0, v24-3
     v26: map_value = call bpf_map_lookup_elem(v5, v8) map 3 key 7 reads -8..-4 @9
     v27 = call helper 9999()
+    v35: map_value = call look_up 3(v9)
     v28 = call kfunc 2:1(v8, v9)
     v29 = call bpf_loop(v3, v7, v8, v3) callback 40
     v30 = call function 1(v9)
@@ -79,7 +80,7 @@ fn a_function_with_great_numbers_is_printed_with_small_ones() {
     let text = module.to_string();
     let again = parse(&text).expect("valid").to_string();
     assert_eq!(again, text);
-    assert!(text.contains("v32 = const.i64 7\n") && text.contains("return v32 @14"), "{text}");
+    assert!(text.contains("v33 = const.i64 7\n") && text.contains("return v33 @14"), "{text}");
 }
 
 #[test]

@@ -2,19 +2,19 @@
 
 use paceline_frame::Verdict;
 use paceline_graph::{COUNTS, Graph, MAX_RUNS, Next, Node};
-use paceline_ir::{ChainError, Exit, Exits, First, Limit, Module, Part, Pass, Rules, chain, optimize_chain};
+use paceline_ir::{
+    ChainError, Exit, Exits, First, Limit, Module, Part, Pass, Rules, Source, chain, optimize_chain,
+};
 use paceline_spec::Meaning;
 use paceline_verifier::Verified;
 
 use super::op::Entered;
 use super::target::Target;
-use super::{Code, Lack, Looping, ProgramUse, form, generator, passes};
-use crate::burst::may_overrun;
+use super::{Code, Lack, Looping, ProgramUse, cpus, form, generator, passes};
 use crate::error::{CompileError, FormError};
 use crate::links::Links;
 use crate::program::Compiled;
-use crate::settings::{Architecture, CodeSource, Settings};
-use crate::source::Source;
+use crate::settings::{Architecture, OptLevel, Settings};
 use crate::x64::Assembler;
 
 /// The class of all values that are no verdict.
@@ -24,17 +24,17 @@ const NONE: u32 = Verdict::ALL.len() as u32;
 pub(super) fn in_loop(
     module: &Module,
     program: &ProgramUse,
-    source: CodeSource,
-) -> Result<Result<Module, CompileError>, ChainError> {
+    level: OptLevel,
+) -> Result<Module, CompileError> {
     let other = Exit { next: paceline_ir::Next::End(0), counter: 0 };
     let exits = Exits { cases: Vec::new(), own: Some(u32::MAX), other };
     let part = part(module, program, First { function: 1, ..First::default() }, exits);
-    Ok(optimized(chain(&[part], &Rules::default())?, source))
+    optimized(chain(&[part], &Rules::default()).map_err(Lack::Fused)?, level)
 }
 
 /// A chain after its passes.
-fn optimized(mut module: Module, source: CodeSource) -> Result<Module, CompileError> {
-    match optimize_chain(&mut module, &passes(source)) {
+fn optimized(mut module: Module, level: OptLevel) -> Result<Module, CompileError> {
+    match optimize_chain(&mut module, &passes(level)) {
         Ok(()) => Ok(module),
         Err(cause) => Err(FormError::new(cause, &module).into()),
     }
@@ -56,12 +56,12 @@ struct Program<'a> {
     first: First,
 }
 
-/// Compiles a chain by the forms of its programs. The inner error is an operation that has no code from the form.
+/// Compiles a chain. An error names a program, that of a whole chain its first one.
 pub(crate) fn compile_chain(
     programs: &[(&Verified, &Links)],
     graph: &Graph,
     settings: &Settings,
-) -> Result<Result<Compiled, Lack>, (Node, CompileError)> {
+) -> Result<Compiled, (Node, CompileError)> {
     match settings.architecture {
         Architecture::X86_64 => compile_for::<Assembler>(programs, graph, settings),
         Architecture::Arm64 => compile_for::<crate::arm64::Assembler>(programs, graph, settings),
@@ -72,21 +72,17 @@ fn compile_for<A: Target>(
     programs: &[(&Verified, &Links)],
     graph: &Graph,
     settings: &Settings,
-) -> Result<Result<Compiled, Lack>, (Node, CompileError)> {
+) -> Result<Compiled, (Node, CompileError)> {
     let mut made: Vec<Program<'_>> = Vec::with_capacity(programs.len());
     let mut first = First { function: 1, ..First::default() };
     // Returns of one number stay apart, as more is known at one than at another.
-    let passes = passes(settings.source).with(Pass::Returns, false);
+    let passes = passes(settings.opt_level).with(Pass::Returns, false);
     for (node, &(verified, links)) in (0..).map(Node::new).zip(programs) {
-        let module = match form(verified, links, &passes).map_err(|error| (node, error))? {
-            Ok(module) => module,
-            Err(lack) => return Ok(Err(lack)),
-        };
         let source = Source::verified(verified);
+        let module = form(&source, links, &passes).map_err(|error| (node, error))?;
         let uses = ProgramUse::of(&module, &source);
-        let Some(next) = after(&first, verified, links, &module) else {
-            return Ok(Err(Lack::Fused(ChainError::TooLarge)));
-        };
+        let next = after(&first, verified, links, &module);
+        let next = next.ok_or((Node::ENTRY, Lack::Fused(ChainError::TooLarge).into()))?;
         made.push(Program {
             verified,
             links,
@@ -113,19 +109,17 @@ fn all<A: Target>(
     programs: &[Program<'_>],
     graph: &Graph,
     settings: &Settings,
-) -> Result<Result<Compiled, Lack>, CompileError> {
+) -> Result<Compiled, CompileError> {
     let Some(entry) = programs.first() else {
         return Err(CompileError::Internal("a chain has no program"));
     };
     let kind = entry.verified.program().kind;
     if programs.iter().any(|program| program.verified.program().kind != kind) {
-        return Ok(Err(Lack::Kinds));
+        return Err(Lack::Kinds.into());
     }
     let links = all_links(programs, entry.links);
-    let [plain, counted] = match [false, true].map(|counts| fused(programs, graph, counts, settings)) {
-        [Ok(plain), Ok(counted)] => [plain?, counted?],
-        [Err(cause), _] | [_, Err(cause)] => return Ok(Err(Lack::Fused(cause))),
-    };
+    let fused = |counts| fused(programs, graph, counts, settings);
+    let (plain, counted) = (fused(false)?, fused(true)?);
     let parts =
         programs.iter().map(|program| program.uses.entered(program.first.slot, program.links)).collect();
     let generator = generator::<A>(&plain, &links, settings, kind, parts)?;
@@ -144,12 +138,7 @@ fn all<A: Target>(
     };
     let cpus = programs.iter().filter_map(|program| cpus(&program.source, program.links)).min();
     let sources: Vec<&Source<'_>> = programs.iter().map(|program| &program.source).collect();
-    code.chain(&counted, &looping, cpus, &sources, settings.source)
-}
-
-/// Number of CPUs for which all of a program's per-CPU arrays have values; `None` without such arrays.
-fn cpus(source: &Source<'_>, links: &Links) -> Option<u32> {
-    source.maps().filter_map(|index| links.maps.get(index)).filter_map(|map| map.cpus).min()
+    code.chain(&counted, &looping, cpus, &sources)
 }
 
 /// The links of all programs: those of the first one with the maps and kernel functions of all.
@@ -161,13 +150,13 @@ fn all_links(programs: &[Program<'_>], entry: &Links) -> Links {
     }
 }
 
-/// The programs as one module. The outer error is that they cannot be one.
+/// The programs as one module.
 fn fused(
     programs: &[Program<'_>],
     graph: &Graph,
     counts: bool,
     settings: &Settings,
-) -> Result<Result<Module, CompileError>, ChainError> {
+) -> Result<Module, CompileError> {
     let parts: Vec<Part<'_>> = (0..)
         .map(Node::new)
         .zip(programs)
@@ -178,8 +167,8 @@ fn fused(
         .collect();
     let limit =
         Limit { runs: MAX_RUNS, verdict: Verdict::Aborted as u32, counter: (programs.len() * COUNTS) as u32 };
-    let rules = Rules { counts, limit: may_overrun(graph).then_some(limit) };
-    Ok(optimized(chain(&parts, &rules)?, settings.source))
+    let rules = Rules { counts, limit: graph.may_exceed_runs().then_some(limit) };
+    optimized(chain(&parts, &rules).map_err(Lack::Fused)?, settings.opt_level)
 }
 
 /// The exits of a program.

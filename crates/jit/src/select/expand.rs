@@ -1,17 +1,19 @@
-//! Look-ups in arrays whose place is known, as operations of the form: the key is compared with the number of entries, and the address is
-//! computed. So passes see them: a key need not be stored, and the program's test for a missing value is that comparison.
+//! Look-ups in known maps, as operations of the form, so that passes see them and a key need not be stored. In an array the key is compared
+//! with the number of entries, and the address is computed: the program's test for a missing value is that comparison. The function of
+//! another map is given a short key as a number.
 
 use paceline_ir::arena::Side;
 use paceline_ir::cfg::{Cfg, Dominators};
 use paceline_ir::{
-    Access, Args, BinaryOp, Block, CallFacts, Callee, Function, Inst, Kind, Module, Op, Region, Span, Target,
-    Terminator, Type, Value,
+    Args, BinaryOp, Block, CallFacts, Callee, Function, Inst, Kind, Module, Op, Target, Terminator, Type,
+    Value,
 };
-use paceline_isa::{Condition, Size};
+use paceline_isa::Condition;
 use paceline_verifier::KeyFact;
 
 use super::choose::{GET_SMP_PROCESSOR_ID, MAP_LOOKUP_ELEM};
 use super::generator::known_map;
+use super::key::{self, Stores};
 use crate::error::CompileError;
 use crate::links::{ArrayLink, Links};
 
@@ -22,9 +24,10 @@ use crate::links::{ArrayLink, Links};
 pub(super) fn look_ups(module: &mut Module, links: &Links) -> Result<(), CompileError> {
     for function in module.functions.values_mut() {
         let Some(users) = Users::of(function, links) else { continue };
+        let stores = Stores::of(function);
         for block in function.layout.clone() {
             let insts = std::mem::take(&mut function.block_mut(block).insts);
-            let expanded = expand_block(function, links, &users, block, &insts);
+            let expanded = expand_block(function, links, (&users, &stores), block, &insts);
             expanded.ok_or(CompileError::Internal("an operation of a look-up has no result"))?;
         }
         function.apply_aliases();
@@ -36,7 +39,7 @@ pub(super) fn look_ups(module: &mut Module, links: &Links) -> Result<(), Compile
 fn expand_block(
     function: &mut Function,
     links: &Links,
-    users: &Users,
+    (users, stores): (&Users, &Stores),
     original: Block,
     mut insts: &[Inst],
 ) -> Option<()> {
@@ -48,7 +51,7 @@ fn expand_block(
             continue;
         };
         function.calls[*inst] = CallFacts::default();
-        match look_up.expand(function, users, (block, original), rest)? {
+        match look_up.expand(function, (users, stores), (block, original), rest)? {
             Some(next) => block = next,
             None => break,
         }
@@ -56,33 +59,47 @@ fn expand_block(
     Some(())
 }
 
-/// A look-up in an array.
+/// A look-up.
 struct LookUp {
-    array: ArrayLink,
+    table: Table,
     key: Key,
     result: Value,
     slot: Option<u32>,
 }
 
+/// Where it is made.
+#[derive(Clone, Copy)]
+enum Table {
+    Array(ArrayLink),
+    /// In the map of this index, whose function is given so many bytes of the key.
+    Function(u32, u8),
+}
+
+#[derive(Clone, Copy)]
 enum Key {
     Known(u32),
     /// At this address, which is at an offset in the function's stack.
     Stored(Value, i32),
 }
 
-/// The look-up in a known array that an instruction is.
+/// The look-up in a known map that an instruction is.
 fn look_up(function: &Function, links: &Links, inst: Inst) -> Option<LookUp> {
     let data = function.inst(inst);
     let Op::Call { callee: Callee::Helper(MAP_LOOKUP_ELEM), args } = &data.op else { return None };
     let (facts, result) = (function.calls[inst], data.result?);
-    let map = links.maps.get(known_map(facts.map)? as usize)?;
-    let array = map.array.filter(ArrayLink::is_addressable)?;
-    let key = match (facts.key, args.as_slice()) {
-        (Some(KeyFact::Always(key)), _) => Key::Known(key),
-        (_, &[_, key]) => Key::Stored(key, stack_offset(function, key)?),
+    let index = known_map(facts.map)?;
+    let map = links.maps.get(index as usize)?;
+    let table = match (map.array, map.look_up) {
+        (Some(array), _) => Table::Array(Some(array).filter(ArrayLink::is_addressable)?),
+        (None, Some(link)) => Table::Function(index, link.key_bytes?),
+        (None, None) => return None,
+    };
+    let key = match (table, facts.key, args.as_slice()) {
+        (Table::Array(_), Some(KeyFact::Always(key)), _) => Key::Known(key),
+        (.., &[_, key]) => Key::Stored(key, stack_offset(function, key)?),
         _ => return None,
     };
-    Some(LookUp { array, key, result, slot: data.slot })
+    Some(LookUp { table, key, result, slot: data.slot })
 }
 
 /// The offset in the stack of an address that is made of constants.
@@ -106,30 +123,44 @@ impl LookUp {
     fn expand(
         self,
         function: &mut Function,
-        users: &Users,
+        (users, stores): (&Users, &Stores),
         (block, original): (Block, Block),
         rest: &[Inst],
     ) -> Option<Option<Block>> {
-        let key = match self.key {
-            Key::Known(key) => {
-                let value = match key < self.array.entries {
+        let load = |function: &mut Function, (address, offset): (Value, i32), bytes: u8| {
+            key::load(function, stores, block, (address, offset, bytes), self.slot)
+        };
+        let (array, key) = match (self.table, self.key) {
+            (Table::Function(map, bytes), Key::Stored(address, offset)) => {
+                let key = load(function, (address, offset), bytes)?;
+                let look_up = Op::Call { callee: Callee::LookUp { map }, args: Args::new(&[key])? };
+                let value = function.append(block, look_up, self.slot)?;
+                function.set_kind(value, Kind::MapValue);
+                function.replace(self.result, value);
+                return Some(Some(block));
+            }
+            (Table::Function(..), Key::Known(_)) => return None,
+            (Table::Array(array), Key::Known(key)) => {
+                let value = match key < array.entries {
                     true => {
                         let index = Op::constant(Type::I64, key.into());
                         let index = function.append(block, index, self.slot)?;
-                        self.address(function, block, index)?
+                        self.address(function, block, &array, index)?
                     }
                     false => function.append(block, Op::constant(Type::I64, 0), self.slot)?,
                 };
                 function.replace(self.result, value);
                 return Some(Some(block));
             }
-            Key::Stored(address, offset) => self.key(function, block, address, offset)?,
+            (Table::Array(array), Key::Stored(address, offset)) => {
+                (array, load(function, (address, offset), 4)?)
+            }
         };
         let number = function.append(block, Op::Truncate { arg: key }, self.slot)?;
-        let entries = Op::constant(Type::I32, self.array.entries.into());
+        let entries = Op::constant(Type::I32, array.entries.into());
         let entries = function.append(block, entries, self.slot)?;
         let (found, missing) = (function.add_block(), function.add_block());
-        let value = self.address(function, found, key)?;
+        let value = self.address(function, found, &array, key)?;
         let nothing = function.append(missing, Op::constant(Type::I64, 0), self.slot)?;
         let tested = users.tested(function, rest, (block, original), self.result);
         let (targets, next) = match tested {
@@ -164,17 +195,15 @@ impl LookUp {
         Some(next)
     }
 
-    /// The key, from the stack.
-    fn key(&self, function: &mut Function, block: Block, base: Value, offset: i32) -> Option<Value> {
-        let span = Some(Span { min: offset, max: offset });
-        let access = Access { region: Region::Stack, span, packet_bytes: None };
-        let load = Op::Load { size: Size::W, signed: false, access, base, offset: 0 };
-        function.append(block, load, self.slot)
-    }
-
     /// The address of the value at an index.
-    fn address(&self, function: &mut Function, block: Block, index: Value) -> Option<Value> {
-        let ArrayLink { base, stride, cpu_stride, .. } = self.array;
+    fn address(
+        &self,
+        function: &mut Function,
+        block: Block,
+        array: &ArrayLink,
+        index: Value,
+    ) -> Option<Value> {
+        let &ArrayLink { base, stride, cpu_stride, .. } = array;
         let mut append = |op: Op| function.append(block, op, self.slot);
         let mut number = |value: u64| append(Op::constant(Type::I64, value));
         let (base, stride) = (number(base)?, number(stride)?);

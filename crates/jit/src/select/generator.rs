@@ -15,6 +15,11 @@ use crate::links::{Links, MapLink};
 use crate::settings::Features;
 use crate::x64::{Assembler, Gpr, Label, Mem};
 
+/// The smallest page of a stack's guard, in bytes.
+const PAGE: u32 = 4096;
+/// The largest frame in bytes. Calls are at most eight deep.
+const MAX_FRAME: u32 = 16 * PAGE;
+
 /// Where a function keeps things in memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
@@ -85,7 +90,6 @@ pub(super) struct Folded {
 /// The function whose code is generated.
 #[derive(Clone, Debug)]
 pub(super) struct Current {
-    pub(super) is_main: bool,
     /// Bytes of stack that the program uses in it.
     pub(super) stack: u32,
     /// Words of it to zero on entry.
@@ -93,8 +97,6 @@ pub(super) struct Current {
     /// Bytes below the end of its stack that helpers may read at any address.
     pub(super) readable: i32,
     pub(super) host: Vreg,
-    /// The context, in the main program.
-    pub(super) context: Option<Vreg>,
     /// The loop that it is the body of.
     pub(super) burst: Option<Burst>,
     /// The branch of the block whose instructions are selected.
@@ -108,18 +110,16 @@ pub(super) struct Current {
 }
 
 impl Current {
-    pub(super) fn new(function: &paceline_ir::Function, is_main: bool) -> Self {
+    pub(super) fn new(function: &paceline_ir::Function) -> Self {
         // All that is printed may be read.
         let whole = paceline_ir::STACK_BYTES;
         let (stack, readable) =
             if function.prints { (whole.unsigned_abs(), whole) } else { (function.stack, 0) };
         Self {
-            is_main,
             stack,
             zeroed: function.zeroed,
             readable,
             host: Vreg(0),
-            context: None,
             burst: None,
             folded: None,
             parts: Side::default(),
@@ -136,6 +136,8 @@ pub(super) struct Generator<'a, A = Assembler> {
     pub(super) module: &'a Module,
     pub(super) links: &'a Links,
     pub(super) features: Features,
+    /// Whether every function has the full prologue.
+    pub(super) full_prologue: bool,
     pub(super) kind: ProgramKind,
     /// The programs in the order of their slots.
     pub(super) programs: Vec<Program>,
@@ -159,6 +161,15 @@ impl<A: Target> Generator<'_, A> {
     /// Notes an operation that has no code. What is emitted for it is not used.
     pub(super) fn lacks(&mut self, lack: Lack) {
         self.lack.get_or_insert(lack);
+    }
+
+    /// Distances below the stack pointer at which the prologue of a frame of so many bytes loads, so that a stack that ends is met at its
+    /// guard page.
+    pub(super) fn probes(&mut self, frame: u32) -> impl Iterator<Item = i32> + use<A> {
+        if frame > MAX_FRAME {
+            self.lacks(Lack::Frame { bytes: frame });
+        }
+        (1..=frame.min(MAX_FRAME) / PAGE).map(|page| (page * PAGE).cast_signed())
     }
 
     /// The table of the maps of the program that a slot is of.
@@ -188,7 +199,7 @@ impl<A: Target> Generator<'_, A> {
             self.current.labels.resize(number + 1, None);
         }
         let asm = &mut self.asm;
-        *self.current.labels[number].get_or_insert_with(|| asm.block_label())
+        *self.current.labels[number].get_or_insert_with(|| asm.label())
     }
 }
 

@@ -3,7 +3,7 @@
 use paceline_codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
 use paceline_codegen::{Frame, Label, LoopMachine, Machine, Ways};
 use paceline_ir::uses::Uses;
-use paceline_ir::{Block, Function, Value};
+use paceline_ir::{Block, Function, STACK_BYTES, Value};
 
 use super::choose::Choice;
 use super::generator::Generator;
@@ -34,7 +34,12 @@ impl<A: Target> Machine for Generator<'_, A> {
     }
 
     fn begin(&mut self, frame: &Frame) {
-        A::prologue(self, frame);
+        if !self.full_prologue {
+            return A::prologue(self, frame);
+        }
+        self.current.stack = STACK_BYTES.unsigned_abs();
+        self.current.needs.calls = true;
+        A::prologue(self, &Frame { written: A::REGISTERS, ..*frame });
     }
 
     fn emit(&mut self, op: &Op, origin: Option<u32>, assigned: &[Reg], ways: Ways<'_>) {

@@ -16,26 +16,28 @@ mod choose;
 mod emit;
 mod expand;
 mod generator;
+mod key;
 mod lack;
 mod machine;
 mod op;
 mod regs;
+mod rounds;
 mod target;
 
 use paceline_codegen::lir::Vreg;
 use paceline_codegen::{Plan, generate, generate_loop};
 use paceline_graph::Node;
-use paceline_ir::{Block, Callee, Function, Module, Op, Passes, Region, Terminator, build, optimize};
+use paceline_ir::{
+    Block, Callee, Function, Module, Op, Passes, Region, Source, Terminator, build_source, optimize,
+};
 use paceline_spec::context::{Layout, Place};
 use paceline_spec::helper::Helper;
 use paceline_spec::{Meaning, ProgramKind};
-use paceline_verifier::Verified;
 
 use crate::error::{CompileError, FormError};
 use crate::links::Links;
 use crate::program::{Compiled, CompiledFunction, Stats};
-use crate::settings::{Architecture, CodeSource, Prefetch, Settings};
-use crate::source::Source;
+use crate::settings::{Architecture, OptLevel, Prefetch, Settings};
 use crate::x64::{Assembler, Label, Mark};
 pub(crate) use chain::compile_chain;
 use generator::{Burst, Current, Generator};
@@ -48,65 +50,59 @@ const PREFETCH_AHEAD: u8 = 16;
 /// Operations of a program for which prefetching pays.
 const PREFETCH_FROM: usize = 16;
 
-/// Compiles a verified program by its form. The inner error is an operation that has no code from the form.
+/// Compiles a program.
 pub(crate) fn compile(
-    verified: &Verified,
+    source: &Source<'_>,
     links: &Links,
     settings: &Settings,
-) -> Result<Result<Compiled, Lack>, CompileError> {
+) -> Result<Compiled, CompileError> {
     match settings.architecture {
-        Architecture::X86_64 => compile_for::<Assembler>(verified, links, settings),
-        Architecture::Arm64 => compile_for::<crate::arm64::Assembler>(verified, links, settings),
+        Architecture::X86_64 => compile_for::<Assembler>(source, links, settings),
+        Architecture::Arm64 => compile_for::<crate::arm64::Assembler>(source, links, settings),
     }
 }
 
 fn compile_for<A: Target>(
-    verified: &Verified,
+    source: &Source<'_>,
     links: &Links,
     settings: &Settings,
-) -> Result<Result<Compiled, Lack>, CompileError> {
-    let module = match form(verified, links, &passes(settings.source))? {
-        Ok(module) => module,
-        Err(lack) => return Ok(Err(lack)),
-    };
-    let source = Source::verified(verified);
-    let program = ProgramUse::of(&module, &source);
+) -> Result<Compiled, CompileError> {
+    let module = form(source, links, &passes(settings.opt_level))?;
+    let program = ProgramUse::of(&module, source);
     // A tail call is a jump in a run of its own, and a call in a loop.
-    let looped = if program.tail_calls {
-        match chain::in_loop(&module, &program, settings.source) {
-            Ok(module) => Some(module?),
-            Err(cause) => return Ok(Err(Lack::Fused(cause))),
-        }
-    } else {
-        None
+    let looped = match program.tail_calls {
+        true => Some(chain::in_loop(&module, &program, settings.opt_level)?),
+        false => None,
     };
     let parts = vec![program.entered(0, links)];
-    let generator = generator::<A>(&module, links, settings, verified.program().kind, parts)?;
-    let maps = source.maps().filter_map(|index| links.maps.get(index));
-    let cpus = maps.filter_map(|map| map.cpus).min();
+    let generator = generator::<A>(&module, links, settings, source.program().kind, parts)?;
     let (checked, prefetch) = (settings.verify_allocation, settings.prefetch);
     let code = Code { generator, pieces: Vec::new(), checked, prefetch };
-    code.all(&program, looped.as_ref(), cpus, &source, settings.source)
+    code.all(&program, looped.as_ref(), cpus(source, links), source)
 }
 
-/// The form of a program after the passes that are asked for. The inner error is an instruction that has no form.
-fn form(verified: &Verified, links: &Links, passes: &Passes) -> Result<Result<Module, Lack>, CompileError> {
-    let mut module = match build(verified) {
-        Ok(module) => module,
-        Err(error) => return Ok(Err(Lack::Form { slot: error.slot as u32 })),
-    };
+/// The form of a program after the passes that are asked for.
+fn form(source: &Source<'_>, links: &Links, passes: &Passes) -> Result<Module, CompileError> {
+    let mut module = build_source(source).map_err(|error| Lack::Form { slot: error.slot as u32 })?;
     expand::look_ups(&mut module, links)?;
+    rounds::loops(&mut module).ok_or(CompileError::Internal("an operation of a loop has no result"))?;
     match optimize(&mut module, passes) {
-        Ok(()) => Ok(Ok(module)),
+        Ok(()) => Ok(module),
         Err(cause) => Err(FormError::new(cause, &module).into()),
     }
 }
 
-fn passes(source: CodeSource) -> Passes {
-    match source {
-        CodeSource::Instructions | CodeSource::RawForm => Passes::none(),
-        CodeSource::Form => Passes::default(),
+fn passes(level: OptLevel) -> Passes {
+    match level {
+        OptLevel::None => Passes::none(),
+        OptLevel::Full => Passes::default(),
     }
+}
+
+/// Number of CPUs for which all of a program's per-CPU arrays have values; `None` without such arrays.
+fn cpus(source: &Source<'_>, links: &Links) -> Option<u32> {
+    let maps = source.named_maps().filter_map(|index| links.maps.get(index));
+    maps.filter_map(|map| map.cpus).min()
 }
 
 /// The generator for a module of these programs.
@@ -122,9 +118,21 @@ fn generator<'a, A: Target>(
     let Some((_, main)) = module.functions.iter().next() else {
         return Err(CompileError::Internal("a program has no function"));
     };
-    let current = Current::new(main, true);
-    let (features, lack, internal, marked) = (settings.features, None, None, None);
-    Ok(Generator { asm, module, links, features, kind, programs, entries, current, lack, internal, marked })
+    let current = Current::new(main);
+    Ok(Generator {
+        asm,
+        module,
+        links,
+        features: settings.features,
+        full_prologue: settings.full_prologue(),
+        kind,
+        programs,
+        entries,
+        current,
+        lack: None,
+        internal: None,
+        marked: None,
+    })
 }
 
 /// What a program uses of the state of a run.
@@ -148,7 +156,7 @@ impl ProgramUse {
     fn of(module: &Module, source: &Source<'_>) -> Self {
         let tail_calls = any(module, |op| matches!(op, Op::Call { callee: Callee::TailCall, .. }));
         // What a program does that is tail called is not known.
-        let others_defer = tail_calls && source.kind.context().waits_for_end;
+        let others_defer = tail_calls && source.program().kind.context().waits_for_end;
         Self {
             tail_calls,
             calls: any(module, |op| matches!(op, Op::Call { callee, .. } if !choose::is_loaded(*callee))),
@@ -203,8 +211,7 @@ impl<'a, A: Target> Code<'a, A> {
         looped: Option<&'m Module>,
         cpus: Option<u32>,
         source: &Source<'_>,
-        from: CodeSource,
-    ) -> Result<Result<Compiled, Lack>, CompileError>
+    ) -> Result<Compiled, CompileError>
     where
         'm: 'a,
     {
@@ -229,11 +236,7 @@ impl<'a, A: Target> Code<'a, A> {
             let plan = Plan::of(function);
             let generated = self.function(index, function, &plan);
             main_plan.get_or_insert(plan);
-            // What has no code is the cause of other errors.
-            if let Some(lack) = self.generator.lack {
-                return Ok(Err(lack));
-            }
-            generated?;
+            self.made(generated)?;
             if let (0, Some(lacks_cpu)) = (index, lacks_cpu) {
                 self.generator.asm.end_without_cpu(links, lacks_cpu);
             }
@@ -248,14 +251,18 @@ impl<'a, A: Target> Code<'a, A> {
         let looping = Looping {
             entered,
             defers: defers && looped.is_none(),
-            meaning: source.kind.rules().meaning,
+            meaning: source.program().kind.rules().meaning,
             redirects: false,
         };
-        let burst = self.burst(main_plan.as_ref().filter(|_| looped.is_none()), cpus, &looping);
-        if let Some(lack) = self.generator.lack {
-            return Ok(Err(lack));
-        }
-        self.finish([entry, tail_entry], [Some(burst?), None], &[source], from).map(Ok)
+        // A burst is one of packets.
+        let burst = match source.is_over_memory() {
+            true => None,
+            false => {
+                let burst = self.burst(main_plan.as_ref().filter(|_| looped.is_none()), cpus, &looping);
+                Some(self.made(burst)?)
+            }
+        };
+        self.finish([entry, tail_entry], [burst, None], &[source])
     }
 
     /// All code of a chain, whose generator is for the programs without counts.
@@ -265,8 +272,7 @@ impl<'a, A: Target> Code<'a, A> {
         looping: &Looping,
         cpus: Option<u32>,
         sources: &[&Source<'_>],
-        from: CodeSource,
-    ) -> Result<Result<Compiled, Lack>, CompileError>
+    ) -> Result<Compiled, CompileError>
     where
         'm: 'a,
     {
@@ -275,25 +281,27 @@ impl<'a, A: Target> Code<'a, A> {
         for (entry, module) in entries.iter_mut().zip([plain, counted]) {
             self.generator.module = module;
             let burst = self.burst(None, cpus, looping);
-            if let Some(lack) = self.generator.lack {
-                return Ok(Err(lack));
-            }
-            *entry = Some(burst?);
+            *entry = Some(self.made(burst)?);
         }
         self.generator.module = plain;
         for (index, (_, function)) in plain.functions.iter().enumerate().skip(1) {
             let start = self.start();
             let generated = self.function(index, function, &Plan::of(function));
-            if let Some(lack) = self.generator.lack {
-                return Ok(Err(lack));
-            }
-            generated?;
+            self.made(generated)?;
             self.piece(function, false, start);
         }
         let [Some(burst), counted] = entries else {
             return Err(CompileError::Internal("a chain has no loop"));
         };
-        self.finish([burst; 2], [Some(burst), counted], sources, from).map(Ok)
+        self.finish([burst; 2], [Some(burst), counted], sources)
+    }
+
+    /// What was made, unless something in it has no code: that is the cause of other errors.
+    fn made<T>(&self, made: Result<T, CompileError>) -> Result<T, CompileError> {
+        match self.generator.lack {
+            Some(lack) => Err(lack.into()),
+            None => made,
+        }
     }
 
     /// Ends the code of a function.
@@ -329,7 +337,7 @@ impl<'a, A: Target> Code<'a, A> {
             generator.asm.check_cpu(links, cpus, lacks_cpu);
             lacks_cpu
         });
-        generator.current = Current::new(main, true);
+        generator.current = Current::new(main);
         generator.marked = None;
         let none = Vreg(0);
         generator.current.burst = Some(Burst {
@@ -361,7 +369,7 @@ impl<'a, A: Target> Code<'a, A> {
 
     fn function(&mut self, index: usize, function: &Function, plan: &Plan<'_>) -> Result<(), CompileError> {
         let generator = &mut self.generator;
-        generator.current = Current::new(function, index == 0);
+        generator.current = Current::new(function);
         generator.marked = None;
         let label = generator.entries.get(index).copied();
         generator.asm.bind(label.ok_or(CompileError::Internal("a function has no entry"))?);
@@ -376,16 +384,12 @@ impl<'a, A: Target> Code<'a, A> {
         [entry, tail_entry]: [Label; 2],
         [burst, counted]: [Option<Label>; 2],
         sources: &[&Source<'_>],
-        from: CodeSource,
     ) -> Result<Compiled, CompileError> {
         if let Some(what) = self.generator.internal {
             return Err(CompileError::Internal(what));
         }
-        let reached = |source: &&Source<'_>| -> usize {
-            source.functions.iter().map(|function| source.reached(function).count()).sum()
-        };
-        let instructions: usize = sources.iter().map(reached).sum();
-        let all: usize = sources.iter().map(|source| source.code.iter().count()).sum();
+        let instructions: usize = sources.iter().map(|source| source.reached_count()).sum();
+        let all: usize = sources.iter().map(|source| source.instruction_count()).sum();
         let code = self.generator.asm.finish()?;
         let offset = |label| code.offset(label).ok_or(CompileError::Internal("a label is not bound"));
         let mut nodes =
@@ -403,8 +407,6 @@ impl<'a, A: Target> Code<'a, A> {
             marks: nodes.marks,
             bytes: code.bytes,
             relocations: code.relocations,
-            source: from,
-            lack: None,
         })
     }
 }
@@ -500,7 +502,7 @@ fn any(module: &Module, is: impl Fn(&Op) -> bool) -> bool {
 /// The context's layout, if the packet's own area has to be initialized before the program: its fields are accessed, or have numbers to
 /// begin with that others may read.
 fn area(module: &Module, source: &Source<'_>, tail_calls: bool) -> Option<&'static Layout> {
-    let layout = source.kind.context();
+    let layout = source.program().kind.context();
     let is_in_area = |op: &Op| {
         let (offset, size, write) = match *op {
             Op::ContextLoad { offset, size, .. } => (offset, size, false),
@@ -508,7 +510,8 @@ fn area(module: &Module, source: &Source<'_>, tail_calls: bool) -> Option<&'stat
             _ => return false,
         };
         let start = u64::try_from(offset).ok();
-        let field = start.and_then(|start| source.kind.context_field(start, size.bytes() as u64, write));
+        let field =
+            start.and_then(|start| source.program().kind.context_field(start, size.bytes() as u64, write));
         field.is_some_and(|field| matches!(field.place, Place::Host { .. }))
     };
     let is_used = || tail_calls || layout.entries().next().is_some() || any(module, is_in_area);

@@ -52,6 +52,8 @@ pub(super) enum Called {
 pub(super) enum Token {
     /// In the array of a known map.
     Array(ProgArrayLink),
+    /// At this address.
+    Entry(u64),
     /// By the runtime, for a map that is not known before the program runs.
     Runtime,
 }

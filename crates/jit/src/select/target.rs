@@ -52,8 +52,6 @@ pub(super) trait Target: Sized {
     fn empty() -> Self;
     /// A label to jump to.
     fn label(&mut self) -> Label;
-    /// The label of a block.
-    fn block_label(&mut self) -> Label;
     /// A label is here.
     fn bind(&mut self, label: Label);
     /// Pads to the start of a function.

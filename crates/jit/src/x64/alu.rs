@@ -56,18 +56,12 @@ impl Assembler {
     /// `op dst, src`
     #[inline]
     pub fn alu_rr(&mut self, op: Alu, size: impl Into<OpSize>, dst: Gpr, src: Gpr) {
-        if op != Alu::Cmp {
-            self.write(dst);
-        }
         let size = size.into();
         self.encode_r(Op::one(op.opcode()).sized(size), size, Field::Reg(src), dst, Bytes::NONE);
     }
 
     /// `op dst, imm`; the immediate is truncated to `size`, or sign-extended to 64 bits.
     pub fn alu_ri(&mut self, op: Alu, size: impl Into<OpSize>, dst: Gpr, imm: i32) {
-        if op != Alu::Cmp {
-            self.write(dst);
-        }
         let size = size.into();
         let (opcode, bytes) = alu_immediate(size, imm);
         // al, ax, eax and rax have a form without ModRM, which has no short immediate.
@@ -80,9 +74,6 @@ impl Assembler {
     /// `op dst, [mem]`
     #[inline]
     pub fn alu_rm(&mut self, op: Alu, size: impl Into<OpSize>, dst: Gpr, mem: Mem) {
-        if op != Alu::Cmp {
-            self.write(dst);
-        }
         let size = size.into();
         self.encode_m(Op::one(op.opcode() + 2).sized(size), size, Field::Reg(dst), mem, Bytes::NONE);
     }
@@ -126,19 +117,16 @@ impl Assembler {
 
     /// `imul dst, src`: the low half of the product.
     pub fn imul_rr(&mut self, width: Width, dst: Gpr, src: Gpr) {
-        self.write(dst);
         self.encode_r(Op::of(0xaf), width.into(), Field::Reg(dst), src, Bytes::NONE);
     }
 
     /// `imul dst, [mem]`: the low half of the product.
     pub fn imul_rm(&mut self, width: Width, dst: Gpr, mem: Mem) {
-        self.write(dst);
         self.encode_m(Op::of(0xaf), width.into(), Field::Reg(dst), mem, Bytes::NONE);
     }
 
     /// `imul dst, src, imm`: the low half of the product.
     pub fn imul_rri(&mut self, width: Width, dst: Gpr, src: Gpr, imm: i32) {
-        self.write(dst);
         let (op, bytes) = match i8::try_from(imm) {
             Ok(short) => (Op::one(0x6b), Bytes::byte(short as u8)),
             Err(_) => (Op::one(0x69), Bytes::dword(imm as u32)),
@@ -148,42 +136,32 @@ impl Assembler {
 
     /// `mul reg`: unsigned, rax times `reg` to rdx:rax, or to ax for bytes.
     pub fn mul(&mut self, size: impl Into<OpSize>, reg: Gpr) {
-        self.write(Gpr::Rax);
-        self.write(Gpr::Rdx);
         self.unary(4, size.into(), reg);
     }
 
     /// `mulx high, low, src`: unsigned, rdx times `src`; preserves the flags. If both destinations are the same register, it
     /// receives the high half. Requires BMI2.
     pub fn mulx(&mut self, width: Width, high: Gpr, low: Gpr, src: Gpr) {
-        self.write(high);
-        self.write(low);
         self.encode_vex(Vex { prefix: 3, map: 2, opcode: 0xf6 }, width, high, src, low, Bytes::NONE);
     }
 
     /// `div reg`: unsigned, rdx:rax by `reg`, or ax for bytes. Quotient in rax and remainder in rdx, or in al and ah.
     pub fn div(&mut self, size: impl Into<OpSize>, reg: Gpr) {
-        self.write(Gpr::Rax);
-        self.write(Gpr::Rdx);
         self.unary(6, size.into(), reg);
     }
 
     /// `idiv reg`: as [`div`](Assembler::div), signed, rounding towards zero.
     pub fn idiv(&mut self, size: impl Into<OpSize>, reg: Gpr) {
-        self.write(Gpr::Rax);
-        self.write(Gpr::Rdx);
         self.unary(7, size.into(), reg);
     }
 
     /// `neg reg`
     pub fn neg(&mut self, size: impl Into<OpSize>, reg: Gpr) {
-        self.write(reg);
         self.unary(3, size.into(), reg);
     }
 
     /// `not reg`
     pub fn not(&mut self, size: impl Into<OpSize>, reg: Gpr) {
-        self.write(reg);
         self.unary(2, size.into(), reg);
     }
 
@@ -205,36 +183,27 @@ impl Assembler {
 
     /// `cdq` or `cqo`: sign-extends eax or rax into edx or rdx.
     pub fn sign_to_rdx(&mut self, width: Width) {
-        self.write(Gpr::Rdx);
         self.encode_o(Op::one(0x99), width.into(), Gpr::Rax, Bytes::NONE);
     }
 
     /// `bt`, `bts` or `btr`: the bit of `reg` with number `bit`, modulo the width.
     pub fn bit_rr(&mut self, op: BitOp, width: Width, reg: Gpr, bit: Gpr) {
-        if op != BitOp::Test {
-            self.write(reg);
-        }
         let opcode = 0x83 | (op as u8) << 3;
         self.encode_r(Op::of(opcode), width.into(), Field::Reg(bit), reg, Bytes::NONE);
     }
 
     /// `bt`, `bts` or `btr`: the bit of `reg` with number `bit`, modulo the width.
     pub fn bit_ri(&mut self, op: BitOp, width: Width, reg: Gpr, bit: u8) {
-        if op != BitOp::Test {
-            self.write(reg);
-        }
         self.encode_r(Op::of(0xba), width.into(), Field::Digit(op as u8), reg, Bytes::byte(bit));
     }
 
     /// `setcc reg`: sets its low byte to 0 or 1; preserves the others.
     pub fn setcc(&mut self, cond: Cond, reg: Gpr) {
-        self.write(reg);
         self.encode_r(Op::of(0x90 + cond as u8), OpSize::B8, Field::Digit(0), reg, Bytes::NONE);
     }
 
     /// `cmovcc dst, src`. At 32 bits the upper half of `dst` is zeroed even if the condition is false.
     pub fn cmovcc(&mut self, cond: Cond, width: Width, dst: Gpr, src: Gpr) {
-        self.write(dst);
         self.encode_r(Op::of(0x40 + cond as u8), width.into(), Field::Reg(dst), src, Bytes::NONE);
     }
 }

@@ -1,5 +1,4 @@
 use super::code::AssembleError;
-use super::contents::Contents;
 use super::encode::Bytes;
 use super::{Cond, relax};
 
@@ -33,7 +32,6 @@ pub struct Assembler {
     pub(super) externs: Vec<Extern>,
     pub(super) marks: Vec<(Place, u32)>,
     pub(super) failed: Option<AssembleError>,
-    pub(super) contents: Contents,
 }
 
 /// A position in unfinished code.
@@ -92,15 +90,6 @@ impl Assembler {
     #[inline]
     pub fn new_label(&mut self) -> Label {
         self.labels.push(Place::UNBOUND);
-        self.contents.new_label();
-        Label(self.labels.len() as u32 - 1)
-    }
-
-    /// The same for a block entry at which no register contents are known: they are recorded after it is bound.
-    #[inline]
-    pub fn new_block_label(&mut self) -> Label {
-        self.labels.push(Place::UNBOUND);
-        self.contents.new_block_label();
         Label(self.labels.len() as u32 - 1)
     }
 
@@ -108,7 +97,6 @@ impl Assembler {
     #[inline]
     pub fn bind(&mut self, label: Label) {
         let here = self.here();
-        self.contents.bind(label);
         match self.labels.get_mut(label.0 as usize) {
             Some(place) if *place == Place::UNBOUND => *place = here,
             Some(_) => self.fail(AssembleError::BoundTwice { label }),
@@ -134,16 +122,6 @@ impl Assembler {
         self.gap(GapKind::Align(log2, fill));
     }
 
-    /// Target of the unconditional jump that the code so far ends with, if it does: that jump has no length if its label is bound
-    /// next.
-    pub fn jump_here(&self) -> Option<Label> {
-        let last = self.gaps.last().filter(|gap| gap.raw == self.len())?;
-        match last.kind {
-            GapKind::Jump(None, label) => Some(label),
-            _ => None,
-        }
-    }
-
     /// Determines all lengths and distances.
     ///
     /// # Errors
@@ -152,9 +130,6 @@ impl Assembler {
     pub fn finish(mut self) -> Result<super::Code, AssembleError> {
         if let Some(error) = self.failed {
             return Err(error);
-        }
-        if self.contents.is_exhausted() {
-            return Err(AssembleError::TooLong { bytes: self.len as u64 });
         }
         self.bytes.truncate(self.len);
         relax::finish(&self, &self.bytes)

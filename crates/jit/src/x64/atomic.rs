@@ -6,12 +6,6 @@ impl Assembler {
     /// `xchg left, right`
     pub fn xchg_rr(&mut self, size: impl Into<OpSize>, left: Gpr, right: Gpr) {
         let size = size.into();
-        if size == OpSize::Q64 {
-            self.exchange(left, right);
-        } else {
-            self.write(left);
-            self.write(right);
-        }
         // With rax a form without ModRM exists; rax with itself would encode `nop`, which does not zero-extend at 32 bits.
         match (left, right) {
             (Gpr::Rax, other) | (other, Gpr::Rax) if size != OpSize::B8 && left != right => {
@@ -23,7 +17,6 @@ impl Assembler {
 
     /// `xchg [mem], reg`: always atomic, without a prefix.
     pub fn xchg_mr(&mut self, size: impl Into<OpSize>, mem: Mem, reg: Gpr) {
-        self.write(reg);
         let size = size.into();
         self.encode_m(Op::one(0x86).sized(size), size, Field::Reg(reg), mem, Bytes::NONE);
     }
@@ -63,14 +56,12 @@ impl Assembler {
 
     /// `lock xadd [mem], reg`: adds `reg`, which receives the old value.
     pub fn lock_xadd(&mut self, size: impl Into<OpSize>, mem: Mem, reg: Gpr) {
-        self.write(reg);
         let size = size.into();
         self.encode_m(Op::of(0xc0).sized(size).locked(), size, Field::Reg(reg), mem, Bytes::NONE);
     }
 
     /// `lock cmpxchg [mem], src`: stores `src` if memory equals rax, else loads rax. Sets the zero flag on success.
     pub fn lock_cmpxchg(&mut self, size: impl Into<OpSize>, mem: Mem, src: Gpr) {
-        self.write(Gpr::Rax);
         let size = size.into();
         self.encode_m(Op::of(0xb0).sized(size).locked(), size, Field::Reg(src), mem, Bytes::NONE);
     }

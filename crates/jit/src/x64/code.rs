@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use super::{Gpr, Label};
+use super::Label;
 
 /// Finished code: position-independent once its relocations are applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,8 +73,6 @@ pub enum AssembleError {
     LockedCompare { offset: u32 },
     #[error("alignment to 2 to the {log2} is more than a page")]
     Alignment { log2: u8 },
-    #[error("{register:?} was overwritten while its value was needed, after {offset} bytes")]
-    Overwritten { register: Gpr, offset: u32 },
     #[error("an operand cannot be encoded, after {offset} bytes")]
     Operand { offset: u32 },
     #[error("code may grow to {bytes} bytes, more than 2 GiB")]

@@ -28,33 +28,27 @@ impl Assembler {
     /// `jmp label`: two bytes, five if needed, none to the next instruction.
     #[inline]
     pub fn jmp(&mut self, label: Label) {
-        self.contents.jump(label);
-        self.contents.leave();
         self.gap(GapKind::Jump(None, label));
     }
 
     /// `jcc label`: two bytes, six if needed, none to the next instruction.
     #[inline]
     pub fn jcc(&mut self, cond: Cond, label: Label) {
-        self.contents.jump(label);
         self.gap(GapKind::Jump(Some(cond), label));
     }
 
     /// `jmp reg`
     pub fn jmp_r(&mut self, reg: Gpr) {
-        self.contents.leave();
         self.encode_r(Op::one(0xff), OpSize::D32, Field::Digit(4), reg, Bytes::NONE);
     }
 
     /// `jmp [mem]`, to the 64-bit address in memory.
     pub fn jmp_m(&mut self, mem: Mem) {
-        self.contents.leave();
         self.encode_m(Op::one(0xff), OpSize::D32, Field::Digit(4), mem, Bytes::NONE);
     }
 
     /// `jmp target`, an address outside of the code, by a [relocation](super::Relocation).
     pub fn jmp_extern(&mut self, target: u64) {
-        self.contents.leave();
         self.external(Bytes::byte(0xe9), RelocationKind::Jump, target);
     }
 
@@ -65,26 +59,22 @@ impl Assembler {
 
     /// `call label`
     pub fn call(&mut self, label: Label) {
-        self.called();
         self.refer(1, label, 0);
         self.put(Bytes::byte(0xe8), Bytes::dword(0));
     }
 
     /// `call reg`
     pub fn call_r(&mut self, reg: Gpr) {
-        self.called();
         self.encode_r(Op::one(0xff), OpSize::D32, Field::Digit(2), reg, Bytes::NONE);
     }
 
     /// `call [mem]`, to the 64-bit address in memory.
     pub fn call_m(&mut self, mem: Mem) {
-        self.called();
         self.encode_m(Op::one(0xff), OpSize::D32, Field::Digit(2), mem, Bytes::NONE);
     }
 
     /// `call target`, an address outside of the code, by a [relocation](super::Relocation).
     pub fn call_extern(&mut self, target: u64) {
-        self.called();
         self.external(Bytes::byte(0xe8), RelocationKind::Call, target);
     }
 
@@ -98,13 +88,11 @@ impl Assembler {
     /// `ret`
     #[inline]
     pub fn ret(&mut self) {
-        self.contents.leave();
         self.put(Bytes::byte(0xc3), Bytes::NONE);
     }
 
     /// `ud2`: raises SIGILL.
     pub fn ud2(&mut self) {
-        self.contents.leave();
         self.put(Bytes::pair(0x0f, 0x0b), Bytes::NONE);
     }
 

@@ -6,17 +6,11 @@ impl Assembler {
     #[inline]
     pub fn mov_rr(&mut self, size: impl Into<OpSize>, dst: Gpr, src: Gpr) {
         let size = size.into();
-        if size == OpSize::Q64 {
-            self.copy(dst, src)
-        } else {
-            self.write(dst)
-        }
         self.encode_r(Op::one(0x88).sized(size), size, Field::Reg(src), dst, Bytes::NONE);
     }
 
     /// Sets all 64 bits of `dst`: `mov` with a zero-extended or sign-extended 32-bit immediate, or `movabs`. Preserves the flags.
     pub fn mov_ri(&mut self, dst: Gpr, imm: u64) {
-        self.write(dst);
         if let Ok(imm) = u32::try_from(imm) {
             self.encode_o(Op::one(0xb8), OpSize::D32, dst, Bytes::dword(imm));
         } else if let Ok(imm) = i32::try_from(imm as i64) {
@@ -41,7 +35,6 @@ impl Assembler {
             (OpSize::B8, _) => self.extend(0xbe, width, dst, src, src.byte_needs_rex()),
             (OpSize::W16, _) => self.extend(0xbf, width, dst, src, false),
             (OpSize::D32, Width::Q64) => {
-                self.write(dst);
                 self.encode_r(Op::one(0x63), OpSize::Q64, Field::Reg(dst), src, Bytes::NONE);
             }
             (OpSize::D32 | OpSize::Q64, _) => self.mov_rr(width, dst, src),
@@ -49,14 +42,12 @@ impl Assembler {
     }
 
     fn extend(&mut self, opcode: u8, width: Width, dst: Gpr, src: Gpr, byte_rex: bool) {
-        self.write(dst);
         self.encode_r_rex(Op::of(opcode), width.into(), Field::Reg(dst), src, Bytes::NONE, byte_rex);
     }
 
     /// Loads and zero-extends to 64 bits: `movzx` or `mov dst, [mem]`.
     #[inline]
     pub fn load(&mut self, size: OpSize, dst: Gpr, mem: Mem) {
-        self.write(dst);
         let (op, width) = match size {
             OpSize::B8 => (Op::of(0xb6), OpSize::D32),
             OpSize::W16 => (Op::of(0xb7), OpSize::D32),
@@ -67,7 +58,6 @@ impl Assembler {
 
     /// Loads and sign-extends to `width`: `movsx dst, [mem]`; `mov` of `width` if no extension is needed.
     pub fn load_sx(&mut self, width: Width, from: OpSize, dst: Gpr, mem: Mem) {
-        self.write(dst);
         let op = match (from, width) {
             (OpSize::B8, _) => Op::of(0xbe),
             (OpSize::W16, _) => Op::of(0xbf),
@@ -91,7 +81,6 @@ impl Assembler {
     /// `movbe dst, [mem]`: a byte-swapping load. At 16 bits the upper bits of `dst` are preserved. At 8 bits it is `mov`, which
     /// preserves the upper bits too. Requires MOVBE for sizes above 8 bits.
     pub fn movbe_rm(&mut self, size: OpSize, dst: Gpr, mem: Mem) {
-        self.write(dst);
         let op = if size == OpSize::B8 { Op::one(0x8a) } else { Op::of38(0xf0) };
         self.encode_m(op, size, Field::Reg(dst), mem, Bytes::NONE);
     }
@@ -105,21 +94,18 @@ impl Assembler {
     /// `lea dst, [mem]`: the address of the operand; for a label use 64 bits.
     #[inline]
     pub fn lea(&mut self, width: Width, dst: Gpr, mem: Mem) {
-        self.write(dst);
         self.encode_m(Op::one(0x8d), width.into(), Field::Reg(dst), mem, Bytes::NONE);
     }
 
     /// `push reg`, 64 bits.
     #[inline]
     pub fn push(&mut self, reg: Gpr) {
-        self.pushed(reg);
         self.encode_o(Op::one(0x50), OpSize::D32, reg, Bytes::NONE);
     }
 
     /// `pop reg`, 64 bits.
     #[inline]
     pub fn pop(&mut self, reg: Gpr) {
-        self.popped(reg);
         self.encode_o(Op::one(0x58), OpSize::D32, reg, Bytes::NONE);
     }
 

@@ -1,3 +1,5 @@
+use paceline_isa::{self as isa, Condition, Size};
+
 /// A general-purpose register. Its number is that of the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -97,6 +99,23 @@ pub enum Cond {
 }
 
 impl Cond {
+    /// The condition after `cmp`, or after `test` for [`Condition::Set`].
+    #[must_use]
+    pub const fn of(condition: Condition) -> Cond {
+        match condition {
+            Condition::Eq => Cond::E,
+            Condition::Ne | Condition::Set => Cond::Ne,
+            Condition::Gt => Cond::A,
+            Condition::Ge => Cond::Ae,
+            Condition::Lt => Cond::B,
+            Condition::Le => Cond::Be,
+            Condition::SGt => Cond::G,
+            Condition::SGe => Cond::Ge,
+            Condition::SLt => Cond::L,
+            Condition::SLe => Cond::Le,
+        }
+    }
+
     /// All conditions in the order of their numbers.
     pub const ALL: [Cond; 16] = [
         Cond::O,
@@ -139,6 +158,17 @@ pub enum OpSize {
 }
 
 impl OpSize {
+    /// The size of an access.
+    #[must_use]
+    pub const fn of(size: Size) -> OpSize {
+        match size {
+            Size::B => OpSize::B8,
+            Size::H => OpSize::W16,
+            Size::W => OpSize::D32,
+            Size::Dw => OpSize::Q64,
+        }
+    }
+
     /// All sizes, increasing.
     pub const ALL: [OpSize; 4] = [OpSize::B8, OpSize::W16, OpSize::D32, OpSize::Q64];
 }
@@ -153,6 +183,15 @@ pub enum Width {
 }
 
 impl Width {
+    /// The width of a BPF operation.
+    #[must_use]
+    pub const fn of(width: isa::Width) -> Width {
+        match width {
+            isa::Width::W32 => Width::D32,
+            isa::Width::W64 => Width::Q64,
+        }
+    }
+
     /// Both widths.
     pub const ALL: [Width; 2] = [Width::D32, Width::Q64];
 }

@@ -35,7 +35,6 @@ impl ShiftX {
 impl Assembler {
     /// `op reg, count`
     pub fn shift_ri(&mut self, op: Shift, size: impl Into<OpSize>, reg: Gpr, count: u8) {
-        self.write(reg);
         let size = size.into();
         let (opcode, bytes) = if count == 1 { (0xd0, Bytes::NONE) } else { (0xc0, Bytes::byte(count)) };
         self.encode_r(Op::one(opcode).sized(size), size, Field::Digit(op as u8), reg, bytes);
@@ -43,14 +42,12 @@ impl Assembler {
 
     /// `op reg, cl`
     pub fn shift_rcl(&mut self, op: Shift, size: impl Into<OpSize>, reg: Gpr) {
-        self.write(reg);
         let size = size.into();
         self.encode_r(Op::one(0xd2).sized(size), size, Field::Digit(op as u8), reg, Bytes::NONE);
     }
 
     /// `shlx`, `shrx` or `sarx dst, src, count`. Requires BMI2.
     pub fn shiftx(&mut self, op: ShiftX, width: Width, dst: Gpr, src: Gpr, count: Gpr) {
-        self.write(dst);
         let prefix = match op {
             ShiftX::Shlx => 1,
             ShiftX::Sarx => 2,
@@ -61,7 +58,6 @@ impl Assembler {
 
     /// `rorx dst, src, count`: preserves the flags. Requires BMI2.
     pub fn rorx(&mut self, width: Width, dst: Gpr, src: Gpr, count: u8) {
-        self.write(dst);
         // The unused second operand is encoded as register 0.
         let op = Vex { prefix: 3, map: 3, opcode: 0xf0 };
         self.encode_vex(op, width, dst, src, Gpr::Rax, Bytes::byte(count));
@@ -69,7 +65,6 @@ impl Assembler {
 
     /// `bswap reg`: reverses the byte order.
     pub fn bswap(&mut self, width: Width, reg: Gpr) {
-        self.write(reg);
         self.encode_o(Op::of(0xc8), width.into(), reg, Bytes::NONE);
     }
 }

@@ -8,8 +8,7 @@ use paceline_frame::Verdict;
 use paceline_graph::{Edges, Graph, Next, Node};
 use paceline_isa::assemble;
 use paceline_jit::{
-    Architecture, CodeSource, Compiled, CompiledFunction, Features, Prefetch, Settings, compile,
-    compile_chain,
+    Architecture, Compiled, CompiledFunction, Features, Prefetch, Settings, compile, compile_chain,
 };
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, Verified, verify};
@@ -46,7 +45,6 @@ pub(crate) fn of(case: &Case) -> String {
             "burst" => burst = true,
             "wildcard" => wildcard = true,
             "prefetch" => settings.prefetch = Prefetch::Ahead(8),
-            "form" => settings.source = CodeSource::Form,
             "arm64" => settings.architecture = Architecture::Arm64,
             other => panic!("{}: no setting {other}", case.name),
         }

@@ -116,6 +116,7 @@ impl<'a> Confirmer<'a> {
             input: input.clone(),
             verdict,
             code,
+            returned: trace.returned,
             bytes,
             metadata,
             redirect: redirect.map(|redirect| Target::of(collection, redirect)),

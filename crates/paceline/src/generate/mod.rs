@@ -42,7 +42,7 @@ use crate::{NoProgram, Object, Refused, SetupError};
 pub(crate) use confirm::Confirmer;
 pub use differences::{CompareError, Difference, Differences, differences};
 pub use left::{Event, Handover, Target};
-pub use run::{burst, fill, host, outcome, run, run_in};
+pub use run::{Ran, burst, fill, host, outcome, run, run_in};
 use vary::Pattern;
 
 /// The reason why nothing is generated.
@@ -66,8 +66,10 @@ pub struct Confirmed {
     pub input: Input,
     /// Fate of the packet.
     pub verdict: Verdict,
-    /// The return value.
+    /// The code that the packet's frame got.
     pub code: u32,
+    /// The return value: of classifiers another number than the code.
+    pub returned: u32,
     /// The packet's bytes afterwards.
     pub bytes: Vec<u8>,
     /// Its metadata.

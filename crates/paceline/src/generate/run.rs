@@ -7,7 +7,7 @@ use paceline_explain::Outcome;
 use paceline_frame::{Burst, FrameMeta, Verdict};
 use paceline_isa::{Condition, Insn, Operand, Reg, Width, eval};
 use paceline_maps::Map;
-use paceline_spec::Errno;
+use paceline_spec::{Errno, Meaning, ProgramKind};
 use paceline_symbolic::{Edge, Element, Input, Side};
 use paceline_vm::{Fault, Host, Observed, Program, TimeSource};
 
@@ -40,11 +40,22 @@ pub(super) fn put(map: &Arc<Map>, element: &Element) -> Result<(), Errno> {
     map.update(&element.key, &value, 0)
 }
 
-/// Runs an input on the plain interpreter: what came of it, and the sides of the program's own branches that it took.
+/// A run of an input.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// What became of the packet.
+    pub outcome: Outcome,
+    /// The return value: of classifiers, whose packets have the codes of verdicts, another number.
+    pub returned: u32,
+    /// The sides of the program's own branches that it took.
+    pub sides: BTreeSet<Side>,
+}
+
+/// Runs an input on the plain interpreter.
 ///
 /// # Errors
 /// [`Missed::TooLong`] or [`Missed::Fault`].
-pub fn run(program: &Program, input: &Input) -> Result<(Outcome, BTreeSet<Side>), Missed> {
+pub fn run(program: &Program, input: &Input) -> Result<Ran, Missed> {
     run_in(program, &mut host(input), input)
 }
 
@@ -52,23 +63,19 @@ pub fn run(program: &Program, input: &Input) -> Result<(Outcome, BTreeSet<Side>)
 ///
 /// # Errors
 /// [`Missed::TooLong`] or [`Missed::Fault`].
-pub fn run_in(
-    program: &Program,
-    host: &mut Host,
-    input: &Input,
-) -> Result<(Outcome, BTreeSet<Side>), Missed> {
+pub fn run_in(program: &Program, host: &mut Host, input: &Input) -> Result<Ran, Missed> {
     let mut sides = BTreeSet::new();
-    let outcome = observed(program, host, input, |seen| sides.extend(side(seen)))?;
-    Ok((outcome, sides))
+    let (outcome, returned) = observed(program, host, input, |seen| sides.extend(side(seen)))?;
+    Ok(Ran { outcome, returned, sides })
 }
 
-/// Runs an input, and shows the machine before each instruction of the program itself.
+/// Runs an input, and shows the machine before each instruction of the program itself: what became of the packet, and the return value.
 pub(super) fn observed(
     program: &Program,
     host: &mut Host,
     input: &Input,
     mut observe: impl FnMut(&Observed<'_>),
-) -> Result<Outcome, Missed> {
+) -> Result<(Outcome, u32), Missed> {
     let mut burst = burst(input)?;
     host.arrive(&burst);
     let mut frame = burst.frame_mut(0);
@@ -78,8 +85,8 @@ pub(super) fn observed(
             observe(seen);
         }
     });
-    exit.map_err(|fault: Box<Fault>| Missed::Fault(fault.to_string()))?;
-    Ok(outcome(&burst))
+    let exit = exit.map_err(|fault: Box<Fault>| Missed::Fault(fault.to_string()))?;
+    Ok((outcome(&burst, program.spec().kind), exit.r0 as u32))
 }
 
 /// The host in which an input runs: its time, and its seed or that of tests.
@@ -108,14 +115,19 @@ pub fn burst(input: &Input) -> Result<Burst, Missed> {
     Ok(burst)
 }
 
-/// What became of the packet of a burst of one.
+/// What became of the packet of a burst of one, which a program of a type ran over.
 #[must_use]
-pub fn outcome(burst: &Burst) -> Outcome {
+pub fn outcome(burst: &Burst, kind: ProgramKind) -> Outcome {
     let frame = burst.frame(0);
+    let verdict = match kind.rules().meaning {
+        Meaning::BytesKept if frame.code() == 0 => Verdict::Drop,
+        Meaning::BytesKept => Verdict::Pass,
+        Meaning::Verdict | Meaning::Action(_) => frame.verdict(),
+    };
     Outcome {
-        verdict: frame.verdict(),
+        verdict,
         code: frame.code(),
-        redirect: frame.redirect().filter(|_| frame.verdict() == Verdict::Redirect),
+        redirect: frame.redirect().filter(|_| verdict == Verdict::Redirect),
         bytes: frame.packet().to_vec(),
         metadata: frame.metadata().to_vec(),
         fault: None,

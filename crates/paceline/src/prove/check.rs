@@ -11,7 +11,7 @@ pub(super) struct Run<'r> {
     pub(super) input: &'r [u8],
     pub(super) output: &'r [u8],
     pub(super) verdict: Verdict,
-    pub(super) code: u32,
+    pub(super) returned: u32,
     /// Whether it changed the map of a name.
     pub(super) changes: &'r dyn Fn(&str) -> bool,
 }
@@ -66,7 +66,7 @@ impl Run<'_> {
         Some(match value {
             Value::Number(number) => *number as u64,
             Value::Length(moment) => self.packet(*moment).len() as u64,
-            Value::Returned => self.code.into(),
+            Value::Returned => self.returned.into(),
             Value::Field(moment, protocol, field) => {
                 field.number(Layers::new(self.packet(*moment)).placed(protocol)?.header) as u64
             }

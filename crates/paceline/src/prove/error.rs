@@ -30,6 +30,9 @@ pub enum Problem {
         "`{0}` is no value: there are fields such as ipv4.ttl, in[0:6], out[14:], in.len, out.len, returns, numbers and addresses"
     )]
     Word(String),
+    /// A word by itself that is no header.
+    #[error("`{0}` is no header, such as arp or out.vlan, and compared with nothing")]
+    Header(String),
     /// No protocol of that name.
     #[error("no protocol is named `{0}`")]
     Protocol(String),
@@ -94,12 +97,22 @@ pub enum Problem {
         /// Bytes on the right.
         right: usize,
     },
-    /// A number of more than 64 bits.
-    #[error("the number takes more than {0} bytes")]
+    /// A number that takes more bytes than what it is compared with has.
+    #[error("the number takes more than {0} byte{s}", s = if *.0 == 1 { "" } else { "s" })]
     Number(usize),
     /// The program has no map of that name.
     #[error("no map is named `{0}`")]
     Map(String),
+    /// A map whose reader gets what the program sends.
+    #[error(
+        "map `{name}` is a {kind}, which has no elements: what the program sends to its reader is no change"
+    )]
+    Events {
+        /// The map.
+        name: String,
+        /// Its kind.
+        kind: &'static str,
+    },
     /// Parentheses and negations within each other.
     #[error("more than {0} parentheses and negations within each other")]
     Deep(usize),

@@ -6,8 +6,11 @@ use paceline_symbolic::{Formula, Moment, Number, Relation, Rest};
 use super::error::{Problem, PropertyError};
 use super::property::{Comparison, Expr, Form, Value};
 
-/// The formula of an expression; `map` is the index of a map.
-pub(super) fn formula(expr: &Expr, map: &dyn Fn(&str) -> Option<usize>) -> Result<Formula, PropertyError> {
+/// The formula of an expression; `map` is the index of a map whose elements may change.
+pub(super) fn formula(
+    expr: &Expr,
+    map: &dyn Fn(&str) -> Result<usize, Problem>,
+) -> Result<Formula, PropertyError> {
     let not = |expr: &Expr| Ok::<_, PropertyError>(Formula::Not(Box::new(formula(expr, map)?)));
     Ok(match expr {
         Expr::Not(inner) => not(inner)?,
@@ -17,10 +20,9 @@ pub(super) fn formula(expr: &Expr, map: &dyn Fn(&str) -> Option<usize>) -> Resul
         Expr::Has(moment, protocol) => has(*moment, protocol),
         Expr::Verdict(verdict) => Formula::Verdict(*verdict),
         Expr::Compare(comparison, left, right) => compare(*comparison, left, right),
-        Expr::Changes(name, column) => match map(name) {
-            Some(map) => Formula::Changes(map),
-            None => return Err(PropertyError { column: *column, problem: Problem::Map(name.clone()) }),
-        },
+        Expr::Changes(name, column) => {
+            Formula::Changes(map(name).map_err(|problem| PropertyError { column: *column, problem })?)
+        }
     })
 }
 

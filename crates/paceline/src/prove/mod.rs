@@ -87,8 +87,7 @@ pub fn prove(
     most: usize,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Proof, ProveError> {
-    let index = |name: &str| object.maps().iter().position(|map| map.name == name);
-    let formula = formula::formula(&property.root, &index)?;
+    let formula = formula::formula(&property.root, &|name| of_elements(object, name))?;
     let verified = object.verify(program).map_err(|refused| GenerateError::Refused(Box::new(refused)))?;
     let options = Options { random: Host::randoms_of, ..*options };
     let found = symbolic::prove(&verified, object.maps(), &formula, &options, most, tell);
@@ -108,6 +107,17 @@ pub fn prove(
     Ok(proof)
 }
 
+/// The index of a map of elements.
+fn of_elements(object: &Object, name: &str) -> Result<usize, Problem> {
+    let missing = || Problem::Map(name.to_owned());
+    let index = object.maps().iter().position(|map| map.name == name).ok_or_else(missing)?;
+    let kind = object.maps()[index].kind;
+    match kind.is_ring_buffer() || kind.holds_events() {
+        true => Err(Problem::Events { name: name.to_owned(), kind: kind.name() }),
+        false => Ok(index),
+    }
+}
+
 /// Whether a property holds for a run.
 #[must_use]
 pub fn holds(object: &Object, property: &Property, confirmed: &Confirmed) -> bool {
@@ -119,7 +129,7 @@ pub fn holds(object: &Object, property: &Property, confirmed: &Confirmed) -> boo
         input: &confirmed.input.packet,
         output: &confirmed.bytes,
         verdict: confirmed.verdict,
-        code: confirmed.code,
+        returned: confirmed.returned,
         changes: &changes,
     };
     run.holds(&property.root)

@@ -162,6 +162,7 @@ impl Parser {
             return match left {
                 Operand::Word(word, column) => match header(&word) {
                     Some((moment, protocol)) => has(moment, protocol, column),
+                    None if literal(&word).is_none() => failed(column, Problem::Header(word)),
                     None => Err(self.expected("a comparison such as `==`")),
                 },
                 _ => Err(self.expected("a comparison such as `==`")),
@@ -235,8 +236,12 @@ impl Parser {
     fn range(&mut self, moment: Moment) -> Result<Value, PropertyError> {
         self.takes_mark("[", "`[` and offsets of bytes")?;
         let (column, mut text) = (self.peek().column, String::new());
-        while let Kind::Word(word) = &self.peek().kind {
-            text += word;
+        loop {
+            match &self.peek().kind {
+                Kind::Word(word) => text += word,
+                Kind::Mark(mark) if *mark != "]" => text += mark,
+                Kind::Mark(_) | Kind::End => break,
+            }
             self.at += 1;
         }
         self.takes_mark("]", "`]`")?;
@@ -282,8 +287,9 @@ fn field(word: &str, column: usize) -> Result<Option<Value>, PropertyError> {
     let (moment, path) = moment(word);
     let Some((name, field)) = path.split_once('.') else { return Ok(None) };
     let Some(protocol) = Protocol::named(name) else {
-        let is_address = word.parse::<Ipv4Addr>().is_ok() || word.contains(':');
-        return if is_address { Ok(None) } else { failed(column, Problem::Protocol(name.to_owned())) };
+        // What begins with a digit is to be a number or an address.
+        let is_value = word.starts_with(|first: char| first.is_ascii_digit()) || word.contains(':');
+        return if is_value { Ok(None) } else { failed(column, Problem::Protocol(name.to_owned())) };
     };
     let Some(found) = protocol.field(field) else {
         return failed(column, Problem::Field { protocol: protocol.name, name: field.to_owned() });
@@ -365,9 +371,10 @@ fn compare(
     };
     match forms {
         (Form::Number, Form::Number) => {
-            for (value, column) in [(&left, first), (&right, second)] {
-                if matches!(value, Value::Number(_)) && !fits(value, 8) {
-                    return failed(column, Problem::Number(8));
+            for (value, other, column) in [(&left, &right, first), (&right, &left, second)] {
+                let bytes = other.bytes();
+                if matches!(value, Value::Number(_)) && !fits(value, bytes) {
+                    return failed(column, Problem::Number(bytes));
                 }
             }
         }

@@ -69,6 +69,15 @@ pub(super) enum Form {
 }
 
 impl Value {
+    /// Bytes of the numbers that it may be, up to 8: no others are equal to it.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Bytes(_, start, Some(end)) => (end - start).min(8),
+            Self::Returned => 4,
+            _ => 8,
+        }
+    }
+
     /// Its form; that of a number says nothing about its size.
     pub(super) fn form(&self) -> Form {
         let bytes = match self {

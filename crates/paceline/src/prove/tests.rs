@@ -25,6 +25,21 @@ fn errors_have_their_column_and_cause() {
         ("eth.type = arp", "column 10: a comparison such as `==` must be here, not `=`"),
         ("in.len", "column 7: a comparison such as `==` must be here, not the end"),
         ("ätsch", "column 1: `ä` has no meaning in a property"),
+        ("ARP", "column 1: `ARP` is no header, such as arp or out.vlan, and compared with nothing"),
+        ("arp implies 1", "column 14: a comparison such as `==` must be here, not the end"),
+        ("in[0] == 256", "column 10: the number takes more than 1 byte"),
+        ("65536 > out[3:5]", "column 1: the number takes more than 2 bytes"),
+        ("returns != 0xffffffffffffffff", "column 12: the number takes more than 4 bytes"),
+        ("in[0] + 1 == 256", "read"),
+        (
+            "in[-1] == 2",
+            "column 4: bytes are [FIRST], [FIRST:END] or [FIRST:], with offsets up to 4096, not `[-1]`",
+        ),
+        ("in[3 == 2", "column 10: `]` must be here, not the end"),
+        (
+            "ipv4.src == 192.0.2.400",
+            "column 13: ipv4.src is an address such as 192.0.2.1, and never `192.0.2.400`",
+        ),
         ("eth.typ == 1", "column 1: eth has no field `typ`"),
         ("arp or ethernet.type == 1", "column 8: no protocol is named `ethernet`"),
         (
@@ -166,7 +181,7 @@ fn formulas_say_what_runs_do() {
     let mut rng = Rng::with_seed(5);
     let all = PREDICATES.map(|text| {
         let property: Property = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
-        let formula = formula(&property.root, &|_| None).unwrap();
+        let formula = formula(&property.root, &|_| Ok(0)).unwrap();
         (property, formula)
     });
     let mut counts = [[0; 2]; PREDICATES.len()];
@@ -192,7 +207,7 @@ fn formulas_say_what_runs_do() {
         }
         let (verdict, code) = (Verdict::ALL[rng.usize(..5)], rng.u32(..4));
         let known = Known { input: &input, output: &output, verdict, code };
-        let run = Run { input: &input, output: &output, verdict, code, changes: &|_| false };
+        let run = Run { input: &input, output: &output, verdict, returned: code, changes: &|_| false };
         for ((property, formula), counts) in all.iter().zip(&mut counts) {
             let expected = run.holds(&property.root);
             assert_eq!(known.holds(formula), expected, "{property}: {input:02x?} {output:02x?}");
@@ -218,7 +233,7 @@ fn operators_bind_as_told() {
         let property: Property = text.parse().unwrap();
         let packet = build("eth / ipv4 / udp").unwrap();
         let run =
-            Run { input: &packet, output: &packet, verdict: Verdict::Pass, code: 2, changes: &|_| false };
+            Run { input: &packet, output: &packet, verdict: Verdict::Pass, returned: 2, changes: &|_| false };
         assert_eq!(run.holds(&property.root), expected, "{text}");
     }
 }

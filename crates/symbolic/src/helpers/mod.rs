@@ -81,8 +81,7 @@ impl Explorer<'_> {
                 Source::Random(state.drawn.randoms - 1)
             }
             HelperId::GetSmpProcessorId => Source::Cpu,
-            // One node exists.
-            HelperId::GetNumaNodeId => return Ok(self.terms.constant(64, 0)),
+            HelperId::GetNumaNodeId => Source::Node,
             // What they return is the machine's, and mostly not looked at.
             HelperId::TracePrintk | HelperId::PerfEventOutput | HelperId::RingbufOutput => {
                 self.send(state, id, name)?;

@@ -95,7 +95,7 @@ impl Explorer<'_> {
             // The bytes that are added are zero, also where some were written before.
             let floor = match state.packet.floor {
                 Some(floor) => {
-                    let is_less = self.terms.ult(old, floor);
+                    let is_less = self.terms.slt(old, floor);
                     self.terms.ite(is_less, old, floor)
                 }
                 None => old,

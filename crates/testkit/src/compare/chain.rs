@@ -11,12 +11,12 @@ use paceline_frame::{MAX_BURST, Verdict};
 use paceline_isa::assemble;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::Verified;
-use paceline_vm::CodeSource;
+use paceline_vm::OptLevel;
 
 use super::engine::random_array;
 use super::{EngineSubject, Left, Stopped, Work, Workshop, redirect_of};
 use crate::Contents;
-use crate::engine::load_chain_ssa;
+use crate::engine::load_native_chain;
 use crate::random::{Purpose, candidate};
 
 const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
@@ -135,36 +135,32 @@ pub enum ChainWay {
     /// Program by program.
     Called(Engine),
     /// As one function of native code, with or without counts.
-    Fused(bool),
-    /// The same from the form, after its passes and without them.
-    Ssa(CodeSource, bool),
+    Fused(OptLevel, bool),
 }
 
 impl ChainWay {
     /// All ways; the others are compared with the first.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 8] = [
         Self::Called(Engine::Plain),
         Self::Called(Engine::Threaded),
         Self::Called(Engine::CheckedJit),
         Self::Called(Engine::Jit),
-        Self::Fused(false),
-        Self::Fused(true),
-        Self::Ssa(CodeSource::Form, false),
-        Self::Ssa(CodeSource::Form, true),
-        Self::Ssa(CodeSource::RawForm, false),
-        Self::Ssa(CodeSource::RawForm, true),
+        Self::Fused(OptLevel::Full, false),
+        Self::Fused(OptLevel::Full, true),
+        Self::Fused(OptLevel::None, false),
+        Self::Fused(OptLevel::None, true),
     ];
 
     pub(crate) fn engine(self) -> Engine {
         match self {
             Self::Called(engine) => engine,
-            Self::Fused(_) | Self::Ssa(..) => Engine::Jit,
+            Self::Fused(..) => Engine::Jit,
         }
     }
 
     /// Whether it reports verdicts of programs.
     pub(crate) fn counts(self) -> bool {
-        !matches!(self, Self::Fused(false) | Self::Ssa(_, false))
+        !matches!(self, Self::Fused(_, false))
     }
 }
 
@@ -199,7 +195,7 @@ impl ChainSubject {
         let parts = || {
             work.nodes().iter().map(|verified| (verified, maps.to_vec())).collect::<Vec<(_, Vec<Arc<Map>>)>>()
         };
-        let (graph, engine) = (work.graph.clone(), self.way.engine());
+        let graph = work.graph.clone();
         let is_staged = work.work.seed.is_multiple_of(2);
         let look_ahead = if is_staged { LookAhead::Always } else { LookAhead::Never };
         let chain = match self.way {
@@ -208,8 +204,7 @@ impl ChainSubject {
                 let programs = programs.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
                 Chain::new(programs, graph)
             }
-            ChainWay::Fused(_) => Chain::load_with(&parts(), graph, engine, look_ahead),
-            ChainWay::Ssa(source, _) => load_chain_ssa(&parts(), graph, look_ahead, source),
+            ChainWay::Fused(level, _) => load_native_chain(&parts(), graph, look_ahead, level),
         };
         chain.map_err(|error| error.to_string())
     }

@@ -7,13 +7,13 @@ use paceline_frame::MAX_BURST;
 use paceline_ir::{Module, Passes, build, optimize};
 use paceline_spec::{MapSpec, ProgramKind};
 use paceline_verifier::Verified;
-use paceline_vm::CodeSource;
+use paceline_vm::OptLevel;
 
 use super::dirt::Dirt;
 use super::work::contents;
 use super::{Left, Stopped, Subject, Work, redirect_of};
 use crate::Contents;
-use crate::engine::{fill_map, load_ssa, map_contents, ssa_name};
+use crate::engine::{fill_map, load_native, map_contents, native_name};
 use crate::ir::run_on;
 use crate::kernel;
 use crate::random::{jump_map, maps};
@@ -33,8 +33,8 @@ pub struct EngineSubject {
     maps: Vec<Arc<Map>>,
     host: Host,
     burst: Burst,
-    /// What its native code is generated from.
-    source: CodeSource,
+    /// The passes of native code.
+    level: OptLevel,
     /// Whether packets run in bursts.
     bursts: bool,
     /// Whether the bursts run in stages.
@@ -70,7 +70,7 @@ impl EngineSubject {
             maps: made,
             host,
             burst,
-            source: CodeSource::Instructions,
+            level: OptLevel::Full,
             bursts: false,
             stages: false,
             salt: 0,
@@ -88,12 +88,13 @@ impl EngineSubject {
         Ok(Self { name, passes: Some(passes), ..Self::new(Engine::Plain, cpu)? })
     }
 
-    /// Native code that is generated from this.
+    /// Native code without passes.
     ///
     /// # Errors
     /// A map cannot be created.
-    pub fn of_source(source: CodeSource, cpu: usize) -> Result<Self, String> {
-        Ok(Self { name: ssa_name(source), source, ..Self::new(Engine::Jit, cpu)? })
+    pub fn unoptimized(cpu: usize) -> Result<Self, String> {
+        let level = OptLevel::None;
+        Ok(Self { name: native_name(level), level, ..Self::new(Engine::Jit, cpu)? })
     }
 
     /// The same with packets in bursts of random lengths.
@@ -108,14 +109,6 @@ impl EngineSubject {
             Engine::Plain => "plain-burst",
         };
         Ok(Self { name, bursts: true, ..Self::new(engine, cpu)? })
-    }
-
-    /// Native code that is generated from the form, with packets in bursts of random lengths.
-    ///
-    /// # Errors
-    /// A map cannot be created.
-    pub fn of_source_in_bursts(cpu: usize) -> Result<Self, String> {
-        Ok(Self { name: "jit-ssa-burst", bursts: true, ..Self::of_source(CodeSource::Form, cpu)? })
     }
 
     /// Native code with packets in bursts of random lengths, in stages: look-ups ahead, then the program.
@@ -149,9 +142,9 @@ impl EngineSubject {
     }
 
     pub(super) fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
-        let load = match self.source {
-            CodeSource::Instructions => Program::load(verified, self.maps.clone(), self.engine),
-            source => load_ssa(verified, self.maps.clone(), source),
+        let load = match self.engine {
+            Engine::Jit => load_native(verified, self.maps.clone(), self.level),
+            engine => Program::load(verified, self.maps.clone(), engine),
         };
         let program = load.map_err(|error: EngineError| Stopped::Refused(error.to_string()))?;
         let program = if self.stages { in_stages(program) } else { Ok(program) };

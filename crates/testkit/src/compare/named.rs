@@ -4,28 +4,25 @@ use std::fmt;
 use std::str::FromStr;
 
 use paceline::Engine;
-use paceline_vm::CodeSource;
+use paceline_vm::OptLevel;
 
 use super::EngineSubject;
-use crate::engine::ssa_name;
+use crate::engine::native_name;
 
-/// An engine, or native code that is generated from the form of `paceline-ir`.
+/// An engine, or native code without passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// An engine.
     Engine(Engine),
-    /// Native code from this.
-    Ssa(CodeSource),
+    /// Native code without the passes of `paceline-ir`.
+    Unoptimized,
 }
 
 impl Named {
-    /// Native code from the form, after its passes and without them.
-    pub const SSA: [Self; 2] = [Self::Ssa(CodeSource::Form), Self::Ssa(CodeSource::RawForm)];
-
     /// Whether its code accesses memory without checks.
     #[must_use]
     pub fn is_unchecked(self) -> bool {
-        matches!(self, Self::Engine(Engine::Jit) | Self::Ssa(_))
+        matches!(self, Self::Engine(Engine::Jit) | Self::Unoptimized)
     }
 
     /// Checks that this machine has the engine.
@@ -35,7 +32,7 @@ impl Named {
     pub fn probe(self) -> Result<(), String> {
         match self {
             Self::Engine(engine) => EngineSubject::probe(engine),
-            Self::Ssa(_) => EngineSubject::probe(Engine::Jit),
+            Self::Unoptimized => EngineSubject::probe(Engine::Jit),
         }
     }
 
@@ -46,7 +43,7 @@ impl Named {
     pub fn subject(self, cpu: usize) -> Result<EngineSubject, String> {
         match self {
             Self::Engine(engine) => EngineSubject::new(engine, cpu),
-            Self::Ssa(source) => EngineSubject::of_source(source, cpu),
+            Self::Unoptimized => EngineSubject::unoptimized(cpu),
         }
     }
 }
@@ -55,7 +52,7 @@ impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Engine(engine) => engine.fmt(f),
-            Self::Ssa(source) => f.write_str(ssa_name(*source)),
+            Self::Unoptimized => f.write_str(native_name(OptLevel::None)),
         }
     }
 }
@@ -64,10 +61,10 @@ impl FromStr for Named {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        if let Some(ssa) = Self::SSA.into_iter().find(|ssa| ssa.to_string() == name) {
-            return Ok(ssa);
+        if name == native_name(OptLevel::None) {
+            return Ok(Self::Unoptimized);
         }
         let engine: Result<Engine, _> = name.parse();
-        engine.map(Self::Engine).map_err(|error| format!("{error}, {}, {}", Self::SSA[0], Self::SSA[1]))
+        engine.map(Self::Engine).map_err(|error| format!("{error}, {}", Self::Unoptimized))
     }
 }

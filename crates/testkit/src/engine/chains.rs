@@ -10,10 +10,10 @@ use paceline_frame::{Burst, FrameMeta, Verdict};
 use paceline_maps::Map;
 use paceline_spec::InitialValue;
 use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{Chain, CodeSource, Engine as VmEngine, Host, LookAhead, Program};
+use paceline_vm::{Chain, Engine as VmEngine, Host, LookAhead, OptLevel, Program};
 
 use super::maps::{create_maps, map_contents, set_program};
-use super::ours::load_chain_ssa;
+use super::ours::load_native_chain;
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseChain, Run};
 use crate::dispatcher::{self, Component, fill_slots};
@@ -23,12 +23,10 @@ use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
 /// How a chain runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// The whole chain on an engine, with counts of verdicts, which give the path.
+    /// The whole chain on an interpreter, with counts of verdicts, which give the path.
     Whole(VmEngine),
-    /// Native code without counts, which does not compute verdicts that have the same successor.
-    Uncounted,
-    /// Native code from the form, with counts or without.
-    Ssa(CodeSource, bool),
+    /// One function of native code, with counts or without: then verdicts that have the same successor are not computed.
+    Native(OptLevel, bool),
     /// Program after program, as traces run.
     Steps,
     /// As libxdp's dispatcher, in the kernel.
@@ -42,10 +40,11 @@ pub struct ChainEngine(Way);
 impl ChainEngine {
     /// All engines of ours.
     pub fn all() -> impl Iterator<Item = Self> {
-        let engines = [VmEngine::Plain, VmEngine::Threaded, VmEngine::Jit].map(Way::Whole);
-        let ssa = [CodeSource::Form, CodeSource::RawForm];
-        let ssa = ssa.into_iter().flat_map(|source| [true, false].map(|counts| Way::Ssa(source, counts)));
-        engines.into_iter().chain([Way::Uncounted, Way::Steps]).chain(ssa).map(Self)
+        let engines = [VmEngine::Plain, VmEngine::Threaded].map(Way::Whole);
+        let native = [OptLevel::Full, OptLevel::None];
+        let native =
+            native.into_iter().flat_map(|level| [true, false].map(|counts| Way::Native(level, counts)));
+        engines.into_iter().chain([Way::Steps]).chain(native).map(Self)
     }
 
     /// The kernel with libxdp's dispatcher.
@@ -59,13 +58,11 @@ impl Engine for ChainEngine {
     fn name(&self) -> &str {
         match self.0 {
             Way::Whole(VmEngine::Plain) => "chain-plain",
-            Way::Whole(VmEngine::Threaded) => "chain-threaded",
-            Way::Whole(_) => "chain-jit",
-            Way::Uncounted => "chain-jit-uncounted",
-            Way::Ssa(CodeSource::RawForm, true) => "chain-jit-ssa-raw",
-            Way::Ssa(CodeSource::RawForm, false) => "chain-jit-ssa-raw-uncounted",
-            Way::Ssa(_, true) => "chain-jit-ssa",
-            Way::Ssa(_, false) => "chain-jit-ssa-uncounted",
+            Way::Whole(_) => "chain-threaded",
+            Way::Native(OptLevel::Full, true) => "chain-jit",
+            Way::Native(OptLevel::Full, false) => "chain-jit-uncounted",
+            Way::Native(OptLevel::None, true) => "chain-jit-o0",
+            Way::Native(OptLevel::None, false) => "chain-jit-o0-uncounted",
             Way::Steps => "chain-steps",
             Way::Dispatcher => "chain-dispatcher",
         }
@@ -106,7 +103,7 @@ impl Engine for ChainEngine {
         };
         let engine = match self.0 {
             Way::Whole(engine) => engine,
-            Way::Uncounted | Way::Ssa(..) => VmEngine::Jit,
+            Way::Native(..) => VmEngine::Jit,
             Way::Steps | Way::Dispatcher => VmEngine::best(),
         };
         // Programs of the case that are no nodes may be those of a program array.
@@ -121,7 +118,9 @@ impl Engine for ChainEngine {
         let parts: Vec<_> = nodes.iter().map(|program| (&verified[*program], maps.clone())).collect();
         let programs = nodes.iter().map(|program| all[*program].clone()).collect();
         let chain = match self.0 {
-            Way::Ssa(source, _) => load_chain_ssa(&parts, plan.graph.clone(), LookAhead::default(), source),
+            Way::Native(level, _) => {
+                load_native_chain(&parts, plan.graph.clone(), LookAhead::default(), level)
+            }
             _ => Chain::load(&parts, plan.graph.clone(), engine),
         };
         let chain = match chain {
@@ -178,7 +177,7 @@ impl Loaded<'_> {
         burst.push(&run.data, FrameMeta::default()).map_err(|_| Unsupported::PacketLength(run.data.len()))?;
         burst.frame_mut(0).set_ingress(run.context.ingress_ifindex, 0);
         let mut path = Vec::new();
-        let tells = !matches!(self.way, Way::Uncounted | Way::Ssa(_, false));
+        let tells = !matches!(self.way, Way::Native(_, false));
         let ended = if !tells {
             self.chain.run_burst(&mut burst, &mut self.host).map_err(|fault| fault.to_string())
         } else if self.way == Way::Steps {

@@ -14,8 +14,8 @@ pub use chains::ChainEngine;
 pub use classic::{LibpcapEngine, SocketEngine};
 pub use kernel::KernelEngine;
 pub use maps::{create_maps, fill_map, map_contents};
-pub(crate) use ours::ssa_name;
-pub use ours::{OurEngine, load_chain_ssa, load_ssa};
+pub(crate) use ours::native_name;
+pub use ours::{OurEngine, load_native, load_native_chain};
 
 /// Reason why an engine can never run a case.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

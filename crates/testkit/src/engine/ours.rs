@@ -11,8 +11,8 @@ use paceline_maps::Map;
 use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
 use paceline_vm::{
-    Chain, ChainError, CodeSource, CompileError, DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError,
-    LookAhead, Machine, MemoryProgram, Program,
+    Chain, ChainError, CompileError, DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, LookAhead, Machine,
+    MemoryProgram, OptLevel, Program,
 };
 
 use super::maps::{create_maps, map_contents, set, set_map, set_program};
@@ -36,17 +36,15 @@ enum Way {
     Burst(VmEngine),
     /// Verified, to native code with packets in bursts in stages: look-ups ahead, then the program.
     Staged,
-    /// Verified, to native code that is generated from the form of `paceline-ir`.
-    Ssa(CodeSource),
-    /// The same with packets in bursts.
-    SsaBurst,
+    /// Verified, to native code without the passes of `paceline-ir`.
+    Unoptimized,
     /// Verified, in the form of `paceline-ir` after all passes, on the plain interpreter's machine.
     Form,
 }
 
 impl Way {
     /// The engines of cases; the verifier with the plain interpreter is named `paceline`.
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 11] = [
         Self::Unverified(VmEngine::Plain),
         Self::Unverified(VmEngine::CheckedJit),
         Self::Verified(VmEngine::Plain),
@@ -56,9 +54,7 @@ impl Way {
         Self::Burst(VmEngine::Jit),
         Self::Burst(VmEngine::Threaded),
         Self::Staged,
-        Self::Ssa(CodeSource::Form),
-        Self::Ssa(CodeSource::RawForm),
-        Self::SsaBurst,
+        Self::Unoptimized,
         Self::Form,
     ];
 
@@ -70,15 +66,14 @@ impl Way {
             Self::Burst(VmEngine::Jit) => "jit-burst",
             Self::Burst(_) => "threaded-burst",
             Self::Staged => "jit-staged",
-            Self::Ssa(source) => ssa_name(source),
-            Self::SsaBurst => "jit-ssa-burst",
+            Self::Unoptimized => native_name(OptLevel::None),
             Self::Form => "ir",
         }
     }
 
     /// Whether packets run in bursts.
     fn is_burst(self) -> bool {
-        matches!(self, Self::Burst(_) | Self::Staged | Self::SsaBurst)
+        matches!(self, Self::Burst(_) | Self::Staged)
     }
 
     fn verifies(self) -> bool {
@@ -112,8 +107,7 @@ impl OurEngine {
         let alone = Way::ALL.into_iter().map(|way| Self::of(way, way));
         // The verifier does not change the plain interpreter, instructions of tail call targets are not counted, and those of the form
         // are on the plain interpreter.
-        let raw = Way::Ssa(CodeSource::RawForm);
-        let alike = [Way::Verified(VmEngine::Plain), Way::Counted, Way::Form, raw, Way::SsaBurst];
+        let alike = [Way::Verified(VmEngine::Plain), Way::Counted, Way::Form, Way::Unoptimized];
         let mixable = move || Way::ALL.into_iter().filter(move |way| !alike.contains(way));
         // Bursts make no difference to targets of tail calls.
         let targets = move || mixable().filter(|way| !way.is_burst());
@@ -133,15 +127,14 @@ impl OurEngine {
     }
 
     fn check(&self, case: &Case) -> Result<(), Unsupported> {
-        // Native code of an unverified program only runs cases without errors, and there is none for arm64.
-        let ends_well =
-            || cfg!(target_arch = "x86_64") && case.runs.iter().all(|run| run.expect.error.is_none());
+        // Native code of an unverified program only runs cases without errors.
+        let ends_well = || case.runs.iter().all(|run| run.expect.error.is_none());
         let trusted = self.main == Way::Verified(VmEngine::Jit) && ends_well();
         if case.kind == CaseKind::Raw && (self.verifies() && !trusted || self.main.is_burst()) {
             return Err(Unsupported::RawMemory);
         }
         let compiles =
-            self.main == self.targets && matches!(self.main, Way::Verified(_) | Way::Ssa(_) | Way::Form);
+            self.main == self.targets && matches!(self.main, Way::Verified(_) | Way::Unoptimized | Way::Form);
         if case.runs.is_empty() && !compiles {
             return Err(Unsupported::NothingToRun);
         }
@@ -156,7 +149,8 @@ impl OurEngine {
             let failed = verified.iter().find_map(|verified| form(verified).err());
             return Ok(failed.map_or(accepted, |reason| Outcome::Refused(reason.into())));
         }
-        if !matches!(self.main, Way::Verified(_) | Way::Ssa(_)) || self.main == Way::Verified(VmEngine::Plain)
+        if !matches!(self.main, Way::Verified(_) | Way::Unoptimized)
+            || self.main == Way::Verified(VmEngine::Plain)
         {
             return Ok(accepted);
         }
@@ -164,8 +158,8 @@ impl OurEngine {
         for verified in verified {
             let maps = maps.clone();
             let loaded = match self.main {
-                Way::Ssa(source) => load_ssa(verified, maps, source),
-                Way::Verified(engine) => Program::load(verified, maps, engine),
+                Way::Unoptimized => load_native(verified, maps, OptLevel::None),
+                Way::Verified(engine) => load_on(verified, maps, engine),
                 _ => return Ok(accepted),
             };
             match loaded {
@@ -199,8 +193,7 @@ impl OurEngine {
                 }),
                 Way::Counted => load(verified(), maps.to_vec(), VmEngine::Threaded)?,
                 Way::Form => load(verified(), maps.to_vec(), VmEngine::Plain)?,
-                Way::Ssa(source) => available(load_ssa(verified(), maps.to_vec(), source))?,
-                Way::SsaBurst => available(load_ssa(verified(), maps.to_vec(), CodeSource::Form))?,
+                Way::Unoptimized => available(load_native(verified(), maps.to_vec(), OptLevel::None))?,
                 Way::Unverified(engine) => load_unverified(spec, maps.to_vec(), engine),
             };
             match loaded {
@@ -282,37 +275,44 @@ impl Engine for OurEngine {
     }
 }
 
-/// Name of native code that is generated from this.
-pub(crate) const fn ssa_name(source: CodeSource) -> &'static str {
-    match source {
-        CodeSource::Instructions => "jit",
-        CodeSource::RawForm => "jit-ssa-raw",
-        CodeSource::Form => "jit-ssa",
+/// Name of native code.
+pub(crate) const fn native_name(level: OptLevel) -> &'static str {
+    match level {
+        OptLevel::Full => "jit",
+        OptLevel::None => "jit-o0",
     }
 }
 
-/// A program as native code that is generated from this; its allocation of registers is checked.
+/// A program on an engine. That of native code has its allocation of registers checked, and is not interpreted instead.
+fn load_on(verified: &Verified, maps: Vec<Arc<Map>>, engine: VmEngine) -> Result<Program, LoadError> {
+    match engine {
+        VmEngine::Jit => load_native(verified, maps, OptLevel::Full),
+        _ => Program::load(verified, maps, engine),
+    }
+}
+
+/// A program as native code, whose allocation of registers is checked.
 ///
 /// # Errors
 /// As [`Program::load`].
-pub fn load_ssa(verified: &Verified, maps: Vec<Arc<Map>>, source: CodeSource) -> Result<Program, LoadError> {
+pub fn load_native(verified: &Verified, maps: Vec<Arc<Map>>, level: OptLevel) -> Result<Program, LoadError> {
     Program::load_with_settings(verified, maps, |settings| {
-        (settings.source, settings.verify_allocation) = (source, true);
+        (settings.opt_level, settings.verify_allocation) = (level, true);
     })
 }
 
-/// A chain as native code that is generated from this; its allocation of registers is checked.
+/// A chain as native code, whose allocation of registers is checked.
 ///
 /// # Errors
 /// As [`Chain::load`].
-pub fn load_chain_ssa(
+pub fn load_native_chain(
     parts: &[(&Verified, Vec<Arc<Map>>)],
     graph: Graph,
     look_ahead: LookAhead,
-    source: CodeSource,
+    level: OptLevel,
 ) -> Result<Chain, ChainError> {
     Chain::load_with_settings(parts, graph, look_ahead, |settings| {
-        (settings.source, settings.verify_allocation) = (source, true);
+        (settings.opt_level, settings.verify_allocation) = (level, true);
     })
 }
 
@@ -341,13 +341,12 @@ fn load(
     maps: Vec<Arc<Map>>,
     engine: VmEngine,
 ) -> Result<Result<Program, String>, Unsupported> {
-    available(Program::load(verified, maps, engine))
+    available(load_on(verified, maps, engine))
 }
 
 fn available(loaded: Result<Program, LoadError>) -> Result<Result<Program, String>, Unsupported> {
     match loaded {
         Err(LoadError::Unavailable(engine)) => Err(Unsupported::Unavailable(engine)),
-        // arm64 has code from the form only.
         Err(LoadError::Compile(CompileError::Lack(_))) => Err(Unsupported::Lacks),
         loaded => Ok(loaded.map_err(|error| error.to_string())),
     }
@@ -370,13 +369,7 @@ fn load_memory(way: Way, spec: &ProgramSpec, maps: Vec<Arc<Map>>) -> Result<Memo
             MemoryProgram::checked_jit(spec, maps).map_err(|error| error.to_string())
         }
         Way::Unverified(_) => MemoryProgram::new(spec, maps).map_err(|error| error.to_string()),
-        Way::Verified(_)
-        | Way::Counted
-        | Way::Burst(_)
-        | Way::Staged
-        | Way::Ssa(_)
-        | Way::SsaBurst
-        | Way::Form => {
+        Way::Verified(_) | Way::Counted | Way::Burst(_) | Way::Staged | Way::Unoptimized | Way::Form => {
             // SAFETY: the case runs to an end that it states on the plain interpreter, which checks every access.
             unsafe { MemoryProgram::jit(spec, maps) }.map_err(|error| error.to_string())
         }

@@ -1,6 +1,8 @@
 //! Inputs that are generated for programs: run on every engine, and against what is called unreachable.
 
 mod mutants;
+mod proofs;
+mod properties;
 mod trial;
 
 use std::collections::BTreeSet;
@@ -13,7 +15,8 @@ use paceline::generate::{self, Confirmed, Generated, Goal, Input, Options, Side,
 use paceline::{Collection, Engine, LoadOptions, Object, ProgramSpec};
 
 pub use mutants::{Mutants, mutants};
-use trial::Bench;
+pub use proofs::{Proofs, proofs};
+use trial::{Bench, Done};
 
 /// The sides of a program's branches, each proven reachable, unreachable or given up.
 #[derive(Debug, Default)]
@@ -112,7 +115,7 @@ fn run_on(
             ring.consume(|data| sent.extend_from_slice(data));
         }
     }
-    Ok(Some((generate::outcome(&burst), sent, collection)))
+    Ok(Some((generate::outcome(&burst, program.kind), sent, collection)))
 }
 
 /// Receives traces.
@@ -144,7 +147,7 @@ fn at_random(object: &Object, program: &ProgramSpec, trials: usize, rng: &mut Rn
     let Some(bench) = Bench::new(object, program) else { return };
     for _ in 0..trials {
         let trial = bench.trial(&known, rng);
-        let Some(sides) = bench.sides(&trial) else { continue };
+        let Some(Done { sides, .. }) = bench.run(&trial, false) else { continue };
         examined.runs += 1;
         if let Some(side) = sides.intersection(&unreachable).next() {
             examined.wrong.push(format!("{side:?}: called unreachable, taken by {trial:?}"));

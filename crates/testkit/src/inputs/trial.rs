@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
-use paceline::generate::{self, Element, Input, Side};
+use paceline::generate::{self, Element, Input, Ran, Side};
 use paceline::isa::assemble;
 use paceline::{Collection, Engine, LoadOptions, Object, Program, ProgramSpec, TimeSource};
 use paceline_spec::context::SkBuff;
 use paceline_spec::{MapKind, MapSpec};
+
+use crate::Contents;
+use crate::engine::map_contents;
 
 /// Longest packet.
 const LONGEST: usize = 1514;
@@ -28,7 +31,7 @@ pub(super) struct Bench<'a> {
 /// A random run.
 #[derive(Debug)]
 pub(super) struct Trial {
-    input: Input,
+    pub(super) input: Input,
     /// A packet that runs before, with the same maps.
     before: Option<Input>,
     clock: TimeSource,
@@ -39,6 +42,16 @@ pub(super) struct Trial {
     room: Option<(u32, u64)>,
     /// Entries of program arrays: whether they have a program.
     programs: Vec<(String, u32, bool)>,
+}
+
+/// What the runs of a trial did.
+pub(super) struct Done {
+    /// The sides that they took.
+    pub(super) sides: BTreeSet<Side>,
+    /// The run of the input itself.
+    pub(super) last: Ran,
+    /// Indices of the maps that it changed.
+    pub(super) changed: BTreeSet<usize>,
 }
 
 impl<'a> Bench<'a> {
@@ -71,8 +84,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The sides that a run takes; none if it cannot be made.
-    pub(super) fn sides(&self, trial: &Trial) -> Option<BTreeSet<Side>> {
+    /// What a run does; none if it cannot be made. Maps are compared if that is asked for.
+    pub(super) fn run(&self, trial: &Trial, compares_maps: bool) -> Option<Done> {
         let options = LoadOptions::default().engine(Engine::Plain).cpus(CPUS);
         let collection = self.object.load(&options).ok()?;
         let program = collection.program_unverified(Some(&self.program.name)).ok()?;
@@ -95,10 +108,25 @@ impl<'a> Bench<'a> {
         host.set_cpu(trial.cpu);
         host.set_arriving(trial.skb.unwrap_or_default());
         let mut sides = BTreeSet::new();
-        for input in trial.before.iter().chain([&trial.input]) {
-            sides.extend(generate::run_in(&program, &mut host, input).ok()?.1);
+        if let Some(before) = &trial.before {
+            sides.extend(generate::run_in(&program, &mut host, before).ok()?.sides);
         }
-        Some(sides)
+        let contents = || match compares_maps {
+            true => self.contents(&collection, trial.cpu),
+            false => Vec::new(),
+        };
+        let before = contents();
+        let last = generate::run_in(&program, &mut host, &trial.input).ok()?;
+        sides.extend(&last.sides);
+        let now = contents();
+        let changed = (0..now.len()).filter(|map| before[*map] != now[*map]).collect();
+        Some(Done { sides, last, changed })
+    }
+
+    /// What maps hold, those that are compared.
+    fn contents(&self, collection: &Collection, cpu: usize) -> Vec<Option<Contents>> {
+        let map = |spec: &MapSpec| map_contents(collection.map(&spec.name)?, cpu);
+        self.object.maps().iter().map(|spec| is_watched(spec).then(|| map(spec)).flatten()).collect()
     }
 
     /// Adds random elements to hash maps, until so many fit still.
@@ -179,6 +207,11 @@ fn arriving(rng: &mut Rng) -> SkBuff {
     skb
 }
 
+/// Whether what a map holds is compared.
+pub(super) fn is_watched(map: &MapSpec) -> bool {
+    (map.kind.is_array() || is_hash(map)) && map.max_entries <= MOST_ELEMENTS
+}
+
 fn is_hash(map: &MapSpec) -> bool {
     map.kind.is_keyed() && !map.kind.has_prefixes() && map.max_entries <= MOST_ELEMENTS
 }
@@ -219,7 +252,7 @@ mod tests {
         let program = &object.programs()[0];
         let (bench, mut rng) = (Bench::new(&object, program).unwrap(), Rng::with_seed(1));
         let trials: Vec<_> = (0..200).map(|_| bench.trial(&[], &mut rng)).collect();
-        trials.iter().any(|trial| bench.sides(trial).is_some_and(|sides| sides.contains(&side)))
+        trials.iter().any(|trial| bench.run(trial, false).is_some_and(|done| done.sides.contains(&side)))
     }
 
     #[test]

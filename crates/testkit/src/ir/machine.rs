@@ -237,7 +237,7 @@ impl Machine for OnPlain<'_, '_> {
             Callee::Helper(id) => CalledBy::Helper(id),
             Callee::Kfunc { index, module } => CalledBy::Kfunc { btf_id: index, module },
             Callee::TailCall | Callee::Program => CalledBy::Helper(Helper::TAIL_CALL),
-            Callee::Function(_) => return Err(FaultKind::LeftProgram),
+            Callee::Function(_) | Callee::LookUp { .. } => return Err(FaultKind::LeftProgram),
         };
         let next = self.plain.execute(Insn::Call(callee))?;
         if callee == CalledBy::Helper(Helper::TAIL_CALL) && !matches!(next, Next::Follow) {

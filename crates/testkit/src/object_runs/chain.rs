@@ -8,7 +8,7 @@ use paceline_verifier::Verified;
 use super::ours::{Machine, collection, contents};
 use super::{Observation, Trial};
 use crate::compare::{ChainWay, Stopped};
-use crate::engine::load_chain_ssa;
+use crate::engine::load_native_chain;
 
 /// A chain of programs of one object, which share its maps.
 pub struct ChainTrial<'a> {
@@ -57,12 +57,9 @@ fn run(chain: &ChainTrial<'_>, way: ChainWay) -> Result<(Observation, Option<Vec
             let programs = chain.programs.iter().map(load).collect::<Result<Vec<_>, _>>();
             Chain::new(programs.map_err(|error| refused(&error))?, graph)
         }
-        ChainWay::Fused(_) | ChainWay::Ssa(..) => {
+        ChainWay::Fused(level, _) => {
             let parts: Vec<_> = chain.programs.iter().map(|verified| (*verified, maps())).collect();
-            match way {
-                ChainWay::Ssa(source, _) => load_chain_ssa(&parts, graph, LookAhead::default(), source),
-                _ => Chain::load(&parts, graph, engine),
-            }
+            load_native_chain(&parts, graph, LookAhead::default(), level)
         }
     };
     let built = built.map_err(|error| refused(&error))?;

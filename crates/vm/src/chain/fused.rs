@@ -15,7 +15,6 @@ use crate::form::{Form, check_code};
 use crate::load::check_load;
 use crate::load_error::LoadError;
 use crate::native::{self, NativeCode, NativeFunctions};
-use crate::native_source::NativeSource;
 use crate::uses::Uses;
 
 /// A program of a chain, and its maps.
@@ -24,7 +23,6 @@ type Kept<'a> = (&'a Verified, Arc<[Arc<Map>]>);
 /// The code of a chain, and everything that the code refers to.
 pub(super) struct Fused {
     block: Arc<CodeBlock>,
-    source: NativeSource,
     /// The functions that timers may call.
     _callbacks: Option<Arc<CallbackCode>>,
     maps: Vec<Arc<Map>>,
@@ -37,10 +35,6 @@ pub(super) struct Fused {
 impl Fused {
     pub(super) fn code(&self) -> NativeCode<'_> {
         NativeCode::new(&self.block, &self.maps)
-    }
-
-    pub(super) fn source(&self) -> NativeSource {
-        self.source
     }
 
     pub(super) fn maps(&self) -> &[Arc<Map>] {
@@ -78,7 +72,7 @@ pub(super) fn compile(
     }
     let kept: Box<[Kept<'_>]> =
         parts.iter().map(|(verified, maps)| (*verified, maps.as_slice().into())).collect();
-    let (block, entries, source) =
+    let (block, entries) =
         native::chain(&kept, graph, settings).map_err(|(node, error)| ChainError::Program { node, error })?;
     let block = Arc::new(block);
     let parts_kept = kept.into_iter().map(|(_, maps)| maps).collect();
@@ -91,7 +85,6 @@ pub(super) fn compile(
         unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) }
     };
     let entries = entries.map(entry);
-    let fused =
-        Fused { block, source, _callbacks: callbacks, maps: all_maps, _parts: parts_kept, _tables: users };
+    let fused = Fused { block, _callbacks: callbacks, maps: all_maps, _parts: parts_kept, _tables: users };
     Ok(Compiled { fused, entries, pins })
 }

@@ -26,8 +26,6 @@ use crate::load_error::LoadError;
 use crate::look_ahead::LookAhead;
 #[cfg(feature = "jit")]
 use crate::native::{self, CompileError, NativeCode};
-#[cfg(feature = "jit")]
-use crate::native_source::NativeSource;
 use crate::program::Program;
 use crate::run::{BurstFault, burst_result, enter_frames, run_frames};
 use crate::target::Target;
@@ -153,13 +151,6 @@ impl Chain {
     #[must_use]
     pub fn native_code(&self) -> Option<NativeCode<'_>> {
         self.shared.fused.as_ref().map(fused::Fused::code)
-    }
-
-    /// What that code was generated from.
-    #[cfg(feature = "jit")]
-    #[must_use]
-    pub fn native_source(&self) -> Option<NativeSource> {
-        self.shared.fused.as_ref().map(fused::Fused::source)
     }
 
     /// The order of the programs.

@@ -10,7 +10,6 @@ use paceline_spec::helper::Helper;
 use paceline_spec::kfunc::Kfunc;
 
 use super::links::runtime_functions;
-use crate::native_source::NativeSource;
 use crate::program::Program;
 
 /// The native code of a program.
@@ -28,14 +27,7 @@ impl Program {
         Some(NativeCode { block: native.block.downcast_ref()?, maps: self.maps() })
     }
 
-    /// What the program's native code was generated from, if it was compiled.
-    #[must_use]
-    pub fn native_source(&self) -> Option<NativeSource> {
-        self.native_source
-    }
-
-    /// The operation because of which the program is interpreted although [native code](crate::Engine::Jit) was asked for: on arm64, where
-    /// code is generated from the form only.
+    /// What has no native code, because of which the program is interpreted although [native code](crate::Engine::Jit) was asked for.
     #[must_use]
     pub fn lack(&self) -> Option<Lack> {
         self.lack

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline_exec::Arena;
 use paceline_graph::Graph;
-use paceline_jit::{Architecture, CodeSource, CompileError, Compiled, Settings};
+use paceline_jit::{Architecture, CompileError, Compiled, OptLevel, Settings};
 use paceline_maps::Map;
 use paceline_verifier::Verified;
 
@@ -22,11 +22,11 @@ use crate::load_error::LoadError;
 /// If the number of programs differs from the number of the graph's nodes.
 pub fn compile_for(
     architecture: Architecture,
-    source: CodeSource,
+    opt_level: OptLevel,
     parts: &[(&Verified, Vec<Arc<Map>>)],
     graph: Option<&Graph>,
 ) -> Result<Compiled, LoadError> {
-    let settings = Settings { architecture, source, verify_allocation: true, ..Settings::default() };
+    let settings = Settings { architecture, opt_level, verify_allocation: true, ..Settings::default() };
     let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
     let mut programs = Vec::new();
     for (verified, maps) in parts {

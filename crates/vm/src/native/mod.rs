@@ -29,7 +29,6 @@ use crate::engine::Engine;
 use crate::form::{Form, check};
 use crate::load_error::LoadError;
 use crate::look_ahead::{LARGE, LookAhead};
-use crate::native_source::NativeSource;
 use crate::program::Program;
 use crate::slice::Slice;
 use checked::Checked;
@@ -60,10 +59,10 @@ pub(crate) fn load(
 ) -> Result<Program, LoadError> {
     let spec = Arc::new(verified.program().clone());
     let cpus = least_cpus(verified.code(), &maps);
-    let (image, source) = install(spec, maps, settings, Form::Proven(verified), cpus, |_, links| {
+    let image = install(spec, maps, settings, Form::Proven(verified), cpus, |_, links| {
         paceline_jit::compile(verified, links, settings)
     })?;
-    program(image, source, settings)
+    program(image, settings)
 }
 
 /// Compiles an unverified program.
@@ -77,19 +76,17 @@ pub(crate) unsafe fn load_unverified(
     engine: Engine,
     form: Form<'_>,
 ) -> Result<Program, LoadError> {
-    let kind = spec.kind;
+    let program_spec = spec.clone();
     let settings = Settings { checked: engine == Engine::CheckedJit, ..settings() };
-    let (image, source) = install(spec, maps, &settings, form, usize::MAX, |code, links| {
-        paceline_jit::compile_unverified(kind, code, links, &settings)
+    let image = install(spec, maps, &settings, form, usize::MAX, |code, links| {
+        paceline_jit::compile_unverified(&program_spec, code, links, &settings)
     })?;
-    program(image, source, &settings)
+    program(image, &settings)
 }
 
-fn program(image: Image, source: NativeSource, settings: &Settings) -> Result<Program, LoadError> {
+fn program(image: Image, settings: &Settings) -> Result<Program, LoadError> {
     let engine = if settings.checked { Engine::CheckedJit } else { Engine::Jit };
-    let mut program = Program::with_image(image, engine)?;
-    program.native_source = Some(source);
-    Ok(program)
+    Ok(Program::with_image(image, engine)?)
 }
 
 fn install(
@@ -99,7 +96,7 @@ fn install(
     form: Form<'_>,
     cpus: usize,
     compile: impl FnOnce(&paceline_isa::Code, &paceline_jit::Links) -> Result<Compiled, CompileError>,
-) -> Result<(Image, NativeSource), LoadError> {
+) -> Result<Image, LoadError> {
     let code = check(&spec, &maps, form)?;
     let maps: Arc<[Arc<Map>]> = maps.into();
     let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
@@ -127,7 +124,7 @@ fn install(
     // Checked code lets its machine call functions.
     let callbacks = (!settings.checked && sets_callbacks(&code))
         .then(|| CallbackCode::new(NativeFunctions(block.clone()), least_cpus(&code, &maps), maps.to_vec()));
-    let image = Image {
+    Ok(Image {
         entry: image_entry,
         tail_entry: image_tail_entry,
         burst_entry,
@@ -143,18 +140,16 @@ fn install(
         callbacks,
         native: Some(Native { block, entry }),
         staged: None,
-    };
-    Ok((image, NativeSource { source: compiled.source, lack: compiled.lack }))
+    })
 }
 
 /// The stages before a program of native code, by its slice.
 pub(crate) fn ahead(slice: Slice, maps: &[Arc<Map>], look_ahead: LookAhead) -> Result<Ahead, LoadError> {
     let Slice { verified, maps: used } = slice;
     let (spec, settings) = (Arc::new(verified.program().clone()), settings());
-    let (image, _) =
-        install(spec, maps.to_vec(), &settings, Form::Proven(&verified), usize::MAX, |_, links| {
-            paceline_jit::compile(&verified, &links::ahead(links, maps), &settings)
-        })?;
+    let image = install(spec, maps.to_vec(), &settings, Form::Proven(&verified), usize::MAX, |_, links| {
+        paceline_jit::compile(&verified, &links::ahead(links, maps), &settings)
+    })?;
     Ok(Ahead::new(image, used, look_ahead == LookAhead::Always, LARGE))
 }
 
@@ -193,7 +188,7 @@ pub(crate) fn chain(
     parts: &[(&Verified, Arc<[Arc<Map>]>)],
     graph: &Graph,
     settings: &Settings,
-) -> Result<(CodeBlock, [u32; 2], NativeSource), (Node, LoadError)> {
+) -> Result<(CodeBlock, [u32; 2]), (Node, LoadError)> {
     let arena = Arena::global().map_err(|error| (Node::ENTRY, LoadError::Memory(error.to_string())))?;
     let links: Vec<_> =
         parts.iter().map(|(verified, maps)| links::links(verified.program(), maps, arena)).collect();
@@ -204,8 +199,7 @@ pub(crate) fn chain(
     let specs: Vec<&ProgramSpec> = parts.iter().map(|(verified, _)| verified.program()).collect();
     let block = place(arena, &compiled, &specs).map_err(|error| (Node::ENTRY, error))?;
     let burst = compiled.burst_entry.unwrap_or(compiled.entry);
-    let source = NativeSource { source: compiled.source, lack: compiled.lack };
-    Ok((block, [burst, compiled.counted_entry.unwrap_or(burst)], source))
+    Ok((block, [burst, compiled.counted_entry.unwrap_or(burst)]))
 }
 
 /// Puts code into executable memory, with the programs that it is made of by node.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use paceline::{Engine, LookAhead, NoSlice, Object, ProgramSpec, VerifiedProgram};
+use paceline::{Engine, Lack, LookAhead, NoSlice, Object, ProgramSpec, VerifiedProgram};
 use serde_json::{Value as Json, json};
 
 use super::args::DumpArgs;
@@ -30,7 +30,11 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     }
     let compiled = if args.jit { compiled(args, name, object, &programs)? } else { Vec::new() };
     let listing = |(index, spec)| {
-        let compiled: Option<&Compiled> = compiled.get(index);
+        let compiled: Option<&Result<Compiled, Option<Lack>>> = compiled.get(index);
+        if let Some(Err(lack)) = compiled {
+            return Listing::new(object, spec, None).without_native(lack.map(|lack| lack.to_string()));
+        }
+        let compiled = compiled.and_then(|compiled| compiled.as_ref().ok());
         let listing = Listing::new(object, spec, compiled.map(|compiled| &compiled.native));
         match compiled.map(|compiled| &compiled.slice) {
             Some(Ok((slice, native))) => listing.with_slice(Listing::new(object, slice, Some(native))),
@@ -62,18 +66,19 @@ fn is_told(args: &DumpArgs, reason: &NoSlice) -> bool {
     args.how.look_ahead == LookAhead::Always || reason.is_fault()
 }
 
-/// Programs, verified and loaded as they are to be run.
+/// Programs, verified and loaded as they are to be run: as native code, or what there is no native code for.
 fn compiled(
     args: &DumpArgs,
     name: &str,
     object: &Object,
     programs: &[&ProgramSpec],
-) -> Result<Vec<Compiled>, Failure> {
+) -> Result<Vec<Result<Compiled, Option<Lack>>>, Failure> {
     let compiled = |program: &VerifiedProgram| {
         let program = program.program();
         let slice = program.slice().cloned().zip(program.slice_code().as_ref().map(Native::new));
         let slice = slice.ok_or_else(|| program.no_slice().cloned());
-        Some(Compiled { slice, native: Native::new(&program.native_code()?) })
+        let native = program.native_code().ok_or(program.lack())?;
+        Ok(Compiled { slice, native: Native::new(&native) })
     };
-    Ok(loaded(Engine::Jit, args, name, object, programs)?.iter().filter_map(compiled).collect())
+    Ok(loaded(Engine::Jit, args, name, object, programs)?.iter().map(compiled).collect())
 }

@@ -23,6 +23,8 @@ pub(crate) struct Listing<'a> {
     slice: Option<Box<Self>>,
     /// Why there is none, if that is told.
     no_slice: Option<String>,
+    /// What there is no native code for, if that was asked for.
+    lack: Option<String>,
 }
 
 impl<'a> Listing<'a> {
@@ -36,6 +38,7 @@ impl<'a> Listing<'a> {
             native,
             slice: None,
             no_slice: None,
+            lack: None,
         }
     }
 
@@ -49,6 +52,11 @@ impl<'a> Listing<'a> {
         Self { no_slice: Some(reason), ..self }
     }
 
+    /// The same with what there is no native code for.
+    pub(crate) fn without_native(self, lack: Option<String>) -> Self {
+        Self { lack, ..self }
+    }
+
     /// Instructions, with native code if compiled, and their source lines.
     pub(crate) fn write_text(&self, out: &mut dyn Write, opcodes: bool) -> io::Result<()> {
         if let Some(slice) = &self.slice {
@@ -57,6 +65,9 @@ impl<'a> Listing<'a> {
         }
         if let Some(reason) = &self.no_slice {
             writeln!(out, "\n; no look-ups ahead of {}: {reason}", self.spec.name)?;
+        }
+        if let Some(lack) = &self.lack {
+            writeln!(out, "\n; no native code of {}, which is interpreted: {lack}", self.spec.name)?;
         }
         match self.native {
             Some(native) => self.write_native(out, native, opcodes),
@@ -180,6 +191,9 @@ impl<'a> Listing<'a> {
         let mut program = self.bpf_to_json();
         if let Some(native) = self.native {
             program["native"] = native.to_json();
+        }
+        if let Some(lack) = &self.lack {
+            program["lack"] = json!(lack);
         }
         if let Some(reason) = &self.no_slice {
             program["no_slice"] = json!(reason);

@@ -111,6 +111,7 @@ impl Report<'_> {
                 "queue": input.queue,
                 "verdict": confirmed.verdict.name(),
                 "code": confirmed.code,
+                "returns": confirmed.returned,
                 "out": hex(&confirmed.bytes),
             })
         });

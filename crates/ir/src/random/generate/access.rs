@@ -196,6 +196,6 @@ impl Generator<'_> {
         self.loads.push(op);
         let (index, offset) = (self.number(Type::I64), self.rng.i32(-4..80));
         let index = self.rng.bool().then_some(index);
-        self.compute(Op::PacketLoad { size, index, offset });
+        self.compute(Op::PacketLoad { size, context, index, offset });
     }
 }

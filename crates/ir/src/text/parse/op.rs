@@ -154,9 +154,11 @@ impl Parser<'_> {
     }
 
     fn packet_load(&mut self, size: Size) -> Parsed<Op> {
+        let context = self.value()?;
+        self.comma()?;
         let indexed = matches!(self.peek(), Some(TokenKind::Word(_)));
         let index = if indexed { Some(self.value()?) } else { None };
-        Ok(Op::PacketLoad { size, index, offset: self.number()? })
+        Ok(Op::PacketLoad { size, context, index, offset: self.number()? })
     }
 
     /// Addresses and calls; `None` if it is none.
@@ -189,6 +191,7 @@ impl Parser<'_> {
         Ok(match self.any_word("what is called")? {
             "function" => Callee::Function(self.function()?),
             "helper" => Callee::Helper(self.number()?),
+            "look_up" => Callee::LookUp { map: self.number()? },
             "kfunc" => {
                 let index = self.number()?;
                 Callee::Kfunc { index, module: if self.takes(":") { self.number()? } else { 0 } }

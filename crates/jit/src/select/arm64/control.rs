@@ -126,6 +126,10 @@ impl Arm64<'_> {
     fn find_program(&mut self, token: Token, follow: arm64::Label) {
         match token {
             Token::Array(array) => self.load_token(array, follow),
+            Token::Entry(address) => {
+                self.asm.mov_imm(TOKEN, address);
+                self.asm.load(Size::X, TOKEN, Mem::At(TOKEN, 0));
+            }
             Token::Runtime => self.find_token(),
         }
         self.asm.cbz(Width::Q64, TOKEN, follow);

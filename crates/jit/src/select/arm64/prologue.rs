@@ -8,10 +8,6 @@ use super::regs;
 use super::{Arm64, regs::SCRATCH};
 use crate::arm64::{Arith, Gpr, Mem, Size, Width};
 use crate::select::generator::Layout;
-use crate::select::lack::Lack;
-
-/// The largest frame in bytes: a page, so that a stack that ends is met at its guard page.
-const MAX_FRAME: u32 = 4096;
 
 /// Saved registers in pairs: a frame record first, if there is one; the last one alone is with zero, which is not loaded.
 fn pairs(saved: &[Reg], calls: bool) -> Vec<[Gpr; 2]> {
@@ -36,9 +32,7 @@ impl Arm64<'_> {
         // The stack pointer is always a multiple of 16.
         let room = (below + self.current.stack.next_multiple_of(8)).next_multiple_of(16);
         let above = 16 * pairs.len() as u32;
-        if room + above > MAX_FRAME {
-            self.lacks(Lack::Frame { bytes: room + above });
-        }
+        let probes = self.probes(room + above);
         let end = room.cast_signed();
         self.current.layout = Layout { saved, room: end, end, slots: 0, rounds: rounds.cast_signed() };
         for (at, [one, other]) in pairs.iter().enumerate() {
@@ -49,6 +43,10 @@ impl Arm64<'_> {
         }
         if needs.calls {
             self.asm.arith_imm(Arith::Add, Width::Q64, Gpr::X29, Gpr::Sp, 0);
+        }
+        for distance in probes {
+            let probed = self.at(Size::W, Gpr::Sp, -distance);
+            self.asm.load(Size::W, SCRATCH, probed);
         }
         if room != 0 {
             self.add_imm(Width::Q64, Gpr::Sp, Gpr::Sp, -end);

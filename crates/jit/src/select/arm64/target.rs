@@ -29,10 +29,6 @@ impl Target for Assembler {
         self.new_label()
     }
 
-    fn block_label(&mut self) -> Label {
-        self.new_label()
-    }
-
     fn bind(&mut self, label: Label) {
         Self::bind(self, label);
     }

@@ -43,7 +43,6 @@ impl<A: Target> Choice<'_, '_, A> {
         let entry = self.function.entry();
         let param = entry.and_then(|entry| self.function.block(entry).params.first().copied());
         let frame = param.map_or_else(|| self.fresh(), of_number);
-        self.generator.current.context = Some(frame);
         self.burst(|burst| burst.frame = frame);
         frame
     }

@@ -47,6 +47,7 @@ impl<A: Target> Choice<'_, '_, A> {
                     arguments.unwrap_or_default().iter().map(|reg| A::argument(*reg)).collect();
                 return self.call_with(Called::Function(function), &registers, args, result);
             }
+            Callee::LookUp { map } => return self.look_up_number(map, args, result),
             // It has an operation of its own.
             Callee::TailCall | Callee::Program => (None, &[]),
         };
@@ -100,21 +101,24 @@ impl<A: Target> Choice<'_, '_, A> {
         let &[context, map, index] = args else {
             return self.generator.internal("a tail call has not three arguments");
         };
+        let number = self.function.as_const(index).map(|number| number as u32);
         let token = match known_map(self.function.calls[inst].map) {
             Some(index) => {
                 let array = self.generator.map(index).and_then(|map| map.programs);
-                match array {
-                    Some(array) => Token::Array(array),
-                    None => return self.generator.lacks(Lack::Map { index }),
+                match (array, number) {
+                    (Some(array), Some(number)) if number < array.entries => {
+                        Token::Entry(array.base + u64::from(number) * array.stride)
+                    }
+                    (Some(array), _) => Token::Array(array),
+                    (None, _) => return self.generator.lacks(Lack::Map { index }),
                 }
             }
             None => Token::Runtime,
         };
-        let mut operands = vec![
-            fixed(self.value(context), A::ARGUMENTS[0]),
-            fixed(self.value(index), A::ARGUMENTS[2]),
-            fixed(self.host(), A::HOST),
-        ];
+        let mut operands = vec![fixed(self.value(context), A::ARGUMENTS[0]), fixed(self.host(), A::HOST)];
+        if !matches!(token, Token::Entry(_)) {
+            operands.push(fixed(self.value(index), A::ARGUMENTS[2]));
+        }
         if token == Token::Runtime {
             operands.push(fixed(self.value(map), A::ARGUMENTS[1]));
             self.generator.current.needs.calls = true;

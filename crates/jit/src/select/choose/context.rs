@@ -5,11 +5,11 @@ use paceline_ir::Value;
 use paceline_isa::Size;
 use paceline_spec::context::{Field, Permission, Place, Rule};
 
-use super::{Choice, defined, defined_in, fixed, op_size, used};
+use super::{Choice, defined, defined_in, fixed, used};
 use crate::select::lack::Lack;
 use crate::select::op::{At, Called, Op};
 use crate::select::target::Target;
-use crate::x64::{Shift, Width};
+use crate::x64::{OpSize, Shift, Width};
 
 impl<A: Target> Choice<'_, '_, A> {
     fn field(&mut self, size: Size, offset: i32, write: bool) -> Option<(&'static Field, u64)> {
@@ -82,8 +82,8 @@ impl<A: Target> Choice<'_, '_, A> {
             number = shifted;
         }
         let extend = match signed {
-            true => Op::SignExtend(Width::Q64, op_size(size)),
-            false => Op::ZeroExtend(op_size(size)),
+            true => Op::SignExtend(Width::Q64, OpSize::of(size)),
+            false => Op::ZeroExtend(OpSize::of(size)),
         };
         self.push(extend, &[used(number), defined(result)]);
     }

@@ -5,10 +5,11 @@ use paceline_ir::uses::Uses;
 use paceline_ir::{BinaryOp, Block, Inst, Op as Operation, Terminator, Type, Value};
 use paceline_isa::{Condition, Size};
 
-use super::{Choice, cond, exchanged, op_size, used, width};
+use super::{Choice, exchanged, used, width};
 use crate::select::generator::Folded;
 use crate::select::op::{At, Compare, CompareMem, Op};
 use crate::select::target::Target;
+use crate::x64::{Cond, OpSize};
 
 impl<A: Target> Choice<'_, '_, A> {
     /// Finds the operation that is part of a block's branch.
@@ -117,8 +118,8 @@ impl<A: Target> Choice<'_, '_, A> {
                 let other = if imm.is_none() { Some(used(self.value(folded.other))) } else { None };
                 let operands: Vec<Operand> = base.into_iter().chain(other).collect();
                 let tests = condition == Condition::Set;
-                let compare = CompareMem { size: op_size(size), at, tests, imm };
-                self.push(Op::BranchMem(cond(condition), compare), &operands);
+                let compare = CompareMem { size: OpSize::of(size), at, tests, imm };
+                self.push(Op::BranchMem(Cond::of(condition), compare), &operands);
             }
             Operation::Binary { ty, args: [a, b], .. } => {
                 let (a, b) = if self.immediate(ty, a).is_some() { (b, a) } else { (a, b) };
@@ -128,7 +129,7 @@ impl<A: Target> Choice<'_, '_, A> {
                     operands.push(used(self.value(b)));
                 }
                 let compare = Compare { width: width(ty), tests: true, imm };
-                self.push(Op::Branch(cond(folded.condition), compare), &operands);
+                self.push(Op::Branch(Cond::of(folded.condition), compare), &operands);
             }
             _ => return false,
         }

@@ -44,12 +44,26 @@ impl<A: Target> Choice<'_, '_, A> {
         self.push(Op::LookUp(*array, at), &operands);
     }
 
+    /// A look-up by a short key as a number.
+    pub(super) fn look_up_number(&mut self, map: u32, args: &[Value], result: Vreg) {
+        let link = self.generator.map(map).and_then(|map| map.look_up);
+        let (Some(link), &[key]) = (link, args) else {
+            return self.generator.internal("a look-up by a number has no function, or no key");
+        };
+        let key = self.value(key);
+        self.call_by(&link, key, result);
+    }
+
     /// Calls the map's own function, with short keys by value.
     fn look_up_by(&mut self, link: &LookUpLink, key: Value, result: Vreg) {
         let key = match link.key_bytes {
             Some(bytes) => self.load_key(key, bytes),
             None => self.value(key),
         };
+        self.call_by(link, key, result);
+    }
+
+    fn call_by(&mut self, link: &LookUpLink, key: Vreg, result: Vreg) {
         let context = self.fresh();
         self.push(Op::Number(link.context), &[defined(context)]);
         let mut operands = vec![fixed(context, A::ARGUMENTS[0]), fixed(key, A::ARGUMENTS[1])];

@@ -5,11 +5,10 @@ use paceline_ir::{Op as Operation, Type, Value};
 use paceline_isa::{AtomicOp, Size, Width as BpfWidth};
 
 use super::parts::Update;
-use super::{Choice, defined, defined_in, fixed, op_size, used};
-use crate::select::lack::Lack;
+use super::{Choice, defined, defined_in, fixed, used};
 use crate::select::op::{At, Op};
 use crate::select::target::Target;
-use crate::x64::{Alu, Width};
+use crate::x64::{Alu, OpSize, Width};
 
 impl<A: Target> Choice<'_, '_, A> {
     pub(super) fn memory(&mut self, op: &Operation, result: Vreg) {
@@ -38,7 +37,9 @@ impl<A: Target> Choice<'_, '_, A> {
             Operation::Atomic { op, width, base, offset, value, expected, .. } => {
                 self.atomic(op, width, (base, offset), value, expected, result);
             }
-            Operation::PacketLoad { size, index, offset } => self.load_packet(size, index, offset, result),
+            Operation::PacketLoad { size, context, index, offset } => {
+                self.load_packet(size, context, index, offset, result);
+            }
             _ => {}
         }
     }
@@ -62,10 +63,10 @@ impl<A: Target> Choice<'_, '_, A> {
         if let Some(Update { alu, ty, by }) = self.update_of(value) {
             let mut operands: Vec<Operand> = base.into_iter().collect();
             if let Some(imm) = self.immediate(ty, by) {
-                return self.push(Op::UpdateImm(alu, op_size(size), at, imm), &operands);
+                return self.push(Op::UpdateImm(alu, OpSize::of(size), at, imm), &operands);
             }
             operands.push(used(self.value(by)));
-            return self.push(Op::Update(alu, op_size(size), at), &operands);
+            return self.push(Op::Update(alu, OpSize::of(size), at), &operands);
         }
         self.store_at(size, at, base, value);
     }
@@ -135,11 +136,8 @@ impl<A: Target> Choice<'_, '_, A> {
         self.push(op, &operands);
     }
 
-    fn load_packet(&mut self, size: Size, index: Option<Value>, offset: i32, result: Vreg) {
-        let Some(context) = self.generator.current.context else {
-            self.generator.lacks(Lack::PacketLoadInSubprogram);
-            return self.push(Op::Number(0), &[defined(result)]);
-        };
+    fn load_packet(&mut self, size: Size, context: Value, index: Option<Value>, offset: i32, result: Vreg) {
+        let context = self.value(context);
         let index = index.map(|index| used(self.value(index)));
         let indexed = index.is_some();
         let length = self.fresh();

@@ -24,8 +24,6 @@ use super::generator::Generator;
 use super::lack::Lack;
 use super::op::{Compare, Op};
 use super::target::Target;
-use crate::materialized::alu::op_size;
-use crate::materialized::branch::cond;
 use crate::x64::{Cond, OpSize, Width};
 
 /// The selection of a block's instructions.
@@ -124,10 +122,7 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
         }
         let host = self.out.add_vreg(None);
         operands.push(defined_in(host, Place::Fixed(A::HOST)));
-        let context = operands.iter().find(|operand| operand.place == Place::Fixed(A::ARGUMENTS[0]));
-        let current = &mut self.generator.current;
-        current.host = host;
-        current.context = context.filter(|_| current.is_main).map(|operand| operand.vreg);
+        self.generator.current.host = host;
         self.push(Op::Enter, &operands);
     }
 
@@ -174,7 +169,7 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
             }
             Operation::SignExtend { from, ty, arg } => {
                 let arg = self.value(arg);
-                let op = Op::SignExtend(width(ty), op_size(from));
+                let op = Op::SignExtend(width(ty), OpSize::of(from));
                 self.push(op, &[used(arg), defined(result)]);
             }
             Operation::ZeroExtend { arg } => {
@@ -318,6 +313,6 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
         if imm.is_none() {
             operands.push(used(self.value(b)));
         }
-        (cond(condition), compare, operands)
+        (Cond::of(condition), compare, operands)
     }
 }

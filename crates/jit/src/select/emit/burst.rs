@@ -71,7 +71,7 @@ impl Generator<'_> {
 
     /// Prefetches the packets behind the first one, up to a distance.
     fn prefetch_first(&mut self, distance: i32, [first, end]: [Gpr; 2], [next, last]: [Gpr; 2]) {
-        let (again, done) = (self.asm.new_block_label(), self.asm.new_block_label());
+        let (again, done) = (self.asm.new_label(), self.asm.new_label());
         self.asm.lea(Width::Q64, last, Mem::at(first, distance));
         self.asm.alu_rr(Alu::Cmp, Width::Q64, last, end);
         self.asm.cmovcc(Cond::A, Width::Q64, last, end);

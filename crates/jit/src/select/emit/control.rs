@@ -98,6 +98,10 @@ impl Generator<'_> {
     fn find_program(&mut self, token: Token, follow: x64::Label) {
         match token {
             Token::Array(array) => self.load_token(array, follow),
+            Token::Entry(address) => {
+                self.asm.mov_ri(TOKEN, address);
+                self.asm.load(OpSize::Q64, TOKEN, Mem::at(TOKEN, 0));
+            }
             Token::Runtime => self.find_token(),
         }
         self.asm.test_rr(Width::Q64, TOKEN, TOKEN);

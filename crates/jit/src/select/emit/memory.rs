@@ -3,7 +3,7 @@
 use paceline_frame::Frame;
 use paceline_isa::Size;
 
-use super::{Assigned, bases, op_size};
+use super::{Assigned, bases};
 use crate::links::ArrayLink;
 use crate::select::generator::Generator;
 use crate::select::op::Op;
@@ -21,18 +21,18 @@ impl Generator<'_> {
             Op::Load { size, signed, at } => {
                 let mem = self.mem(at, regs);
                 if signed {
-                    self.asm.load_sx(Width::Q64, op_size(size), last, mem);
+                    self.asm.load_sx(Width::Q64, OpSize::of(size), last, mem);
                 } else {
-                    self.asm.load(op_size(size), last, mem);
+                    self.asm.load(OpSize::of(size), last, mem);
                 }
             }
             Op::Store(size, at) => {
                 let mem = self.mem(at, regs);
-                self.asm.store(op_size(size), mem, last);
+                self.asm.store(OpSize::of(size), mem, last);
             }
             Op::StoreImm(size, at, imm) => {
                 let mem = self.mem(at, regs);
-                self.asm.store_imm(op_size(size), mem, imm);
+                self.asm.store_imm(OpSize::of(size), mem, imm);
             }
             Op::Update(alu, size, at) => {
                 let mem = self.mem(at, regs);
@@ -47,7 +47,7 @@ impl Generator<'_> {
                 self.asm.mov_ri(SCRATCH, most);
                 self.asm.alu_rr(Alu::Cmp, Width::Q64, last, SCRATCH);
                 self.asm.jcc(Cond::Ae, skip);
-                self.asm.store(op_size(size), mem, last);
+                self.asm.store(OpSize::of(size), mem, last);
                 self.asm.bind(skip);
             }
             Op::PacketLen => {
@@ -91,7 +91,7 @@ impl Generator<'_> {
             self.asm.jcc(Cond::L, outside);
             Mem::at(SCRATCH, offset)
         };
-        self.asm.load(op_size(size), loaded, mem);
+        self.asm.load(OpSize::of(size), loaded, mem);
         match size {
             Size::B => {}
             Size::H => self.asm.shift_ri(Shift::Rol, OpSize::W16, loaded, 8),

@@ -14,7 +14,6 @@ use paceline_codegen::lir::Reg;
 use super::generator::Generator;
 use super::op::{At, Op};
 use super::regs;
-use crate::materialized::alu::op_size;
 use crate::x64::{Alu, Gpr, Mem, Width};
 
 /// The registers of an instruction's operands.

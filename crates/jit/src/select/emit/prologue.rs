@@ -5,16 +5,12 @@ use paceline_codegen::lir::Reg;
 use paceline_spec::MAX_LOOPS;
 
 use crate::select::generator::{Generator, Layout};
-use crate::select::lack::Lack;
 use crate::select::regs::{self, SCRATCH};
 use crate::x64::{Alu, Gpr, Mem, OpSize, Width};
 
 /// Size in bytes of the red zone below `rsp`, which functions without calls may use without adjusting `rsp` (System V ABI, section
 /// 3.2.2).
 const RED_ZONE: u32 = 128;
-
-/// The largest frame in bytes: a page, so that a stack that ends is met at its guard page.
-const MAX_FRAME: u32 = 4096;
 
 impl Generator<'_> {
     /// Lays out the frame, from below: slots of the allocator, the counter of rounds, the function's stack, saved registers.
@@ -27,9 +23,7 @@ impl Generator<'_> {
         // Below the return address and the saved registers.
         let above = 8 + 8 * saved.len() as u32;
         let total = if needs.calls { (above + size).next_multiple_of(16) } else { above + size };
-        if total > MAX_FRAME {
-            self.lacks(Lack::Frame { bytes: total });
-        }
+        let probes = self.probes(total);
         let size = (total - above) as i32;
         let in_red_zone = !needs.calls && size.unsigned_abs() <= RED_ZONE;
         let (room, end) = if in_red_zone { (0, 0) } else { (size, size) };
@@ -38,6 +32,9 @@ impl Generator<'_> {
         for at in 0..self.current.layout.saved.len() {
             let gpr = regs::gpr(self.current.layout.saved[at]);
             self.asm.push(gpr);
+        }
+        for distance in probes {
+            self.asm.load(OpSize::D32, SCRATCH, Mem::at(Gpr::Rsp, -distance));
         }
         if room != 0 {
             self.asm.alu_ri(Alu::Sub, Width::Q64, Gpr::Rsp, room);

@@ -24,7 +24,6 @@ use paceline_testkit::random::{Candidate, Purpose, Variety, candidate, maps};
 use paceline_testkit::say;
 use paceline_testkit::verdict::reason_class;
 use paceline_verifier::Refusal;
-use paceline_vm::CodeSource;
 
 use crate::Outcome;
 
@@ -72,7 +71,7 @@ pub(crate) struct Options {
 fn comparator(options: &Options, cpu: usize) -> Result<Comparator, String> {
     let mut engines = options.engines.clone();
     if engines.is_empty() {
-        let all = Engine::ALL.map(Named::Engine).into_iter().chain(Named::SSA);
+        let all = Engine::ALL.map(Named::Engine).into_iter().chain([Named::Unoptimized]);
         engines = all.filter(|engine| engine.probe().is_ok()).collect();
     }
     // Code that checks its accesses runs before code that does not.
@@ -82,9 +81,6 @@ fn comparator(options: &Options, cpu: usize) -> Result<Comparator, String> {
     for engine in engines.into_iter().filter(|engine| *engine != Named::Engine(Engine::Plain)) {
         engine.probe().map_err(|error| format!("{engine}: {error}"))?;
         subjects.push(Box::new(engine.subject(cpu)?));
-        if options.bursts && engine == Named::Ssa(CodeSource::Form) {
-            subjects.push(Box::new(EngineSubject::of_source_in_bursts(cpu)?));
-        }
         if options.bursts
             && let Named::Engine(engine) = engine
         {

@@ -21,6 +21,7 @@ mod hostile;
 mod ir;
 mod list;
 mod mutate;
+mod prove;
 mod staged;
 mod tally;
 mod traffic;
@@ -77,6 +78,8 @@ enum Command {
     List(list::Options),
     /// Run programs of real objects with an instruction or two changed
     Mutate(mutate::Options),
+    /// Prove random properties of random programs, which no random run may refute
+    Prove(prove::Options),
     /// Run bursts with look-ups ahead, on programs that change what the next packets look up
     Staged(staged::Options),
     /// Write the shipped capture
@@ -111,6 +114,7 @@ fn run(command: Command) -> Outcome {
         Command::Ir(options) => ir::run(&options),
         Command::List(options) => list::run(&options),
         Command::Mutate(options) => mutate::run(&options),
+        Command::Prove(options) => prove::run(&options),
         Command::Staged(options) => staged::run(&options),
         Command::Traffic(options) => traffic::run(&options),
         Command::Verdicts(options) => verdicts::run(&options),

@@ -1,4 +1,4 @@
-//! How many programs become native code by their form, and why others do not.
+//! How many programs become native code, and why others do not.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use paceline::LoadOptions;
 use paceline_maps::Map;
 use paceline_testkit::case::{CaseKind, find_files, read_file};
-use paceline_testkit::engine::{load_chain_ssa, load_ssa};
+use paceline_testkit::engine::{load_native, load_native_chain};
 use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{Architecture, CodeSource, CompileError, Lack, LoadError, LookAhead, compile_for};
+use paceline_vm::{Architecture, CompileError, Lack, LoadError, LookAhead, OptLevel, compile_for};
 
-/// Programs by what their code was generated from: an operation without code from the form, or none.
+/// Programs by what they lack.
 #[derive(Debug, Default)]
 struct Counts {
     native: usize,
@@ -45,44 +45,34 @@ impl Counts {
     }
 }
 
-/// The programs of cases become native code, but for those with packet loads that are not in the main program, of which one becomes a part
-/// of that.
-fn check_programs(compile: impl Fn(CodeSource, &Verified, Vec<Arc<Map>>) -> Result<Option<Lack>, LoadError>) {
-    for (source, loads) in [(CodeSource::Form, 1), (CodeSource::RawForm, 2)] {
-        let lacks = BTreeMap::from([("packet loads in subprograms".to_owned(), loads)]);
-        let counts = Counts::of_cases(|verified, maps| compile(source, verified, maps));
-        let found: BTreeMap<String, usize> =
-            counts.lacks.iter().map(|(lack, cases)| (lack.clone(), cases.len())).collect();
-        assert_eq!(found, lacks, "{source:?}: {:?}", counts.lacks);
-        assert!(counts.native > 1000 * found.len(), "{source:?}: {}", counts.native);
-        eprintln!("{source:?}: {} programs are native code", counts.native);
+/// All programs of cases become native code.
+fn check_programs(compile: impl Fn(OptLevel, &Verified, Vec<Arc<Map>>) -> Result<(), LoadError>) {
+    for level in [OptLevel::Full, OptLevel::None] {
+        let counts = Counts::of_cases(|verified, maps| match compile(level, verified, maps) {
+            Err(LoadError::Compile(CompileError::Lack(lack))) => Ok(Some(lack)),
+            compiled => compiled.map(|()| None),
+        });
+        assert!(counts.lacks.is_empty(), "{level:?}: {:?}", counts.lacks);
+        assert!(counts.native > 2500, "{level:?}: {}", counts.native);
     }
 }
 
 #[test]
-fn programs_of_cases_are_compiled_by_their_form() {
-    check_programs(|source, verified, maps| {
-        let program = load_ssa(verified, maps, source)?;
-        Ok(program.native_source().expect("it is native code").lack)
-    });
+fn programs_of_cases_are_compiled() {
+    check_programs(|level, verified, maps| load_native(verified, maps, level).map(drop));
 }
 
 #[test]
 fn programs_of_cases_are_compiled_for_arm64() {
-    check_programs(|source, verified, maps| {
-        match compile_for(Architecture::Arm64, source, &[(verified, maps)], None) {
-            Ok(code) => {
-                assert!(code.relocations.is_empty() && code.bytes.len() % 4 == 0);
-                Ok(None)
-            }
-            Err(LoadError::Compile(CompileError::Lack(lack))) => Ok(Some(lack)),
-            Err(error) => Err(error),
-        }
+    check_programs(|level, verified, maps| {
+        let code = compile_for(Architecture::Arm64, level, &[(verified, maps)], None)?;
+        assert!(code.relocations.is_empty() && code.bytes.len() % 4 == 0);
+        Ok(())
     });
 }
 
 #[test]
-fn chains_of_cases_are_compiled_by_their_form() {
+fn chains_of_cases_are_compiled() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
     let mut chains = 0;
     for case in
@@ -96,12 +86,10 @@ fn chains_of_cases_are_compiled_by_their_form() {
         let verified: Result<Vec<_>, _> = nodes.iter().map(|node| verify(&case.programs[*node])).collect();
         let Ok(verified) = verified else { continue };
         let parts: Vec<_> = verified.iter().map(|verified| (verified, maps.clone())).collect();
-        for source in [CodeSource::Form, CodeSource::RawForm] {
-            let loaded = load_chain_ssa(&parts, plan.graph.clone(), LookAhead::Never, source);
-            let chain = loaded.unwrap_or_else(|error| panic!("{}: {error}", case.name));
-            let from = chain.native_source().expect("it is native code");
-            assert_eq!((from.source, from.lack), (source, None), "{}", case.name);
-            let compiled = compile_for(Architecture::Arm64, source, &parts, Some(&plan.graph));
+        for level in [OptLevel::Full, OptLevel::None] {
+            let loaded = load_native_chain(&parts, plan.graph.clone(), LookAhead::Never, level);
+            assert!(loaded.is_ok(), "{}: {:?}", case.name, loaded.err());
+            let compiled = compile_for(Architecture::Arm64, level, &parts, Some(&plan.graph));
             assert!(compiled.is_ok(), "{} for arm64: {compiled:?}", case.name);
         }
         chains += 1;
@@ -111,7 +99,7 @@ fn chains_of_cases_are_compiled_by_their_form() {
 
 /// Programs of the examples, and of objects in Debian's packages where they are installed.
 #[test]
-fn programs_of_objects_are_compiled_by_their_form() {
+fn programs_of_objects_are_compiled() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let (mut native, mut files) = (0, 0);
     for folder in [&*examples, Path::new("/usr/lib/x86_64-linux-gnu/bpf")] {
@@ -125,10 +113,8 @@ fn programs_of_objects_are_compiled_by_their_form() {
             for spec in object.programs() {
                 let Ok(program) = collection.program(Some(&spec.name)) else { continue };
                 let maps = collection.maps().to_vec();
-                let program = load_ssa(program.verified(), maps, CodeSource::Form);
-                let program = program.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-                let source = program.native_source().expect("it is native code");
-                assert_eq!(source.lack, None, "{}: {}", path.display(), spec.name);
+                let program = load_native(program.verified(), maps, OptLevel::Full);
+                program.unwrap_or_else(|error| panic!("{}: {}: {error}", path.display(), spec.name));
                 native += 1;
             }
         }

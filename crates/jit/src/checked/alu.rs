@@ -2,23 +2,12 @@
 
 use paceline_isa::{AluOp, Operand, Reg, Size, SwapOrder, Width};
 
-use crate::emitter::Emitter;
-use crate::plan::{SCRATCH, SCRATCH_2, native};
+use super::{Emitter, SCRATCH, gpr};
 use crate::x64::{Alu, Gpr, OpSize, Shift, ShiftX, Width as NativeWidth};
 
-/// The encoder's operand size for an access size.
-pub(crate) const fn op_size(size: Size) -> OpSize {
-    match size {
-        Size::B => OpSize::B8,
-        Size::H => OpSize::W16,
-        Size::W => OpSize::D32,
-        Size::Dw => OpSize::Q64,
-    }
-}
-
 impl Emitter<'_> {
-    pub(crate) fn alu(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) {
-        let gpr = self.gpr(dst);
+    pub(super) fn alu(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) {
+        let gpr = gpr(dst);
         match op {
             AluOp::Mov => self.mov(width, gpr, src),
             AluOp::Add => self.simple(Alu::Add, width, gpr, src),
@@ -26,11 +15,13 @@ impl Emitter<'_> {
             AluOp::Or => self.simple(Alu::Or, width, gpr, src),
             AluOp::And => self.simple(Alu::And, width, gpr, src),
             AluOp::Xor => self.simple(Alu::Xor, width, gpr, src),
-            AluOp::Mul => self.multiply(native(width), gpr, src),
+            AluOp::Mul => self.multiply(NativeWidth::of(width), gpr, src),
             AluOp::Lsh => self.shift(Shift::Shl, ShiftX::Shlx, width, gpr, src),
             AluOp::Rsh => self.shift(Shift::Shr, ShiftX::Shrx, width, gpr, src),
             AluOp::Arsh => self.shift(Shift::Sar, ShiftX::Sarx, width, gpr, src),
-            AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => self.divide(op, native(width), gpr, src),
+            AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod => {
+                self.divide(op, NativeWidth::of(width), gpr, src)
+            }
         }
     }
 
@@ -39,21 +30,20 @@ impl Emitter<'_> {
             (Operand::Imm(imm), Width::W32) => self.set(dst, u64::from(imm as u32)),
             (Operand::Imm(imm), Width::W64) => self.set(dst, imm as u64),
             (Operand::Reg(reg), _) => {
-                let src = self.value(reg, dst);
+                let src = gpr(reg);
                 if src != dst || width == Width::W32 {
-                    self.asm.mov_rr(native(width), dst, src);
+                    self.asm.mov_rr(NativeWidth::of(width), dst, src);
                 }
             }
         }
     }
 
     fn simple(&mut self, op: Alu, width: Width, dst: Gpr, src: Operand) {
-        let width = native(width);
+        let width = NativeWidth::of(width);
         match src {
             Operand::Imm(imm) => self.asm.alu_ri(op, width, dst, imm),
             Operand::Reg(reg) => {
-                let src = self.value(reg, SCRATCH);
-                self.asm.alu_rr(op, width, dst, src);
+                self.asm.alu_rr(op, width, dst, gpr(reg));
             }
         }
     }
@@ -62,15 +52,14 @@ impl Emitter<'_> {
         match src {
             Operand::Imm(imm) => self.asm.imul_rri(width, dst, dst, imm),
             Operand::Reg(reg) => {
-                let src = self.value(reg, SCRATCH);
-                self.asm.imul_rr(width, dst, src);
+                self.asm.imul_rr(width, dst, gpr(reg));
             }
         }
     }
 
     fn shift(&mut self, op: Shift, by_register: ShiftX, width: Width, dst: Gpr, src: Operand) {
         let bits = if width == Width::W32 { 32 } else { 64 };
-        let width = native(width);
+        let width = NativeWidth::of(width);
         match src {
             Operand::Imm(imm) => match imm as u32 % bits {
                 // The upper half is still zero-extended for a count of 0.
@@ -79,8 +68,8 @@ impl Emitter<'_> {
                 count => self.asm.shift_ri(op, width, dst, count as u8),
             },
             Operand::Reg(reg) => {
-                let count = self.value(reg, SCRATCH_2);
-                if self.settings.features.bmi2 {
+                let count = gpr(reg);
+                if self.features.bmi2 {
                     self.asm.shiftx(by_register, width, dst, dst, count);
                 } else {
                     self.shift_by_cl(op, width, dst, count);
@@ -108,14 +97,12 @@ impl Emitter<'_> {
         }
     }
 
-    pub(crate) fn move_signed(&mut self, width: Width, from: Size, dst: Reg, src: Reg) {
-        let dst = self.gpr(dst);
-        let src = self.value(src, SCRATCH);
-        self.asm.movsx_rr(native(width), op_size(from), dst, src);
+    pub(super) fn move_signed(&mut self, width: Width, from: Size, dst: Reg, src: Reg) {
+        self.asm.movsx_rr(NativeWidth::of(width), OpSize::of(from), gpr(dst), gpr(src));
     }
 
-    pub(crate) fn swap(&mut self, order: SwapOrder, size: Size, dst: Reg) {
-        let dst = self.gpr(dst);
+    pub(super) fn swap(&mut self, order: SwapOrder, size: Size, dst: Reg) {
+        let dst = gpr(dst);
         let reverse = order != SwapOrder::ToLe;
         match size {
             Size::B | Size::H => {

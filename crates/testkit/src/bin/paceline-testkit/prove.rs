@@ -1,0 +1,134 @@
+//! `prove`: random properties of random programs, or of the programs of objects, and random runs, none of which may refute what is proved:
+//!
+//! ```sh
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- prove --count 1000
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- prove examples --properties 50 --trials 1000
+//! ```
+//!
+//! Program number n has seed `--seed` + n. Most properties hold for all inputs that `generate` makes for the program. A run that refutes what is
+//! proved is a failure: it is printed, and the exit status is 1. An input that was to refute a property and did not is printed too.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use paceline::{Object, ProgramSpec};
+use paceline_testkit::adapted;
+use paceline_testkit::child::{self, Totals};
+use paceline_testkit::inputs::proofs;
+use paceline_testkit::object_runs::files_below;
+use paceline_testkit::random::{Purpose, btf, candidate, maps};
+use paceline_testkit::say;
+
+use crate::Outcome;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Objects, or directories of them, in the place of random programs
+    objects: Vec<PathBuf>,
+    /// Seed of the first program; the others follow
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Random programs
+    #[arg(long, default_value_t = 1000)]
+    count: u64,
+    /// Seconds for each proof
+    #[arg(long, default_value_t = 1)]
+    limit: u64,
+    /// Properties of each program
+    #[arg(long, default_value_t = 20)]
+    properties: usize,
+    /// Random inputs for each program, none of which may refute what is proved
+    #[arg(long, default_value_t = 100)]
+    trials: usize,
+    /// Run here and not in a child process
+    #[arg(long, hide = true)]
+    child: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let start = Instant::now();
+    let (totals, crashes) = match (options.objects.is_empty(), options.child) {
+        (false, _) => (of_objects(options), 0),
+        (true, true) => return run_here(options),
+        (true, false) => {
+            let (totals, crashes) = child::run_seeds(options.seed, options.count)?;
+            (totals, crashes.len())
+        }
+    };
+    say!(
+        "{} programs from seed {}, {} refused: properties {} proved, {} refuted, {} not known; {} runs, {} unconfirmed, {} wrong, \
+         {crashes} crashes in {:.1} s",
+        totals.get("programs"),
+        options.seed,
+        totals.get("refused"),
+        totals.get("proved"),
+        totals.get("refuted"),
+        totals.get("not known"),
+        totals.get("runs"),
+        totals.get("unconfirmed"),
+        totals.get("wrong"),
+        start.elapsed().as_secs_f64()
+    );
+    for (why, count, seed) in totals.of("why ") {
+        say!("{count:8} x refused: {why} (seed {seed})");
+    }
+    let failed = crashes != 0 || totals.get("wrong") != 0;
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn run_here(options: &Options) -> Outcome {
+    let mut totals = Totals::default();
+    for seed in options.seed..options.seed.saturating_add(options.count) {
+        child::begin(seed);
+        if let Some(program) = candidate(seed, Purpose::Run).program() {
+            let mut object = Object::of_program(program.clone());
+            object.specs_mut().maps = maps();
+            object.specs_mut().btf = Some(Arc::new(btf().clone()));
+            one(options, (&object, &program), (seed, &format!("seed {seed}")), &mut totals);
+        }
+        totals.send();
+    }
+    child::finish();
+    Ok(if totals.get("wrong") == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn of_objects(options: &Options) -> Totals {
+    let mut totals = Totals::default();
+    for path in files_below(&options.objects, &["o", "elf"]) {
+        let Ok(object) = adapted::open(&path) else { continue };
+        for program in object.programs() {
+            let name = format!("{}:{}", path.file_name().unwrap_or_default().to_string_lossy(), program.name);
+            one(options, (&object, program), (options.seed, &name), &mut totals);
+        }
+    }
+    totals
+}
+
+/// Proves properties of a program.
+fn one(
+    options: &Options,
+    (object, program): (&Object, &ProgramSpec),
+    (seed, name): (u64, &str),
+    totals: &mut Totals,
+) {
+    let (limit, sizes) = (Duration::from_secs(options.limit), (options.properties, options.trials));
+    let proofs = match proofs(object, program, limit, sizes, &mut Rng::with_seed(seed)) {
+        Ok(proofs) => proofs,
+        Err(error) => {
+            totals.add(format!("why {}", error.lines().next().unwrap_or_default()), 1, seed);
+            return totals.add("refused", 1, seed);
+        }
+    };
+    totals.add("programs", 1, seed);
+    totals.add("proved", proofs.proved as u64, seed);
+    totals.add("refuted", proofs.refuted as u64, seed);
+    totals.add("not known", proofs.unknown as u64, seed);
+    totals.add("runs", proofs.runs, seed);
+    totals.add("unconfirmed", proofs.unconfirmed.len() as u64, seed);
+    totals.add("wrong", proofs.wrong.len() as u64, seed);
+    proofs.unconfirmed.iter().for_each(|text| say!("UNCONFIRMED {name}: {text}"));
+    proofs.wrong.iter().for_each(|text| say!("WRONG {name}: {text}"));
+}
