@@ -149,11 +149,11 @@ pub(super) enum Op {
         signed: bool,
         at: At,
     },
-    /// The last operand is stored.
     /// A load that no later access overtakes, where others may.
     LoadAcquire(Size, At),
     /// The last operand is stored, and overtakes no earlier access, where others may.
     StoreRelease(Size, At),
+    /// The last operand is stored.
     Store(Size, At),
     StoreImm(Size, At, i32),
     /// An operation on a place with the last operand.

@@ -4,3 +4,4 @@ mod forms;
 mod immediates;
 mod jumps;
 mod llvm;
+mod reach;

@@ -16,6 +16,7 @@ pub use seeds::{crashes, run_seeds};
 pub use totals::Totals;
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -28,6 +29,9 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 /// The environment variable with the process id of a child's parent.
 const PARENT: &str = "PACELINE_CHILD_OF";
+
+/// The environment variable with the command that runs programs of an emulated machine, which the kernel does not.
+const RUNNER: &str = "PACELINE_CHILD_RUNNER";
 
 /// Maximum number of bytes of standard error that are kept, from its end.
 const MOST_ERRORS: usize = 1 << 20;
@@ -86,7 +90,10 @@ pub fn panic_of(errors: &str) -> Option<String> {
 /// The path of the program is unknown.
 pub fn command() -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
-    let mut command = Command::new(program);
+    let runner = std::env::var(RUNNER).unwrap_or_default();
+    let mut words = runner.split_whitespace().map(OsStr::new).chain([program.as_os_str()]);
+    let mut command = Command::new(words.next().unwrap_or(program.as_os_str()));
+    command.args(words);
     command.env(PARENT, std::process::id().to_string());
     Ok(command)
 }

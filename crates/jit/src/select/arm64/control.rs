@@ -42,7 +42,7 @@ impl Arm64<'_> {
             }
             Op::MayGoto => {
                 // The counter becomes negative when the rounds are used up, and stays negative.
-                let rounds = Mem::At(Gpr::Sp, self.current.layout.rounds);
+                let rounds = self.at(Size::X, Gpr::Sp, self.current.layout.rounds);
                 self.asm.load(Size::X, SCRATCH, rounds);
                 self.asm.arith_imm(Arith::Subs, Width::Q64, SCRATCH, SCRATCH, 1);
                 self.asm.store(Size::X, SCRATCH, rounds);

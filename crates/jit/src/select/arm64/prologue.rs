@@ -6,7 +6,7 @@ use paceline_spec::MAX_LOOPS;
 
 use super::regs;
 use super::{Arm64, regs::SCRATCH};
-use crate::arm64::{Arith, Gpr, Mem, Size, Width};
+use crate::arm64::{Arith, Gpr, Size, Width};
 use crate::select::generator::Layout;
 
 /// Saved registers in pairs: a frame record first, if there is one; the last one alone is with zero, which is not loaded.
@@ -65,7 +65,7 @@ impl Arm64<'_> {
             self.asm.store(Size::X, Gpr::Zr, mem);
         }
         if self.current.needs.rounds {
-            let counter = Mem::At(Gpr::Sp, self.current.layout.rounds);
+            let counter = self.at(Size::X, Gpr::Sp, self.current.layout.rounds);
             self.asm.mov_imm(SCRATCH, MAX_LOOPS.into());
             self.asm.store(Size::X, SCRATCH, counter);
         }

@@ -74,11 +74,13 @@ impl Target for Assembler {
     }
 
     fn spill(generator: &mut Arm64<'_>, slot: u32, from: Reg) {
-        generator.asm.store(Size::X, regs::gpr(from), slot_of(slot));
+        let mem = slot_of(generator, slot);
+        generator.asm.store(Size::X, regs::gpr(from), mem);
     }
 
     fn reload(generator: &mut Arm64<'_>, to: Reg, slot: u32) {
-        generator.asm.load(Size::X, regs::gpr(to), slot_of(slot));
+        let mem = slot_of(generator, slot);
+        generator.asm.load(Size::X, regs::gpr(to), mem);
     }
 
     fn jump(generator: &mut Arm64<'_>, to: Label) {
@@ -86,7 +88,7 @@ impl Target for Assembler {
     }
 }
 
-/// A slot of the frame, which begins with them. A frame that is too large for the offset is refused by its size.
-fn slot_of(slot: u32) -> Mem {
-    Mem::At(Gpr::Sp, 8 * slot.min(4095).cast_signed())
+/// A slot of the frame, which begins with them. Those behind the first 32 KiB take the address register.
+fn slot_of(generator: &mut Arm64<'_>, slot: u32) -> Mem {
+    generator.at(Size::X, Gpr::Sp, 8 * slot.cast_signed())
 }
