@@ -353,9 +353,75 @@ fn ranges(parents: &[u32]) -> Vec<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use paceline_isa::Condition;
+
     use super::*;
-    use crate::arena::Key;
+    use crate::function::{Target, Terminator};
     use crate::text::parse;
+    use crate::types::{Kind, Type};
+    use crate::{Op, Value};
+
+    /// A function whose blocks may go anywhere, but to the entry.
+    fn tangle(blocks: u64, mut seed: u64) -> Function {
+        let mut next = |below: u64| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (seed >> 33) % below
+        };
+        let mut function = Function::default();
+        for _ in 0..blocks {
+            function.add_block();
+        }
+        let entry = Block::new(0);
+        let value = function.add_param(entry, Type::I64, Kind::Unknown);
+        for block in (0..blocks as usize).map(Block::new) {
+            let mut target = || Target::to(Block::new(1 + next(blocks - 1) as usize));
+            let (first, second) = (target(), target());
+            let end = match next(4) {
+                0 => Terminator::Jump(first),
+                _ => Terminator::Branch {
+                    condition: Condition::Eq,
+                    ty: Type::I64,
+                    args: [value; 2],
+                    targets: [first, second],
+                },
+            };
+            function.terminate(block, end, None);
+        }
+        function
+    }
+
+    #[test]
+    fn both_searches_find_the_same_dominators() {
+        let mut found = 0;
+        for seed in 0..300 {
+            let cfg = Cfg::of(&tangle(2 + seed % 40, seed));
+            if let Some(parents) = by_meeting(&cfg) {
+                assert_eq!(parents, Search::new(&cfg).parents(&cfg), "seed {seed}");
+                found += 1;
+            }
+        }
+        assert!(found > 100, "{found}");
+        // Half of the blocks of a long way may each be reached from its start: the ways up are as long.
+        let mut function = Function::default();
+        let blocks: Vec<Block> = (0..400).map(|_| function.add_block()).collect();
+        let zero = function.append(blocks[0], Op::constant(Type::I64, 0), None).unwrap_or(Value::new(0));
+        for pair in blocks.windows(2).take(200) {
+            function.terminate(pair[0], Terminator::Jump(Target::to(pair[1])), None);
+        }
+        for (at, &block) in blocks.iter().enumerate().skip(200).take(199) {
+            let targets = [blocks[at + 1], blocks[399]].map(Target::to);
+            let args = [zero; 2];
+            function.terminate(
+                block,
+                Terminator::Branch { condition: Condition::Eq, ty: Type::I64, args, targets },
+                None,
+            );
+        }
+        function.terminate(blocks[399], Terminator::Return(zero), None);
+        let cfg = Cfg::of(&function);
+        assert_eq!(Dominators::of(&cfg).parents, Search::new(&cfg).parents(&cfg));
+        assert!(by_meeting(&cfg).is_none());
+    }
 
     #[test]
     fn dominators_of_a_loop_with_a_branch() {

@@ -154,7 +154,15 @@ impl Op {
     #[must_use]
     #[inline]
     pub fn stays(&self) -> bool {
-        !matches!(
+        let loads = matches!(self, Self::Load { .. } | Self::ContextLoad { .. } | Self::PacketLoad { .. });
+        !loads && !self.is_computed()
+    }
+
+    /// Whether the result is computed from nothing but the operands.
+    #[must_use]
+    #[inline]
+    pub(crate) fn is_computed(&self) -> bool {
+        matches!(
             self,
             Self::Const { .. }
                 | Self::Address(_)
@@ -166,9 +174,6 @@ impl Op {
                 | Self::Truncate { .. }
                 | Self::Swap { .. }
                 | Self::Compare { .. }
-                | Self::Load { .. }
-                | Self::ContextLoad { .. }
-                | Self::PacketLoad { .. }
         )
     }
 

@@ -34,7 +34,22 @@ struct Key {
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.op.hash(state);
+        match self.op {
+            // The most frequent ones, in as few words as they need.
+            Op::Const { ty, value } => {
+                state.write_u64(ty as u64);
+                return state.write_u64(value);
+            }
+            Op::Binary { op, ty, args: [a, b] } => {
+                state.write_u64(2 | ty as u64 | (op as u64) << 2);
+                return state.write_u64(a.index() as u64 | (b.index() as u64) << 32);
+            }
+            Op::Load { size, signed, base, offset, .. } => {
+                state.write_u64(size as u64 | u64::from(signed) << 8 | (base.index() as u64) << 32);
+                state.write_i32(offset);
+            }
+            op => op.hash(state),
+        }
         // Versions of several classes differ where one of them does.
         let mixed =
             self.memory.iter().fold(0_u64, |mixed, version| mixed.wrapping_mul(31) ^ u64::from(*version));
@@ -73,12 +88,17 @@ impl Numbering for Values<'_> {
     }
 
     fn note(&mut self, inst: Inst, data: &InstData) -> Option<Value> {
-        let effects = data.op.effects();
-        if effects.stays {
+        let mut memory = Memory::default();
+        if !data.op.is_computed() {
+            let effects = data.op.effects();
             write(&effects, &mut self.versions, version_of(inst));
+            if effects.stays || data.op.reads_shared() {
+                return None;
+            }
+            memory = read(&effects, &self.versions);
         }
-        let result = data.result.filter(|_| !effects.stays && !data.op.reads_shared())?;
-        let key = Key { op: normal(data.op), memory: read(&effects, &self.versions) };
+        let result = data.result?;
+        let key = Key { op: normal(data.op), memory };
         match self.known.entry(key) {
             Entry::Occupied(mut known) => {
                 let (value, position) = *known.get();

@@ -82,7 +82,10 @@ struct Fold<'a, N> {
 
 impl<N: Numbering> Fold<'_, N> {
     fn block(&mut self, cfg: &Cfg, block: Block) {
-        let ranges = of_params(self.function, cfg, block, |value| self.range(value));
+        let ranges = match self.function.block(block).params.is_empty() {
+            true => Vec::new(),
+            false => of_params(self.function, cfg, block, |value| self.range(value)),
+        };
         for (&param, range) in self.function.block(block).params.iter().zip(ranges) {
             self.ranges.set(param, range);
         }
