@@ -368,9 +368,9 @@ mod tests {
             (seed >> 33) % below
         };
         let mut function = Function::default();
-        (0..blocks).for_each(|_| {
+        for _ in 0..blocks {
             function.add_block();
-        });
+        }
         let entry = Block::new(0);
         let value = function.add_param(entry, Type::I64, Kind::Unknown);
         for block in (0..blocks as usize).map(Block::new) {
