@@ -69,8 +69,12 @@ impl State {
         operand.reg().map_or(Value::Number, |reg| self.get(reg))
     }
 
-    /// The value of bytes on the stack.
+    /// The value of bytes on the stack. A function that is inlined may have been given an address of any alignment, which the verifier
+    /// admits for memory of which it knows nothing more, and not for the stack that it is in the slice.
     pub(crate) fn load(&self, at: At, bytes: i32) -> Value {
+        if at.offset.rem_euclid(bytes) != 0 {
+            return Value::Unknown;
+        }
         if bytes == WORD
             && let Some(Word::Spilled(value)) = self.words.get(&at)
         {
@@ -87,14 +91,15 @@ impl State {
 
     /// Notes a store; whether the slice stores as well.
     pub(crate) fn store(&mut self, at: At, bytes: i32, value: Value) -> bool {
+        let is_aligned = at.offset.rem_euclid(bytes) == 0;
         if bytes == WORD
-            && at.offset.rem_euclid(WORD) == 0
+            && is_aligned
             && !matches!(value, Value::Number | Value::Unknown)
         {
             self.words.insert(at, Word::Spilled(value));
             return value.is_held();
         }
-        let is_number = value == Value::Number;
+        let is_number = value == Value::Number && is_aligned;
         for (word, bits) in words(at, bytes) {
             let before = self.words.get(&word).map_or(0, |word| word.unknown());
             match if is_number { before & !bits } else { before | bits } {

@@ -10,6 +10,9 @@ use super::maps::{FORGETFUL_WORD, GLOBALS};
 use super::model::{CELLS, Cell, Kind, Part, Source};
 use super::types::{self, Parameter, SIGNATURES};
 
+/// Number of `bpf_loop`.
+const LOOP: i32 = 181;
+
 /// Stack slots of subprograms.
 const CELLS_OF_CALLEES: usize = 8;
 
@@ -45,6 +48,8 @@ pub(super) struct FunctionPlan {
     steps: usize,
     /// Whether its return value depends on the contents of its stack.
     folds: bool,
+    /// Whether `bpf_loop` calls it: with the number of the round, and memory.
+    is_round: bool,
 }
 
 impl Plan {
@@ -66,6 +71,7 @@ impl Plan {
             cells: CELLS,
             steps: rng.usize(2..=most),
             folds: purpose == Purpose::Run || rng.u8(..4) == 0,
+            is_round: false,
         };
         let mut plan = Self { kind, purpose, functions: vec![main], is_typed };
         for _ in 0..count {
@@ -79,7 +85,8 @@ impl Plan {
     fn function(&self, rng: &mut Rng) -> FunctionPlan {
         let parent = rng.usize(..self.functions.len());
         let has_context = self.functions[parent].parameters.contains(&Parameter::Context);
-        let signature = (self.is_typed && rng.bool()).then(|| {
+        let is_round = rng.u8(..4) == 0;
+        let signature = (self.is_typed && !is_round && rng.bool()).then(|| {
             let usable: Vec<usize> = (0..SIGNATURES.len())
                 .filter(|&s| has_context || !SIGNATURES[s].contains(&Parameter::Context))
                 .collect();
@@ -87,6 +94,7 @@ impl Plan {
         });
         let parameters = match signature {
             Some(signature) => SIGNATURES[signature].to_vec(),
+            None if is_round => vec![Parameter::Number, Parameter::Memory(8 * rng.i16(1..=3))],
             None => (0..rng.usize(1..4)).map(|_| self.parameter(rng, has_context)).collect(),
         };
         let moves = self.kind != ProgramKind::SocketFilter
@@ -102,6 +110,7 @@ impl Plan {
             cells: CELLS_OF_CALLEES,
             steps: rng.usize(1..8),
             folds: self.purpose == Purpose::Run || rng.u8(..4) == 0,
+            is_round,
         }
     }
 
@@ -274,6 +283,11 @@ impl Generator<'_> {
         if self.plan_here().folds {
             self.fold_stack();
         }
+        if self.plan_here().is_round {
+            // Other results are refused. The last round is the one with 1.
+            let last = if self.one_in(3) { 0 } else { 1 };
+            self.emit(vec![alu(Width::W64, AluOp::And, Reg::R0, Operand::Imm(last))]);
+        }
         if self.is_main() && self.is_for_engines() {
             // Folds all 64 bits, because a kernel's test run returns only the low half.
             let address = Imm64::MapValueIndex { index: i32::from(GLOBALS), offset: 0 };
@@ -356,14 +370,36 @@ impl Generator<'_> {
                 parameter => self.argument(reg, parameter, &mut insns),
             }
         }
-        insns.push(Insn::Call(Callee::Subprogram(0)));
-        let calls = vec![(insns.len() - 1, callee)];
+        let calls = if self.plan.functions[callee].is_round {
+            self.call_in_rounds(&mut insns, callee)
+        } else {
+            insns.push(Insn::Call(Callee::Subprogram(0)));
+            vec![(insns.len() - 1, callee)]
+        };
         self.steps.push(Step { insns, targets: Vec::new(), calls });
         self.called.push(callee);
         self.model.call(Kind::NUMBER);
         if self.plan.functions[callee].moves_packet {
             self.model.packet_moved();
         }
+    }
+
+    /// Calls a function by `bpf_loop`: its arguments, of which the first is not for the helper, are set. Returns where the function is named.
+    fn call_in_rounds(&mut self, insns: &mut Vec<Insn>, callee: usize) -> Vec<(usize, usize)> {
+        self.note("function called in rounds");
+        insns.push(mov(Reg::R3, Operand::Reg(Reg::R2)));
+        match self.find_saved(Kind::is_number).filter(|_| self.rng.bool()) {
+            Some(number) => insns.extend([
+                mov(Reg::R1, Operand::Reg(number)),
+                alu(Width::W64, AluOp::And, Reg::R1, Operand::Imm(7)),
+            ]),
+            None => insns.push(mov(Reg::R1, Operand::Imm(self.rng.i32(0..10)))),
+        }
+        let flags = i32::from(self.one_in(16));
+        insns.push(mov(Reg::R4, Operand::Imm(flags)));
+        let address = Insn::LoadImm64 { dst: Reg::R2, value: Imm64::Code { offset: 0 } };
+        insns.extend([address, Insn::Call(Callee::Helper(LOOP))]);
+        vec![(insns.len() - 2, callee)]
     }
 
     fn has_packet(&self, bytes: i16) -> bool {

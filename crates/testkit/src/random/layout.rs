@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use paceline_isa::{Callee, Insn, RawInsn, encode_all};
+use paceline_isa::{Callee, Imm64, Insn, RawInsn, encode_all};
 use paceline_spec::{FunctionInfo, Linkage, ProgramKind, ProgramSpec};
 
 use super::kfuncs::kfuncs;
@@ -25,7 +25,7 @@ pub struct Step {
     pub insns: Vec<Insn>,
     /// Targets of jumps, by index of the instruction.
     pub targets: Vec<(usize, Target)>,
-    /// Called functions, by index of the instruction.
+    /// Functions that are called, or whose address is taken, by index of the instruction.
     pub calls: Vec<(usize, usize)>,
 }
 
@@ -195,7 +195,12 @@ impl Function {
                 if let Some((_, function)) = step.calls.iter().find(|(at, _)| *at == i) {
                     let to = functions.get(*function)?;
                     let distance = i32::try_from(*to as i64 - slot as i64 - 1).ok()?;
-                    insn = Insn::Call(Callee::Subprogram(distance));
+                    insn = match insn {
+                        Insn::LoadImm64 { dst, .. } => {
+                            Insn::LoadImm64 { dst, value: Imm64::Code { offset: distance } }
+                        }
+                        _ => Insn::Call(Callee::Subprogram(distance)),
+                    };
                 }
                 slot += insn.slots();
                 insns.push(insn);
