@@ -3,6 +3,7 @@
 mod access;
 mod call;
 mod flow;
+mod number;
 
 use fastrand::Rng;
 use paceline_isa::{Reg, Size, SwapOrder, eval};
@@ -238,9 +239,10 @@ impl<'a> Generator<'a> {
             28..30 => self.call(),
             30 if self.rng.bool() => self.spill(),
             30 => self.context_access(),
-            _ => match self.rng.u8(..4) {
+            _ => match self.rng.u8(..6) {
                 0 => self.compare_swapped(),
                 1 => self.masked_join(),
+                2..4 => self.divide_or_rotate(),
                 _ => self.compare(),
             },
         }
