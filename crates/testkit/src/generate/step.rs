@@ -128,7 +128,7 @@ fn arithmetic(rng: &mut Rng) -> Step {
 /// Two shifts that are put together to a rotation, or nearly to one.
 fn rotation(rng: &mut Rng) -> Step {
     let (dst, src) = (register(rng), register(rng));
-    let (width, joined) = (self::width(rng), self::width(rng));
+    let [width, moved, joined] = [(); 3].map(|()| width(rng));
     let bits = if width == Width::W64 { 64 } else { 32 };
     let count = rng.i32(1..bits);
     let other = if rng.u8(0..8) == 0 { count } else { bits - count };
@@ -139,7 +139,7 @@ fn rotation(rng: &mut Rng) -> Step {
     }
     let op = rng.choice([AluOp::Or, AluOp::Xor, AluOp::Add]).unwrap_or(AluOp::Or);
     Step::Together(vec![
-        Insn::Alu { width: self::width(rng), op: AluOp::Mov, dst: src, src: Operand::Reg(dst) },
+        Insn::Alu { width: moved, op: AluOp::Mov, dst: src, src: Operand::Reg(dst) },
         shift(ops[0], dst, count),
         shift(ops[1], src, other),
         Insn::Alu { width: joined, op, dst, src: Operand::Reg(src) },

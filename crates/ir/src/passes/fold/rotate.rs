@@ -27,19 +27,25 @@ impl<N: Numbering> Fold<'_, N> {
             let count = self.constant(ty, count);
             return Some(Change::Op(Op::Binary { op: BinaryOp::Rotl, ty, args: [arg, count] }));
         }
+        let low = rotated(32, args.map(|arg| self.low_half(arg)))?;
         // Nothing is above what is rotated.
         if args.iter().any(|arg| self.range(*arg).umax() > u32::MAX.into()) {
             return None;
         }
-        let low = self.rotated_low(args)?;
+        let low = self.rotl(low);
         Some(Change::Op(Op::ZeroExtend { arg: self.emit(low) }))
     }
 
     /// The low half of `a op b`, if it is a rotation of 32 bits.
     pub(super) fn rotated_low(&mut self, args: [Value; 2]) -> Option<Op> {
-        let (arg, count) = rotated(32, args.map(|arg| self.low_half(arg)))?;
-        let (arg, count) = (self.low(arg), self.constant(Type::I32, count));
-        Some(Op::Binary { op: BinaryOp::Rotl, ty: Type::I32, args: [arg, count] })
+        let low = rotated(32, args.map(|arg| self.low_half(arg)))?;
+        Some(self.rotl(low))
+    }
+
+    /// A rotation of a value's low half.
+    fn rotl(&mut self, (arg, count): (Value, u64)) -> Op {
+        let args = [self.low(arg), self.constant(Type::I32, count)];
+        Op::Binary { op: BinaryOp::Rotl, ty: Type::I32, args }
     }
 
     /// A shift of 64 bits.

@@ -224,7 +224,8 @@ impl<'a> Generator<'a> {
     fn step(&mut self) {
         self.steps = self.steps.saturating_sub(1);
         match self.rng.u8(..32) {
-            0..8 => self.arithmetic(),
+            0..2 => self.divide_or_rotate(),
+            2..8 => self.arithmetic(),
             8..11 => self.convert(),
             11..15 => self.load(),
             15..18 => self.store(),
@@ -239,10 +240,9 @@ impl<'a> Generator<'a> {
             28..30 => self.call(),
             30 if self.rng.bool() => self.spill(),
             30 => self.context_access(),
-            _ => match self.rng.u8(..6) {
+            _ => match self.rng.u8(..4) {
                 0 => self.compare_swapped(),
                 1 => self.masked_join(),
-                2..4 => self.divide_or_rotate(),
                 _ => self.compare(),
             },
         }
