@@ -5,28 +5,23 @@
 pub struct Features {
     /// BMI2: shifts with the count in any register, `rorx` and `mulx`.
     pub bmi2: bool,
-    /// MOVBE: byte-swapping loads and stores.
-    pub movbe: bool,
 }
 
 impl Features {
     /// The instructions of all x86-64 CPUs.
-    pub const BASELINE: Self = Self { bmi2: false, movbe: false };
+    pub const BASELINE: Self = Self { bmi2: false };
 
     /// Extensions that both sets have.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self { bmi2: self.bmi2 && other.bmi2, movbe: self.movbe && other.movbe }
+        Self { bmi2: self.bmi2 && other.bmi2 }
     }
 
     /// Extensions of this machine's CPU.
     #[must_use]
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
-        return Self {
-            bmi2: std::arch::is_x86_feature_detected!("bmi2"),
-            movbe: std::arch::is_x86_feature_detected!("movbe"),
-        };
+        return Self { bmi2: std::arch::is_x86_feature_detected!("bmi2") };
         #[cfg(not(target_arch = "x86_64"))]
         Self::BASELINE
     }

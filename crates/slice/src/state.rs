@@ -92,10 +92,7 @@ impl State {
     /// Notes a store; whether the slice stores as well.
     pub(crate) fn store(&mut self, at: At, bytes: i32, value: Value) -> bool {
         let is_aligned = at.offset.rem_euclid(bytes) == 0;
-        if bytes == WORD
-            && is_aligned
-            && !matches!(value, Value::Number | Value::Unknown)
-        {
+        if bytes == WORD && is_aligned && !matches!(value, Value::Number | Value::Unknown) {
             self.words.insert(at, Word::Spilled(value));
             return value.is_held();
         }

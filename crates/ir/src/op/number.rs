@@ -4,7 +4,7 @@ use paceline_isa::{AluOp, AtomicOp, Condition, eval};
 
 use crate::types::Type;
 
-/// Arithmetic with two operands of one type, as [`eval::alu`] defines it.
+/// Arithmetic with two operands of one type: as [`eval::alu`] defines it, or what passes make of several instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
     /// Wrapping sum.
@@ -33,11 +33,15 @@ pub enum BinaryOp {
     Lshr,
     /// Arithmetic right shift; likewise.
     Ashr,
+    /// Left rotation; likewise.
+    Rotl,
+    /// High half of the unsigned product.
+    Umulhi,
 }
 
 impl BinaryOp {
     /// All of them, with their names in text.
-    pub const NAMES: [(Self, &str); 13] = [
+    pub const NAMES: [(Self, &str); 15] = [
         (Self::Add, "add"),
         (Self::Sub, "sub"),
         (Self::Mul, "mul"),
@@ -51,6 +55,8 @@ impl BinaryOp {
         (Self::Shl, "shl"),
         (Self::Lshr, "lshr"),
         (Self::Ashr, "ashr"),
+        (Self::Rotl, "rotl"),
+        (Self::Umulhi, "umulhi"),
     ];
 
     /// The operation of an instruction; `None` for a move.
@@ -74,10 +80,10 @@ impl BinaryOp {
         })
     }
 
-    /// The operation of instructions that computes it.
+    /// The operation of instructions that computes it; `None` if there is none.
     #[must_use]
-    pub const fn alu(self) -> AluOp {
-        match self {
+    pub const fn alu(self) -> Option<AluOp> {
+        Some(match self {
             Self::Add => AluOp::Add,
             Self::Sub => AluOp::Sub,
             Self::Mul => AluOp::Mul,
@@ -91,19 +97,29 @@ impl BinaryOp {
             Self::Shl => AluOp::Lsh,
             Self::Lshr => AluOp::Rsh,
             Self::Ashr => AluOp::Arsh,
-        }
+            Self::Rotl | Self::Umulhi => return None,
+        })
     }
 
     /// Its result.
     #[must_use]
     pub fn eval(self, ty: Type, a: u64, b: u64) -> u64 {
-        eval::alu(ty.width(), self.alu(), a, b)
+        match (self.alu(), self, ty) {
+            (Some(alu), ..) => eval::alu(ty.width(), alu, a, b),
+            // Counts are taken modulo the bits.
+            (None, Self::Rotl, Type::I32) => (a as u32).rotate_left(b as u32 & 31).into(),
+            (None, Self::Rotl, Type::I64) => a.rotate_left(b as u32 & 63),
+            (None, ..) => {
+                let product = u128::from(ty.cut(a)) * u128::from(ty.cut(b));
+                (product >> ty.bits()) as u64
+            }
+        }
     }
 
     /// Whether the operands can be exchanged.
     #[must_use]
     pub const fn is_commutative(self) -> bool {
-        matches!(self, Self::Add | Self::Mul | Self::Or | Self::And | Self::Xor)
+        matches!(self, Self::Add | Self::Mul | Self::Or | Self::And | Self::Xor | Self::Umulhi)
     }
 }
 

@@ -24,13 +24,14 @@ pub enum Logic {
     Ands = 3,
 }
 
-/// Shifts; the count is taken modulo the width.
+/// Shifts and rotations; the count is taken modulo the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the mnemonics")]
 pub enum Shift {
     Lsl = 0,
     Lsr = 1,
     Asr = 2,
+    Ror = 3,
 }
 
 /// Divisions. A quotient by 0 is 0, and the smallest number divided by -1 is itself.
@@ -103,6 +104,16 @@ impl Assembler {
         self.three(0x1b00_7c00, width, rd, rn, rm);
     }
 
+    /// `umulh xd, xn, xm`: the high half of the product.
+    pub fn umulh(&mut self, rd: Gpr, rn: Gpr, rm: Gpr) {
+        self.three(0x1bc0_7c00, Width::Q64, rd, rn, rm);
+    }
+
+    /// `umull xd, wn, wm`: all of the product of two low halves.
+    pub fn umull(&mut self, rd: Gpr, rn: Gpr, rm: Gpr) {
+        self.three(0x1ba0_7c00, Width::Q64, rd, rn, rm);
+    }
+
     /// `msub rd, rn, rm, ra`: `ra - rn * rm`
     pub fn msub(&mut self, width: Width, rd: Gpr, rn: Gpr, rm: Gpr, ra: Gpr) {
         let ra = self.r(ra);
@@ -127,6 +138,11 @@ impl Assembler {
             Shift::Lsl => self.bitfield(false, width, rd, rn, count.wrapping_neg() & last, last - count),
             Shift::Lsr => self.bitfield(false, width, rd, rn, count, last),
             Shift::Asr => self.bitfield(true, width, rd, rn, count, last),
+            // `extr rd, rn, rn, #count`
+            Shift::Ror => {
+                let n = u32::from(width == Width::Q64) << 22;
+                self.three(0x1380_0000 | n | count << 10, width, rd, rn, rn);
+            }
         }
     }
 

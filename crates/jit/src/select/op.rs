@@ -128,11 +128,24 @@ pub(super) enum Op {
     ShiftX(ShiftX, Width),
     /// The operand shifted by a number.
     ShiftImm(Shift, Width, u8),
+    /// The high half of a product, where the machine ties it to registers in place of the operands: see `Choice::mul_high`.
+    MulHigh(Width),
+    /// The first operand rotated to the left by the second.
+    Rotate(Width),
+    /// The operand rotated to the left by a number; in the operand where no instruction has another result.
+    RotateImm(Width, u8),
     /// The first operand divided by the second; the quotient, or the remainder.
     Divide {
         width: Width,
         signed: bool,
         remainder: bool,
+    },
+    /// The operand divided by a number that is neither 0 nor, if it is signed, -1.
+    DivideBy {
+        width: Width,
+        signed: bool,
+        remainder: bool,
+        number: u64,
     },
     /// The low bits of the operand.
     ZeroExtend(OpSize),
@@ -198,4 +211,13 @@ pub(super) enum Op {
     MayGoto,
     /// Returns the operand, which is in the register for that.
     Return,
+}
+
+/// The right rotation that is one to the left.
+pub(super) const fn right(width: Width, count: u8) -> u8 {
+    let bits: u8 = match width {
+        Width::D32 => 32,
+        Width::Q64 => 64,
+    };
+    bits.wrapping_sub(count) & (bits - 1)
 }

@@ -65,10 +65,6 @@ impl Op {
         Op { lock: false, bytes: Bytes::pair(0x0f, opcode) }
     }
 
-    pub(super) const fn of38(opcode: u8) -> Op {
-        Op { lock: false, bytes: Bytes::pair(0x0f, 0x38).then(Bytes::byte(opcode)) }
-    }
-
     pub(super) const fn locked(self) -> Op {
         Op { lock: true, ..self }
     }

@@ -78,19 +78,6 @@ impl Assembler {
         self.encode_m(Op::one(0xc6).sized(size), size, Field::Digit(0), mem, Bytes::immediate(size, imm));
     }
 
-    /// `movbe dst, [mem]`: a byte-swapping load. At 16 bits the upper bits of `dst` are preserved. At 8 bits it is `mov`, which
-    /// preserves the upper bits too. Requires MOVBE for sizes above 8 bits.
-    pub fn movbe_rm(&mut self, size: OpSize, dst: Gpr, mem: Mem) {
-        let op = if size == OpSize::B8 { Op::one(0x8a) } else { Op::of38(0xf0) };
-        self.encode_m(op, size, Field::Reg(dst), mem, Bytes::NONE);
-    }
-
-    /// `movbe [mem], src`: a byte-swapping store, at 8 bits `mov`. Requires MOVBE for sizes above 8 bits.
-    pub fn movbe_mr(&mut self, size: OpSize, mem: Mem, src: Gpr) {
-        let op = if size == OpSize::B8 { Op::one(0x88) } else { Op::of38(0xf1) };
-        self.encode_m(op, size, Field::Reg(src), mem, Bytes::NONE);
-    }
-
     /// `lea dst, [mem]`: the address of the operand; for a label use 64 bits.
     #[inline]
     pub fn lea(&mut self, width: Width, dst: Gpr, mem: Mem) {

@@ -89,12 +89,18 @@ fn arithmetic(forms: &mut Forms) {
         }
         forms.add(format!("mov {dn}, {mn}"), |asm| asm.mov(width, d, m));
         forms.add(format!("mul {dn}, {nn}, {mn}"), |asm| asm.mul(width, d, n, m));
+        if width == Width::Q64 {
+            forms.add(format!("umulh {dn}, {nn}, {mn}"), |asm| asm.umulh(d, n, m));
+            let [low, other] = [n, m].map(|gpr| name(Width::D32, gpr));
+            forms.add(format!("umull {dn}, {low}, {other}"), |asm| asm.umull(d, n, m));
+        }
         forms.add(format!("msub {dn}, {nn}, {mn}, {dn}"), |asm| asm.msub(width, d, n, m, d));
         forms.add(format!("udiv {dn}, {nn}, {mn}"), |asm| asm.divide(Divide::Udiv, width, d, n, m));
         forms.add(format!("sdiv {dn}, {nn}, {mn}"), |asm| asm.divide(Divide::Sdiv, width, d, n, m));
         forms.add(format!("rev {dn}, {nn}"), |asm| asm.rev(width, d, n));
         let bits = if width == Width::D32 { 32 } else { 64 };
-        for (op, text) in [(Shift::Lsl, "lsl"), (Shift::Lsr, "lsr"), (Shift::Asr, "asr")] {
+        for (op, text) in [(Shift::Lsl, "lsl"), (Shift::Lsr, "lsr"), (Shift::Asr, "asr"), (Shift::Ror, "ror")]
+        {
             forms.add(format!("{text} {dn}, {nn}, {mn}"), |asm| asm.shift(op, width, d, n, m));
             for count in [0, 1, 7, 31, bits - 1] {
                 forms

@@ -34,7 +34,7 @@ fn verified(case: &Case, text: &str) -> Verified {
 /// Disassembles the code of a case's program or chain.
 pub(crate) fn of(case: &Case) -> String {
     let programs: Vec<Verified> = case.program.split(THEN).map(|text| verified(case, text)).collect();
-    let features = Features { bmi2: true, movbe: true };
+    let features = Features { bmi2: true };
     let architecture = Architecture::X86_64;
     let mut settings =
         Settings { architecture, features, prefetch: Prefetch::Ahead(0), ..Settings::default() };

@@ -6,7 +6,7 @@
 //! program:
 //!     BPF assembly, with the maps of `links.rs` by name; several programs, with `then` on a line between them, are a
 //!     chain in which each runs if the one before passed the packet
-//! settings: WORD ...            (optional: `baseline` for no BMI2 and no MOVBE; `burst` for the loop over a burst, with
+//! settings: WORD ...            (optional: `baseline` for no BMI2; `burst` for the loop over a burst, with
 //!                                `prefetch` for 8 packets ahead; `wildcard` for a chain
 //!                                in which each program runs whatever the one before returned; `form` for code from the form;
 //!                                `arm64` for that machine, as llvm-mc reads its code)

@@ -321,16 +321,6 @@ fn moves(forms: &mut Vec<Form>) {
         asm.store_imm(o.size, o.mem, o.imm);
         format!("mov {},{}", pointer(&o.mem, o.size), cut(o.imm, o.size))
     }));
-    forms.push(form("movbe_rm", Kind::Rm, |asm, o| {
-        asm.movbe_rm(o.size, o.a, o.mem);
-        let m = if o.size == OpSize::B8 { "mov" } else { "movbe" };
-        format!("{m} {},{}", name(o.a, o.size), pointer(&o.mem, o.size))
-    }));
-    forms.push(form("movbe_mr", Kind::Rm, |asm, o| {
-        asm.movbe_mr(o.size, o.mem, o.a);
-        let m = if o.size == OpSize::B8 { "mov" } else { "movbe" };
-        format!("{m} {},{}", pointer(&o.mem, o.size), name(o.a, o.size))
-    }));
     forms.push(form("lea", Kind::Rm, |asm, o| {
         asm.lea(o.width, o.a, o.mem);
         format!("lea {},{}", name(o.a, o.width), address(&o.mem))

@@ -107,6 +107,9 @@ fn size(rng: &mut Rng) -> Size {
 
 fn arithmetic(rng: &mut Rng) -> Step {
     let dst = register(rng);
+    if rng.u8(0..24) == 0 {
+        return rotation(rng);
+    }
     Step::Plain(match rng.u8(0..16) {
         0 => Insn::Neg { width: width(rng), dst },
         1 => sign_extension(rng, dst),
@@ -120,6 +123,27 @@ fn arithmetic(rng: &mut Rng) -> Step {
         3 => Insn::LoadImm64 { dst, value: Imm64::Value(interesting(rng)) },
         _ => alu(rng, dst),
     })
+}
+
+/// Two shifts that are put together to a rotation, or nearly to one.
+fn rotation(rng: &mut Rng) -> Step {
+    let (dst, src) = (register(rng), register(rng));
+    let [width, moved, joined] = [(); 3].map(|()| width(rng));
+    let bits = if width == Width::W64 { 64 } else { 32 };
+    let count = rng.i32(1..bits);
+    let other = if rng.u8(0..8) == 0 { count } else { bits - count };
+    let shift = |op, dst, count| Insn::Alu { width, op, dst, src: Operand::Imm(count) };
+    let mut ops = [AluOp::Lsh, AluOp::Rsh];
+    if rng.bool() {
+        ops.reverse();
+    }
+    let op = rng.choice([AluOp::Or, AluOp::Xor, AluOp::Add]).unwrap_or(AluOp::Or);
+    Step::Together(vec![
+        Insn::Alu { width: moved, op: AluOp::Mov, dst: src, src: Operand::Reg(dst) },
+        shift(ops[0], dst, count),
+        shift(ops[1], src, other),
+        Insn::Alu { width: joined, op, dst, src: Operand::Reg(src) },
+    ])
 }
 
 fn sign_extension(rng: &mut Rng, dst: Reg) -> Insn {

@@ -48,7 +48,8 @@ impl Generator<'_> {
         let dst = self.own_number(&[]);
         let width = self.width();
         let mut max = if width == Width::W32 { most_of(Size::W) } else { u64::MAX };
-        let insn = match self.rng.u8(..12) {
+        let insn = match self.rng.u8(..13) {
+            12 => return self.rotation(dst),
             0 => Insn::Neg { width, dst },
             1 => {
                 let order = self.pick([SwapOrder::ToBe, SwapOrder::Always, SwapOrder::ToLe]);
@@ -76,6 +77,28 @@ impl Generator<'_> {
         };
         self.emit(vec![insn]);
         self.model.set(dst, Kind::Number { max });
+    }
+
+    /// Two shifts of a number that are put together to a rotation, or nearly to one.
+    fn rotation(&mut self, dst: Reg) {
+        let copy = self.scratch(&[dst]);
+        let (width, moved, joined) = (self.width(), self.width(), self.width());
+        let bits = if width == Width::W64 { 64 } else { 32 };
+        let count = self.rng.i32(1..bits);
+        let other = if self.one_in(8) { count } else { bits - count };
+        let mut shifts = [AluOp::Lsh, AluOp::Rsh];
+        if self.rng.bool() {
+            shifts.reverse();
+        }
+        let op = self.pick([AluOp::Or, AluOp::Or, AluOp::Xor, AluOp::Add]);
+        self.emit(vec![
+            alu(moved, AluOp::Mov, copy, Operand::Reg(dst)),
+            alu(width, shifts[0], dst, Operand::Imm(count)),
+            alu(width, shifts[1], copy, Operand::Imm(other)),
+            alu(joined, op, dst, Operand::Reg(copy)),
+        ]);
+        self.model.set(copy, Kind::NUMBER);
+        self.model.set(dst, Kind::NUMBER);
     }
 
     fn operation(&mut self, width: Width, dst: Reg) -> Insn {

@@ -11,13 +11,17 @@ impl<N: Numbering> Fold<'_, N> {
         match (self.as_const(a), self.as_const(b)) {
             // Constants are second operands.
             (Some(_), None) if op.is_commutative() => binary(op, [b, a]),
-            (Some(0), None) if matches!(op, BinaryOp::Shl | BinaryOp::Lshr | BinaryOp::Ashr) => {
+            (Some(0), None)
+                if matches!(op, BinaryOp::Shl | BinaryOp::Lshr | BinaryOp::Ashr | BinaryOp::Rotl) =>
+            {
                 Some(Change::Value(a))
             }
             (_, Some(constant)) => self.with_constant(op, ty, a, constant),
             _ if a == b => self.with_itself(op, ty, a),
-            _ if op == BinaryOp::Or => self.masked(ty, a, b).or_else(|| self.masked(ty, b, a)),
-            _ => None,
+            _ => self.rotation(op, ty, [a, b]).or_else(|| match op {
+                BinaryOp::Or => self.masked(ty, a, b).or_else(|| self.masked(ty, b, a)),
+                _ => None,
+            }),
         }
     }
 
@@ -50,10 +54,13 @@ impl<N: Numbering> Fold<'_, N> {
         let power = constant.is_power_of_two().then(|| u64::from(constant.trailing_zeros()));
         match (op, constant) {
             (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Or | BinaryOp::Xor, 0) => same,
-            (BinaryOp::And | BinaryOp::Mul | BinaryOp::Udiv | BinaryOp::Sdiv, 0) => zero,
+            (BinaryOp::And | BinaryOp::Mul | BinaryOp::Umulhi | BinaryOp::Udiv | BinaryOp::Sdiv, 0)
+            | (BinaryOp::Umulhi, 1) => zero,
             (BinaryOp::Mul | BinaryOp::Udiv | BinaryOp::Sdiv, 1) => same,
             (BinaryOp::Urem | BinaryOp::Srem, 0) => same,
             (BinaryOp::Urem | BinaryOp::Srem, 1) => zero,
+            (BinaryOp::Sdiv, _) if is_all => Some(Change::Op(Op::Neg { ty, arg: a })),
+            (BinaryOp::Srem, _) if is_all => zero,
             (BinaryOp::And, _) if is_all => same,
             (BinaryOp::Or, _) if is_all => Some(Change::Op(Op::constant(ty, constant))),
             (BinaryOp::Sub, _) => {
@@ -62,13 +69,18 @@ impl<N: Numbering> Fold<'_, N> {
             }
             (BinaryOp::Add, _) => self.add(ty, a, constant),
             (BinaryOp::Mul, _) => self.with_number(BinaryOp::Shl, ty, a, power?),
-            (BinaryOp::Udiv, _) => self.with_number(BinaryOp::Lshr, ty, a, power?),
-            (BinaryOp::Urem, _) => {
-                power?;
-                self.with_number(BinaryOp::And, ty, a, constant - 1)
-            }
+            (BinaryOp::Udiv, _) => match power {
+                Some(power) => self.with_number(BinaryOp::Lshr, ty, a, power),
+                None => self.quotient_by(ty, a, constant),
+            },
+            (BinaryOp::Urem, _) => match power {
+                Some(_) => self.with_number(BinaryOp::And, ty, a, constant - 1),
+                None => self.remainder_by(ty, a, constant),
+            },
             (BinaryOp::And, _) => self.and(ty, a, constant),
-            (BinaryOp::Shl | BinaryOp::Lshr | BinaryOp::Ashr, _) => self.shift(op, ty, a, constant),
+            (BinaryOp::Shl | BinaryOp::Lshr | BinaryOp::Ashr | BinaryOp::Rotl, _) => {
+                self.shift(op, ty, a, constant)
+            }
             _ => None,
         }
     }
@@ -138,6 +150,7 @@ impl<N: Numbering> Fold<'_, N> {
             (BinaryOp::Lshr, BinaryOp::Shl) if inner_count == count => {
                 self.with_number(BinaryOp::And, ty, inner, ty.cut(u64::MAX << count))
             }
+            (BinaryOp::Rotl, BinaryOp::Rotl) => self.with_number(op, ty, inner, inner_count + count),
             (first, second) if first == second && op != BinaryOp::Ashr => {
                 let sum = inner_count + count;
                 if sum >= ty.bits().into() {

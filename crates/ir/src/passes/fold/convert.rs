@@ -55,6 +55,9 @@ impl<N: Numbering> Fold<'_, N> {
                 let args = [a, b].map(|arg| self.narrowed(arg));
                 Some(Change::Op(Op::Binary { op, ty: Type::I32, args }))
             }
+            Op::Binary { op: BinaryOp::Or | BinaryOp::Xor | BinaryOp::Add, args, .. } => {
+                Some(Change::Op(self.rotated_low(args)?))
+            }
             _ => None,
         }
     }

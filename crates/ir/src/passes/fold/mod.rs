@@ -3,6 +3,9 @@
 mod algebra;
 mod branch;
 mod convert;
+mod divide;
+mod reciprocal;
+mod rotate;
 mod swap;
 
 use paceline_verifier::domain::Number;

@@ -24,12 +24,17 @@ impl<N: Numbering> Fold<'_, N> {
             let is_whole = size == other && [a, b].iter().all(|arg| self.has_only(*arg, low(size)));
             return is_whole.then_some((condition, ty, [a, b]));
         };
-        let (size, arg, mask) = match self.op_of(a)? {
+        let (ty, size, arg, mask) = match self.op_of(a)? {
             Op::Binary { op: BinaryOp::And, args: [inner, mask], .. } => {
+                // A number of fewer bits is compared as what it is.
+                let (ty, inner) = match self.op_of(inner)? {
+                    Op::ZeroExtend { arg } => (Type::I32, arg),
+                    _ => (ty, inner),
+                };
                 let (size, arg) = self.swapped(inner)?;
-                (size, arg, self.as_const(mask)?)
+                (ty, size, arg, self.as_const(mask)?)
             }
-            _ => self.swapped(a).map(|(size, arg)| (size, arg, u64::MAX))?,
+            _ => self.swapped(a).map(|(size, arg)| (ty, size, arg, u64::MAX))?,
         };
         if constant & !low(size) != 0 {
             return None;

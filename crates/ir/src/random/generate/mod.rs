@@ -3,6 +3,7 @@
 mod access;
 mod call;
 mod flow;
+mod number;
 
 use fastrand::Rng;
 use paceline_isa::{Reg, Size, SwapOrder, eval};
@@ -223,7 +224,8 @@ impl<'a> Generator<'a> {
     fn step(&mut self) {
         self.steps = self.steps.saturating_sub(1);
         match self.rng.u8(..32) {
-            0..8 => self.arithmetic(),
+            0..2 => self.divide_or_rotate(),
+            2..8 => self.arithmetic(),
             8..11 => self.convert(),
             11..15 => self.load(),
             15..18 => self.store(),

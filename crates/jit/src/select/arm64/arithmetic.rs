@@ -5,7 +5,7 @@ use paceline_isa::Size;
 use super::regs::{SCRATCH, SECOND};
 use super::{Arm64, Assigned, immediate};
 use crate::arm64::{Arith, Divide, Gpr, Logic, Shift, Width};
-use crate::select::op::{Compare, Op};
+use crate::select::op::{Compare, Op, right};
 use crate::x64::{self, OpSize, Scale, ShiftX};
 
 impl Arm64<'_> {
@@ -53,8 +53,24 @@ impl Arm64<'_> {
                 };
                 self.asm.shift_imm(shift, width, result, first, count);
             }
+            Op::MulHigh(Width::Q64) => self.asm.umulh(result, first, second),
+            Op::MulHigh(Width::D32) => {
+                self.asm.umull(result, first, second);
+                self.asm.shift_imm(Shift::Lsr, Width::Q64, result, result, 32);
+            }
+            Op::Rotate(width) => {
+                self.asm.arith(Arith::Sub, width, SECOND, Gpr::Zr, second, 0);
+                self.asm.shift(Shift::Ror, width, result, first, SECOND);
+            }
+            Op::RotateImm(width, count) => {
+                self.asm.shift_imm(Shift::Ror, width, result, first, right(width, count));
+            }
             Op::Divide { width, signed, remainder } => {
                 self.divide(width, signed, remainder, [first, second, result]);
+            }
+            Op::DivideBy { width, signed, remainder, number } => {
+                self.asm.mov_imm(SECOND, number);
+                self.divide(width, signed, remainder, [first, SECOND, result]);
             }
             Op::ZeroExtend(size) => self.zero_extend(size, result, first),
             Op::SignExtend(width, from) => self.sign_extend(width, from, result, first),

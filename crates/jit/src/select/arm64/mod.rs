@@ -135,7 +135,11 @@ impl Arm64<'_> {
             | Op::Shift(..)
             | Op::ShiftX(..)
             | Op::ShiftImm(..)
+            | Op::MulHigh(..)
+            | Op::Rotate(..)
+            | Op::RotateImm(..)
             | Op::Divide { .. }
+            | Op::DivideBy { .. }
             | Op::ZeroExtend(..)
             | Op::SignExtend(..)
             | Op::Swap(..)

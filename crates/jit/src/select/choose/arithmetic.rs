@@ -24,6 +24,9 @@ impl<A: Target> Choice<'_, '_, A> {
             let operands = [used(self.value(base)), used(self.value(index)), defined(result)];
             return self.push(Op::Sum(scale, distance), &operands);
         }
+        if self.divide_by(op, ty, [a, b], result) {
+            return;
+        }
         let (a, b, width) = (self.value(a), self.value(b), width(ty));
         let in_first = [used(a), used(b), defined_in(result, Place::Same(0))];
         match op {
@@ -36,6 +39,14 @@ impl<A: Target> Choice<'_, '_, A> {
             BinaryOp::Shl => self.shift(Shift::Shl, ShiftX::Shlx, width, [a, b], result),
             BinaryOp::Lshr => self.shift(Shift::Shr, ShiftX::Shrx, width, [a, b], result),
             BinaryOp::Ashr => self.shift(Shift::Sar, ShiftX::Sarx, width, [a, b], result),
+            BinaryOp::Rotl => match A::FIXED {
+                None => self.push(Op::Rotate(width), &[used(a), used(b), defined(result)]),
+                Some(tied) => {
+                    let operands = [used(a), fixed(b, tied.count), defined_in(result, Place::Same(0))];
+                    self.push(Op::Shift(Shift::Rol, width), &operands);
+                }
+            },
+            BinaryOp::Umulhi => self.mul_high(width, [a, b], result),
             BinaryOp::Udiv => self.divide(width, false, false, [a, b], result),
             BinaryOp::Sdiv => self.divide(width, true, false, [a, b], result),
             BinaryOp::Urem => self.divide(width, false, true, [a, b], result),
@@ -51,6 +62,51 @@ impl<A: Target> Choice<'_, '_, A> {
                 self.push(Op::Shift(op, width), &operands);
             }
         }
+    }
+
+    /// The high half of a product. Constants are second operands, so that the tied register is theirs.
+    fn mul_high(&mut self, width: Width, [a, b]: [Vreg; 2], result: Vreg) {
+        let op = Op::MulHigh(width);
+        match A::FIXED {
+            None => self.push(op, &[used(a), used(b), defined(result)]),
+            // `mulx` has one operand in the register of the upper half, and changes it not.
+            Some(tied) if self.generator.features.bmi2 => {
+                self.push(op, &[used(a), fixed(b, tied.remainder), defined(result)]);
+            }
+            Some(tied) => {
+                let operands =
+                    [used(a), fixed(b, tied.quotient), defined_in(result, Place::Fixed(tied.remainder))];
+                self.push_clobbering(op, &operands, RegSet::default().with(tied.quotient));
+            }
+        }
+    }
+
+    /// A division by a number that needs no special case. Returns whether it is one.
+    fn divide_by(&mut self, op: BinaryOp, ty: Type, [a, b]: [Value; 2], result: Vreg) -> bool {
+        let (signed, remainder) = match op {
+            BinaryOp::Udiv => (false, false),
+            BinaryOp::Sdiv => (true, false),
+            BinaryOp::Urem => (false, true),
+            BinaryOp::Srem => (true, true),
+            _ => return false,
+        };
+        let Some(number) = self.function.as_const(self.same(b)).map(|number| ty.cut(number)) else {
+            return false;
+        };
+        if number == 0 || signed && number == ty.cut(u64::MAX) {
+            return false;
+        }
+        let op = Op::DivideBy { width: width(ty), signed, remainder, number };
+        let a = self.value(a);
+        match A::FIXED {
+            None => self.push(op, &[used(a), defined(result)]),
+            Some(Fixed { quotient, remainder: rest, .. }) => {
+                let (written, other) = if remainder { (rest, quotient) } else { (quotient, rest) };
+                let operands = [fixed(a, quotient), defined_in(result, Place::Fixed(written))];
+                self.push_clobbering(op, &operands, RegSet::default().with(other));
+            }
+        }
+        true
     }
 
     fn divide(&mut self, width: Width, signed: bool, remainder: bool, [a, b]: [Vreg; 2], result: Vreg) {
@@ -83,6 +139,9 @@ impl<A: Target> Choice<'_, '_, A> {
             (BinaryOp::Shl, _) => (Op::ShiftImm(Shift::Shl, width, count), true),
             (BinaryOp::Lshr, _) => (Op::ShiftImm(Shift::Shr, width, count), true),
             (BinaryOp::Ashr, _) => (Op::ShiftImm(Shift::Sar, width, count), true),
+            (BinaryOp::Rotl, _) => {
+                (Op::RotateImm(width, count), A::FIXED.is_some() && !self.generator.features.bmi2)
+            }
             (BinaryOp::Udiv, _) if power => {
                 (Op::ShiftImm(Shift::Shr, width, imm.trailing_zeros() as u8), true)
             }

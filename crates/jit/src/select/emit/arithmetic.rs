@@ -4,7 +4,7 @@ use paceline_isa::Size;
 
 use super::Assigned;
 use crate::select::generator::Generator;
-use crate::select::op::{Compare, Op};
+use crate::select::op::{Compare, Op, right};
 use crate::select::regs::SCRATCH;
 use crate::x64::{Alu, Cond, Gpr, Mem, OpSize, Scale, Shift, Width};
 
@@ -28,7 +28,16 @@ impl Generator<'_> {
             // A shift by 0 truncates the operand to 32 bits.
             Op::ShiftImm(_, Width::D32, 0) => self.asm.mov_rr(Width::D32, result, result),
             Op::ShiftImm(shift, width, count) => self.asm.shift_ri(shift, width, result, count),
+            Op::MulHigh(width) if self.features.bmi2 => self.asm.mulx(width, result, result, first),
+            Op::MulHigh(width) => self.asm.mul(width, first),
+            // As with shifts.
+            Op::RotateImm(Width::D32, 0) => self.asm.mov_rr(Width::D32, result, first),
+            Op::RotateImm(width, count) if first == result => {
+                self.asm.shift_ri(Shift::Rol, width, result, count);
+            }
+            Op::RotateImm(width, count) => self.asm.rorx(width, result, first, right(width, count)),
             Op::Divide { width, signed, remainder } => self.divide(width, signed, remainder, second),
+            Op::DivideBy { width, signed, number, .. } => self.divide_by(width, signed, number),
             Op::ZeroExtend(size) => self.asm.movzx_rr(size, result, first),
             Op::SignExtend(width, from) => self.asm.movsx_rr(width, from, result, first),
             Op::Swap(size) => self.swap(size, result),
@@ -61,6 +70,18 @@ impl Generator<'_> {
             }
             Size::W => self.asm.bswap(Width::D32, gpr),
             Size::Dw => self.asm.bswap(Width::Q64, gpr),
+        }
+    }
+
+    /// Divides `rax` by a number for which `div` and `idiv` do not trap.
+    fn divide_by(&mut self, width: Width, signed: bool, number: u64) {
+        self.set(SCRATCH, number);
+        if signed {
+            self.asm.sign_to_rdx(width);
+            self.asm.idiv(width, SCRATCH);
+        } else {
+            self.set(Gpr::Rdx, 0);
+            self.asm.div(width, SCRATCH);
         }
     }
 

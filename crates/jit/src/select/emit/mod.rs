@@ -63,7 +63,11 @@ impl Generator<'_> {
             | Op::Shift(..)
             | Op::ShiftX(..)
             | Op::ShiftImm(..)
+            | Op::MulHigh(..)
+            | Op::Rotate(..)
+            | Op::RotateImm(..)
             | Op::Divide { .. }
+            | Op::DivideBy { .. }
             | Op::ZeroExtend(..)
             | Op::SignExtend(..)
             | Op::Swap(..)
