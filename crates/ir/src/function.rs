@@ -3,7 +3,6 @@
 use paceline_isa::Condition;
 
 use crate::arena::{Arena, Key, Side};
-use crate::cfg::Cfg;
 use crate::entity::{Block, FuncId, Inst, Value};
 use crate::op::Op;
 use crate::types::{Argument, CallFacts, Kind, STACK_BYTES, Type};
@@ -422,20 +421,6 @@ impl Function {
         if self.has_replaced {
             let values = &mut self.values;
             self.blocks[block].terminator.map_values(|value| resolve_in(values, value));
-        }
-    }
-
-    /// Rewrites the uses of replaced values at the ends of blocks that lead back, where all others are rewritten.
-    pub(crate) fn apply_aliases_on_back_edges(&mut self, cfg: &Cfg) {
-        if !std::mem::take(&mut self.has_replaced) {
-            return;
-        }
-        for (position, &block) in (0..).zip(cfg.order()) {
-            let targets = self.blocks[block].terminator.targets();
-            if targets.iter().any(|target| cfg.position(target.block) <= Some(position)) {
-                let values = &mut self.values;
-                self.blocks[block].terminator.map_values(|value| resolve_in(values, value));
-            }
         }
     }
 

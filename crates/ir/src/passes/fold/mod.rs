@@ -57,10 +57,21 @@ pub(super) fn walk(function: &mut Function, analyses: &mut Analyses, numbering: 
     }
     // Uses come behind definitions, but for those on ways back.
     if cfg.order().len() == function.layout.len() {
-        function.apply_aliases_on_back_edges(&cfg);
+        apply_aliases_on_back_edges(function, &cfg);
     } else {
         function.apply_aliases();
     }
+}
+
+/// Rewrites the uses of replaced values at the ends of blocks that lead back, where all others are rewritten.
+fn apply_aliases_on_back_edges(function: &mut Function, cfg: &Cfg) {
+    for (position, &block) in (0..).zip(cfg.order()) {
+        let targets = function.block(block).terminator.targets();
+        if targets.iter().any(|target| cfg.position(target.block) <= Some(position)) {
+            function.resolve_end(block);
+        }
+    }
+    function.has_replaced = false;
 }
 
 /// What an operation becomes.
