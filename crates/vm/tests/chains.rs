@@ -1,4 +1,4 @@
-//! Chains as one function of native code, from instructions and from the form: maps of each program, and programs that fault.
+//! Chains as one function of native code, with passes and without: maps and context of each program, and programs that fault.
 #![cfg(feature = "jit")]
 
 mod common;
@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use paceline_frame::{Burst, FrameMeta, Verdict};
 use paceline_graph::{Edges, Graph, Next, Node};
+use paceline_isa::assemble;
 use paceline_maps::{Limits, Map};
-use paceline_spec::{MapKind, MapSpec};
-use paceline_verifier::Verified;
+use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_verifier::{Options, Verified, verify};
 use paceline_vm::{Chain, Engine, Host, LookAhead, OptLevel, Program};
 
 use common::verified;
@@ -94,6 +95,33 @@ fn each_program_has_its_own_maps() {
             u64::from_ne_bytes(value.try_into().expect("eight bytes"))
         };
         assert_eq!(maps.each_ref().map(|map| value(map)), [10, 0, 105], "{level:?}");
+    }
+}
+
+/// A program of a device map may read where packets go, others may not; what they have in common is one load.
+#[test]
+fn programs_of_one_context_are_one_function() {
+    if !Engine::Jit.is_available() {
+        return;
+    }
+    let program = |attach, frags, text: &str| {
+        let code = assemble(text, &()).expect("assembles").encode().expect("encodes");
+        let spec = ProgramSpec::new("test", ProgramKind::Xdp { attach, frags }, code);
+        verify(&spec, &[], None, &Options::default()).expect("is accepted")
+    };
+    let ingress = "r2 = *(u32 *)(r1 + 12)\nr0 = 2\nif r2 == 7 goto out\nr0 = 1\nout: exit";
+    let egress = "r2 = *(u32 *)(r1 + 12)\nr3 = *(u32 *)(r1 + 20)\nr0 = r2\nr0 -= 4\nr0 += r3\nexit";
+    let first = program(XdpAttach::Interface, true, ingress);
+    let second = program(XdpAttach::DevMap, false, egress);
+    for level in LEVELS {
+        let graph = Graph::sequence(2).expect("two");
+        let chain = chain(&[(&first, Vec::new()), (&second, Vec::new())], graph, level);
+        assert!(chain.native_code().is_some());
+        let mut packets = burst(&[0, 0]);
+        packets.frame_mut(0).set_ingress(7, 0);
+        packets.frame_mut(1).set_ingress(8, 0);
+        chain.run_burst(&mut packets, &mut Host::new(0)).expect("no fault");
+        assert_eq!([0, 1].map(|at| packets.frame(at).verdict()), [Verdict::Tx, Verdict::Drop]);
     }
 }
 

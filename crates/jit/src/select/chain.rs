@@ -113,16 +113,17 @@ fn all<A: Target>(
     let Some(entry) = programs.first() else {
         return Err(CompileError::Internal("a chain has no program"));
     };
-    let kind = entry.verified.program().kind;
-    if programs.iter().any(|program| program.verified.program().kind != kind) {
-        return Err(Lack::Kinds.into());
+    let context = |program: &Program<'_>| program.verified.program().kind.context();
+    if programs.iter().any(|program| context(program) != context(entry)) {
+        return Err(Lack::Contexts.into());
     }
     let links = all_links(programs, entry.links);
     let fused = |counts| fused(programs, graph, counts, settings);
     let (plain, counted) = (fused(false)?, fused(true)?);
-    let parts =
-        programs.iter().map(|program| program.uses.entered(program.first.slot, program.links)).collect();
-    let generator = generator::<A>(&plain, &links, settings, kind, parts)?;
+    let entered = |program: &Program<'_>| {
+        program.uses.entered(program.first.slot, program.verified.program().kind, program.links)
+    };
+    let generator = generator::<A>(&plain, &links, settings, programs.iter().map(entered).collect())?;
     let code = Code {
         generator,
         pieces: Vec::new(),

@@ -70,6 +70,7 @@ pub(super) struct Burst {
 pub(super) struct Program {
     /// Number of its first slot among those of all programs.
     pub(super) first: u32,
+    pub(super) kind: ProgramKind,
     /// What is initialized when it begins.
     pub(super) entered: Entered,
     /// The runtime's table of its maps, and its length.
@@ -138,7 +139,6 @@ pub(super) struct Generator<'a, A = Assembler> {
     pub(super) features: Features,
     /// Whether every function has the full prologue.
     pub(super) full_prologue: bool,
-    pub(super) kind: ProgramKind,
     /// The programs in the order of their slots.
     pub(super) programs: Vec<Program>,
     /// Entries of the functions, by number.
@@ -172,10 +172,15 @@ impl<A: Target> Generator<'_, A> {
         (1..=frame.min(MAX_FRAME) / PAGE).map(|page| (page * PAGE).cast_signed())
     }
 
+    /// The program that a slot is of.
+    pub(super) fn program(&self, slot: u32) -> Option<&Program> {
+        let number = self.programs.partition_point(|program| program.first <= slot);
+        self.programs.get(number.wrapping_sub(1))
+    }
+
     /// The table of the maps of the program that a slot is of.
     pub(super) fn readable(&self, slot: u32) -> (u64, i32) {
-        let number = self.programs.partition_point(|program| program.first <= slot);
-        self.programs.get(number.wrapping_sub(1)).map_or(self.links.readable, |program| program.readable)
+        self.program(slot).map_or(self.links.readable, |program| program.readable)
     }
 
     pub(super) fn entry(&self, function: FuncId) -> Option<Label> {

@@ -75,8 +75,8 @@ fn compile_for<A: Target>(
         true => Some(chain::in_loop(&module, &program, settings.opt_level)?),
         false => None,
     };
-    let parts = vec![program.entered(0, links)];
-    let generator = generator::<A>(&module, links, settings, source.program().kind, parts)?;
+    let parts = vec![program.entered(0, source.program().kind, links)];
+    let generator = generator::<A>(&module, links, settings, parts)?;
     let (checked, prefetch) = (settings.verify_allocation, settings.prefetch);
     let code = Code { generator, pieces: Vec::new(), checked, prefetch };
     code.all(&program, &graphs, looped.as_ref(), cpus(source, links), source)
@@ -114,7 +114,6 @@ fn generator<'a, A: Target>(
     module: &'a Module,
     links: &'a Links,
     settings: &Settings,
-    kind: ProgramKind,
     programs: Vec<generator::Program>,
 ) -> Result<Generator<'a, A>, CompileError> {
     let mut asm = A::empty();
@@ -129,7 +128,6 @@ fn generator<'a, A: Target>(
         links,
         features: settings.features,
         full_prologue: settings.full_prologue(),
-        kind,
         programs,
         entries,
         current,
@@ -172,9 +170,9 @@ impl ProgramUse {
     }
 
     /// The program in code whose slots begin with its own at a number.
-    fn entered(&self, first: u32, links: &Links) -> generator::Program {
+    fn entered(&self, first: u32, kind: ProgramKind, links: &Links) -> generator::Program {
         let entered = Entered { frame: false, tail_calls: self.tail_calls, area: self.area };
-        generator::Program { first, entered, readable: links.readable }
+        generator::Program { first, kind, entered, readable: links.readable }
     }
 }
 

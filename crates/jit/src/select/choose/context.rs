@@ -14,8 +14,8 @@ use crate::x64::{OpSize, Shift, Width};
 impl<A: Target> Choice<'_, '_, A> {
     fn field(&mut self, size: Size, offset: i32, write: bool) -> Option<(&'static Field, u64)> {
         let found = u64::try_from(offset).ok().and_then(|start| {
-            let field = self.generator.kind.context_field(start, size.bytes() as u64, write)?;
-            Some((field, start))
+            let kind = self.generator.program(self.origin.unwrap_or_default())?.kind;
+            Some((kind.context_field(start, size.bytes() as u64, write)?, start))
         });
         if found.is_none() {
             self.generator.lacks(Lack::ContextField { offset });
