@@ -125,6 +125,40 @@ fn programs_of_one_context_are_one_function() {
     }
 }
 
+/// The first field of the one context is the packet's start, that of the other one its length.
+#[test]
+fn programs_of_several_contexts_are_one_function() {
+    if !Engine::Jit.is_available() {
+        return;
+    }
+    let program = |kind, text: &str| {
+        let code = assemble(text, &()).expect("assembles").encode().expect("encodes");
+        verify(&ProgramSpec::new("test", kind, code), &[], None, &Options::default()).expect("is accepted")
+    };
+    let xdp = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+    let start = "r2 = *(u32 *)(r1 + 0)\nr3 = *(u32 *)(r1 + 4)\nr0 = 2\nr4 = r2\nr4 += 1\nif r4 > r3 goto out
+        r5 = *(u8 *)(r2 + 0)\nif r5 != 9 goto out\nr0 = 1\nout: exit";
+    let length = "r2 = *(u32 *)(r1 + 0)\nr3 = *(u32 *)(r1 + 4)\nr0 = r2\nr0 -= 58\nr0 += r3\nexit";
+    let filter = program(ProgramKind::SocketFilter, length);
+    let [first, last] = [start, "r0 = *(u32 *)(r1 + 12)\nexit"].map(|text| program(xdp, text));
+    for level in LEVELS {
+        let graph = || Graph::sequence(3).expect("three");
+        let parts = [(&first, Vec::new()), (&filter, Vec::new()), (&last, Vec::new())];
+        let chain = chain(&parts, graph(), level);
+        let called = Chain::load(&parts, graph(), Engine::Plain).expect("loads");
+        let run = |chain: &Chain| {
+            let mut packets = burst(&[0, 9, 0]);
+            packets.push(&[0; 64], FrameMeta::default()).expect("there is room");
+            (0..4).for_each(|at| packets.frame_mut(at).set_ingress(3, 0));
+            chain.run_burst(&mut packets, &mut Host::new(0)).expect("no fault");
+            [0, 1, 2, 3].map(|at| packets.frame(at).verdict())
+        };
+        // What the filter returns is 2 for packets of 60 bytes, and no verdict for the last one.
+        let expected = [Verdict::Tx, Verdict::Drop, Verdict::Tx, Verdict::Aborted];
+        assert_eq!((run(&chain), run(&called)), (expected, expected), "{level:?}");
+    }
+}
+
 #[test]
 fn a_fault_of_a_program_that_was_called_ends_the_burst_there() {
     if !Engine::Jit.is_available() {

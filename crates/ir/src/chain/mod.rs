@@ -15,7 +15,7 @@ use crate::function::{Module, Target, Terminator};
 use crate::op::Op;
 use crate::types::Type;
 use fusion::Fusion;
-pub use part::{ChainError, Exit, Exits, First, Limit, Next, Part, Rules};
+pub use part::{CONTEXT_BYTES, ChainError, Exit, Exits, First, Limit, Next, Part, Rules};
 
 /// Makes the programs of a chain one module: its main function runs them over the context, beginning with the first, and returns the
 /// verdict at the end.

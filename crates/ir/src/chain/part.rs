@@ -4,6 +4,9 @@ use thiserror::Error;
 
 use crate::function::Module;
 
+/// Distance in bytes between structures of context in the function of a chain; none is larger.
+pub const CONTEXT_BYTES: i32 = 1 << 16;
+
 /// What is added to the numbers of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct First {
@@ -13,6 +16,8 @@ pub struct First {
     pub map: u32,
     /// Indices of kernel functions.
     pub kfunc: i32,
+    /// Offsets in the context: a multiple of [`CONTEXT_BYTES`], another one for each structure of context in the chain.
+    pub context: i32,
     /// Numbers of functions without the main one: the number that the second function of the program gets.
     pub function: usize,
 }

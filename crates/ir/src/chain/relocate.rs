@@ -80,6 +80,7 @@ fn op(mut op: Op, first: &First) -> Option<Op> {
         }
         Op::Call { callee: Callee::Kfunc { index, .. }, .. } => *index += first.kfunc,
         Op::Call { callee: Callee::LookUp { map }, .. } => *map += first.map,
+        Op::ContextLoad { offset, .. } | Op::ContextStore { offset, .. } => *offset += first.context,
         other => {
             if let Some(access) = other.access_mut() {
                 access.region = match access.region {

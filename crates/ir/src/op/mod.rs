@@ -159,7 +159,8 @@ pub enum Op {
         signed: bool,
         /// The context.
         context: Value,
-        /// Offset in bytes from the context's start.
+        /// Offset in bytes from the context's start; in a chain of several structures of context from that of the first one, see
+        /// [`CONTEXT_BYTES`](crate::CONTEXT_BYTES).
         offset: i32,
     },
     /// Writes a field of the context, or a part of one.
@@ -168,7 +169,7 @@ pub enum Op {
         size: Size,
         /// The context.
         context: Value,
-        /// Offset in bytes from the context's start.
+        /// As for a load.
         offset: i32,
         /// The value.
         value: Value,

@@ -3,9 +3,11 @@
 use paceline_frame::Verdict;
 use paceline_graph::{COUNTS, Graph, MAX_RUNS, Next, Node};
 use paceline_ir::{
-    ChainError, Exit, Exits, First, Limit, Module, Part, Pass, Rules, Source, chain, optimize_chain,
+    CONTEXT_BYTES, ChainError, Exit, Exits, First, Limit, Module, Part, Pass, Rules, Source, chain,
+    optimize_chain,
 };
 use paceline_spec::Meaning;
+use paceline_spec::context::Layout;
 use paceline_verifier::Verified;
 
 use super::op::Entered;
@@ -75,10 +77,18 @@ fn compile_for<A: Target>(
 ) -> Result<Compiled, (Node, CompileError)> {
     let mut made: Vec<Program<'_>> = Vec::with_capacity(programs.len());
     let mut first = First { function: 1, ..First::default() };
+    // The structures of context so far.
+    let mut contexts: Vec<&Layout> = Vec::new();
     // Returns of one number stay apart, as more is known at one than at another.
     let passes = passes(settings.opt_level).with(Pass::Returns, false);
     for (node, &(verified, links)) in (0..).map(Node::new).zip(programs) {
         let source = Source::verified(verified);
+        let context = source.program().kind.context();
+        let known = contexts.iter().position(|known| *known == context).unwrap_or_else(|| {
+            contexts.push(context);
+            contexts.len() - 1
+        });
+        first.context = CONTEXT_BYTES * known as i32;
         let (module, _) = form(&source, links, &passes).map_err(|error| (node, error))?;
         let uses = ProgramUse::of(&module, &source);
         let next = after(&first, verified, links, &module);
@@ -102,6 +112,7 @@ fn after(first: &First, verified: &Verified, links: &Links, module: &Module) -> 
         map: first.map.checked_add(u32::try_from(links.maps.len()).ok()?)?,
         kfunc: first.kfunc.checked_add(i32::try_from(links.kfuncs.len()).ok()?)?,
         function: first.function + module.functions.len().checked_sub(1)?,
+        context: 0,
     })
 }
 
@@ -113,10 +124,6 @@ fn all<A: Target>(
     let Some(entry) = programs.first() else {
         return Err(CompileError::Internal("a chain has no program"));
     };
-    let context = |program: &Program<'_>| program.verified.program().kind.context();
-    if programs.iter().any(|program| context(program) != context(entry)) {
-        return Err(Lack::Contexts.into());
-    }
     let links = all_links(programs, entry.links);
     let fused = |counts| fused(programs, graph, counts, settings);
     let (plain, counted) = (fused(false)?, fused(true)?);

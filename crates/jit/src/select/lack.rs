@@ -14,8 +14,6 @@ pub enum Lack {
         /// Slot.
         slot: u32,
     },
-    /// A chain of programs with several structures of context.
-    Contexts,
     /// Programs that cannot be one function.
     Fused(ChainError),
     /// A frame of more than 64 KiB.
@@ -45,7 +43,6 @@ impl fmt::Display for Lack {
         match self {
             Self::Checks => f.write_str("checks of each access"),
             Self::Form { slot } => write!(f, "the form of instruction {slot}"),
-            Self::Contexts => f.write_str("programs with several structures of context in a chain"),
             Self::Fused(cause) => write!(f, "a chain: {cause}"),
             Self::Frame { bytes } => write!(f, "a frame of {bytes} bytes"),
             Self::Function { slot } => write!(f, "the function that instruction {slot} calls"),

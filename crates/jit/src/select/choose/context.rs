@@ -1,7 +1,7 @@
 //! Accesses to fields of the context, which are in the packet's frame, in the host, or computed.
 
 use paceline_codegen::lir::{Place as Where, Vreg};
-use paceline_ir::Value;
+use paceline_ir::{CONTEXT_BYTES, Value};
 use paceline_isa::Size;
 use paceline_spec::context::{Field, Permission, Place, Rule};
 
@@ -13,7 +13,7 @@ use crate::x64::{OpSize, Shift, Width};
 
 impl<A: Target> Choice<'_, '_, A> {
     fn field(&mut self, size: Size, offset: i32, write: bool) -> Option<(&'static Field, u64)> {
-        let found = u64::try_from(offset).ok().and_then(|start| {
+        let found = u64::try_from(offset % CONTEXT_BYTES).ok().and_then(|start| {
             let kind = self.generator.program(self.origin.unwrap_or_default())?.kind;
             Some((kind.context_field(start, size.bytes() as u64, write)?, start))
         });
