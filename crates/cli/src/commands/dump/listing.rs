@@ -127,26 +127,54 @@ impl<'a> Listing<'a> {
             out,
             "\n; program {name}, section {section}, {slots} instruction slot{plural}, {len} bytes of native code"
         )?;
-        native.functions.iter().try_for_each(|function| self.write_function(out, function, opcodes))
+        // The main program has its code twice, the second time in the loop over a burst.
+        let others = |name: &str| -> Vec<Range<usize>> {
+            let own = name.strip_suffix(".burst").unwrap_or(name);
+            let named = native.functions.iter().filter(|function| function.name != own);
+            named.filter_map(|function| self.slots_of(&function.name)).collect()
+        };
+        native
+            .functions
+            .iter()
+            .try_for_each(|function| self.write_function(out, function, &others(&function.name), opcodes))
     }
 
-    fn write_function(&self, out: &mut dyn Write, native: &Function, opcodes: bool) -> io::Result<()> {
+    /// The slots of a function of the program.
+    fn slots_of(&self, name: &str) -> Option<Range<usize>> {
+        let function = self.spec.functions.iter().find(|function| function.name == name)?;
+        Some(function.start..self.end_behind(function.start))
+    }
+
+    /// The slot after the last one of the function that a slot is in.
+    fn end_behind(&self, slot: usize) -> usize {
+        let starts = self.spec.functions.iter().map(|function| function.start);
+        starts.filter(|&start| start > slot).min().unwrap_or(self.spec.insns.len())
+    }
+
+    /// Code of a function and of those that are a part of it, which is all that have no code among the others.
+    fn write_function(
+        &self,
+        out: &mut dyn Write,
+        native: &Function,
+        others: &[Range<usize>],
+        opcodes: bool,
+    ) -> io::Result<()> {
         let function = self.spec.functions.iter().find(|function| function.name == native.name);
         match function {
             Some(function) => writeln!(out, "\n; {}\n<{}>:", self.prototype(function), function.name)?,
             None => writeln!(out, "\n<{}>:", native.name)?,
         }
         let start = function.map_or(0, |function| function.start);
-        let later = self.spec.functions.iter().map(|function| function.start);
-        let end = later.filter(|&later| later > start).min().unwrap_or(self.spec.insns.len());
         let with_code: BTreeSet<usize> = native.insns.iter().filter_map(|insn| insn.slot).collect();
+        let elsewhere =
+            |slot: &usize| with_code.contains(slot) || others.iter().any(|other| other.contains(slot));
         // The next slot to show, where the code follows the order of the program; parts of it may lie behind.
         let (mut next, mut now, mut source) = (start, None, None);
         for insn in &native.insns {
             if insn.slot != now {
                 now = insn.slot;
                 let slot = now.unwrap_or(next);
-                self.write_without_code(out, next..slot, &with_code, &mut source)?;
+                self.write_without_code(out, next..slot, elsewhere, &mut source)?;
                 if let Some(line) = self.lines.iter().find(|line| now == Some(line.slot)) {
                     self.write_origin(out, line, &mut source, "")?;
                     next = next.max(slot + line.insn.map_or(1, |insn| insn.slots()));
@@ -154,7 +182,8 @@ impl<'a> Listing<'a> {
             }
             insn.write(out, opcodes)?;
         }
-        self.write_without_code(out, next..end, &with_code, &mut source)
+        let end = self.end_behind(start.max(next.saturating_sub(1)));
+        self.write_without_code(out, next..end, elsewhere, &mut source)
     }
 
     /// Instructions that became part of others, or that nothing reaches.
@@ -162,11 +191,10 @@ impl<'a> Listing<'a> {
         &self,
         out: &mut dyn Write,
         slots: Range<usize>,
-        with_code: &BTreeSet<usize>,
+        elsewhere: impl Fn(&usize) -> bool,
         source: &mut Option<&'a LineInfo>,
     ) -> io::Result<()> {
-        let mut lines =
-            self.lines.iter().filter(|line| slots.contains(&line.slot) && !with_code.contains(&line.slot));
+        let mut lines = self.lines.iter().filter(|line| slots.contains(&line.slot) && !elsewhere(&line.slot));
         lines.try_for_each(|line| self.write_origin(out, line, source, "  ; no code of its own"))
     }
 
