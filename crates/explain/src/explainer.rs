@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use paceline_btf::Btf;
 use paceline_frame::{Burst, PushError, Verdict};
+use paceline_spec::Meaning;
 use paceline_vm::{Fault, Host, Observed, Program, Steer};
 
 use crate::fact::FactWriter;
@@ -179,7 +180,13 @@ impl Explainer {
         let run = self.program.run_steered(&mut frame, host, steer);
         let fault: Option<Fault> = run.err().map(|fault| *fault);
         let frame = self.burst.frame(0);
-        let verdict = if fault.is_some() { Verdict::Aborted } else { frame.verdict() };
+        let verdict = match self.program.spec().kind.rules().meaning {
+            _ if fault.is_some() => Verdict::Aborted,
+            // The code of a socket filter is the number of bytes that it keeps.
+            Meaning::BytesKept if frame.code() == 0 => Verdict::Drop,
+            Meaning::BytesKept => Verdict::Pass,
+            Meaning::Verdict | Meaning::Action(_) => frame.verdict(),
+        };
         let redirect = frame.redirect().filter(|_| verdict == Verdict::Redirect);
         let (bytes, metadata) = (frame.packet().to_vec(), frame.metadata().to_vec());
         Ok(Outcome { verdict, code: frame.code(), redirect, bytes, metadata, fault })

@@ -1,6 +1,7 @@
 //! Inputs for programs whose sides are known, and for the examples.
 
 mod generate_goals;
+mod generate_joined;
 mod generate_left;
 mod generate_sound;
 

@@ -73,6 +73,11 @@ impl<S: Sat> Solver<S> {
         self.deadline = deadline;
     }
 
+    /// Searches end after so many conflicts from now on.
+    pub fn set_conflicts(&mut self, conflicts: Option<u64>) {
+        self.conflicts = conflicts;
+    }
+
     /// Questions so far, and how many of them took a search.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {

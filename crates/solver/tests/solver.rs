@@ -87,7 +87,7 @@ impl Maker {
             Ok(count) if count < w => by(x, count),
             _ => far,
         };
-        let (term, value, width) = match self.random.u8(0..28) {
+        let (term, value, width) = match self.random.u8(0..29) {
             0 => (t.add(a.term, b.term), x.wrapping_add(y), w),
             1 => (t.sub(a.term, b.term), x.wrapping_sub(y), w),
             2 => (t.mul(a.term, b.term), x.wrapping_mul(y), w),
@@ -143,6 +143,14 @@ impl Maker {
                     true => (t.sdiv(a.term, b.term), quotient.cast_unsigned(), w),
                     false => (t.srem(a.term, b.term), remainder.cast_unsigned(), w),
                 }
+            }
+            27 => {
+                // As compilers write remainders, also where a division by zero gives zero.
+                let (quotient, zero) = (t.udiv(a.term, b.term), t.constant(w, 0));
+                let is_zero = t.eq(b.term, zero);
+                let quotient = if x & 1 == 0 { t.ite(is_zero, zero, quotient) } else { quotient };
+                let product = t.mul(quotient, b.term);
+                (t.sub(a.term, product), x.checked_rem(y).unwrap_or(x), w)
             }
             _ => {
                 let condition = self.of_width(1);

@@ -23,12 +23,33 @@ impl Explorer<'_> {
         size: Size,
     ) -> Result<Value, GiveUp> {
         let Value::Pointer(pointer) = Self::register(state, base) else { return Err(GiveUp::Address) };
+        if pointer.region == Region::Packet {
+            let bytes = self.packet_bytes(state, pointer.offset, offset, size.bytes())?;
+            return self.joined(&bytes);
+        }
         let start = self.place(state, pointer, offset);
         if pointer.region == Region::Context {
             return self.load_context(state, start, size);
         }
         let bytes = self.bytes(state, pointer.region, start, size.bytes())?;
         self.joined(&bytes)
+    }
+
+    /// Bytes of the packet.
+    fn packet_bytes(
+        &mut self,
+        state: &mut State,
+        start: Term,
+        offset: i16,
+        len: usize,
+    ) -> Result<Vec<Byte>, GiveUp> {
+        let by = self.terms.constant(64, offset as u64);
+        let place = self.terms.add(start, by);
+        if let Some(bytes) = self.unknown_bytes(state, place, len) {
+            return Ok(bytes);
+        }
+        let start = self.concrete(state, place).cast_signed();
+        self.bytes(state, Region::Packet, start, len)
     }
 
     /// The value of bytes that are loaded together.
@@ -162,8 +183,13 @@ impl Explorer<'_> {
         pointer: Pointer,
         len: usize,
     ) -> Result<Vec<Term>, GiveUp> {
-        let start = self.place(state, pointer, 0);
-        let bytes = self.bytes(state, pointer.region, start, len)?;
+        let bytes = match pointer.region {
+            Region::Packet => self.packet_bytes(state, pointer.offset, 0, len)?,
+            region => {
+                let start = self.place(state, pointer, 0);
+                self.bytes(state, region, start, len)?
+            }
+        };
         bytes.into_iter().map(number_of).collect()
     }
 
@@ -247,7 +273,7 @@ impl Explorer<'_> {
         }
     }
 
-    fn field_offset(&self, name: &str) -> u16 {
+    pub(crate) fn field_offset(&self, name: &str) -> u16 {
         let fields = self.verified.program().kind.context().fields;
         fields.iter().find(|field| field.name == name).map_or(0, |field| field.offset)
     }

@@ -5,15 +5,18 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use paceline_isa::Reg;
-use paceline_solver::{Answer, Term};
+use paceline_solver::Term;
 use paceline_spec::{MapSpec, Meaning};
 use paceline_verifier::Verified;
 
-use crate::explorer::{Explorer, Next, Options, Progress};
+use crate::explorer::{Explorer, Next};
 use crate::give_up::GiveUp;
 use crate::memory::{Byte, Memory};
-use crate::state::{Assignment, Drawn, First, MapState, Now, Object, Redirect, State};
+use crate::options::{Options, Progress};
+use crate::order::Order;
+use crate::state::{Drawn, First, MapState, Now, Object, Redirect, State};
 use crate::twin::{Comparison, Twin};
+use crate::value::Value;
 
 /// Looks for inputs on which two programs of one type differ in verdict, packet, metadata, redirect target, maps, events, traces or tail
 /// calls, up to so many. Both use `maps` by the same indices.
@@ -35,7 +38,16 @@ impl<'a> Explorer<'a> {
     /// Compares the program with a second one: no other goals are looked for.
     pub(crate) fn set_second(&mut self, second: &'a Verified, most: usize) {
         let programs = [self.verified, second];
-        self.twin = Some(Twin { programs, differing: Vec::new(), most, pairs: 0, left: Vec::new() });
+        let orders = programs.map(Order::of);
+        self.twin = Some(Twin {
+            programs,
+            orders,
+            begun: 0,
+            differing: Vec::new(),
+            most,
+            pairs: 0,
+            left: Vec::new(),
+        });
         self.open.clear();
     }
 
@@ -68,27 +80,45 @@ impl Explorer<'_> {
         if self.twin.is_none() {
             return self.claimed(state);
         }
+        if !std::mem::replace(&mut state.has_ended, true) {
+            self.finish_run(state);
+            return Ok(Next::End);
+        }
         let Some(first) = state.first.clone() else {
             self.begin_second(state)?;
-            return Ok(Next::On);
+            self.wait(state.clone());
+            return Ok(Next::End);
         };
         self.twin_mut(|twin| twin.pairs += 1);
         let differs = self.differs(state, &first)?;
-        match self.solver.extend(&mut self.terms, &state.path, &state.assignment.model, differs) {
-            Answer::Sat(_) if state.is_elsewhere => {
+        match self.settled(state, differs)? {
+            Some(_) if state.is_elsewhere => {
                 return Err(GiveUp::HelperUse("bpf_tail_call", "to a program that is not in the object"));
             }
-            Answer::Sat(model) => {
-                let mut other = state.clone();
-                other.path.push(differs);
-                other.assignment = Assignment::new(model);
+            Some(other) => {
                 let input = self.input(&other)?;
                 self.twin_mut(|twin| twin.differing.push(input));
             }
-            Answer::Unsat => self.same_code(state, &first)?,
-            Answer::Unknown(unknown) => return Err(GiveUp::Solver(unknown)),
+            None => self.same_code(state, &first)?,
         }
         Ok(Next::End)
+    }
+
+    /// Keeps what a run leaves, until other paths have come to such an end.
+    fn finish_run(&mut self, state: &mut State) {
+        let result = state.registers[0];
+        state.registers.fill(Value::Unset);
+        if state.tail.is_none() {
+            state.registers[0] = result;
+        }
+        state.frames.truncate(1);
+        for frame in &mut state.frames {
+            frame.stack = Rc::default();
+        }
+        let mut ended = state.clone();
+        // Where it ended decides nothing.
+        ended.assignment.forget();
+        self.wait(ended);
     }
 
     /// Fails if the programs may return other codes of one verdict, which decide whether further classifiers run.
@@ -96,10 +126,9 @@ impl Explorer<'_> {
         let result = self.returned_term(state)?;
         let [a, b] = [first.result, result].map(|result| self.terms.extract(result, 0, 32));
         let differs = self.unequal(a, b);
-        match self.solver.extend(&mut self.terms, &state.path, &state.assignment.model, differs) {
-            Answer::Unsat => Ok(()),
-            Answer::Sat(_) => Err(GiveUp::Instruction("another code of the same verdict")),
-            Answer::Unknown(unknown) => Err(GiveUp::Solver(unknown)),
+        match self.settled(state, differs)? {
+            None => Ok(()),
+            Some(_) => Err(GiveUp::Instruction("another code of the same verdict")),
         }
     }
 
@@ -114,7 +143,10 @@ impl Explorer<'_> {
             maps: state.maps.clone(),
             redirect: state.redirect.take(),
             sent: std::mem::take(&mut state.sent),
+            number: self.twin.as_ref().map_or(0, |twin| twin.begun),
         };
+        self.twin_mut(|twin| twin.begun += 1);
+        state.has_ended = false;
         state.first = Some(Rc::new(first));
         self.enter_second();
         let start = self.start();

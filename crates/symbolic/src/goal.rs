@@ -128,6 +128,8 @@ pub struct Input {
     pub sides: Vec<Side>,
     /// The helper calls that it makes on this way, if paths are looked for.
     pub calls: Vec<Call>,
+    /// Where it may go another way all the same, for a reason that is not modelled.
+    pub guess: Option<Place>,
 }
 
 /// A helper call of a path.

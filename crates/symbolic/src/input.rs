@@ -273,6 +273,7 @@ impl Explorer<'_> {
             queue: context("rx_queue_index") as u16,
             sides: state.sides(),
             calls: state.calls(),
+            guess: state.guess.clone(),
         };
         for map in 0..self.maps.len() {
             let elements = self.elements(state, map, &given, &model)?;

@@ -55,7 +55,7 @@ impl Explorer<'_> {
             }
             if kind.has_prefixes() {
                 // One element may match both keys.
-                self.leave(state, GiveUp::Map(kind, "a second look-up"));
+                self.guess(state, GiveUp::Map(kind, "a second look-up"));
             }
         }
         let elements = &mut Rc::make_mut(&mut state.maps[map]).elements;
@@ -83,7 +83,7 @@ impl Explorer<'_> {
             Now::There(object) => {
                 if may_be_gone {
                     let kind = self.spec(map)?.kind;
-                    self.leave(state, GiveUp::Map(kind, "a look-up after an insertion"));
+                    self.guess(state, GiveUp::Map(kind, "a look-up after an insertion"));
                 }
                 return Ok(Some(object));
             }
@@ -118,7 +118,7 @@ impl Explorer<'_> {
         let is_known = state.maps[map].elements[element].was_there;
         if counts && !is_known && !state.maps[map].room.allows_another(entries) {
             if kind.is_lru() {
-                self.leave(state, GiveUp::Map(kind, "a look-up among more elements than fit"));
+                self.guess(state, GiveUp::Map(kind, "a look-up among more elements than fit"));
             }
             return Ok(false);
         }
@@ -199,7 +199,7 @@ impl Explorer<'_> {
         }
         if kind.is_lru() && flags != 0 {
             // Before the kernel looks for the key, it takes a free element, for which it may remove any other one, also that of the key.
-            self.leave(state, GiveUp::Map(kind, "an update with flags"));
+            self.guess(state, GiveUp::Map(kind, "an update with flags"));
         }
         let element = self.element(state, map, key)?;
         if kind.is_array() {
@@ -270,7 +270,7 @@ impl Explorer<'_> {
         self.retire(state, map);
         if self.compares_maps() {
             // Another element may be gone after the run.
-            self.leave(state, GiveUp::Map(kind, "an insertion that may remove another element"));
+            self.guess(state, GiveUp::Map(kind, "an insertion that may remove another element"));
         }
         let known = Rc::make_mut(&mut state.maps[map]);
         if known.room.is_full(entries) == Some(true) {
@@ -287,7 +287,7 @@ impl Explorer<'_> {
     fn retire(&mut self, state: &mut State, map: usize) {
         const RESERVE: u32 = 15;
         if state.maps[map].retired >= RESERVE {
-            self.leave(state, GiveUp::HelperUse("bpf_map_update_elem", "after so many others"));
+            self.guess(state, GiveUp::HelperUse("bpf_map_update_elem", "after so many others"));
         }
         Rc::make_mut(&mut state.maps[map]).retired += 1;
     }

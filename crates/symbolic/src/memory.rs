@@ -16,7 +16,7 @@ pub(crate) enum Byte {
 }
 
 /// The bytes of a region that were written, by offset.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
     written: BTreeMap<i64, Byte>,
 }

@@ -7,8 +7,9 @@ use paceline_verifier::Verified;
 
 use crate::claim::{Claim, Proof};
 use crate::compare_packet::MOST_ADDED;
-use crate::explorer::{Explorer, Next, Options, Progress};
+use crate::explorer::{Explorer, Next};
 use crate::give_up::GiveUp;
+use crate::options::{Options, Progress};
 use crate::property::{Formula, Moment, Number, Relation, Rest};
 use crate::source::Source;
 use crate::state::{Assignment, State};

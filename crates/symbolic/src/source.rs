@@ -13,6 +13,9 @@ pub(crate) enum Source {
     Length,
     /// A byte of the packet as it came in.
     Packet(u32),
+    /// A byte of the packet as it came in, at an offset that is a term and no number: one of those by number, as the conditions say that are
+    /// made for an input ([`crate::settle`]).
+    PacketAt(Term),
     /// A number in the context, by its offset; a field has its low bits.
     Context(u16),
     /// A byte of the program's own memory in the context, by its offset.
@@ -43,7 +46,7 @@ impl Source {
     pub(crate) const fn width(self) -> u32 {
         match self {
             Self::Length => 16,
-            Self::Packet(_) | Self::Scratch(_) | Self::Value { .. } => 8,
+            Self::Packet(_) | Self::PacketAt(_) | Self::Scratch(_) | Self::Value { .. } => 8,
             Self::Random(_) | Self::Cpu | Self::Node | Self::Capacity => 32,
             Self::Present { .. } | Self::TailCallFails(_) => 1,
             Self::Context(_) | Self::Time(..) | Self::Machine(..) | Self::Address(_) => 64,

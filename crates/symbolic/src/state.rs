@@ -8,6 +8,7 @@ use paceline_solver::{Evaluator, Model, Term, Terms};
 use paceline_spec::format::Piece;
 
 use crate::clock::Clock;
+use crate::give_up::Place;
 use crate::goal::{Call, Edge, Side};
 use crate::memory::Memory;
 use crate::room::Room;
@@ -23,10 +24,13 @@ pub(crate) struct Frame {
     pub(crate) return_to: usize,
     /// Rounds of `bpf_loop` whose callback this is.
     pub(crate) callback: Option<Callback>,
+    /// The slot, as of the last instruction, and the rounds of the loops that it is in, the outermost first.
+    pub(crate) at: usize,
+    pub(crate) rounds: Vec<u32>,
 }
 
 /// A callback that a helper calls again and again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Callback {
     pub(crate) start: usize,
     /// Number of the running call.
@@ -37,7 +41,7 @@ pub(crate) struct Callback {
 }
 
 /// The packet, as far as the program moved its ends. Offsets are from where it began when it came in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub(crate) start: i64,
     pub(crate) meta: i64,
@@ -74,7 +78,7 @@ pub(crate) struct Redirect {
 }
 
 /// What a program sent to a reader.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// To the reader of a map: bytes, and so many bytes of the packet as it was then.
     Event { map: usize, data: Vec<Term>, captured: Option<(Packet, Term)> },
@@ -168,12 +172,14 @@ pub(crate) struct Called {
 }
 
 /// Numbers that a path took from the host so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drawn {
     /// Random numbers.
     pub(crate) randoms: usize,
     /// Results of helpers that are the machine's alone.
     pub(crate) results: usize,
+    /// Bytes of ring buffers that records took.
+    pub(crate) records: u64,
     /// Readings of clocks.
     pub(crate) times: usize,
     /// The last reading of each clock, by its number.
@@ -193,6 +199,8 @@ pub(crate) struct First {
     pub(crate) tail: Option<Redirect>,
     pub(crate) context: Rc<HashMap<u16, Term>>,
     pub(crate) sent: Rc<Vec<Sent>>,
+    /// How many others were left before.
+    pub(crate) number: u64,
 }
 
 /// The state of a path.
@@ -227,8 +235,12 @@ pub(crate) struct State {
     pub(crate) is_elsewhere: bool,
     /// Events and traces, where two programs are compared.
     pub(crate) sent: Rc<Vec<Sent>>,
+    /// Whether the program has ended, and what it left is to be looked at.
+    pub(crate) has_ended: bool,
     /// What the first of two programs left, where the second one runs.
     pub(crate) first: Option<Rc<First>>,
+    /// Where the path went on although it may go otherwise in a way that is not modelled: an input that does is no fault.
+    pub(crate) guess: Option<Place>,
     pub(crate) instructions: u64,
     /// How unlikely the path is to be worth following: choices of offsets, and rounds of loops.
     pub(crate) cost: u32,

@@ -353,7 +353,14 @@ impl Explorer<'_> {
         callback: Option<Callback>,
     ) {
         let saved = [6, 7, 8, 9].map(|index| state.registers[index]);
-        state.frames.push(Frame { stack: Rc::default(), saved, return_to, callback });
+        state.frames.push(Frame {
+            stack: Rc::default(),
+            saved,
+            return_to,
+            callback,
+            at: start,
+            rounds: Vec::new(),
+        });
         let zero = self.terms.constant(64, 0);
         let region = Region::Stack(state.frames.len() - 1);
         state.registers[10] = Value::Pointer(Pointer { region, offset: zero });

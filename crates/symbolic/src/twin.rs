@@ -4,6 +4,7 @@ use paceline_verifier::Verified;
 
 use crate::give_up::Place;
 use crate::goal::Input;
+use crate::order::Order;
 
 /// What was found out about two programs.
 #[derive(Clone, Debug)]
@@ -22,6 +23,10 @@ pub struct Comparison {
 /// The second of two programs that are compared.
 pub(crate) struct Twin<'a> {
     pub(crate) programs: [&'a Verified; 2],
+    /// In which order their places are taken up.
+    pub(crate) orders: [Order; 2],
+    /// How often the second program was begun.
+    pub(crate) begun: u64,
     /// Inputs on which they differ.
     pub(crate) differing: Vec<Input>,
     /// Most of them.

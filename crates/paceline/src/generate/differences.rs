@@ -111,7 +111,12 @@ pub fn differences(
             (Ok((_, old)), Ok((_, new))) if differ((old_object, &old), (new_object, &new)) => {
                 differences.found.push(Difference { old, new });
             }
-            _ => differences.unconfirmed.push(input),
+            // It may have gone a way that is not modelled.
+            _ => match input.guess.clone() {
+                Some(place) if differences.left.iter().any(|(_, other)| *other == place) => {}
+                Some(place) => differences.left.push((true, place)),
+                None => differences.unconfirmed.push(input),
+            },
         }
     }
     Ok(differences)

@@ -195,6 +195,20 @@ pub struct Generated {
 }
 
 impl Generated {
+    /// Notes that an input did not meet its goal: a fault, unless it was known that it may go another way.
+    fn miss(&mut self, goal: Goal, input: Input, how: Missed) {
+        match &input.guess {
+            Some(_) if self.reached.contains_key(&goal) => {}
+            Some(place) => {
+                self.given_up.insert(goal, place.clone());
+                if matches!(goal, Goal::Path { .. }) {
+                    self.left.push(place.clone());
+                }
+            }
+            None => self.failures.push(Failure { goal, input, how }),
+        }
+    }
+
     /// The inputs that are worth keeping, with their goals: the smallest first, one for each goal that no smaller one meets, and then the further ones.
     #[must_use]
     pub fn inputs(&self) -> Vec<(Goal, Option<Variant>, &Confirmed)> {
@@ -255,7 +269,7 @@ pub fn generate_watched(
         match fate {
             Fate::Reached(input) => match confirmer.confirm(&input, goal)? {
                 Ok(confirmed) => drop(generated.reached.insert(goal, confirmed)),
-                Err(how) => generated.failures.push(Failure { goal, input: *input, how }),
+                Err(how) => generated.miss(goal, *input, how),
             },
             Fate::Unreachable { by_verifier } => drop(generated.unreachable.insert(goal, by_verifier)),
             Fate::GivenUp(place) => drop(generated.given_up.insert(goal, place)),
@@ -331,7 +345,7 @@ fn further(
                     generated.more.push(Further { goal, variant: Variant::At(edge), confirmed });
                 }
             }
-            Err(how) => generated.failures.push(Failure { goal, input, how }),
+            Err(how) => generated.miss(goal, input, how),
         }
     }
     Ok(())

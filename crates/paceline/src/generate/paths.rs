@@ -89,7 +89,9 @@ pub(super) fn add(
         let confirmed = match confirmer.confirm(&input, goal)? {
             Ok(confirmed) => confirmed,
             Err(how) => {
-                generated.failures.push(Failure { goal, input, how });
+                if input.guess.is_none() {
+                    generated.failures.push(Failure { goal, input, how });
+                }
                 continue;
             }
         };

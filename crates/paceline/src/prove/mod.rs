@@ -101,7 +101,12 @@ pub fn prove(
     for input in found.refuting {
         match confirmer.run(&input)? {
             Ok((_, confirmed)) if !holds(object, property, &confirmed) => proof.refuting.push(confirmed),
-            _ => proof.unconfirmed.push(input),
+            // It may have gone a way that is not modelled.
+            _ => match input.guess.clone() {
+                Some(place) if proof.left.contains(&place) => {}
+                Some(place) => proof.left.push(place),
+                None => proof.unconfirmed.push(input),
+            },
         }
     }
     Ok(proof)

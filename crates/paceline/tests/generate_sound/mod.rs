@@ -281,3 +281,35 @@ fn long_programs_end() {
     assert_eq!(known.reached.len() + known.given_up.len(), 4, "{known:?}");
     assert!(known.failures.is_empty());
 }
+
+#[test]
+fn an_element_of_a_trie_may_match_two_keys() {
+    // What is found with a prefix of no bits would have been found before.
+    let look_up = |bits: u32| {
+        format!(
+            "*(u32 *)(r10 - 8) = {bits}\nr2 = r10\nr2 += -8\nr1 = map[0] ll\ncall 1\nif r0 == 0 goto none{bits}\n"
+        )
+    };
+    let text = format!(
+        "r7 = *(u32 *)(r1 + 0)\n*(u32 *)(r10 - 4) = r7\n{}r0 = 1\nexit\nnone32:\n{}r0 = 2\nexit\nnone0:\nr0 = 1\nout:\nexit",
+        look_up(32),
+        look_up(0)
+    );
+    let mut trie = MapSpec::new("trie", MapKind::LpmTrie, 8, 8, 4);
+    trie.flags = paceline_spec::MapFlags::NO_PREALLOC;
+    let [found, _] = last(&xdp(&text, vec![trie]));
+    assert!(found.contains("a second look-up"), "{found}");
+}
+
+#[test]
+fn records_may_not_fit_together() {
+    let value =
+        "*(u32 *)(r10 - 4) = 0\nr2 = r10\nr2 += -4\nr1 = map[1] ll\ncall 1\nif r0 == 0 goto out\nr7 = r0\n";
+    let output = "r1 = map[0] ll\nr2 = r7\nr3 = 3000\nr4 = 0\ncall 130\nif r0 != 0 goto out\n";
+    let ring = || MapSpec::new("ring", MapKind::RingBuf, 0, 0, 4096);
+    let big = || MapSpec::new("big", MapKind::Array, 4, 3000, 1);
+    let [once, _] = last(&xdp(&format!("{value}{output}"), vec![ring(), big()]));
+    assert_eq!(once, "reached");
+    let [twice, _] = last(&xdp(&format!("{value}{output}{output}"), vec![ring(), big()]));
+    assert!(twice.contains("more records than fit together"), "{twice}");
+}

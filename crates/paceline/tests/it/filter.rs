@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use paceline::chain::{Graph, Node};
+use paceline::explain::{Explainer, Packet};
 use paceline::filter::{ConvertOptions, Filter, PacketFilter, Purpose, Returns, Rules, program, text};
-use paceline::{Burst, Chain, Engine, FrameMeta, Host, LoadOptions, Object, Verdict};
+use paceline::{
+    Burst, Chain, Engine, FrameMeta, Host, LoadOptions, Object, ProgramKind, ProgramSpec, Verdict,
+};
 
 fn filter(asm: &str) -> Filter {
     Filter::new(text::parse(asm).unwrap(), Purpose::Socket).unwrap()
@@ -52,5 +55,22 @@ fn lengths_are_those_on_the_wire_by_libpcaps_rules() {
             assert_eq!(long.matches(&mut burst, &mut host).unwrap(), expected, "{rules:?}");
         }
         assert!(burst.iter().all(|frame| frame.len() == 60));
+    }
+}
+
+#[test]
+fn an_explained_socket_filter_passes_what_it_keeps() {
+    for (code, verdict) in
+        [(0, Verdict::Drop), (1, Verdict::Pass), (4, Verdict::Pass), (0xffff, Verdict::Pass)]
+    {
+        let text = format!("r0 = {code}\nexit");
+        let code = paceline::isa::assemble(&text, &()).unwrap().encode().unwrap();
+        let object = Object::of_program(ProgramSpec::new("keep", ProgramKind::SocketFilter, code));
+        let loaded = object.load(&LoadOptions::default().engine(Engine::Plain)).unwrap();
+        let mut explainer = Explainer::new(loaded.program_unverified(Some("keep")).unwrap(), None);
+        let packet =
+            Packet { bytes: &[0; 60], metadata: &[], meta: FrameMeta::default(), ingress: 0, queue: 0 };
+        let explained = explainer.explain(&packet, &mut Host::default()).unwrap();
+        assert_eq!(explained.outcome.verdict, verdict, "{text}");
     }
 }

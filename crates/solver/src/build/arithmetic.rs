@@ -65,6 +65,13 @@ impl Terms {
             let negative = self.constant(width, constant.wrapping_neg());
             return self.add(a, negative);
         }
+        if let Node::Mul(x, y) = self.node(b) {
+            for (quotient, divisor) in [(x, y), (y, x)] {
+                if self.is_quotient(quotient, a, divisor) {
+                    return self.urem(a, divisor);
+                }
+            }
+        }
         if let (Node::Add(x, y), Node::Add(z, w)) = (self.node(a), self.node(b)) {
             let rest = [(x, y, z, w), (x, y, w, z), (y, x, z, w), (y, x, w, z)];
             if let Some(&(_, left, _, right)) = rest.iter().find(|(x, _, z, _)| x == z) {
@@ -95,6 +102,20 @@ impl Terms {
             }
         }
         self.intern(width, Node::Sub(a, b))
+    }
+
+    /// Whether a term is `a / b`, or 0 in its place where `b` is zero: `a` without so many times `b` is the remainder.
+    fn is_quotient(&mut self, term: Term, a: Term, b: Term) -> bool {
+        match self.node(term) {
+            Node::Udiv(x, y) => (x, y) == (a, b),
+            Node::Ite(is_zero, none, quotient) => {
+                let width = self.width(b);
+                let zero = self.constant(width, 0);
+                let is_for_zero = self.value(none) == Some(0) && self.eq(b, zero) == is_zero;
+                is_for_zero && self.is_quotient(quotient, a, b)
+            }
+            _ => false,
+        }
     }
 
     /// `-a`

@@ -8,7 +8,7 @@ use paceline_spec::format::{Conversion, Piece, parse};
 use paceline_spec::helper::HelperId;
 
 use crate::explorer::Explorer;
-use crate::give_up::GiveUp;
+use crate::give_up::{GiveUp, Place};
 use crate::state::{Sent, State};
 
 /// Most arguments of `bpf_trace_printk`.
@@ -79,6 +79,21 @@ impl Explorer<'_> {
             return Err(GiveUp::HelperUse(name, "with such arguments where two programs are compared"));
         }
         Ok(Sent::Event { map, data, captured: None })
+    }
+
+    /// Counts what records take: an input has room for each, but not for more of them than fit.
+    pub(super) fn note_record(&mut self, state: &mut State, name: &'static str) -> Result<(), GiveUp> {
+        const HEADER: u64 = 8;
+        let (map, size) = (self.map(state, Reg::R1)?, self.number(state, Reg::R3)?);
+        let size = self.terms.extract(size, 0, 32);
+        let (_, most) = self.terms.range(size);
+        state.drawn.records += (HEADER + most).next_multiple_of(HEADER);
+        let room = self.maps.get(map).map_or(0, |map| u64::from(map.max_entries));
+        if state.drawn.records > room {
+            let why = GiveUp::HelperUse(name, "of more records than fit together");
+            state.guess.get_or_insert(Place { slot: state.slot, why });
+        }
+        Ok(())
     }
 
     /// `bpf_perf_event_output`: bytes, and so many of the packet; none if the packet has less.

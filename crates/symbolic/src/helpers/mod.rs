@@ -4,6 +4,7 @@ mod calls;
 mod events;
 mod packet;
 mod time;
+mod vlan;
 
 use paceline_isa::Reg;
 use paceline_solver::Term;
@@ -61,6 +62,7 @@ impl Explorer<'_> {
             HelperId::XdpLoadBytes => self.load_bytes(state),
             HelperId::SkbLoadBytes => self.skb_load_bytes(state),
             HelperId::SkbStoreBytes => self.skb_store_bytes(state, name),
+            HelperId::SkbVlanPush => self.vlan_push(state, name),
             HelperId::XdpStoreBytes => self.store_bytes(state),
             HelperId::L3CsumReplace => self.l3_csum_replace(state, name),
             id => self.of_the_host(state, id, name).map(Value::Number),
@@ -85,6 +87,9 @@ impl Explorer<'_> {
             // What they return is the machine's, and mostly not looked at.
             HelperId::TracePrintk | HelperId::PerfEventOutput | HelperId::RingbufOutput => {
                 self.send(state, id, name)?;
+                if id == HelperId::RingbufOutput {
+                    self.note_record(state, name)?;
+                }
                 state.drawn.results += 1;
                 Source::Machine(state.drawn.results - 1, name)
             }

@@ -1,0 +1,230 @@
+//! Paths that wait: which comes next, and those that are given up.
+
+use std::collections::BTreeMap;
+
+use paceline_solver::Answer;
+use paceline_solver::Term;
+
+use crate::explorer::Explorer;
+use crate::flow::FAR;
+use crate::give_up::{GiveUp, Place};
+use crate::order::{Key, Order};
+use crate::state::{Assignment, State};
+
+/// Paths that are taken up from many places before others are followed one after the other, where all are followed.
+const TRIED_BROADLY: u64 = 1000;
+
+/// When a path's turn comes: the programs that run second first, those that began last before others, each in its order.
+type Turn = (u64, Key);
+
+fn turn(order: &Order, state: &State) -> Turn {
+    let program = state.first.as_ref().map_or(u64::MAX, |first| u64::MAX - 1 - first.number);
+    (program, order.key(state))
+}
+
+/// Paths that wait until others at the same place have come, where two programs are compared.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    groups: BTreeMap<Turn, Vec<State>>,
+    count: usize,
+}
+
+impl Waiting {
+    fn put(&mut self, turn: Turn, state: State) {
+        self.count += 1;
+        self.groups.entry(turn).or_default().push(state);
+    }
+
+    /// Whether some path's turn comes before another one, or at the same time.
+    fn has_before(&self, turn: &Turn) -> bool {
+        self.groups.first_key_value().is_some_and(|(first, _)| first <= turn)
+    }
+
+    fn first(&mut self) -> Option<Vec<State>> {
+        let (_, group) = self.groups.pop_first()?;
+        self.count -= group.len();
+        Some(group)
+    }
+
+    /// Ends of the first program.
+    fn ended(&mut self) -> Option<Vec<State>> {
+        let last = self.groups.last_entry()?;
+        let group = last.get().iter().all(|state| state.has_ended).then(|| last.remove())?;
+        self.count -= group.len();
+        Some(group)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<State> {
+        self.count = 0;
+        std::mem::take(&mut self.groups).into_values().flatten().collect()
+    }
+}
+
+impl Explorer<'_> {
+    /// The next path to follow: by turns the nearest to a goal, and the one whose place was visited least. Where all are followed, after some
+    /// the newest first, so that few wait.
+    pub(crate) fn pick(&mut self) -> Option<State> {
+        if self.twin.is_some() {
+            return self.next_in_order();
+        }
+        self.picks += 1;
+        if self.follows_all() && self.picks > TRIED_BROADLY {
+            return self.queue.pop();
+        }
+        let mut queue = std::mem::take(&mut self.queue);
+        queue.retain(|state| self.distance(state) != FAR);
+        self.queue = queue;
+        let by_distance = !self.picks.is_multiple_of(4);
+        let visits = |state: &State| self.taken_up.get(&state.slot).copied().unwrap_or(0);
+        let rank = |(_, state): &(usize, &State)| match by_distance {
+            true => {
+                let distance = u64::from(self.distance(state));
+                distance + u64::from(state.cost) * 4 + u64::from(visits(state)) * 2
+            }
+            false => u64::from(visits(state)) + u64::from(state.cost),
+        };
+        let (index, _) = self.queue.iter().enumerate().min_by_key(rank)?;
+        let state = self.queue.swap_remove(index);
+        *self.taken_up.entry(state.slot).or_default() += 1;
+        Some(state)
+    }
+
+    /// Checks the condition of a path that was not checked yet.
+    pub(crate) fn is_possible(&mut self, state: &mut State) -> bool {
+        if !std::mem::take(&mut state.pending) {
+            return true;
+        }
+        self.solver.tidy();
+        let Some((&condition, others)) = state.path.split_last() else { return true };
+        match self.ask(others, &state.assignment.model, condition) {
+            Answer::Sat(model) => {
+                state.assignment = Assignment::new(model);
+                true
+            }
+            Answer::Unsat => false,
+            Answer::Unknown(unknown) => {
+                self.leave(state, GiveUp::Solver(unknown));
+                false
+            }
+        }
+    }
+
+    /// Notes that nothing is known of what comes after a state.
+    pub(crate) fn leave(&mut self, state: &State, why: GiveUp) {
+        let place = Place { slot: state.slot, why };
+        if let Some(twin) = &self.twin {
+            let left = (state.first.is_some(), place);
+            // A path may be one that no packet takes, if bytes at unknown places decide it.
+            if !twin.left.contains(&left) && self.may_be_taken(state) {
+                self.twin_mut(|twin| twin.left.push(left));
+            }
+            return;
+        }
+        if let Some(claim) = &mut self.claim {
+            if !claim.left.contains(&place) {
+                claim.left.push(place);
+            }
+            return;
+        }
+        self.leave_at(Self::position(state).collect(), place);
+    }
+
+    /// Notes that what comes after a state may be otherwise than on the path, which goes on.
+    pub(crate) fn guess(&mut self, state: &mut State, why: GiveUp) {
+        self.leave(state, why);
+        state.guess.get_or_insert(Place { slot: state.slot, why });
+    }
+
+    /// Notes that nothing is known of what comes after the functions that a state is in return to their callers.
+    pub(crate) fn leave_callers(&mut self, state: &State, why: GiveUp) {
+        if self.follows_all() {
+            return self.leave(state, why);
+        }
+        self.leave_at(Self::position(state).skip(1).collect(), Place { slot: state.slot, why });
+    }
+
+    fn leave_at(&mut self, position: Vec<usize>, place: Place) {
+        if self.flow.from(position.iter().copied()) == FAR {
+            return;
+        }
+        let left = (position, place);
+        if self.known_left.insert(left.clone()) {
+            self.left.push(left);
+        }
+    }
+
+    /// Keeps another path for later, in which a condition holds that was not checked.
+    pub(crate) fn fork(&mut self, state: &State, condition: Term, cost: u32) {
+        let mut other = state.clone();
+        other.path.push(condition);
+        other.pending = true;
+        other.cost += cost;
+        self.keep(other);
+    }
+
+    /// Keeps a path for later, if it may lead to a goal.
+    pub(crate) fn keep(&mut self, mut state: State) {
+        if self.distance(&state) == FAR {
+            return;
+        }
+        if self.queue.len() + self.waiting.len() >= self.options.paths {
+            return self.leave(&state, GiveUp::Paths);
+        }
+        state.assignment.forget();
+        if self.twin.is_some() {
+            return self.wait(state);
+        }
+        self.queue.push(state);
+    }
+
+    /// Keeps a path until its turn comes, where two programs are compared.
+    pub(crate) fn wait(&mut self, mut state: State) {
+        if let Some(order) = self.order_of(&state) {
+            order.settle(&mut state);
+            self.waiting.put(turn(order, &state), state);
+        }
+    }
+
+    /// Whether a path should wait for others that come to the same place.
+    pub(crate) fn should_wait(&self, state: &mut State) -> bool {
+        let Some(order) = self.order_of(state) else { return false };
+        order.settle(state);
+        let meets = state.frames.last().is_none_or(|frame| order.meets(frame.at));
+        meets && (!self.ready.is_empty() || self.waiting.has_before(&turn(order, state)))
+    }
+
+    /// The order of the program that runs, where two are compared.
+    pub(crate) fn order_of(&self, state: &State) -> Option<&Order> {
+        Some(&self.twin.as_ref()?.orders[usize::from(state.first.is_some())])
+    }
+
+    /// The next path where two programs are compared: of those that are first in the order of their program, joined with others at the same
+    /// place. Second programs come before the first one goes on, and now and then one begins before the first program was followed to all its ends.
+    fn next_in_order(&mut self) -> Option<State> {
+        const BETWEEN_ENDS: u64 = 256;
+        while self.ready.is_empty() {
+            let early = self.picks.is_multiple_of(BETWEEN_ENDS).then(|| self.waiting.ended()).flatten();
+            let group = match early {
+                Some(group) => group,
+                None => self.waiting.first()?,
+            };
+            self.picks += 1;
+            for mut state in group {
+                if !self.is_possible(&mut state) {
+                    continue;
+                }
+                self.forget_dead(&mut state);
+                let mut ready = std::mem::take(&mut self.ready);
+                if !ready.iter_mut().any(|other| self.join(other, &state)) {
+                    ready.push(state);
+                }
+                self.ready = ready;
+            }
+        }
+        self.ready.pop()
+    }
+}

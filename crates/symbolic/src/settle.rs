@@ -1,0 +1,179 @@
+//! Bytes of the packet at places that are not known. Each is a variable of its own, which says less than is true: that two are the same
+//! byte where their places are the same is said only of those for which a model has it otherwise. So a proof holds, and an input is one.
+
+use std::collections::BTreeMap;
+
+use paceline_solver::{Answer, Model, Term};
+
+use crate::explorer::Explorer;
+use crate::give_up::GiveUp;
+use crate::memory::Byte;
+use crate::source::Source;
+use crate::state::{Assignment, State};
+
+/// Most models that are tried for one question.
+const MOST_TRIALS: usize = 200;
+
+/// Offsets from there on are not those of packets.
+const FARTHEST: u64 = 0xffff;
+
+/// Most places to which one is compared when it is read.
+const MOST_COMPARED: usize = 4;
+
+impl Explorer<'_> {
+    /// Bytes of the packet at a place that is not known, if two programs are compared and none of the bytes that may lie there was written.
+    pub(crate) fn unknown_bytes(&mut self, state: &State, place: Term, len: usize) -> Option<Vec<Byte>> {
+        let packet = &state.packet;
+        let is_plain = packet.floor.is_none() && packet.start.min(packet.meta) >= 0;
+        if self.twin.is_none() || self.terms.value(place).is_some() || !is_plain {
+            return None;
+        }
+        let (least, most) = self.terms.range(place);
+        let may_be_there = |offset: i64| {
+            let offset = offset.cast_unsigned();
+            offset <= most.saturating_add(len as u64 - 1) && offset >= least
+        };
+        if packet.written.offsets().any(may_be_there) {
+            return None;
+        }
+        let place = self.same_place(state, place);
+        Some((0..len as u64).map(|byte| Byte::Number(self.unknown_byte(place, byte))).collect())
+    }
+
+    fn unknown_byte(&mut self, place: Term, byte: u64) -> Term {
+        let byte = self.terms.constant(64, byte);
+        let place = self.terms.add(place, byte);
+        let source = match self.terms.value(place) {
+            Some(place) => Source::Packet(place as u32),
+            None => Source::PacketAt(place),
+        };
+        self.sources.term(&mut self.terms, source)
+    }
+
+    /// A place at which bytes were read and that is the same on this path, so that the same bytes are the same terms.
+    fn same_place(&mut self, state: &State, place: Term) -> Term {
+        if self.sources.known(Source::PacketAt(place)).is_some() {
+            return place;
+        }
+        let value = state.assignment.value(&self.terms, place);
+        let number = self.terms.constant(64, value);
+        let terms = &self.terms;
+        let is_near = |other: &&Term| state.assignment.value(terms, **other) == value;
+        let mut others = vec![number];
+        others.extend(self.places.iter().rev().filter(is_near).take(MOST_COMPARED));
+        for other in others {
+            let differs = self.unequal(place, other);
+            if self.try_to_ask(&state.path, &state.assignment.model, differs) == Answer::Unsat {
+                return other;
+            }
+        }
+        self.places.push(place);
+        place
+    }
+
+    /// A path on which a condition holds as well, with a model in which bytes at the same place are the same; `None` if there is none.
+    pub(crate) fn settled(&mut self, state: &State, condition: Term) -> Result<Option<State>, GiveUp> {
+        let mut asked = condition;
+        for _ in 0..MOST_TRIALS {
+            let model = match self.ask(&state.path, &state.assignment.model, asked) {
+                Answer::Sat(model) => model,
+                Answer::Unsat => return Ok(None),
+                Answer::Unknown(unknown) => return Err(GiveUp::Solver(unknown)),
+            };
+            // Keys of elements become those of the input.
+            let keys = state.maps.iter().flat_map(|map| map.elements.iter().flat_map(|element| &element.key));
+            let all: Vec<_> = state.path.iter().chain([&asked]).chain(keys).copied().collect();
+            let reads = self.reads(all);
+            let wrong = self.contradictions(&reads, &model);
+            if wrong.is_empty() {
+                let mut other = state.clone();
+                other.path.push(asked);
+                let model = self.with_places(&reads, model, &mut other.path)?;
+                other.assignment = Assignment::new(model);
+                return Ok(Some(other));
+            }
+            let wrong = self.terms.all(wrong);
+            asked = self.terms.and(asked, wrong);
+        }
+        Err(GiveUp::Instruction("a packet read at so many places"))
+    }
+
+    /// Whether some packet takes a path, as far as that is known.
+    pub(crate) fn may_be_taken(&mut self, state: &State) -> bool {
+        if self.places.is_empty() || self.limit().is_some() {
+            return true;
+        }
+        let (path, last) = match state.path.split_last() {
+            Some((last, path)) if state.pending => (path.to_vec(), *last),
+            _ => (state.path.clone(), self.terms.bool(true)),
+        };
+        let checked = State { path, ..state.clone() };
+        !matches!(self.settled(&checked, last), Ok(None))
+    }
+
+    /// Bytes at places, of conditions and of what those places depend on: place and byte. Places by number come first.
+    fn reads(&mut self, mut open: Vec<Term>) -> Vec<(Term, Term)> {
+        if self.places.is_empty() {
+            return Vec::new();
+        }
+        let mut found = BTreeMap::new();
+        while let Some(term) = open.pop() {
+            for &var in self.terms.support(term).iter() {
+                let byte = self.terms.of_var(var);
+                let (place, is_number) = match self.sources.of(var) {
+                    Some(Source::Packet(place)) => (self.terms.constant(64, u64::from(place)), true),
+                    Some(Source::PacketAt(place)) => (place, false),
+                    _ => continue,
+                };
+                if found.insert((!is_number, byte), place).is_none() && !is_number {
+                    open.push(place);
+                }
+            }
+        }
+        found.into_iter().map(|((_, byte), place)| (place, byte)).collect()
+    }
+
+    /// What does not hold in a model, but of all packets: that the bytes of two places are the same if the places are.
+    fn contradictions(&mut self, reads: &[(Term, Term)], model: &Model) -> Vec<Term> {
+        let (mut bytes, mut wrong) = (BTreeMap::<u64, (Term, Term)>::new(), Vec::new());
+        let assignment = Assignment::new(model.clone());
+        for &(place, byte) in reads {
+            let at = assignment.value(&self.terms, place);
+            let Some(&(other, known)) = bytes.get(&at) else {
+                bytes.insert(at, (place, byte));
+                continue;
+            };
+            if assignment.value(&self.terms, byte) != assignment.value(&self.terms, known) {
+                let (apart, same) = (self.unequal(place, other), self.terms.eq(byte, known));
+                wrong.push(self.terms.or(apart, same));
+            }
+        }
+        wrong
+    }
+
+    /// Adds to a path where the unknown places are in a model, and that their bytes are those by number, to which the model gives values.
+    fn with_places(
+        &mut self,
+        reads: &[(Term, Term)],
+        mut model: Model,
+        path: &mut Vec<Term>,
+    ) -> Result<Model, GiveUp> {
+        let assignment = Assignment::new(model.clone());
+        for &(place, byte) in reads {
+            if self.terms.value(place).is_some() {
+                continue;
+            }
+            let at = assignment.value(&self.terms, place);
+            let value = assignment.value(&self.terms, byte);
+            if at > FARTHEST {
+                return Err(GiveUp::Instruction("a packet read so far behind its start"));
+            }
+            let number = self.terms.constant(64, at);
+            let known = self.sources.term(&mut self.terms, Source::Packet(at as u32));
+            model.set(self.terms.support(known)[0], value);
+            path.push(self.terms.eq(place, number));
+            path.push(self.terms.eq(byte, known));
+        }
+        Ok(model)
+    }
+}
