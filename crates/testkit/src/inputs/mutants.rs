@@ -28,6 +28,8 @@ pub struct Mutants {
     pub equivalent: Vec<String>,
     /// The others: place, and instruction before and after.
     pub survivors: Vec<String>,
+    /// Those that are proved to be the same although an input tells them from the program: faults of the proof.
+    pub wrong: Vec<String>,
 }
 
 /// What a run leaves: the packet's fate, events and traces, and the maps.
@@ -73,6 +75,11 @@ pub fn mutants(
         let differs = |(input, left): (&&Input, &Left)| run(&mutant, &spec, input).as_ref() != Some(left);
         if inputs.iter().zip(&left).any(differs) {
             mutants.killed += 1;
+            if !limit.is_zero()
+                && let Some(Told::Same) = told_apart(object, program, (&mutant, &spec), limit)
+            {
+                mutants.wrong.push(describe(program, slot, &spec.insns));
+            }
         } else {
             let what = describe(program, slot, &spec.insns);
             match told_apart(object, program, (&mutant, &spec), limit) {

@@ -46,7 +46,7 @@ pub(crate) struct Options {
     /// Mutants of each program of an object, with one instruction changed: how many of them the inputs tell from the program
     #[arg(long, default_value_t = 0)]
     mutants: usize,
-    /// Seconds for the proof that no input tells a mutant from the program, for each that the inputs do not find
+    /// Seconds for the proof that no input tells a mutant from the program, for each; one that inputs find may not be proved to be the same
     #[arg(long, default_value_t = 5)]
     prove: u64,
     /// Run here and not in a child process
@@ -199,6 +199,11 @@ fn run_objects(options: &Options) -> Outcome {
                     .iter()
                     .for_each(|what| say!("    equivalent, no input tells them apart: {what}"));
                 mutants.survivors.iter().for_each(|survivor| say!("    not found: {survivor}"));
+                mutants
+                    .wrong
+                    .iter()
+                    .for_each(|mutant| say!("    WRONG: proved to be the same, but found: {mutant}"));
+                wrong += mutants.wrong.len();
                 found[0] += mutants.killed;
                 found[1] += mutants.made;
                 found[2] += mutants.equivalent.len();
