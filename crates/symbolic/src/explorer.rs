@@ -16,11 +16,11 @@ use crate::goal::{Boundary, Call, Edge, Fate, Goal, Goals, Input, Side};
 use crate::goals::goals;
 use crate::memory::Memory;
 use crate::options::{Exploration, Options, Progress};
-use crate::queue::Waiting;
 use crate::source::{Source, Sources};
 use crate::state::{Assignment, Drawn, Frame, MapState, Packet, State};
 use crate::twin::Twin;
 use crate::value::{Pointer, Region, Value};
+use crate::waiting::Waiting;
 
 /// Explores a verified program. `maps` are those it was verified with, with their initial elements. `tell` is called after each path.
 #[must_use]

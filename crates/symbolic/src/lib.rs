@@ -41,6 +41,7 @@ mod state;
 mod step;
 mod twin;
 mod value;
+mod waiting;
 
 pub use claim::Proof;
 pub use compare::compare;

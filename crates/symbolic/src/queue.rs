@@ -1,68 +1,17 @@
 //! Paths that wait: which comes next, and those that are given up.
 
-use std::collections::BTreeMap;
-
 use paceline_solver::Answer;
 use paceline_solver::Term;
 
 use crate::explorer::Explorer;
 use crate::flow::FAR;
 use crate::give_up::{GiveUp, Place};
-use crate::order::{Key, Order};
+use crate::order::Order;
 use crate::state::{Assignment, State};
+use crate::waiting::turn;
 
 /// Paths that are taken up from many places before others are followed one after the other, where all are followed.
 const TRIED_BROADLY: u64 = 1000;
-
-/// When a path's turn comes: the programs that run second first, those that began last before others, each in its order.
-type Turn = (u64, Key);
-
-fn turn(order: &Order, state: &State) -> Turn {
-    let program = state.first.as_ref().map_or(u64::MAX, |first| u64::MAX - 1 - first.number);
-    (program, order.key(state))
-}
-
-/// Paths that wait until others at the same place have come, where two programs are compared.
-#[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    groups: BTreeMap<Turn, Vec<State>>,
-    count: usize,
-}
-
-impl Waiting {
-    fn put(&mut self, turn: Turn, state: State) {
-        self.count += 1;
-        self.groups.entry(turn).or_default().push(state);
-    }
-
-    /// Whether some path's turn comes before another one, or at the same time.
-    fn has_before(&self, turn: &Turn) -> bool {
-        self.groups.first_key_value().is_some_and(|(first, _)| first <= turn)
-    }
-
-    fn first(&mut self) -> Option<Vec<State>> {
-        let (_, group) = self.groups.pop_first()?;
-        self.count -= group.len();
-        Some(group)
-    }
-
-    /// Ends of the first program.
-    fn ended(&mut self) -> Option<Vec<State>> {
-        let last = self.groups.last_entry()?;
-        let group = last.get().iter().all(|state| state.has_ended).then(|| last.remove())?;
-        self.count -= group.len();
-        Some(group)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.count
-    }
-
-    pub(crate) fn take(&mut self) -> Vec<State> {
-        self.count = 0;
-        std::mem::take(&mut self.groups).into_values().flatten().collect()
-    }
-}
 
 impl Explorer<'_> {
     /// The next path to follow: by turns the nearest to a goal, and the one whose place was visited least. Where all are followed, after some
