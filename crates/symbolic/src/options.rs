@@ -70,7 +70,7 @@ pub struct Exploration {
     pub paths: u64,
     /// Questions to the solver, and how many of them took a search.
     pub questions: (u64, u64),
-    /// Conditions that the solver says cannot hold together, each as a script that asserts them ([`smt_lib`]).
+    /// Conditions that the solver says cannot hold together, each as a script that asserts them ([`smt_lib`](paceline_solver::smt_lib)).
     pub refutations: Vec<String>,
 }
 
