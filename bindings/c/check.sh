@@ -22,7 +22,7 @@ export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
 say "the dynamic library exports the committed symbols and no others, under its soname"
 nm -D --defined-only "$prefix/lib/libpaceline.so" | awk '$2 == "T" { print $3 }' | sort -u | diff -u symbols.txt -
 abi=$(sed -n 's/^#define PACELINE_ABI_VERSION //p' include/paceline.h)
-readelf -d "$prefix/lib/libpaceline.so" | grep -q "soname: \[libpaceline.so.$abi\]"
+readelf -d "$prefix/lib/libpaceline.so" | grep "soname: \[libpaceline.so.$abi\]" >/dev/null
 
 warnings=(-Wall -Wextra -Werror -g -O1)
 flags=()
@@ -77,7 +77,7 @@ packaged=()
 read -ra packaged <<<"$(PKG_CONFIG_PATH=$libraries/pkgconfig PKG_CONFIG_SYSROOT_DIR=$debian PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 \
     PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 pkg-config --cflags --libs paceline)"
 gcc -std=gnu11 "${warnings[@]}" examples/unit_test.c -o "$prefix/unit_test_debian" "${packaged[@]}"
-LD_LIBRARY_PATH=$libraries ldd "$prefix/unit_test_debian" | grep -q "$libraries/libpaceline.so.$abi"
+LD_LIBRARY_PATH=$libraries ldd "$prefix/unit_test_debian" | grep "$libraries/libpaceline.so.$abi" >/dev/null
 LD_LIBRARY_PATH=$libraries "$prefix/unit_test_debian" "$root/examples/firewall.o"
 
 say "the test in C under Valgrind"
