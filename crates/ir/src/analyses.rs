@@ -16,7 +16,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Those of a function.
+    /// The graph and the dominators of a function.
     #[must_use]
     pub fn of(function: &Function) -> Self {
         Analyses::default().graph(function)

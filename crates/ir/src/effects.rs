@@ -137,16 +137,9 @@ impl Op {
             Self::PacketLoad { .. } => Effects::reading(Classes::PACKET.union(Classes::CONTEXT)),
             Self::Run(op) => of_run(op),
             Self::Call { callee, .. } => of_call(callee),
-            Self::Const { .. }
-            | Self::Address(_)
-            | Self::StackAddress { .. }
-            | Self::Binary { .. }
-            | Self::Neg { .. }
-            | Self::SignExtend { .. }
-            | Self::ZeroExtend { .. }
-            | Self::Truncate { .. }
-            | Self::Swap { .. }
-            | Self::Compare { .. } => Effects::PURE,
+            _ if self.is_computed() => Effects::PURE,
+            // An operation that nobody has said anything of yet.
+            _ => Effects::ANY,
         }
     }
 

@@ -39,11 +39,7 @@ impl<'a> Source<'a> {
     /// which is given its address and its length. Its code accesses what it says.
     #[must_use]
     pub fn unverified(program: &'a ProgramSpec, code: &'a Code) -> Self {
-        let called = code.iter().filter_map(|(slot, insn)| insn.subprogram_target(slot));
-        let mut starts: Vec<usize> = called.filter_map(|target| usize::try_from(target).ok()).collect();
-        starts.push(0);
-        starts.sort_unstable();
-        starts.dedup();
+        let starts = code.function_starts();
         let ends = starts.iter().skip(1).copied().chain([code.len()]);
         let functions = starts.iter().zip(ends).map(|(&start, end)| unknown_function(code, start, end));
         let memory =

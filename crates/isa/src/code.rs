@@ -9,6 +9,18 @@ pub struct Code {
 }
 
 impl Code {
+    /// The first slots of the functions, increasing: 0, and the targets of calls and of addresses of functions, which may be none of the
+    /// program's.
+    #[must_use]
+    pub fn function_starts(&self) -> Vec<usize> {
+        let targets = self.iter().filter_map(|(slot, insn)| insn.subprogram_target(slot));
+        let mut starts: Vec<usize> =
+            targets.filter_map(|target| usize::try_from(target).ok()).chain([0]).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+
     pub(crate) fn with_capacity(slots: usize) -> Self {
         Self { slots: Vec::with_capacity(slots) }
     }

@@ -53,7 +53,7 @@ pub enum Prefetch {
     Ahead(u8),
 }
 
-/// Which passes run over the form of a program.
+/// Optimization level: the passes that run over a program in SSA form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OptLevel {
     /// None: code is generated from the form as it was built.
@@ -78,7 +78,7 @@ pub struct Settings {
     pub full_prologue: bool,
     /// Prefetch distance.
     pub prefetch: Prefetch,
-    /// Which passes run.
+    /// Optimization level.
     pub opt_level: OptLevel,
     /// Whether the allocation of registers is checked in builds with optimization too.
     pub verify_allocation: bool,

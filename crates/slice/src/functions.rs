@@ -11,11 +11,7 @@ pub(crate) struct Functions {
 
 impl Functions {
     pub(crate) fn of(code: &Code) -> Self {
-        let targets = code.iter().filter_map(|(slot, insn)| insn.subprogram_target(slot));
-        let mut starts: Vec<usize> =
-            targets.filter_map(|target| usize::try_from(target).ok()).chain([0]).collect();
-        starts.sort_unstable();
-        starts.dedup();
+        let starts = code.function_starts();
         let ends = starts.iter().skip(1).copied().chain([code.len()]);
         let mut changed = BTreeMap::new();
         let mut calls: Vec<(usize, usize)> = Vec::new();

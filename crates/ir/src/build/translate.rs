@@ -65,7 +65,7 @@ pub(super) fn function(program: &Functions<'_>, range: &FunctionFact) -> Result<
 struct Entry {
     /// Number of registers, from `r1` on, that have a value.
     given: usize,
-    /// What they point to.
+    /// The kind of pointer in these registers.
     kind: Kind,
     /// The parameters for `r1` to `r5` that were asked for.
     params: [Option<Value>; 5],

@@ -93,13 +93,8 @@ impl<'a> Emitter<'a> {
     fn new(code: &'a Code, links: &'a Links, features: Features) -> Result<Self, CompileError> {
         let mut asm = Assembler::new();
         let stubs = Stubs::new(&mut asm, links.checked.ok_or(CompileError::NotLinked)?);
-        let called = code.iter().filter_map(|(slot, insn)| insn.subprogram_target(slot));
-        let mut starts: Vec<usize> = called.filter_map(|target| usize::try_from(target).ok()).collect();
-        starts.push(0);
-        starts.sort_unstable();
-        starts.dedup();
         let functions: Vec<(usize, Label)> =
-            starts.into_iter().map(|start| (start, asm.new_label())).collect();
+            code.function_starts().into_iter().map(|start| (start, asm.new_label())).collect();
         let targets = vec![None; code.len()];
         let mut emitter = Self { asm, code, links, features, functions, targets, stubs };
         emitter.find_targets()?;

@@ -71,7 +71,7 @@ struct LookUp {
     slot: Option<u32>,
 }
 
-/// Where it is made.
+/// The map of a look-up.
 #[derive(Clone, Copy)]
 enum Table {
     Array(ArrayLink),

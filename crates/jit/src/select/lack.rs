@@ -1,10 +1,10 @@
-//! What the code generator lacks, so that a program is interpreted.
+//! Features without native code: a program that needs one is interpreted.
 
 use std::fmt;
 
 use paceline_ir::ChainError;
 
-/// Something without native code.
+/// A feature without native code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lack {
     /// Checks of each access: checked code relies on no fact of the verifier.

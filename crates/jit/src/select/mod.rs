@@ -299,7 +299,7 @@ impl<'a, A: Target> Code<'a, A> {
         self.finish([burst; 2], [Some(burst), counted], sources)
     }
 
-    /// What was made, unless something in it has no code: that is the cause of other errors.
+    /// The result of code generation, or the missing feature: other errors follow from that.
     fn made<T>(&self, made: Result<T, CompileError>) -> Result<T, CompileError> {
         match self.generator.lack {
             Some(lack) => Err(lack.into()),

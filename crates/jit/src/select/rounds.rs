@@ -16,7 +16,9 @@ const LOOP: i32 = 181;
 /// Expands the calls of all functions. In a program with tail calls, a callback may fault in one, which only the helper looks at.
 /// `None` if an operation has no result.
 pub(super) fn loops(module: &mut Module) -> Option<()> {
-    if super::any(module, |op| matches!(op, Op::Call { callee: Callee::TailCall, .. })) {
+    let calls =
+        |called: Callee| super::any(module, |op| matches!(op, Op::Call { callee, .. } if *callee == called));
+    if !calls(Callee::Helper(LOOP)) || calls(Callee::TailCall) {
         return Some(());
     }
     let callbacks: Vec<(u32, FuncId, Vec<Reg>)> = module
@@ -30,11 +32,8 @@ pub(super) fn loops(module: &mut Module) -> Option<()> {
         let mut changed = false;
         let mut blocks = function.layout.clone();
         while let Some(block) = blocks.pop() {
-            let insts = function.block(block).insts.clone();
-            let found = insts
-                .iter()
-                .enumerate()
-                .find_map(|(at, inst)| Some((at, Rounds::of(function, *inst, &callbacks)?)));
+            let mut insts = function.block(block).insts.iter().enumerate();
+            let found = insts.find_map(|(at, inst)| Some((at, Rounds::of(function, *inst, &callbacks)?)));
             if let Some((at, rounds)) = found {
                 let rest = rounds.expand(function, block, at)?;
                 blocks.push(rest);

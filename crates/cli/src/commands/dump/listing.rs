@@ -23,7 +23,7 @@ pub(crate) struct Listing<'a> {
     slice: Option<Box<Self>>,
     /// Why there is none, if that is told.
     no_slice: Option<String>,
-    /// What there is no native code for, if that was asked for.
+    /// The feature without native code because of which the program is interpreted, if native code was requested.
     lack: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Listing<'a> {
         Self { no_slice: Some(reason), ..self }
     }
 
-    /// The same with what there is no native code for.
+    /// The same without native code, and the reason.
     pub(crate) fn without_native(self, lack: Option<String>) -> Self {
         Self { lack, ..self }
     }

@@ -9,7 +9,7 @@ use crate::types::Type;
 struct Half {
     is_left: bool,
     arg: Value,
-    /// What is compared with that of the other half.
+    /// The value that both halves of a rotation must shift.
     root: Value,
     count: u64,
 }
@@ -55,7 +55,7 @@ impl<N: Numbering> Fold<'_, N> {
         Some(Half { is_left, arg, root: arg, count: self.as_const(count)? & 63 })
     }
 
-    /// What a value's low half is, if that is a shift of the low half of another one.
+    /// The shift of 32 bits that makes the low half of a value.
     fn low_half(&self, value: Value) -> Option<Half> {
         let Op::Binary { op, ty, args: [arg, count] } = self.op_of(self.root(value))? else { return None };
         let is_left = is_left(op)?;
@@ -90,7 +90,7 @@ const fn is_left(op: BinaryOp) -> Option<bool> {
     }
 }
 
-/// What two halves rotate to the left by how much.
+/// The rotated value and the count to the left of two shifts, if they make a rotation.
 fn rotated(bits: u64, halves: [Option<Half>; 2]) -> Option<(Value, u64)> {
     let [Some(a), Some(b)] = halves else { return None };
     let (left, right) = if a.is_left { (a, b) } else { (b, a) };
