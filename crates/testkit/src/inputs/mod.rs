@@ -29,8 +29,8 @@ pub struct Examined {
     pub wrong: Vec<String>,
 }
 
-/// Generates inputs for a program, runs them on engines, which must agree with the plain interpreter, and then `trials` random inputs, none of which may take
-/// a side that is called unreachable.
+/// Generates inputs for a program, runs them on engines, which must agree with the plain interpreter, and then `trials` random inputs, half of them after other
+/// packets, none of which may take a side that is called unreachable.
 ///
 /// # Errors
 /// Nothing can be generated; why.
@@ -147,8 +147,8 @@ fn at_random(object: &Object, program: &ProgramSpec, trials: usize, rng: &mut Rn
     let Some(bench) = Bench::new(object, program) else { return };
     for _ in 0..trials {
         let trial = bench.trial(&known, rng);
-        let Some(Done { sides, .. }) = bench.run(&trial, false) else { continue };
-        examined.runs += 1;
+        let Some(Done { packets, sides, .. }) = bench.run(&trial, false) else { continue };
+        examined.runs += packets;
         if let Some(side) = sides.intersection(&unreachable).next() {
             examined.wrong.push(format!("{side:?}: called unreachable, taken by {trial:?}"));
             return;

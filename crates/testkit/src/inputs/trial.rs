@@ -18,6 +18,9 @@ const LONGEST: usize = 1514;
 /// Maps of more elements are not filled.
 const MOST_ELEMENTS: u32 = 1024;
 
+/// Most packets that run before.
+const MOST_BEFORE: usize = 64;
+
 /// CPUs, of which the program runs on one.
 const CPUS: usize = 2;
 
@@ -32,8 +35,8 @@ pub(super) struct Bench<'a> {
 #[derive(Debug)]
 pub(super) struct Trial {
     pub(super) input: Input,
-    /// A packet that runs before, with the same maps.
-    before: Option<Input>,
+    /// Packets that run before, with the same maps.
+    before: Vec<Input>,
     clock: TimeSource,
     cpu: usize,
     /// What packets of classifiers arrive with.
@@ -46,6 +49,8 @@ pub(super) struct Trial {
 
 /// What the runs of a trial did.
 pub(super) struct Done {
+    /// Number of packets that ran.
+    pub(super) packets: u64,
     /// The sides that they took.
     pub(super) sides: BTreeSet<Side>,
     /// The run of the input itself.
@@ -75,7 +80,7 @@ impl<'a> Bench<'a> {
         }
         Trial {
             input: self.changed(known, rng),
-            before: rng.bool().then(|| self.changed(known, rng)),
+            before: self.before(known, rng),
             clock: if rng.bool() { TimeSource::System } else { TimeSource::Packets },
             cpu: rng.usize(..CPUS),
             skb: rng.bool().then(|| arriving(rng)),
@@ -89,10 +94,10 @@ impl<'a> Bench<'a> {
         let options = LoadOptions::default().engine(Engine::Plain).cpus(CPUS);
         let collection = self.object.load(&options).ok()?;
         let program = collection.program_unverified(Some(&self.program.name)).ok()?;
-        if let Some(before) = &trial.before {
-            generate::fill(self.object, &collection, before).ok()?;
+        for input in std::iter::once(&trial.input).chain(&trial.before) {
+            // A map that is full keeps what it has.
+            let _ = generate::fill(self.object, &collection, input);
         }
-        generate::fill(self.object, &collection, &trial.input).ok()?;
         if let Some((room, seed)) = trial.room {
             self.fill_up(&collection, room, &mut Rng::with_seed(seed));
         }
@@ -108,7 +113,7 @@ impl<'a> Bench<'a> {
         host.set_cpu(trial.cpu);
         host.set_arriving(trial.skb.unwrap_or_default());
         let mut sides = BTreeSet::new();
-        if let Some(before) = &trial.before {
+        for before in &trial.before {
             sides.extend(generate::run_in(&program, &mut host, before).ok()?.sides);
         }
         let contents = || match compares_maps {
@@ -120,7 +125,7 @@ impl<'a> Bench<'a> {
         sides.extend(&last.sides);
         let now = contents();
         let changed = (0..now.len()).filter(|map| before[*map] != now[*map]).collect();
-        Some(Done { sides, last, changed })
+        Some(Done { packets: trial.before.len() as u64 + 1, sides, last, changed })
     }
 
     /// What maps hold, those that are compared.
@@ -143,17 +148,9 @@ impl<'a> Bench<'a> {
 
     /// A random input: one that is known, with some of its bytes and numbers changed, and elements that others have.
     fn changed(&self, known: &[Input], rng: &mut Rng) -> Input {
-        let mut input = match rng.choice(known) {
-            Some(input) => input.clone(),
-            None => Input { packet: vec![0; 60], ..Input::default() },
-        };
-        if rng.u8(..4) == 0 {
-            input.packet.resize(rng.usize(1..=LONGEST), 0);
-        }
-        for _ in 0..rng.usize(..6) {
-            let at = rng.usize(..input.packet.len());
-            input.packet[at] = if rng.bool() { rng.u8(..) } else { input.packet[at] ^ 1 << rng.u8(..8) };
-        }
+        let like = rng.choice(known);
+        let mut input = packet(like, rng);
+        input.maps = like.map(|like| like.maps.clone()).unwrap_or_default();
         if let Some(other) = rng.choice(known)
             && rng.bool()
         {
@@ -162,11 +159,17 @@ impl<'a> Bench<'a> {
             }
         }
         self.change_elements(&mut input, rng);
-        input.time_ns = rng.u64(..) >> rng.u32(..64);
-        input.seed = Some(rng.u64(..));
-        input.ingress = rng.u32(..4);
-        input.queue = rng.u16(..4);
         input
+    }
+
+    /// Inputs that run before: the first one has elements, which take most of the time.
+    fn before(&self, known: &[Input], rng: &mut Rng) -> Vec<Input> {
+        let count = if rng.bool() { rng.usize(1..=MOST_BEFORE) } else { 0 };
+        let input = |place| match place {
+            0 => self.changed(known, rng),
+            _ => packet(rng.choice(known), rng),
+        };
+        (0..count).map(input).collect()
     }
 
     fn change_elements(&self, input: &mut Input, rng: &mut Rng) {
@@ -194,6 +197,26 @@ impl<'a> Bench<'a> {
         }
         let holds_bytes = |map: usize| self.object.maps().get(map).is_some_and(|map| map.kind.holds_bytes());
         input.maps.retain(|map, _| holds_bytes(*map));
+    }
+}
+
+/// A packet like that of an input, with some bytes changed, and random numbers beside it.
+fn packet(like: Option<&Input>, rng: &mut Rng) -> Input {
+    let mut packet = like.map_or_else(|| vec![0; 60], |like| like.packet.clone());
+    if rng.u8(..4) == 0 {
+        packet.resize(rng.usize(1..=LONGEST), 0);
+    }
+    for _ in 0..rng.usize(..6) {
+        let at = rng.usize(..packet.len());
+        packet[at] = if rng.bool() { rng.u8(..) } else { packet[at] ^ 1 << rng.u8(..8) };
+    }
+    Input {
+        packet,
+        time_ns: rng.u64(..) >> rng.u32(..64),
+        seed: Some(rng.u64(..)),
+        ingress: rng.u32(..4),
+        queue: rng.u16(..4),
+        ..Input::default()
     }
 }
 

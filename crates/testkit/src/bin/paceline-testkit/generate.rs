@@ -40,7 +40,7 @@ pub(crate) struct Options {
     /// Seconds for each program
     #[arg(long, default_value_t = 2)]
     limit: u64,
-    /// Random inputs for each program, none of which may take what is called unreachable
+    /// Random runs for each program, half of them after up to 64 other packets, none of which may take what is called unreachable
     #[arg(long, default_value_t = 100)]
     trials: usize,
     /// Mutants of each program of an object, with one instruction changed: how many of them the inputs tell from the program
@@ -136,7 +136,7 @@ fn report(options: &Options, totals: &Totals, crashes: usize, time: Duration) {
 
 /// A table of the programs of objects.
 fn run_objects(options: &Options) -> Outcome {
-    let (mut wrong, mut sums, mut reasons) = (0, [0_usize; 4], BTreeMap::<String, usize>::new());
+    let (mut wrong, mut runs, mut sums, mut reasons) = (0, 0, [0_usize; 4], BTreeMap::<String, usize>::new());
     let mut found = [0; 3];
     say!(
         "{:40} {:>7} {:>11} {:>8} {:>8} {:>6}",
@@ -209,12 +209,13 @@ fn run_objects(options: &Options) -> Outcome {
                 found[2] += mutants.equivalent.len();
             }
             wrong += examined.wrong.len();
+            runs += examined.runs;
             sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
     }
     let all = (sums[0] + sums[1] + sums[2]).max(1);
     say!(
-        "{} of {all} sides ({:.1}%) reached or proved unreachable; {wrong} wrong",
+        "{} of {all} sides ({:.1}%) reached or proved unreachable; {runs} runs, {wrong} wrong",
         sums[0] + sums[1],
         (sums[0] + sums[1]) as f64 * 100.0 / all as f64
     );
