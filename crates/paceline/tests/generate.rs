@@ -3,6 +3,7 @@
 mod generate_goals;
 mod generate_joined;
 mod generate_left;
+mod generate_route;
 mod generate_sound;
 
 use std::time::Duration;

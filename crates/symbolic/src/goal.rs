@@ -1,6 +1,7 @@
 //! What is looked for, and inputs that meet it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use paceline_frame::Verdict;
 
@@ -109,6 +110,75 @@ pub struct Element {
     pub value: Vec<u8>,
 }
 
+/// The look-up of a route, and what the network says (`bpf_fib_lookup`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Index of the interface that the packet came in on, as the program says.
+    pub ingress: u32,
+    /// The address that is asked for.
+    pub destination: IpAddr,
+    /// The outcome.
+    pub outcome: RouteOutcome,
+    /// Index of the interface that the route leads to.
+    pub interface: u32,
+    /// Its MTU in bytes.
+    pub mtu: u32,
+    /// The route's metric.
+    pub metric: u32,
+    /// The gateway; none if the address is on the link.
+    pub gateway: Option<IpAddr>,
+    /// The interface's own hardware address.
+    pub source_mac: [u8; 6],
+    /// That of the next hop.
+    pub destination_mac: [u8; 6],
+}
+
+/// Outcomes of the look-up of a route, by their numbers (`BPF_FIB_LKUP_RET_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteOutcome {
+    /// There is a next hop, with its address.
+    Success,
+    /// The route is a black hole.
+    Blackhole,
+    /// The route says that there is no way.
+    Unreachable,
+    /// The route says that it is forbidden.
+    Prohibited,
+    /// There is no route, or the packet is for this host.
+    NotForwarded,
+    /// The interface that the packet came in on does not forward packets.
+    ForwardingDisabled,
+    /// The route leads into a tunnel.
+    Tunnel,
+    /// The hardware address of the next hop is not known.
+    NoNeighbor,
+    /// The packet is longer than the MTU.
+    FragmentationNeeded,
+    /// The interface that the packet came in on does not exist: the look-up is an error.
+    NoInterface,
+}
+
+impl RouteOutcome {
+    /// All of them, by number.
+    pub const ALL: [Self; 10] = [
+        Self::Success,
+        Self::Blackhole,
+        Self::Unreachable,
+        Self::Prohibited,
+        Self::NotForwarded,
+        Self::ForwardingDisabled,
+        Self::Tunnel,
+        Self::NoNeighbor,
+        Self::FragmentationNeeded,
+        Self::NoInterface,
+    ];
+
+    /// The outcome of a number.
+    pub(crate) fn of(number: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+}
+
 /// An input of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Input {
@@ -124,6 +194,8 @@ pub struct Input {
     pub ingress: u32,
     /// Queue that it comes in on.
     pub queue: u16,
+    /// What the network says to the look-up of a route, if there is one.
+    pub route: Option<Route>,
     /// The sides that it takes, from the first branch to where the goal is met.
     pub sides: Vec<Side>,
     /// The helper calls that it makes on this way, if paths are looked for.

@@ -40,6 +40,7 @@ impl Explorer<'_> {
         let mut model = Model::clone(&state.assignment.model);
         let mut vars = self.variables(&conditions);
         self.add_variables_of_keys(state, &model, &mut vars);
+        self.add_variables_of_route(state, &mut vars);
         // All clocks of an input show one time.
         let clock = vars.iter().find(|(source, _)| matches!(source, Source::Time(..))).map(|(_, term)| *term);
         for &(source, term) in &vars {
@@ -78,7 +79,7 @@ impl Explorer<'_> {
     }
 
     /// What the variables of conditions stand for.
-    fn variables(&mut self, conditions: &[Term]) -> Vec<(Source, Term)> {
+    pub(crate) fn variables(&mut self, conditions: &[Term]) -> Vec<(Source, Term)> {
         let mut vars = BTreeSet::new();
         for &condition in conditions {
             vars.extend(self.terms.support(condition).iter().copied());
@@ -271,6 +272,7 @@ impl Explorer<'_> {
             seed,
             ingress: context("ingress_ifindex") as u32,
             queue: context("rx_queue_index") as u16,
+            route: self.route_of(state, &given, &model),
             sides: state.sides(),
             calls: state.calls(),
             guess: state.guess.clone(),

@@ -28,6 +28,7 @@ mod join;
 mod maps;
 mod meet;
 mod memory;
+mod network;
 mod options;
 mod order;
 mod plausible;
@@ -47,7 +48,10 @@ pub use claim::Proof;
 pub use compare::compare;
 pub use explorer::explore;
 pub use give_up::{GiveUp, Place};
-pub use goal::{Boundary, Call, CallResult, Decided, Edge, Element, Fate, Goal, Goals, Input, Meets, Side};
+pub use goal::{
+    Boundary, Call, CallResult, Decided, Edge, Element, Fate, Goal, Goals, Input, Meets, Route, RouteOutcome,
+    Side,
+};
 pub use options::{Exploration, Options, Progress};
 pub use plausible::{Role, roles, set_checksums};
 pub use property::{Formula, Moment, Number, Relation, Rest};

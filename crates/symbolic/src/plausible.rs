@@ -4,7 +4,7 @@ use paceline_solver::{Term, Terms};
 use paceline_spec::MapSpec;
 
 use crate::maps::initial_value;
-use crate::source::{Source, Sources};
+use crate::source::{RoutePart, Source, Sources};
 
 /// Lengths that packets have if they can: each is tried before the longer ones.
 const LENGTHS: [u64; 10] = [14, 34, 42, 54, 60, 74, 100, 128, 256, 600];
@@ -75,6 +75,11 @@ pub(crate) fn wishes(
         if let Some(value) = usual(maps, source) {
             let value = terms.constant(terms.width(term), value);
             wishes.push(terms.eq(term, value));
+        }
+        if matches!(source, Source::Context(_)) {
+            // Interfaces that exist have numbers from 1.
+            let one = terms.constant(64, 1);
+            wishes.push(terms.eq(term, one));
         }
     }
     for &key in keys {
@@ -156,8 +161,23 @@ fn usual(maps: &[MapSpec], source: Source) -> Option<u64> {
             let byte = initial.and_then(|bytes| bytes.get(byte as usize)).copied();
             Some(byte.unwrap_or(0).into())
         }
+        Source::Route(part) => Some(usual_route(part)),
         Source::Random(_) | Source::Length => None,
         _ => Some(0),
+    }
+}
+
+/// The same for a part of a network: Ethernet, with local hardware addresses that differ in each byte, and no gateway.
+pub(crate) const fn usual_route(part: RoutePart) -> u64 {
+    const LOCAL: u64 = 2;
+    match part {
+        RoutePart::Interface => 2,
+        RoutePart::Mtu => 1500,
+        RoutePart::Metric => 100,
+        RoutePart::SourceMac(0) | RoutePart::DestinationMac(0) => LOCAL,
+        RoutePart::SourceMac(byte) => 0xa0 + byte as u64,
+        RoutePart::DestinationMac(byte) => 0xb0 + byte as u64,
+        RoutePart::Outcome | RoutePart::HasGateway | RoutePart::GatewayIsV6 | RoutePart::Gateway(_) => 0,
     }
 }
 

@@ -6,6 +6,39 @@ use paceline_solver::{Term, Terms, Var};
 
 use crate::clock::Clock;
 
+/// A part of what the network answers to the look-up of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum RoutePart {
+    /// The outcome.
+    Outcome,
+    /// Index of the interface that the route leads to.
+    Interface,
+    /// The most bytes that fit there.
+    Mtu,
+    /// The route's metric.
+    Metric,
+    /// Whether there is a gateway.
+    HasGateway,
+    /// Whether the gateway of an IPv4 route has an IPv6 address.
+    GatewayIsV6,
+    /// A byte of its address.
+    Gateway(u8),
+    /// A byte of the interface's own hardware address.
+    SourceMac(u8),
+    /// A byte of the next hop's hardware address.
+    DestinationMac(u8),
+}
+
+impl RoutePart {
+    const fn width(self) -> u32 {
+        match self {
+            Self::Interface | Self::Mtu | Self::Metric => 32,
+            Self::Outcome | Self::Gateway(_) | Self::SourceMac(_) | Self::DestinationMac(_) => 8,
+            Self::HasGateway | Self::GatewayIsV6 => 1,
+        }
+    }
+}
+
 /// Something that an input gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Source {
@@ -36,6 +69,8 @@ pub(crate) enum Source {
     Cpu,
     /// The NUMA node of that CPU.
     Node,
+    /// A part of what the network answers to the look-up of a route.
+    Route(RoutePart),
     /// Address of a region, which are numbered.
     Address(usize),
     /// A number that is known to the machine alone, in the order of its helper calls, with what it is.
@@ -48,6 +83,7 @@ impl Source {
             Self::Length => 16,
             Self::Packet(_) | Self::PacketAt(_) | Self::Scratch(_) | Self::Value { .. } => 8,
             Self::Random(_) | Self::Cpu | Self::Node | Self::Capacity => 32,
+            Self::Route(part) => part.width(),
             Self::Present { .. } | Self::TailCallFails(_) => 1,
             Self::Context(_) | Self::Time(..) | Self::Machine(..) | Self::Address(_) => 64,
         }
@@ -76,6 +112,11 @@ impl Sources {
     /// The variable of a source, if some path asked for it.
     pub(crate) fn known(&self, source: Source) -> Option<Term> {
         self.terms.get(&source).copied()
+    }
+
+    /// All sources, with their variables.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Source, Term)> + '_ {
+        self.sources.iter().filter_map(|source| Some((*source, *self.terms.get(source)?)))
     }
 
     /// What a variable stands for.

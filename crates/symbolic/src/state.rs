@@ -171,6 +171,22 @@ pub(crate) struct Called {
     pub(crate) before: Option<Rc<Called>>,
 }
 
+/// The look-up of a route, and what the network answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) is_v4: bool,
+    /// Index of the interface that is asked for, of 32 bits.
+    pub(crate) ingress: Term,
+    /// The bytes of the address that is asked for.
+    pub(crate) destination: Vec<Term>,
+    /// The outcome as a number of 8 bits, or 9 if the interface does not exist.
+    pub(crate) outcome: Term,
+    /// Index of the interface that the route leads to, of 32 bits.
+    pub(crate) interface: Term,
+    /// Its MTU, of 32 bits.
+    pub(crate) mtu: Term,
+}
+
 /// Numbers that a path took from the host so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drawn {
@@ -186,6 +202,8 @@ pub(crate) struct Drawn {
     pub(crate) clocks: [Option<Term>; Clock::COUNT],
     /// Tail calls to programs that the object itself puts into an array, and that failed.
     pub(crate) failed_calls: usize,
+    /// The look-up of a route, if there was one.
+    pub(crate) route: Option<Box<Route>>,
 }
 
 /// What the first of two programs left.

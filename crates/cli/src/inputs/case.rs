@@ -12,12 +12,13 @@ use super::elements::{contents, expected};
 use super::toml;
 
 /// Adds a test of an input to a test file: its name, a comment, the input, and what comes out. `beside` gives the text for the elements of
-/// a map, by its name, their JSON and their number. A test at a time that test files cannot say becomes a comment.
+/// a map, by its name, their JSON and their number, and `network` that of the network, if it needs one. A test at a time that test files cannot say becomes a comment.
 pub(crate) fn case(
     text: &mut String,
     of: &Object,
     (name, comment): (&str, &str),
     confirmed: &Confirmed,
+    network: Option<&str>,
     beside: &mut dyn FnMut(&str, &Json, usize) -> String,
 ) {
     let input = &confirmed.input;
@@ -38,6 +39,9 @@ pub(crate) fn case(
     }
     if input.queue != 0 {
         let _ = writeln!(text, "queue = {}", input.queue);
+    }
+    if let Some(network) = network {
+        let _ = writeln!(text, "network = {network}");
     }
     for (map, elements) in &input.maps {
         let Some(name) = of.maps().get(*map).map(|spec| spec.name.clone()) else { continue };

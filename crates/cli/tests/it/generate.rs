@@ -6,15 +6,37 @@ use crate::common::{Folder, example, fixture, paceline};
 
 #[test]
 fn generated_tests_pass() {
-    for name in ["vlan.o", "sampler.o", "reflector.o", "counter.o"] {
+    let examples = ["vlan.o", "sampler.o", "reflector.o", "counter.o"].map(example);
+    for name in examples.into_iter().chain([fixture("router.o")]) {
         let folder = Folder::new();
         let tests = folder.text("tests");
-        paceline(["generate", &example(name), "--tests", &tests]).ok();
+        paceline(["generate", &name, "--tests", &tests]).ok();
         let files = fs::read_dir(&tests).unwrap().count();
         assert!(files > 0, "{name}");
         let tested = paceline(["test", &tests]).ok();
         assert!(tested.contains(" passed, 0 failed"), "{name}: {tested}");
     }
+}
+
+/// Networks are in files of their own, which go when the tests are made anew.
+#[test]
+fn inputs_come_with_networks() {
+    let folder = Folder::new();
+    let tests = folder.text("tests");
+    let networks = || {
+        let files =
+            fs::read_dir(&tests).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        files.filter(|name| name.ends_with(".network.json")).count()
+    };
+    paceline(["generate", &fixture("router.o"), "--tests", &tests]).ok();
+    let text = fs::read_to_string(format!("{tests}/route.test.toml")).unwrap();
+    assert!(text.contains("redirect = 2\n") && text.contains("\nnetwork = \"route.slot-"), "{text}");
+    let all = networks();
+    paceline(["generate", &fixture("router.o"), "--few", "--tests", &tests]).ok();
+    assert!((1..all).contains(&networks()));
+    let json = paceline(["generate", &fixture("router.o"), "--few", "--json"]).json();
+    let reached = json["programs"][0]["reached"].as_array().unwrap();
+    assert!(reached.iter().any(|input| input["network"].as_str().is_some_and(|text| text.contains("eth2"))));
 }
 
 /// Tests expect what the program changes in maps, and where it redirects packets to.

@@ -19,6 +19,7 @@
 mod confirm;
 mod differences;
 mod left;
+mod network;
 mod paths;
 mod receive;
 mod run;
@@ -35,13 +36,15 @@ use paceline_symbolic::{Boundary, Decided, Fate, explore};
 use paceline_vm::Host;
 
 pub use paceline_symbolic::{
-    Call, CallResult, Edge, Element, GiveUp, Goal, Goals, Input, Meets, Options, Place, Progress, Side,
+    Call, CallResult, Edge, Element, GiveUp, Goal, Goals, Input, Meets, Options, Place, Progress, Route,
+    RouteOutcome, Side,
 };
 
 use crate::{NoProgram, Object, Refused, SetupError};
 pub(crate) use confirm::Confirmer;
 pub use differences::{CompareError, Difference, Differences, differences};
 pub use left::{Event, Handover, Target};
+pub use network::{network, network_text};
 pub use run::{Ran, burst, fill, host, outcome, run, run_in};
 use vary::Pattern;
 

@@ -11,7 +11,7 @@ use paceline_spec::{Errno, Meaning, ProgramKind};
 use paceline_symbolic::{Edge, Element, Input, Side};
 use paceline_vm::{Fault, Host, Observed, Program, TimeSource};
 
-use super::Missed;
+use super::{Missed, network};
 use crate::{Collection, Object};
 
 /// Puts the elements of an input into the maps of a collection.
@@ -89,13 +89,16 @@ pub(super) fn observed(
     Ok((outcome(&burst, program.spec().kind), exit.r0 as u32))
 }
 
-/// The host in which an input runs: its time, and its seed or that of tests.
+/// The host in which an input runs: its time, its network, and its seed or that of tests.
 #[must_use]
 pub fn host(input: &Input) -> Host {
     let mut host = Host::default();
     host.seed(input.seed.unwrap_or(1));
     host.set_time(TimeSource::Packets);
     host.set_trace(std::io::sink());
+    if let Some(network) = input.route.as_ref().and_then(network) {
+        host.set_network(Arc::new(network));
+    }
     host
 }
 

@@ -3,6 +3,7 @@
 mod calls;
 mod events;
 mod packet;
+mod route;
 mod time;
 mod vlan;
 
@@ -55,6 +56,7 @@ impl Explorer<'_> {
             HelperId::CsumDiff => self.csum_diff(state),
             HelperId::Redirect => self.redirect(state),
             HelperId::RedirectMap => self.redirect_map(state),
+            HelperId::FibLookup => self.fib_lookup(state, name),
             HelperId::XdpAdjustHead => self.adjust_head(state),
             HelperId::XdpAdjustMeta => self.adjust_meta(state),
             HelperId::XdpAdjustTail => self.adjust_tail(state),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
-use paceline::generate::{self, Element, Input, Ran, Side};
+use paceline::generate::{self, Element, Input, Ran, Route, RouteOutcome, Side};
 use paceline::isa::assemble;
 use paceline::{Collection, Engine, LoadOptions, Object, Program, ProgramSpec, TimeSource};
 use paceline_spec::context::SkBuff;
@@ -212,12 +212,33 @@ fn packet(like: Option<&Input>, rng: &mut Rng) -> Input {
     }
     Input {
         packet,
+        route: like.and_then(|like| like.route).map(|route| other_route(route, rng)),
         time_ns: rng.u64(..) >> rng.u32(..64),
         seed: Some(rng.u64(..)),
         ingress: rng.u32(..4),
         queue: rng.u16(..4),
         ..Input::default()
     }
+}
+
+/// An answer of the network that may differ from that of an input.
+fn other_route(mut route: Route, rng: &mut Rng) -> Route {
+    let number = |rng: &mut Rng| rng.u32(..) >> rng.u32(..32);
+    if rng.bool() {
+        route.outcome = rng.choice(RouteOutcome::ALL).unwrap_or(route.outcome);
+    }
+    if rng.bool() {
+        (route.interface, route.mtu, route.metric) = (number(rng).max(1), number(rng), number(rng));
+    }
+    if rng.bool() {
+        let v4 = rng.u32(..).to_be_bytes().into();
+        let v6 = rng.u128(..).to_be_bytes().into();
+        route.gateway = Some(if route.destination.is_ipv4() && rng.bool() { v4 } else { v6 });
+    }
+    if rng.bool() {
+        (route.source_mac, route.destination_mac) = ([rng.u8(..); 6], [rng.u8(..); 6]);
+    }
+    route
 }
 
 fn arriving(rng: &mut Rng) -> SkBuff {

@@ -41,6 +41,9 @@ fn packets(all: &[Found], file: File) -> Result<(), WriteError> {
             if !input.maps.is_empty() {
                 comment += "\nwith elements in maps";
             }
+            if input.route.is_some() {
+                comment += "\nwith a network";
+            }
             let notes = Notes {
                 comment: &comment,
                 packet_id: Some(number),

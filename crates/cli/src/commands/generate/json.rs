@@ -1,7 +1,7 @@
 //! The result as JSON.
 
 use paceline::Object;
-use paceline::generate::{Confirmed, Edge, Goal, Meets, Variant};
+use paceline::generate::{Confirmed, Edge, Goal, Meets, Variant, network_text};
 use serde_json::{Value as Json, json};
 
 use super::found::Found;
@@ -111,5 +111,6 @@ fn input(object: &Object, confirmed: &Confirmed) -> Members {
         ("seed", input.seed.into()),
         ("ingress", input.ingress.into()),
         ("queue", input.queue.into()),
+        ("network", input.route.as_ref().map(network_text).into()),
     ]
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 use paceline::Object;
-use paceline::generate::{Confirmed, Goal, Variant};
+use paceline::generate::{Confirmed, Goal, Variant, network_text};
 
 use serde_json::Value as Json;
 
@@ -22,6 +22,9 @@ type Wanted<'f> = (Goal, Option<Variant>, &'f Confirmed);
 
 /// A file that is written: its name and its text.
 type Text = (String, String);
+
+/// The files of networks, by their text.
+type Networks = BTreeMap<String, String>;
 
 /// Writes the tests of all programs into a folder.
 pub(super) fn write(
@@ -47,7 +50,7 @@ fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &F
     for wanted in found.inputs() {
         by_seed.entry(wanted.2.input.seed).or_default().push(wanted);
     }
-    let mut texts = Vec::new();
+    let (mut texts, mut networks) = (Vec::new(), Networks::new());
     for (seed, inputs) in by_seed {
         let program = &found.program.name;
         let path = relative(folder, object);
@@ -66,7 +69,7 @@ fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &F
             );
         }
         for wanted in inputs {
-            texts.extend(test(&mut text, of, found, wanted));
+            texts.extend(test(&mut text, of, found, wanted, &mut networks));
         }
         let program = file_name(program);
         let name = match seed {
@@ -79,10 +82,25 @@ fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &F
 }
 
 /// Adds a test; returns the files that it needs.
-fn test(text: &mut String, of: &Object, found: &Found, wanted: Wanted<'_>) -> Vec<Text> {
+fn test(
+    text: &mut String,
+    of: &Object,
+    found: &Found,
+    wanted: Wanted<'_>,
+    networks: &mut Networks,
+) -> Vec<Text> {
     let (goal, variant, confirmed) = wanted;
     let name = found.purpose(goal, variant);
     let mut files = Vec::new();
+    let network = confirmed.input.route.as_ref().map(|route| {
+        let text = network_text(route);
+        let file = networks.entry(text.clone()).or_insert_with(|| {
+            let file = format!("{}.{}.network.json", file_name(&found.program.name), part(goal, variant));
+            files.push((file.clone(), text));
+            file
+        });
+        toml::string(file)
+    });
     let beside = &mut |map: &str, json: &Json, elements: usize| {
         let inline = toml::value(json).filter(|_| elements <= INLINE);
         inline.unwrap_or_else(|| {
@@ -92,7 +110,7 @@ fn test(text: &mut String, of: &Object, found: &Found, wanted: Wanted<'_>) -> Ve
             toml::string(&file)
         })
     };
-    case(text, of, (&name, found.text(goal.slot())), confirmed, beside);
+    case(text, of, (&name, found.text(goal.slot())), confirmed, network.as_deref(), beside);
     files
 }
 

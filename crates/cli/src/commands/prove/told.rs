@@ -146,7 +146,7 @@ impl Report<'_> {
             text += &format!("maps.{} = {file_name}\n", toml::string(&file.map));
         }
         let inline = &mut |_: &str, json: &Json, _: usize| toml::value(json).unwrap_or_default();
-        case(&mut text, self.object, ("the property does not hold", ""), &confirmed, inline);
+        case(&mut text, self.object, ("the property does not hold", ""), &confirmed, None, inline);
         Some(text)
     }
 }

@@ -125,6 +125,8 @@ pub(super) struct Case {
     pub(super) name: String,
     pub(super) at: Place,
     pub(super) setup: Arc<Setup>,
+    /// The network, in the place of that of the file.
+    pub(super) network: Option<PathBuf>,
     pub(super) maps: Vec<MapContents>,
     pub(super) steps: Vec<Step>,
 }

@@ -24,9 +24,9 @@ const STEP: [&str; 11] = [
     "packet", "wait", "repeat", "ingress", "queue", "verdict", "returns", "out", "redirect", "after",
     "events",
 ];
-const TEST: [&str; 15] = [
-    "name", "maps", "step", "cases", "packet", "wait", "repeat", "ingress", "queue", "verdict", "returns",
-    "out", "redirect", "after", "events",
+const TEST: [&str; 16] = [
+    "name", "network", "maps", "step", "cases", "packet", "wait", "repeat", "ingress", "queue", "verdict",
+    "returns", "out", "redirect", "after", "events",
 ];
 
 /// Random numbers of tests that give no seed: the same in each run.
@@ -118,6 +118,13 @@ fn maps(keys: &mut Table<'_>, folder: &Path) -> Result<Vec<MapContents>, TestErr
     Ok(contents.collect())
 }
 
+/// What a test gives besides its packets.
+#[derive(Clone)]
+struct Given {
+    network: Option<PathBuf>,
+    maps: Vec<MapContents>,
+}
+
 struct Reader<'a> {
     text: Text<'a>,
     folder: &'a Path,
@@ -134,7 +141,8 @@ impl Reader<'_> {
     fn test(&mut self, value: &Located<Value>) -> Result<(), TestError> {
         let mut keys = Table::of(self.text, "a test", value)?;
         let name = keys.string("name")?.ok_or_else(|| keys.missing("a `name`"))?;
-        let maps = maps(&mut keys, self.folder)?;
+        let network = keys.string("network")?.map(|path| relative(self.folder, &path.value));
+        let given = Given { network, maps: maps(&mut keys, self.folder)? };
         let (steps, cases) = (keys.list("step")?, keys.list("cases")?);
         let own: Vec<_> = STEP.iter().filter_map(|key| Some(((*key).to_owned(), keys.take(key)?))).collect();
         keys.finish(&TEST)?;
@@ -142,7 +150,7 @@ impl Reader<'_> {
             return Err(self.text.error(&name.span, Problem::PacketAndSteps));
         }
         if cases.is_empty() {
-            return self.case(&name, maps, &own, &steps, &[]);
+            return self.case(&name, given, &own, &steps, &[]);
         }
         for (number, case) in (1..).zip(&cases) {
             let mut variables = Variables::new();
@@ -160,7 +168,7 @@ impl Reader<'_> {
             let values = if values.is_empty() { vec![format!("case {number}")] } else { values };
             let name =
                 Located { value: format!("{} [{}]", name.value, values.join(" ")), span: case.span.clone() };
-            self.case(&name, maps.clone(), &overlay, &steps, &variables)?;
+            self.case(&name, given.clone(), &overlay, &steps, &variables)?;
         }
         Ok(())
     }
@@ -168,7 +176,7 @@ impl Reader<'_> {
     fn case(
         &mut self,
         name: &Located<String>,
-        maps: Vec<MapContents>,
+        Given { network, maps }: Given,
         own: &[(String, Located<Value>)],
         steps: &[Located<Value>],
         variables: &[(String, String)],
@@ -188,7 +196,7 @@ impl Reader<'_> {
                 .collect::<Result<_, _>>()?,
         };
         let (setup, at) = (Arc::clone(&self.setup), self.text.place(&name.span));
-        self.cases.push(Case { name: name.value.clone(), at, setup, maps, steps });
+        self.cases.push(Case { name: name.value.clone(), at, setup, network, maps, steps });
         Ok(())
     }
 

@@ -197,7 +197,7 @@ impl Bench {
         let source = SourceArgs::of(targets, args.object.clone());
         let subject = Subject::load_with(&source, &how, contents(case, file)?)?;
         let world_args = WorldArgs {
-            network: case.setup.network.clone(),
+            network: case.network.as_ref().or(case.setup.network.as_ref()).cloned(),
             ingress: case.setup.ingress.clone(),
             rx_queue: 0,
             seed: Some(case.setup.seed),
