@@ -140,6 +140,7 @@ impl Explorer<'_> {
             &Initial::Element { map, element } => {
                 self.sources.term(&mut self.terms, Source::Value { map, element, byte: byte as u32 })
             }
+            &Initial::Record(record) => return self.record_byte(record, byte),
         }))
     }
 

@@ -79,7 +79,7 @@ pub(crate) struct Explorer<'a> {
     /// The conditions of the two paths that were joined, by what is known of both.
     pub(crate) joints: HashMap<Term, [Vec<Term>; 2]>,
     /// Paths to a goal for which there was no input.
-    pub(crate) misses: HashMap<Goal, u32>,
+    pub(crate) misses: HashMap<Goal, (u32, Place)>,
     /// How often paths were taken up at a slot.
     pub(crate) taken_up: HashMap<usize, u32>,
     /// Positions from which paths were not followed.

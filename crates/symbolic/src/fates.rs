@@ -19,6 +19,8 @@ impl Explorer<'_> {
         for goal in open {
             let fate = if !from_entry(&mut self.flow, &goal) {
                 Fate::GivenUp(Place { slot: goal.slot(), why: GiveUp::Timer })
+            } else if let Some((_, place)) = self.misses.remove(&goal) {
+                Fate::GivenUp(place)
             } else {
                 let near = self
                     .left

@@ -126,6 +126,8 @@ impl Explorer<'_> {
             Source::Scratch(_) => "a number in the context",
             Source::Machine(_, name @ "bpf_ringbuf_output") => name,
             Source::TailCallFails(_) => "a tail call that fails",
+            Source::ReserveFails(_) => "a ring buffer without room",
+            Source::Record { .. } => return Err(GiveUp::Input("what was in a ring buffer before")),
             Source::Address(_) => return Err(GiveUp::Input("a certain address")),
             Source::Machine(_, name) => return Err(GiveUp::Input(name)),
             Source::Present { map, .. } if !can_be_filled(self.maps.get(map)) => "a socket in a map",

@@ -38,18 +38,15 @@ impl Explorer<'_> {
         }
     }
 
-    /// A path meets a goal, but has no input: others are tried, a few times.
+    /// A path meets a goal, but has no input: others are tried, a few times. The path itself goes on.
     fn miss(&mut self, goal: Goal, why: GiveUp) {
         const TRIALS: u32 = 20;
-        let place = Place { slot: goal.slot(), why };
-        let trials = self.misses.entry(goal).or_default();
+        let (trials, place) = self.misses.entry(goal).or_insert((0, Place { slot: goal.slot(), why }));
         *trials += 1;
         if *trials == TRIALS {
             self.open.remove(&goal);
-            self.fates.insert(goal, Fate::GivenUp(place));
+            self.fates.insert(goal, Fate::GivenUp(place.clone()));
             self.aim();
-        } else if *trials == 1 {
-            self.left.push((vec![goal.slot()], place));
         }
     }
 

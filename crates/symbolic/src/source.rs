@@ -63,6 +63,10 @@ pub(crate) enum Source {
     Random(usize),
     /// Whether a tail call to a program that the object itself puts into the array fails, in the order of such calls.
     TailCallFails(usize),
+    /// Whether there is no room for a record of a ring buffer, in the order of reservations.
+    ReserveFails(usize),
+    /// A byte of such a record before it is written.
+    Record { record: usize, byte: u32 },
     /// Most bytes of packet that fit behind the ordinary headroom.
     Capacity,
     /// The CPU that the program runs on.
@@ -81,10 +85,11 @@ impl Source {
     pub(crate) const fn width(self) -> u32 {
         match self {
             Self::Length => 16,
-            Self::Packet(_) | Self::PacketAt(_) | Self::Scratch(_) | Self::Value { .. } => 8,
+            Self::Packet(_) | Self::PacketAt(_) | Self::Scratch(_) => 8,
+            Self::Value { .. } | Self::Record { .. } => 8,
             Self::Random(_) | Self::Cpu | Self::Node | Self::Capacity => 32,
             Self::Route(part) => part.width(),
-            Self::Present { .. } | Self::TailCallFails(_) => 1,
+            Self::Present { .. } | Self::TailCallFails(_) | Self::ReserveFails(_) => 1,
             Self::Context(_) | Self::Time(..) | Self::Machine(..) | Self::Address(_) => 64,
         }
     }

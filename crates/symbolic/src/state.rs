@@ -95,6 +95,8 @@ pub(crate) enum Initial {
     Bytes(Rc<[u8]>),
     /// The value that an element of a map has from the start.
     Element { map: usize, element: usize },
+    /// A record of a ring buffer, by its number: what was there before.
+    Record(usize),
 }
 
 /// What is known of an element now.
@@ -187,6 +189,15 @@ pub(crate) struct Route {
     pub(crate) mtu: Term,
 }
 
+/// A record of a ring buffer that was reserved, and not given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reservation {
+    pub(crate) map: usize,
+    pub(crate) object: usize,
+    /// In bytes.
+    pub(crate) size: usize,
+}
+
 /// Numbers that a path took from the host so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drawn {
@@ -196,6 +207,9 @@ pub(crate) struct Drawn {
     pub(crate) results: usize,
     /// Bytes of ring buffers that records took.
     pub(crate) records: u64,
+    /// Records that were reserved in all, and those of them that were not given back.
+    pub(crate) reserved: usize,
+    pub(crate) reservations: Vec<Reservation>,
     /// Readings of clocks.
     pub(crate) times: usize,
     /// The last reading of each clock, by its number.

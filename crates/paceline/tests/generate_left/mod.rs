@@ -209,3 +209,33 @@ fn replaced_checksums_are_computed() {
         assert!(!same(replace("+= 0", "+= 0", size), replace("+= 1", "+= 0", size)));
     }
 }
+
+/// A record of eight bytes that is filled with bytes of the packet, and given back by a helper.
+fn record(at: u8, back: u32) -> String {
+    format!(
+        "r7 = r1\nr1 = map[0] ll\nr2 = 8\nr3 = 0\ncall 131\nif r0 == 0 goto out\nr4 = *(u64 *)(r7 + {at})\n\
+         *(u64 *)(r0 + 0) = r4\nr1 = r0\nr2 = 0\ncall {back}\nr0 = 2"
+    )
+}
+
+#[test]
+fn records_are_compared() {
+    let maps = [MapSpec::new("ring", MapKind::RingBuf, 0, 0, 4096)];
+    assert!(first([&record(0, 132), &record(0, 132)], &maps).is_none());
+    let [old, new] = first([&record(0, 132), &record(8, 132)], &maps).unwrap();
+    assert_ne!(old.events, new.events);
+    let [old, new] = first([&record(0, 132), &record(0, 133)], &maps).unwrap();
+    assert_eq!((old.events.len(), new.events.len()), (1, 0));
+    assert!(first([&record(0, 133), "r0 = 2"], &maps).is_none());
+    // As an output of the same bytes.
+    let output = "r4 = *(u64 *)(r1 + 0)\n*(u64 *)(r10 - 8) = r4\nr1 = map[0] ll\nr2 = r10\nr2 += -8\nr3 = 8\nr4 = 0\ncall 130\nr0 = 2";
+    assert!(first([&record(0, 132), output], &maps).is_none());
+}
+
+#[test]
+fn bytes_that_no_one_wrote_prove_nothing() {
+    let maps = vec![MapSpec::new("ring", MapKind::RingBuf, 0, 0, 4096)];
+    let text = "r1 = map[0] ll\nr2 = 8\nr3 = 0\ncall 131\nif r0 == 0 goto out\n*(u32 *)(r0 + 0) = 1\nr1 = r0\nr2 = 0\ncall 132\nr0 = 2";
+    let found = compared(&[xdp(text, maps.clone()), xdp(text, maps)]);
+    assert!(found.found.is_empty() && !found.left.is_empty(), "{found:?}");
+}

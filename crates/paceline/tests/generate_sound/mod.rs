@@ -313,3 +313,44 @@ fn records_may_not_fit_together() {
     let [twice, _] = last(&xdp(&format!("{value}{output}{output}"), vec![ring(), big()]));
     assert!(twice.contains("more records than fit together"), "{twice}");
 }
+
+/// A record of `size` bytes, or `out`; `text` uses it in `r7`, then it is given back by a helper.
+fn record(size: u32, text: &str, back: u32) -> String {
+    format!(
+        "r8 = r1\nr1 = map[0] ll\nr2 = {size}\nr3 = 0\ncall 131\nif r0 == 0 goto out\nr7 = r0\n{text}\nr1 = r7\nr2 = 0\n\
+         call {back}\nr1 = r8"
+    )
+}
+
+#[test]
+fn records_are_memory_until_they_are_given_back() {
+    let ring = || MapSpec::new("ring", MapKind::RingBuf, 0, 0, 4096);
+    let copied = "r4 = *(u64 *)(r8 + 0)\n*(u64 *)(r7 + 8) = r4\nr9 = *(u32 *)(r7 + 8)";
+    for back in [132, 133] {
+        let text = format!("{}\nr0 = 0\nif r9 == 0x1020304 goto out", record(16, copied, back));
+        assert_eq!(last(&xdp(&text, vec![ring()])), ["reached", "reached"], "{back}");
+        let text =
+            format!("{}\nr0 = 0\nr4 = *(u32 *)(r8 + 0)\nif r9 != r4 goto out", record(16, copied, back));
+        assert_eq!(last(&xdp(&text, vec![ring()])), ["reached", "unreachable"], "{back}");
+    }
+    // What was there before is not known.
+    let stale = record(16, "r9 = *(u32 *)(r7 + 8)", 132);
+    let [zero, other] = last(&xdp(&format!("{stale}\nr0 = 0\nif r9 != 0 goto out"), vec![ring()]));
+    assert!(zero != "unreachable" && other.contains("what was in a ring buffer before"), "{zero} {other}");
+}
+
+#[test]
+fn a_ring_without_room_gives_no_record() {
+    let ring = || MapSpec::new("ring", MapKind::RingBuf, 0, 0, 4096);
+    let reserve = |size: u32| {
+        format!(
+            "r1 = map[0] ll\nr2 = {size}\nr3 = 0\ncall 131\nif r0 != 0 goto use\nr0 = 2\ngoto out\nuse:\nr1 = r0\nr2 = 0\ncall 132\nr0 = 1\nout:\nexit"
+        )
+    };
+    let fits = last(&xdp(&reserve(4080), vec![ring()]));
+    assert!(fits[0].contains("a ring buffer without room") && fits[1] == "reached", "{fits:?}");
+    assert_eq!(last(&xdp(&reserve(4088), vec![ring()])), ["reached", "unreachable"]);
+    let one = record(3000, "r9 = 0", 132);
+    let twice = last(&xdp(&format!("{one}\n{one}\nr0 = 0\nif r9 == 0 goto out"), vec![ring()]));
+    assert!(twice[1].contains("more records than fit together"), "{twice:?}");
+}

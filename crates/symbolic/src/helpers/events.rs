@@ -83,17 +83,22 @@ impl Explorer<'_> {
 
     /// Counts what records take: an input has room for each, but not for more of them than fit.
     pub(super) fn note_record(&mut self, state: &mut State, name: &'static str) -> Result<(), GiveUp> {
-        const HEADER: u64 = 8;
         let (map, size) = (self.map(state, Reg::R1)?, self.number(state, Reg::R3)?);
         let size = self.terms.extract(size, 0, 32);
         let (_, most) = self.terms.range(size);
+        self.note_room(state, (map, most), name);
+        Ok(())
+    }
+
+    /// Counts what a record of at most `most` bytes takes of a map.
+    pub(super) fn note_room(&self, state: &mut State, (map, most): (usize, u64), name: &'static str) {
+        const HEADER: u64 = 8;
         state.drawn.records += (HEADER + most).next_multiple_of(HEADER);
         let room = self.maps.get(map).map_or(0, |map| u64::from(map.max_entries));
         if state.drawn.records > room {
             let why = GiveUp::HelperUse(name, "of more records than fit together");
             state.guess.get_or_insert(Place { slot: state.slot, why });
         }
-        Ok(())
     }
 
     /// `bpf_perf_event_output`: bytes, and so many of the packet; none if the packet has less.

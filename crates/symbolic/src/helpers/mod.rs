@@ -3,6 +3,7 @@
 mod calls;
 mod events;
 mod packet;
+mod record;
 mod route;
 mod time;
 mod vlan;
@@ -57,6 +58,9 @@ impl Explorer<'_> {
             HelperId::Redirect => self.redirect(state),
             HelperId::RedirectMap => self.redirect_map(state),
             HelperId::FibLookup => self.fib_lookup(state, name),
+            HelperId::RingbufReserve => self.reserve(state, name),
+            HelperId::RingbufSubmit => self.give_back(state, true),
+            HelperId::RingbufDiscard => self.give_back(state, false),
             HelperId::XdpAdjustHead => self.adjust_head(state),
             HelperId::XdpAdjustMeta => self.adjust_meta(state),
             HelperId::XdpAdjustTail => self.adjust_tail(state),
