@@ -63,7 +63,7 @@ impl Explorer<'_> {
         Ok(elements.len() - 1)
     }
 
-    fn same_key(&mut self, a: &[Term], b: &[Term]) -> Term {
+    pub(crate) fn same_key(&mut self, a: &[Term], b: &[Term]) -> Term {
         // By words, in which terms are recognized.
         let pairs = a.chunks(8).zip(b.chunks(8));
         let mut all = self.terms.bool(true);

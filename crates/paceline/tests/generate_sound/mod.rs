@@ -354,3 +354,40 @@ fn a_ring_without_room_gives_no_record() {
     let twice = last(&xdp(&format!("{one}\n{one}\nr0 = 0\nif r9 == 0 goto out"), vec![ring()]));
     assert!(twice[1].contains("more records than fit together"), "{twice:?}");
 }
+
+#[test]
+fn maps_in_maps_are_those_of_the_object() {
+    let maps = |kind: MapKind| {
+        let mut outer = MapSpec::new("outer", kind, 4, 4, 4);
+        outer.inner = Some(Box::new(MapSpec::new("inner", MapKind::Hash, 4, 8, 8)));
+        outer.contents = vec![
+            (1_u32.to_ne_bytes().to_vec(), InitialValue::Map(1)),
+            (2_u32.to_ne_bytes().to_vec(), InitialValue::Map(2)),
+        ];
+        vec![
+            outer,
+            MapSpec::new("first", MapKind::Hash, 4, 8, 8),
+            MapSpec::new("second", MapKind::Hash, 4, 8, 8),
+        ]
+    };
+    // The value in the map of the packet's first byte.
+    let text = |mask: u32, then: &str| {
+        format!(
+            "r8 = r1\nr4 = *(u8 *)(r8 + 0)\nr4 &= {mask}\n*(u32 *)(r10 - 4) = r4\nr2 = r10\nr2 += -4\nr1 = map[0] ll\n\
+             call 1\nif r0 == 0 goto out\n*(u32 *)(r10 - 4) = 7\nr2 = r10\nr2 += -4\nr1 = r0\ncall 1\nif r0 == 0 goto out\n\
+             r4 = *(u64 *)(r0 + 0)\nr0 = 2\n{then}"
+        )
+    };
+    for kind in [MapKind::ArrayOfMaps, MapKind::HashOfMaps] {
+        let found = last(&xdp(&text(3, "if r4 == 77 goto out"), maps(kind)));
+        assert_eq!(found, ["reached", "reached"], "{kind}");
+        // Other keys may have maps that user space puts there.
+        let other = "r5 = *(u8 *)(r8 + 0)\nr5 &= 3\nif r5 == 3 goto out";
+        let [_, found] = last(&xdp(&text(3, other), maps(kind)));
+        assert!(found.contains("a map that user space puts there"), "{kind}: {found}");
+    }
+    let beyond = "r5 = *(u8 *)(r8 + 0)\nr5 &= 7\nif r5 == 5 goto out";
+    let text = text(5, beyond).replace("r4 &= 5", "r4 &= 7\nr4 |= 4");
+    let [_, found] = last(&xdp(&text, maps(MapKind::ArrayOfMaps)));
+    assert_eq!(found, "unreachable", "an index beyond the map");
+}

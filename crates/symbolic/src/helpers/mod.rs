@@ -2,6 +2,7 @@
 
 mod calls;
 mod events;
+mod inner;
 mod packet;
 mod record;
 mod route;
@@ -10,8 +11,8 @@ mod vlan;
 
 use paceline_isa::Reg;
 use paceline_solver::Term;
-use paceline_spec::Errno;
 use paceline_spec::helper::{Helper, HelperId};
+use paceline_spec::{ElementKind, Errno};
 
 use crate::alu;
 use crate::clock::Clock;
@@ -107,6 +108,9 @@ impl Explorer<'_> {
 
     fn map_look_up(&mut self, state: &mut State) -> Result<Value, GiveUp> {
         let (map, key) = self.map_and_key(state)?;
+        if self.spec(map)?.kind.rules().elements == ElementKind::Maps {
+            return self.inner_map(state, map, &key);
+        }
         let found = self.look_up(state, map, key)?;
         self.met(state, if found.is_some() { Meets::Found } else { Meets::NotFound });
         let zero = self.terms.constant(64, 0);
