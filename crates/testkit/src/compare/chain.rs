@@ -49,7 +49,11 @@ impl Workshop {
         let mut programs: Vec<Verified> = Vec::with_capacity(nodes);
         while programs.len() < nodes {
             let next = rng.u64(..);
-            let made = if rng.bool() { self.any_program(next) } else { self.small_program(&mut rng) };
+            let made = match rng.u8(..8) {
+                0 => self.filter(next),
+                1..4 => self.any_program(next),
+                _ => self.small_program(&mut rng),
+            };
             programs.extend(made);
         }
         let graph = random_graph(nodes, &mut rng)?;
@@ -64,6 +68,17 @@ impl Workshop {
     fn any_program(&self, seed: u64) -> Option<Verified> {
         let made = candidate(seed, Purpose::Run);
         matches!(made.kind, ProgramKind::Xdp { .. }).then(|| self.verify(&made).ok()).flatten()
+    }
+
+    /// A random socket filter, whose context has other fields: that of one of the next seeds.
+    fn filter(&self, seed: u64) -> Option<Verified> {
+        let seeds = (0..64).map(|next| seed.wrapping_add(next));
+        let mut filters = seeds
+            .map(|seed| candidate(seed, Purpose::Run))
+            .filter(|made| made.kind == ProgramKind::SocketFilter)
+            .filter_map(|made| self.verify(&made).ok());
+        // Programs in arrays are XDP programs.
+        filters.find(|filter| !filter.has_tail_calls())
     }
 
     /// A program that returns verdicts, which random programs rarely do.
