@@ -50,6 +50,7 @@ impl Workshop {
         while programs.len() < nodes {
             let next = rng.u64(..);
             let made = match rng.u8(..8) {
+                0 if rng.bool() => self.small_filter(&mut rng),
                 0 => self.filter(next),
                 1..4 => self.any_program(next),
                 _ => self.small_program(&mut rng),
@@ -83,9 +84,19 @@ impl Workshop {
 
     /// A program that returns verdicts, which random programs rarely do.
     fn small_program(&self, rng: &mut Rng) -> Option<Verified> {
-        let text = small_text(rng);
-        let slots = assemble(&text, &()).ok()?.encode().ok()?;
-        let mut program = ProgramSpec::new("small", XDP, slots);
+        self.of_text(&small_text(rng), XDP)
+    }
+
+    /// A filter whose verdict is a field of its context, at an offset at which other contexts have another one.
+    fn small_filter(&self, rng: &mut Rng) -> Option<Verified> {
+        let (offset, value) = (rng.u32(..6) * 4, rng.u32(1..8));
+        let text = format!("r0 = *(u32 *)(r1 + {offset})\nr0 &= {value}\nexit");
+        self.of_text(&text, ProgramKind::SocketFilter)
+    }
+
+    fn of_text(&self, text: &str, kind: ProgramKind) -> Option<Verified> {
+        let slots = assemble(text, &()).ok()?.encode().ok()?;
+        let mut program = ProgramSpec::new("small", kind, slots);
         program.license = "GPL".to_owned();
         self.verify_program(&program).ok()
     }
@@ -97,7 +108,7 @@ fn small_text(rng: &mut Rng) -> String {
     let bytes = format!(
         "r2 = *(u32 *)(r1 + 0)\nr3 = *(u32 *)(r1 + 4)\nr4 = r2\nr4 += {length}\nif r4 > r3 goto short\n"
     );
-    match rng.u8(..10) {
+    match rng.u8(..11) {
         0 => format!("r0 = {verdict}\nexit"),
         // The verdict is a byte of the packet.
         1 => format!("{bytes}r0 = *(u8 *)(r2 + {byte})\nr0 &= 7\nexit\nshort:\nr0 = {verdict}\nexit"),
@@ -116,6 +127,8 @@ fn small_text(rng: &mut Rng) -> String {
         7 => format!("r6 = r1\nr2 = {}\ncall bpf_xdp_adjust_head\nr1 = r6\n{bytes}r0 = *(u8 *)(r2 + {byte})\nr0 &= 7\nexit\nshort:\nr0 = {verdict}\nexit", rng.i32(-16..16)),
         // It keeps a packet pointer across a call, and adds a number from the packet to it.
         8 => format!("r6 = *(u32 *)(r1 + 0)\nr7 = *(u32 *)(r1 + 4)\ncall bpf_ktime_get_ns\nr4 = r6\nr4 += {length}\nif r4 > r7 goto short\nr5 = *(u8 *)(r6 + {byte})\nr5 &= {value}\nr6 += r5\nr4 = r6\nr4 += 1\nif r4 > r7 goto short\nr0 = *(u8 *)(r6 + 0)\nr0 &= 7\nexit\nshort:\nr0 = {other}\nexit"),
+        // Numbers of the context.
+        9 => format!("r0 = *(u32 *)(r1 + {})\nr0 &= {value}\nexit", rng.choice([12, 16]).unwrap_or(12)),
         _ => format!(
             "{bytes}r5 = *(u8 *)(r2 + {byte})\nr5 += 1\n*(u8 *)(r2 + {byte}) = r5\nr0 = {verdict}\nexit\nshort:\nr0 = {other}\nexit"
         ),
