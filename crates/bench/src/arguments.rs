@@ -12,6 +12,8 @@ pub(crate) enum Command {
     Run { tables: Vec<String>, output: Output, settings: Settings },
     /// Write the generated parts of the page.
     Report,
+    /// Compile all examples, for a profiler.
+    Compile { rounds: usize },
     /// Compare two files with rows.
     CompareFiles { before: PathBuf, after: PathBuf, percent: f64 },
     /// Compare this program with another build of it.
@@ -45,6 +47,7 @@ pub(crate) fn usage() -> String {
     format!(
         "usage: paceline-bench TABLE... [--json | --record[=FOLDER]] [--smoke]
        paceline-bench report
+       paceline-bench compile [--rounds N]
        paceline-bench compare BEFORE AFTER [--percent P]
        paceline-bench compare --against BINARY TABLE... [--rounds N] [--percent P] [--smoke]
 tables: {}, all",
@@ -62,6 +65,7 @@ fn command(parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     match given.words.first().and_then(|word| word.to_str()) {
         Some("report") if given.words.len() == 1 => Ok(Command::Report),
         Some("report") => Err("`report` takes nothing".into()),
+        Some("compile") if given.words.len() == 1 => Ok(Command::Compile { rounds: given.rounds }),
         Some("compare") => comparison(given),
         Some(_) => running(given),
         None => Err("which table?".into()),

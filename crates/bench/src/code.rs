@@ -1,8 +1,6 @@
 //! From object files to native code: compile time and code size (`code`).
 
 use std::error::Error;
-use std::fs;
-use std::path::PathBuf;
 
 use paceline::{Engine, LoadOptions, Object, Program};
 use paceline_spec::ProgramSpec;
@@ -16,13 +14,8 @@ pub(crate) fn table(settings: Settings) -> Table {
     if !Engine::Jit.is_available() {
         return Ok(Vec::new().into());
     }
-    let examples = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
-    let mut files: Vec<PathBuf> =
-        fs::read_dir(examples)?.map(|entry| Ok(entry?.path())).collect::<Result<_, std::io::Error>>()?;
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "o"));
-    files.sort();
     let mut rows = Vec::new();
-    for file in files {
+    for file in crate::compile::examples()? {
         let object = Object::open(&file)?;
         for spec in object.programs() {
             let name = file.file_stem().unwrap_or_default().to_string_lossy();

@@ -13,6 +13,7 @@ mod captures;
 mod chains;
 mod code;
 mod compare;
+mod compile;
 mod coverage;
 mod dispatcher;
 mod engines;
@@ -87,6 +88,7 @@ fn execute(command: &Command) -> Result<bool, Box<dyn std::error::Error>> {
     match command {
         Command::Help => println!("{}", arguments::usage()),
         Command::Report => page::write()?,
+        Command::Compile { rounds } => println!("{} instructions", compile::run(*rounds)?),
         Command::Run { tables, output, settings } => run(tables, output, *settings)?,
         Command::CompareFiles { before, after, percent } => {
             return Ok(compare::files(before, after)?.print(*percent));

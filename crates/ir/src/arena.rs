@@ -170,7 +170,9 @@ impl<K: Key, V: Clone> Side<K, V> {
 
     #[cold]
     fn grow(&mut self, count: usize) {
-        self.items.resize(count, self.default.clone());
+        // Items for as many keys as there is room for: the next keys are likely to come next.
+        self.items.reserve(count - self.items.len());
+        self.items.resize(self.items.capacity(), self.default.clone());
     }
 }
 

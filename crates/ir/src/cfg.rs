@@ -23,13 +23,12 @@ pub struct Cfg {
     positions: Vec<u32>,
     /// Edges to the blocks, those of a position after those of the position before it.
     edges: Vec<Edge>,
-    /// The tree of the walk that gave the order: positions in the order of the walk, each with the index here of the block that it was
-    /// first reached from.
-    walk: Vec<(u32, u32)>,
     /// By edge: the position of the block that it leaves.
     predecessors: Vec<u32>,
     /// Where the edges to a position begin, and at last where all end.
     starts: Vec<u32>,
+    /// Whether an edge leads back in the order.
+    has_loops: bool,
 }
 
 /// The position of a block that is not reached.
@@ -39,32 +38,36 @@ impl Cfg {
     /// The graph of a function.
     #[must_use]
     pub fn of(function: &Function) -> Self {
-        let Walk { order, mut walk, mut positions } = Walk::of(function);
-        (0..).zip(&order).for_each(|(position, block)| positions[block.index()] = position);
-        walk.iter_mut().for_each(|(block, _)| *block = positions[*block as usize]);
+        // Numbers of edges at first.
+        let (order, mut positions) = walk(function);
         // Sorted by the block they lead to, by counting. A start is that of the position before it until the edges are there.
-        let mut starts = vec![0_u32; order.len() + 2];
+        let mut starts = Vec::with_capacity(order.len() + 2);
+        starts.extend([0, 0]);
         let mut count = 0;
-        for block in &order {
-            for target in function.block(*block).terminator.targets() {
-                starts[positions[target.block.index()] as usize + 2] += 1;
-                count += 1;
-            }
-        }
-        for at in 2..starts.len() {
-            starts[at] += starts[at - 1];
-        }
-        let mut predecessors = vec![0; count];
-        let mut edges = vec![Edge { from: Block::new(0), at: 0 }; count];
+        starts.extend((0..).zip(&order).map(|(position, block)| {
+            count += std::mem::replace(&mut positions[block.index()], position);
+            count
+        }));
+        let mut predecessors = vec![0; count as usize];
+        let mut edges = vec![Edge { from: Block::new(0), at: 0 }; count as usize];
+        let mut has_loops = false;
         for (before, &from) in (0..).zip(&order) {
             for (at, target) in function.block(from).terminator.targets().iter().enumerate() {
-                let next = &mut starts[positions[target.block.index()] as usize + 1];
+                let position = positions[target.block.index()];
+                has_loops |= position <= before;
+                let next = &mut starts[position as usize + 1];
                 (edges[*next as usize], predecessors[*next as usize]) = (Edge { from, at }, before);
                 *next += 1;
             }
         }
         starts.pop();
-        Self { order, positions, edges, walk, predecessors, starts }
+        Self { order, positions, edges, predecessors, starts, has_loops }
+    }
+
+    /// Whether an edge leads back in the order: all others lead forward in it.
+    #[must_use]
+    pub const fn has_loops(&self) -> bool {
+        self.has_loops
     }
 
     /// The reached blocks in reverse post-order: each after the blocks that dominate it, and after all its predecessors but those of
@@ -114,47 +117,34 @@ impl Cfg {
     }
 }
 
-/// A walk over the graph, depth first.
-struct Walk {
-    /// The reached blocks in reverse post-order.
-    order: Vec<Block>,
-    /// The numbers of blocks in the order in which they were reached, each with the index of the block that it was reached from.
-    walk: Vec<(u32, u32)>,
-    /// By block: [`NOWHERE`] for those that are not reached.
-    positions: Vec<u32>,
-}
-
-impl Walk {
-    fn of(function: &Function) -> Self {
-        let count = function.block_count();
-        let (mut order, mut walk) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let mut positions = vec![NOWHERE; count];
-        let Some(entry) = function.entry() else { return Self { order, walk, positions } };
-        // Each with its index, and the number of its targets that are left.
-        let mut path = Vec::with_capacity(count.min(64));
-        let mut reach = |path: &mut Vec<(Block, u32, usize)>, block: Block, parent: u32| {
-            let place = &mut positions[block.index()];
-            if *place == NOWHERE {
-                *place = 0;
-                path.push((block, walk.len() as u32, function.block(block).terminator.targets().len()));
-                walk.push((block.index() as u32, parent));
-            }
+/// The blocks that are reached in reverse post-order of a walk, depth first; and by block the number of edges to it, or [`NOWHERE`] for those
+/// that are not reached.
+fn walk(function: &Function) -> (Vec<Block>, Vec<u32>) {
+    let mut order = Vec::with_capacity(function.block_count());
+    let mut counts = vec![NOWHERE; function.block_count()];
+    let Some(entry) = function.entry() else { return (order, counts) };
+    // Each with its targets that are left.
+    let mut path = Vec::with_capacity(function.block_count().min(64));
+    counts[entry.index()] = 0;
+    path.push((entry, function.block(entry).terminator.targets()));
+    while let Some((block, left)) = path.last_mut() {
+        // The last target first, so that in the result the first target comes first.
+        let Some((target, rest)) = left.split_last() else {
+            order.push(*block);
+            path.pop();
+            continue;
         };
-        reach(&mut path, entry, 0);
-        while let Some((block, index, left)) = path.last_mut() {
-            if *left == 0 {
-                order.push(*block);
-                path.pop();
-                continue;
+        *left = rest;
+        match &mut counts[target.block.index()] {
+            new @ &mut NOWHERE => {
+                *new = 1;
+                path.push((target.block, function.block(target.block).terminator.targets()));
             }
-            // The last target first, so that in the result the first target comes first.
-            *left -= 1;
-            let (target, parent) = (function.block(*block).terminator.targets()[*left].block, *index);
-            reach(&mut path, target, parent);
+            known => *known += 1,
         }
-        order.reverse();
-        Self { order, walk, positions }
     }
+    order.reverse();
+    (order, counts)
 }
 
 /// The dominator tree.
@@ -257,6 +247,8 @@ fn by_meeting(cfg: &Cfg) -> Option<Vec<u32>> {
 /// The search for dominators by Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph", with simple links: its
 /// time is the number of edges times a logarithm for any graph. Blocks are numbered in the order of the walk.
 struct Search {
+    /// The blocks by number: their positions, each with the number of the block that it was first reached from.
+    walk: Vec<(u32, u32)>,
     /// By position in the order: the number.
     numbers: Vec<u32>,
     /// The semidominator of a block that was handled, and its own number before.
@@ -271,22 +263,23 @@ struct Search {
 
 impl Search {
     fn new(cfg: &Cfg) -> Self {
-        let mut numbers = vec![0; cfg.walk.len()];
-        for (number, (position, _)) in cfg.walk.iter().enumerate() {
+        let walk = walk_of_positions(cfg);
+        let mut numbers = vec![0; walk.len()];
+        for (number, (position, _)) in walk.iter().enumerate() {
             numbers[*position as usize] = number as u32;
         }
-        let own: Vec<u32> = (0..cfg.walk.len() as u32).collect();
-        Self { numbers, semi: own.clone(), above: own.clone(), label: own, way: Vec::new() }
+        let own: Vec<u32> = (0..walk.len() as u32).collect();
+        Self { walk, numbers, semi: own.clone(), above: own.clone(), label: own, way: Vec::new() }
     }
 
     /// Positions of the immediate dominators, by position.
     fn parents(mut self, cfg: &Cfg) -> Vec<u32> {
-        let count = cfg.walk.len();
+        let count = self.walk.len();
         let mut dominators = vec![0; count];
         // Blocks by their semidominators, as lists: the first of each, and the next after each.
         let (mut first, mut next) = (vec![0; count], vec![0; count]);
         for number in (1..count).rev() {
-            let (position, parent) = cfg.walk[number];
+            let (position, parent) = self.walk[number];
             for &before in cfg.predecessors(position) {
                 let least = self.least(self.numbers[before as usize]);
                 self.semi[number] = self.semi[number].min(self.semi[least as usize]);
@@ -307,7 +300,7 @@ impl Search {
             if dominators[number] != self.semi[number] {
                 dominators[number] = dominators[dominators[number] as usize];
             }
-            parents[cfg.walk[number].0 as usize] = cfg.walk[dominators[number] as usize].0;
+            parents[self.walk[number].0 as usize] = self.walk[dominators[number] as usize].0;
         }
         parents
     }
@@ -329,6 +322,25 @@ impl Search {
         }
         self.label[number as usize]
     }
+}
+
+/// A walk over the graph, depth first: positions, each with the index here of the block that it was first reached from.
+fn walk_of_positions(cfg: &Cfg) -> Vec<(u32, u32)> {
+    let count = cfg.order.len();
+    let mut targets = vec![Vec::new(); count];
+    for position in 0..count as u32 {
+        cfg.predecessors(position).iter().for_each(|before| targets[*before as usize].push(position));
+    }
+    let (mut walk, mut is_reached) = (Vec::with_capacity(count), vec![false; count]);
+    let mut path: Vec<(u32, u32)> = (count > 0).then_some((0, 0)).into_iter().collect();
+    while let Some((position, parent)) = path.pop() {
+        if !std::mem::replace(&mut is_reached[position as usize], true) {
+            let number = walk.len() as u32;
+            walk.push((position, parent));
+            path.extend(targets[position as usize].iter().map(|target| (*target, number)));
+        }
+    }
+    walk
 }
 
 /// By position: the first number of a walk of the tree, and the last one below it. A block comes after its parent in the order.

@@ -23,10 +23,11 @@ pub(crate) fn infer(function: &mut Function, cfg: &Cfg) {
     let ends =
         (0..).zip(&last).map(|(position, last)| last[0].unwrap_or(moves.before(position)[0])).collect();
     let made_at = Side::sized(function.value_count());
-    let mut kinds = Kinds { function, cfg, moves, ends, made_at, unknown: Side::default() };
+    let has_moves = last.iter().any(|last| last[0].is_some());
+    let mut kinds = Kinds { function, cfg, has_moves, moves, ends, made_at, unknown: Side::default() };
     loop {
         (0..cfg.order().len() as u32).for_each(|position| kinds.block(position));
-        if !kinds.withdraw() {
+        if !cfg.has_loops() || !kinds.withdraw() {
             break;
         }
     }
@@ -44,11 +45,13 @@ fn last_move(function: &Function, block: Block) -> Option<Version> {
 struct Kinds<'a> {
     function: &'a mut Function,
     cfg: &'a Cfg,
+    /// Whether an instruction may move the packet.
+    has_moves: bool,
     /// Versions of the packet's place.
     moves: Versions<1>,
     /// Those at the ends of blocks, by position.
     ends: Vec<Version>,
-    /// The version with which each value was computed.
+    /// The version with which each pointer to the packet was computed.
     made_at: Side<Value, Version>,
     /// Parameters whose kinds were withdrawn.
     unknown: Side<Value, bool>,
@@ -65,7 +68,9 @@ impl Kinds<'_> {
 
     fn set(&mut self, value: Value, kind: Kind, version: Version) {
         self.function.set_kind(value, kind);
-        self.made_at[value] = version;
+        if let Kind::Packet | Kind::PacketEnd = kind {
+            self.made_at[value] = version;
+        }
     }
 
     fn block(&mut self, position: u32) {
@@ -80,10 +85,12 @@ impl Kinds<'_> {
             };
             self.set(param, kind, version);
         }
-        for at in 0..self.function.block(block).insts.len() {
-            let inst = self.function.block(block).insts[at];
+        let insts = std::mem::take(&mut self.function.block_mut(block).insts);
+        for &inst in &insts {
+            if self.has_moves {
+                version = moved_by(self.function, inst).unwrap_or(version);
+            }
             let data = self.function.inst(inst);
-            version = moved_by(self.function, inst).unwrap_or(version);
             if let Some(result) = data.result {
                 let kind = match &data.op {
                     Op::ContextLoad { .. } => self.function.value(result).kind,
@@ -92,6 +99,7 @@ impl Kinds<'_> {
                 self.set(result, kind, version);
             }
         }
+        self.function.block_mut(block).insts = insts;
     }
 
     /// Withdraws the kinds of parameters that an argument does not have. Returns whether there were any.

@@ -1,6 +1,8 @@
 //! Ranges of values: the numbers that a value can be, by the verifier's domain. An `i32` counts as zero-extended.
 
-use paceline_isa::{AluOp, Condition, Size, SwapOrder, Width, eval};
+use std::borrow::Borrow;
+
+use paceline_isa::{AluOp, Condition, Size, SwapOrder, eval};
 use paceline_verifier::domain::Number;
 
 use crate::arena::Side;
@@ -45,7 +47,7 @@ fn of_binary(op: BinaryOp, ty: Type, a: &Number, b: &Number) -> Number {
 }
 
 /// The range of an operation's result, by those of its operands; `None` if it has no result.
-pub(crate) fn of_op(op: &Op, mut range: impl FnMut(Value) -> Number) -> Option<Number> {
+pub(crate) fn of_op<R: Borrow<Number>>(op: &Op, mut range: impl FnMut(Value) -> R) -> Option<Number> {
     let bits = |size: Size| 8 * size.bytes() as u32;
     let loaded = |size: Size, signed: bool| match signed {
         true => Number::unsigned(bits(size)).sign_extend(bits(size)),
@@ -53,12 +55,14 @@ pub(crate) fn of_op(op: &Op, mut range: impl FnMut(Value) -> Number) -> Option<N
     };
     Some(match *op {
         Op::Const { value, .. } => Number::constant(value),
-        Op::Binary { op, ty, args: [a, b] } => of_binary(op, ty, &range(a), &range(b)),
-        Op::Neg { ty, arg } => range(arg).neg(ty.width()),
-        Op::SignExtend { from, ty, arg } => range(arg).sign_extend(bits(from)).zero_extend(ty.bits()),
-        Op::ZeroExtend { arg } => range(arg),
-        Op::Truncate { arg } => range(arg).alu(Width::W32, AluOp::Mov, &range(arg)),
-        Op::Swap { size, arg, .. } => range(arg).swap(SwapOrder::Always, size),
+        Op::Binary { op, ty, args: [a, b] } => of_binary(op, ty, range(a).borrow(), range(b).borrow()),
+        Op::Neg { ty, arg } => range(arg).borrow().neg(ty.width()),
+        Op::SignExtend { from, ty, arg } => {
+            range(arg).borrow().sign_extend(bits(from)).zero_extend(ty.bits())
+        }
+        Op::ZeroExtend { arg } => *range(arg).borrow(),
+        Op::Truncate { arg } => range(arg).borrow().zero_extend(32),
+        Op::Swap { size, arg, .. } => range(arg).borrow().swap(SwapOrder::Always, size),
         Op::Compare { .. } => Number::between(0, 1),
         Op::Load { size, signed, .. } => loaded(size, signed),
         Op::LoadAcquire { size, .. } => loaded(size, false),
@@ -105,7 +109,7 @@ impl Ranges {
     pub(crate) fn of(function: &Function, cfg: &Cfg) -> Self {
         let mut ranges = Self::unknown(function);
         for &block in cfg.order() {
-            let params = of_params(function, cfg, block, |value| ranges.get(function, value));
+            let params = of_params(function, cfg, block, |value| *ranges.get(function, value));
             for (&param, range) in function.block(block).params.iter().zip(params) {
                 ranges.set(param, range);
             }
@@ -142,8 +146,9 @@ impl Ranges {
         self.ranges.get((self.places[value] as usize).wrapping_sub(1))
     }
 
-    pub(crate) fn get(&self, function: &Function, value: Value) -> Number {
-        self.known(value).copied().unwrap_or_else(|| any(function.value(value).ty))
+    pub(crate) fn get(&self, function: &Function, value: Value) -> &Number {
+        const ANY: [Number; 2] = [Number::unsigned(32), Number::unsigned(64)];
+        self.known(value).unwrap_or(&ANY[function.value(value).ty as usize])
     }
 }
 

@@ -64,7 +64,7 @@ impl Uses {
                 let predecessors = cfg.predecessors(position as u32).iter().map(after);
                 let written = predecessors.reduce(StackBytes::intersection).unwrap_or_default();
                 if before[position] != written {
-                    (before[position], changed) = (written, true);
+                    (before[position], changed) = (written, cfg.has_loops());
                 }
             }
         }

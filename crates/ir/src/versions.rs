@@ -28,6 +28,10 @@ pub(crate) struct Versions<const N: usize> {
 impl<const N: usize> Versions<N> {
     /// The versions in a graph in which the last writes of each block, by its position, are these.
     pub(crate) fn of(cfg: &Cfg, last: &[[Option<Version>; N]]) -> Self {
+        // All are those of the entry.
+        if last.iter().all(|last| *last == [None; N]) {
+            return Self { before: Vec::new() };
+        }
         let count = cfg.order().len();
         let mut before: Vec<Option<[Version; N]>> = vec![None; count];
         let after = |before: &[Option<[Version; N]>], position: u32| {
@@ -35,8 +39,6 @@ impl<const N: usize> Versions<N> {
             let versions = before.get(position as usize).copied().flatten()?;
             Some(std::array::from_fn::<Version, N, _>(|at| written[at].unwrap_or(versions[at])))
         };
-        let from_behind = |position: &u32| cfg.predecessors(*position).iter().any(|from| from >= position);
-        let has_loops = (0..count as u32).any(|position| from_behind(&position));
         let mut changed = true;
         while std::mem::take(&mut changed) {
             for position in 0..count as u32 {
@@ -58,7 +60,7 @@ impl<const N: usize> Versions<N> {
                     }
                 }
                 if old != Some(new) {
-                    (before[position as usize], changed) = (Some(new), has_loops);
+                    (before[position as usize], changed) = (Some(new), cfg.has_loops());
                 }
             }
         }

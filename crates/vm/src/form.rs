@@ -114,14 +114,17 @@ pub(crate) enum Form<'a> {
     Proven(&'a Verified),
 }
 
-/// Decodes a program and checks its form.
+/// Decodes a program, unless that was verified, and checks its form.
 pub(crate) fn check(spec: &ProgramSpec, maps: &[Arc<Map>], form: Form<'_>) -> Result<Code, ProgramError> {
     match spec.insns.len() {
         0 => return Err(ProgramError::Empty),
         len if len > MAX_SLOTS => return Err(ProgramError::TooLong(len)),
         _ => {}
     }
-    let code = decode(&spec.insns)?;
+    let code = match form {
+        Form::Proven(verified) => verified.code().clone(),
+        Form::Packet | Form::Memory => decode(&spec.insns)?,
+    };
     check_code(spec, &code, maps, form)?;
     Ok(code)
 }

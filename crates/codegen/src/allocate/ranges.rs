@@ -218,13 +218,14 @@ impl Ranges {
             for inst in block.insts.clone() {
                 let data = &function.insts[inst as usize];
                 let operands = function.operands_of(data);
+                // An operand of which a definition takes the register is moved there before.
+                let takes = operands.iter().any(|operand| matches!(operand.place, Place::Same(_)));
+                let is_taken = |at| takes && operands.iter().any(|other| other.place == Place::Same(at));
                 for (operand, (at, &Operand { vreg, role, place })) in
                     (data.operands.start..).zip((0..).zip(operands))
                 {
                     if role == Role::Use {
-                        // An operand of which a definition takes the register is moved there before.
-                        let is_taken = || operands.iter().any(|other| other.place == Place::Same(at));
-                        let until = if place == Place::Any && !is_taken() { LATE } else { EARLY };
+                        let until = if place == Place::Any && !is_taken(at) { LATE } else { EARLY };
                         let range = &mut self.vregs[vreg.0 as usize];
                         self.uses[range.uses.end as usize] = UseAt { operand, until: point(inst, until) };
                         range.uses.end += 1;

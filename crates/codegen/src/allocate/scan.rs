@@ -206,7 +206,10 @@ impl<'a, O> Scan<'a, O> {
         for reg in self.preferred(vreg) {
             match self.conflict(reg, segments) {
                 // The scan stays where it is for this.
-                None if fixed == Some(reg) || self.held[usize::from(reg.0)].conflict(later).is_none() => {
+                None if later.is_empty()
+                    || fixed == Some(reg)
+                    || self.held[usize::from(reg.0)].conflict(later).is_none() =>
+                {
                     self.give(vreg, reg, Point::MAX);
                     return Ok(());
                 }

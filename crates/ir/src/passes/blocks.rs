@@ -10,15 +10,17 @@ use crate::params::{prune, remove_redundant};
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     loop {
         let cfg = analyses.cfg(function);
-        let mut changed = remove_redundant(function, &cfg);
-        for step in [thread, merge] {
-            let cfg = analyses.cfg(function);
-            if step(function, &cfg) {
-                analyses.graph_changed();
-                changed = true;
-            }
+        remove_redundant(function, &cfg);
+        let threaded = thread(function, &cfg);
+        if threaded {
+            analyses.graph_changed();
         }
-        if !changed {
+        let merged = merge(function, &analyses.cfg(function));
+        if merged.blocks {
+            analyses.graph_changed();
+        }
+        // Blocks that became one change no other, unless a parameter became what it was given.
+        if !threaded && !merged.params {
             break;
         }
     }
@@ -89,10 +91,17 @@ fn beyond(function: &Function, target: &Target, used: &Side<Block, bool>) -> Opt
     Some(Target { block: further.block, args: further.args.iter().map(given).collect() })
 }
 
+/// Whether blocks became one, and whether parameters were replaced.
+#[derive(Clone, Copy, Default)]
+struct Merged {
+    blocks: bool,
+    params: bool,
+}
+
 /// Appends a block to the only one before it, which only goes there.
-fn merge(function: &mut Function, cfg: &Cfg) -> bool {
+fn merge(function: &mut Function, cfg: &Cfg) -> Merged {
     let mut gone: Side<Block, bool> = Side::default();
-    let mut changed = false;
+    let mut merged = Merged::default();
     for &block in cfg.order() {
         if gone[block] {
             continue;
@@ -103,18 +112,19 @@ fn merge(function: &mut Function, cfg: &Cfg) -> bool {
         {
             let Target { block: next, args } = target.clone();
             let data = std::mem::take(function.block_mut(next));
+            merged.params |= !data.params.is_empty();
             for (param, arg) in data.params.into_iter().zip(args) {
                 function.replace(param, arg);
             }
             let insts = &mut function.block_mut(block).insts;
             insts.extend(data.insts);
             function.terminate(block, data.terminator, data.slot);
-            (gone[next], changed) = (true, true);
+            (gone[next], merged.blocks) = (true, true);
         }
     }
-    if changed {
+    if merged.blocks {
         function.layout.retain(|block| !gone[*block]);
         function.apply_aliases();
     }
-    changed
+    merged
 }

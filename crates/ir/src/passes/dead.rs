@@ -72,7 +72,7 @@ fn remove_stores(function: &mut Function, cfg: &Cfg) {
     let shared = StackBytes::of_words(function.shared);
     let mut before: Side<Block, StackBytes> = Side::with_default(shared);
     before.reserve(function.block_count());
-    let mut changed = true;
+    let mut changed = cfg.has_loops();
     while std::mem::take(&mut changed) {
         for &block in cfg.order().iter().rev() {
             let mut live = at_end(function, &before, block).union(shared);
@@ -83,19 +83,24 @@ fn remove_stores(function: &mut Function, cfg: &Cfg) {
             }
         }
     }
-    for &block in cfg.order() {
+    let mut dead = Vec::new();
+    for &block in cfg.order().iter().rev() {
         let mut live = at_end(function, &before, block).union(shared);
-        let mut insts = std::mem::take(&mut function.block_mut(block).insts);
-        insts.reverse();
-        insts.retain(|&inst| {
-            let dead = stored(&function.inst(inst).op).is_some_and(|bytes| !bytes.intersects(live));
-            if !dead {
+        for (at, &inst) in function.block(block).insts.iter().enumerate().rev() {
+            if stored(&function.inst(inst).op).is_some_and(|bytes| !bytes.intersects(live)) {
+                dead.push(at);
+            } else {
                 step(function, inst, &mut live, shared);
             }
-            !dead
-        });
-        insts.reverse();
-        function.block_mut(block).insts = insts;
+        }
+        before[block] = live;
+        if !dead.is_empty() {
+            let mut positions = 0..;
+            function.block_mut(block).insts.retain(|_| {
+                let at = positions.next();
+                dead.pop_if(|dead| Some(*dead) == at).is_none()
+            });
+        }
     }
 }
 

@@ -260,6 +260,10 @@ impl Here<'_> {
         let constant = |value: Value| self.function.as_const(self.function.resolve(value));
         match *op {
             Op::Binary { op: BinaryOp::Or | BinaryOp::Add | BinaryOp::Xor, args: [a, b], .. } => {
+                // A number is no byte of memory.
+                if constant(b).is_some() || constant(a).is_some() {
+                    return None;
+                }
                 let (a, b) = (of(a)?, of(b)?);
                 let mut joined = a;
                 for (byte, other) in joined.iter_mut().zip(b) {

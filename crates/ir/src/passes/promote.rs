@@ -39,6 +39,8 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     accesses.iter().for_each(|accesses| promotion.part(accesses));
     promotion.finish();
     params::remove_redundant(function, &cfg);
+    // Values that were stored may be loads that were replaced.
+    function.apply_aliases();
     kinds::infer(function, &cfg);
 }
 
@@ -386,7 +388,5 @@ impl<'a> Promotion<'a> {
             }
             self.function.block_mut(block).insts = out;
         }
-        // Values that were stored may be loads that were replaced.
-        self.function.apply_aliases();
     }
 }

@@ -3,7 +3,7 @@
 use paceline_frame::Verdict;
 use paceline_graph::{COUNTS, Graph, MAX_RUNS, Next, Node};
 use paceline_ir::{
-    CONTEXT_BYTES, ChainError, Exit, Exits, First, Limit, Module, Part, Pass, Rules, Source, chain,
+    CONTEXT_BYTES, ChainError, Exit, Exits, First, Limit, Module, Part, Pass, Passes, Rules, Source, chain,
     optimize_chain,
 };
 use paceline_spec::Meaning;
@@ -31,12 +31,14 @@ pub(super) fn in_loop(
     let other = Exit { next: paceline_ir::Next::End(0), counter: 0 };
     let exits = Exits { cases: Vec::new(), own: Some(u32::MAX), other };
     let part = part(module, program, First { function: 1, ..First::default() }, exits);
-    optimized(chain(&[part], &Rules::default()).map_err(Lack::Fused)?, level)
+    // The program's passes have run, and it is the only one.
+    let passes = passes(level).with(Pass::Values, false).with(Pass::Bounds, false).with(Pass::Fold, false);
+    optimized(chain(&[part], &Rules::default()).map_err(Lack::Fused)?, &passes)
 }
 
 /// A chain after its passes.
-fn optimized(mut module: Module, level: OptLevel) -> Result<Module, CompileError> {
-    match optimize_chain(&mut module, &passes(level)) {
+fn optimized(mut module: Module, passes: &Passes) -> Result<Module, CompileError> {
+    match optimize_chain(&mut module, passes) {
         Ok(()) => Ok(module),
         Err(cause) => Err(FormError::new(cause, &module).into()),
     }
@@ -176,7 +178,7 @@ fn fused(
     let limit =
         Limit { runs: MAX_RUNS, verdict: Verdict::Aborted as u32, counter: (programs.len() * COUNTS) as u32 };
     let rules = Rules { counts, limit: graph.may_exceed_runs().then_some(limit) };
-    optimized(chain(&parts, &rules).map_err(Lack::Fused)?, settings.opt_level)
+    optimized(chain(&parts, &rules).map_err(Lack::Fused)?, &passes(settings.opt_level))
 }
 
 /// The exits of a program.

@@ -235,16 +235,14 @@ struct Users {
 impl Users {
     /// The users in a function; `None` without look-ups.
     fn of(function: &Function, links: &Links) -> Option<Self> {
-        let mut is_result: Side<Value, bool> = Side::sized(function.value_count());
-        let mut any = false;
-        for inst in function.layout.iter().flat_map(|block| &function.block(*block).insts) {
-            if let Some(look_up) = look_up(function, links, *inst) {
-                (is_result[look_up.result], any) = (true, true);
-            }
-        }
-        if !any {
+        let insts = function.layout.iter().flat_map(|block| &function.block(*block).insts);
+        let results: Vec<Value> =
+            insts.filter_map(|inst| Some(look_up(function, links, *inst)?.result)).collect();
+        if results.is_empty() {
             return None;
         }
+        let mut is_result: Side<Value, bool> = Side::sized(function.value_count());
+        results.iter().for_each(|result| is_result[*result] = true);
         let mut blocks = Vec::new();
         for &block in &function.layout {
             let data = function.block(block);

@@ -91,7 +91,14 @@ impl Bounds {
 
     /// Lets the unsigned and the signed bounds refine each other.
     #[must_use]
+    #[inline]
     pub fn agree(self, bits: u32) -> Option<Self> {
+        // Mostly they are the same bounds, or both unknown.
+        let is_same =
+            self.smin as u64 & mask(bits) == self.umin && self.smax as u64 & mask(bits) == self.umax;
+        if (is_same && self.umin <= self.umax && self.smin <= self.smax) || self == Self::full(bits) {
+            return Some(self);
+        }
         self.meet_arc(self.umin, self.umax, bits)?.meet_arc(self.smin as u64, self.smax as u64, bits)
     }
 

@@ -26,13 +26,19 @@ impl<const BITS: u32> Scalar<BITS> {
             Width::W64 => (s.whole, s.bits),
             Width::W32 => (s.low, s.bits.truncate(bits)),
         };
-        let pair = Pair { a: part(a), b: part(b), bits };
+        let (part_a, part_b) = (part(a), part(b));
+        let pair = Pair { a: part_a, b: part_b, bits };
         let refined = match (holds, condition.opposite()) {
             (true, _) => pair.holds(condition)?,
             (false, Some(other)) => pair.holds(other)?,
             (false, None) => pair.no_common_bit()?,
         };
-        Some((a.with_part(width, refined.a)?, b.with_part(width, refined.b)?))
+        // Often one of them is what it was.
+        let with = |number: &Self, before, part| match before == part {
+            true => Some(*number),
+            false => number.with_part(width, part),
+        };
+        Some((with(a, part_a, refined.a)?, with(b, part_b, refined.b)?))
     }
 
     fn with_part(&self, width: Width, (bounds, tnum): (Bounds, Tnum)) -> Option<Self> {

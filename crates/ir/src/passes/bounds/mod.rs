@@ -32,11 +32,15 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
             Step::Leave(undo) => known.forget(undo),
             Step::Enter(position) => {
                 let Some(&block) = cfg.order().get(position as usize) else { break };
+                let is_asked = matches!(function.block(block).terminator, Terminator::Branch { .. });
+                if !is_asked && tree.children(position).is_empty() {
+                    continue;
+                }
                 work.push(Step::Leave(known.changes.len()));
                 if let Some(edge) = cfg.single_edge(block) {
                     known.learn(edge);
                 }
-                if let Some(holds) = known.outcome(&known.function.block(block).terminator) {
+                if let Some(holds) = known.outcome(&function.block(block).terminator) {
                     decided.push((block, holds));
                 }
                 work.extend(tree.children(position).iter().map(|child| Step::Enter(*child)));
@@ -111,7 +115,7 @@ impl<'a> Known<'a> {
     /// The range of a value here.
     fn range(&self, value: Value, depth: u32) -> Number {
         let known = self.refined.get(&value).copied();
-        let known = known.unwrap_or_else(|| self.ranges.get(self.function, value));
+        let known = known.unwrap_or_else(|| *self.ranges.get(self.function, value));
         match self.function.op_of(value) {
             Some(op) if self.is_of_narrowed(op, depth) => {
                 let computed = of_op(op, |arg| self.range(arg, depth - 1));

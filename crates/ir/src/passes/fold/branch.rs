@@ -42,10 +42,10 @@ impl<N: Numbering> Fold<'_, N> {
                 Condition::Ne | Condition::Gt | Condition::Lt | Condition::SGt | Condition::SLt => {
                     Some(false)
                 }
-                Condition::Set => decide(condition, ty, &self.range(a), &self.range(b)),
+                Condition::Set => decide(condition, ty, self.range(a), self.range(b)),
             };
         }
-        decide(condition, ty, &self.range(a), &self.range(b))
+        decide(condition, ty, self.range(a), self.range(b))
     }
 
     /// A branch on the result of a comparison is a branch on its condition, where that has an opposite if it is needed.

@@ -98,7 +98,7 @@ impl<N: Numbering> Fold<'_, N> {
     fn block(&mut self, cfg: &Cfg, block: Block) {
         let ranges = match self.function.block(block).params.is_empty() {
             true => Vec::new(),
-            false => of_params(self.function, cfg, block, |value| self.range(value)),
+            false => of_params(self.function, cfg, block, |value| *self.range(value)),
         };
         for (&param, range) in self.function.block(block).params.iter().zip(ranges) {
             self.ranges.set(param, range);
@@ -134,6 +134,10 @@ impl<N: Numbering> Fold<'_, N> {
     fn inst(&mut self, inst: Inst) -> Option<Value> {
         self.function.resolve_operands(inst);
         let InstData { mut op, result, .. } = *self.function.inst(inst);
+        if let (Op::Const { value, .. }, Some(result)) = (op, result) {
+            self.ranges.set(result, Number::constant(value));
+            return None;
+        }
         let known = |fold: &Self| result.and_then(|result| fold.ranges.known(result)).copied();
         let mut constant = result.and_then(|result| self.ranges.known(result)).map(Number::as_constant);
         // One that is known already is not set again.
@@ -212,7 +216,7 @@ impl<N: Numbering> Fold<'_, N> {
         }
     }
 
-    fn range(&self, value: Value) -> Number {
+    fn range(&self, value: Value) -> &Number {
         self.ranges.get(self.function, value)
     }
 
