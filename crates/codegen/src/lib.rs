@@ -15,6 +15,7 @@ pub mod allocate;
 mod emit;
 mod generate;
 pub mod lir;
+pub mod low;
 pub mod machine;
 
 pub use emit::SlotMove;

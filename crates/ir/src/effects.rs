@@ -173,7 +173,7 @@ impl Op {
     /// Whether it may move the packet: [`Effects::moves_packet`].
     #[must_use]
     #[inline]
-    pub(crate) fn moves_packet(&self) -> bool {
+    pub fn moves_packet(&self) -> bool {
         matches!(self, Self::Call { .. } | Self::Run(_)) && self.effects().moves_packet
     }
 

@@ -26,6 +26,15 @@ impl Module {
     pub fn at_slot(&self, slot: u32) -> Option<FuncId> {
         self.functions.iter().find(|(_, function)| function.slot == slot).map(|(id, _)| id)
     }
+
+    /// Whether it has such an operation.
+    #[must_use]
+    pub fn any(&self, is: impl Fn(&Op) -> bool) -> bool {
+        self.functions.iter().any(|(_, function)| {
+            let insts = function.layout.iter().flat_map(|block| &function.block(*block).insts);
+            insts.into_iter().any(|inst| is(&function.inst(*inst).op))
+        })
+    }
 }
 
 /// A function.

@@ -27,6 +27,7 @@ mod check;
 mod copy;
 mod effects;
 mod entity;
+pub mod expand;
 mod function;
 mod interpret;
 mod kinds;
@@ -44,7 +45,7 @@ mod stack_bytes;
 pub mod text;
 mod types;
 pub mod uses;
-mod versions;
+pub mod versions;
 
 pub use analyses::Graph;
 pub use build::{BuildCause, BuildError, build, build_source};

@@ -6,7 +6,7 @@ use crate::cfg::Cfg;
 pub(crate) const ENTRY: u32 = 0;
 
 /// Which write a variable has its value from: [`ENTRY`], the number of a write, which is below 2^31, or a block where versions meet.
-pub(crate) type Version = u32;
+pub type Version = u32;
 
 const MET: Version = 1 << 31;
 
@@ -21,13 +21,14 @@ pub(crate) const fn met_at(version: Version) -> Option<u32> {
 }
 
 /// Versions of `N` variables at the start of each block, by its position.
-pub(crate) struct Versions<const N: usize> {
+pub struct Versions<const N: usize> {
     before: Vec<Option<[Version; N]>>,
 }
 
 impl<const N: usize> Versions<N> {
     /// The versions in a graph in which the last writes of each block, by its position, are these.
-    pub(crate) fn of(cfg: &Cfg, last: &[[Option<Version>; N]]) -> Self {
+    #[must_use]
+    pub fn of(cfg: &Cfg, last: &[[Option<Version>; N]]) -> Self {
         // All are those of the entry.
         if last.iter().all(|last| *last == [None; N]) {
             return Self { before: Vec::new() };
@@ -68,7 +69,8 @@ impl<const N: usize> Versions<N> {
     }
 
     /// The versions at the start of the block at a position.
-    pub(crate) fn before(&self, position: u32) -> [Version; N] {
+    #[must_use]
+    pub fn before(&self, position: u32) -> [Version; N] {
         self.before.get(position as usize).copied().flatten().unwrap_or([ENTRY; N])
     }
 }

@@ -1,6 +1,9 @@
 //! Links: addresses and offsets of the runtime that code refers to, as data.
 
+use paceline_ir::expand::Table;
 use paceline_spec::context::Rule;
+
+pub use paceline_ir::expand::ArrayLink;
 
 /// All external references of the code.
 #[derive(Clone, Debug)]
@@ -72,23 +75,13 @@ pub struct LookUpLink {
     pub member: Option<i32>,
 }
 
-/// Layout of an array's values: that of index `i` on CPU `c` is at `base + c * cpu_stride + i * stride`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArrayLink {
-    /// Address of the value of index 0 on CPU 0.
-    pub base: u64,
-    /// Distance between indices in bytes.
-    pub stride: u64,
-    /// Distance between CPUs in bytes; 0 for arrays that are not per-CPU.
-    pub cpu_stride: u64,
-    /// Number of indices.
-    pub entries: u32,
-}
-
-impl ArrayLink {
-    /// Whether code from the form computes addresses in it: its strides are immediates.
-    pub(crate) fn is_addressable(&self) -> bool {
-        [self.stride, self.cpu_stride].into_iter().all(|stride| i32::try_from(stride).is_ok())
+impl MapLink {
+    /// The map as one whose look-ups are expanded.
+    pub(crate) fn table(&self) -> Option<Table> {
+        match (self.array, self.look_up) {
+            (Some(array), _) => Some(Table::Array(array)),
+            (None, look_up) => look_up?.key_bytes.map(Table::Function),
+        }
     }
 }
 

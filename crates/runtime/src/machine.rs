@@ -1,4 +1,6 @@
-//! The state of the threaded interpreter, which lies in the host: handlers of operations reach both through one pointer.
+//! The state of the threaded interpreter, which lies in the host.
+//!
+//! Each active function has a window of words in one file: its registers, then the slots of values that have none. A call moves the window on.
 
 use std::mem::MaybeUninit;
 
@@ -10,15 +12,20 @@ use crate::stack::{MAX_FRAMES, STACK_FRAME};
 /// Address of an operation, which only the interpreter knows.
 pub type Continuation = *const ();
 
-/// A register that programs do not have: it keeps the base of a load that overwrites its base, until the next such load or
-/// a join of control flow.
-pub const SHADOW: u8 = 11;
+/// Registers of a window, the first of which are `r0` to `r5` where a function is entered.
+pub const REGISTERS: usize = 32;
+/// The register of a window that has the end of the function's stack (`r10`).
+pub const FRAME_POINTER: u8 = 31;
 
-/// Return address of a called function, and its caller's callee-saved registers.
+/// Words that every machine has.
+pub const LEAST_WORDS: usize = 2 * REGISTERS;
+
+/// Return address of a called function, the register of its caller for the result, and the caller's window.
 #[derive(Clone, Copy)]
 struct Caller {
     next: Continuation,
-    callee_saved: [u64; 4],
+    result: u8,
+    window: *mut u64,
 }
 
 /// An active call of a helper that calls a function of the program.
@@ -32,12 +39,16 @@ pub struct CallingBack {
 /// State that the handlers share. Between runs no function is active; registers and other state that programs write before
 /// they read it keep their values.
 pub struct Machine {
-    /// `r0` to `r10`, and [`SHADOW`].
-    pub registers: [u64; 12],
+    /// The windows.
+    file: Vec<u64>,
+    /// The running function's; the first one if no function is active.
+    window: *mut u64,
+    /// End of the stack of the first function.
+    stack_top: u64,
+    /// The result of a run whose handlers return to a loop.
+    pub result: u64,
     /// Active functions besides the running one.
     depth: usize,
-    /// Whether tail called programs run in a machine of their own, also if they could continue in this one.
-    pub keeps: bool,
     callers: [MaybeUninit<Caller>; MAX_FRAMES - 1],
     /// Remaining iterations of the `may_goto` of each active function.
     rounds_left: [u32; MAX_FRAMES],
@@ -48,21 +59,44 @@ pub struct Machine {
 impl Machine {
     /// An idle machine, for programs whose stack ends at an address.
     pub fn new(stack_top: u64) -> Self {
-        let mut registers = [0; 12];
-        registers[10] = stack_top;
+        let mut file = vec![0; LEAST_WORDS];
+        file[usize::from(FRAME_POINTER)] = stack_top;
         Self {
-            registers,
+            window: file.as_mut_ptr(),
+            file,
+            stack_top,
+            result: 0,
             depth: 0,
-            keeps: false,
             callers: [const { MaybeUninit::uninit() }; _],
             rounds_left: [0; _],
             calling_back: Vec::new(),
         }
     }
 
+    /// Makes room for so many words. No function may be active.
+    #[inline]
+    pub fn reserve(&mut self, words: usize) {
+        if self.file.len() < words {
+            self.grow(words);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, words: usize) {
+        self.file.resize(words, 0);
+        self.window = self.file.as_mut_ptr();
+    }
+
+    /// The running function's window.
+    #[inline]
+    pub fn window(&self) -> *mut u64 {
+        self.window
+    }
+
     /// `r10` of the running function.
     pub fn frame_pointer(&self) -> u64 {
-        self.registers[10]
+        self.stack_top - (self.depth * STACK_FRAME) as u64
     }
 
     /// Active functions besides the running one.
@@ -70,19 +104,25 @@ impl Machine {
         self.depth
     }
 
-    /// Enters a function that returns to `next`.
+    /// Enters a function that returns to `next`, with its result in a register of the caller, whose window has so many words. Returns the
+    /// new window.
     ///
     /// # Safety
-    /// Fewer than eight functions may be active, which the verifier proves.
+    /// Fewer than eight functions may be active, which the verifier proves, and the words of the program must be those of eight windows.
     #[inline]
-    pub unsafe fn enter(&mut self, next: Continuation) {
+    pub unsafe fn enter(&mut self, next: Continuation, result: u8, words: usize) -> *mut u64 {
         debug_assert!(self.depth < self.callers.len());
-        let [.., r6, r7, r8, r9, _, _] = self.registers;
         // SAFETY: the caller vouches for the depth.
         let caller = unsafe { self.callers.get_unchecked_mut(self.depth) };
-        caller.write(Caller { next, callee_saved: [r6, r7, r8, r9] });
+        caller.write(Caller { next, result, window: self.window });
         self.depth += 1;
-        self.registers[10] -= STACK_FRAME as u64;
+        let frame_pointer = self.frame_pointer();
+        // SAFETY: the caller vouches for the words.
+        unsafe {
+            self.window = self.window.add(words);
+            *self.window.add(usize::from(FRAME_POINTER)) = frame_pointer;
+        }
+        self.window
     }
 
     /// Sets the iterations of the running function's `may_goto` to the maximum.
@@ -105,22 +145,23 @@ impl Machine {
         unsafe { self.rounds_left.get_unchecked_mut(self.depth) }
     }
 
-    /// Leaves the running function, and returns the operation after its call; `None` if no function waits: the run ends.
+    /// Leaves the running function with a result, and returns the operation after its call; `None` if no function waits: the run ends.
     #[inline]
-    pub fn leave(&mut self) -> Option<Continuation> {
+    pub fn leave(&mut self, value: u64) -> Option<Continuation> {
         let depth = self.depth.checked_sub(1)?;
         self.depth = depth;
         // SAFETY: `enter` wrote it when it incremented the depth.
-        let Caller { next, callee_saved } = unsafe { self.callers.get_unchecked(depth).assume_init_read() };
-        self.registers[6..10].copy_from_slice(&callee_saved);
-        self.registers[10] += STACK_FRAME as u64;
+        let Caller { next, result, window } = unsafe { self.callers.get_unchecked(depth).assume_init_read() };
+        self.window = window;
+        // SAFETY: the register is one of the caller's window, which is in the file.
+        unsafe { *window.add(usize::from(result)) = value };
         Some(next)
     }
 
     /// Leaves all functions at once.
     #[cold]
     pub fn stop(&mut self) {
-        self.registers[10] += (self.depth * STACK_FRAME) as u64;
+        self.window = self.file.as_mut_ptr();
         self.depth = 0;
         self.calling_back.clear();
     }

@@ -45,7 +45,6 @@ pub const ENGINES: &[&str] = &[
     "kernel",
     "paceline",
     "threaded",
-    "threaded-counted",
     "ir",
     "jit",
     "checked-jit",

@@ -30,6 +30,9 @@ pub enum LoadError {
     #[cfg(feature = "jit")]
     #[error(transparent)]
     Compile(#[from] paceline_jit::CompileError),
+    /// The program has no operations: a bug of Paceline.
+    #[error(transparent)]
+    Translate(#[from] paceline_interpreter::threaded::TranslateError),
     /// No executable memory for the native code.
     #[error("{0}")]
     Memory(String),

@@ -10,7 +10,6 @@ use paceline_interpreter::entry::{burst_entry, entry_for, tail_entry};
 use paceline_interpreter::image::{DEFAULT_BUDGET, Entry, Exit, Image, Unset};
 use paceline_interpreter::observe::{Observed, Steer};
 use paceline_interpreter::plain::{self, Plain};
-use paceline_interpreter::threaded;
 use paceline_maps::{Map, MapUser, Owner};
 use paceline_runtime::fault::Fault;
 #[cfg(feature = "testing")]
@@ -309,35 +308,12 @@ impl Program {
     }
 
     /// Runs the program over one packet as [`run`](Self::run) does, and counts its instructions. Those of programs that
-    /// it tail calls do not count. `None` for native code, which does not count.
+    /// it tail calls do not count. `None` for engines that do not count: all but the plain interpreter.
     ///
     /// # Errors
     /// The run ended with a fault.
     pub fn run_counted(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Option<Result<Exit, Box<Fault>>> {
-        match &self.image.operations {
-            None if self.engine == Engine::Plain => Some(self.run_observed(frame, host, |_| {})),
-            None => None,
-            Some(operations) => {
-                let host = &mut host.runtime;
-                // SAFETY: as in `run`.
-                let frame: *mut Frame = unsafe { frame.descriptor_mut() };
-                host.begin(frame as u64, self.image.rules.as_ref());
-                // SAFETY: the frame is borrowed for the run and the host runs it, and the image keeps the maps.
-                let run = |host: &mut runtime::Host| unsafe {
-                    threaded::run_counted(&self.image, operations, frame as u64, host)
-                };
-                let exit = self.pinned(host, run);
-                if host.fault.is_some()
-                    && let Some(fault) = host.take_fault()
-                {
-                    return Some(Err(fault));
-                }
-                let code = host.end_run(self.image.rules.as_ref(), exit.r0);
-                // SAFETY: the pointer comes from a reference that is still borrowed.
-                unsafe { &mut *frame }.set_code(code);
-                Some(Ok(exit))
-            }
-        }
+        (self.engine == Engine::Plain).then(|| self.run_observed(frame, host, |_| {}))
     }
 
     /// Runs the program over one packet on the plain interpreter, whatever its engine, and `observe` looks at the machine
@@ -481,5 +457,5 @@ unsafe extern "C" fn translated_entry(
 #[cfg(feature = "variants")]
 #[must_use]
 pub fn by_match(program: &Program) -> Option<Program> {
-    Program::with_image(threaded::by_match(&program.image)?, Engine::Threaded).ok()
+    Program::with_image(paceline_interpreter::threaded::by_match(&program.image)?, Engine::Threaded).ok()
 }

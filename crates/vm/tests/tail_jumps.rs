@@ -48,7 +48,7 @@ fn check(handler: &Handler) -> Result<usize, String> {
             }
             FlowControl::IndirectCall => return Err(format!("calls at {address:#x}: {insn}")),
             FlowControl::IndirectBranch if !is_by_name(&insn) => jumps += 1,
-            FlowControl::Return if handler.ends => {}
+            FlowControl::Return if handler.ends || handler.may_end => {}
             FlowControl::Return => return Err(format!("returns at {address:#x}")),
             other => return Err(format!("{other:?} at {address:#x}: {insn}")),
         }

@@ -3,6 +3,7 @@
 
 use paceline_runtime::host::Host;
 
+use super::code::NO_CODE;
 use super::handlers::{Loop, each_code, operation};
 use super::op::{Head, Op, Packet};
 use super::{Operations, in_fresh_machine};
@@ -14,13 +15,13 @@ use crate::image::Image;
 pub fn by_match(image: &Image) -> Option<Image> {
     let operations = image.operations.as_ref()?;
     let mut ops = operations.ops.to_vec();
-    for (op, note) in ops.iter_mut().zip(&*operations.notes) {
+    for (op, code) in ops.iter_mut().zip(&*operations.codes) {
         // Second parts keep their words.
-        if let Some(code) = note.code() {
-            op.head = Head { word: u64::from(code) };
+        if *code != NO_CODE {
+            op.head = Head { word: u64::from(*code) };
         }
     }
-    let operations = Some(Operations::new(&ops, operations.start() as u64, operations.notes.clone()));
+    let operations = Some(Operations::new(&ops, &operations.codes, operations.words));
     // The heads hold codes, which the machine of the threaded interpreter does not execute.
     Some(Image {
         entry: entry_for::<ByMatch>(image.rules.as_ref()),
@@ -36,29 +37,27 @@ pub fn by_match(image: &Image) -> Option<Image> {
 struct ByMatch;
 
 impl Interpreter for ByMatch {
-    type Code<'a> = *const Op;
+    type Code<'a> = &'a Operations;
 
-    fn code(image: &Image) -> Option<*const Op> {
-        image.operations.as_ref().map(Operations::start)
+    fn code(image: &Image) -> Option<&Operations> {
+        image.operations.as_ref()
     }
 
     #[inline(never)]
-    unsafe fn run(mut ip: *const Op, context: u64, host: &mut Host) -> u64 {
-        host.machine.registers[1] = context;
-        host.machine.keeps = true;
+    unsafe fn run(operations: &Operations, context: u64, host: &mut Host) -> u64 {
+        let (mut ip, _) = operations.begin(&mut host.machine, context);
         // SAFETY: the operations are those of a verified program, and their heads hold their codes.
         unsafe {
             while !ip.is_null() {
                 ip = step((*ip).head.word, ip, host) as *const Op;
             }
         }
-        host.machine.keeps = false;
-        host.machine.registers[0]
+        host.machine.result
     }
 
-    unsafe fn run_called(start: *const Op, context: u64, host: &mut Host) -> u64 {
+    unsafe fn run_called(operations: &Operations, context: u64, host: &mut Host) -> u64 {
         // SAFETY: the caller vouches for it.
-        in_fresh_machine(host, |host| unsafe { Self::run(start, context, host) })
+        in_fresh_machine(host, |host| unsafe { Self::run(operations, context, host) })
     }
 }
 
@@ -70,7 +69,7 @@ macro_rules! step {
         unsafe fn step(code: u64, ip: *const Op, host: *mut Host) -> u64 {
             match code {
                 // SAFETY: the caller vouches for it.
-                $($code => unsafe { operation::<Loop, $code>(ip, host, Packet::of(host)) },)*
+                $($code => unsafe { operation::<Loop, $code>(ip, host, Packet::of(host), (*host).machine.window()) },)*
                 _ => 0,
             }
         }

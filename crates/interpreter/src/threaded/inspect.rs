@@ -1,7 +1,7 @@
 //! Addresses of the handlers, for a test of their machine code.
 
 use super::handlers::HANDLERS;
-use super::kind::{COUNT, KINDS, Kind};
+use super::kind::{COUNT, Kind, SEQUENCES, Sequence};
 
 /// Whether handlers jump to each other in this build; otherwise they return to a loop.
 #[must_use]
@@ -19,16 +19,22 @@ pub struct Handler {
     pub calls_helper: bool,
     /// Whether the handler ends the run.
     pub ends: bool,
+    /// Whether it may end the run.
+    pub may_end: bool,
 }
 
 /// All handlers.
 #[must_use]
 pub fn all() -> Vec<Handler> {
-    let handler = |(kind, handler): (&Kind, &super::op::Handler)| Handler {
-        kind: format!("{kind:?}"),
-        address: *handler as usize,
-        calls_helper: *kind == Kind::CallHelper,
-        ends: matches!(kind, Kind::End | Kind::Return(_)),
+    let handler = |(sequence, handler): (&Sequence, &super::op::Handler)| {
+        let kinds: Vec<Kind> = sequence.parts[..sequence.len].iter().map(|part| part.kind).collect();
+        Handler {
+            kind: format!("{kinds:?}"),
+            address: *handler as usize,
+            calls_helper: kinds.contains(&Kind::CallHelper),
+            ends: matches!(kinds[..], [Kind::End(_)]),
+            may_end: kinds.iter().any(|kind| matches!(kind, Kind::Exit(_) | Kind::EndIf { .. })),
+        }
     };
-    KINDS.iter().zip(&HANDLERS).take(COUNT).map(handler).collect()
+    SEQUENCES.iter().zip(&HANDLERS).take(COUNT).map(handler).collect()
 }

@@ -1,36 +1,35 @@
 //! The threaded interpreter, for verified programs.
 //!
-//! A program is translated once to operations (`translate`): 16 bytes each, with the address of the code that executes
-//! it and operands that need no decoding. What the verifier knows is used: code that is never reached is left out,
-//! branches that go one way only are no branches, a load from the context is one from the frame. Each handler ends by
-//! jumping to the handler of the next operation, so that every operation has an indirect jump of its own, which the
-//! processor predicts by what came before. In builds that do not optimize, and on other architectures, handlers return
+//! A program is translated once, by its SSA form and the passes of native code (`form`, `select`), to operations: 16 bytes each, with the
+//! address of the code that executes it and operands that need no decoding. Each handler ends by jumping to the handler of the next
+//! operation, so that every operation has an indirect jump of its own, which the processor predicts by what came before. Operations that
+//! often follow each other have a handler for all (`fuse`). In builds that do not optimize, and on other architectures, handlers return
 //! to a loop instead.
 
 #[cfg(feature = "variants")]
 mod by_match;
-mod draft;
+mod code;
+mod error;
+mod form;
 mod fuse;
 mod handlers;
 mod helpers;
 pub mod inspect;
 mod kind;
-mod known;
-mod live;
 mod op;
-mod packet_field;
+mod select;
 #[cfg(test)]
 mod tests;
-mod translate;
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use paceline_frame::Frame;
 use paceline_isa::Code;
 use paceline_maps::Map;
 use paceline_runtime::callback::{CallbackCode, CompiledFunctions};
 use paceline_runtime::host::Host;
-use paceline_runtime::machine::Machine;
+use paceline_runtime::machine::{LEAST_WORDS, Machine};
 use paceline_runtime::readable::Readable;
 use paceline_runtime::run_rules::RunRules;
 use paceline_runtime::stack::STACK_FRAME;
@@ -38,10 +37,11 @@ use paceline_spec::ProgramSpec;
 use paceline_verifier::Verified;
 
 use crate::entry::{Interpreter, burst_entry, entry_for, tail_entry};
-use crate::image::{DEFAULT_BUDGET, Exit, Image, least_cpus, sets_callbacks};
+use crate::image::{BurstEntry, DEFAULT_BUDGET, Entry, Image, least_cpus, sets_callbacks};
 use handlers::Dispatch;
-use kind::Kind;
-use op::{Head, Note, Op, Packet};
+use op::{Op, Packet};
+
+pub use error::TranslateError;
 
 #[cfg(feature = "variants")]
 pub use by_match::by_match;
@@ -50,42 +50,78 @@ pub use by_match::by_match;
 #[derive(Clone)]
 pub struct Operations {
     ops: Arc<[Op]>,
-    /// Beside each operation.
-    notes: Arc<[Note]>,
+    /// The codes of their handlers.
+    #[cfg(any(test, feature = "variants"))]
+    codes: Arc<[u16]>,
+    /// Words of the windows of all functions that may be active.
+    words: usize,
 }
 
 impl Operations {
-    /// Makes operations of others that lie, or would lie, from an address on.
-    fn new(ops: &[Op], from: u64, notes: Arc<[Note]>) -> Self {
-        let mut ops: Arc<[Op]> = Arc::from(ops);
-        let moved = (ops.as_ptr() as u64).wrapping_sub(from);
-        let is_test = |note: &Note| matches!(note.kind(), Some(Kind::Test { .. }));
-        for (op, note) in Arc::get_mut(&mut ops).into_iter().flatten().skip(1).zip(&*notes) {
-            if is_test(note) {
-                // SAFETY: the second part of a test holds a number, where its first part leads.
-                op.head = Head { word: unsafe { op.head.word }.wrapping_add(moved) };
-            }
+    #[cfg_attr(
+        not(any(test, feature = "variants")),
+        expect(unused_variables, reason = "others need no codes")
+    )]
+    fn new(ops: &[Op], codes: &[u16], words: usize) -> Self {
+        Self {
+            ops: ops.into(),
+            #[cfg(any(test, feature = "variants"))]
+            codes: codes.into(),
+            words,
         }
-        Self { ops, notes }
     }
 
-    /// Where the program starts.
-    fn start(&self) -> *const Op {
-        self.ops.as_ptr()
+    /// Prepares an idle machine; returns where the program starts, and its window, which has all of the words that the program needs.
+    #[inline]
+    fn begin(&self, machine: &mut Machine, context: u64) -> (*const Op, *mut u64) {
+        machine.reserve(self.words);
+        // SAFETY: there are so many words now.
+        unsafe { self.begin_small(machine, context) }
+    }
+
+    /// The same if every machine has so many words.
+    ///
+    /// # Safety
+    /// The machine must have the words that the program needs.
+    #[inline]
+    unsafe fn begin_small(&self, machine: &mut Machine, context: u64) -> (*const Op, *mut u64) {
+        let window = machine.window();
+        // SAFETY: the window has the registers of a function.
+        unsafe { *window.add(1) = context };
+        (self.ops.as_ptr(), window)
     }
 }
 
 /// The image of a verified program for the threaded interpreter.
-#[must_use]
-pub fn image(verified: &Verified, spec: Arc<ProgramSpec>, code: Code, maps: Vec<Arc<Map>>) -> Image {
-    let operations = translate::translate(verified, &maps);
+///
+/// # Errors
+/// [`TranslateError`]: a bug.
+pub fn image(
+    verified: &Verified,
+    spec: Arc<ProgramSpec>,
+    code: Code,
+    maps: Vec<Arc<Map>>,
+) -> Result<Image, TranslateError> {
+    let operations = form::translate(verified, &maps)?;
     let cpus = least_cpus(verified.code(), &maps);
     let callbacks = sets_callbacks(&code).then(|| CallbackCode::new(operations.clone(), cpus, maps.clone()));
     let rules = RunRules::of(spec.kind);
-    Image {
-        entry: entry_for::<Threaded>(rules.as_ref()),
-        tail_entry: tail_entry::<Threaded>,
-        burst_entry: burst_entry::<Threaded>,
+    let (entry, tail_entry, burst_entry): (_, Entry, BurstEntry) = match operations.words <= LEAST_WORDS {
+        true => (
+            entry_for::<Threaded<true>>(rules.as_ref()),
+            tail_entry::<Threaded<true>>,
+            burst_entry::<Threaded<true>>,
+        ),
+        false => (
+            entry_for::<Threaded<false>>(rules.as_ref()),
+            tail_entry::<Threaded<false>>,
+            burst_entry::<Threaded<false>>,
+        ),
+    };
+    Ok(Image {
+        entry,
+        tail_entry,
+        burst_entry,
         id: Image::next_id(),
         rules,
         spec,
@@ -98,7 +134,7 @@ pub fn image(verified: &Verified, spec: Arc<ProgramSpec>, code: Code, maps: Vec<
         callbacks,
         native: None,
         staged: None,
-    }
+    })
 }
 
 impl CompiledFunctions for Operations {
@@ -110,31 +146,39 @@ impl CompiledFunctions for Operations {
     unsafe fn call(&self, address: u64, arguments: [u64; 5], maps: &[Arc<Map>], host: &mut Host) {
         host.readable = Readable::of(maps);
         in_fresh_machine(host, |host| {
-            host.machine.registers[1..6].copy_from_slice(&arguments);
-            // SAFETY: the caller vouches for the function and its arguments.
-            unsafe { handlers::Jump::run(address as *const Op, host) }
+            let (_, window) = self.begin(&mut host.machine, 0);
+            // SAFETY: the caller vouches for the function and its arguments, which the window has room for.
+            unsafe {
+                window.add(1).cast::<[u64; 5]>().write(arguments);
+                handlers::Jump::run(address as *const Op, host, Packet::of(host), window)
+            }
         });
     }
 }
 
-/// The threaded interpreter.
-struct Threaded;
+/// The threaded interpreter; for programs to which [`LEAST_WORDS`] are enough if `SMALL`.
+struct Threaded<const SMALL: bool>;
 
-impl Interpreter for Threaded {
-    type Code<'a> = *const Op;
+impl<const SMALL: bool> Interpreter for Threaded<SMALL> {
+    type Code<'a> = &'a Operations;
 
-    fn code(image: &Image) -> Option<*const Op> {
-        image.operations.as_ref().map(Operations::start)
+    fn code(image: &Image) -> Option<&Operations> {
+        image.operations.as_ref()
     }
 
-    unsafe fn run(start: *const Op, context: u64, host: &mut Host) -> u64 {
+    unsafe fn run(operations: &Operations, context: u64, host: &mut Host) -> u64 {
+        let (start, window) = match SMALL {
+            // SAFETY: every machine has so many words.
+            true => unsafe { operations.begin_small(&mut host.machine, context) },
+            false => operations.begin(&mut host.machine, context),
+        };
         // SAFETY: the operations are those of a verified program, whose maps the image keeps; the caller vouches for the rest.
-        unsafe { run::<handlers::Jump>(start, context, host) }
+        unsafe { handlers::Jump::run(start, host, Packet::in_frame(context as *const Frame), window) }
     }
 
-    unsafe fn run_called(start: *const Op, context: u64, host: &mut Host) -> u64 {
+    unsafe fn run_called(operations: &Operations, context: u64, host: &mut Host) -> u64 {
         // SAFETY: the caller vouches for it.
-        in_fresh_machine(host, |host| unsafe { Self::run(start, context, host) })
+        in_fresh_machine(host, |host| unsafe { Self::run(operations, context, host) })
     }
 }
 
@@ -145,39 +189,4 @@ fn in_fresh_machine(host: &mut Host, run: impl FnOnce(&mut Host) -> u64) -> u64 
     let r0 = run(host);
     host.machine = waiting;
     r0
-}
-
-/// Runs a program over a packet.
-///
-/// # Safety
-/// The host must run the packet, and its machine nothing; `start` must be where a verified program starts whose maps live.
-#[inline]
-unsafe fn run<D: Dispatch>(start: *const Op, context: u64, host: &mut Host) -> u64 {
-    host.machine.registers[1] = context;
-    // SAFETY: the caller vouches for it.
-    unsafe { D::run(start, host) }
-}
-
-/// Runs a program over the packet that the host runs, and counts its instructions; those of programs that it comes to by
-/// tail calls do not count.
-///
-/// # Safety
-/// The context must be the address of the frame that the host runs.
-pub unsafe fn run_counted(image: &Image, operations: &Operations, context: u64, host: &mut Host) -> Exit {
-    let Some(start) = Threaded::prepare(image, host) else { return Exit { r0: 0, instructions: 0 } };
-    host.machine.registers[1] = context;
-    host.machine.keeps = true;
-    let (mut ip, mut instructions) = (start, 0);
-    // Operations are executed one by one, as those that are fused may leave in the middle. What ends the run is no
-    // operation of the program.
-    let index = |ip: *const Op| (ip as usize).wrapping_sub(start as usize) / size_of::<Op>();
-    while let Some((note, code)) =
-        operations.notes.get(index(ip)).and_then(|note| Some((note, note.alone()?)))
-    {
-        instructions += u64::from(note.weight);
-        // SAFETY: `ip` is an operation of this kind, of a verified program whose maps the image keeps.
-        ip = unsafe { handlers::STEPS[usize::from(code)](ip, host, Packet::of(host)) } as *const Op;
-    }
-    host.machine.keeps = false;
-    Exit { r0: host.machine.registers[0], instructions }
 }

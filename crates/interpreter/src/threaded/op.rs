@@ -1,12 +1,12 @@
 //! Operations in memory.
 
+use paceline_frame::Frame;
 use paceline_runtime::host::Host;
+use paceline_runtime::machine::FRAME_POINTER;
 
-use super::kind::{KINDS, Kind, MAX_KINDS};
-
-/// Code that executes an operation: takes its address, the host of the machine, and the packet. The result is for its
-/// [`Dispatch`](super::handlers::Dispatch).
-pub(super) type Handler = unsafe extern "C" fn(*const Op, *mut Host, Packet) -> u64;
+/// Code that executes an operation: takes its address, the host of the machine, the packet, and the window of the running function. The
+/// result is for its [`Dispatch`](super::handlers::Dispatch).
+pub(super) type Handler = unsafe extern "C" fn(*const Op, *mut Host, Packet, *mut u64) -> u64;
 
 /// The packet of the host's frame: two arguments, which handlers have in registers.
 #[derive(Clone, Copy)]
@@ -24,24 +24,37 @@ impl Packet {
     #[inline(always)]
     pub(super) unsafe fn of(host: *const Host) -> Self {
         // SAFETY: the caller vouches for it.
-        let frame = unsafe { &*(*host).frame };
+        unsafe { Self::in_frame((*host).frame) }
+    }
+
+    /// # Safety
+    /// The frame must be the one that the host runs.
+    #[inline(always)]
+    pub(super) unsafe fn in_frame(frame: *const Frame) -> Self {
+        // SAFETY: the caller vouches for it.
+        let frame = unsafe { &*frame };
         let start = frame.data() as u64;
         Self { start, len: frame.data_end() as u64 - start }
     }
 }
+
+/// The register of moves, and of results that nobody has.
+pub(super) const SCRATCH: u8 = 30;
+
+const _: () = assert!(SCRATCH < FRAME_POINTER);
+
+/// Bytes of an operation that hold numbers of registers: see [`Kind`](super::kind::Kind).
+pub(super) const DST: u8 = 0;
+pub(super) const SRC: u8 = 1;
+pub(super) const OTHER: u8 = 2;
+pub(super) const MORE: u8 = 3;
 
 /// An operation, 16 bytes. Those with a 64-bit operand take two; the second one's `head` holds it.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Op {
     pub(super) head: Head,
-    /// A register's number.
-    pub(super) dst: u8,
-    /// A register's number.
-    pub(super) src: u8,
-    /// Offset of an address in bytes; distance of a jump in operations.
-    pub(super) offset: i16,
-    pub(super) imm: i32,
+    bytes: [u8; 8],
 }
 
 const _: () = assert!(size_of::<Op>() == 16);
@@ -54,51 +67,50 @@ pub(super) union Head {
 }
 
 impl Op {
-    pub(super) const fn new(handler: Handler) -> Self {
-        Self { head: Head { handler }, dst: 0, src: 0, offset: 0, imm: 0 }
+    pub(super) const fn new(handler: Handler, bytes: [u8; 8]) -> Self {
+        Self { head: Head { handler }, bytes }
     }
 
     /// The second part of an operation.
     pub(super) const fn data(word: u64, imm: i32) -> Self {
-        Self { head: Head { word }, dst: 0, src: 0, offset: 0, imm }
-    }
-}
-
-/// Kind and weight of an operation, for counting and for dispatch by number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Note {
-    /// The code of its [`Kind`](super::kind::Kind), of the fusion if it starts one; [`MAX_KINDS`] for the second
-    /// part of an operation.
-    code: u16,
-    /// The code of the operation alone.
-    alone: u16,
-    /// Number of instructions that the operation stands for, alone.
-    pub(super) weight: u32,
-}
-
-impl Note {
-    pub(super) fn new(code: u16, alone: u16, weight: u32) -> Self {
-        Self { code, alone, weight }
+        let [a, b, c, d] = imm.to_ne_bytes();
+        Self { head: Head { word }, bytes: [0, 0, 0, 0, a, b, c, d] }
     }
 
-    /// The note of the second part of an operation, which is never executed.
-    pub(super) fn second() -> Self {
-        Self::new(MAX_KINDS as u16, MAX_KINDS as u16, 0)
+    /// The register in a byte.
+    #[inline(always)]
+    pub(super) const fn register(&self, place: u8) -> u8 {
+        self.bytes[place as usize]
     }
 
-    /// The code of its kind; `None` for the second part of an operation.
-    #[cfg(any(test, feature = "variants"))]
-    pub(super) fn code(self) -> Option<u16> {
-        Some(self.code).filter(|code| usize::from(*code) < MAX_KINDS)
+    /// The registers of the arguments of a call.
+    #[inline(always)]
+    pub(super) const fn args(&self) -> [u8; 5] {
+        let [_, a, b, c, d, e, ..] = self.bytes;
+        [a, b, c, d, e]
     }
 
-    /// The kind of the operation alone; `None` for the second part of an operation.
-    pub(super) fn kind(self) -> Option<Kind> {
-        KINDS.get(usize::from(self.alone()?)).copied()
+    #[inline(always)]
+    pub(super) const fn imm(&self) -> i32 {
+        let [.., a, b, c, d] = self.bytes;
+        i32::from_ne_bytes([a, b, c, d])
     }
 
-    /// The code of the operation alone; `None` for the second part of an operation.
-    pub(super) fn alone(self) -> Option<u16> {
-        Some(self.alone).filter(|code| usize::from(*code) < MAX_KINDS)
+    /// Adds to the immediate.
+    pub(super) fn add_imm(&mut self, more: i32) {
+        let imm = self.imm().wrapping_add(more);
+        self.bytes[4..].copy_from_slice(&imm.to_ne_bytes());
+    }
+
+    /// An offset in bytes beside an immediate, in the place of the last registers.
+    #[inline(always)]
+    pub(super) const fn offset(&self) -> i16 {
+        i16::from_ne_bytes([self.bytes[OTHER as usize], self.bytes[MORE as usize]])
+    }
+
+    /// A short immediate beside the distance of a jump.
+    #[inline(always)]
+    pub(super) const fn short(&self) -> u16 {
+        self.offset().cast_unsigned()
     }
 }

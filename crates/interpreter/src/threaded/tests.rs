@@ -1,12 +1,12 @@
-//! Translations of programs: the shapes that are fused, and the operations that are left.
+//! Translations of programs: the operations that are left of them, and the sequences with a handler for all.
 
+use paceline_ir::{BinaryOp, Type};
 use paceline_isa::{Condition, Size, Width, assemble};
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, verify};
 
-use super::kind::{Direction, Fused, KINDS, Kind};
-use super::packet_field::Anchor;
-use super::translate::translate;
+use super::form::translate;
+use super::kind::{Kind, Reach, SEQUENCES, Sequence, Source};
 
 /// Where the packet is, and whether it has so many bytes.
 const START: &str = "
@@ -23,221 +23,134 @@ const END: &str = "
     out: exit
 ";
 
-/// The kinds of the operations that a program becomes, and how many instructions they stand for.
-fn operations(text: &str) -> (Vec<Kind>, u32) {
+/// The sequences of a program.
+fn sequences(text: &str) -> Vec<Sequence> {
     let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
     let insns = assemble(text, &()).expect("assembles").encode().expect("encodes");
-    let spec = ProgramSpec::new("test", kind, insns);
-    let operations = translate(&verify(&spec, &[], None, &Options::default()).expect("is accepted"), &[]);
-    let kinds = operations.notes.iter().filter_map(|note| Some(KINDS[usize::from(note.code()?)]));
-    (kinds.collect(), operations.notes.iter().map(|note| note.weight).sum())
+    let verified = verify(&ProgramSpec::new("test", kind, insns), &[], None, &Options::default());
+    let operations = translate(&verified.expect("is accepted"), &[]).expect("is translated");
+    let mut codes = operations.codes.iter().filter_map(|code| SEQUENCES.get(usize::from(*code)));
+    std::iter::from_fn(|| {
+        let sequence = *codes.next()?;
+        codes.by_ref().take(sequence.len - 1).for_each(|_| {});
+        Some(sequence)
+    })
+    .collect()
 }
 
-/// Operations between the check of the packet's length and the ends of the program.
+/// Which results a sequence stores.
+fn kept(sequence: &Sequence) -> Vec<bool> {
+    sequence.parts[..sequence.len].iter().map(|part| part.keeps).collect()
+}
+
+fn kinds(text: &str) -> Vec<Kind> {
+    let parts =
+        sequences(text).into_iter().flat_map(|sequence| sequence.parts.into_iter().take(sequence.len));
+    parts.map(|part| part.kind).collect()
+}
+
+/// Operations of a program between the check of the packet's length and its end.
 fn middle(text: &str) -> Vec<Kind> {
-    let (kinds, _) = operations(&format!("{START}{text}{END}"));
-    let check = kinds.iter().position(|kind| *kind == Kind::JumpLen { shorter: true }).expect("checks");
-    let end = kinds.iter().position(|kind| matches!(kind, Kind::Return(_))).expect("returns");
-    assert!(kinds[end..].iter().all(|kind| matches!(kind, Kind::Return(_) | Kind::End)), "{kinds:?}");
-    kinds[check + 1..end].to_vec()
+    let kinds = kinds(&format!("{START}{text}{END}"));
+    assert_eq!(kinds[0], SHORTER);
+    let middle = kinds.into_iter().skip(1).take_while(|kind| !matches!(kind, Kind::End(_)));
+    middle.collect()
 }
 
-const fn test(size: Size, anchor: Anchor, masked: bool, equal: bool) -> Kind {
-    Kind::Test { size, anchor, masked, equal }
+const SHORTER: Kind = Kind::JumpLen { shorter: true };
+
+const fn load(size: Size, reach: Reach) -> Kind {
+    Kind::Load { size, signed: false, reach }
+}
+
+const fn test(condition: Condition, holds: bool) -> Kind {
+    Kind::JumpIf { width: Width::W32, condition, holds, src: Source::Imm }
+}
+
+const fn number(op: BinaryOp) -> Kind {
+    Kind::Binary { ty: Type::I64, op, src: Source::Imm }
 }
 
 #[test]
 fn a_check_of_the_length_is_one_operation() {
-    let (kinds, weight) = operations(&format!("{START}{END}"));
-    let (shorter, end) = (Kind::JumpLen { shorter: true }, Kind::Return(Width::W32));
-    assert_eq!(kinds[..3], [shorter, end, end], "{kinds:?}");
-    // The end is there twice, and after the last one there is one that nothing comes to.
-    assert_eq!(weight, 8 + 1 + 1);
+    let end = Kind::End(Source::Imm);
+    assert_eq!(kinds(&format!("{START}{END}")), [SHORTER, end, end]);
 }
 
 #[test]
-fn a_check_and_a_test_are_one() {
-    let fused = Fused::LenTest { size: Size::H, masked: false, equal: false };
-    let (kinds, _) = operations(&format!(
-        "{START}
+fn what_is_only_compared_is_not_stored() {
+    let text = "
         r4 = *(u8 *)(r2 + 13)
         r5 = *(u8 *)(r2 + 12)
         w5 <<= 8
         w5 |= w4
         w5 &= 0xffff
-        if w5 != 0x800 goto out
-        {END}"
-    ));
-    assert_eq!(kinds[0], Kind::Fused(fused), "{kinds:?}");
-    assert_eq!(kinds[1], test(Size::H, Anchor::Start, false, false), "{kinds:?}");
+        if w5 != 0x800 goto out";
+    let found = sequences(&format!("{START}{text}{END}"));
+    assert_eq!(kept(&found[0]), [true, false, true]);
+    // A value that is used later is.
+    let text = "r5 = *(u8 *)(r2 + 12)\nif w5 != 8 goto out\n*(u8 *)(r2 + 0) = r5";
+    assert_eq!(kept(&sequences(&format!("{START}{text}{END}"))[0]), [true; 3]);
 }
 
 #[test]
-fn a_check_and_a_switch_of_two_are_one() {
-    let (kinds, _) = operations(&format!(
-        "{START}
-        r5 = *(u16 *)(r2 + 12)
-        r5 = be16 r5
-        if w5 == 0x86dd goto out
-        if w5 != 0x800 goto out
-        {END}"
-    ));
-    let fused = Fused::LenSwitch { size: Size::H, masked: false, last_equal: false };
-    assert_eq!(kinds[0], Kind::Fused(fused), "{kinds:?}");
+fn bits_are_tested_without_a_register() {
+    let found = middle("r5 = *(u16 *)(r2 + 20)\nif w5 & 0x1fff goto out");
+    assert_eq!(found, [load(Size::H, Reach::Start), test(Condition::Set, true)]);
+    let found = middle("r5 = *(u16 *)(r2 + 20)\nw5 &= 0x1fff\nif w5 == 0 goto out");
+    assert_eq!(found, [load(Size::H, Reach::Start), test(Condition::Set, false)]);
 }
 
 #[test]
-fn a_switch_loads_its_field_once() {
-    // A store keeps the check apart.
-    let kinds = middle(
-        "*(u8 *)(r2 + 0) = 0
-        r5 = *(u8 *)(r2 + 23)
-        if w5 == 132 goto out
-        if w5 == 6 goto out
-        if w5 != 17 goto out",
-    );
-    let fused =
-        Fused::Switch { size: Size::B, anchor: Anchor::Start, masked: false, three: true, last_equal: false };
-    assert_eq!(kinds[1], Kind::Fused(fused), "{kinds:?}");
-}
-
-#[test]
-fn two_tests_are_one() {
-    let kinds = middle(
-        "*(u8 *)(r2 + 0) = 0
-        r5 = *(u8 *)(r2 + 23)
-        if w5 != 6 goto out
-        r5 = *(u16 *)(r2 + 20)
-        r5 = be16 r5
-        if w5 & 0x1fff goto out",
-    );
-    let fused = Fused::Tests {
-        sizes: (Size::B, Size::H),
-        anchor: Anchor::Start,
-        masked: true,
-        equal: (false, false),
-    };
-    assert_eq!(kinds[1], Kind::Fused(fused), "{kinds:?}");
-}
-
-#[test]
-fn the_end_of_a_header_is_one_operation_with_what_follows() {
-    let kinds = middle(
-        "r4 = *(u8 *)(r2 + 14)
-        r4 <<= 2
-        r4 &= 0x3c
-        r1 = r2
-        r1 += 14
-        r1 += r4
-        r5 = r1
-        r5 += 4
-        if r5 > r3 goto out
-        r0 = *(u8 *)(r1 + 3)
-        r5 = r1
-        r5 += 8
-        w0 = 3
-        if r5 > r3 goto out
-        r5 = *(u16 *)(r1 + 6)
-        if w5 == 22 goto out",
-    );
-    let expected = [
-        Kind::Fused(Fused::AddressEnd { anchor: Anchor::Start, shift: Direction::Left }),
-        Kind::JumpEnd { before: true },
-        Kind::Fused(Fused::EndTest { size: Size::H, masked: false, equal: true }),
-        test(Size::H, Anchor::Register, false, true),
-    ];
-    assert_eq!(kinds, expected);
-}
-
-#[test]
-fn another_address_goes_with_the_end_of_a_header() {
-    let kinds = middle(
-        "r4 = *(u8 *)(r2 + 14)
+fn the_end_of_a_header_is_a_sum_and_a_check() {
+    let text = "
+        r4 = *(u8 *)(r2 + 14)
         r4 &= 0xf
         r4 <<= 2
-        r1 = r2
-        r1 += r4
-        r0 = r2
-        r0 += 23
-        r5 = r1
-        r5 += 4
-        if r5 > r3 goto out
-        *(u8 *)(r1 + 0) = 1
-        *(u8 *)(r0 + 0) = 2",
-    );
-    let fused = Fused::AddressesEnd { anchor: Anchor::Start, shift: Direction::Left };
-    assert_eq!(kinds[0], Kind::Fused(fused), "{kinds:?}");
-}
-
-#[test]
-fn operations_in_between_go_before() {
-    let kinds = middle(
-        "r4 = *(u8 *)(r2 + 14)
-        r4 &= 0xf
-        r4 <<= 2
-        r1 = r2
-        r1 += r4
-        r6 = *(u8 *)(r2 + 20)
-        r5 = r1
-        r5 += 4
-        if r5 > r3 goto out
-        *(u8 *)(r1 + 0) = r6",
-    );
-    let expected = [
-        Kind::LoadPart { size: Size::B, anchor: Anchor::Start, reversed: false, shift: None },
-        Kind::Fused(Fused::AddressEnd { anchor: Anchor::Start, shift: Direction::Left }),
-        Kind::JumpEnd { before: true },
-    ];
-    assert_eq!(kinds[..3], expected, "{kinds:?}");
-}
-
-#[test]
-fn a_load_over_its_base_needs_no_copy() {
-    let kinds = middle(
-        "r4 = *(u8 *)(r2 + 14)
-        r4 &= 0xf
-        r2 += r4
         r5 = r2
-        r5 += 2
-        if r5 > r3 goto out
-        r4 = *(u8 *)(r2 + 1)
-        r2 = *(u8 *)(r2 + 0)
-        w2 <<= 8
-        w2 |= w4
-        if w2 == 22 goto out",
-    );
-    let last = kinds.last().copied();
-    assert_eq!(last, Some(test(Size::H, Anchor::Register, false, true)), "{kinds:?}");
-    assert!(!kinds.iter().any(|kind| matches!(kind, Kind::Load { .. })), "{kinds:?}");
+        r5 += r4
+        r1 = r5
+        r1 += 18
+        if r1 > r3 goto out
+        r0 = *(u16 *)(r5 + 16)
+        *(u16 *)(r5 + 0) = r0";
+    let expected = [
+        load(Size::B, Reach::Start),
+        number(BinaryOp::And),
+        number(BinaryOp::Shl),
+        Kind::AddressSum,
+        Kind::JumpEnd { before: true },
+        load(Size::H, Reach::Packet),
+        Kind::Store { size: Size::H, src: Source::Reg, reach: Reach::Packet },
+    ];
+    let found = middle(text);
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    assert!(expected.iter().all(|kind| found.contains(kind)), "{found:?}");
+}
+
+/// The packet moves between the loads of its ends and the comparison.
+#[test]
+fn stale_ends_of_the_packet_are_numbers() {
+    let text = "
+        r6 = *(u32 *)(r1 + 4)
+        r7 = *(u32 *)(r1 + 0)
+        r2 = 0
+        call 44
+        r7 += 14
+        r0 = 1
+        if r7 > r6 goto out
+        r0 = 2
+        out: exit";
+    let found = kinds(text);
+    let is_packet = |kind: &Kind| matches!(kind, Kind::JumpLen { .. } | Kind::JumpEnd { .. });
+    assert!(!found.iter().any(is_packet), "{found:?}");
+    let condition =
+        Kind::JumpIf { width: Width::W64, condition: Condition::Gt, holds: true, src: Source::Reg };
+    assert!(found.contains(&condition), "{found:?}");
 }
 
 #[test]
-fn what_is_read_later_stays() {
-    let kinds = middle(
-        "r5 = *(u8 *)(r2 + 23)
-        if w5 != 6 goto out
-        *(u8 *)(r2 + 0) = r5",
-    );
-    let load = Kind::LoadPart { size: Size::B, anchor: Anchor::Start, reversed: false, shift: None };
-    assert!(kinds.contains(&load), "{kinds:?}");
-}
-
-#[test]
-fn a_store_ends_what_is_known_of_the_packet() {
-    let kinds = middle(
-        "r5 = *(u8 *)(r2 + 23)
-        *(u8 *)(r2 + 23) = r0
-        if w5 != 6 goto out",
-    );
-    assert!(matches!(kinds.last(), Some(Kind::JumpIf { .. })), "{kinds:?}");
-}
-
-#[test]
-fn a_mask_and_a_comparison_are_one() {
-    let kinds = middle(
-        "r5 = *(u64 *)(r2 + 0)
-        w5 &= 7
-        if w5 == 3 goto out",
-    );
-    assert_eq!(kinds[1], Kind::Fused(Fused::MaskJump(Condition::Eq)), "{kinds:?}");
+fn stores_of_numbers_need_no_register() {
+    let store = |reach| Kind::Store { size: Size::W, src: Source::Imm, reach };
+    assert_eq!(middle("*(u32 *)(r2 + 4) = 7"), [store(Reach::Start)]);
 }

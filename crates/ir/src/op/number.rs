@@ -82,6 +82,7 @@ impl BinaryOp {
 
     /// The operation of instructions that computes it; `None` if there is none.
     #[must_use]
+    #[inline]
     pub const fn alu(self) -> Option<AluOp> {
         Some(match self {
             Self::Add => AluOp::Add,
@@ -103,6 +104,7 @@ impl BinaryOp {
 
     /// Its result.
     #[must_use]
+    #[inline]
     pub fn eval(self, ty: Type, a: u64, b: u64) -> u64 {
         match (self.alu(), self, ty) {
             (Some(alu), ..) => eval::alu(ty.width(), alu, a, b),

@@ -5,7 +5,6 @@ use paceline_ir::arena::Side;
 use paceline_ir::{FuncId, Inst, Module, Type, Value};
 use paceline_isa::Condition;
 use paceline_spec::{Meaning, ProgramKind};
-use paceline_verifier::MapFact;
 
 use super::lack::Lack;
 use super::op::Entered;
@@ -223,13 +222,5 @@ impl Generator<'_> {
     /// Calls a function of the runtime. The caller-saved registers do not survive it.
     pub(super) fn call_runtime(&mut self, address: u64) {
         entry::call_runtime(&mut self.asm, self.links, address);
-    }
-}
-
-/// The map of a call, if it is the same in all runs.
-pub(super) fn known_map(fact: Option<MapFact>) -> Option<u32> {
-    match fact {
-        Some(MapFact::Always(map)) if !map.inner => Some(map.index),
-        _ => None,
     }
 }

@@ -14,19 +14,17 @@ mod arm64;
 mod chain;
 mod choose;
 mod emit;
-mod expand;
 mod generator;
-mod key;
 mod lack;
 mod machine;
 mod op;
 mod regs;
-mod rounds;
 mod target;
 
 use paceline_codegen::lir::Vreg;
 use paceline_codegen::{Plan, generate, generate_loop};
 use paceline_graph::Node;
+use paceline_ir::expand::{look_ups, loops};
 use paceline_ir::{
     Block, Callee, Function, Graph, Module, Op, Passes, Region, Source, Terminator, build_source,
     optimize_with_graphs,
@@ -88,8 +86,8 @@ type Form = (Module, Vec<Graph>);
 /// The form of a program after the passes that are asked for.
 fn form(source: &Source<'_>, links: &Links, passes: &Passes) -> Result<Form, CompileError> {
     let mut module = build_source(source).map_err(|error| Lack::Form { slot: error.slot as u32 })?;
-    expand::look_ups(&mut module, links)?;
-    rounds::loops(&mut module).ok_or(CompileError::Internal("an operation of a loop has no result"))?;
+    let expanded = look_ups(&mut module, &|map| links.maps.get(map as usize)?.table());
+    expanded.and_then(|()| loops(&mut module)).ok_or(CompileError::Internal("an operation has no result"))?;
     match optimize_with_graphs(&mut module, passes) {
         Ok(graphs) => Ok((module, graphs)),
         Err(cause) => Err(FormError::new(cause, &module).into()),
@@ -156,15 +154,15 @@ struct ProgramUse {
 
 impl ProgramUse {
     fn of(module: &Module, source: &Source<'_>) -> Self {
-        let tail_calls = any(module, |op| matches!(op, Op::Call { callee: Callee::TailCall, .. }));
+        let tail_calls = module.any(|op| matches!(op, Op::Call { callee: Callee::TailCall, .. }));
         // What a program does that is tail called is not known.
         let others_defer = tail_calls && source.program().kind.context().waits_for_end;
         Self {
             tail_calls,
-            calls: any(module, |op| matches!(op, Op::Call { callee, .. } if !choose::is_loaded(*callee))),
+            calls: module.any(|op| matches!(op, Op::Call { callee, .. } if !choose::is_loaded(*callee))),
             area: area(module, source, tail_calls),
-            defers: others_defer || any(module, defers_work),
-            redirects: tail_calls || any(module, redirects),
+            defers: others_defer || module.any(defers_work),
+            redirects: tail_calls || module.any(redirects),
             rounds: counts_rounds(module),
         }
     }
@@ -497,14 +495,6 @@ fn counts_rounds(module: &Module) -> bool {
     module.functions.iter().any(|(_, function)| function.layout.iter().any(|block| ends(function, block)))
 }
 
-/// Whether the program has such an operation.
-fn any(module: &Module, is: impl Fn(&Op) -> bool) -> bool {
-    module.functions.iter().any(|(_, function)| {
-        let insts = function.layout.iter().flat_map(|block| &function.block(*block).insts);
-        insts.into_iter().any(|inst| is(&function.inst(*inst).op))
-    })
-}
-
 /// The context's layout, if the packet's own area has to be initialized before the program: its fields are accessed, or have numbers to
 /// begin with that others may read.
 fn area(module: &Module, source: &Source<'_>, tail_calls: bool) -> Option<&'static Layout> {
@@ -520,6 +510,6 @@ fn area(module: &Module, source: &Source<'_>, tail_calls: bool) -> Option<&'stat
             start.and_then(|start| source.program().kind.context_field(start, size.bytes() as u64, write));
         field.is_some_and(|field| matches!(field.place, Place::Host { .. }))
     };
-    let is_used = || tail_calls || layout.entries().next().is_some() || any(module, is_in_area);
+    let is_used = || tail_calls || layout.entries().next().is_some() || module.any(is_in_area);
     (!layout.area.is_empty() && is_used()).then_some(layout)
 }

@@ -30,8 +30,6 @@ enum Way {
     Unverified(VmEngine),
     /// Verified.
     Verified(VmEngine),
-    /// Verified, to the threaded interpreter with counts of instructions, whose handlers return to a loop.
-    Counted,
     /// Verified, with packets in bursts.
     Burst(VmEngine),
     /// Verified, to native code with packets in bursts in stages: look-ups ahead, then the program.
@@ -44,13 +42,12 @@ enum Way {
 
 impl Way {
     /// The engines of cases; the verifier with the plain interpreter is named `paceline`.
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 10] = [
         Self::Unverified(VmEngine::Plain),
         Self::Unverified(VmEngine::CheckedJit),
         Self::Verified(VmEngine::Plain),
         Self::Verified(VmEngine::Threaded),
         Self::Verified(VmEngine::Jit),
-        Self::Counted,
         Self::Burst(VmEngine::Jit),
         Self::Burst(VmEngine::Threaded),
         Self::Staged,
@@ -62,7 +59,6 @@ impl Way {
         match self {
             Self::Verified(VmEngine::Plain) => "paceline",
             Self::Verified(engine) | Self::Unverified(engine) => engine.name(),
-            Self::Counted => "threaded-counted",
             Self::Burst(VmEngine::Jit) => "jit-burst",
             Self::Burst(_) => "threaded-burst",
             Self::Staged => "jit-staged",
@@ -82,7 +78,7 @@ impl Way {
 
     /// Whether instructions are counted, and the counts compared.
     fn counts(self) -> bool {
-        matches!(self, Self::Unverified(VmEngine::Plain) | Self::Counted)
+        self == Self::Unverified(VmEngine::Plain)
     }
 }
 
@@ -105,9 +101,8 @@ impl OurEngine {
     /// All of them: each alone, then each pair for cases with tail calls.
     pub fn all() -> impl Iterator<Item = Self> {
         let alone = Way::ALL.into_iter().map(|way| Self::of(way, way));
-        // The verifier does not change the plain interpreter, instructions of tail call targets are not counted, and those of the form
-        // are on the plain interpreter.
-        let alike = [Way::Verified(VmEngine::Plain), Way::Counted, Way::Form, Way::Unoptimized];
+        // The verifier does not change the plain interpreter, and the form runs on it.
+        let alike = [Way::Verified(VmEngine::Plain), Way::Form, Way::Unoptimized];
         let mixable = move || Way::ALL.into_iter().filter(move |way| !alike.contains(way));
         // Bursts make no difference to targets of tail calls.
         let targets = move || mixable().filter(|way| !way.is_burst());
@@ -191,7 +186,6 @@ impl OurEngine {
                 Way::Staged => load(verified(), maps.to_vec(), VmEngine::Jit)?.and_then(|program| {
                     crate::staged::in_stages(program).map_err(|no_slice| no_slice.to_string())
                 }),
-                Way::Counted => load(verified(), maps.to_vec(), VmEngine::Threaded)?,
                 Way::Form => load(verified(), maps.to_vec(), VmEngine::Plain)?,
                 Way::Unoptimized => available(load_native(verified(), maps.to_vec(), OptLevel::None))?,
                 Way::Unverified(engine) => load_unverified(spec, maps.to_vec(), engine),
@@ -369,7 +363,7 @@ fn load_memory(way: Way, spec: &ProgramSpec, maps: Vec<Arc<Map>>) -> Result<Memo
             MemoryProgram::checked_jit(spec, maps).map_err(|error| error.to_string())
         }
         Way::Unverified(_) => MemoryProgram::new(spec, maps).map_err(|error| error.to_string()),
-        Way::Verified(_) | Way::Counted | Way::Burst(_) | Way::Staged | Way::Unoptimized | Way::Form => {
+        Way::Verified(_) | Way::Burst(_) | Way::Staged | Way::Unoptimized | Way::Form => {
             // SAFETY: the case runs to an end that it states on the plain interpreter, which checks every access.
             unsafe { MemoryProgram::jit(spec, maps) }.map_err(|error| error.to_string())
         }

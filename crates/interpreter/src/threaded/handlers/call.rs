@@ -2,42 +2,59 @@
 
 use std::mem::transmute;
 
-use paceline_isa::Size;
 use paceline_maps::Map;
 use paceline_runtime::helpers::HelperFn;
 use paceline_runtime::host::{Host, MAX_TAIL_CALLS};
 use paceline_runtime::machine::{CallingBack, Continuation, Machine};
-use paceline_runtime::memory;
 use paceline_runtime::readable::Readable;
 use paceline_runtime::rounds::Rounds;
 use paceline_spec::helper::Callback;
 
 use super::{get, set};
 use crate::image::{Image, Unset};
-use crate::threaded::op::Op;
+use crate::threaded::op::{DST, Op, SCRATCH};
+
+/// The arguments of a call. Those that the function does not have are any words of the window.
+#[inline(always)]
+unsafe fn arguments(op: &Op, window: *mut u64) -> [u64; 5] {
+    // SAFETY: the bytes hold registers.
+    op.args().map(|register| unsafe { get(window, register) })
+}
 
 /// # Safety
 /// Of all functions here: as of [`operation`](super::operation).
 #[inline(always)]
-pub(super) unsafe fn helper(host: *mut Host, function: u64) {
+pub(super) unsafe fn helper(op: &Op, function: u64, host: *mut Host, window: *mut u64) {
     // SAFETY: the second part of the operation holds the address of a helper, and the verifier has shown that the
     // arguments fit its prototype. The host outlives the run, and the run borrows it exclusively.
     unsafe {
         let function = transmute::<usize, HelperFn>(function as usize);
-        let [_, r1, r2, r3, r4, r5, ..] = (*host).machine.registers;
+        let [r1, r2, r3, r4, r5] = arguments(op, window);
         let r0 = function(r1, r2, r3, r4, r5, &mut *host);
-        set(host, 0, r0);
+        set(window, op.register(DST), r0);
     }
 }
 
-/// `bpf_map_lookup_elem` in an array.
+/// A call of a function of the program. Returns its first operation.
 #[inline(always)]
-pub(super) unsafe fn lookup_array(op: &Op, second: &Op, host: *mut Host) {
-    // SAFETY: the verifier has shown that the key may be read; the second part holds what `Map::array_layout` said.
+pub(super) unsafe fn function(ip: *const Op, host: *mut Host, window: *mut u64) -> *const Op {
+    // SAFETY: the second part holds the distance of the function, and the size of the window.
     unsafe {
-        let index = memory::load(get(host, 2), Size::W);
-        let value = second.head.word + index * u64::from(second.imm as u32);
-        set(host, 0, if index < u64::from(op.imm as u32) { value } else { 0 });
+        let (op, second) = (&*ip, &*ip.add(1));
+        let arguments = arguments(op, window);
+        let words = second.head.word as usize;
+        enter(&mut (*host).machine, ip.add(2), op.register(DST), words, arguments);
+        ip.offset(second.imm() as isize)
+    }
+}
+
+/// Enters a function with arguments in the registers of a call.
+#[inline(always)]
+unsafe fn enter(machine: &mut Machine, next: *const Op, result: u8, words: usize, arguments: [u64; 5]) {
+    // SAFETY: the verifier has shown that fewer than eight functions are active, and the program begins with the words for all of them.
+    unsafe {
+        let window = machine.enter(next.cast(), result, words);
+        window.add(1).cast::<[u64; 5]>().write(arguments);
     }
 }
 
@@ -47,14 +64,14 @@ pub(super) unsafe fn call_back(ip: *const Op, host: *mut Host, callback: Callbac
     // SAFETY: the verifier has shown that the arguments fit the prototype, and what calls back is two operations.
     unsafe {
         let (cpu, machine) = ((*host).cpu(), &mut (*host).machine);
-        let [_, subject, function, given, flags, ..] = machine.registers;
+        let [subject, function, given, flags, _] = arguments(&*ip, machine.window());
         match Rounds::new(callback, subject, given, flags) {
             Ok(rounds) => {
                 machine.calling_back.push(CallingBack { function: function as Continuation, rounds });
                 call_once_more(ip.add(1), machine, cpu)
             }
             Err(errno) => {
-                machine.registers[0] = errno.to_return();
+                set(machine.window(), (*ip.add(1)).register(DST), errno.to_return());
                 ip.add(2)
             }
         }
@@ -67,7 +84,10 @@ pub(super) unsafe fn called_back(ip: *const Op, host: *mut Host) -> *const Op {
     // SAFETY: as of `call_back`, whose second operation this is.
     unsafe {
         let (cpu, machine) = ((*host).cpu(), &mut (*host).machine);
-        if machine.registers[0] == 0 { call_once_more(ip, machine, cpu) } else { return_calls(ip, machine) }
+        match get(machine.window(), SCRATCH) {
+            0 => call_once_more(ip, machine, cpu),
+            _ => return_calls(ip, machine),
+        }
     }
 }
 
@@ -80,16 +100,18 @@ unsafe fn call_once_more(ip: *const Op, machine: &mut Machine, cpu: usize) -> *c
             .last_mut()
             .map(|calling| (calling.function, calling.rounds.next_arguments(cpu)));
         let Some((function, Some(arguments))) = next else { return return_calls(ip, machine) };
-        machine.enter(ip.cast());
-        machine.registers[1..6].copy_from_slice(&arguments);
+        enter(machine, ip, SCRATCH, (*ip).imm() as usize, arguments);
         function.cast()
     }
 }
 
 unsafe fn return_calls(ip: *const Op, machine: &mut Machine) -> *const Op {
-    machine.registers[0] = machine.calling_back.pop().map_or(0, |calling| calling.rounds.calls());
+    let calls = machine.calling_back.pop().map_or(0, |calling| calling.rounds.calls());
     // SAFETY: another operation follows.
-    unsafe { ip.add(1) }
+    unsafe {
+        set(machine.window(), (*ip).register(DST), calls);
+        ip.add(1)
+    }
 }
 
 /// `bpf_tail_call(ctx, map, index)`: another program runs in place of this function, and its result is the function's.
@@ -100,20 +122,19 @@ pub(super) unsafe fn tail_call(ip: *const Op, host: *mut Host) -> *const Op {
     // addresses of images, which live as long as a reader may hold them.
     unsafe {
         let host = &mut *host;
-        let [_, context, map, index, ..] = host.machine.registers;
+        let [context, map, index, ..] = arguments(&*ip, host.machine.window());
         let token =
             (*(map as *const Map)).for_programs().prog_array().and_then(|array| array.token(index as u32));
         let Some(token) = token.filter(|_| host.tail_calls < MAX_TAIL_CALLS) else { return ip.add(1) };
         host.tail_calls += 1;
         let image = &*(token.get() as *const Image);
         if host.machine.depth() == 0
-            && !host.machine.keeps
             && image.shares_machine
             && host.cpu() < image.cpus
             && let Some(operations) = &image.operations
         {
             host.readable = Readable::of(&image.maps);
-            return operations.start();
+            return operations.begin(&mut host.machine, context).0;
         }
         let (depth, readable) = (host.depth, host.readable);
         host.depth += host.machine.depth();
@@ -122,9 +143,8 @@ pub(super) unsafe fn tail_call(ip: *const Op, host: *mut Host) -> *const Op {
         (host.depth, host.readable) = (depth, readable);
         if host.fault.is_some() {
             host.machine.stop();
-            return super::end();
+            return super::end(host, 0);
         }
-        host.machine.registers[0] = r0;
-        super::leave(&mut host.machine)
+        host.machine.leave(r0).map_or_else(|| super::end(host, r0), |next| next.cast())
     }
 }

@@ -1,81 +1,69 @@
 //! Handlers of operations.
 //!
-//! Each [`Kind`] has a handler, [`operation`] with the kind as a constant. A handler ends by continuing
+//! Each [`Sequence`] has a handler, [`operation`] with the sequence as a constant. A handler ends by continuing
 //! with the next operation as its [`Dispatch`] defines.
 
 mod call;
 mod codes;
-mod fused;
 mod memory;
-mod packet_field;
 
 use paceline_isa::{Size, SwapOrder, eval};
 use paceline_runtime::host::Host;
-use paceline_runtime::machine::Machine;
 
-use super::kind::{KINDS, Kind, MAX_KINDS, Reach, Source};
-use super::op::{Handler, Op, Packet};
+use super::kind::{Kind, MAX_KINDS, MOST, Part, Reach, SEQUENCES, Sequence, Source};
+use super::op::{DST, Handler, OTHER, Op, Packet, SRC};
 
 pub(super) use codes::each_code;
 
 /// Dispatch of the next operation. The results of handlers are for its [`run`](Self::run).
 pub(super) trait Dispatch {
-    /// Runs from an operation to the end; returns `r0`.
+    /// Runs from an operation to the end; returns the program's result.
     ///
     /// # Safety
-    /// `ip` must be an operation of a verified program whose maps live, which came to it on this host's machine.
-    unsafe fn run(ip: *const Op, host: *mut Host) -> u64;
+    /// `ip` must be an operation of a verified program whose maps live, which came to it on this host's machine; packet and window are
+    /// the host's.
+    unsafe fn run(ip: *const Op, host: *mut Host, packet: Packet, window: *mut u64) -> u64;
 
     /// # Safety
-    /// `ip` must be an operation of a program that the machine runs, or [`end`]; the packet is the host's.
-    unsafe fn go(ip: *const Op, host: *mut Host, packet: Packet) -> u64;
+    /// `ip` must be an operation of a program that the machine runs, or [`end`]; packet and window are the host's.
+    unsafe fn go(ip: *const Op, host: *mut Host, packet: Packet, window: *mut u64) -> u64;
 
-    /// Ends the run with `r0`.
-    ///
-    /// # Safety
-    /// The machine must be this run's.
-    unsafe fn end(host: *mut Host) -> u64;
-
-    /// Ends the run with a number.
+    /// Ends the run with a result.
     ///
     /// # Safety
     /// The machine must be this run's.
-    unsafe fn end_with(host: *mut Host, r0: u64) -> u64;
+    unsafe fn end(host: *mut Host, result: u64) -> u64;
 }
 
 /// Returns the address of the next operation to a loop, which calls the handler; 0 at the end.
 pub(super) struct Loop;
 
 impl Dispatch for Loop {
-    unsafe fn run(mut ip: *const Op, host: *mut Host) -> u64 {
+    unsafe fn run(mut ip: *const Op, host: *mut Host, _: Packet, _: *mut u64) -> u64 {
         // SAFETY: the caller vouches for the first operation, and each gives one that follows it.
         unsafe {
             while !ip.is_null() {
-                ip = ((*ip).head.handler)(ip, host, Packet::of(host)) as *const Op;
+                let window = (*host).machine.window();
+                ip = ((*ip).head.handler)(ip, host, Packet::of(host), window) as *const Op;
             }
-            get(host, 0)
+            (*host).machine.result
         }
     }
 
     #[inline(always)]
-    unsafe fn go(ip: *const Op, _: *mut Host, _: Packet) -> u64 {
+    unsafe fn go(ip: *const Op, _: *mut Host, _: Packet, _: *mut u64) -> u64 {
         ip as u64
     }
 
     #[inline(always)]
-    unsafe fn end(_: *mut Host) -> u64 {
-        0
-    }
-
-    #[inline(always)]
-    unsafe fn end_with(host: *mut Host, r0: u64) -> u64 {
+    unsafe fn end(host: *mut Host, result: u64) -> u64 {
         // SAFETY: the caller vouches for it.
-        unsafe { set(host, 0, r0) };
+        unsafe { (*host).machine.result = result };
         0
     }
 }
 
-/// Jumps to the handler; the last one returns `r0`. The call in tail position becomes a jump in optimized
+/// Jumps to the handler; the last one returns the result. The call in tail position becomes a jump in optimized
 /// builds, which `vm/tests/tail_jumps.rs` checks.
 #[cfg(all(tail_jumps, not(debug_assertions)))]
 pub(super) struct Jump;
@@ -83,26 +71,20 @@ pub(super) struct Jump;
 #[cfg(all(tail_jumps, not(debug_assertions)))]
 impl Dispatch for Jump {
     #[inline(always)]
-    unsafe fn run(ip: *const Op, host: *mut Host) -> u64 {
+    unsafe fn run(ip: *const Op, host: *mut Host, packet: Packet, window: *mut u64) -> u64 {
         // SAFETY: the caller vouches for it.
-        unsafe { Self::go(ip, host, Packet::of(host)) }
+        unsafe { Self::go(ip, host, packet, window) }
     }
 
     #[inline(always)]
-    unsafe fn go(ip: *const Op, host: *mut Host, packet: Packet) -> u64 {
+    unsafe fn go(ip: *const Op, host: *mut Host, packet: Packet, window: *mut u64) -> u64 {
         // SAFETY: the caller vouches for `ip`, and the first part of an operation has a handler.
-        unsafe { ((*ip).head.handler)(ip, host, packet) }
+        unsafe { ((*ip).head.handler)(ip, host, packet, window) }
     }
 
     #[inline(always)]
-    unsafe fn end(host: *mut Host) -> u64 {
-        // SAFETY: the caller vouches for it.
-        unsafe { get(host, 0) }
-    }
-
-    #[inline(always)]
-    unsafe fn end_with(_: *mut Host, r0: u64) -> u64 {
-        r0
+    unsafe fn end(_: *mut Host, result: u64) -> u64 {
+        result
     }
 }
 
@@ -113,234 +95,284 @@ macro_rules! jumps {
     ($($code:literal)*) => { [$(operation::<Jump, $code>),*] };
 }
 
-macro_rules! steps {
-    ($($code:literal)*) => { [$(operation::<Loop, $code>),*] };
-}
-
-/// The handlers by the code of their kind.
+/// The handlers by the code of their sequence.
 pub(super) static HANDLERS: [Handler; MAX_KINDS] = each_code!(jumps);
 
-/// Handlers that return the next operation instead of jumping to it.
-pub(super) static STEPS: [Handler; MAX_KINDS] = each_code!(steps);
+static END: Op = Op::new(finish, [0; 8]);
 
-static END: Op = Op::new(finish);
-
-/// An operation that ends the run.
-#[inline]
-pub(super) fn end() -> *const Op {
+/// An operation that ends the run with the machine's result.
+fn end(host: &mut Host, result: u64) -> *const Op {
+    host.machine.result = result;
     &raw const END
 }
 
-/// Leaves the running function; returns the operation to continue with.
-#[inline(always)]
-fn leave(machine: &mut Machine) -> *const Op {
-    machine.leave().map_or_else(end, |next| next.cast())
-}
-
-unsafe extern "C" fn finish(_: *const Op, host: *mut Host, _: Packet) -> u64 {
+unsafe extern "C" fn finish(_: *const Op, host: *mut Host, _: Packet, _: *mut u64) -> u64 {
     // SAFETY: called for a run's machine, as handlers are.
-    unsafe { Jump::end(host) }
+    unsafe { Jump::end(host, (*host).machine.result) }
 }
 
 /// The value of a register.
 ///
 /// # Safety
-/// The number must be a register's.
+/// The number must be that of a word of the window.
 #[inline(always)]
-unsafe fn get(host: *mut Host, register: u8) -> u64 {
-    // SAFETY: the machine is this run's, the number a register's.
-    unsafe { *(&raw const (*host).machine.registers).cast::<u64>().add(usize::from(register)) }
+unsafe fn get(window: *mut u64, register: u8) -> u64 {
+    // SAFETY: the caller vouches for it.
+    unsafe { *window.add(usize::from(register)) }
 }
 
 #[inline(always)]
-unsafe fn set(host: *mut Host, register: u8, value: u64) {
-    // SAFETY: the machine is this run's, the number a register's.
-    unsafe { *(&raw mut (*host).machine.registers).cast::<u64>().add(usize::from(register)) = value };
+unsafe fn set(window: *mut u64, register: u8, value: u64) {
+    // SAFETY: the caller vouches for the number.
+    unsafe { *window.add(usize::from(register)) = value };
 }
 
-/// The second operand.
-#[inline(always)]
-unsafe fn operand(op: &Op, host: *mut Host, source: Source) -> u64 {
-    match source {
-        // SAFETY: as the caller's.
-        Source::Reg => unsafe { get(host, op.src) },
-        Source::Imm => op.imm as u64,
-    }
+/// Where a handler continues.
+enum Flow {
+    /// With the operation that follows.
+    Next,
+    To(*const Op),
+    /// The packet may have moved, and the window may be another one.
+    Afresh(*const Op),
+    /// Out of the running function, with its result.
+    Leave(u64),
+    End(u64),
+    /// In the part of it that is out of line.
+    Rare,
 }
 
-/// The handler of the kind with a code.
+/// The handler of the sequence with a code.
 ///
 /// # Safety
-/// `ip` must be an operation of that kind, made from a verified program, which runs on the host's machine and came to
-/// this operation; the packet is the host's.
+/// `ip` must be the first operation of such a sequence, made from a verified program, which runs on the host's machine and came to
+/// this operation; packet and window are the host's.
 #[cfg_attr(all(feature = "variants", not(debug_assertions)), inline(always))]
 pub(super) unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
     ip: *const Op,
     host: *mut Host,
     packet: Packet,
+    window: *mut u64,
 ) -> u64 {
-    let rare = const { Rare { load: load_unaligned::<D, CODE>, store: store_unaligned::<D, CODE> } };
     // SAFETY: as the caller's.
-    unsafe { execute::<D>(const { KINDS[CODE] }, rare, ip, host, packet) }
+    unsafe { execute::<D>(const { SEQUENCES[CODE] }, unaligned::<D, CODE>, ip, host, packet, window) }
 }
 
-/// Out-of-line parts of an operation.
-#[derive(Clone, Copy)]
-struct Rare {
-    load: Handler,
-    store: Handler,
-}
-
-/// The body of all handlers. Optimized builds have a copy in each handler, of which the constant kind leaves one arm. Others
+/// The body of all handlers. Optimized builds have a copy in each handler, of which the constant sequence leaves what it needs. Others
 /// would leave all arms in 512 copies, whose translation takes longer than that of the rest of the crate: there the handlers share one.
 ///
 /// # Safety
 /// As of [`operation`].
 #[cfg_attr(not(debug_assertions), inline(always))]
 unsafe fn execute<D: Dispatch>(
-    kind: Kind,
-    rare: Rare,
-    ip: *const Op,
+    sequence: Sequence,
+    rare: Handler,
+    mut ip: *const Op,
     host: *mut Host,
     packet: Packet,
+    window: *mut u64,
 ) -> u64 {
-    // SAFETY: for all of it: operations are made by `translate`, which puts register numbers, offsets and second parts
+    let (start, mut last) = (ip, 0);
+    macro_rules! part {
+        ($($number:literal)*) => {
+            $(if $number < sequence.len {
+                let part = sequence.parts[$number];
+                // SAFETY: as the caller's.
+                match unsafe { step(part, &mut last, [start, ip], host, packet, window) } {
+                    // SAFETY: an operation follows that may be continued behind.
+                    Flow::Next => ip = unsafe { ip.add(part.kind.len()) },
+                    // SAFETY: a jump leads to an operation of the program.
+                    Flow::To(target) => return unsafe { D::go(target, host, packet, window) },
+                    // SAFETY: a call leads to an operation of a program.
+                    Flow::Afresh(target) => return unsafe {
+                        D::go(target, host, Packet::of(host), (*host).machine.window())
+                    },
+                    // SAFETY: the machine is this run's.
+                    Flow::Leave(value) => return unsafe { leave::<D>(host, packet, value) },
+                    // SAFETY: the machine is this run's.
+                    Flow::End(value) => return unsafe { D::end(host, value) },
+                    // SAFETY: as the caller's.
+                    Flow::Rare => return unsafe { rare(ip, host, packet, window) },
+                }
+            })*
+        };
+    }
+    const { assert!(MOST == 6) };
+    part!(0 1 2 3 4 5);
+    // SAFETY: the last part does not end the program, so that an operation follows.
+    unsafe { D::go(ip, host, packet, window) }
+}
+
+/// Returns from the running function.
+#[inline(always)]
+unsafe fn leave<D: Dispatch>(host: *mut Host, packet: Packet, value: u64) -> u64 {
+    // SAFETY: the machine is this run's, and what waits in it are operations of its program.
+    unsafe {
+        match (*host).machine.leave(value) {
+            Some(next) => D::go(next.cast(), host, packet, (*host).machine.window()),
+            None => D::end(host, value),
+        }
+    }
+}
+
+/// Executes an operation.
+///
+/// # Safety
+/// As of [`operation`]; `last` is the last result of the sequence, which starts at `start`.
+#[cfg_attr(not(debug_assertions), inline(always))]
+unsafe fn step(
+    part: Part,
+    last: &mut u64,
+    [start, ip]: [*const Op; 2],
+    host: *mut Host,
+    packet: Packet,
+    window: *mut u64,
+) -> Flow {
+    // SAFETY: for all of it: operations are made by `select`, which puts register numbers, offsets and second parts
     // where their kind has them, and follows each operation but jumps by the one that comes next. The verifier has
     // shown that the program comes only to what it may do.
     unsafe {
         let op = &*ip;
-        match kind {
-            Kind::Nop => {}
-            Kind::Alu { width, op: alu, src } => {
-                let b = operand(op, host, src);
-                set(host, op.dst, eval::alu(width, alu, get(host, op.dst), b));
+        let first = |place: u8| if part.takes_last { *last } else { get(window, op.register(place)) };
+        let second = |source: Source, place: u8| match source {
+            Source::Reg => get(window, op.register(place)),
+            Source::Imm | Source::Wide => op.imm() as u64,
+        };
+        let result = match part.kind {
+            Kind::Move => get(window, op.register(SRC)),
+            Kind::Spill => {
+                *window.add(op.imm() as usize) = get(window, op.register(SRC));
+                return Flow::Next;
             }
-            Kind::Neg(width) => set(host, op.dst, eval::neg(width, get(host, op.dst))),
-            Kind::MovSx { width, from } => {
-                let value = eval::sign_extend(from, get(host, op.src));
-                set(host, op.dst, eval::truncate(width, value));
+            Kind::Reload => *window.add(op.imm() as usize),
+            Kind::Number => op.imm() as u64,
+            Kind::Word => word(ip),
+            Kind::Clear => u64::from(get(window, op.register(SRC)) as u32),
+            Kind::Binary { ty, op: binary, src } => binary.eval(ty, first(SRC), second(src, OTHER)),
+            Kind::Neg(width) => eval::neg(width, get(window, op.register(SRC))),
+            Kind::SignExtend { width, from } => {
+                eval::truncate(width, eval::sign_extend(from, get(window, op.register(SRC))))
             }
-            Kind::Reverse(size) => {
-                set(host, op.dst, eval::swap(SwapOrder::Always, size, get(host, op.dst)));
+            Kind::Reverse(size) => eval::swap(SwapOrder::Always, size, first(SRC)),
+            Kind::Compare { width, condition, src } => {
+                eval::compare(width, condition, get(window, op.register(SRC)), second(src, OTHER)).into()
             }
-            Kind::LoadImm64 => {
-                set(host, op.dst, second(ip).head.word);
-                return D::go(ip.add(2), host, packet);
-            }
-            Kind::LoadFunction => set(host, op.dst, ip.offset(op.imm as isize) as u64),
+            Kind::Function => ip.offset((*ip.add(1)).imm() as isize) as u64,
             Kind::Load { size, signed, reach } => {
-                let address = memory::load_address(op, host);
+                let base = if reach == Reach::Start { packet.start } else { first(SRC) };
+                let address = base.wrapping_add(op.imm() as u64);
                 if reach == Reach::Any && !is_aligned(address, size) {
-                    return (rare.load)(ip, host, packet);
+                    return Flow::Rare;
                 }
                 let value = memory::load(address, size, reach);
-                set(host, op.dst, if signed { eval::sign_extend(size, value) } else { value });
+                if signed { eval::sign_extend(size, value) } else { value }
             }
-            Kind::Store { size, src, reach } => {
-                let address = memory::store_address(op, host);
+            Kind::Store { size, src: Source::Reg, reach } => {
+                let address = memory::address(op, DST, reach, packet, window);
                 if reach == Reach::Any && !is_aligned(address, size) {
-                    return (rare.store)(ip, host, packet);
+                    return Flow::Rare;
                 }
-                memory::store(address, size, reach, operand(op, host, src));
+                memory::store(address, size, reach, first(SRC));
+                return Flow::Next;
             }
-            Kind::LoadAcquire(size) => memory::load_acquire(op, host, size),
-            Kind::StoreRelease(size) => memory::store_release(op, host, size),
-            Kind::Atomic { width, op: atomic } => memory::atomic(op, host, width, atomic),
-            Kind::LoadFrame(size) => set(host, op.dst, memory::load_frame(op, host, size)),
-            Kind::LoadContext(size) => {
-                let field = second(ip).head.word;
-                set(host, op.dst, memory::load_context(op, host, field, size));
-                return D::go(ip.add(2), host, packet);
+            Kind::Store { size, src: Source::Imm | Source::Wide, reach } => {
+                let address = memory::address_beside(op, reach, packet, window);
+                if reach == Reach::Any && !is_aligned(address, size) {
+                    return Flow::Rare;
+                }
+                memory::store(address, size, reach, op.imm() as u64);
+                return Flow::Next;
             }
-            Kind::LoadHost(size) => set(host, op.dst, memory::load_host(op, host, size)),
+            Kind::LoadAcquire(size) => memory::load_acquire(op, window, size),
+            Kind::StoreRelease(size) => {
+                memory::store_release(op, window, size);
+                return Flow::Next;
+            }
+            Kind::Atomic { width, op: atomic } => {
+                let old = memory::atomic(op, window, width, atomic);
+                if !atomic.fetches() {
+                    return Flow::Next;
+                }
+                old
+            }
+            Kind::LoadFrame(size) => memory::load_frame(op, host, size),
+            Kind::LoadContext(size) => memory::load_context(op, host, word(ip), size),
+            Kind::LoadHost(size) => memory::load_host(op, host, size),
             Kind::StoreHost { size, src, below_max } => {
-                let value = operand(op, host, src);
+                let value = second(src, SRC);
                 if !below_max || value < u64::MAX >> (64 - 8 * size.bytes()) {
                     memory::store_host(op, host, size, value);
                 }
+                return Flow::Next;
             }
-            Kind::LoadPacket { size, indexed } => match memory::load_packet(op, host, size, indexed) {
-                Some(value) => set(host, 0, value),
-                // A failed load returns from the function, as in the kernel.
-                None => {
-                    set(host, 0, 0);
-                    return D::go(leave(&mut (*host).machine), host, packet);
-                }
-            },
-            Kind::Goto => return D::go(ip.offset(op.imm as isize), host, packet),
-            Kind::JumpIf { width, condition, src } => {
-                let b = operand(op, host, src);
-                if eval::compare(width, condition, get(host, op.dst), b) {
-                    return D::go(ip.offset(op.offset as isize), host, packet);
-                }
+            Kind::LoadPacket { size, indexed } => memory::load_packet(op, window, packet, size, indexed),
+            Kind::Goto => return jump(true, op, start),
+            Kind::JumpIf { width, condition, holds, src } => {
+                let other = match src {
+                    Source::Reg => get(window, op.register(SRC)),
+                    Source::Imm => op.short().into(),
+                    Source::Wide => (*ip.add(1)).imm() as u64,
+                };
+                return jump(eval::compare(width, condition, first(DST), other) == holds, op, start);
             }
-            Kind::AllowRounds => (*host).machine.allow_rounds(),
-            Kind::MayGoto => {
-                if !(*host).machine.may_go_on() {
-                    return D::go(ip.offset(op.offset as isize), host, packet);
-                }
-            }
-            Kind::Zero => {
-                memory::zero(host, second(ip).head.word);
-                return D::go(ip.add(2), host, packet);
-            }
-            Kind::CallHelper => {
-                call::helper(host, second(ip).head.word);
-                return go_afresh::<D>(ip.add(2), host);
-            }
-            Kind::LookupArray => {
-                call::lookup_array(op, second(ip), host);
-                return D::go(ip.add(2), host, packet);
-            }
-            Kind::CallSubprogram => {
-                (*host).machine.enter(ip.add(1).cast());
-                return D::go(ip.offset(op.imm as isize), host, packet);
-            }
-            Kind::CallBack(callback) => return go_afresh::<D>(call::call_back(ip, host, callback), host),
-            Kind::CalledBack => return go_afresh::<D>(call::called_back(ip, host), host),
-            Kind::TailCall => return go_afresh::<D>(call::tail_call(ip, host), host),
-            Kind::Exit => return D::go(leave(&mut (*host).machine), host, packet),
-            Kind::End => return D::end(host),
-            Kind::Sum => set(host, op.dst, get(host, op.src).wrapping_add(op.imm as u64)),
-            Kind::Address => set(host, op.dst, packet.start.wrapping_add(op.imm as u64)),
-            Kind::LoadPart { size, anchor, reversed, shift } => {
-                set(host, op.dst, packet_field::load(ip, size, anchor, reversed, shift, host, packet));
-                return D::go(ip.add(1 + usize::from(shift.is_some())), host, packet);
-            }
-            Kind::AddressPart { anchor, shift } => {
-                set(host, op.dst, packet_field::address(ip, anchor, shift, host, packet));
-                return D::go(ip.add(2), host, packet);
+            Kind::EndIf { equal } => {
+                let is_equal = first(DST) as u32 == u32::from(op.short());
+                return if is_equal == equal { Flow::End(op.imm() as u64) } else { Flow::Next };
             }
             Kind::JumpLen { shorter } => {
-                return packet_field::jump::<D>(
-                    packet_field::is_shorter(op, packet) == shorter,
-                    ip,
-                    host,
-                    packet,
-                );
+                return jump((packet.len < u64::from(op.short())) == shorter, op, start);
             }
             Kind::JumpEnd { before } => {
-                let ends = packet_field::ends_before(get(host, op.src), op, packet);
-                return packet_field::jump::<D>(ends == before, ip, host, packet);
+                let end = packet.start.wrapping_add(packet.len);
+                return jump((first(DST).wrapping_add(op.short().into()) > end) == before, op, start);
             }
-            Kind::Test { size, anchor, masked, equal } => {
-                return packet_field::test::<D>(size, anchor, masked, equal, ip, host, packet);
+            Kind::AllowRounds => {
+                (*host).machine.allow_rounds();
+                return Flow::Next;
             }
-            Kind::Return(width) => return D::end_with(host, eval::truncate(width, op.imm as u64)),
-            Kind::Fused(fused) => return fused::run::<D>(fused, ip, host, packet),
+            Kind::MayGoto { exhausted } => return jump((*host).machine.may_go_on() != exhausted, op, start),
+            Kind::Zero => {
+                memory::zero(host, word(ip));
+                return Flow::Next;
+            }
+            Kind::Cpu => (*host).cpu() as u64,
+            Kind::Address => {
+                // It is not what the next part takes.
+                set(window, op.register(DST), packet.start.wrapping_add(op.imm() as u64));
+                return Flow::Next;
+            }
+            Kind::AddressSum => packet.start.wrapping_add(op.imm() as u64).wrapping_add(first(SRC)),
+            Kind::Element => first(SRC).wrapping_mul(op.imm() as u64).wrapping_add(word(ip)),
+            Kind::CallHelper => {
+                call::helper(op, word(ip), host, window);
+                return Flow::Afresh(ip.add(2));
+            }
+            Kind::CallFunction => return Flow::Afresh(call::function(ip, host, window)),
+            Kind::CallBack(callback) => return Flow::Afresh(call::call_back(ip, host, callback)),
+            Kind::CalledBack => return Flow::Afresh(call::called_back(ip, host)),
+            Kind::TailCall => return Flow::Afresh(call::tail_call(ip, host)),
+            Kind::Exit(src) => return Flow::Leave(second(src, SRC)),
+            Kind::End(src) => return Flow::End(second(src, SRC)),
+        };
+        if part.keeps {
+            set(window, op.register(DST), result);
         }
-        D::go(ip.add(1), host, packet)
+        *last = result;
+        Flow::Next
     }
 }
 
-/// Continues after an operation that may have moved the packet.
-///
-/// # Safety
-/// As of [`Dispatch::go`].
+/// The way of a jump of a sequence.
 #[inline(always)]
-unsafe fn go_afresh<D: Dispatch>(ip: *const Op, host: *mut Host) -> u64 {
-    // SAFETY: the caller vouches for it.
-    unsafe { D::go(ip, host, Packet::of(host)) }
+unsafe fn jump(holds: bool, op: &Op, start: *const Op) -> Flow {
+    // SAFETY: the caller's operation is a jump, which leads to one of the program.
+    if holds { Flow::To(unsafe { start.byte_offset(op.imm() as isize) }) } else { Flow::Next }
+}
+
+/// The word of the second part of an operation.
+#[inline(always)]
+unsafe fn word(ip: *const Op) -> u64 {
+    // SAFETY: the caller's operation has one, which holds a number.
+    unsafe { (*ip.add(1)).head.word }
 }
 
 #[inline(always)]
@@ -348,54 +380,38 @@ fn is_aligned(address: u64, size: Size) -> bool {
     address.is_multiple_of(size.bytes() as u64)
 }
 
-/// The out-of-line part of a load. The handler jumps here, so that it saves no registers.
+/// The out-of-line part of a load or store. The handler jumps here, so that it saves no registers.
 ///
 /// # Safety
 /// As of [`operation`].
 #[cold]
 #[inline(never)]
-unsafe extern "C" fn load_unaligned<D: Dispatch, const CODE: usize>(
+unsafe extern "C" fn unaligned<D: Dispatch, const CODE: usize>(
     ip: *const Op,
     host: *mut Host,
     packet: Packet,
+    window: *mut u64,
 ) -> u64 {
-    // SAFETY: as in `operation`.
+    use paceline_runtime::memory as unsure;
+    // SAFETY: as in `step`.
     unsafe {
-        if let Kind::Load { size, signed, .. } = const { KINDS[CODE] } {
-            let value = paceline_runtime::memory::load(memory::load_address(&*ip, host), size);
-            set(host, (*ip).dst, if signed { eval::sign_extend(size, value) } else { value });
+        let op = &*ip;
+        match const { SEQUENCES[CODE].parts[0].kind } {
+            Kind::Load { size, signed, reach } => {
+                let value = unsure::load(memory::address(op, SRC, reach, packet, window), size);
+                let value = if signed { eval::sign_extend(size, value) } else { value };
+                set(window, op.register(DST), value);
+            }
+            Kind::Store { size, src: Source::Reg, reach } => {
+                let address = memory::address(op, DST, reach, packet, window);
+                unsure::store(address, size, get(window, op.register(SRC)));
+            }
+            Kind::Store { size, src: Source::Imm | Source::Wide, reach } => {
+                let address = memory::address_beside(op, reach, packet, window);
+                unsure::store(address, size, op.imm() as u64);
+            }
+            _ => {}
         }
-        D::go(ip.add(1), host, packet)
+        D::go(ip.add(1), host, packet, window)
     }
-}
-
-/// The out-of-line part of a store.
-///
-/// # Safety
-/// As of [`operation`].
-#[cold]
-#[inline(never)]
-unsafe extern "C" fn store_unaligned<D: Dispatch, const CODE: usize>(
-    ip: *const Op,
-    host: *mut Host,
-    packet: Packet,
-) -> u64 {
-    // SAFETY: as in `operation`.
-    unsafe {
-        if let Kind::Store { size, src, .. } = const { KINDS[CODE] } {
-            let value = operand(&*ip, host, src);
-            paceline_runtime::memory::store(memory::store_address(&*ip, host), size, value);
-        }
-        D::go(ip.add(1), host, packet)
-    }
-}
-
-/// The second part of an operation.
-///
-/// # Safety
-/// It must have one.
-#[inline(always)]
-unsafe fn second<'a>(ip: *const Op) -> &'a Op {
-    // SAFETY: the caller vouches for it.
-    unsafe { &*ip.add(1) }
 }

@@ -5,13 +5,13 @@ use paceline_ir::{Callee, Inst, Value};
 use paceline_spec::helper::Helper;
 
 use super::{Choice, defined, defined_in, fixed, used};
-use crate::select::generator::known_map;
 use crate::select::lack::Lack;
 use crate::select::op::{Called, Op, Token};
 use crate::select::target::Target;
+use paceline_ir::expand::known_map;
 
-pub(in crate::select) const MAP_LOOKUP_ELEM: i32 = 1;
-pub(in crate::select) const GET_SMP_PROCESSOR_ID: i32 = 8;
+const MAP_LOOKUP_ELEM: i32 = 1;
+const GET_SMP_PROCESSOR_ID: i32 = 8;
 const GET_NUMA_NODE_ID: i32 = 42;
 
 /// Whether the result of a call is a number of the host, or a known one, without a call.

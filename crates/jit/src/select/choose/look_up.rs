@@ -6,10 +6,10 @@ use paceline_isa::Size;
 
 use super::{Choice, defined, defined_in, fixed, used};
 use crate::links::{ArrayLink, LookUpLink};
-use crate::select::generator::known_map;
 use crate::select::op::{At, Called, Op};
 use crate::select::target::Target;
 use crate::x64::{Alu, Shift, Width};
+use paceline_ir::expand::known_map;
 
 impl<A: Target> Choice<'_, '_, A> {
     /// Returns whether the look-up is no call of the helper.

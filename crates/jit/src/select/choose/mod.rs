@@ -14,12 +14,13 @@ mod memory;
 mod parts;
 
 use paceline_codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
+use paceline_codegen::low::same;
 use paceline_ir::arena::Key;
 use paceline_ir::uses::Uses;
 use paceline_ir::{Address, Block, Callee, Function, Inst, Op as Operation, Terminator, Type, Value};
 use paceline_isa::{Condition, Size};
 
-pub(super) use self::call::{GET_SMP_PROCESSOR_ID, MAP_LOOKUP_ELEM, is_loaded};
+pub(super) use self::call::is_loaded;
 use super::generator::Generator;
 use super::lack::Lack;
 use super::op::{Compare, Op};
@@ -239,29 +240,7 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
 
     /// The value whose register a value is in.
     fn same(&self, value: Value) -> Value {
-        let mut same = value;
-        loop {
-            match self.function.op_of(same) {
-                Some(Operation::Truncate { arg }) => same = *arg,
-                Some(Operation::ZeroExtend { arg }) if self.is_clear_above(*arg) => same = *arg,
-                _ => return same,
-            }
-        }
-    }
-
-    /// Whether the upper half of the register of an `i32` is zero.
-    fn is_clear_above(&self, value: Value) -> bool {
-        match self.function.op_of(value) {
-            Some(Operation::Truncate { arg }) => match self.function.op_of(*arg) {
-                Some(Operation::Load { size, signed: false, .. } | Operation::LoadAcquire { size, .. }) => {
-                    *size != Size::Dw
-                }
-                Some(Operation::ZeroExtend { .. }) => true,
-                _ => false,
-            },
-            Some(_) => true,
-            None => false,
-        }
+        same(self.function, value)
     }
 
     /// A register that has a value, which is made if it is known.

@@ -2,47 +2,77 @@
 //! with the number of entries, and the address is computed: the program's test for a missing value is that comparison. The function of
 //! another map is given a short key as a number.
 
-use paceline_ir::arena::Side;
-use paceline_ir::cfg::{Cfg, Dominators};
-use paceline_ir::{
-    Args, BinaryOp, Block, CallFacts, Callee, Function, Inst, Kind, Module, Op, Target, Terminator, Type,
-    Value,
-};
 use paceline_isa::Condition;
+use paceline_spec::helper::HelperId;
 use paceline_verifier::KeyFact;
 
-use super::choose::{GET_SMP_PROCESSOR_ID, MAP_LOOKUP_ELEM};
-use super::generator::known_map;
 use super::key::{self, Stores};
-use crate::error::CompileError;
-use crate::links::{ArrayLink, Links};
+use super::known_map;
+use crate::arena::Side;
+use crate::cfg::{Cfg, Dominators};
+use crate::entity::{Block, Inst, Value};
+use crate::function::{Function, Module, Target, Terminator};
+use crate::op::{Args, BinaryOp, Callee, Op};
+use crate::types::{CallFacts, Kind, Type};
 
-/// Expands the look-ups of all functions.
-///
-/// # Errors
-/// An operation without the result that it has: a bug of this file.
-pub(super) fn look_ups(module: &mut Module, links: &Links) -> Result<(), CompileError> {
+const MAP_LOOKUP_ELEM: i32 = HelperId::MapLookupElem.imm();
+const GET_SMP_PROCESSOR_ID: i32 = HelperId::GetSmpProcessorId.imm();
+
+/// Layout of an array's values: that of index `i` on CPU `c` is at `base + c * cpu_stride + i * stride`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrayLink {
+    /// Address of the value of index 0 on CPU 0.
+    pub base: u64,
+    /// Distance between indices in bytes.
+    pub stride: u64,
+    /// Distance between CPUs in bytes; 0 for arrays that are not per-CPU.
+    pub cpu_stride: u64,
+    /// Number of indices.
+    pub entries: u32,
+}
+
+impl ArrayLink {
+    /// Whether code from the form computes addresses in it: its strides are immediates.
+    #[must_use]
+    pub fn is_addressable(&self) -> bool {
+        [self.stride, self.cpu_stride].into_iter().all(|stride| i32::try_from(stride).is_ok())
+    }
+}
+
+/// A map whose look-ups are expanded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// An array.
+    Array(ArrayLink),
+    /// A map with a function of its own, which is given so many bytes of the key.
+    Function(u8),
+}
+
+/// The maps whose look-ups are expanded, by their index.
+type Tables<'t> = &'t dyn Fn(u32) -> Option<Table>;
+
+/// Expands the look-ups of all functions. `None` if an operation has not the result that it has: a bug of this file.
+pub fn look_ups(module: &mut Module, tables: Tables<'_>) -> Option<()> {
     for function in module.functions.values_mut() {
-        let Some(users) = Users::of(function, links) else { continue };
+        let Some(users) = Users::of(function, tables) else { continue };
         let stores = Stores::of(function);
         for block in function.layout.clone() {
             let insts = &function.block(block).insts;
-            if insts.iter().all(|inst| look_up(function, links, *inst).is_none()) {
+            if insts.iter().all(|inst| look_up(function, tables, *inst).is_none()) {
                 continue;
             }
             let insts = std::mem::take(&mut function.block_mut(block).insts);
-            let expanded = expand_block(function, links, (&users, &stores), block, &insts);
-            expanded.ok_or(CompileError::Internal("an operation of a look-up has no result"))?;
+            expand_block(function, tables, (&users, &stores), block, &insts)?;
         }
         function.apply_aliases();
     }
-    Ok(())
+    Some(())
 }
 
 /// Puts instructions back into their block, and into those that follow its look-ups.
 fn expand_block(
     function: &mut Function,
-    links: &Links,
+    tables: Tables<'_>,
     (users, stores): (&Users, &Stores),
     original: Block,
     mut insts: &[Inst],
@@ -50,7 +80,7 @@ fn expand_block(
     let mut block = original;
     while let Some((inst, rest)) = insts.split_first() {
         insts = rest;
-        let Some(look_up) = look_up(function, links, *inst) else {
+        let Some(look_up) = look_up(function, tables, *inst) else {
             function.block_mut(block).insts.push(*inst);
             continue;
         };
@@ -65,18 +95,12 @@ fn expand_block(
 
 /// A look-up.
 struct LookUp {
+    /// Index of the map.
+    map: u32,
     table: Table,
     key: Key,
     result: Value,
     slot: Option<u32>,
-}
-
-/// The map of a look-up.
-#[derive(Clone, Copy)]
-enum Table {
-    Array(ArrayLink),
-    /// In the map of this index, whose function is given so many bytes of the key.
-    Function(u32, u8),
 }
 
 #[derive(Clone, Copy)]
@@ -87,23 +111,21 @@ enum Key {
 }
 
 /// The look-up in a known map that an instruction is.
-fn look_up(function: &Function, links: &Links, inst: Inst) -> Option<LookUp> {
+fn look_up(function: &Function, tables: Tables<'_>, inst: Inst) -> Option<LookUp> {
     let data = function.inst(inst);
     let Op::Call { callee: Callee::Helper(MAP_LOOKUP_ELEM), args } = &data.op else { return None };
     let (facts, result) = (function.calls[inst], data.result?);
-    let index = known_map(facts.map)?;
-    let map = links.maps.get(index as usize)?;
-    let table = match (map.array, map.look_up) {
-        (Some(array), _) => Table::Array(Some(array).filter(ArrayLink::is_addressable)?),
-        (None, Some(link)) => Table::Function(index, link.key_bytes?),
-        (None, None) => return None,
-    };
+    let map = known_map(facts.map)?;
+    let table = tables(map)?;
+    if matches!(table, Table::Array(array) if !array.is_addressable()) {
+        return None;
+    }
     let key = match (table, facts.key, args.as_slice()) {
         (Table::Array(_), Some(KeyFact::Always(key)), _) => Key::Known(key),
         (.., &[_, key]) => Key::Stored(key, stack_offset(function, key)?),
         _ => return None,
     };
-    Some(LookUp { table, key, result, slot: data.slot })
+    Some(LookUp { map, table, key, result, slot: data.slot })
 }
 
 /// The offset in the stack of an address that is made of constants.
@@ -135,15 +157,15 @@ impl LookUp {
             key::load(function, stores, block, (address, offset, bytes), self.slot)
         };
         let (array, key) = match (self.table, self.key) {
-            (Table::Function(map, bytes), Key::Stored(address, offset)) => {
+            (Table::Function(bytes), Key::Stored(address, offset)) => {
                 let key = load(function, (address, offset), bytes)?;
-                let look_up = Op::Call { callee: Callee::LookUp { map }, args: Args::new(&[key])? };
+                let look_up = Op::Call { callee: Callee::LookUp { map: self.map }, args: Args::new(&[key])? };
                 let value = function.append(block, look_up, self.slot)?;
                 function.set_kind(value, Kind::MapValue);
                 function.replace(self.result, value);
                 return Some(Some(block));
             }
-            (Table::Function(..), Key::Known(_)) => return None,
+            (Table::Function(_), Key::Known(_)) => return None,
             (Table::Array(array), Key::Known(key)) => {
                 let value = match key < array.entries {
                     true => {
@@ -234,10 +256,10 @@ struct Users {
 
 impl Users {
     /// The users in a function; `None` without look-ups.
-    fn of(function: &Function, links: &Links) -> Option<Self> {
+    fn of(function: &Function, tables: Tables<'_>) -> Option<Self> {
         let insts = function.layout.iter().flat_map(|block| &function.block(*block).insts);
         let results: Vec<Value> =
-            insts.filter_map(|inst| Some(look_up(function, links, *inst)?.result)).collect();
+            insts.filter_map(|inst| Some(look_up(function, tables, *inst)?.result)).collect();
         if results.is_empty() {
             return None;
         }

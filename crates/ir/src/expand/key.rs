@@ -1,8 +1,12 @@
 //! Keys of look-ups on the stack, as numbers: loaded in the parts that were stored, so that each load is one of a stored value, which
 //! passes replace by the value.
 
-use paceline_ir::{Access, BinaryOp, Block, Function, Op, Region, Span, Type, Value};
 use paceline_isa::Size;
+
+use crate::entity::{Block, Value};
+use crate::function::Function;
+use crate::op::{BinaryOp, Op};
+use crate::types::{Access, Region, Span, Type};
 
 /// Places in the stack that a function stores to, by their first and last offsets.
 pub(super) struct Stores(Vec<(i32, i32)>);

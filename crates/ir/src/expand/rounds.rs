@@ -1,23 +1,24 @@
 //! `bpf_loop` with a known callback, as a loop that calls it: passes see its body, and the helper's calls through a pointer go.
 
-use paceline_ir::arena::{Key, Side};
-use paceline_ir::uses::Uses;
-use paceline_ir::{
-    Address, Args, BinaryOp, Block, CallFacts, Callee, FuncId, Function, Inst, Kind, Module, Op, Target,
-    Terminator, Type, Value, cfg::Cfg,
-};
 use paceline_isa::{Condition, Reg};
 use paceline_spec::{Errno, MAX_LOOPS};
 use paceline_verifier::CallbackFact;
+
+use crate::arena::{Key, Side};
+use crate::cfg::Cfg;
+use crate::entity::{Block, FuncId, Inst, Value};
+use crate::function::{Function, Module, Target, Terminator};
+use crate::op::{Address, Args, BinaryOp, Callee, Op};
+use crate::types::{CallFacts, Kind, Type};
+use crate::uses::Uses;
 
 /// Number of the helper.
 const LOOP: i32 = 181;
 
 /// Expands the calls of all functions. In a program with tail calls, a callback may fault in one, which only the helper looks at.
 /// `None` if an operation has no result.
-pub(super) fn loops(module: &mut Module) -> Option<()> {
-    let calls =
-        |called: Callee| super::any(module, |op| matches!(op, Op::Call { callee, .. } if *callee == called));
+pub fn loops(module: &mut Module) -> Option<()> {
+    let calls = |called: Callee| module.any(|op| matches!(op, Op::Call { callee, .. } if *callee == called));
     if !calls(Callee::Helper(LOOP)) || calls(Callee::TailCall) {
         return Some(());
     }
