@@ -69,7 +69,8 @@ impl Program {
     fn threaded(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
         let spec = Arc::new(verified.program().clone());
         let code = check(&spec, &maps, Form::Proven(verified))?;
-        let image = threaded::image(verified, spec, code, maps)?;
+        let image = threaded::image(verified, spec, code, maps);
+        let image = image.map_err(|error| LoadError::Translate(Box::new(error)))?;
         Ok(Self::with_image(image, Engine::Threaded)?)
     }
 }

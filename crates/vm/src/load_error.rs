@@ -32,7 +32,7 @@ pub enum LoadError {
     Compile(#[from] paceline_jit::CompileError),
     /// The program has no operations: a bug of Paceline.
     #[error(transparent)]
-    Translate(#[from] paceline_interpreter::threaded::TranslateError),
+    Translate(Box<paceline_interpreter::threaded::TranslateError>),
     /// No executable memory for the native code.
     #[error("{0}")]
     Memory(String),
