@@ -4,10 +4,9 @@
 
 use paceline_isa::Condition;
 use paceline_spec::helper::HelperId;
-use paceline_verifier::KeyFact;
+use paceline_verifier::{KeyFact, MapFact};
 
 use super::key::{self, Stores};
-use super::known_map;
 use crate::arena::Side;
 use crate::cfg::{Cfg, Dominators};
 use crate::entity::{Block, Inst, Value};
@@ -50,6 +49,15 @@ pub enum Table {
 
 /// The maps whose look-ups are expanded, by their index.
 type Tables<'t> = &'t dyn Fn(u32) -> Option<Table>;
+
+/// The map of a call, if it is the same in all runs.
+#[must_use]
+pub fn known_map(fact: Option<MapFact>) -> Option<u32> {
+    match fact {
+        Some(MapFact::Always(map)) if !map.inner => Some(map.index),
+        _ => None,
+    }
+}
 
 /// Expands the look-ups of all functions. `None` if an operation has not the result that it has: a bug of this file.
 pub fn look_ups(module: &mut Module, tables: Tables<'_>) -> Option<()> {
