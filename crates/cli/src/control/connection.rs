@@ -39,7 +39,8 @@ pub(super) fn accept<'scope, 'env, S: Send + 'env>(
                 thread::sleep(LOOK / 10);
             }
             let (serve, place) = (Arc::clone(&serve), Place::take(&connections));
-            let started = Builder::new().spawn_scoped(scope, move || serve(stream, place));
+            let started =
+                Builder::new().name("client".to_owned()).spawn_scoped(scope, move || serve(stream, place));
             if let Err(error) = started {
                 console::note(format_args!(
                     "a client is turned away, because there is no thread for it: {error}"
@@ -48,7 +49,11 @@ pub(super) fn accept<'scope, 'env, S: Send + 'env>(
             }
         }
     };
-    Builder::new().spawn_scoped(scope, listen).map(drop).map_err(ControlError::Thread)
+    Builder::new()
+        .name("clients".to_owned())
+        .spawn_scoped(scope, listen)
+        .map(drop)
+        .map_err(ControlError::Thread)
 }
 
 /// One of the connections.
