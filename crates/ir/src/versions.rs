@@ -5,7 +5,7 @@ use crate::cfg::Cfg;
 /// The version at the function's entry.
 pub(crate) const ENTRY: u32 = 0;
 
-/// Which write a variable has its value from: 0 for the entry, the number of a write, which is below 2^31, or a block where versions meet.
+/// The write that a variable has its value from: 0 for the entry, the number of a write, which is below 2^31, or a block where versions meet.
 pub type Version = u32;
 
 const MET: Version = 1 << 31;

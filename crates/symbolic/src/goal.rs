@@ -194,7 +194,7 @@ pub struct Input {
     pub ingress: u32,
     /// Queue that it comes in on.
     pub queue: u16,
-    /// What the network says to the look-up of a route, if there is one.
+    /// The answer of the network to the look-up of a route, if there is one.
     pub route: Option<Route>,
     /// The sides that it takes, from the first branch to where the goal is met.
     pub sides: Vec<Side>,

@@ -1,4 +1,4 @@
-//! What inputs need of the network.
+//! Routes of inputs, from models.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

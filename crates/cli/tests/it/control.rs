@@ -142,6 +142,11 @@ fn a_client_for_which_there_is_no_thread_is_turned_away() {
         clients.push(UnixStream::connect(&control).expect("the socket"));
         live.messages().contains("note: a client is turned away")
     });
+    let is_turned_away = |mut client: &UnixStream| {
+        client.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout");
+        matches!(client.read(&mut [0]), Ok(0))
+    };
+    assert!(clients.iter().rev().any(is_turned_away));
     limit(None);
     drop(clients);
     assert!(json(&ask(&control, &["status", "--json"]))["packets"].as_u64().is_some());

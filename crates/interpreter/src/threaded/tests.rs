@@ -38,7 +38,7 @@ fn sequences(text: &str) -> Vec<Sequence> {
     .collect()
 }
 
-/// Which results a sequence stores.
+/// The results that a sequence stores.
 fn kept(sequence: &Sequence) -> Vec<bool> {
     sequence.parts[..sequence.len].iter().map(|part| part.keeps).collect()
 }

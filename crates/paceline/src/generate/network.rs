@@ -36,7 +36,7 @@ const fn has_hop(outcome: RouteOutcome) -> bool {
     )
 }
 
-/// What a route does, if there is one, with its name in `ip route`.
+/// The type of the route, if there is one, with its name in `ip route`.
 const fn kind(outcome: RouteOutcome) -> Option<(Kind, &'static str)> {
     Some(match outcome {
         RouteOutcome::Blackhole => (Kind::Refused(NoRoute::Blackhole), "blackhole"),
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// What a look-up sees of a network.
+    /// The parts of a network that a look-up reads.
     fn seen(network: &Network, route: &Route) -> String {
         let flow = Flow { input: route.ingress, ..Flow::to(route.destination) };
         let found = network.route(&flow, Tables::ByRules);

@@ -144,7 +144,7 @@ fn the_limit_tells_what_it_left_out() {
 
 #[test]
 fn paths_that_are_given_up_are_told() {
-    // What a ring buffer holds is not modelled.
+    // The fill level of a ring buffer is not modelled.
     let ring = MapSpec::new("ring", MapKind::RingBuf, 0, 0, 4096);
     let text = "r4 = *(u8 *)(r1 + 0)\nif r4 == 1 goto out\nr1 = map[0] ll\nr2 = 0\ncall 134\nr0 = 2";
     let generated = of(&xdp(text, vec![ring]), Goals::Paths(100));

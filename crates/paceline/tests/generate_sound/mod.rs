@@ -333,7 +333,7 @@ fn records_are_memory_until_they_are_given_back() {
             format!("{}\nr0 = 0\nr4 = *(u32 *)(r8 + 0)\nif r9 != r4 goto out", record(16, copied, back));
         assert_eq!(last(&xdp(&text, vec![ring()])), ["reached", "unreachable"], "{back}");
     }
-    // What was there before is not known.
+    // The bytes of an earlier record are not known.
     let stale = record(16, "r9 = *(u32 *)(r7 + 8)", 132);
     let [zero, other] = last(&xdp(&format!("{stale}\nr0 = 0\nif r9 != 0 goto out"), vec![ring()]));
     assert!(zero != "unreachable" && other.contains("what was in a ring buffer before"), "{zero} {other}");

@@ -118,7 +118,7 @@ fn maps(keys: &mut Table<'_>, folder: &Path) -> Result<Vec<MapContents>, TestErr
     Ok(contents.collect())
 }
 
-/// What a test gives besides its packets.
+/// The network and the maps of a test.
 #[derive(Clone)]
 struct Given {
     network: Option<PathBuf>,

@@ -7,7 +7,7 @@ use paceline_ir::{BinaryOp, Block, Op, Terminator, Type, Value};
 use paceline_isa::Condition;
 
 use super::Draft;
-use super::choose::{Choice, exchanged, used};
+use super::choose::{Choice, used};
 use crate::threaded::kind::{Kind, Source};
 
 impl Choice<'_, '_> {
@@ -58,7 +58,7 @@ impl Choice<'_, '_> {
     /// A comparison with the packet's end. Returns whether it is one.
     fn packet_end(&mut self, mut condition: Condition, [mut a, mut b]: [Value; 2]) -> bool {
         if self.is_current(a, Frame::OFFSET_DATA_END) {
-            (condition, a, b) = (exchanged(condition), b, a);
+            (condition, a, b) = (condition.exchanged(), b, a);
         }
         if !self.is_current(b, Frame::OFFSET_DATA_END) {
             return false;

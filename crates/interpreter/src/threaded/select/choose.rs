@@ -254,7 +254,7 @@ impl<'c, 'a> Choice<'c, 'a> {
     ) -> (Condition, Source, i32, [Option<Vreg>; 2]) {
         let mut condition = condition;
         if self.immediate(ty, a).is_some() && self.immediate(ty, b).is_none() {
-            (condition, a, b) = (exchanged(condition), b, a);
+            (condition, a, b) = (condition.exchanged(), b, a);
         }
         let a = self.value(a);
         match self.immediate(ty, b) {
@@ -293,20 +293,5 @@ impl<'c, 'a> Choice<'c, 'a> {
         field.is_some_and(
             |field| matches!(field.place, Place::Frame { offset, .. } if usize::from(offset) == member),
         )
-    }
-}
-
-/// The condition with its operands exchanged.
-pub(super) const fn exchanged(condition: Condition) -> Condition {
-    match condition {
-        Condition::Eq | Condition::Ne | Condition::Set => condition,
-        Condition::Gt => Condition::Lt,
-        Condition::Ge => Condition::Le,
-        Condition::Lt => Condition::Gt,
-        Condition::Le => Condition::Ge,
-        Condition::SGt => Condition::SLt,
-        Condition::SGe => Condition::SLe,
-        Condition::SLt => Condition::SGt,
-        Condition::SLe => Condition::SGe,
     }
 }

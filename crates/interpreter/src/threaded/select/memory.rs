@@ -179,7 +179,7 @@ impl Choice<'_, '_> {
     }
 }
 
-/// What is known of an access.
+/// The reach of an access, by its region and alignment.
 fn reach(access: &Access, size: Size) -> Reach {
     let bytes = size.bytes() as i32;
     let is_aligned = access.span.is_some_and(|span| span.min == span.max && span.min % bytes == 0);

@@ -1,18 +1,18 @@
 //! Calls: of helpers, kernel functions and functions of the program, and tail calls.
 
 use paceline_codegen::lir::{Operand, Place, Vreg};
+use paceline_ir::expand::known_map;
 use paceline_ir::{Callee, Inst, Value};
-use paceline_spec::helper::Helper;
+use paceline_spec::helper::{Helper, HelperId};
 
 use super::{Choice, defined, defined_in, fixed, used};
 use crate::select::lack::Lack;
 use crate::select::op::{Called, Op, Token};
 use crate::select::target::Target;
-use paceline_ir::expand::known_map;
 
-const MAP_LOOKUP_ELEM: i32 = 1;
-const GET_SMP_PROCESSOR_ID: i32 = 8;
-const GET_NUMA_NODE_ID: i32 = 42;
+const MAP_LOOKUP_ELEM: i32 = HelperId::MapLookupElem.imm();
+const GET_SMP_PROCESSOR_ID: i32 = HelperId::GetSmpProcessorId.imm();
+const GET_NUMA_NODE_ID: i32 = HelperId::GetNumaNodeId.imm();
 
 /// Whether the result of a call is a number of the host, or a known one, without a call.
 pub(in crate::select) const fn is_loaded(callee: Callee) -> bool {

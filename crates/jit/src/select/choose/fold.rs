@@ -5,7 +5,7 @@ use paceline_ir::uses::Uses;
 use paceline_ir::{BinaryOp, Block, Inst, Op as Operation, Terminator, Type, Value};
 use paceline_isa::{Condition, Size};
 
-use super::{Choice, exchanged, used, width};
+use super::{Choice, used, width};
 use crate::select::generator::Folded;
 use crate::select::op::{At, Compare, CompareMem, Op};
 use crate::select::target::Target;
@@ -34,7 +34,7 @@ impl<A: Target> Choice<'_, '_, A> {
             };
             fits.then_some(folded)
         };
-        found(a, condition, b).or_else(|| found(b, exchanged(condition), a))
+        found(a, condition, b).or_else(|| found(b, condition.exchanged(), a))
     }
 
     /// Whether a load can be made after another instruction.

@@ -69,21 +69,6 @@ const fn width(ty: Type) -> Width {
     }
 }
 
-/// The condition with its operands exchanged.
-const fn exchanged(condition: Condition) -> Condition {
-    match condition {
-        Condition::Eq | Condition::Ne | Condition::Set => condition,
-        Condition::Gt => Condition::Lt,
-        Condition::Ge => Condition::Le,
-        Condition::Lt => Condition::Gt,
-        Condition::Le => Condition::Ge,
-        Condition::SGt => Condition::SLt,
-        Condition::SGe => Condition::SLe,
-        Condition::SLt => Condition::SGt,
-        Condition::SLe => Condition::SGe,
-    }
-}
-
 impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
     pub(super) fn new(
         generator: &'c mut Generator<'a, A>,
@@ -290,7 +275,7 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
     ) -> (Cond, Compare, impl Iterator<Item = Operand> + use<A>) {
         let (mut condition, mut args) = (condition, args);
         if self.immediate(ty, args[0]).is_some() && self.immediate(ty, args[1]).is_none() {
-            condition = exchanged(condition);
+            condition = condition.exchanged();
             args.reverse();
         }
         let [a, b] = args;
