@@ -292,7 +292,7 @@ impl Sequence {
 }
 
 /// Capacity of the handler tables, and number of codes that [`each_code`](super::handlers) expands.
-pub(super) const MAX_KINDS: usize = 704;
+pub(super) const MAX_KINDS: usize = 768;
 
 /// The sequences by code; entries from [`COUNT`] on are unused.
 pub(super) static SEQUENCES: [Sequence; MAX_KINDS] = all().0;
@@ -319,6 +319,13 @@ const SMALL_SIZES: [Size; 3] = [Size::B, Size::H, Size::W];
 const REACHES: [Reach; 4] = [Reach::Start, Reach::Packet, Reach::Aligned, Reach::Any];
 const BOTH: [bool; 2] = [false, true];
 
+/// A part of a byte, such as a header's length in words, as a number of bytes: compilers shift and then mask, filters mask first.
+const PARTS: [[BinaryOp; 2]; 4] = [
+    [BinaryOp::Shl, BinaryOp::And],
+    [BinaryOp::And, BinaryOp::Shl],
+    [BinaryOp::Lshr, BinaryOp::And],
+    [BinaryOp::And, BinaryOp::Lshr],
+];
 const FIELDS: [Reach; 2] = [Reach::Start, Reach::Packet];
 const EQUAL: Kind = test(Condition::Eq, true);
 const UNEQUAL: Kind = test(Condition::Ne, true);
@@ -525,15 +532,20 @@ const fn all() -> ([Sequence; MAX_KINDS], usize) {
     each!(
         ty in TYPES,
         {
-            let length = Sequence::of(field(Size::B, Reach::Start)).dropped();
-            let length = length.then(number(ty, BinaryOp::Shl)).dropped().then(number(ty, BinaryOp::And));
             each!(
-                length in [length, length.dropped()],
+                ops in [PARTS[0], PARTS[1]],
                 {
-                    let end = length.then(Kind::AddressSum);
-                    sequence!(end);
-                    sequence!(end.then(Kind::JumpEnd { before: true }));
-                    sequence!(end.and(Kind::Address).then(Kind::JumpEnd { before: true }));
+                    let length = Sequence::of(field(Size::B, Reach::Start)).dropped();
+                    let length = length.then(number(ty, ops[0])).dropped().then(number(ty, ops[1]));
+                    each!(
+                        length in [length, length.dropped()],
+                        {
+                            let end = length.then(Kind::AddressSum);
+                            sequence!(end);
+                            sequence!(end.then(Kind::JumpEnd { before: true }));
+                            sequence!(end.and(Kind::Address).then(Kind::JumpEnd { before: true }));
+                        }
+                    );
                 }
             );
         }
@@ -544,10 +556,10 @@ const fn all() -> ([Sequence; MAX_KINDS], usize) {
             each!(
                 ty in TYPES,
                 each!(
-                    shift in [BinaryOp::Shl, BinaryOp::Lshr],
+                    ops in PARTS,
                     {
-                        let part = Sequence::of(field(Size::B, reach)).dropped().then(number(ty, shift));
-                        let part = part.dropped().then(number(ty, BinaryOp::And));
+                        let part = Sequence::of(field(Size::B, reach)).dropped().then(number(ty, ops[0]));
+                        let part = part.dropped().then(number(ty, ops[1]));
                         sequence!(part);
                         let sum = Kind::Binary { ty, op: BinaryOp::Add, src: Source::Reg };
                         sequence!(part.dropped().then(sum));

@@ -128,6 +128,19 @@ fn the_end_of_a_header_is_a_sum_and_a_check() {
     assert!(expected.iter().all(|kind| found.contains(kind)), "{found:?}");
 }
 
+#[test]
+fn the_end_of_a_header_is_one_sequence_in_either_order() {
+    for length in ["w4 &= 15\nw4 <<= 2", "w4 <<= 2\nw4 &= 60"] {
+        let text = format!(
+            "r4 = *(u8 *)(r2 + 14)\n{length}\nr5 = r2\nr5 += r4\nr1 = r5\nr1 += 18\nif r1 > r3 goto out\n\
+             r0 = *(u16 *)(r5 + 16)\n*(u16 *)(r5 + 0) = r0"
+        );
+        let found = sequences(&format!("{START}{text}{END}"));
+        assert_eq!(found[1].len, 5, "{found:?}");
+        assert_eq!(found[1].parts[3].kind, Kind::AddressSum, "{found:?}");
+    }
+}
+
 /// The packet moves between the loads of its ends and the comparison.
 #[test]
 fn stale_ends_of_the_packet_are_numbers() {
