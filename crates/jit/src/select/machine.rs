@@ -88,7 +88,7 @@ impl<A: Target> LoopMachine for Generator<'_, A> {
     }
 
     fn end_entry(&mut self, out: &mut Lir<Op>) {
-        out.push(Op::Jump, &[], RegSet::default(), None);
+        out.push(Op::EnterLoop, &[], RegSet::default(), None);
     }
 
     fn leave_loop(&mut self, item: Vreg, out: &mut Lir<Op>) {

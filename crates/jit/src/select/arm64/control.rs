@@ -30,6 +30,7 @@ impl Arm64<'_> {
                 &[target] => self.go_on(target, ways),
                 _ => self.internal("a jump has not one target"),
             },
+            Op::EnterLoop => self.control(Op::Jump, regs, ways),
             Op::Branch(cond, compare) => {
                 self.compare(compare, regs);
                 let cond = self.condition(cond);

@@ -172,6 +172,7 @@ impl Arm64<'_> {
             | Op::TailCall(_)
             | Op::RunProgram(_)
             | Op::Jump
+            | Op::EnterLoop
             | Op::Branch(..)
             | Op::BranchMem(..)
             | Op::MayGoto

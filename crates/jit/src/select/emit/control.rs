@@ -5,10 +5,11 @@ use paceline_ir::Callee;
 
 use super::Assigned;
 use crate::links::ProgArrayLink;
+use crate::program::ALIGNMENT;
 use crate::select::generator::Generator;
 use crate::select::op::{Called, CompareMem, Op, Token};
 use crate::select::regs::SCRATCH;
-use crate::x64::{self, Alu, Cond, Gpr, Mem, OpSize, Scale, Shift, Width};
+use crate::x64::{self, Alu, Cond, Fill, Gpr, Mem, OpSize, Scale, Shift, Width};
 
 const CONTEXT: Gpr = Gpr::Rdi;
 const INDEX: Gpr = Gpr::Rdx;
@@ -30,6 +31,9 @@ impl Generator<'_> {
                 &[target] => self.jump_to(target),
                 _ => self.internal("a jump has not one target"),
             },
+            // The processor fetches aligned lines, the loop's first one again for each packet.
+            Op::EnterLoop if ways.next.as_slice() == ways.targets => self.asm.align(ALIGNMENT, Fill::Nop),
+            Op::EnterLoop => self.control(Op::Jump, regs, ways),
             Op::Branch(cond, compare) => {
                 self.compare(compare, regs);
                 self.branch(cond, ways);

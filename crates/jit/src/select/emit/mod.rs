@@ -100,6 +100,7 @@ impl Generator<'_> {
             | Op::TailCall(_)
             | Op::RunProgram(_)
             | Op::Jump
+            | Op::EnterLoop
             | Op::Branch(..)
             | Op::BranchMem(..)
             | Op::MayGoto
