@@ -255,6 +255,12 @@ impl Program {
         if let [frame] = frames {
             return self.run_frame(frame, host).map(drop).map_err(BurstFault::of_first);
         }
+        self.run_several(frames, host)
+    }
+
+    /// Runs the packets of a longer burst: a function of its own, so that a single packet saves no registers for it.
+    #[inline(never)]
+    fn run_several(&self, frames: &mut [Frame], host: &mut runtime::Host) -> Result<(), BurstFault> {
         // SAFETY: the image is the entry's own.
         self.pinned(host, |host| unsafe { run_frames(self.image.burst_entry, self.token, frames, host) })
     }
