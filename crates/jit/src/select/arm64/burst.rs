@@ -74,20 +74,18 @@ impl Arm64<'_> {
         self.asm.prefetch(Mem::At(SCRATCH, 0));
     }
 
-    /// Prefetches the packets behind the first one, up to a distance.
+    /// Prefetches the packets of the first frames, of which there is one at least, up to a distance.
     fn prefetch_first(&mut self, distance: i32, [first, end]: [Gpr; 2], [next, last]: [Gpr; 2]) {
-        let (again, done) = (self.asm.new_label(), self.asm.new_label());
+        let again = self.asm.new_label();
         self.add_imm(Width::Q64, last, first, distance);
         self.asm.arith(Arith::Subs, Width::Q64, Gpr::Zr, last, end, 0);
         self.asm.csel(Cond::Hi, Width::Q64, last, end, last);
         self.asm.mov(Width::Q64, next, first);
         self.asm.bind(again);
+        self.prefetch(next);
         self.add_imm(Width::Q64, next, next, FRAME_SIZE);
         self.asm.arith(Arith::Subs, Width::Q64, Gpr::Zr, next, last, 0);
-        self.asm.b_cond(Cond::Hs, done);
-        self.prefetch(next);
-        self.asm.b(again);
-        self.asm.bind(done);
+        self.asm.b_cond(Cond::Lo, again);
     }
 
     /// Takes the redirect target from a frame unless its verdict is to redirect.

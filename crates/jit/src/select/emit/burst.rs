@@ -69,20 +69,18 @@ impl Generator<'_> {
         self.asm.prefetcht0(Mem::at(SCRATCH, 0));
     }
 
-    /// Prefetches the packets behind the first one, up to a distance.
+    /// Prefetches the packets of the first frames, of which there is one at least, up to a distance.
     fn prefetch_first(&mut self, distance: i32, [first, end]: [Gpr; 2], [next, last]: [Gpr; 2]) {
-        let (again, done) = (self.asm.new_label(), self.asm.new_label());
+        let again = self.asm.new_label();
         self.asm.lea(Width::Q64, last, Mem::at(first, distance));
         self.asm.alu_rr(Alu::Cmp, Width::Q64, last, end);
         self.asm.cmovcc(Cond::A, Width::Q64, last, end);
         self.asm.mov_rr(Width::Q64, next, first);
         self.asm.bind(again);
+        self.prefetch(next);
         self.asm.alu_ri(Alu::Add, Width::Q64, next, FRAME_SIZE);
         self.asm.alu_rr(Alu::Cmp, Width::Q64, next, last);
-        self.asm.jcc(Cond::Ae, done);
-        self.prefetch(next);
-        self.asm.jmp(again);
-        self.asm.bind(done);
+        self.asm.jcc(Cond::B, again);
     }
 
     /// Takes the redirect target from a frame unless its verdict is to redirect.

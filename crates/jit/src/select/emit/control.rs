@@ -5,12 +5,14 @@ use paceline_ir::Callee;
 
 use super::Assigned;
 use crate::links::ProgArrayLink;
-use crate::program::ALIGNMENT;
 use crate::select::generator::Generator;
 use crate::select::op::{Called, CompareMem, Op, Token};
 use crate::select::regs::SCRATCH;
 use crate::x64::{self, Alu, Cond, Fill, Gpr, Mem, OpSize, Scale, Shift, Width};
 
+/// Alignment of the loop over a burst as a power of 2: a cache line. It is fetched again for each packet, and caches of decoded instructions
+/// have their entries by line.
+const LOOP: u8 = 6;
 const CONTEXT: Gpr = Gpr::Rdi;
 const INDEX: Gpr = Gpr::Rdx;
 const HOST: Gpr = Gpr::R9;
@@ -31,8 +33,7 @@ impl Generator<'_> {
                 &[target] => self.jump_to(target),
                 _ => self.internal("a jump has not one target"),
             },
-            // The processor fetches aligned lines, the loop's first one again for each packet.
-            Op::EnterLoop if ways.next.as_slice() == ways.targets => self.asm.align(ALIGNMENT, Fill::Nop),
+            Op::EnterLoop if ways.next.as_slice() == ways.targets => self.asm.align(LOOP, Fill::Nop),
             Op::EnterLoop => self.control(Op::Jump, regs, ways),
             Op::Branch(cond, compare) => {
                 self.compare(compare, regs);
