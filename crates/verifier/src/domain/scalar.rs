@@ -69,6 +69,9 @@ impl<const BITS: u32> Scalar<BITS> {
 
     /// Lets the parts refine each other; `None` if they contradict each other.
     pub(super) fn settle(mut self) -> Option<Self> {
+        if self.whole.umax.min(self.bits.max()) <= mask(Self::HALF - 1) {
+            return self.settle_small();
+        }
         // Each round refines every part by all others. Two rounds reach the fixed point but for rare cases, and every
         // intermediate result is sound.
         for _ in 0..2 {
@@ -92,6 +95,27 @@ impl<const BITS: u32> Scalar<BITS> {
             }
         }
         Some(self)
+    }
+
+    /// [`settle`](Self::settle) of numbers below the sign of the low half, such as fields of packets and lengths: all of their bounds
+    /// are the same interval.
+    fn settle_small(self) -> Option<Self> {
+        let Self { mut bits, whole, low } = self;
+        let least = whole.smin.max(low.smin).max(0).cast_unsigned();
+        let greatest = u64::try_from(whole.smax.min(low.smax)).ok()?;
+        let (mut min, mut max) = (least.max(whole.umin).max(low.umin), greatest.min(whole.umax).min(low.umax));
+        for _ in 0..2 {
+            (min, max) = (min.max(bits.value()), max.min(bits.max()));
+            if min > max {
+                return None;
+            }
+            bits = bits.meet(Tnum::from_range(min, max))?;
+        }
+        if bits.is_constant() {
+            return (min..=max).contains(&bits.value()).then(|| Self::constant(bits.value()));
+        }
+        let bounds = Bounds { umin: min, umax: max, smin: min.cast_signed(), smax: max.cast_signed() };
+        Some(Self { bits, whole: bounds, low: bounds })
     }
 
     /// Whether it can be `value`.
