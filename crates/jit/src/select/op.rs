@@ -8,11 +8,13 @@ use paceline_spec::context::Layout;
 use crate::links::{ArrayLink, ProgArrayLink};
 use crate::x64::{Alu, Cond, OpSize, Scale, Shift, ShiftX, Width};
 
-/// A place in memory. If it has a base, that is the first operand of its instruction.
+/// A place in memory. If it has a base, that is the first operand of its instruction; the index is the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
     /// At a distance from the base.
     Base(i32),
+    /// At a distance from the sum of the base and a multiple of the index.
+    Indexed(Scale, i32),
     /// At a distance from the end of the function's stack.
     Stack(i32),
 }

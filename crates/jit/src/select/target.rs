@@ -41,6 +41,8 @@ pub(super) trait Target: Sized {
     const FIXED: Option<Fixed>;
     /// Whether no load or store overtakes another one, but for a load that overtakes a store.
     const IS_ORDERED: bool;
+    /// Whether an access may be at the sum of a base, a multiple of an index and a distance.
+    const HAS_INDEX: bool;
 
     /// The register that a BPF register is passed in.
     fn argument(register: isa::Reg) -> Reg {

@@ -4,7 +4,7 @@
 use paceline_isa::AtomicOp;
 
 use super::regs::{ADDRESS, SCRATCH, SECOND};
-use super::{Arm64, Assigned, bases, size_of};
+use super::{Arm64, Assigned, INDEXED, bases, size_of};
 use crate::arm64::{Arith, Cond, Gpr, Width};
 use crate::select::op::{At, Op};
 use crate::x64::Alu;
@@ -89,6 +89,10 @@ impl Arm64<'_> {
             At::Base(0) => return regs.get(0),
             At::Base(offset) => (regs.get(0), offset),
             At::Stack(offset) => (Gpr::Sp, self.current.layout.end.wrapping_add(offset)),
+            At::Indexed(..) => {
+                self.internal(INDEXED);
+                return ADDRESS;
+            }
         };
         self.add_imm(Width::Q64, ADDRESS, base, offset);
         ADDRESS

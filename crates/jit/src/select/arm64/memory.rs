@@ -4,7 +4,7 @@ use paceline_frame::Frame;
 use paceline_isa as isa;
 
 use super::regs::{ADDRESS, SCRATCH, SECOND};
-use super::{Arm64, Assigned, bases, immediate, operand_size, size_of, width_of};
+use super::{Arm64, Assigned, INDEXED, bases, immediate, operand_size, size_of, width_of};
 use crate::arm64::{Arith, Cond, Gpr, Mem, Shift, Size, Width};
 use crate::links::ArrayLink;
 use crate::select::op::{At, Op};
@@ -78,6 +78,10 @@ impl Arm64<'_> {
         match at {
             At::Base(offset) => self.at(size, regs.get(0), offset),
             At::Stack(offset) => self.stack(size, offset),
+            At::Indexed(..) => {
+                self.internal(INDEXED);
+                Mem::At(regs.get(0), 0)
+            }
         }
     }
 

@@ -45,8 +45,12 @@ const fn bases(at: At) -> usize {
     match at {
         At::Base(_) => 1,
         At::Stack(_) => 0,
+        At::Indexed(..) => 2,
     }
 }
+
+/// What is wrong with a place that [`HAS_INDEX`](super::target::Target::HAS_INDEX) rules out.
+const INDEXED: &str = "an access has an index";
 
 const fn size_of(size: isa::Size) -> Size {
     match size {

@@ -20,6 +20,8 @@ impl Target for Assembler {
     const RESULT: Reg = regs::RESULT;
     const FIXED: Option<Fixed> = None;
     const IS_ORDERED: bool = false;
+    // An index is for places without a distance, which are the fewest.
+    const HAS_INDEX: bool = false;
 
     fn empty() -> Self {
         Self::new()

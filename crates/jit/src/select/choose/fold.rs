@@ -1,13 +1,12 @@
 //! Operations that are part of the branch at the end of their block: a load that is compared in memory, and a mask that is tested.
 
-use paceline_codegen::lir::Operand;
 use paceline_ir::uses::Uses;
 use paceline_ir::{BinaryOp, Block, Inst, Op as Operation, Terminator, Type, Value};
 use paceline_isa::{Condition, Size};
 
 use super::{Choice, used, width};
 use crate::select::generator::Folded;
-use crate::select::op::{At, Compare, CompareMem, Op};
+use crate::select::op::{Compare, CompareMem, Op};
 use crate::select::target::Target;
 use crate::x64::{Cond, OpSize};
 
@@ -114,11 +113,11 @@ impl<A: Target> Choice<'_, '_, A> {
         match self.function.inst(folded.inst).op {
             Operation::Load { size, base, offset, .. } => {
                 let Some((condition, imm)) = self.compared(&folded, size) else { return false };
-                let (at, base): (At, Option<Operand>) = self.place(base, offset);
+                let (at, base) = self.place(base, offset);
                 let other = if imm.is_none() { Some(used(self.value(folded.other))) } else { None };
                 let tests = condition == Condition::Set;
                 let compare = CompareMem { size: OpSize::of(size), at, tests, imm };
-                self.push_each(Op::BranchMem(Cond::of(condition), compare), base.into_iter().chain(other));
+                self.push_each(Op::BranchMem(Cond::of(condition), compare), base.chain(other));
             }
             Operation::Binary { ty, args: [a, b], .. } => {
                 let (a, b) = if self.immediate(ty, a).is_some() { (b, a) } else { (a, b) };

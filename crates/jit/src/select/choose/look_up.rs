@@ -40,7 +40,7 @@ impl<A: Target> Choice<'_, '_, A> {
         let (at, base) = self.place(key, 0);
         let host = (array.cpu_stride != 0).then(|| used(self.host()));
         let result = defined_in(result, Place::Early);
-        let operands: Vec<_> = base.into_iter().chain(host).chain([result]).collect();
+        let operands: Vec<_> = base.chain(host).chain([result]).collect();
         self.push(Op::LookUp(*array, at), &operands);
     }
 

@@ -1,14 +1,20 @@
 //! Accesses to memory.
 
+use std::array;
+use std::iter::Flatten;
+
 use paceline_codegen::lir::{Operand, Place, Vreg};
 use paceline_ir::{Op as Operation, Type, Value};
 use paceline_isa::{AtomicOp, Size, Width as BpfWidth};
 
-use super::parts::Update;
+use super::parts::{Sum, Update};
 use super::{Choice, defined, defined_in, fixed, used};
 use crate::select::op::{At, Op};
 use crate::select::target::Target;
 use crate::x64::{Alu, OpSize, Width};
+
+/// The operands of a place in memory.
+pub(super) type Bases = Flatten<array::IntoIter<Option<Operand>, 2>>;
 
 impl<A: Target> Choice<'_, '_, A> {
     pub(super) fn memory(&mut self, op: &Operation, result: Vreg) {
@@ -26,11 +32,11 @@ impl<A: Target> Choice<'_, '_, A> {
             }
             Operation::LoadAcquire { size, base, offset, .. } => {
                 let (at, base) = self.place(base, offset);
-                self.push_each(Op::LoadAcquire(size, at), base.into_iter().chain([defined(result)]));
+                self.push_each(Op::LoadAcquire(size, at), base.chain([defined(result)]));
             }
             Operation::StoreRelease { size, base, offset, value, .. } => {
                 let ((at, base), value) = (self.place(base, offset), self.value(value));
-                self.push_each(Op::StoreRelease(size, at), base.into_iter().chain([used(value)]));
+                self.push_each(Op::StoreRelease(size, at), base.chain([used(value)]));
             }
             Operation::Atomic { op, width, base, offset, value, expected, .. } => {
                 self.atomic(op, width, (base, offset), value, expected, result);
@@ -42,40 +48,56 @@ impl<A: Target> Choice<'_, '_, A> {
         }
     }
 
-    /// A place in memory, and the operand for its base.
-    pub(super) fn place(&mut self, base: Value, offset: i32) -> (At, Option<Operand>) {
-        match self.function.op_of(self.same(base)) {
-            Some(Operation::StackAddress { offset: start }) => (At::Stack(start.wrapping_add(offset)), None),
-            _ => (At::Base(offset), Some(used(self.value(base)))),
-        }
+    /// A place in memory, and the operands for its base and index.
+    pub(super) fn place(&mut self, base: Value, offset: i32) -> (At, Bases) {
+        let (at, bases) = match self.function.op_of(self.same(base)) {
+            Some(Operation::StackAddress { offset: start }) => {
+                (At::Stack(start.wrapping_add(offset)), [None; 2])
+            }
+            _ => match self.indexed(base, offset) {
+                Some(Sum { base, index, scale, distance }) => {
+                    let bases = [base, index].map(|value| Some(used(self.value(value))));
+                    (At::Indexed(scale, distance), bases)
+                }
+                None => (At::Base(offset), [Some(used(self.value(base))), None]),
+            },
+        };
+        (at, bases.into_iter().flatten())
     }
 
     pub(super) fn load(&mut self, size: Size, signed: bool, base: Value, offset: i32, result: Vreg) {
         let (at, base) = self.place(base, offset);
-        self.push_each(Op::Load { size, signed, at }, base.into_iter().chain([defined(result)]));
+        self.push_each(Op::Load { size, signed, at }, base.chain([defined(result)]));
     }
 
     fn store(&mut self, size: Size, base: Value, offset: i32, value: Value) {
         let (at, base) = self.place(base, offset);
         if let Some(Update { alu, ty, by }) = self.update_of(value) {
             if let Some(imm) = self.immediate(ty, by) {
-                return self.push(Op::UpdateImm(alu, OpSize::of(size), at, imm), base.as_slice());
+                return self.push_each(Op::UpdateImm(alu, OpSize::of(size), at, imm), base);
             }
             let by = used(self.value(by));
-            return self.push_each(Op::Update(alu, OpSize::of(size), at), base.into_iter().chain([by]));
+            return self.push_each(Op::Update(alu, OpSize::of(size), at), base.chain([by]));
         }
         self.store_at(size, at, base, value);
     }
 
     /// Stores the low bytes of a value.
-    pub(super) fn store_at(&mut self, size: Size, at: At, base: Option<Operand>, value: Value) {
+    pub(super) fn store_at(
+        &mut self,
+        size: Size,
+        at: At,
+        base: impl IntoIterator<Item = Operand>,
+        value: Value,
+    ) {
+        let base = base.into_iter();
         // Of a short store the low bits of a number count.
         let ty = if size == Size::Dw { Type::I64 } else { Type::I32 };
         if let Some(imm) = self.immediate(ty, value) {
-            return self.push(Op::StoreImm(size, at, imm), base.as_slice());
+            return self.push_each(Op::StoreImm(size, at, imm), base);
         }
         let value = self.value(value);
-        self.push_each(Op::Store(size, at), base.into_iter().chain([used(value)]));
+        self.push_each(Op::Store(size, at), base.chain([used(value)]));
     }
 
     fn atomic(
@@ -92,7 +114,7 @@ impl<A: Target> Choice<'_, '_, A> {
             BpfWidth::W32 => (Width::D32, Type::I32),
             BpfWidth::W64 => (Width::Q64, Type::I64),
         };
-        let mut operands: Vec<Operand> = base.into_iter().collect();
+        let mut operands: Vec<Operand> = base.collect();
         let at_value = operands.len() as u8;
         let plain = match op {
             AtomicOp::Add { fetch: false } => Some(Alu::Add),

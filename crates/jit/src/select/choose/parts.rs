@@ -1,5 +1,5 @@
-//! Instructions that are parts of later ones of their blocks: the load and the operation of a store to the same place, and a shift or a sum
-//! with a number of a sum.
+//! Instructions that are parts of later ones of their blocks: the load and the operation of a store to the same place, a shift or a sum
+//! with a number of a sum, and the sum that is the address of an access.
 
 use paceline_ir::uses::Uses;
 use paceline_ir::{BinaryOp, Block, Def, Inst, Op as Operation, Type, Value};
@@ -35,8 +35,16 @@ impl<A: Target> Choice<'_, '_, A> {
     pub(super) fn find_parts(&mut self, uses: &Uses, block: Block) {
         let insts = &self.function.block(block).insts;
         for (at, &inst) in insts.iter().enumerate() {
+            let before = &insts[at.saturating_sub(REACH)..at];
             let found = match self.function.inst(inst).op {
-                Operation::Store { .. } => self.updated(uses, &insts[at.saturating_sub(REACH)..=at]),
+                Operation::Load { base, offset, .. } => {
+                    [self.address(uses, (base, offset), 1, before), None, None]
+                }
+                Operation::Store { base, offset, .. } => {
+                    let [load, operation] = self.updated(uses, &insts[at.saturating_sub(REACH)..=at]);
+                    let accesses = if load.is_some() { 2 } else { 1 };
+                    [load, operation, self.address(uses, (base, offset), accesses, before)]
+                }
                 Operation::Binary { op: BinaryOp::Add, ty: Type::I64, args: [a, b] } => {
                     // A sum with a number needs no second register.
                     let scaled = |(value, other)| {
@@ -47,12 +55,43 @@ impl<A: Target> Choice<'_, '_, A> {
                         self.only_for(uses, value)
                     };
                     let found = [(b, a), (a, b)].into_iter().find_map(scaled);
-                    [found.filter(|part| insts[at.saturating_sub(REACH)..at].contains(part)), None]
+                    [found.filter(|part| before.contains(part)), None, None]
                 }
                 _ => continue,
             };
             found.into_iter().flatten().for_each(|part| self.generator.current.parts[part] = true);
         }
+    }
+
+    /// The sum that is the address of an access: the last of so many, which are all that use it.
+    fn address(
+        &self,
+        uses: &Uses,
+        (base, offset): (Value, i32),
+        accesses: u32,
+        before: &[Inst],
+    ) -> Option<Inst> {
+        let Def::Result(inst) = self.function.value(base).def else { return None };
+        let Operation::Binary { op: BinaryOp::Add, ty: Type::I64, args } = self.function.inst(inst).op else {
+            return None;
+        };
+        let is_sum = A::HAS_INDEX
+            && args.iter().all(|arg| self.immediate(Type::I64, *arg).is_none())
+            && self.sum_of(args).distance.checked_add(offset).is_some();
+        (is_sum && uses.count(base) == accesses && before.contains(&inst)).then_some(inst)
+    }
+
+    /// The place of an access at a distance from a sum that is part of it.
+    pub(super) fn indexed(&self, base: Value, offset: i32) -> Option<Sum> {
+        let &Operation::Binary { op: BinaryOp::Add, args, .. } = self.part_of(base)? else { return None };
+        let sum = self.sum_of(args);
+        Some(Sum { distance: sum.distance.wrapping_add(offset), ..sum })
+    }
+
+    /// A sum, with a part or without.
+    fn sum_of(&self, args: [Value; 2]) -> Sum {
+        let [base, index] = args;
+        self.sum(args).unwrap_or(Sum { base, index, scale: Scale::One, distance: 0 })
     }
 
     /// Whether an instruction is part of a later one.

@@ -34,6 +34,7 @@ impl Assigned<'_> {
 const fn bases(at: At) -> usize {
     match at {
         At::Base(_) => 1,
+        At::Indexed(..) => 2,
         At::Stack(_) => 0,
     }
 }
@@ -122,6 +123,7 @@ impl Generator<'_> {
     fn mem(&self, at: At, regs: Assigned<'_>) -> Mem {
         match at {
             At::Base(offset) => Mem::at(regs.get(0), offset),
+            At::Indexed(scale, offset) => Mem::indexed(regs.get(0), regs.get(1), scale, offset),
             At::Stack(offset) => self.stack(offset),
         }
     }

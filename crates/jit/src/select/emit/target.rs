@@ -23,6 +23,7 @@ impl Target for Assembler {
     const FIXED: Option<Fixed> =
         Some(Fixed { count: regs::RCX, quotient: regs::RAX, remainder: regs::RDX, old: regs::RAX });
     const IS_ORDERED: bool = true;
+    const HAS_INDEX: bool = true;
 
     fn empty() -> Self {
         Self::new()
