@@ -103,7 +103,8 @@ impl<const BITS: u32> Scalar<BITS> {
         let Self { mut bits, whole, low } = self;
         let least = whole.smin.max(low.smin).max(0).cast_unsigned();
         let greatest = u64::try_from(whole.smax.min(low.smax)).ok()?;
-        let (mut min, mut max) = (least.max(whole.umin).max(low.umin), greatest.min(whole.umax).min(low.umax));
+        let (mut min, mut max) =
+            (least.max(whole.umin).max(low.umin), greatest.min(whole.umax).min(low.umax));
         for _ in 0..2 {
             (min, max) = (min.max(bits.value()), max.min(bits.max()));
             if min > max {
