@@ -29,6 +29,19 @@ pub(crate) struct Analyses {
     cfg: Option<Rc<Cfg>>,
     dominators: Option<Rc<Dominators>>,
     ranges: Option<Ranges>,
+    folded: Folded,
+}
+
+/// What the last walk that folds has left to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Folded {
+    /// Anything: there was no walk, or values or edges have changed since.
+    #[default]
+    No,
+    /// Operations that the walk has made and not looked at. No range decides an end.
+    Ends,
+    /// Nothing: another walk changes nothing.
+    All,
 }
 
 impl Analyses {
@@ -54,6 +67,21 @@ impl Analyses {
     /// Keeps ranges for later passes.
     pub(crate) fn keep_ranges(&mut self, ranges: Ranges) {
         self.ranges = Some(ranges);
+    }
+
+    /// What another walk that folds would find.
+    pub(crate) fn folded(&self) -> Folded {
+        self.folded
+    }
+
+    /// Notes what a walk that folds has left to do.
+    pub(crate) fn set_folded(&mut self, folded: Folded) {
+        self.folded = folded;
+    }
+
+    /// Notes that values were replaced, or edges removed or led elsewhere, so that there may be more to fold.
+    pub(crate) fn values_changed(&mut self) {
+        self.folded = Folded::No;
     }
 
     /// Drops what is known of the graph: blocks were added or removed, or ends have other targets.

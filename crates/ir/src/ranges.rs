@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use paceline_isa::{AluOp, Condition, Size, SwapOrder, eval};
+use paceline_isa::{AluOp, Condition, Size, SwapOrder, Width, eval};
 use paceline_verifier::domain::Number;
 
 use crate::arena::Side;
@@ -27,12 +27,12 @@ fn is_unknown(op: BinaryOp, ty: Type, a: &Number, b: &Number) -> bool {
     }
 }
 
-/// The range of arithmetic with two operands.
-fn of_binary(op: BinaryOp, ty: Type, a: &Number, b: &Number) -> Number {
+/// The range of arithmetic with two operands; `None` if nothing is known of it.
+fn of_binary(op: BinaryOp, ty: Type, a: &Number, b: &Number) -> Option<Number> {
     if is_unknown(op, ty, a, b) {
-        return any(ty);
+        return None;
     }
-    match (op.alu(), op) {
+    Some(match (op.alu(), op) {
         (Some(alu), _) => a.alu(ty.width(), alu, b),
         // The two shifts that it is.
         (None, BinaryOp::Rotl) => b.as_constant().map_or(any(ty), |count| {
@@ -43,59 +43,38 @@ fn of_binary(op: BinaryOp, ty: Type, a: &Number, b: &Number) -> Number {
             left.alu(ty.width(), AluOp::Or, &right)
         }),
         (None, _) => Number::between(op.eval(ty, a.umin(), b.umin()), op.eval(ty, a.umax(), b.umax())),
-    }
-}
-
-/// The range of an operation's result, by those of its operands; `None` if it has no result.
-pub(crate) fn of_op<R: Borrow<Number>>(op: &Op, mut range: impl FnMut(Value) -> R) -> Option<Number> {
-    let bits = |size: Size| 8 * size.bytes() as u32;
-    let loaded = |size: Size, signed: bool| match signed {
-        true => Number::unsigned(bits(size)).sign_extend(bits(size)),
-        false => Number::unsigned(bits(size)),
-    };
-    Some(match *op {
-        Op::Const { value, .. } => Number::constant(value),
-        Op::Binary { op, ty, args: [a, b] } => of_binary(op, ty, range(a).borrow(), range(b).borrow()),
-        Op::Neg { ty, arg } => range(arg).borrow().neg(ty.width()),
-        Op::SignExtend { from, ty, arg } => {
-            range(arg).borrow().sign_extend(bits(from)).zero_extend(ty.bits())
-        }
-        Op::ZeroExtend { arg } => *range(arg).borrow(),
-        Op::Truncate { arg } => range(arg).borrow().zero_extend(32),
-        Op::Swap { size, arg, .. } => range(arg).borrow().swap(SwapOrder::Always, size),
-        Op::Compare { .. } => Number::between(0, 1),
-        Op::Load { size, signed, .. } => loaded(size, signed),
-        Op::LoadAcquire { size, .. } => loaded(size, false),
-        Op::Atomic { width, op, .. } if op.fetches() => any(Type::of(width)),
-        // A field of four bytes may be a pointer.
-        Op::ContextLoad { size, signed, .. } if size < Size::W => loaded(size, signed),
-        _ => any(op.result()?),
     })
 }
 
-/// The ranges of a block's parameters, by those of their arguments, which must be known but for those on back edges.
-pub(crate) fn of_params(
-    function: &Function,
-    cfg: &Cfg,
-    block: Block,
-    mut range: impl FnMut(Value) -> Number,
-) -> Vec<Number> {
-    let position = cfg.position(block);
-    let edges = cfg.edges(block);
-    let is_loop = edges.iter().any(|edge| cfg.position(edge.from) >= position);
-    let params = function.block(block).params.iter().enumerate();
-    let of_param = |(at, param): (usize, &Value)| {
-        let whole = any(function.value(*param).ty);
-        if is_loop || edges.is_empty() {
-            return whole;
-        }
-        // A branch may have been decided since the graph was made: its target is at another position, or gone.
-        let targets = edges.iter().flat_map(|edge| function.block(edge.from).terminator.targets());
-        let args =
-            targets.filter(|target| target.block == block).filter_map(|target| target.args.get(at).copied());
-        args.map(&mut range).reduce(|a, b| a.join(&b)).unwrap_or(whole)
+/// The range of an operation's result, by those of its operands; `None` if it has no result, or nothing is known of it.
+pub(crate) fn of_op<R: Borrow<Number>>(op: &Op, mut range: impl FnMut(Value) -> R) -> Option<Number> {
+    let bits = |size: Size| 8 * size.bytes() as u32;
+    let loaded = |size: Size, signed: bool| match (size, signed) {
+        (Size::Dw, _) => None,
+        (_, true) => Some(Number::unsigned(bits(size)).sign_extend(bits(size))),
+        (_, false) => Some(Number::unsigned(bits(size))),
     };
-    params.map(of_param).collect()
+    match *op {
+        Op::Const { value, .. } => Some(Number::constant(value)),
+        Op::Binary { op, ty, args: [a, b] } => of_binary(op, ty, range(a).borrow(), range(b).borrow()),
+        Op::Neg { ty, arg } => Some(range(arg).borrow().neg(ty.width())),
+        Op::SignExtend { from, ty, arg } => {
+            Some(range(arg).borrow().sign_extend(bits(from)).zero_extend(ty.bits()))
+        }
+        Op::ZeroExtend { arg } => Some(*range(arg).borrow()),
+        Op::Truncate { arg } => {
+            let (arg, any) = (range(arg), any(Type::I64));
+            (*arg.borrow() != any).then(|| arg.borrow().zero_extend(32))
+        }
+        Op::Swap { size, arg, .. } => Some(range(arg).borrow().swap(SwapOrder::Always, size)),
+        Op::Compare { .. } => Some(Number::unsigned(1)),
+        Op::Load { size, signed, .. } => loaded(size, signed),
+        Op::LoadAcquire { size, .. } => loaded(size, false),
+        Op::Atomic { width: Width::W32, op, .. } if op.fetches() => Some(any(Type::I32)),
+        // A field of four bytes may be a pointer.
+        Op::ContextLoad { size, signed, .. } if size < Size::W => loaded(size, signed),
+        _ => None,
+    }
 }
 
 /// Ranges of all values that reached blocks define, whatever branches were taken.
@@ -109,10 +88,7 @@ impl Ranges {
     pub(crate) fn of(function: &Function, cfg: &Cfg) -> Self {
         let mut ranges = Self::unknown(function);
         for &block in cfg.order() {
-            let params = of_params(function, cfg, block, |value| *ranges.get(function, value));
-            for (&param, range) in function.block(block).params.iter().zip(params) {
-                ranges.set(param, range);
-            }
+            ranges.of_params(function, cfg, block);
             for &inst in &function.block(block).insts {
                 let data = function.inst(inst);
                 let range = of_op(&data.op, |value| ranges.get(function, value));
@@ -122,6 +98,30 @@ impl Ranges {
             }
         }
         ranges
+    }
+
+    /// Sets the ranges of a block's parameters by those of their arguments, which must be known but for those on back edges: parameters
+    /// with such have any number.
+    pub(crate) fn of_params(&mut self, function: &Function, cfg: &Cfg, block: Block) {
+        let params = &function.block(block).params;
+        if params.is_empty() {
+            return;
+        }
+        let (position, edges) = (cfg.position(block), cfg.edges(block));
+        if edges.iter().any(|edge| cfg.position(edge.from) >= position) {
+            return;
+        }
+        for (at, &param) in params.iter().enumerate() {
+            // A branch may have been decided since the graph was made: its target is at another position, or gone.
+            let targets = edges.iter().flat_map(|edge| function.block(edge.from).terminator.targets());
+            let args = targets.filter(|target| target.block == block).map(|target| target.args.get(at));
+            // Nothing is known of one of them, or there is none.
+            let ranges = args.map(|arg| self.known(*arg?).copied());
+            let joined = ranges.reduce(|a, b| Some(a?.join(&b?))).flatten();
+            if let Some(range) = joined {
+                self.set(param, range);
+            }
+        }
     }
 
     /// An empty table, for those who fill it on their way.

@@ -2,7 +2,7 @@
 
 use crate::analyses::Analyses;
 use crate::arena::Side;
-use crate::cfg::Cfg;
+use crate::cfg::{Cfg, Edge};
 use crate::entity::{Block, Value};
 use crate::function::{Def, Function, Target, Terminator};
 use crate::params::{prune, remove_redundant};
@@ -10,7 +10,7 @@ use crate::params::{prune, remove_redundant};
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     loop {
         let cfg = analyses.cfg(function);
-        remove_redundant(function, &cfg);
+        let removed = remove_redundant(function, &cfg);
         let threaded = thread(function, &cfg);
         if threaded {
             analyses.graph_changed();
@@ -18,6 +18,9 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
         let merged = merge(function, &analyses.cfg(function));
         if merged.blocks {
             analyses.graph_changed();
+        }
+        if removed || threaded || merged.params {
+            analyses.values_changed();
         }
         // Blocks that became one change no other, unless a parameter became what it was given.
         if !threaded && !merged.params {
@@ -30,9 +33,7 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
 /// Jumps to an empty block that only jumps on go where it goes, and a branch whose targets are the same is a jump. Later blocks come
 /// first: the end of a block that is jumped to, unless from behind, is as good as it gets already.
 fn thread(function: &mut Function, cfg: &Cfg) -> bool {
-    // Only parameters of blocks that are empty matter.
-    let mut empty = cfg.order().iter().map(|block| function.block(*block));
-    let used = match empty.any(|data| data.insts.is_empty() && !data.params.is_empty()) {
+    let used = match cfg.order().iter().any(|block| may_be_used_elsewhere(function, cfg, *block)) {
         true => used_elsewhere(function, cfg),
         false => Side::default(),
     };
@@ -54,6 +55,27 @@ fn thread(function: &mut Function, cfg: &Cfg) -> bool {
         }
     }
     changed
+}
+
+/// Whether the parameters of an empty block may be used by other blocks, if it only jumps on once jumps were led elsewhere. Blocks that it
+/// dominates are reached by its jump: an edge that leads there from before is one around the block.
+fn may_be_used_elsewhere(function: &Function, cfg: &Cfg, block: Block) -> bool {
+    let data = function.block(block);
+    if !data.insts.is_empty() || data.params.is_empty() {
+        return false;
+    }
+    match &data.terminator {
+        Terminator::Jump(Target { block: next, .. }) => {
+            let is_around = |edge: &Edge| edge.from != block && cfg.position(edge.from) < cfg.position(*next);
+            !cfg.edges(*next).iter().any(is_around)
+        }
+        // Its targets may become the same.
+        Terminator::Branch { targets: [taken, other], .. } => {
+            let is_empty = |target: &Target| function.block(target.block).insts.is_empty();
+            taken.block == other.block || is_empty(taken) || is_empty(other)
+        }
+        _ => false,
+    }
 }
 
 /// Blocks whose parameters are used by other blocks, not only by their own end.

@@ -52,7 +52,7 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let mut places: Side<Inst, Option<(Block, usize)>> = Side::default();
     for &block in cfg.order() {
         // What is put together is the result of one of a few operations.
-        if !function.block(block).insts.iter().any(|inst| is_sum(&function.inst(*inst).op)) {
+        if !function.block(block).insts.iter().any(|inst| is_sum(function, *inst)) {
             continue;
         }
         places.cover(function.insts.len());
@@ -62,7 +62,7 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
         let mut changes = Changes::default();
         // Later operations first: the widest number is the last of its sums.
         for (at, &inst) in insts.iter().enumerate().rev() {
-            if !is_sum(&function.inst(inst).op) {
+            if !is_sum(function, inst) {
                 continue;
             }
             let here = Here { function, block, places: &places, insts: &insts, writes: &writes };
@@ -75,12 +75,21 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
         }
         changes.apply(function, block);
     }
-    function.apply_aliases();
+    if function.has_replaced {
+        analyses.values_changed();
+        function.apply_aliases();
+    }
 }
 
-/// Whether an operation may put bytes together.
-fn is_sum(op: &Op) -> bool {
-    matches!(op, Op::Binary { op: BinaryOp::Or | BinaryOp::Add | BinaryOp::Xor, .. })
+/// Whether an instruction may put bytes together: a number is no byte of memory.
+fn is_sum(function: &Function, inst: Inst) -> bool {
+    let is_number = |value: &Value| function.as_const(function.resolve(*value)).is_some();
+    match &function.inst(inst).op {
+        Op::Binary { op: BinaryOp::Or | BinaryOp::Add | BinaryOp::Xor, args: [a, b], .. } => {
+            !is_number(b) && !is_number(a)
+        }
+        _ => false,
+    }
 }
 
 /// Changes of a block, by position: instructions that are added before one, and whether it goes. Empty if there are none.

@@ -37,11 +37,16 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let accesses = accesses(function, &cfg, &parts);
     let mut promotion = Promotion::new(function, &cfg);
     accesses.iter().for_each(|accesses| promotion.part(accesses));
+    let has_pointers = promotion.has_pointers;
     promotion.finish();
     params::remove_redundant(function, &cfg);
     // Values that were stored may be loads that were replaced.
     function.apply_aliases();
-    kinds::infer(function, &cfg);
+    // What is made of numbers has no kind, as what was loaded had none.
+    if has_pointers {
+        kinds::infer(function, &cfg);
+    }
+    analyses.values_changed();
 }
 
 /// A load or store of a part, with the position of its block.
@@ -245,6 +250,8 @@ struct Promotion<'a> {
     waiting: Vec<u32>,
     /// What stands in the place of a promoted access.
     instead: Side<Inst, Option<Vec<Inst>>>,
+    /// Whether a value that was stored is a pointer.
+    has_pointers: bool,
 }
 
 /// The zero that the stack is on entry.
@@ -264,7 +271,7 @@ impl<'a> Promotion<'a> {
         let (last, params, waiting) = (vec![[None]; count], vec![None; count], Vec::new());
         let mut instead = Side::default();
         instead.reserve(function.insts.len());
-        Self { function, cfg, zero: None, last, params, waiting, instead }
+        Self { function, cfg, zero: None, last, params, waiting, instead, has_pointers: false }
     }
 
     /// Replaces the loads of a part by the values that were stored.
@@ -320,7 +327,11 @@ impl<'a> Promotion<'a> {
         }
         let store = (version as usize).checked_sub(1).and_then(|at| accesses.get(at));
         match store.map(|(_, inst)| self.function.inst(*inst).op) {
-            Some(Op::Store { value, .. }) => self.function.resolve(value),
+            Some(Op::Store { value, .. }) => {
+                let value = self.function.resolve(value);
+                self.has_pointers |= self.function.value(value).kind != Kind::Unknown;
+                value
+            }
             _ => zero(self.function, &mut self.zero),
         }
     }

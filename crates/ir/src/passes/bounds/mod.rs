@@ -10,8 +10,9 @@ use foldhash::fast::RandomState;
 use paceline_isa::Condition;
 use paceline_verifier::domain::Number;
 
-use crate::analyses::Analyses;
-use crate::cfg::Edge;
+use crate::analyses::{Analyses, Folded};
+use crate::arena::Side;
+use crate::cfg::{Cfg, Edge};
 use crate::entity::Value;
 use crate::function::{Function, Terminator};
 use crate::op::Op;
@@ -23,7 +24,8 @@ use relation::Relation;
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let (cfg, tree) = (analyses.cfg(function), analyses.dominators(function));
     let ranges = analyses.take_ranges().unwrap_or_else(|| Ranges::of(function, &cfg));
-    let mut known = Known::new(function, &ranges);
+    let decided_by_ranges = analyses.folded() != Folded::No;
+    let mut known = Known::new(function, &cfg, &ranges, decided_by_ranges);
     let mut decided = Vec::new();
     let mut work = Vec::with_capacity(64);
     work.push(Step::Enter(0));
@@ -49,6 +51,7 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     }
     analyses.keep_ranges(ranges);
     if !decided.is_empty() {
+        analyses.values_changed();
         analyses.graph_changed();
     }
     for (block, holds) in decided {
@@ -72,6 +75,10 @@ type Map<K, V> = HashMap<K, V, RandomState>;
 struct Known<'a> {
     function: &'a Function,
     ranges: &'a Ranges,
+    /// Whether the ranges that values have everywhere decide no branch.
+    decided: bool,
+    /// How often branches ask for the ranges of values.
+    asked: Side<Value, u8>,
     refined: Map<Value, Number>,
     relations: Map<(Type, Value, Value), Relation>,
     /// By start and end.
@@ -90,9 +97,10 @@ enum Change {
 const DEPTH: u32 = 2;
 
 impl<'a> Known<'a> {
-    fn new(function: &'a Function, ranges: &'a Ranges) -> Self {
+    fn new(function: &'a Function, cfg: &Cfg, ranges: &'a Ranges, decided: bool) -> Self {
         let (refined, relations, lengths) = (Map::default(), Map::default(), Map::default());
-        Self { function, ranges, refined, relations, lengths, changes: Vec::with_capacity(64) }
+        let (asked, changes) = (asked(function, cfg), Vec::with_capacity(64));
+        Self { function, ranges, decided, asked, refined, relations, lengths, changes }
     }
 
     fn forget(&mut self, until: usize) {
@@ -132,11 +140,14 @@ impl<'a> Known<'a> {
             return false;
         }
         let mut found = false;
-        op.operands(|arg, _| {
-            let is_of = |arg| self.function.op_of(arg).is_some_and(|op| self.is_of_narrowed(op, depth - 1));
-            found = found || self.refined.contains_key(&arg) || is_of(arg);
-        });
+        op.operands(|arg, _| found = found || self.is_narrowed(arg, depth - 1));
         found
+    }
+
+    /// Whether a value has another range here than it has everywhere.
+    fn is_narrowed(&self, value: Value, depth: u32) -> bool {
+        let is_of = || self.function.op_of(value).is_some_and(|op| self.is_of_narrowed(op, depth));
+        !self.refined.is_empty() && (self.refined.contains_key(&value) || is_of())
     }
 
     /// Adds what an edge says.
@@ -144,7 +155,9 @@ impl<'a> Known<'a> {
         let terminator = &self.function.block(edge.from).terminator;
         let Terminator::Branch { condition, ty, args, .. } = terminator else { return };
         let (condition, ty, [a, b], holds) = (*condition, *ty, *args, edge.at == 0);
-        self.learn_ranges(condition, ty, a, b, holds);
+        if self.is_of_use(a) || self.is_of_use(b) {
+            self.learn_ranges(condition, ty, a, b, holds);
+        }
         let (key, condition) = ordered(condition, ty, a, b);
         let old = self.relations.get(&key).copied();
         let new = old.unwrap_or_default().with(condition, holds);
@@ -168,6 +181,16 @@ impl<'a> Known<'a> {
                 self.narrow(value, new);
             }
         }
+    }
+
+    /// Whether a branch asks for the range of a value, or of one that is the same number, besides the one that says more of it.
+    fn is_of_use(&self, value: Value) -> bool {
+        let is_asked = |value: Value| self.asked[value] > 1;
+        is_asked(value)
+            || match self.function.op_of(value) {
+                Some(Op::ZeroExtend { arg } | Op::Truncate { arg }) => is_asked(*arg),
+                _ => false,
+            }
     }
 
     /// The value has this range here, and so have those that are the same number.
@@ -196,9 +219,34 @@ impl<'a> Known<'a> {
             let long = self.lengths.get(&asked.between)?.decides(asked.least)?;
             Some(long == asked.holds_if_long)
         };
-        let by_range = || decide(*condition, *ty, &self.range(*a, DEPTH), &self.range(*b, DEPTH));
+        let by_range = || {
+            let is_new = !self.decided || self.is_narrowed(*a, DEPTH) || self.is_narrowed(*b, DEPTH);
+            let range = |value: &Value| self.range(*value, DEPTH);
+            if is_new { decide(*condition, *ty, &range(a), &range(b)) } else { None }
+        };
         by_relation().or_else(by_length).or_else(by_range)
     }
+}
+
+/// How often the branches of a function ask for the ranges of values, by what [`Known::range`] looks at.
+fn asked(function: &Function, cfg: &Cfg) -> Side<Value, u8> {
+    fn ask(function: &Function, asked: &mut Side<Value, u8>, value: Value, depth: u32) {
+        let op = function.op_of(value);
+        if matches!(op, Some(Op::Const { .. })) {
+            return;
+        }
+        asked[value] = asked[value].saturating_add(1);
+        if let Some(op) = op.filter(|op| depth > 0 && op.is_computed()) {
+            op.operands(|arg, _| ask(function, asked, arg, depth - 1));
+        }
+    }
+    let mut asked = Side::sized(function.value_count());
+    for &block in cfg.order() {
+        if let Terminator::Branch { args, .. } = &function.block(block).terminator {
+            args.iter().for_each(|arg| ask(function, &mut asked, *arg, DEPTH));
+        }
+    }
+    asked
 }
 
 /// Two values in the order of their numbers, and the condition for that order.

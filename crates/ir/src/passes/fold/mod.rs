@@ -10,16 +10,18 @@ mod swap;
 
 use paceline_verifier::domain::Number;
 
-use crate::analyses::Analyses;
+use crate::analyses::{Analyses, Folded};
 use crate::cfg::Cfg;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, InstData, Terminator};
 use crate::op::{BinaryOp, Op};
-use crate::ranges::{Ranges, of_op, of_params};
+use crate::ranges::{Ranges, of_op};
 use crate::types::Type;
 
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
-    walk(function, analyses, &mut ());
+    if analyses.folded() != Folded::All {
+        walk(function, analyses, &mut ());
+    }
 }
 
 /// The results that the walk has come by, and who decides which of them stand for equal ones.
@@ -44,14 +46,26 @@ impl Numbering for () {
 pub(super) fn walk(function: &mut Function, analyses: &mut Analyses, numbering: &mut impl Numbering) {
     let cfg = analyses.cfg(function);
     let ranges = analyses.take_ranges().unwrap_or_else(|| Ranges::unknown(function));
-    let mut fold =
-        Fold { function, ranges, numbering, out: Vec::with_capacity(32), slot: None, decided: false };
+    let mut fold = Fold {
+        function,
+        ranges,
+        numbering,
+        out: Vec::with_capacity(32),
+        slot: None,
+        decided: false,
+        left: false,
+    };
     for (position, &block) in (0..).zip(cfg.order()) {
         fold.numbering.enter(position);
         fold.block(&cfg, block);
     }
-    let Fold { ranges, decided, .. } = fold;
+    let Fold { ranges, decided, left, .. } = fold;
     analyses.keep_ranges(ranges);
+    analyses.set_folded(match (decided, left) {
+        (true, _) => Folded::No,
+        (false, true) => Folded::Ends,
+        (false, false) => Folded::All,
+    });
     if decided {
         analyses.graph_changed();
     }
@@ -92,17 +106,13 @@ struct Fold<'a, N> {
     slot: Option<u32>,
     /// Whether a branch became a jump.
     decided: bool,
+    /// Whether operations were made that are not simplified.
+    left: bool,
 }
 
 impl<N: Numbering> Fold<'_, N> {
     fn block(&mut self, cfg: &Cfg, block: Block) {
-        let ranges = match self.function.block(block).params.is_empty() {
-            true => Vec::new(),
-            false => of_params(self.function, cfg, block, |value| *self.range(value)),
-        };
-        for (&param, range) in self.function.block(block).params.iter().zip(ranges) {
-            self.ranges.set(param, range);
-        }
+        self.ranges.of_params(self.function, cfg, block);
         let mut insts = std::mem::take(&mut self.function.block_mut(block).insts);
         for &inst in &insts {
             self.slot = self.function.inst(inst).slot;
@@ -159,7 +169,10 @@ impl<N: Numbering> Fold<'_, N> {
                         // Both ranges are right, and either may be the better one.
                         let other = of_op(&op, |value| self.range(value));
                         let before = range.or_else(|| known(self));
-                        range = before.zip(other).and_then(|(a, b)| a.meet(&b)).or(other);
+                        range = match (before, other) {
+                            (Some(a), Some(b)) => a.meet(&b).or(other),
+                            (one, other) => one.or(other),
+                        };
                         constant = range.as_ref().map(Number::as_constant);
                     }
                     None => break,
@@ -239,6 +252,7 @@ impl<N: Numbering> Fold<'_, N> {
         if let Some(known) = self.numbering.note(inst, self.function.inst(inst)) {
             return known;
         }
+        self.left |= !matches!(op, Op::Const { .. });
         self.out.push(inst);
         let range = of_op(&op, |value| self.range(value));
         // Only operations with results are made.
