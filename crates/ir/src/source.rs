@@ -76,14 +76,24 @@ impl<'a> Source<'a> {
     /// The fact about the instruction of a slot.
     #[must_use]
     pub fn fact(&self, slot: usize) -> InsnFact {
-        self.facts.get(slot).copied().unwrap_or_default()
+        self.known(slot).copied().unwrap_or_default()
+    }
+
+    /// The fact about the instruction of a slot, if there is one.
+    pub(crate) fn known(&self, slot: usize) -> Option<&InsnFact> {
+        self.facts.get(slot)
+    }
+
+    /// Whether the instruction of a slot is reached.
+    pub(crate) fn is_reached(&self, slot: usize) -> bool {
+        self.known(slot).is_some_and(|fact| fact.reached)
     }
 
     /// The instructions of a function that are reached, each with its slot.
     pub fn reached(&self, function: &FunctionFact) -> impl Iterator<Item = (usize, &'a Insn)> {
         let slots = self.code.slots().get(function.start..function.end).unwrap_or_default();
         let insns = (function.start..).zip(slots).filter_map(|(slot, insn)| Some((slot, insn.as_ref()?)));
-        insns.filter(|&(slot, _)| self.fact(slot).reached)
+        insns.filter(|&(slot, _)| self.is_reached(slot))
     }
 
     /// Number of instructions, those that are not reached too.

@@ -1,12 +1,17 @@
 //! Basic blocks of a function: where they begin, and which follow.
 
 use paceline_isa::Insn;
-use paceline_verifier::FunctionFact;
+use paceline_verifier::{FunctionFact, InsnFact};
 
 use super::error::{BuildCause, BuildError};
 use crate::entity::Block;
 use crate::function::{Function, Target, Terminator};
 use crate::source::Source;
+
+/// Whether a jump may be taken, and whether it may fall through.
+fn ways(fact: &InsnFact) -> (bool, bool) {
+    (fact.may_jump, fact.may_fall_through)
+}
 
 /// What follows an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,19 +37,18 @@ impl Flow {
         let Some(insn) = source.code.get(slot) else {
             return Err(error(BuildCause::Flow(slot as i64)));
         };
-        let fact = source.fact(slot);
         let reached = |target: i64| {
             let inside =
                 usize::try_from(target).ok().filter(|target| (range.start..range.end).contains(target));
             inside
-                .filter(|&target| source.fact(target).reached && source.code.get(target).is_some())
+                .filter(|&target| source.is_reached(target) && source.code.get(target).is_some())
                 .ok_or(error(BuildCause::Flow(target)))
         };
         let next = (slot + insn.slots()) as i64;
         let target = insn.jump_target(slot).unwrap_or(next);
         Ok(match insn {
             Insn::Jump { .. } | Insn::JumpLong { .. } => Self::Jump(reached(target)?),
-            Insn::JumpIf { .. } => match (fact.may_jump, fact.may_fall_through) {
+            Insn::JumpIf { .. } => match source.known(slot).map_or((false, false), ways) {
                 (true, true) => Self::Branch([reached(target)?, reached(next)?]),
                 (true, false) => Self::Jump(reached(target)?),
                 (false, true) => Self::Jump(reached(next)?),

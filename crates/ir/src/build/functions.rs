@@ -25,11 +25,11 @@ pub(super) struct Functions<'a> {
 
 impl<'a> Functions<'a> {
     pub(super) fn of(source: &'a Source<'a>) -> Self {
-        let code = source.code.iter().filter(|(slot, _)| source.fact(*slot).reached);
+        let code = source.code.iter().filter(|(slot, _)| source.is_reached(*slot));
         let taken: Vec<i64> = code.filter_map(|(slot, insn)| insn.subprogram_target(slot)).collect();
         // A helper that calls a function no time is given its address too.
         let used =
-            |fact: &&FunctionFact| source.fact(fact.start).reached || taken.contains(&(fact.start as i64));
+            |fact: &&FunctionFact| source.is_reached(fact.start) || taken.contains(&(fact.start as i64));
         let facts: Vec<FunctionFact> = source.functions().iter().filter(used).copied().collect();
         let made = facts.iter().map(|_| Made::Not).collect();
         Self { source, facts, made }

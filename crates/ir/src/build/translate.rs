@@ -36,7 +36,7 @@ pub(super) fn function(program: &Functions<'_>, range: &FunctionFact) -> Result<
         is_callback: range.is_callback,
         ..Function::default()
     };
-    if !program.source.fact(range.start).reached {
+    if !program.source.is_reached(range.start) {
         // Nobody calls it: any body does.
         let entry = function.add_block();
         let zero = function.append(entry, Op::constant(Type::I64, 0), None);
@@ -121,6 +121,7 @@ impl Translator<'_> {
         for (slot, block) in starts {
             self.block = block;
             self.slot = slot;
+            self.variables.enter(&self.cfg, block);
             // Most blocks have no more.
             self.function.block_mut(block).insts = Vec::with_capacity(16);
             self.fill()?;
@@ -133,13 +134,12 @@ impl Translator<'_> {
         let source = self.program.source;
         loop {
             let flow = self.blocks.flow(self.slot)?;
-            let Some(insn) = source.code.get(self.slot) else {
+            let (Some(insn), Some(fact)) = (source.code.get(self.slot), source.known(self.slot)) else {
                 return Err(self.error(BuildCause::NoFact));
             };
-            let fact = source.fact(self.slot);
             match flow {
                 Flow::Next(next) => {
-                    self.insn(insn, &fact)?;
+                    self.insn(insn, fact)?;
                     if let Some(block) = self.blocks.at(next) {
                         self.function.terminate(self.block, Terminator::Jump(Target::to(block)), None);
                         return Ok(());
@@ -224,7 +224,7 @@ impl Translator<'_> {
         }
         let (variable, entry) = (usize::from(reg.number()), &mut self.entry);
         let mut initial = |function: &mut Function, variable| entry.value(function, variable);
-        self.variables.read(&mut self.function, &self.cfg, self.block, variable, &mut initial)
+        self.variables.read(&mut self.function, self.block, variable, &mut initial)
     }
 
     fn write(&mut self, reg: Reg, value: Value) {
