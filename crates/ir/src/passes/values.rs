@@ -19,31 +19,52 @@ use crate::effects::{Classes, Effects};
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, InstData};
 use crate::op::Op;
-use crate::types::Access;
+use crate::types::{Access, Type};
 use crate::versions::{Version, Versions};
 
 /// Versions of the classes of memory.
 type Memory = [Version; Classes::COUNT];
 
+/// An operation that depends on its operands only, if it is one of the most frequent ones: what it is, and its operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Short(u64, u64);
+
+impl Short {
+    #[inline]
+    fn of(op: &Op) -> Option<Self> {
+        let pair = |[a, b]: [Value; 2]| a.index() as u64 | (b.index() as u64) << 32;
+        let one = |arg: Value| arg.index() as u64;
+        let what = |tag: u64, ty: Type, more: u64| tag | (ty as u64) << 8 | more << 16;
+        Some(match *op {
+            Op::Const { ty, value } => Self(what(0, ty, 0), value),
+            Op::Binary { op, ty, mut args } => {
+                if op.is_commutative() {
+                    args.sort_unstable();
+                }
+                Self(what(1, ty, op as u64), pair(args))
+            }
+            Op::Compare { condition, ty, args } => Self(what(2, ty, condition as u64), pair(args)),
+            Op::ZeroExtend { arg } => Self(3, one(arg)),
+            Op::Truncate { arg } => Self(4, one(arg)),
+            Op::SignExtend { from, ty, arg } => Self(what(5, ty, from as u64), one(arg)),
+            Op::Swap { size, ty, arg } => Self(what(6, ty, size as u64), one(arg)),
+            Op::StackAddress { offset } => Self(7, offset.cast_unsigned().into()),
+            _ => return None,
+        })
+    }
+}
+
 /// An operation with the versions of the memory that it reads; 0 for classes that it does not read.
 #[derive(PartialEq, Eq)]
-struct Key {
+struct Long {
     op: Op,
     memory: Memory,
 }
 
-impl Hash for Key {
+impl Hash for Long {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self.op {
-            // The most frequent ones, in as few words as they need.
-            Op::Const { ty, value } => {
-                state.write_u64(ty as u64);
-                return state.write_u64(value);
-            }
-            Op::Binary { op, ty, args: [a, b] } => {
-                state.write_u64(2 | ty as u64 | (op as u64) << 2);
-                return state.write_u64(a.index() as u64 | (b.index() as u64) << 32);
-            }
+            // The most frequent one, in as few words as it needs.
             Op::Load { size, signed, base, offset, .. } => {
                 state.write_u64(size as u64 | u64::from(signed) << 8 | (base.index() as u64) << 32);
                 state.write_i32(offset);
@@ -64,11 +85,15 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
         tree: &tree,
         before: Versions::of(&cfg, &last),
         versions: Memory::default(),
-        known: HashMap::with_capacity_and_hasher(function.inst_count(), RandomState::default()),
+        short: HashMap::with_capacity_and_hasher(function.inst_count(), RandomState::default()),
+        long: HashMap::default(),
         position: 0,
     };
     walk(function, analyses, &mut values);
 }
+
+/// The values of operations, each with the position of its block.
+type Known<K> = HashMap<K, (Value, u32), RandomState>;
 
 /// What is known of the blocks that the walk has come by.
 struct Values<'a> {
@@ -76,8 +101,8 @@ struct Values<'a> {
     before: Versions<{ Classes::COUNT }>,
     /// The versions before the next instruction.
     versions: Memory,
-    /// The values of operations, each with the position of its block.
-    known: HashMap<Key, (Value, u32), RandomState>,
+    short: Known<Short>,
+    long: Known<Long>,
     /// That of the current block.
     position: u32,
 }
@@ -88,6 +113,9 @@ impl Numbering for Values<'_> {
     }
 
     fn note(&mut self, inst: Inst, data: &InstData) -> Option<Value> {
+        if let Some(key) = Short::of(&data.op) {
+            return self.tree.same(&mut self.short, key, (data.result?, self.position));
+        }
         let mut memory = Memory::default();
         if !data.op.is_computed() {
             let effects = data.op.effects();
@@ -97,19 +125,25 @@ impl Numbering for Values<'_> {
             }
             memory = read(&effects, &self.versions);
         }
-        let result = data.result?;
-        let key = Key { op: normal(data.op), memory };
-        match self.known.entry(key) {
+        let key = Long { op: normal(data.op), memory };
+        self.tree.same(&mut self.long, key, (data.result?, self.position))
+    }
+}
+
+impl Dominators {
+    /// The value that is the same as a new one, by what both are, if it is known where that is; otherwise the new one is known from now on.
+    fn same<K: Eq + Hash>(&self, known: &mut Known<K>, key: K, new: (Value, u32)) -> Option<Value> {
+        match known.entry(key) {
             Entry::Occupied(mut known) => {
                 let (value, position) = *known.get();
-                if self.tree.dominates(position, self.position) {
+                if self.dominates(position, new.1) {
                     return Some(value);
                 }
                 // Blocks that the other one dominates were walked, but for those that come later for the sake of others.
-                known.insert((result, self.position));
+                known.insert(new);
             }
             Entry::Vacant(place) => {
-                place.insert((result, self.position));
+                place.insert(new);
             }
         }
         None
@@ -125,14 +159,10 @@ fn read(effects: &Effects, versions: &Memory) -> Memory {
     read
 }
 
-/// The operation without what makes equal ones different: the order of operands, and facts about the access.
+/// The operation without what makes equal ones different: facts about the access.
 fn normal(mut op: Op) -> Op {
-    match &mut op {
-        Op::Binary { op, args, .. } if op.is_commutative() => args.sort_unstable(),
-        Op::Load { access, .. } => {
-            *access = Access::to(access.region);
-        }
-        _ => {}
+    if let Op::Load { access, .. } = &mut op {
+        *access = Access::to(access.region);
     }
     op
 }
