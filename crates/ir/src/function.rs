@@ -355,11 +355,9 @@ impl Function {
 
     /// Creates an instruction with its result, which is in no block yet.
     pub fn create(&mut self, op: Op, slot: Option<u32>) -> Inst {
-        let inst = self.insts.push(InstData { op, result: None, slot });
-        self.insts[inst].result = op
-            .result()
-            .map(|ty| self.values.push(ValueData { ty, def: Def::Result(inst), kind: Kind::Unknown }));
-        inst
+        let def = Def::Result(Inst::new(self.insts.len()));
+        let result = op.result().map(|ty| self.values.push(ValueData { ty, def, kind: Kind::Unknown }));
+        self.insts.push(InstData { op, result, slot })
     }
 
     /// Creates an instruction whose result is a reserved value.

@@ -14,7 +14,7 @@ pub(crate) fn update(function: &mut Function, cfg: &Cfg) {
     if function.prints {
         return;
     }
-    if function.stack > 0 && !has_given_addresses(function) {
+    if function.stack > 0 && !(has_addresses(function) && has_given_addresses(function)) {
         let insts = function.layout.iter().flat_map(|block| &function.block(*block).insts);
         let used = insts.map(|inst| lowest(&function.inst(*inst).op)).max();
         function.stack = function.stack.min(used.unwrap_or(0));
@@ -97,6 +97,12 @@ fn of_inst(function: &Function, inst: Inst) -> (StackBytes, StackBytes) {
         (true, false) => (none, none),
         (false, _) => (touched, none),
     }
+}
+
+/// Whether there are addresses in the stack.
+fn has_addresses(function: &Function) -> bool {
+    let mut insts = function.layout.iter().flat_map(|block| &function.block(*block).insts);
+    insts.any(|inst| matches!(function.inst(*inst).op, Op::StackAddress { .. }))
 }
 
 /// Whether an address in the stack is used for anything but accesses. Whoever has it may use what lies above it, and below it.

@@ -38,9 +38,8 @@ const DEPTH: u32 = 12;
 /// A block whose operations are looked at.
 struct Here<'a> {
     function: &'a Function,
-    block: Block,
-    /// The blocks of instructions, as far as they were seen, and their positions.
-    places: &'a Side<Inst, Option<(Block, usize)>>,
+    /// The positions of instructions in the last of the blocks that have them.
+    places: &'a Side<Inst, u32>,
     /// The instructions of the block.
     insts: &'a [Inst],
     /// For each position, and the end, how many writes of each class of memory come before it; once it is asked for.
@@ -49,7 +48,7 @@ struct Here<'a> {
 
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let cfg = analyses.cfg(function);
-    let mut places: Side<Inst, Option<(Block, usize)>> = Side::default();
+    let mut places: Side<Inst, u32> = Side::default();
     for &block in cfg.order() {
         // What is put together is the result of one of a few operations.
         if !function.block(block).insts.iter().any(|inst| is_sum(function, *inst)) {
@@ -57,7 +56,7 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
         }
         places.cover(function.insts.len());
         let insts = function.block(block).insts.clone();
-        insts.iter().enumerate().for_each(|(at, inst)| places[*inst] = Some((block, at)));
+        (0..).zip(&insts).for_each(|(at, inst)| places[*inst] = at);
         let writes = OnceCell::new();
         let mut changes = Changes::default();
         // Later operations first: the widest number is the last of its sums.
@@ -65,7 +64,7 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
             if !is_sum(function, inst) {
                 continue;
             }
-            let here = Here { function, block, places: &places, insts: &insts, writes: &writes };
+            let here = Here { function, places: &places, insts: &insts, writes: &writes };
             if let Some(field) = Field::of(&here, inst) {
                 let last = field.last;
                 changes.sized(insts.len());
@@ -226,9 +225,15 @@ fn joined(function: &Function, loads: &[Inst], offset: i32) -> Option<Access> {
 }
 
 impl Here<'_> {
+    /// The position of an instruction in the block, if it is there.
+    fn position(&self, inst: Inst) -> Option<usize> {
+        let at = self.places[inst] as usize;
+        (self.insts.get(at) == Some(&inst)).then_some(at)
+    }
+
     /// Position of the last of some loads of the block, if no write to what they read lies between the first and that.
     fn only_reads_between(&self, loads: &[Inst]) -> Option<usize> {
-        let positions = || loads.iter().map(|load| self.places[*load].map(|(_, at)| at));
+        let positions = || loads.iter().map(|load| self.position(*load));
         let (first, last) = (positions().min().flatten()?, positions().max().flatten()?);
         let writes = self.writes.get_or_init(|| writes(self.function, self.insts));
         let (before, after) = (writes.get(first)?, writes.get(last)?);
@@ -243,8 +248,7 @@ impl Here<'_> {
         let Def::Result(inst) = function.value(function.resolve(value)).def else { return None };
         match function.inst(inst).op {
             Op::Load { size, signed: false, base, offset, access } => {
-                let here = self.places[inst].is_some_and(|(block, _)| block == self.block);
-                if !here || access.region.is_shared() {
+                if self.position(inst).is_none() || access.region.is_shared() {
                     return None;
                 }
                 let count = size.bytes();

@@ -19,6 +19,9 @@ use expand::Expansion;
 /// # Errors
 /// A function that is not well formed.
 pub(super) fn run(module: &mut Module) -> Result<(), CheckError> {
+    if module.functions.len() < 2 {
+        return Ok(());
+    }
     let inlined = graph::inlined(module);
     if !module.functions.keys().any(|id| inlined[id]) {
         return Ok(());
