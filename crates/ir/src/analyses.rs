@@ -29,19 +29,16 @@ pub(crate) struct Analyses {
     cfg: Option<Rc<Cfg>>,
     dominators: Option<Rc<Dominators>>,
     ranges: Option<Ranges>,
-    folded: Folded,
+    folded: Option<Folded>,
 }
 
-/// What the last walk that folds has left to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Folded {
-    /// Anything: there was no walk, or values or edges have changed since.
-    #[default]
-    No,
-    /// Operations that the walk has made and not looked at. No range decides an end.
-    Ends,
-    /// Nothing: another walk changes nothing.
-    All,
+/// The last walk that folds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Folded {
+    /// The number of instructions before it: it has not looked at those that it has made.
+    pub(crate) insts: usize,
+    /// Whether no values and no edges have changed since, so that no range that a value has everywhere decides an end.
+    pub(crate) is_current: bool,
 }
 
 impl Analyses {
@@ -69,19 +66,21 @@ impl Analyses {
         self.ranges = Some(ranges);
     }
 
-    /// What another walk that folds would find.
-    pub(crate) fn folded(&self) -> Folded {
+    /// The last walk that folds, if there was one.
+    pub(crate) fn folded(&self) -> Option<Folded> {
         self.folded
     }
 
-    /// Notes what a walk that folds has left to do.
+    /// Notes a walk that folds.
     pub(crate) fn set_folded(&mut self, folded: Folded) {
-        self.folded = folded;
+        self.folded = Some(folded);
     }
 
-    /// Notes that values were replaced, or edges removed or led elsewhere, so that there may be more to fold.
+    /// Notes that values were replaced, or edges removed or led elsewhere.
     pub(crate) fn values_changed(&mut self) {
-        self.folded = Folded::No;
+        if let Some(folded) = &mut self.folded {
+            folded.is_current = false;
+        }
     }
 
     /// Drops what is known of the graph: blocks were added or removed, or ends have other targets.

@@ -66,6 +66,8 @@ pub struct Function {
     pub(crate) values: Arena<Value, ValueData>,
     /// Whether values were replaced since aliases were last applied.
     pub(crate) has_replaced: bool,
+    /// Values that others were replaced by since a pass last looked at them.
+    pub(crate) replacements: Vec<Value>,
 }
 
 /// A basic block.
@@ -413,6 +415,7 @@ impl Function {
         }
         self.values[value].def = Def::Alias(by);
         self.has_replaced = true;
+        self.replacements.push(by);
     }
 
     /// Rewrites the uses of replaced values in an instruction.

@@ -105,7 +105,11 @@ impl Kinds<'_> {
     /// Withdraws the kinds of parameters that an argument does not have. Returns whether there were any.
     fn withdraw(&mut self) -> bool {
         let mut withdrawn = false;
-        for &block in self.cfg.order().iter().skip(1) {
+        for (position, &block) in (0..).zip(self.cfg.order()).skip(1) {
+            // All arguments on forward edges have been looked at.
+            if self.cfg.predecessors(position).iter().all(|from| *from < position) {
+                continue;
+            }
             for (at, &param) in self.function.block(block).params.iter().enumerate() {
                 let kind = self.function.value(param).kind;
                 let contradicts = |edge: &Edge| self.of_arg(edge, at) != Some(kind);

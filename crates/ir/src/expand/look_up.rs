@@ -69,7 +69,9 @@ pub fn look_ups(module: &mut Module, tables: Tables<'_>) -> Option<()> {
             if insts.iter().all(|inst| look_up(function, tables, *inst).is_none()) {
                 continue;
             }
-            let insts = std::mem::take(&mut function.block_mut(block).insts);
+            let data = function.block_mut(block);
+            let insts = std::mem::take(&mut data.insts);
+            data.insts.reserve(insts.len());
             expand_block(function, tables, (&users, &stores), block, &insts)?;
         }
         function.apply_aliases();

@@ -34,9 +34,8 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     if parts.is_empty() {
         return;
     }
-    let accesses = accesses(function, &cfg, &parts);
     let mut promotion = Promotion::new(function, &cfg);
-    accesses.iter().for_each(|accesses| promotion.part(accesses));
+    parts.iter().for_each(|accesses| promotion.part(accesses));
     let has_pointers = promotion.has_pointers;
     promotion.finish();
     params::remove_redundant(function, &cfg);
@@ -52,29 +51,17 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
 /// A load or store of a part, with the position of its block.
 type PartAccess = (u32, Inst);
 
-/// The accesses of each part, in the order of the blocks.
-fn accesses(function: &Function, cfg: &Cfg, parts: &BTreeMap<Part, usize>) -> Vec<Vec<PartAccess>> {
-    let mut accesses = vec![Vec::new(); parts.len()];
-    for (position, &block) in (0..).zip(cfg.order()) {
-        for &inst in &function.block(block).insts {
-            let part = part_of(function, &function.inst(inst).op);
-            if let Some(number) = part.and_then(|part| parts.get(&part)) {
-                accesses[*number].push((position, inst));
-            }
-        }
-    }
-    accesses
-}
-
-/// The parts that can be promoted, by their numbers.
-fn parts(function: &Function, cfg: &Cfg) -> BTreeMap<Part, usize> {
+/// The accesses of each part that can be promoted, in the order of the blocks.
+fn parts(function: &Function, cfg: &Cfg) -> Vec<Vec<PartAccess>> {
     let mut used = Used {
         function,
         derived: derived(function, cfg),
         parts: BTreeMap::new(),
         memory: StackBytes::of_words(function.shared),
+        position: 0,
     };
-    for &block in cfg.order() {
+    for (position, &block) in (0..).zip(cfg.order()) {
+        used.position = position;
         function.block(block).insts.iter().for_each(|inst| used.inst(*inst));
         let targets = function.block(block).terminator.targets();
         // Addresses that blocks are given are followed; those that the function returns are of use to nobody.
@@ -88,7 +75,7 @@ fn parts(function: &Function, cfg: &Cfg) -> BTreeMap<Part, usize> {
         !bytes(part).intersects(used.memory)
             && all.iter().all(|other| other == part || !bytes(part).intersects(bytes(other)))
     };
-    all.iter().filter(|part| alone(part)).zip(0..).map(|(part, number)| (*part, number)).collect()
+    used.parts.iter().filter(|(part, _)| alone(part)).map(|(_, accesses)| accesses.clone()).collect()
 }
 
 /// Values that are addresses in the stack at offsets that are not constant.
@@ -141,9 +128,12 @@ fn part_of(function: &Function, op: &Op) -> Option<Part> {
 struct Used<'a> {
     function: &'a Function,
     derived: Side<Value, bool>,
-    parts: BTreeMap<Part, ()>,
+    /// The parts with their accesses so far.
+    parts: BTreeMap<Part, Vec<PartAccess>>,
     /// Bytes that must stay memory.
     memory: StackBytes,
+    /// That of the current block.
+    position: u32,
 }
 
 impl Used<'_> {
@@ -164,7 +154,7 @@ impl Used<'_> {
             Op::Binary { .. } | Op::Compare { .. } | Op::Truncate { .. } => {}
             Op::Neg { .. } | Op::SignExtend { .. } | Op::ZeroExtend { .. } | Op::Swap { .. } => {}
             _ => {
-                self.access(op);
+                self.access(inst, op);
                 // A stored address may be used by whoever loads it.
                 if let Op::Store { value, .. }
                 | Op::StoreRelease { value, .. }
@@ -178,9 +168,9 @@ impl Used<'_> {
         }
     }
 
-    fn access(&mut self, op: &Op) {
+    fn access(&mut self, inst: Inst, op: &Op) {
         if let Some(part) = part_of(self.function, op) {
-            self.parts.insert(part, ());
+            self.parts.entry(part).or_default().push((self.position, inst));
             return;
         }
         let Some((base, offset, size, access)) = op.access() else { return };

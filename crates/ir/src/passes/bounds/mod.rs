@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 use paceline_isa::Condition;
 use paceline_verifier::domain::Number;
 
-use crate::analyses::{Analyses, Folded};
+use crate::analyses::Analyses;
 use crate::arena::Side;
 use crate::cfg::{Cfg, Edge};
 use crate::entity::Value;
@@ -24,7 +24,7 @@ use relation::Relation;
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let (cfg, tree) = (analyses.cfg(function), analyses.dominators(function));
     let ranges = analyses.take_ranges().unwrap_or_else(|| Ranges::of(function, &cfg));
-    let decided_by_ranges = analyses.folded() != Folded::No;
+    let decided_by_ranges = analyses.folded().is_some_and(|folded| folded.is_current);
     let mut known = Known::new(function, &cfg, &ranges, decided_by_ranges);
     let mut decided = Vec::new();
     let mut work = Vec::with_capacity(64);

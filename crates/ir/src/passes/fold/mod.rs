@@ -11,6 +11,7 @@ mod swap;
 use paceline_verifier::domain::Number;
 
 use crate::analyses::{Analyses, Folded};
+use crate::arena::{Key as _, Side};
 use crate::cfg::Cfg;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, InstData, Terminator};
@@ -19,9 +20,7 @@ use crate::ranges::{Ranges, of_op};
 use crate::types::Type;
 
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
-    if analyses.folded() != Folded::All {
-        walk(function, analyses, &mut ());
-    }
+    walk_since(function, analyses, &mut (), analyses.folded().map(|folded| folded.insts));
 }
 
 /// The results that the walk has come by, and who decides which of them stand for equal ones.
@@ -44,28 +43,36 @@ impl Numbering for () {
 
 /// Simplifies all instructions, and then removes those whose results are known.
 pub(super) fn walk(function: &mut Function, analyses: &mut Analyses, numbering: &mut impl Numbering) {
+    walk_since(function, analyses, numbering, None);
+}
+
+/// As [`walk`]. After an earlier walk, when there were so many instructions, those have changed that were made since, whose operands are
+/// values that others were replaced by, or parameters with other ranges, and what is made of the results of such.
+fn walk_since(
+    function: &mut Function,
+    analyses: &mut Analyses,
+    numbering: &mut impl Numbering,
+    since: Option<usize>,
+) {
     let cfg = analyses.cfg(function);
+    let insts = function.insts.len();
+    let mut changed: Side<Value, bool> = Side::default();
+    let replacements = std::mem::take(&mut function.replacements);
+    if since.is_some() {
+        changed.cover(function.value_count());
+        replacements.into_iter().for_each(|value| changed[value] = true);
+    }
     let ranges = analyses.take_ranges().unwrap_or_else(|| Ranges::unknown(function));
-    let mut fold = Fold {
-        function,
-        ranges,
-        numbering,
-        out: Vec::with_capacity(32),
-        slot: None,
-        decided: false,
-        left: false,
-    };
+    let out = Vec::with_capacity(32);
+    let mut fold = Fold { function, ranges, numbering, since, changed, out, slot: None, decided: false };
     for (position, &block) in (0..).zip(cfg.order()) {
         fold.numbering.enter(position);
         fold.block(&cfg, block);
     }
-    let Fold { ranges, decided, left, .. } = fold;
+    let Fold { ranges, decided, .. } = fold;
+    function.replacements.clear();
     analyses.keep_ranges(ranges);
-    analyses.set_folded(match (decided, left) {
-        (true, _) => Folded::No,
-        (false, true) => Folded::Ends,
-        (false, false) => Folded::All,
-    });
+    analyses.set_folded(Folded { insts, is_current: !decided });
     if decided {
         analyses.graph_changed();
     }
@@ -100,21 +107,27 @@ struct Fold<'a, N> {
     function: &'a mut Function,
     ranges: Ranges,
     numbering: &'a mut N,
+    /// The number of instructions before an earlier walk.
+    since: Option<usize>,
+    /// Values of which there may be more known than in that.
+    changed: Side<Value, bool>,
     /// Instructions of the block so far.
     out: Vec<Inst>,
     /// Slot of the current instruction.
     slot: Option<u32>,
     /// Whether a branch became a jump.
     decided: bool,
-    /// Whether operations were made that are not simplified.
-    left: bool,
 }
 
 impl<N: Numbering> Fold<'_, N> {
     fn block(&mut self, cfg: &Cfg, block: Block) {
-        self.ranges.of_params(self.function, cfg, block);
+        self.params(cfg, block);
         let mut insts = std::mem::take(&mut self.function.block_mut(block).insts);
         for &inst in &insts {
+            if self.is_folded(inst) {
+                self.out.push(inst);
+                continue;
+            }
             self.slot = self.function.inst(inst).slot;
             match self.inst(inst).or_else(|| self.numbering.note(inst, self.function.inst(inst))) {
                 Some(by) => self.replace(inst, by),
@@ -123,7 +136,9 @@ impl<N: Numbering> Fold<'_, N> {
         }
         self.slot = self.function.block(block).slot;
         self.function.resolve_end(block);
-        if let Terminator::Branch { .. } = self.function.block(block).terminator {
+        if let Terminator::Branch { args, .. } = &self.function.block(block).terminator
+            && (self.since.is_none() || args.iter().any(|arg| self.changed[*arg]))
+        {
             let terminator = std::mem::take(&mut self.function.block_mut(block).terminator);
             self.function.block_mut(block).terminator = self.terminator(terminator);
         }
@@ -131,6 +146,33 @@ impl<N: Numbering> Fold<'_, N> {
         // The next block's instructions go where these were.
         insts.clear();
         data.insts = std::mem::replace(&mut self.out, insts);
+    }
+
+    /// Sets the ranges of a block's parameters.
+    fn params(&mut self, cfg: &Cfg, block: Block) {
+        if self.since.is_none() {
+            return self.ranges.of_params(self.function, cfg, block);
+        }
+        let params = &self.function.block(block).params;
+        let before: Vec<Option<Number>> =
+            params.iter().map(|param| self.ranges.known(*param).copied()).collect();
+        self.ranges.of_params(self.function, cfg, block);
+        for (param, before) in params.iter().zip(before) {
+            self.changed[*param] |= self.ranges.known(*param).copied() != before;
+        }
+    }
+
+    /// Whether an earlier walk has folded an instruction, and nothing more is known of its operands. What is made of the result of another
+    /// one is not.
+    fn is_folded(&mut self, inst: Inst) -> bool {
+        let Some(since) = self.since else { return false };
+        let InstData { op, result, .. } = self.function.inst(inst);
+        let mut changed = inst.index() >= since;
+        op.operands(|value, _| changed |= self.changed[value]);
+        if let Some(result) = result.filter(|_| changed && !matches!(op, Op::Const { .. })) {
+            self.changed[result] = true;
+        }
+        !changed
     }
 
     /// Replaces the result of an instruction, which is removed.
@@ -252,7 +294,6 @@ impl<N: Numbering> Fold<'_, N> {
         if let Some(known) = self.numbering.note(inst, self.function.inst(inst)) {
             return known;
         }
-        self.left |= !matches!(op, Op::Const { .. });
         self.out.push(inst);
         let range = of_op(&op, |value| self.range(value));
         // Only operations with results are made.
