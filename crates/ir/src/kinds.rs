@@ -91,13 +91,15 @@ impl Kinds<'_> {
                 version = moved_by(self.function, inst).unwrap_or(version);
             }
             let data = self.function.inst(inst);
-            if let Some(result) = data.result {
-                let kind = match &data.op {
-                    Op::ContextLoad { .. } => self.function.value(result).kind,
-                    op => self.of_op(op, version),
-                };
-                self.set(result, kind, version);
-            }
+            let Some(result) = data.result else { continue };
+            let kind = match &data.op {
+                Op::ContextLoad { .. } => self.function.value(result).kind,
+                op if may_be_pointer(op) => self.of_op(op, version),
+                // Most of them are no pointers already.
+                _ if self.function.value(result).kind == Kind::Unknown => continue,
+                _ => Kind::Unknown,
+            };
+            self.set(result, kind, version);
         }
         self.function.block_mut(block).insts = insts;
     }
@@ -161,6 +163,15 @@ impl Kinds<'_> {
             }
             _ => Kind::Unknown,
         }
+    }
+}
+
+/// Whether the result of an operation may have a kind, fields of the context aside.
+const fn may_be_pointer(op: &Op) -> bool {
+    match op {
+        Op::Binary { op, .. } => matches!(op, BinaryOp::Add | BinaryOp::Sub),
+        Op::StackAddress { .. } | Op::Address(_) | Op::Call { .. } => true,
+        _ => false,
     }
 }
 

@@ -32,6 +32,22 @@ fn of_binary(op: BinaryOp, ty: Type, a: &Number, b: &Number) -> Option<Number> {
     if is_unknown(op, ty, a, b) {
         return None;
     }
+    if let Some(b) = b.as_constant() {
+        // What these operations make of any number takes less than their rules.
+        if let Some(a) = a.as_constant() {
+            return Some(Number::constant(op.eval(ty, a, b)));
+        }
+        let is_any = || *a == any(ty);
+        match op {
+            BinaryOp::Lshr if b < ty.bits().into() && is_any() => {
+                return Some(Number::unsigned(ty.bits() - b as u32));
+            }
+            BinaryOp::And if b.wrapping_add(1).is_power_of_two() && is_any() => {
+                return Some(Number::unsigned(b.trailing_ones().min(ty.bits())));
+            }
+            _ => {}
+        }
+    }
     Some(match (op.alu(), op) {
         (Some(alu), _) => a.alu(ty.width(), alu, b),
         // The two shifts that it is.
@@ -114,10 +130,11 @@ impl Ranges {
         for (at, &param) in params.iter().enumerate() {
             // A branch may have been decided since the graph was made: its target is at another position, or gone.
             let targets = edges.iter().flat_map(|edge| function.block(edge.from).terminator.targets());
-            let args = targets.filter(|target| target.block == block).map(|target| target.args.get(at));
-            // Nothing is known of one of them, or there is none.
-            let ranges = args.map(|arg| self.known(*arg?).copied());
-            let joined = ranges.reduce(|a, b| Some(a?.join(&b?))).flatten();
+            let mut args = targets.filter(|target| target.block == block).map(|target| target.args.get(at));
+            // None as soon as nothing is known of one of them.
+            let first = args.next().flatten().and_then(|arg| self.known(*arg).copied());
+            let joined =
+                first.and_then(|first| args.try_fold(first, |all, arg| Some(all.join(self.known(*arg?)?))));
             if let Some(range) = joined {
                 self.set(param, range);
             }
@@ -219,6 +236,26 @@ mod tests {
             }
         }
         assert!(unknown > 100, "{unknown}");
+    }
+
+    #[test]
+    fn short_ways_give_what_the_rules_do() {
+        let constants = || [0, 1, 3, 7, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, u64::MAX >> 1, u64::MAX];
+        for (ty, (op, _)) in
+            [Type::I32, Type::I64].into_iter().flat_map(|ty| BinaryOp::NAMES.map(|op| (ty, op)))
+        {
+            let Some(alu) = op.alu() else { continue };
+            for b in constants().into_iter().filter(|b| ty.cut(*b) == *b) {
+                let rule = |a: &Number| a.alu(ty.width(), alu, &Number::constant(b));
+                let found = |a: &Number| of_binary(op, ty, a, &Number::constant(b));
+                assert_eq!(found(&any(ty)).unwrap_or(any(ty)), rule(&any(ty)), "{op:?} {b} {ty:?}");
+                for a in constants().into_iter().filter(|a| ty.cut(*a) == *a) {
+                    let number = found(&Number::constant(a)).expect("a number").as_constant().expect("one");
+                    assert_eq!(number, op.eval(ty, a, b), "{a} {op:?} {b} {ty:?}");
+                    assert!(rule(&Number::constant(a)).contains(number), "{a} {op:?} {b} {ty:?}");
+                }
+            }
+        }
     }
 
     #[test]

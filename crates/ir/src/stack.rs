@@ -108,22 +108,23 @@ fn has_addresses(function: &Function) -> bool {
 /// Whether an address in the stack is used for anything but accesses. Whoever has it may use what lies above it, and below it.
 fn has_given_addresses(function: &Function) -> bool {
     let is_address = |value: Value| matches!(function.op_of(value), Some(Op::StackAddress { .. }));
-    let mut given = false;
-    for &block in &function.layout {
-        let data = function.block(block);
-        for &inst in &data.insts {
-            let op = &function.inst(inst).op;
-            let base = op.access().map(|(base, ..)| base);
-            let mut bases = 0;
-            op.operands(|value, _| {
-                // The base of an access is its first operand.
-                bases += u32::from(Some(value) == base);
-                given |= is_address(value) && (Some(value) != base || bases > 1);
-            });
-        }
+    function.layout.iter().any(|block| {
+        let data = function.block(*block);
+        let mut given = data.insts.iter().any(|inst| gives(&function.inst(*inst).op, is_address));
         data.terminator.operands(|value, _| given |= is_address(value));
-        given |= data.terminator.targets().iter().flat_map(|target| &target.args).any(|arg| is_address(*arg));
-    }
+        given || data.terminator.targets().iter().flat_map(|target| &target.args).any(|arg| is_address(*arg))
+    })
+}
+
+/// Whether an operation uses an address for anything but an access.
+fn gives(op: &Op, is_address: impl Fn(Value) -> bool) -> bool {
+    let base = op.access().map(|(base, ..)| base);
+    let (mut given, mut bases) = (false, 0);
+    op.operands(|value, _| {
+        // The base of an access is its first operand.
+        bases += u32::from(Some(value) == base);
+        given = given || ((Some(value) != base || bases > 1) && is_address(value));
+    });
     given
 }
 

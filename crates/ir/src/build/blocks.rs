@@ -173,15 +173,19 @@ impl Scan<'_> {
         let start = self.range.start;
         let mut work = vec![start];
         while let Some(slot) = work.pop() {
-            if self.flows[slot - start].is_some() {
-                continue;
-            }
-            let flow = Flow::of(self.source, self.range, slot)?;
-            self.flows[slot - start] = Some(flow);
-            let (targets, count) = flow.targets();
-            for &target in &targets[..count] {
-                self.leaders[target - start] |= !matches!(flow, Flow::Next(_));
-                work.push(target);
+            let mut next = Some(slot);
+            while let Some(slot) = next.take().filter(|slot| self.flows[slot - start].is_none()) {
+                let flow = Flow::of(self.source, self.range, slot)?;
+                self.flows[slot - start] = Some(flow);
+                if let Flow::Next(target) = flow {
+                    next = Some(target);
+                    continue;
+                }
+                let (targets, count) = flow.targets();
+                for &target in &targets[..count] {
+                    self.leaders[target - start] = true;
+                    work.push(target);
+                }
             }
         }
         Ok(())

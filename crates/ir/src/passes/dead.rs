@@ -19,31 +19,34 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
 /// Values that are used, directly or by others, by what must stay.
 fn remove_values(function: &mut Function, cfg: &Cfg) {
     let mut live: Side<Value, bool> = Side::sized(function.value_count());
-    let mut work = Vec::with_capacity(function.value_count());
+    let mut work = Vec::with_capacity(64);
+    let mut see = |work: &mut Vec<Value>, value: Value| {
+        if !std::mem::replace(&mut live[value], true) {
+            work.push(value);
+        }
+    };
     for &block in cfg.order() {
         let data = function.block(block);
         for &inst in &data.insts {
             let op = &function.inst(inst).op;
             if op.stays() {
-                op.operands(|value, _| work.push(value));
+                op.operands(|value, _| see(&mut work, value));
             }
         }
-        data.terminator.operands(|value, _| work.push(value));
+        data.terminator.operands(|value, _| see(&mut work, value));
     }
     // The function's own parameters stay: callers give them.
-    work.extend(function.entry().iter().flat_map(|entry| &function.block(*entry).params));
+    let params = function.entry().into_iter().flat_map(|entry| &function.block(entry).params);
+    params.for_each(|param| see(&mut work, *param));
     while let Some(value) = work.pop() {
-        if std::mem::replace(&mut live[value], true) {
-            continue;
-        }
         match function.value(value).def {
-            Def::Result(inst) => function.inst(inst).op.operands(|value, _| work.push(value)),
+            Def::Result(inst) => function.inst(inst).op.operands(|value, _| see(&mut work, value)),
             Def::Param(block) => {
                 let position = function.block(block).params.iter().position(|param| *param == value);
                 let args = cfg.edges(block).iter().filter_map(|edge| {
                     function.block(edge.from).terminator.targets().get(edge.at)?.args.get(position?)
                 });
-                work.extend(args);
+                args.for_each(|arg| see(&mut work, *arg));
             }
             Def::Alias(_) | Def::Nothing => {}
         }
@@ -87,10 +90,10 @@ fn remove_stores(function: &mut Function, cfg: &Cfg) {
     for &block in cfg.order().iter().rev() {
         let mut live = at_end(function, &before, block).union(shared);
         for (at, &inst) in function.block(block).insts.iter().enumerate().rev() {
-            if stored(&function.inst(inst).op).is_some_and(|bytes| !bytes.intersects(live)) {
-                dead.push(at);
-            } else {
-                step(function, inst, &mut live, shared);
+            match stored(&function.inst(inst).op) {
+                Some(bytes) if !bytes.intersects(live) => dead.push(at),
+                Some(bytes) => live = live.minus(bytes).union(shared),
+                None => read(function, inst, &mut live),
             }
         }
         before[block] = live;
@@ -131,6 +134,16 @@ fn step(function: &Function, inst: Inst, live: &mut StackBytes, shared: StackByt
     let op = &function.inst(inst).op;
     if let Some(bytes) = stored(op) {
         *live = live.minus(bytes).union(shared);
+    } else {
+        read(function, inst, live);
+    }
+}
+
+/// Adds the bytes that an instruction may read, unless it is a store to the stack.
+#[inline]
+fn read(function: &Function, inst: Inst, live: &mut StackBytes) {
+    let op = &function.inst(inst).op;
+    if op.is_computed() {
         return;
     }
     let read = match op {
