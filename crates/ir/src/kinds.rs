@@ -22,8 +22,8 @@ pub(crate) fn infer(function: &mut Function, cfg: &Cfg) {
     let moves = Versions::of(cfg, &last);
     let ends =
         (0..).zip(&last).map(|(position, last)| last[0].unwrap_or(moves.before(position)[0])).collect();
-    let made_at = Side::sized(function.value_count());
     let has_moves = last.iter().any(|last| last[0].is_some());
+    let made_at = if has_moves { Side::sized(function.value_count()) } else { Side::default() };
     let mut kinds = Kinds { function, cfg, has_moves, moves, ends, made_at, unknown: Side::default() };
     loop {
         (0..cfg.order().len() as u32).for_each(|position| kinds.block(position));
@@ -68,7 +68,7 @@ impl Kinds<'_> {
 
     fn set(&mut self, value: Value, kind: Kind, version: Version) {
         self.function.set_kind(value, kind);
-        if let Kind::Packet | Kind::PacketEnd = kind {
+        if self.has_moves && matches!(kind, Kind::Packet | Kind::PacketEnd) {
             self.made_at[value] = version;
         }
     }

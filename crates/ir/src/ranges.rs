@@ -42,7 +42,7 @@ fn of_binary(op: BinaryOp, ty: Type, a: &Number, b: &Number) -> Option<Number> {
             BinaryOp::Lshr if b < ty.bits().into() && is_any() => {
                 return Some(Number::unsigned(ty.bits() - b as u32));
             }
-            BinaryOp::And if b.wrapping_add(1).is_power_of_two() && is_any() => {
+            BinaryOp::And if b != 0 && b.wrapping_add(1).is_power_of_two() && is_any() => {
                 return Some(Number::unsigned(b.trailing_ones().min(ty.bits())));
             }
             _ => {}

@@ -66,7 +66,7 @@ pub fn look_ups(module: &mut Module, tables: Tables<'_>) -> Option<()> {
         let stores = Stores::of(function);
         for block in function.layout.clone() {
             let insts = &function.block(block).insts;
-            if insts.iter().all(|inst| look_up(function, tables, *inst).is_none()) {
+            if !insts.iter().any(|inst| is_call(function, *inst)) {
                 continue;
             }
             let data = function.block_mut(block);
@@ -90,7 +90,8 @@ fn expand_block(
     let mut block = original;
     while let Some((inst, rest)) = insts.split_first() {
         insts = rest;
-        let Some(look_up) = look_up(function, tables, *inst) else {
+        let found = is_call(function, *inst).then(|| look_up(function, tables, *inst)).flatten();
+        let Some(look_up) = found else {
             function.block_mut(block).insts.push(*inst);
             continue;
         };
@@ -118,6 +119,11 @@ enum Key {
     Known(u32),
     /// At this address, which is at an offset in the function's stack.
     Stored(Value, i32),
+}
+
+/// Whether an instruction is a call, as each look-up is.
+fn is_call(function: &Function, inst: Inst) -> bool {
+    matches!(function.inst(inst).op, Op::Call { .. })
 }
 
 /// The look-up in a known map that an instruction is.
@@ -267,14 +273,20 @@ struct Users {
 impl Users {
     /// The users in a function; `None` without look-ups.
     fn of(function: &Function, tables: Tables<'_>) -> Option<Self> {
-        let insts = function.layout.iter().flat_map(|block| &function.block(*block).insts);
-        let results: Vec<Value> =
-            insts.filter_map(|inst| Some(look_up(function, tables, *inst)?.result)).collect();
-        if results.is_empty() {
+        let mut is_result: Side<Value, bool> = Side::default();
+        let mut any = false;
+        for &block in &function.layout {
+            for &inst in &function.block(block).insts {
+                if is_call(function, inst)
+                    && let Some(look_up) = look_up(function, tables, inst)
+                {
+                    (is_result[look_up.result], any) = (true, true);
+                }
+            }
+        }
+        if !any {
             return None;
         }
-        let mut is_result: Side<Value, bool> = Side::sized(function.value_count());
-        results.iter().for_each(|result| is_result[*result] = true);
         let mut blocks = Vec::new();
         for &block in &function.layout {
             let data = function.block(block);

@@ -69,11 +69,11 @@ fn parts(function: &Function, cfg: &Cfg) -> Vec<Vec<PartAccess>> {
             targets.iter().flat_map(|target| &target.args).all(|arg| function.get_value(*arg).is_some())
         );
     }
-    let bytes = |(offset, size): &Part| StackBytes::range(*offset, offset + size.bytes() as i32);
-    let all: Vec<Part> = used.parts.keys().copied().collect();
+    let end = |(offset, size): &Part| offset + size.bytes() as i32;
+    let overlap = |a: &Part, b: &Part| a.0 < end(b) && b.0 < end(a);
     let alone = |part: &Part| {
-        !bytes(part).intersects(used.memory)
-            && all.iter().all(|other| other == part || !bytes(part).intersects(bytes(other)))
+        !StackBytes::range(part.0, end(part)).intersects(used.memory)
+            && used.parts.keys().all(|other| other == part || !overlap(part, other))
     };
     used.parts.iter().filter(|(part, _)| alone(part)).map(|(_, accesses)| accesses.clone()).collect()
 }
@@ -89,13 +89,13 @@ fn derived(function: &Function, cfg: &Cfg) -> Side<Value, bool> {
                 let Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, args, .. } = data.op else { continue };
                 let made = args.iter().any(|arg| derived[*arg] || offset_of(function, *arg).is_some());
                 if let Some(result) = data.result.filter(|result| made && !derived[*result]) {
-                    (derived[result], changed) = (true, true);
+                    (derived[result], changed) = (true, cfg.has_loops());
                 }
             }
             for target in function.block(block).terminator.targets() {
                 for (&arg, &param) in target.args.iter().zip(&function.block(target.block).params) {
                     if (derived[arg] || offset_of(function, arg).is_some()) && !derived[param] {
-                        (derived[param], changed) = (true, true);
+                        (derived[param], changed) = (true, cfg.has_loops());
                     }
                 }
             }

@@ -45,6 +45,11 @@ impl<N: Numbering> Fold<'_, N> {
                 Condition::Set => decide(condition, ty, self.range(a), self.range(b)),
             };
         }
+        // Any number may be equal to another one, or not.
+        let is_unknown = |value: Value| self.ranges.known(value).is_none();
+        if is_unknown(a) && (matches!(condition, Condition::Eq | Condition::Ne) || is_unknown(b)) {
+            return None;
+        }
         decide(condition, ty, self.range(a), self.range(b))
     }
 

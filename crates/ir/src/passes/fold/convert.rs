@@ -17,8 +17,6 @@ impl<N: Numbering> Fold<'_, N> {
             Op::ZeroExtend { arg } => match self.op_of(arg)? {
                 // Nothing is cut off.
                 Op::Truncate { arg } if self.range(arg).umax() <= u32::MAX.into() => Some(Change::Value(arg)),
-                // The operand may have become a number since the range of the result was found.
-                Op::Const { value, .. } => Some(Change::Op(Op::constant(Type::I64, value))),
                 _ => None,
             },
             Op::Truncate { arg } => self.truncate(arg),

@@ -63,8 +63,17 @@ fn walk_since(
         replacements.into_iter().for_each(|value| changed[value] = true);
     }
     let ranges = analyses.take_ranges().unwrap_or_else(|| Ranges::unknown(function));
-    let out = Vec::with_capacity(32);
-    let mut fold = Fold { function, ranges, numbering, since, changed, out, slot: None, decided: false };
+    let mut fold = Fold {
+        function,
+        ranges,
+        numbering,
+        is_repeated: analyses.folded().is_some(),
+        since,
+        changed,
+        out: Vec::with_capacity(32),
+        slot: None,
+        decided: false,
+    };
     for (position, &block) in (0..).zip(cfg.order()) {
         fold.numbering.enter(position);
         fold.block(&cfg, block);
@@ -107,7 +116,9 @@ struct Fold<'a, N> {
     function: &'a mut Function,
     ranges: Ranges,
     numbering: &'a mut N,
-    /// The number of instructions before an earlier walk.
+    /// Whether there was an earlier walk.
+    is_repeated: bool,
+    /// The number of instructions before that; `None` if all are folded again.
     since: Option<usize>,
     /// Values of which there may be more known than in that.
     changed: Side<Value, bool>,
@@ -192,11 +203,14 @@ impl<N: Numbering> Fold<'_, N> {
         }
         let known = |fold: &Self| result.and_then(|result| fold.ranges.known(result)).copied();
         let mut constant = result.and_then(|result| self.ranges.known(result)).map(Number::as_constant);
-        // One that is known already is not set again.
+        // One that is known already is not set again, unless more may be known of the operands.
         let mut range = None;
-        if constant.is_none() {
+        if constant.is_none() || self.is_repeated {
             range = of_op(&op, |value| self.range(value));
-            constant = range.as_ref().map(Number::as_constant);
+            if let (Some(new), Some(before)) = (&range, known(self)) {
+                range = new.meet(&before).or(Some(before));
+            }
+            constant = range.as_ref().map(Number::as_constant).or(constant);
         }
         let mut changed = false;
         loop {
