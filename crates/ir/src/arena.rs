@@ -194,3 +194,38 @@ impl<K: Key, V: Clone> ops::IndexMut<K> for Side<K, V> {
         &mut self.items[key.index()]
     }
 }
+
+/// Additional data of few keys, with a default for all others.
+#[derive(Clone, Debug)]
+pub struct Few<K, V> {
+    /// One more than the position of the data; 0 for the default.
+    places: Side<K, u32>,
+    items: Vec<V>,
+    default: V,
+}
+
+impl<K: Key, V: Default> Default for Few<K, V> {
+    fn default() -> Self {
+        Self { places: Side::default(), items: Vec::new(), default: V::default() }
+    }
+}
+
+impl<K: Key, V> ops::Index<K> for Few<K, V> {
+    type Output = V;
+
+    #[inline]
+    fn index(&self, key: K) -> &V {
+        self.items.get((self.places[key] as usize).wrapping_sub(1)).unwrap_or(&self.default)
+    }
+}
+
+impl<K: Key, V: Clone> ops::IndexMut<K> for Few<K, V> {
+    fn index_mut(&mut self, key: K) -> &mut V {
+        let place = &mut self.places[key];
+        if *place == 0 {
+            self.items.push(self.default.clone());
+            *place = self.items.len() as u32;
+        }
+        &mut self.items[*place as usize - 1]
+    }
+}

@@ -2,7 +2,7 @@
 
 use paceline_isa::Condition;
 
-use crate::arena::{Arena, Key, Side};
+use crate::arena::{Arena, Few, Key};
 use crate::entity::{Block, FuncId, Inst, Value};
 use crate::op::Op;
 use crate::types::{Argument, CallFacts, Kind, STACK_BYTES, Type};
@@ -60,7 +60,7 @@ pub struct Function {
     /// The blocks in order; the first is the entry.
     pub layout: Vec<Block>,
     /// Facts of calls.
-    pub calls: Side<Inst, CallFacts>,
+    pub calls: Few<Inst, CallFacts>,
     pub(crate) blocks: Arena<Block, BlockData>,
     pub(crate) insts: Arena<Inst, InstData>,
     pub(crate) values: Arena<Value, ValueData>,

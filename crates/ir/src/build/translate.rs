@@ -12,7 +12,7 @@ use paceline_verifier::{Base, FunctionFact, InsnFact};
 use super::blocks::{Blocks, Flow};
 use super::error::{BuildCause, BuildError};
 use super::functions::Functions;
-use crate::arena::Key;
+use crate::arena::{Key, Side};
 use crate::cfg::Cfg;
 use crate::entity::{Block, FuncId, Value};
 use crate::function::{Function, Target, Terminator};
@@ -116,9 +116,11 @@ struct Translator<'a> {
 
 impl Translator<'_> {
     fn all(&mut self) -> Result<(), BuildError> {
-        let mut starts: Vec<(usize, Block)> = self.blocks.iter().collect();
-        starts.sort_by_key(|(_, block)| self.cfg.position(*block));
-        for (slot, block) in starts {
+        let mut starts: Side<Block, Option<usize>> = Side::sized(self.function.block_count());
+        self.blocks.iter().for_each(|(slot, block)| starts[block] = Some(slot));
+        for at in 0..self.cfg.order().len() {
+            let block = self.cfg.order()[at];
+            let Some(slot) = starts[block] else { continue };
             self.block = block;
             self.slot = slot;
             self.variables.enter(&self.cfg, block);

@@ -41,7 +41,9 @@ fn thread(function: &mut Function, cfg: &Cfg) -> bool {
     for &block in cfg.order().iter().rev() {
         for at in 0..function.block(block).terminator.targets().len() {
             let target = &function.block(block).terminator.targets()[at];
-            if let Some(further) = beyond(function, target, &used).filter(|further| further != target) {
+            if function.block(target.block).insts.is_empty()
+                && let Some(further) = beyond(function, target, &used).filter(|further| further != target)
+            {
                 changed = true;
                 function.block_mut(block).terminator.targets_mut()[at] = further;
             }
@@ -99,11 +101,11 @@ fn used_elsewhere(function: &Function, cfg: &Cfg) -> Side<Block, bool> {
     used
 }
 
-/// Where a target's block goes, if that is all it does.
+/// Where a target's block, which is empty, goes, if that is all it does.
 fn beyond(function: &Function, target: &Target, used: &Side<Block, bool>) -> Option<Target> {
     let data = function.block(target.block);
     let Terminator::Jump(further) = &data.terminator else { return None };
-    if !data.insts.is_empty() || used[target.block] || further.block == target.block {
+    if used[target.block] || further.block == target.block {
         return None;
     }
     let given = |value: &Value| {

@@ -242,6 +242,15 @@ impl Here<'_> {
         read.positions().all(|class| before[class] == after[class]).then_some(last)
     }
 
+    /// Whether a value may have bytes that come from memory.
+    fn may_have_bytes(&self, value: Value) -> bool {
+        match self.function.op_of(self.function.resolve(value)) {
+            Some(Op::Load { signed, access, .. }) => !signed && !access.region.is_shared(),
+            Some(Op::Binary { .. } | Op::ZeroExtend { .. } | Op::Truncate { .. } | Op::Swap { .. }) => true,
+            _ => false,
+        }
+    }
+
     /// The bytes of a value; `None` if one comes from elsewhere than from memory.
     fn bytes(&self, value: Value, depth: u32) -> Option<Bytes> {
         let function = self.function;
@@ -275,6 +284,9 @@ impl Here<'_> {
             Op::Binary { op: BinaryOp::Or | BinaryOp::Add | BinaryOp::Xor, args: [a, b], .. } => {
                 // A number is no byte of memory.
                 if constant(b).is_some() || constant(a).is_some() {
+                    return None;
+                }
+                if !self.may_have_bytes(b) {
                     return None;
                 }
                 let (a, b) = (of(a)?, of(b)?);
