@@ -142,7 +142,14 @@ impl<N: Numbering> Fold<'_, N> {
             self.slot = self.function.inst(inst).slot;
             match self.inst(inst).or_else(|| self.numbering.note(inst, self.function.inst(inst))) {
                 Some(by) => self.replace(inst, by),
-                None => self.out.push(inst),
+                None => {
+                    self.out.push(inst);
+                    if let InstData { op: Op::Const { value, .. }, result: Some(result), .. } =
+                        *self.function.inst(inst)
+                    {
+                        self.ranges.set(result, Number::constant(value));
+                    }
+                }
             }
         }
         self.slot = self.function.block(block).slot;
@@ -197,8 +204,8 @@ impl<N: Numbering> Fold<'_, N> {
     fn inst(&mut self, inst: Inst) -> Option<Value> {
         self.function.resolve_operands(inst);
         let InstData { mut op, result, .. } = *self.function.inst(inst);
-        if let (Op::Const { value, .. }, Some(result)) = (op, result) {
-            self.ranges.set(result, Number::constant(value));
+        // The range of one that stands for no other one is set then.
+        if let Op::Const { .. } = op {
             return None;
         }
         let known = |fold: &Self| result.and_then(|result| fold.ranges.known(result)).copied();
