@@ -66,6 +66,8 @@ pub struct Function {
     pub(crate) values: Arena<Value, ValueData>,
     /// Whether values were replaced since aliases were last applied.
     pub(crate) has_replaced: bool,
+    /// Whether what values point to was not found yet, but for parameters and fields of the context.
+    pub(crate) lacks_kinds: bool,
     /// Values that others were replaced by since a pass last looked at them.
     pub(crate) replacements: Vec<Value>,
 }

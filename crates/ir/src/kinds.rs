@@ -18,6 +18,7 @@ use crate::versions::{Version, Versions};
 /// parameter has the kind that all its arguments have: at first the arguments on back edges do not count, then kinds that they
 /// contradict are withdrawn until none is.
 pub(crate) fn infer(function: &mut Function, cfg: &Cfg) {
+    function.lacks_kinds = false;
     let last: Vec<_> = cfg.order().iter().map(|block| [last_move(function, *block)]).collect();
     let moves = Versions::of(cfg, &last);
     let ends =

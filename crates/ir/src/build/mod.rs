@@ -10,7 +10,9 @@ use paceline_verifier::{FunctionFact, Verified};
 
 pub use self::error::{BuildCause, BuildError};
 use crate::arena::{Arena, Key};
+use crate::cfg::Cfg;
 use crate::function::Module;
+use crate::kinds;
 use crate::source::Source;
 use functions::{Functions, Made};
 
@@ -19,10 +21,15 @@ use functions::{Functions, Made};
 /// # Errors
 /// [`BuildError`] for the first instruction that cannot be built.
 pub fn build(verified: &Verified) -> Result<Module, BuildError> {
-    build_source(&Source::verified(verified))
+    let mut module = build_source(&Source::verified(verified))?;
+    for function in module.functions.values_mut() {
+        let cfg = Cfg::of(function);
+        kinds::infer(function, &cfg);
+    }
+    Ok(module)
 }
 
-/// Builds the functions of a program that a run can reach. What passes make of an unverified one is unspecified: they rely on its proof.
+/// Builds the functions of a program that a run can reach, for passes: what values point to is found there. What passes make of an unverified one is unspecified: they rely on its proof.
 ///
 /// # Errors
 /// [`BuildError`] for the first instruction that cannot be built.

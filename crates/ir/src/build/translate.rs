@@ -16,7 +16,6 @@ use crate::arena::{Key, Side};
 use crate::cfg::Cfg;
 use crate::entity::{Block, FuncId, Value};
 use crate::function::{Function, Target, Terminator};
-use crate::kinds;
 use crate::op::{Address, Args, BinaryOp, Callee, Op};
 use crate::ssa::Variables;
 use crate::types::{Access, CallFacts, Kind, Region, Type};
@@ -57,7 +56,7 @@ pub(super) fn function(program: &Functions<'_>, range: &FunctionFact) -> Result<
     let Translator { mut function, cfg, variables, mut entry, .. } = translator;
     variables.finish(&mut function, &cfg, &mut |function, variable| entry.value(function, variable));
     entry.sort(&mut function);
-    kinds::infer(&mut function, &cfg);
+    function.lacks_kinds = true;
     Ok(function)
 }
 

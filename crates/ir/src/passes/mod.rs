@@ -21,7 +21,7 @@ use crate::arena::Key;
 use crate::check::{CheckError, check, check_function};
 use crate::entity::FuncId;
 use crate::function::{Function, Module};
-use crate::stack;
+use crate::{kinds, stack};
 
 /// A pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -231,7 +231,7 @@ fn run_all(module: &mut Module, passes: &Passes) -> Result<Vec<Analyses>, PassEr
     if order.peek() == Some(&Pass::Inline) {
         inline::run(module).map_err(|error| PassError { pass: Pass::Inline, error })?;
     }
-    let mut analyses: Vec<Analyses> = module.functions.keys().map(|_| Analyses::default()).collect();
+    let mut analyses: Vec<Analyses> = module.functions.values_mut().map(begin).collect();
     while let Some(pass) = order.next() {
         for (function, analyses) in module.functions.values_mut().zip(&mut analyses) {
             pass.run(function, analyses);
@@ -244,6 +244,15 @@ fn run_all(module: &mut Module, passes: &Passes) -> Result<Vec<Analyses>, PassEr
         }
     }
     Ok(analyses)
+}
+
+/// The analyses of a function, whose values have their kinds then.
+fn begin(function: &mut Function) -> Analyses {
+    let mut analyses = Analyses::default();
+    if function.lacks_kinds {
+        kinds::infer(function, &analyses.cfg(function));
+    }
+    analyses
 }
 
 /// Runs the passes over the main function of a [chain](fn@crate::chain), whose programs were optimized before.
@@ -265,7 +274,7 @@ pub fn optimize_function(function: &mut Function, passes: &Passes) -> Result<(),
 
 fn run(function: &mut Function, order: &[Pass], passes: &Passes) -> Result<(), PassError> {
     let mut order = passes.of(order).peekable();
-    let mut analyses = Analyses::default();
+    let mut analyses = begin(function);
     while let Some(pass) = order.next() {
         pass.run(function, &mut analyses);
         if order.peek().is_none() {

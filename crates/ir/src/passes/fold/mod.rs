@@ -161,9 +161,9 @@ impl<N: Numbering> Fold<'_, N> {
             self.function.block_mut(block).terminator = self.terminator(terminator);
         }
         let data = self.function.block_mut(block);
-        // The next block's instructions go where these were.
         insts.clear();
-        data.insts = std::mem::replace(&mut self.out, insts);
+        insts.append(&mut self.out);
+        data.insts = insts;
     }
 
     /// Sets the ranges of a block's parameters.

@@ -22,19 +22,19 @@ pub(super) fn settle(function: &mut Function, cfg: &Cfg) {
 
 /// What an operation becomes, if it becomes another one.
 fn settled(function: &Function, inst: Inst) -> Option<Op> {
-    let op = function.inst(inst).op;
-    match op {
+    match &function.inst(inst).op {
         Op::Binary { op: BinaryOp::Add, ty: Type::I64, args: [a, b] } => {
-            sum(function, a, b, i64::checked_add).or_else(|| sum(function, b, a, i64::checked_add))
+            sum(function, *a, *b, i64::checked_add).or_else(|| sum(function, *b, *a, i64::checked_add))
         }
         Op::Binary { op: BinaryOp::Sub, ty: Type::I64, args: [a, b] } => {
-            sum(function, a, b, i64::checked_sub)
+            sum(function, *a, *b, i64::checked_sub)
         }
-        mut op => {
+        op => {
             let (base, offset, size, _) = op.access()?;
             let at = offset_of(function, base)?.checked_add(offset)?;
             let inside = at >= -function.stack.cast_signed() && at.checked_add(size.bytes() as i32)? <= 0;
             let exact = Access { span: Some(Span { min: at, max: at }), ..Access::to(Region::Stack) };
+            let mut op = *op;
             *op.access_mut().filter(|access| inside && **access != exact)? = exact;
             Some(op)
         }
@@ -43,8 +43,8 @@ fn settled(function: &Function, inst: Inst) -> Option<Op> {
 
 /// The address that an address and a number make.
 fn sum(function: &Function, base: Value, by: Value, add: fn(i64, i64) -> Option<i64>) -> Option<Op> {
-    let by = function.as_const(by)?.cast_signed();
-    let offset = add(offset_of(function, base)?.into(), by)?;
+    let base = offset_of(function, base)?;
+    let offset = add(base.into(), function.as_const(by)?.cast_signed())?;
     Some(Op::StackAddress { offset: offset.try_into().ok()? })
 }
 
