@@ -114,7 +114,7 @@ impl Numbering for Values<'_> {
 
     fn note(&mut self, inst: Inst, data: &InstData) -> Option<Value> {
         if let Some(key) = Short::of(&data.op) {
-            return self.tree.same(&mut self.short, key, (data.result?, self.position));
+            return same(self.tree, &mut self.short, key, (data.result?, self.position));
         }
         let mut memory = Memory::default();
         if !data.op.is_computed() {
@@ -126,28 +126,26 @@ impl Numbering for Values<'_> {
             memory = read(&effects, &self.versions);
         }
         let key = Long { op: normal(data.op), memory };
-        self.tree.same(&mut self.long, key, (data.result?, self.position))
+        same(self.tree, &mut self.long, key, (data.result?, self.position))
     }
 }
 
-impl Dominators {
-    /// The value that is the same as a new one, by what both are, if it is known where that is; otherwise the new one is known from now on.
-    fn same<K: Eq + Hash>(&self, known: &mut Known<K>, key: K, new: (Value, u32)) -> Option<Value> {
-        match known.entry(key) {
-            Entry::Occupied(mut known) => {
-                let (value, position) = *known.get();
-                if self.dominates(position, new.1) {
-                    return Some(value);
-                }
-                // Blocks that the other one dominates were walked, but for those that come later for the sake of others.
-                known.insert(new);
+/// The value that is the same as a new one, by what both are, if it is known where that is; otherwise the new one is known from now on.
+fn same<K: Eq + Hash>(tree: &Dominators, known: &mut Known<K>, key: K, new: (Value, u32)) -> Option<Value> {
+    match known.entry(key) {
+        Entry::Occupied(mut known) => {
+            let (value, position) = *known.get();
+            if tree.dominates(position, new.1) {
+                return Some(value);
             }
-            Entry::Vacant(place) => {
-                place.insert(new);
-            }
+            // Blocks that the other one dominates were walked, but for those that come later for the sake of others.
+            known.insert(new);
         }
-        None
+        Entry::Vacant(place) => {
+            place.insert(new);
+        }
     }
+    None
 }
 
 /// The versions of the classes that an operation reads.
