@@ -7,9 +7,9 @@ use paceline_ir::uses::Uses;
 use paceline_ir::{Block, Graph, Terminator, Value};
 use thiserror::Error;
 
-use crate::allocate::{AllocateError, Allocation, Loc, allocate};
+use crate::allocate::{AllocateError, allocate};
 use crate::emit::{Emitter, SlotMove};
-use crate::lir::{Function, RegSet, Role, Vreg};
+use crate::lir::{Function, Vreg};
 use crate::machine::{Frame, LoopMachine, Machine};
 
 /// Code cannot be generated: a bug of a machine or of the allocator, not of the program.
@@ -86,7 +86,7 @@ pub fn generate_loop<M: LoopMachine>(
         }
     }
     let out = &mut selection.lir;
-    let last = out.add_vreg(None);
+    let last = out.add_vreg();
     out.begin(Some(last), 0);
     machine.leave_loop(last, out);
     finish(selection.lir, machine, checked)
@@ -103,7 +103,7 @@ fn finish<M: Machine>(
     }
     lir.compact();
     let allocation = allocate(&lir, machine.registers(), machine.scratch(), checked)?;
-    let written = written(&lir, &allocation).without(machine.scratch());
+    let written = allocation.written.without(machine.scratch());
     machine.begin(&Frame { slots: allocation.slots, written });
     Emitter::new(&lir, &allocation, machine).all()?;
     Ok(allocation.slots)
@@ -206,21 +206,4 @@ fn follow_dominators(order: &[(Block, u32)], dominators: &Dominators) -> bool {
         came[position as usize] = true;
         came[dominators.parent(position) as usize]
     })
-}
-
-/// The registers that instructions and moves write.
-fn written<O>(lir: &Function<O>, allocation: &Allocation) -> RegSet {
-    let mut written = lir.insts.iter().fold(RegSet::default(), |all, inst| all.union(inst.clobbers));
-    for (operand, reg) in lir.operands.iter().zip(&allocation.operands) {
-        if operand.role == Role::Def {
-            written = written.with(*reg);
-        }
-    }
-    let lists = [&allocation.before, &allocation.after, &allocation.edges];
-    for one in lists.iter().flat_map(|lists| &lists.moves) {
-        if let Loc::Reg(reg) = one.to {
-            written = written.with(reg);
-        }
-    }
-    written
 }

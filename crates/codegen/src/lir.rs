@@ -135,8 +135,8 @@ pub struct Function<O> {
     pub targets: Vec<Target>,
     /// The parameters and arguments of all blocks.
     pub lists: Vec<Vreg>,
-    /// For each virtual register the register that is best for it, if one is.
-    pub hints: Vec<Option<Reg>>,
+    /// Number of virtual registers.
+    pub vregs: u32,
 }
 
 impl<O> Default for Function<O> {
@@ -154,22 +154,20 @@ impl<O> Function<O> {
             Vec::with_capacity(insts + blocks),
             Vec::with_capacity(3 * insts),
         );
-        let mut hints = Vec::with_capacity(vregs + vregs / 2);
-        hints.resize(vregs, None);
         Self {
             targets: Vec::with_capacity(2 * blocks.capacity()),
             blocks,
             insts,
             operands,
             lists: Vec::new(),
-            hints,
+            vregs: vregs as u32,
         }
     }
 
     /// Adds a virtual register.
-    pub fn add_vreg(&mut self, hint: Option<Reg>) -> Vreg {
-        self.hints.push(hint);
-        Vreg(self.hints.len() as u32 - 1)
+    pub fn add_vreg(&mut self) -> Vreg {
+        self.vregs += 1;
+        Vreg(self.vregs - 1)
     }
 
     /// Begins the next block.
@@ -225,18 +223,14 @@ impl<O> Function<O> {
     /// Gives the virtual registers that are used or defined the lowest numbers, in the order that they have: most of the values that there
     /// ever were are gone, or part of instructions.
     pub(crate) fn compact(&mut self) {
-        let mut numbers = vec![0_u32; self.hints.len()];
+        let mut numbers = vec![0_u32; self.vregs as usize];
         let vregs = self.operands.iter().map(|operand| operand.vreg).chain(self.lists.iter().copied());
         vregs.for_each(|vreg| numbers[vreg.0 as usize] = 1);
-        let mut count = 0;
-        for (vreg, number) in numbers.iter_mut().enumerate() {
-            if *number != 0 {
-                self.hints[count as usize] = self.hints[vreg];
-                *number = count;
-                count += 1;
-            }
+        self.vregs = 0;
+        for number in &mut numbers {
+            let is_used = std::mem::replace(number, self.vregs);
+            self.vregs += is_used;
         }
-        self.hints.truncate(count as usize);
         let vregs = self.operands.iter_mut().map(|operand| &mut operand.vreg).chain(&mut self.lists);
         vregs.for_each(|vreg| vreg.0 = numbers[vreg.0 as usize]);
     }

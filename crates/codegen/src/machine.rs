@@ -63,7 +63,7 @@ pub trait Machine {
     /// A register that no value is ever in, for moves between slots and around in a circle.
     fn scratch(&self) -> Reg;
 
-    /// Adds the instructions of a block but its end. The virtual register of a value has its number, and a hint can be set for it; the
+    /// Adds the instructions of a block but its end. The virtual register of a value has its number; the
     /// block was begun, with its parameters unless it is the entry. An operation that nobody uses and that need not stay has no
     /// instruction, and one with a single user may be part of that user's.
     fn select(

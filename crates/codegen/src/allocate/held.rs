@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::ranges::Point;
+use super::point::Point;
 
 /// The holder of a register in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,7 @@ struct Segments {
 }
 
 impl Segments {
+    #[inline]
     fn advance(&mut self, to: Point) {
         while self.all.get(self.first).is_some_and(|segment| segment.end <= to) {
             self.first += 1;
@@ -58,12 +59,18 @@ impl Segments {
     #[inline]
     fn conflict(&self, segments: &[Range<Point>]) -> Option<Point> {
         // Most registers are free, or taken, from here to far away.
-        let (first, last) = (self.all.get(self.first)?, segments.last()?);
-        if first.start >= last.end { None } else { self.search(segments) }
+        let (held, wanted, last) = (self.all.get(self.first)?, segments.first()?, segments.last()?);
+        if held.start >= last.end {
+            None
+        } else if held.start < wanted.end && held.end > wanted.start {
+            Some(held.start.max(wanted.start))
+        } else {
+            self.search(segments, wanted.start)
+        }
     }
 
-    fn search(&self, segments: &[Range<Point>]) -> Option<Point> {
-        let mut at = self.behind(segments.first()?.start);
+    fn search(&self, segments: &[Range<Point>], start: Point) -> Option<Point> {
+        let mut at = self.behind(start);
         for wanted in segments {
             while self.all.get(at).is_some_and(|segment| segment.end <= wanted.start) {
                 at += 1;
@@ -112,12 +119,14 @@ impl Held {
     }
 
     /// The scan is at a point, and looks at none before it any more.
+    #[inline]
     pub(super) fn advance(&mut self, to: Point) {
         self.fixed.advance(to);
         self.given.advance(to);
     }
 
     /// The first point of some segments at which somebody has the register.
+    #[inline]
     pub(super) fn conflict(&self, segments: &[Range<Point>]) -> Option<Point> {
         match (self.fixed.conflict(segments), self.given.conflict(segments)) {
             (Some(fixed), Some(given)) => Some(fixed.min(given)),

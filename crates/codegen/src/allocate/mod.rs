@@ -6,21 +6,31 @@
 //! is loaded before the instruction. So where a value is depends on the point alone, not on the way that led there.
 
 pub mod check;
+mod friends;
 mod held;
+mod homes;
+mod live;
 mod moves;
+mod point;
 mod ranges;
 mod result;
 mod scan;
 mod slots;
+mod uses;
 
 use thiserror::Error;
 
 use crate::lir::{Function, Reg, RegSet};
 use check::CheckError;
+use friends::Friends;
+use held::Held;
 pub use moves::{Loc, Move, MoveLists};
 use ranges::Ranges;
 pub use result::Allocation;
 use scan::Scan;
+
+/// Number of registers that a set can have.
+const REGISTERS: usize = 32;
 
 /// Why registers cannot be allocated: the selection of instructions is wrong, or this is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -50,11 +60,13 @@ pub fn allocate<O>(
     scratch: Reg,
     checked: bool,
 ) -> Result<Allocation, AllocateError> {
-    let ranges = Ranges::of(function);
+    let (mut held, mut friends) = (vec![Held::default(); REGISTERS], Friends::of(function));
+    let ranges = Ranges::of(function, &mut held, &mut friends);
     if let Some(vreg) = ranges.live_before_definition() {
         return Err(AllocateError::Order(vreg));
     }
-    let assigned = Scan::new(function, &ranges, registers).run().map_err(AllocateError::OutOfRegisters)?;
+    let scan = Scan::new(function, &ranges, held, friends, registers);
+    let assigned = scan.run().map_err(AllocateError::OutOfRegisters)?;
     let allocation =
         result::resolve(function, &ranges, &assigned, scratch).map_err(AllocateError::Undefined)?;
     if checked || cfg!(debug_assertions) {

@@ -1,9 +1,10 @@
 //! The result: registers of operands, and moves.
 
+use super::homes::{Assigned, Home};
 use super::moves::{Loc, Move, MoveLists, sequence};
-use super::ranges::{AFTER, BEFORE, Point, Ranges, point};
-use super::scan::Assigned;
-use crate::lir::{Function, Operand, Place, Reg, Role};
+use super::point::{AFTER, BEFORE, Point, point};
+use super::ranges::Ranges;
+use crate::lir::{Function, Operand, Place, Reg, RegSet, Role};
 
 /// Where everything is.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,8 @@ pub struct Allocation {
     pub first_edges: Vec<u32>,
     /// Number of slots.
     pub slots: u32,
+    /// The registers that instructions and moves write.
+    pub written: RegSet,
 }
 
 impl Allocation {
@@ -39,125 +42,144 @@ pub(super) fn resolve<O>(
     assigned: &Assigned,
     scratch: Reg,
 ) -> Result<Allocation, u32> {
-    let resolver = Resolver { function, ranges, assigned };
     let lists = MoveLists::sized;
-    let operands = vec![scratch; function.operands.len()];
     let (insts, edges) = (function.insts.len(), function.targets.len());
-    let mut allocation = Allocation {
-        operands,
+    let allocation = Allocation {
+        operands: vec![scratch; function.operands.len()],
         before: lists(insts),
         after: lists(insts),
         edges: lists(edges),
         first_edges: Vec::with_capacity(function.blocks.len()),
-        slots: 0,
+        slots: assigned.slot_count,
+        written: RegSet::default(),
     };
-    // The last one is for circles of moves.
-    let free = assigned.slot_count;
-    let order = |moves: &mut Vec<Move>, lists: &mut MoveLists| {
-        sequence(moves, scratch, free, &mut lists.moves);
-        lists.end();
-    };
+    let mut resolver = Resolver { function, ranges, assigned, scratch, allocation };
     let (mut before, mut after) = (Vec::new(), Vec::new());
-    for inst in 0..function.insts.len() as u32 {
-        resolver.inst(inst, &mut allocation.operands, &mut before, &mut after)?;
-        order(&mut before, &mut allocation.before);
-        order(&mut after, &mut allocation.after);
+    for inst in 0..insts as u32 {
+        resolver.inst(inst, &mut before, &mut after)?;
+        resolver.order(&mut before, |allocation| &mut allocation.before);
+        resolver.order(&mut after, |allocation| &mut allocation.after);
     }
     let mut reloads = resolver.reloads().into_iter().peekable();
     for (number, block) in (0..).zip(&function.blocks) {
-        allocation.first_edges.push(allocation.edges.bounds.len() as u32 - 1);
+        let first = resolver.allocation.edges.bounds.len() as u32 - 1;
+        resolver.allocation.first_edges.push(first);
         for at in 0..block.targets.len() as u32 {
             resolver.params(number, at, &mut before)?;
             while let Some((_, reload)) = reloads.next_if(|(edge, _)| *edge == (number, at)) {
                 before.push(reload);
             }
-            order(&mut before, &mut allocation.edges);
+            resolver.order(&mut before, |allocation| &mut allocation.edges);
         }
     }
-    let lists = [&allocation.before, &allocation.after, &allocation.edges];
-    let uses_free = lists.iter().any(|lists| lists.moves.iter().any(|one| one.to == Loc::Slot(free)));
-    allocation.slots = assigned.slot_count + u32::from(uses_free);
-    Ok(allocation)
+    Ok(resolver.allocation)
 }
 
 struct Resolver<'a, O> {
     function: &'a Function<O>,
     ranges: &'a Ranges,
     assigned: &'a Assigned,
+    scratch: Reg,
+    allocation: Allocation,
+}
+
+/// Adds a move, unless the value is there.
+#[inline]
+fn add(moves: &mut Vec<Move>, to: Loc, from: Loc) {
+    if to != from {
+        moves.push(Move { to, from });
+    }
 }
 
 impl<O> Resolver<'_, O> {
     /// Where a virtual register is at a point at which it is live; the error is one that is nowhere.
+    #[inline]
     fn at(&self, vreg: u32, at: Point) -> Result<Loc, u32> {
-        self.find(vreg, at).ok_or(vreg)
+        self.assigned.homes[vreg as usize].at(at).ok_or(vreg)
     }
 
-    fn find(&self, vreg: u32, at: Point) -> Option<Loc> {
-        let (home, slot) = (self.assigned.homes[vreg as usize], self.assigned.slots[vreg as usize]);
-        match home.filter(|_| at < self.assigned.cuts[vreg as usize]) {
-            Some(home) => Some(Loc::Reg(home)),
-            None => slot.map(Loc::Slot),
+    /// Ends a list with moves, one after the other.
+    #[inline]
+    fn order(&mut self, moves: &mut Vec<Move>, list: impl Fn(&mut Allocation) -> &mut MoveLists) {
+        if !moves.is_empty() {
+            // A slot behind the others is for circles of moves.
+            let (lists, free) = (list(&mut self.allocation), self.assigned.slot_count);
+            let first = lists.moves.len();
+            sequence(moves, self.scratch, free, &mut lists.moves);
+            let (mut written, mut slots) = (RegSet::default(), 0);
+            for one in &lists.moves[first..] {
+                match one.to {
+                    Loc::Reg(reg) => written = written.with(reg),
+                    Loc::Slot(slot) => slots = slots.max(slot + 1),
+                }
+            }
+            self.allocation.written = self.allocation.written.union(written);
+            self.allocation.slots = slots.max(self.allocation.slots);
         }
-    }
-
-    /// Where a virtual register has to be stored when it begins to be, besides where it is.
-    fn places(&self, vreg: u32, start: Point) -> impl Iterator<Item = Loc> {
-        let home = self.find(vreg, start).filter(|at| matches!(at, Loc::Reg(_)));
-        home.into_iter().chain(self.assigned.slots[vreg as usize].map(Loc::Slot))
+        list(&mut self.allocation).end();
     }
 
     /// Registers of an instruction's operands, and the moves around it.
-    fn inst(
-        &self,
-        inst: u32,
-        registers: &mut [Reg],
-        before: &mut Vec<Move>,
-        after: &mut Vec<Move>,
-    ) -> Result<(), u32> {
-        let data = &self.function.insts[inst as usize];
-        let operands = self.function.operands_of(data);
-        let first = data.operands.start as usize;
-        let mut set = |at: usize, reg: Reg| registers[first + at] = reg;
-        for (at, Operand { vreg, role, place }) in operands.iter().enumerate() {
-            let vreg = vreg.0;
+    #[inline]
+    fn inst(&mut self, inst: u32, before: &mut Vec<Move>, after: &mut Vec<Move>) -> Result<(), u32> {
+        let (function, assigned) = (self.function, self.assigned);
+        let data = &function.insts[inst as usize];
+        let operands = function.operands_of(data);
+        let registers =
+            &mut self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
+        let (mut written, mut takes) = (data.clobbers, false);
+        for ((at, Operand { vreg, role, place }), register) in
+            (data.operands.start..).zip(operands).zip(&mut *registers)
+        {
+            let (vreg, home) = (vreg.0, &assigned.homes[vreg.0 as usize]);
             match (role, place) {
                 (Role::Use, Place::Fixed(reg)) => {
-                    set(at, *reg);
-                    before.push(Move { to: Loc::Reg(*reg), from: self.at(vreg, point(inst, BEFORE))? });
+                    *register = *reg;
+                    add(before, Loc::Reg(*reg), home.at(point(inst, BEFORE)).ok_or(vreg)?);
                 }
                 (Role::Use, _) => {
-                    let loaded = self.assigned.loaded[first + at];
-                    let from = self.at(vreg, point(inst, BEFORE))?;
-                    if let Some(reg) = loaded.or(self.assigned.homes[vreg as usize]) {
-                        set(at, reg);
+                    let loaded = assigned.loaded.get(at as usize).copied().flatten();
+                    match (loaded, home) {
+                        (Some(reg), home) => {
+                            *register = reg;
+                            add(before, Loc::Reg(reg), home.at(point(inst, BEFORE)).ok_or(vreg)?);
+                        }
+                        (None, Home { reg: Some(reg), .. }) => *register = *reg,
+                        // A definition takes it.
+                        (None, Home { slot: Some(_), .. }) => {}
+                        (None, _) => return Err(vreg),
                     }
-                    before.extend(loaded.map(|reg| Move { to: Loc::Reg(reg), from }));
                 }
                 (Role::Def, Place::Fixed(reg)) => {
-                    set(at, *reg);
-                    let places = self.places(vreg, point(inst, AFTER));
-                    after.extend(places.map(|to| Move { to, from: Loc::Reg(*reg) }));
+                    *register = *reg;
+                    written = written.with(*reg);
+                    places(home, point(inst, AFTER)).for_each(|to| add(after, to, Loc::Reg(*reg)));
                 }
                 (Role::Def, Place::Any | Place::Early | Place::Same(_)) => {
-                    let home = self.assigned.homes[vreg as usize].ok_or(vreg)?;
-                    set(at, home);
+                    let reg = home.reg.ok_or(vreg)?;
+                    *register = reg;
+                    written = written.with(reg);
                     if let Place::Same(taken) = place
                         && let Some(used) = operands.get(usize::from(*taken))
                     {
-                        let from = self.at(used.vreg.0, point(inst, BEFORE))?;
-                        before.push(Move { to: Loc::Reg(home), from });
+                        takes = true;
+                        let used = used.vreg.0;
+                        let from = assigned.homes[used as usize].at(point(inst, BEFORE)).ok_or(used)?;
+                        add(before, Loc::Reg(reg), from);
                     }
-                    let slot = self.assigned.slots[vreg as usize].map(Loc::Slot);
-                    after.extend(slot.map(|to| Move { to, from: Loc::Reg(home) }));
+                    if let Some(slot) = home.slot {
+                        after.push(Move { to: Loc::Slot(slot), from: Loc::Reg(reg) });
+                    }
                 }
             }
         }
-        // A use whose register a definition takes over is in that register.
-        for operand in operands {
-            if let (Place::Same(taken), Some(home)) =
-                (operand.place, self.assigned.homes[operand.vreg.0 as usize])
-            {
-                registers[first + usize::from(taken)] = home;
+        self.allocation.written = self.allocation.written.union(written);
+        if takes {
+            // A use whose register a definition takes over is in that register.
+            for (at, operand) in operands.iter().enumerate() {
+                if let Place::Same(taken) = operand.place {
+                    registers[usize::from(taken)] = registers[at];
+                }
             }
         }
         Ok(())
@@ -167,11 +189,15 @@ impl<O> Resolver<'_, O> {
     fn params(&self, number: u32, at: u32, moves: &mut Vec<Move>) -> Result<(), u32> {
         let block = &self.function.blocks[number as usize];
         let target = &self.function.targets_of(block)[at as usize];
+        let args = self.function.args_of(target);
+        if args.is_empty() {
+            return Ok(());
+        }
         let next = &self.function.blocks[target.block as usize];
         let (end, start) = (point(block.insts.end, BEFORE) - 1, point(next.insts.start, BEFORE));
-        for (param, arg) in self.function.params_of(next).iter().zip(self.function.args_of(target)) {
+        for (param, arg) in self.function.params_of(next).iter().zip(args) {
             let from = self.at(arg.0, end)?;
-            moves.extend(self.places(param.0, start).map(|to| Move { to, from }));
+            places(&self.assigned.homes[param.0 as usize], start).for_each(|to| add(moves, to, from));
         }
         Ok(())
     }
@@ -179,19 +205,26 @@ impl<O> Resolver<'_, O> {
     /// Virtual registers that are in their slots at the end of a block and in registers at the start of the next are loaded in between. The result is
     /// sorted by edges: a block, and the position of its target.
     fn reloads(&self) -> Vec<((u32, u32), Move)> {
-        let ends = |block: u32| point(self.function.blocks[block as usize].insts.end, BEFORE) - 1;
         let mut reloads = Vec::new();
-        for (vreg, range) in (0..).zip(&self.ranges.vregs) {
-            if self.assigned.slots[vreg as usize].is_none() {
-                continue;
-            }
-            let live_in = &self.ranges.live_in[range.live_in.start as usize..range.live_in.end as usize];
-            for &block in live_in {
-                let start = point(self.function.blocks[block as usize].insts.start, BEFORE);
-                let Some(to @ Loc::Reg(_)) = self.find(vreg, start) else { continue };
-                for &edge in self.ranges.edges_to(block) {
-                    if let Some(from @ Loc::Slot(_)) = self.find(vreg, ends(edge.0)) {
-                        reloads.push((edge, Move { to, from }));
+        if self.assigned.slot_count == 0 {
+            return reloads;
+        }
+        let blocks = &self.function.blocks;
+        let start = |block: u32| point(blocks[block as usize].insts.start, BEFORE);
+        let end = |block: u32| point(blocks[block as usize].insts.end, BEFORE) - 1;
+        for (vreg, home) in (0..).zip(&self.assigned.homes).filter(|(_, home)| home.slot.is_some()) {
+            let begins = self.ranges.vregs[vreg as usize].start;
+            for segment in self.ranges.segments_of(vreg) {
+                // Blocks that begin within it; those of which it is a parameter have it there by a move.
+                let first = blocks.partition_point(|block| point(block.insts.start, BEFORE) < segment.start);
+                let within =
+                    (first as u32..blocks.len() as u32).take_while(|block| start(*block) < segment.end);
+                for block in within.filter(|block| start(*block) != begins) {
+                    let Some(to @ Loc::Reg(_)) = home.at(start(block)) else { continue };
+                    for &edge in self.ranges.edges_to(block) {
+                        if let Some(from @ Loc::Slot(_)) = home.at(end(edge.0)) {
+                            reloads.push((edge, Move { to, from }));
+                        }
                     }
                 }
             }
@@ -199,4 +232,11 @@ impl<O> Resolver<'_, O> {
         reloads.sort_by_key(|(edge, _)| *edge);
         reloads
     }
+}
+
+/// Where a virtual register has to be stored when it begins to be, besides where it is.
+#[inline]
+fn places(home: &Home, start: Point) -> impl Iterator<Item = Loc> {
+    let at = home.at(start).filter(|at| matches!(at, Loc::Reg(_)));
+    at.into_iter().chain(home.slot.map(Loc::Slot))
 }

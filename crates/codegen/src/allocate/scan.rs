@@ -7,27 +7,18 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
+use super::friends::Friends;
 use super::held::{Held, Holder};
-use super::ranges::{AFTER, EARLY, LATE, Point, Ranges, point};
+use super::homes::{Assigned, Home};
+use super::point::Point;
+use super::ranges::Ranges;
 use super::slots;
-use crate::lir::{Function, Place, Reg, RegSet, Role, Vreg};
+use super::uses::Uses;
+use crate::lir::{Function, Reg, RegSet};
 
 /// How many segments of what comes later and would best have the same register are looked at: a register that is free in these is likely
 /// free in others.
 const FORESEEN: usize = 16;
-
-/// Where virtual registers are, and the registers of operands.
-pub(super) struct Assigned {
-    /// By virtual register: its register, as long as it has one.
-    pub(super) homes: Vec<Option<Reg>>,
-    /// By virtual register: the point from which it is in its slot.
-    pub(super) cuts: Vec<Point>,
-    /// By virtual register: its slot, if it is cut.
-    pub(super) slots: Vec<Option<u32>>,
-    pub(super) slot_count: u32,
-    /// By operand: the register that its value is loaded to before the instruction, if that is not its home.
-    pub(super) loaded: Vec<Option<Reg>>,
-}
 
 /// What is scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,103 +35,53 @@ pub(super) struct Scan<'a, O> {
     registers: RegSet,
     /// By register.
     held: Vec<Held>,
+    friends: Friends,
     /// The first of the virtual registers, in their order, that is not scanned yet.
     next: usize,
     /// Operands that read registers which are in their slots.
     queue: BinaryHeap<Reverse<(Point, Item)>>,
+    /// The uses of virtual registers, once one is cut.
+    uses: Option<Uses>,
     assigned: Assigned,
-    /// By virtual register: the registers that moves would save, best first; from its hint, fixed operands and arguments.
-    hints: Vec<[Option<Reg>; 2]>,
-    /// By virtual register: its cost per point.
-    weights: Vec<f32>,
-    /// By virtual register: others that it would best have the register of, parameters and arguments.
-    friends: Vec<Option<u32>>,
-    /// By virtual register: one on the way to the first of those that are friends, and friends of friends.
-    groups: Vec<u32>,
-    /// By the first of a group: the register that the last of them got, or will need.
-    shared: Vec<Option<Reg>>,
+}
+
+/// The registers, those first that would save moves.
+struct Preferred {
+    saving: [Option<Reg>; 3],
+    others: RegSet,
+}
+
+impl Preferred {
+    fn iter(self) -> impl Iterator<Item = Reg> {
+        self.saving.into_iter().flatten().chain(self.others.iter())
+    }
 }
 
 impl<'a, O> Scan<'a, O> {
-    pub(super) fn new(function: &'a Function<O>, ranges: &'a Ranges, registers: RegSet) -> Self {
-        let count = function.hints.len();
-        let assigned = Assigned {
-            homes: vec![None; count],
-            cuts: vec![Point::MAX; count],
-            slots: Vec::new(),
-            slot_count: 0,
-            loaded: vec![None; function.operands.len()],
-        };
-        let mut scan = Self {
+    /// The scan of a function whose instructions hold registers.
+    pub(super) fn new(
+        function: &'a Function<O>,
+        ranges: &'a Ranges,
+        held: Vec<Held>,
+        mut friends: Friends,
+        registers: RegSet,
+    ) -> Self {
+        for (vreg, range) in (0..).zip(&ranges.vregs) {
+            if let Some(reg) = range.fixed {
+                friends.shared(vreg).get_or_insert(reg);
+            }
+        }
+        let homes = vec![Home::NONE; ranges.vregs.len()];
+        Self {
             function,
             ranges,
             registers,
-            held: vec![Held::default(); 32],
+            held,
+            friends,
             next: 0,
             queue: BinaryHeap::new(),
-            assigned,
-            hints: function.hints.iter().map(|hint| [*hint, None]).collect(),
-            weights: Vec::with_capacity(count),
-            friends: vec![None; count],
-            groups: (0..count as u32).collect(),
-            shared: vec![None; count],
-        };
-        for range in &ranges.vregs {
-            let segments = &ranges.segments[range.segments.start as usize..range.segments.end as usize];
-            let length: Point = segments.iter().map(|segment| segment.end - segment.start).sum();
-            scan.weights.push(range.cost / length.max(1) as f32);
-        }
-        scan.constraints();
-        scan.befriend();
-        scan
-    }
-
-    /// Takes registers for fixed operands and clobbers.
-    fn constraints(&mut self) {
-        for (number, inst) in (0..).zip(&self.function.insts) {
-            let late = point(number, LATE)..point(number, AFTER);
-            for operand in self.function.operands_of(inst) {
-                if let Place::Fixed(reg) = operand.place {
-                    let points = match operand.role {
-                        Role::Use => point(number, EARLY)..late.start,
-                        Role::Def => late.clone(),
-                    };
-                    self.held[usize::from(reg.0)].fix(points);
-                    self.hints[operand.vreg.0 as usize][1].get_or_insert(reg);
-                }
-            }
-            inst.clobbers.iter().for_each(|reg| self.held[usize::from(reg.0)].fix(late.clone()));
-        }
-    }
-
-    /// Parameters and arguments, and definitions and uses of which they take the register, would best have the same one.
-    fn befriend(&mut self) {
-        let function = self.function;
-        let mut befriend = |a: Vreg, b: Vreg| {
-            self.friends[a.0 as usize].get_or_insert(b.0);
-            self.friends[b.0 as usize].get_or_insert(a.0);
-            let (a, b) = (first_of(&mut self.groups, a.0), first_of(&mut self.groups, b.0));
-            self.groups[a.max(b) as usize] = a.min(b);
-        };
-        for target in &function.targets {
-            let params = function.params_of(&function.blocks[target.block as usize]);
-            params.iter().zip(function.args_of(target)).for_each(|(param, arg)| befriend(*param, *arg));
-        }
-        for inst in &function.insts {
-            let operands = function.operands_of(inst);
-            for operand in operands {
-                if let Place::Same(at) = operand.place
-                    && let Some(taken) = operands.get(usize::from(at))
-                {
-                    befriend(operand.vreg, taken.vreg);
-                }
-            }
-        }
-        for vreg in 0..self.groups.len() {
-            if let Some(reg) = self.hints[vreg][1] {
-                let first = first_of(&mut self.groups, vreg as u32);
-                self.shared[first as usize].get_or_insert(reg);
-            }
+            uses: None,
+            assigned: Assigned { homes, slot_count: 0, loaded: Vec::new() },
         }
     }
 
@@ -152,11 +93,14 @@ impl<'a, O> Scan<'a, O> {
                 Item::Operand(operand) => self.operand(operand, start)?,
             }
         }
-        (self.assigned.slots, self.assigned.slot_count) = slots::assign(self.ranges, &self.assigned.cuts);
+        if self.uses.is_some() {
+            self.assigned.slot_count = slots::assign(self.ranges, &mut self.assigned.homes);
+        }
         Ok(self.assigned)
     }
 
     /// The next item of the scan.
+    #[inline]
     fn next(&mut self) -> Option<(Point, Item)> {
         let whole = self.ranges.order.get(self.next).map(|(start, vreg)| (*start, Item::Whole(*vreg)));
         match (whole, self.queue.peek()) {
@@ -171,13 +115,8 @@ impl<'a, O> Scan<'a, O> {
         }
     }
 
-    /// The segments of a virtual register.
-    fn segments(&self, vreg: u32) -> &'a [Range<Point>] {
-        let Range { start, end } = self.ranges.vregs[vreg as usize].segments.clone();
-        &self.ranges.segments[start as usize..end as usize]
-    }
-
     /// The first point of some segments at which somebody else has a register.
+    #[inline]
     fn conflict(&mut self, reg: Reg, segments: &[Range<Point>]) -> Option<Point> {
         let held = &mut self.held[usize::from(reg.0)];
         held.advance(segments.first().map_or(0, |first| first.start));
@@ -193,17 +132,17 @@ impl<'a, O> Scan<'a, O> {
 
     fn whole(&mut self, vreg: u32) -> Result<(), u32> {
         let range = &self.ranges.vregs[vreg as usize];
-        let (segments, start, needed) = (self.segments(vreg), range.start, range.needed);
+        let (segments, start, needed, fixed) =
+            (self.ranges.segments_of(vreg), range.start, range.needed, range.fixed);
         // A virtual register with a later start, whose register a move would save, may need another one.
         let homes = &self.assigned.homes;
-        let friend = self.friends[vreg as usize].filter(|friend| homes[*friend as usize].is_none());
-        let later = friend.map_or(&[][..], |friend| self.segments(friend));
+        let friend = self.friends.first(vreg).filter(|friend| homes[*friend as usize].reg.is_none());
+        let later = friend.map_or(&[][..], |friend| self.ranges.segments_of(friend));
         let later = &later[..later.len().min(FORESEEN)];
-        let [_, fixed] = self.hints[vreg as usize];
         // The registers from best to worst, each with the point up to which it is free.
         let mut best: Option<(Reg, Point)> = None;
         let mut free = None;
-        for reg in self.preferred(vreg) {
+        for reg in self.preferred(vreg).iter() {
             match self.conflict(reg, segments) {
                 // The scan stays where it is for this.
                 None if later.is_empty()
@@ -252,8 +191,10 @@ impl<'a, O> Scan<'a, O> {
     fn operand(&mut self, operand: u32, start: Point) -> Result<(), u32> {
         let segment = start..start + 1;
         let vreg = self.function.operands[operand as usize].vreg.0;
-        let mut preferred = self.preferred(vreg);
-        let free = preferred.find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
+        let free = self
+            .preferred(vreg)
+            .iter()
+            .find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
         let reg = match free {
             Some(reg) => reg,
             None => {
@@ -263,29 +204,30 @@ impl<'a, O> Scan<'a, O> {
             }
         };
         self.held[usize::from(reg.0)].give(segment, Holder::Operand);
+        self.assigned.loaded.resize(self.function.operands.len(), None);
         self.assigned.loaded[operand as usize] = Some(reg);
         Ok(())
     }
 
-    /// The registers, those first that would save moves.
-    fn preferred(&mut self, vreg: u32) -> impl Iterator<Item = Reg> + use<O> {
-        let of_group = self.shared[first_of(&mut self.groups, vreg) as usize];
-        let friend = self.friends[vreg as usize];
-        let of_friend =
-            friend.and_then(|friend| self.assigned.homes[friend as usize].or(self.hints[friend as usize][1]));
-        let [hint, fixed] = self.hints[vreg as usize];
-        // Hints that are no registers for values are none, and each register comes once.
-        let (mut hints, mut rest) = ([None; 4], self.registers);
-        for (place, hint) in hints.iter_mut().zip([fixed, of_friend, of_group, hint]) {
-            *place = hint.filter(|reg| rest.has(*reg));
-            rest = place.map_or(rest, |reg| rest.without(reg));
-        }
-        hints.into_iter().flatten().chain(rest.iter())
+    #[inline]
+    fn preferred(&mut self, vreg: u32) -> Preferred {
+        let of_friend = self.friends.first(vreg).and_then(|friend| {
+            self.assigned.homes[friend as usize].reg.or(self.ranges.vregs[friend as usize].fixed)
+        });
+        let fixed = self.ranges.vregs[vreg as usize].fixed;
+        // What is no register for values saves nothing, and each register comes once.
+        let mut others = self.registers;
+        let saving = [fixed, of_friend, *self.friends.shared(vreg)].map(|reg| {
+            let reg = reg.filter(|reg| others.has(*reg))?;
+            others = others.without(reg);
+            Some(reg)
+        });
+        Preferred { saving, others }
     }
 
     /// What it costs to be in a slot, per point in a register.
     fn weight(&self, vreg: u32) -> f32 {
-        self.weights[vreg as usize]
+        self.ranges.vregs[vreg as usize].weight()
     }
 
     /// The register whose holders within some points can all lose it, and cost least; with the greatest of their weights.
@@ -317,10 +259,9 @@ impl<'a, O> Scan<'a, O> {
 
     /// Gives a register up to a point.
     fn give(&mut self, vreg: u32, reg: Reg, until: Point) {
-        self.hold(reg, self.segments(vreg), until, Holder::Whole(vreg));
-        self.assigned.homes[vreg as usize] = Some(reg);
-        let first = first_of(&mut self.groups, vreg);
-        self.shared[first as usize] = Some(reg);
+        self.hold(reg, self.ranges.segments_of(vreg), until, Holder::Whole(vreg));
+        self.assigned.homes[vreg as usize].reg = Some(reg);
+        *self.friends.shared(vreg) = Some(reg);
         if until != Point::MAX {
             self.cut(vreg, until);
         }
@@ -328,28 +269,17 @@ impl<'a, O> Scan<'a, O> {
 
     /// From a point on, the virtual register is in its slot.
     fn cut(&mut self, vreg: u32, at: Point) {
-        let before = std::mem::replace(&mut self.assigned.cuts[vreg as usize], at);
+        let home = &mut self.assigned.homes[vreg as usize];
+        let before = std::mem::replace(&mut home.cut, at);
         debug_assert!(before == Point::MAX || at < before, "a cut register holds nothing behind the cut");
-        let segments = self.segments(vreg);
-        if let Some(reg) = self.assigned.homes[vreg as usize] {
-            self.held[usize::from(reg.0)].take(vreg, at, segments);
+        if let Some(reg) = home.reg {
+            self.held[usize::from(reg.0)].take(vreg, at, self.ranges.segments_of(vreg));
         }
-        for used in self.ranges.uses_of(vreg) {
-            let early = point(used.inst(), EARLY);
-            let was_cut = before != Point::MAX && early + 1 > before;
-            if early + 1 > at && !was_cut && used.needs_register() {
-                self.queue.push(Reverse((early, Item::Operand(used.operand))));
+        for used in self.uses.get_or_insert_with(|| Uses::of(self.function)).by(vreg) {
+            let was_cut = before != Point::MAX && used.early + 1 > before;
+            if used.early + 1 > at && !was_cut && used.needs_register {
+                self.queue.push(Reverse((used.early, Item::Operand(used.operand))));
             }
         }
     }
-}
-
-/// The first of a group. Shortens the ways to it.
-fn first_of(groups: &mut [u32], vreg: u32) -> u32 {
-    let mut at = vreg as usize;
-    while groups[at] as usize != at {
-        groups[at] = groups[groups[at] as usize];
-        at = groups[at] as usize;
-    }
-    at as u32
 }

@@ -3,16 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::ranges::{Point, Ranges};
+use super::homes::Home;
+use super::point::Point;
+use super::ranges::Ranges;
 
-/// The slot of each virtual register that is cut, and the number of slots. A slot has its value from the definition on, so it is held from
-/// there to the last point at which the register is live, holes included.
-pub(super) fn assign(ranges: &Ranges, cuts: &[Point]) -> (Vec<Option<u32>>, u32) {
-    let mut slots = vec![None; cuts.len()];
-    let mut spans: Vec<(Point, Point, usize)> = Vec::new();
-    for (vreg, range) in ranges.vregs.iter().enumerate().filter(|(vreg, _)| cuts[*vreg] != Point::MAX) {
-        let last = (range.segments.end as usize).checked_sub(1).and_then(|last| ranges.segments.get(last));
-        spans.push((range.start, last.map_or(range.start, |last| last.end), vreg));
+/// Gives a slot to each virtual register that is cut, and returns the number of slots. A slot has its value from the definition on, so it
+/// is held from there to the last point at which the register is live, holes included.
+pub(super) fn assign(ranges: &Ranges, homes: &mut [Home]) -> u32 {
+    let mut spans: Vec<(Point, Point, u32)> = Vec::new();
+    for (vreg, range) in (0..).zip(&ranges.vregs).filter(|(vreg, _)| homes[*vreg as usize].is_cut()) {
+        let end = ranges.segments_of(vreg).last().map_or(range.start, |last| last.end);
+        spans.push((range.start, end, vreg));
     }
     spans.sort_unstable();
     let (mut held, mut free, mut count) = (BinaryHeap::new(), Vec::new(), 0);
@@ -28,7 +29,7 @@ pub(super) fn assign(ranges: &Ranges, cuts: &[Point]) -> (Vec<Option<u32>>, u32)
             count - 1
         });
         held.push(Reverse((end, slot)));
-        slots[vreg] = Some(slot);
+        homes[vreg as usize].slot = Some(slot);
     }
-    (slots, count)
+    count
 }

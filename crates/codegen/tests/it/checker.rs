@@ -21,7 +21,7 @@ fn defined(vreg: Vreg, place: Place) -> Operand {
 /// A loop that swaps two values in each round, with a call in it and a value that is live through it.
 fn function() -> Function<()> {
     let mut function = Function::default();
-    let [a, b, kept, x, y, sum, result] = [(); 7].map(|()| function.add_vreg(None));
+    let [a, b, kept, x, y, sum, result] = [(); 7].map(|()| function.add_vreg());
     let none = RegSet::default();
     function.begin(None, 0);
     let enter = [(a, 0), (b, 1), (kept, 2)].map(|(vreg, reg)| defined(vreg, Place::Fixed(Reg(reg))));
@@ -43,14 +43,14 @@ fn function() -> Function<()> {
 #[test]
 fn what_is_read_has_a_definition_before_it() {
     let mut function = Function::default();
-    let [a, b] = [(); 2].map(|()| function.add_vreg(None));
+    let [a, b] = [(); 2].map(|()| function.add_vreg());
     function.begin(None, 0);
     function.push((), &[used(b, Place::Any), defined(a, Place::Any)], RegSet::default(), None);
     let error = allocate(&function, registers(4), SCRATCH, false).expect_err("it is nowhere");
     assert_eq!(error, AllocateError::Undefined(b.0));
     // The block that defines it comes after one that it dominates.
     let mut function = Function::default();
-    let a = function.add_vreg(None);
+    let a = function.add_vreg();
     for operands in [&[][..], &[used(a, Place::Any)], &[defined(a, Place::Any)]] {
         function.begin(None, 0);
         function.push((), operands, RegSet::default(), None);
@@ -106,7 +106,7 @@ fn remove(allocation: &mut Allocation, mut at: usize) {
 #[test]
 fn too_few_registers_are_an_error() {
     let mut function = Function::<()>::default();
-    let [a, b] = [(); 2].map(|()| function.add_vreg(None));
+    let [a, b] = [(); 2].map(|()| function.add_vreg());
     function.begin(None, 0);
     let enter = [(a, 0), (b, 1)].map(|(vreg, reg)| defined(vreg, Place::Fixed(Reg(reg))));
     function.push((), &enter, RegSet::default(), None);
@@ -118,7 +118,7 @@ fn too_few_registers_are_an_error() {
 #[test]
 fn an_early_definition_is_in_no_register_that_is_read() {
     let mut function = Function::<()>::default();
-    let [a, b] = [(); 2].map(|()| function.add_vreg(None));
+    let [a, b] = [(); 2].map(|()| function.add_vreg());
     function.begin(None, 0);
     let none = RegSet::default();
     function.push((), &[defined(a, Place::Fixed(Reg(0)))], none, None);

@@ -17,7 +17,7 @@ fn now() -> Duration {
 /// Blocks of which each defines a value, reads the one before and the first, and may leave for the last one.
 fn ladder(count: u32) -> Function<()> {
     let mut function = Function::default();
-    let vregs: Vec<_> = (0..count).map(|_| function.add_vreg(None)).collect();
+    let vregs: Vec<_> = (0..count).map(|_| function.add_vreg()).collect();
     for block in 0..count {
         function.begin(None, 0);
         let operand = |at: u32, role| Operand { vreg: vregs[at as usize], role, place: Place::Any };
@@ -38,7 +38,7 @@ fn rounds(live: u32, rounds: u32) -> Function<()> {
     let mut function = Function::default();
     function.begin(None, 0);
     for _ in 0..rounds {
-        let vregs: Vec<_> = (0..live).map(|_| function.add_vreg(None)).collect();
+        let vregs: Vec<_> = (0..live).map(|_| function.add_vreg()).collect();
         for role in [Role::Def, Role::Use] {
             for vreg in &vregs {
                 let operand = Operand { vreg: *vreg, role, place: Place::Any };

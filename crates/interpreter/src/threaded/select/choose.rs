@@ -226,7 +226,7 @@ impl<'c, 'a> Choice<'c, 'a> {
     }
 
     pub(super) fn fresh(&mut self) -> Vreg {
-        self.out.add_vreg(None)
+        self.out.add_vreg()
     }
 
     /// A register that has a value.

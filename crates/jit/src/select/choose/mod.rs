@@ -106,7 +106,7 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
         for (param, register) in params.iter().zip(&self.function.arguments) {
             operands.push(defined_in(of_number(*param), Place::Fixed(A::argument(*register))));
         }
-        let host = self.out.add_vreg(None);
+        let host = self.out.add_vreg();
         operands.push(defined_in(host, Place::Fixed(A::HOST)));
         self.generator.current.host = host;
         self.push(Op::Enter, &operands);
@@ -216,7 +216,7 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
 
     /// A new virtual register.
     fn fresh(&mut self) -> Vreg {
-        self.out.add_vreg(None)
+        self.out.add_vreg()
     }
 
     fn host(&self) -> Vreg {

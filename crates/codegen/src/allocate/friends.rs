@@ -1,0 +1,75 @@
+//! Virtual registers that would best have the same register: parameters and arguments, and definitions and uses of which they take the
+//! register.
+
+use crate::lir::{Function, Reg, Vreg};
+
+/// In place of a virtual register: none.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct Friend {
+    /// The first friend.
+    first: u32,
+    /// One on the way to the first of the group: of friends, and friends of friends.
+    towards: u32,
+    /// Of the first of a group: the register that the last of them got, or will need.
+    shared: Option<Reg>,
+}
+
+/// By virtual register.
+pub(super) struct Friends(Vec<Friend>);
+
+impl Friends {
+    /// The parameters and arguments of a function.
+    pub(super) fn of<O>(function: &Function<O>) -> Self {
+        let alone = |towards| Friend { first: NONE, towards, shared: None };
+        let mut friends = Self((0..function.vregs).map(alone).collect());
+        for target in &function.targets {
+            let args = function.args_of(target);
+            if !args.is_empty() {
+                let params = function.params_of(&function.blocks[target.block as usize]);
+                params.iter().zip(args).for_each(|(param, arg)| friends.add(*param, *arg));
+            }
+        }
+        friends
+    }
+
+    pub(super) fn add(&mut self, a: Vreg, b: Vreg) {
+        for (one, other) in [(a.0, b.0), (b.0, a.0)] {
+            let friend = &mut self.0[one as usize].first;
+            if *friend == NONE {
+                *friend = other;
+            }
+        }
+        let (a, b) = (self.group(a.0), self.group(b.0));
+        self.0[a.max(b)].towards = a.min(b) as u32;
+    }
+
+    /// The first friend of a virtual register.
+    #[inline]
+    pub(super) fn first(&self, vreg: u32) -> Option<u32> {
+        Some(self.0[vreg as usize].first).filter(|first| *first != NONE)
+    }
+
+    /// The register of the group of a virtual register.
+    #[inline]
+    pub(super) fn shared(&mut self, vreg: u32) -> &mut Option<Reg> {
+        let group = self.group(vreg);
+        &mut self.0[group].shared
+    }
+
+    /// The first of a group. Shortens the ways to it.
+    #[inline]
+    fn group(&mut self, vreg: u32) -> usize {
+        let mut at = vreg as usize;
+        loop {
+            let next = self.0[at].towards as usize;
+            if next == at {
+                return at;
+            }
+            let behind = self.0[next].towards;
+            self.0[at].towards = behind;
+            at = behind as usize;
+        }
+    }
+}

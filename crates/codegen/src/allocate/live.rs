@@ -1,0 +1,123 @@
+//! The blocks in which a virtual register is live.
+
+use std::ops::Range;
+
+use super::point::{BEFORE, Point, point};
+use crate::lir::Function;
+
+/// The edges to blocks.
+#[derive(Debug, Default)]
+pub(super) struct Edges {
+    /// Those to a block after those to the block before it: blocks, with the positions of their targets.
+    all: Vec<(u32, u32)>,
+    /// By block: where the edges to it begin, and at last where all end.
+    starts: Vec<u32>,
+}
+
+impl Edges {
+    pub(super) fn of<O>(function: &Function<O>) -> Self {
+        let mut starts = vec![0; function.blocks.len() + 1];
+        function.targets.iter().for_each(|target| starts[target.block as usize] += 1);
+        let mut end = 0;
+        for start in &mut starts {
+            end += *start;
+            *start = end;
+        }
+        let mut all = vec![(0, 0); end as usize];
+        for (number, block) in function.blocks.iter().enumerate().rev() {
+            for (at, target) in function.targets_of(block).iter().enumerate().rev() {
+                let start = &mut starts[target.block as usize];
+                *start -= 1;
+                all[*start as usize] = (number as u32, at as u32);
+            }
+        }
+        Self { all, starts }
+    }
+
+    /// The edges to a block.
+    #[inline]
+    pub(super) fn to(&self, block: u32) -> &[(u32, u32)] {
+        let [start, end] = [block, block + 1].map(|block| self.starts[block as usize] as usize);
+        &self.all[start..end]
+    }
+}
+
+/// Blocks in which a virtual register is found live.
+pub(super) struct Live {
+    /// By block: where it begins, and at last where all end.
+    starts: Vec<Point>,
+    /// By block: up to where the register is live in it; 0 if it is not.
+    until: Vec<Point>,
+    /// The blocks that begin with it, those of which it is a parameter aside.
+    blocks: Vec<u32>,
+}
+
+impl Live {
+    pub(super) fn of<O>(function: &Function<O>) -> Self {
+        let count = function.blocks.len();
+        let starts = function.blocks.iter().map(|block| point(block.insts.start, BEFORE));
+        let end = point(function.insts.len() as u32, BEFORE);
+        Self {
+            starts: starts.chain([end]).collect(),
+            until: vec![0; count],
+            blocks: Vec::with_capacity(count),
+        }
+    }
+
+    /// Begins with a register that is defined in a block, and needed up to a point.
+    pub(super) fn begin(&mut self, home: u32, needed: Point) {
+        self.until[home as usize] = needed;
+    }
+
+    /// The register is live in a block up to a point, and at its start unless that is where it begins.
+    #[inline]
+    pub(super) fn reach(&mut self, block: u32, until: Point) {
+        let known = &mut self.until[block as usize];
+        if *known == 0 {
+            self.blocks.push(block);
+        }
+        *known = until.max(*known);
+    }
+
+    /// What is live at the start of a block is so at the ends of those before it.
+    pub(super) fn spread(&mut self, edges: &Edges) {
+        let mut next = 0;
+        while let Some(&block) = self.blocks.get(next) {
+            next += 1;
+            for &(before, _) in edges.to(block) {
+                self.reach(before, self.starts[before as usize + 1]);
+            }
+        }
+    }
+
+    /// Adds the segments of the register, which begins at a point of a block, and ends with it.
+    pub(super) fn take(&mut self, home: u32, start: Point, segments: &mut Vec<Range<Point>>) {
+        let last = std::mem::take(&mut self.until[home as usize]);
+        let first = segments.len();
+        segments.push(start..last);
+        let (low, high) =
+            self.blocks.iter().fold((u32::MAX, 0), |(low, high), block| (low.min(*block), high.max(*block)));
+        // Most blocks of a part of the code are among them, or sorting takes less time than to look for them.
+        let is_dense = high.saturating_sub(low) as usize <= 8 * self.blocks.len();
+        let mut add = |block: u32| {
+            let until = std::mem::take(&mut self.until[block as usize]);
+            let from = self.starts[block as usize];
+            match segments.last_mut() {
+                _ if until == 0 => {}
+                Some(last) if last.end == from => last.end = until,
+                _ => segments.push(from..until),
+            }
+        };
+        if is_dense {
+            (low..=high).for_each(&mut add);
+        } else {
+            self.blocks.sort_unstable();
+            self.blocks.iter().for_each(|block| add(*block));
+        }
+        self.blocks.clear();
+        // One that is live before its definition is an error, which the first segment shows.
+        if segments[first..].iter().any(|segment| segment.start < start) {
+            segments[first..].sort_unstable_by_key(|segment| segment.start);
+        }
+    }
+}
