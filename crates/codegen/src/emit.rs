@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use crate::allocate::{Allocation, Loc, Move};
+use crate::allocate::{Allocation, Loc, Move, Walk};
 use crate::lir::Function;
 use crate::machine::{Label, Machine, Ways};
 
@@ -44,6 +44,8 @@ pub(crate) struct Emitter<'a, M: Machine> {
     stubs: Vec<Stub<'a>>,
     /// The labels of the targets of a block.
     targets: Vec<Label>,
+    /// Moves around instructions.
+    around: Walk<'a>,
 }
 
 impl<'a, M: Machine> Emitter<'a, M> {
@@ -59,6 +61,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
             next_label: count as u32,
             stubs: Vec::new(),
             targets: Vec::with_capacity(2),
+            around: allocation.around.walk(),
         };
         emitter.place_moves();
         emitter.thread();
@@ -108,8 +111,8 @@ impl<'a, M: Machine> Emitter<'a, M> {
             && self.lir.insts[inst as usize].operands.is_empty()
             && self.first[number].is_empty()
             && allocation.edge(number as u32, 0).is_empty()
-            && allocation.before.get(inst).is_empty()
-            && allocation.after.get(inst).is_empty()
+            && allocation.before(inst).is_empty()
+            && allocation.after(inst).is_empty()
     }
 
     pub(crate) fn all(mut self) -> Result<(), SlotMove> {
@@ -177,13 +180,20 @@ impl<'a, M: Machine> Emitter<'a, M> {
     fn inst(&mut self, inst: u32, last: &[Move], ways: Ways<'_>) -> Result<(), SlotMove> {
         let data = &self.lir.insts[inst as usize];
         let assigned = &self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
-        self.moves(self.allocation.before.get(inst))?;
+        let before = self.around.get(2 * inst);
+        self.moves(before)?;
         self.moves(last)?;
         self.machine.emit(&data.op, data.origin, assigned, ways);
-        self.moves(self.allocation.after.get(inst))
+        let after = self.around.get(2 * inst + 1);
+        self.moves(after)
     }
 
+    #[inline]
     fn moves(&mut self, moves: &[Move]) -> Result<(), SlotMove> {
+        if moves.is_empty() { Ok(()) } else { self.some_moves(moves) }
+    }
+
+    fn some_moves(&mut self, moves: &[Move]) -> Result<(), SlotMove> {
         for one in moves {
             match (one.to, one.from) {
                 (Loc::Reg(to), Loc::Reg(from)) => self.machine.copy(to, from),

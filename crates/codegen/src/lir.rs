@@ -42,12 +42,19 @@ impl RegSet {
         Self(self.0 | other.0)
     }
 
+    /// Its first register.
+    #[must_use]
+    #[inline]
+    pub const fn first(self) -> Option<Reg> {
+        if self.0 == 0 { None } else { Some(Reg(self.0.trailing_zeros() as u8)) }
+    }
+
     /// Its registers, the first ones first.
     pub fn iter(self) -> impl Iterator<Item = Reg> {
         let mut left = self;
         std::iter::from_fn(move || {
-            let first = (left.0 != 0).then(|| Reg(left.0.trailing_zeros() as u8))?;
-            left = left.without(first);
+            let first = left.first()?;
+            left.0 &= left.0 - 1;
             Some(first)
         })
     }

@@ -169,7 +169,7 @@ fn step<O>(
     let data = &function.insts[inst as usize];
     let operands = function.operands_of(data);
     let assigned = &allocation.operands[data.operands.start as usize..data.operands.end as usize];
-    state.make(allocation.before.get(inst));
+    state.make(allocation.before(inst));
     let (mut written, mut shared) = (RegSet::default(), RegSet::default());
     for (at, (Operand { vreg, role, place }, reg)) in operands.iter().zip(assigned).enumerate() {
         let admits = match *place {
@@ -211,6 +211,6 @@ fn step<O>(
             state.define(*reg, *vreg);
         }
     }
-    state.make(allocation.after.get(inst));
+    state.make(allocation.after(inst));
     Ok(())
 }

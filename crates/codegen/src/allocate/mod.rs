@@ -24,6 +24,7 @@ use crate::lir::{Function, Reg, RegSet};
 use check::CheckError;
 use friends::Friends;
 use held::Held;
+pub(crate) use moves::Walk;
 pub use moves::{Loc, Move, MoveLists};
 use ranges::Ranges;
 pub use result::Allocation;

@@ -20,53 +20,86 @@ pub struct Move {
     pub from: Loc,
 }
 
-/// Lists of moves by number, one behind the other.
+/// Lists of moves by number, one behind the other. Most numbers have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MoveLists {
     /// The moves of all lists.
     pub moves: Vec<Move>,
-    /// By number: where the list begins. The one before ends there.
-    pub bounds: Vec<u32>,
+    /// The numbers that have moves, rising, each with the position of the first of them. They end where those of the next one begin.
+    pub starts: Vec<(u32, u32)>,
 }
 
 impl MoveLists {
     /// The moves of a list, in their order; none for a number without one.
     #[must_use]
-    #[inline]
     pub fn get(&self, number: u32) -> &[Move] {
-        match self.bounds.get(number as usize..) {
-            Some(&[start, end, ..]) if start < end => {
-                self.moves.get(start as usize..end as usize).unwrap_or_default()
-            }
-            _ => &[],
+        match self.starts.binary_search_by_key(&number, |list| list.0) {
+            Ok(at) => self.at(at),
+            Err(_) => &[],
         }
     }
 
-    /// Room for so many lists.
-    pub(super) fn sized(count: usize) -> Self {
-        let mut bounds = Vec::with_capacity(count + 1);
-        bounds.push(0);
-        Self { moves: Vec::with_capacity(count / 8), bounds }
+    /// The moves of a list by its position.
+    fn at(&self, at: usize) -> &[Move] {
+        let start = self.starts.get(at).map_or(0, |list| list.1);
+        let end = self.starts.get(at + 1).map_or(self.moves.len(), |list| list.1 as usize);
+        self.moves.get(start as usize..end).unwrap_or_default()
     }
 
-    /// Ends the list to which moves were added last.
+    /// Room for some of so many numbers.
+    pub(super) fn sized(count: usize) -> Self {
+        Self { moves: Vec::with_capacity(count / 4), starts: Vec::with_capacity(count / 4) }
+    }
+
+    /// The lists by rising numbers.
+    pub(crate) fn walk(&self) -> Walk<'_> {
+        Walk { lists: self, next: 0, number: self.number(0) }
+    }
+
+    /// The number of a list by its position; the greatest one behind the last list.
+    fn number(&self, at: usize) -> u32 {
+        self.starts.get(at).map_or(u32::MAX, |list| list.0)
+    }
+
+    /// Adds the list of a number: moves that are made at the same time, as [`sequence`] does.
+    pub(super) fn add(&mut self, number: u32, moves: &mut Vec<Move>, scratch: Reg, free_slot: u32) {
+        self.starts.push((number, self.moves.len() as u32));
+        sequence(moves, scratch, free_slot, &mut self.moves);
+    }
+}
+
+/// A walk over lists by rising numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct Walk<'a> {
+    lists: &'a MoveLists,
+    /// Position of the first list that was not asked for.
+    next: usize,
+    /// Its number.
+    number: u32,
+}
+
+impl<'a> Walk<'a> {
+    /// The moves of a list, which has a greater number than those before.
     #[inline]
-    pub(super) fn end(&mut self) {
-        self.bounds.push(self.moves.len() as u32);
+    pub(crate) fn get(&mut self, number: u32) -> &'a [Move] {
+        if number < self.number { &[] } else { self.advance(number) }
+    }
+
+    fn advance(&mut self, number: u32) -> &'a [Move] {
+        let mut moves: &[Move] = &[];
+        while self.number <= number && self.number != u32::MAX {
+            moves = if self.number == number { self.lists.at(self.next) } else { &[] };
+            self.next += 1;
+            self.number = self.lists.number(self.next);
+        }
+        moves
     }
 }
 
 /// Puts moves that are made at the same time, to places that differ from each other and from their sources, into an order and at the end of others. A move
 /// between slots goes through the scratch register, as does a circle; a circle with slots goes through a slot that nothing else uses.
 /// The time is that of sorting the moves.
-#[inline]
-pub(super) fn sequence(moves: &mut Vec<Move>, scratch: Reg, free_slot: u32, done: &mut Vec<Move>) {
-    if !moves.is_empty() {
-        sequence_some(moves, scratch, free_slot, done);
-    }
-}
-
-fn sequence_some(moves: &mut Vec<Move>, scratch: Reg, free_slot: u32, done: &mut Vec<Move>) {
+fn sequence(moves: &mut Vec<Move>, scratch: Reg, free_slot: u32, done: &mut Vec<Move>) {
     let scratch = Loc::Reg(scratch);
     match moves.as_slice() {
         [] => {}

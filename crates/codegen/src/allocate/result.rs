@@ -1,7 +1,7 @@
 //! The result: registers of operands, and moves.
 
 use super::homes::{Assigned, Home};
-use super::moves::{Loc, Move, MoveLists, sequence};
+use super::moves::{Loc, Move, MoveLists};
 use super::point::{AFTER, BEFORE, Point, point};
 use super::ranges::Ranges;
 use crate::lir::{Function, Operand, Place, Reg, RegSet, Role};
@@ -11,10 +11,8 @@ use crate::lir::{Function, Operand, Place, Reg, RegSet, Role};
 pub struct Allocation {
     /// By operand: its register.
     pub operands: Vec<Reg>,
-    /// By instruction: moves before it.
-    pub before: MoveLists,
-    /// By instruction: moves after it.
-    pub after: MoveLists,
+    /// Moves before an instruction by twice its number, and those after it by the next number.
+    pub around: MoveLists,
     /// By edge: moves on the way there. The edges are those to the targets of one block after the other.
     pub edges: MoveLists,
     /// By block: its first edge.
@@ -26,6 +24,18 @@ pub struct Allocation {
 }
 
 impl Allocation {
+    /// Moves before an instruction.
+    #[must_use]
+    pub fn before(&self, inst: u32) -> &[Move] {
+        self.around.get(2 * inst)
+    }
+
+    /// Moves after an instruction.
+    #[must_use]
+    pub fn after(&self, inst: u32) -> &[Move] {
+        self.around.get(2 * inst + 1)
+    }
+
     /// Moves on the way from a block to one of its targets.
     #[must_use]
     #[inline]
@@ -42,34 +52,36 @@ pub(super) fn resolve<O>(
     assigned: &Assigned,
     scratch: Reg,
 ) -> Result<Allocation, u32> {
-    let lists = MoveLists::sized;
-    let (insts, edges) = (function.insts.len(), function.targets.len());
     let allocation = Allocation {
         operands: vec![scratch; function.operands.len()],
-        before: lists(insts),
-        after: lists(insts),
-        edges: lists(edges),
+        around: MoveLists::sized(function.insts.len()),
+        edges: MoveLists::sized(function.targets.len()),
         first_edges: Vec::with_capacity(function.blocks.len()),
         slots: assigned.slot_count,
         written: RegSet::default(),
     };
     let mut resolver = Resolver { function, ranges, assigned, scratch, allocation };
     let (mut before, mut after) = (Vec::new(), Vec::new());
-    for inst in 0..insts as u32 {
+    for inst in 0..function.insts.len() as u32 {
         resolver.inst(inst, &mut before, &mut after)?;
-        resolver.order(&mut before, |allocation| &mut allocation.before);
-        resolver.order(&mut after, |allocation| &mut allocation.after);
+        for (number, moves) in [(2 * inst, &mut before), (2 * inst + 1, &mut after)] {
+            if !moves.is_empty() {
+                resolver.order(number, moves, |allocation| &mut allocation.around);
+            }
+        }
     }
-    let mut reloads = resolver.reloads().into_iter().peekable();
+    let (mut reloads, mut edge) = (resolver.reloads().into_iter().peekable(), 0);
     for (number, block) in (0..).zip(&function.blocks) {
-        let first = resolver.allocation.edges.bounds.len() as u32 - 1;
-        resolver.allocation.first_edges.push(first);
+        resolver.allocation.first_edges.push(edge);
         for at in 0..block.targets.len() as u32 {
             resolver.params(number, at, &mut before)?;
             while let Some((_, reload)) = reloads.next_if(|(edge, _)| *edge == (number, at)) {
                 before.push(reload);
             }
-            resolver.order(&mut before, |allocation| &mut allocation.edges);
+            if !before.is_empty() {
+                resolver.order(edge, &mut before, |allocation| &mut allocation.edges);
+            }
+            edge += 1;
         }
     }
     Ok(resolver.allocation)
@@ -98,25 +110,26 @@ impl<O> Resolver<'_, O> {
         self.assigned.homes[vreg as usize].at(at).ok_or(vreg)
     }
 
-    /// Ends a list with moves, one after the other.
-    #[inline]
-    fn order(&mut self, moves: &mut Vec<Move>, list: impl Fn(&mut Allocation) -> &mut MoveLists) {
-        if !moves.is_empty() {
-            // A slot behind the others is for circles of moves.
-            let (lists, free) = (list(&mut self.allocation), self.assigned.slot_count);
-            let first = lists.moves.len();
-            sequence(moves, self.scratch, free, &mut lists.moves);
-            let (mut written, mut slots) = (RegSet::default(), 0);
-            for one in &lists.moves[first..] {
-                match one.to {
-                    Loc::Reg(reg) => written = written.with(reg),
-                    Loc::Slot(slot) => slots = slots.max(slot + 1),
-                }
+    /// Adds a list of moves, one after the other.
+    fn order(
+        &mut self,
+        number: u32,
+        moves: &mut Vec<Move>,
+        lists: impl Fn(&mut Allocation) -> &mut MoveLists,
+    ) {
+        // A slot behind the others is for circles of moves.
+        let free = self.assigned.slot_count;
+        let (lists, mut written, mut slots) = (lists(&mut self.allocation), RegSet::default(), 0);
+        let first = lists.moves.len();
+        lists.add(number, moves, self.scratch, free);
+        for one in &lists.moves[first..] {
+            match one.to {
+                Loc::Reg(reg) => written = written.with(reg),
+                Loc::Slot(slot) => slots = slots.max(slot + 1),
             }
-            self.allocation.written = self.allocation.written.union(written);
-            self.allocation.slots = slots.max(self.allocation.slots);
         }
-        list(&mut self.allocation).end();
+        self.allocation.written = self.allocation.written.union(written);
+        self.allocation.slots = slots.max(self.allocation.slots);
     }
 
     /// Registers of an instruction's operands, and the moves around it.

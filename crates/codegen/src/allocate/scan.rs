@@ -45,15 +45,29 @@ pub(super) struct Scan<'a, O> {
     assigned: Assigned,
 }
 
-/// The registers, those first that would save moves.
+/// The registers, those first that would save moves. Each comes once.
 struct Preferred {
     saving: [Option<Reg>; 3],
+    at: usize,
     others: RegSet,
 }
 
-impl Preferred {
-    fn iter(self) -> impl Iterator<Item = Reg> {
-        self.saving.into_iter().flatten().chain(self.others.iter())
+impl Iterator for Preferred {
+    type Item = Reg;
+
+    #[inline]
+    fn next(&mut self) -> Option<Reg> {
+        while let Some(reg) = self.saving.get(self.at) {
+            self.at += 1;
+            // What is no register for values saves nothing.
+            if let Some(reg) = reg.filter(|reg| self.others.has(*reg)) {
+                self.others = self.others.without(reg);
+                return Some(reg);
+            }
+        }
+        let first = self.others.first()?;
+        self.others = self.others.without(first);
+        Some(first)
     }
 }
 
@@ -123,13 +137,6 @@ impl<'a, O> Scan<'a, O> {
         held.conflict(segments)
     }
 
-    fn hold(&mut self, reg: Reg, segments: &[Range<Point>], until: Point, holder: Holder) {
-        let held = &mut self.held[usize::from(reg.0)];
-        for segment in segments.iter().filter(|segment| segment.start < until) {
-            held.give(segment.start..segment.end.min(until), holder);
-        }
-    }
-
     fn whole(&mut self, vreg: u32) -> Result<(), u32> {
         let range = &self.ranges.vregs[vreg as usize];
         let (segments, start, needed, fixed) =
@@ -142,7 +149,7 @@ impl<'a, O> Scan<'a, O> {
         // The registers from best to worst, each with the point up to which it is free.
         let mut best: Option<(Reg, Point)> = None;
         let mut free = None;
-        for reg in self.preferred(vreg).iter() {
+        for reg in self.preferred(vreg) {
             match self.conflict(reg, segments) {
                 // The scan stays where it is for this.
                 None if later.is_empty()
@@ -191,10 +198,7 @@ impl<'a, O> Scan<'a, O> {
     fn operand(&mut self, operand: u32, start: Point) -> Result<(), u32> {
         let segment = start..start + 1;
         let vreg = self.function.operands[operand as usize].vreg.0;
-        let free = self
-            .preferred(vreg)
-            .iter()
-            .find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
+        let free = self.preferred(vreg).find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
         let reg = match free {
             Some(reg) => reg,
             None => {
@@ -215,14 +219,8 @@ impl<'a, O> Scan<'a, O> {
             self.assigned.homes[friend as usize].reg.or(self.ranges.vregs[friend as usize].fixed)
         });
         let fixed = self.ranges.vregs[vreg as usize].fixed;
-        // What is no register for values saves nothing, and each register comes once.
-        let mut others = self.registers;
-        let saving = [fixed, of_friend, *self.friends.shared(vreg)].map(|reg| {
-            let reg = reg.filter(|reg| others.has(*reg))?;
-            others = others.without(reg);
-            Some(reg)
-        });
-        Preferred { saving, others }
+        let saving = [fixed, of_friend, *self.friends.shared(vreg)];
+        Preferred { saving, at: 0, others: self.registers }
     }
 
     /// What it costs to be in a slot, per point in a register.
@@ -259,7 +257,10 @@ impl<'a, O> Scan<'a, O> {
 
     /// Gives a register up to a point.
     fn give(&mut self, vreg: u32, reg: Reg, until: Point) {
-        self.hold(reg, self.ranges.segments_of(vreg), until, Holder::Whole(vreg));
+        let held = &mut self.held[usize::from(reg.0)];
+        for segment in self.ranges.segments_of(vreg).iter().take_while(|segment| segment.start < until) {
+            held.give(segment.start..segment.end.min(until), Holder::Whole(vreg));
+        }
         self.assigned.homes[vreg as usize].reg = Some(reg);
         *self.friends.shared(vreg) = Some(reg);
         if until != Point::MAX {

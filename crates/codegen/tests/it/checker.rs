@@ -87,8 +87,8 @@ fn allocations_are_right_until_something_is_changed() {
 }
 
 /// All lists of moves of an allocation.
-fn lists(allocation: &mut Allocation) -> [&mut MoveLists; 3] {
-    [&mut allocation.before, &mut allocation.after, &mut allocation.edges]
+fn lists(allocation: &mut Allocation) -> [&mut MoveLists; 2] {
+    [&mut allocation.around, &mut allocation.edges]
 }
 
 /// Removes the move with a number.
@@ -96,7 +96,7 @@ fn remove(allocation: &mut Allocation, mut at: usize) {
     for lists in lists(allocation) {
         if at < lists.moves.len() {
             lists.moves.remove(at);
-            lists.bounds.iter_mut().filter(|end| **end as usize > at).for_each(|end| *end -= 1);
+            lists.starts.iter_mut().filter(|list| list.1 as usize > at).for_each(|list| list.1 -= 1);
             return;
         }
         at -= lists.moves.len();

@@ -30,7 +30,7 @@ impl Generator<'_> {
             Op::TailCall(token) => self.tail_call(token),
             Op::RunProgram(token) => self.run_program(token),
             Op::Jump => match ways.targets {
-                &[target] => self.jump_to(target),
+                &[target] => self.go_on(target, ways),
                 _ => self.internal("a jump has not one target"),
             },
             Op::EnterLoop if ways.next.as_slice() == ways.targets => self.asm.align(LOOP, Fill::Nop),
@@ -62,19 +62,21 @@ impl Generator<'_> {
         }
     }
 
-    fn jump_to(&mut self, target: Label) {
-        let label = self.label(target);
-        self.asm.jmp(label);
+    /// Jumps to a block, unless it comes next.
+    fn go_on(&mut self, target: Label, ways: Ways<'_>) {
+        if Some(target) != ways.next {
+            let label = self.label(target);
+            self.asm.jmp(label);
+        }
     }
 
     pub(super) fn branch(&mut self, cond: Cond, ways: Ways<'_>) {
         let &[taken, other] = ways.targets else { return self.internal("a branch has not two targets") };
-        // What comes next needs no jump.
         let (cond, first, second) =
             if Some(taken) == ways.next { (cond.invert(), other, taken) } else { (cond, taken, other) };
         let label = self.label(first);
         self.asm.jcc(cond, label);
-        self.jump_to(second);
+        self.go_on(second, ways);
     }
 
     /// The token is loaded each time, so that updates of the map take effect. The epilogue runs before the jump, so that programs
