@@ -7,9 +7,9 @@ use paceline_ir::uses::Uses;
 use paceline_ir::{Block, Graph, Terminator, Value};
 use thiserror::Error;
 
-use crate::allocate::{AllocateError, allocate};
+use crate::allocate::{AllocateError, Allocator};
 use crate::emit::{Emitter, SlotMove};
-use crate::lir::{Function, Vreg};
+use crate::lir::{Function, Operand, Vreg};
 use crate::machine::{Frame, LoopMachine, Machine};
 
 /// Code cannot be generated: a bug of a machine or of the allocator, not of the program.
@@ -26,12 +26,62 @@ pub enum GenerateError {
     Slots(#[from] SlotMove),
 }
 
+/// Memory for the code of one function after the other, and the instructions of a function that is also the body of a loop.
+pub struct Room<O> {
+    selected: Selected<O>,
+    kept: Selected<O>,
+    allocator: Allocator,
+    /// By virtual register: its number when most of them are gone.
+    numbers: Vec<u32>,
+}
+
+impl<O> Default for Room<O> {
+    fn default() -> Self {
+        let numbers = Vec::new();
+        Self {
+            selected: Selected::default(),
+            kept: Selected::default(),
+            allocator: Allocator::default(),
+            numbers,
+        }
+    }
+}
+
+impl<O> Room<O> {
+    /// Keeps what was selected for the last function, for a loop with it as its body.
+    pub const fn keep(&mut self) {
+        std::mem::swap(&mut self.selected, &mut self.kept);
+    }
+}
+
+/// The instructions that were selected for a function.
+struct Selected<O> {
+    lir: Function<O>,
+    /// By block: how many virtual registers there were before it, and at last how many there were in all.
+    vregs: Vec<u32>,
+    /// The numbers that virtual registers had before most of them were gone.
+    before: Vec<Vreg>,
+    /// The virtual register that is the machine's for all blocks.
+    shared: Option<Vreg>,
+}
+
+impl<O> Default for Selected<O> {
+    fn default() -> Self {
+        Self { lir: Function::default(), vregs: Vec::new(), before: Vec::new(), shared: None }
+    }
+}
+
 /// Generates the code of a function, and returns the number of slots that its frame needs. The allocation is checked if that is asked for, as campaigns do, or in debug builds.
 ///
 /// # Errors
 /// The machine's instructions are not well formed, or need more registers than there are.
-pub fn generate<M: Machine>(plan: &Plan<'_>, machine: &mut M, checked: bool) -> Result<u32, GenerateError> {
-    let mut selection = Selection::of(plan, 0);
+pub fn generate<M: Machine>(
+    plan: &Plan<'_>,
+    machine: &mut M,
+    room: &mut Room<M::Op>,
+    checked: bool,
+) -> Result<u32, GenerateError> {
+    let mut selection = Selection::of(plan, 0, &mut room.selected);
     while let Some(at) = selection.next() {
         match at {
             0 => selection.begin(at, None),
@@ -39,22 +89,30 @@ pub fn generate<M: Machine>(plan: &Plan<'_>, machine: &mut M, checked: bool) -> 
         }
         selection.block(at, machine);
     }
-    finish(selection.lir, machine, checked)
+    room.selected.vregs.push(room.selected.lir.vregs);
+    room.selected.shared = machine.shared();
+    room.finish(machine, checked)
 }
 
 /// Generates the code of a loop with a function as its body, which ends early where the function [stops](Terminator::Stop); otherwise as
-/// [`generate`].
+/// [`generate`]. What was [kept](Room::keep) for the function is not selected again: its blocks, but the first one and those that end an
+/// item.
 ///
 /// # Errors
 /// As [`generate`].
 pub fn generate_loop<M: LoopMachine>(
     plan: &Plan<'_>,
     machine: &mut M,
+    room: &mut Room<M::Op>,
+    is_kept: bool,
     checked: bool,
-) -> Result<u32, GenerateError> {
-    let (function, mut selection) = (plan.function, Selection::of(plan, 1));
+) -> Result<u32, GenerateError>
+where
+    M::Op: Clone,
+{
+    let (function, mut selection) = (plan.function, Selection::of(plan, 1, &mut room.selected));
     let (body, done) = (1, plan.order.len() as u32 + 1);
-    let out = &mut selection.lir;
+    let out = &mut selection.out.lir;
     out.begin(None, 0);
     let first = machine.enter_loop(function, out);
     machine.end_entry(out);
@@ -62,7 +120,7 @@ pub fn generate_loop<M: LoopMachine>(
     let mut item = first;
     while let Some(at) = selection.next() {
         if at == 0 {
-            item = machine.item(function, &mut selection.lir);
+            item = machine.item(function, &mut selection.out.lir);
             selection.begin(at, Some(item));
         } else {
             selection.begin_with_params(at);
@@ -72,41 +130,44 @@ pub fn generate_loop<M: LoopMachine>(
             Terminator::Return(_) => (&[body, done], true),
             Terminator::Stop => (&[done], false),
             _ => {
-                selection.block(at, machine);
+                match is_kept && at > 0 {
+                    true => selection.copy(at, &room.kept, machine.shared()),
+                    false => selection.block(at, machine),
+                }
                 continue;
             }
         };
-        machine.select(function, &plan.uses, block, &mut selection.lir);
-        let next = if advances { machine.next_item(function, block, &mut selection.lir) } else { item };
-        machine.end(function, &plan.uses, block, &mut selection.lir);
+        let out = &mut selection.out.lir;
+        machine.select(function, &plan.uses, block, out);
+        let next = if advances { machine.next_item(function, block, out) } else { item };
+        machine.end(function, &plan.uses, block, out);
         for end in ends {
-            let from = selection.lir.lists.len() as u32;
-            selection.lir.lists.push(next);
-            selection.lir.add_target(*end, from);
+            let from = out.lists.len() as u32;
+            out.lists.push(next);
+            out.add_target(*end, from);
         }
     }
-    let out = &mut selection.lir;
+    let out = &mut selection.out.lir;
     let last = out.add_vreg();
     out.begin(Some(last), 0);
     machine.leave_loop(last, out);
-    finish(selection.lir, machine, checked)
+    room.finish(machine, checked)
 }
 
-/// Allocates registers, and emits.
-fn finish<M: Machine>(
-    mut lir: Function<M::Op>,
-    machine: &mut M,
-    checked: bool,
-) -> Result<u32, GenerateError> {
-    if let Some(block) = lir.blocks.iter().position(|block| block.insts.is_empty()) {
-        return Err(GenerateError::Empty(block as u32));
+impl<O> Room<O> {
+    /// Allocates registers, and emits.
+    fn finish<M: Machine<Op = O>>(&mut self, machine: &mut M, checked: bool) -> Result<u32, GenerateError> {
+        let Selected { lir, before, .. } = &mut self.selected;
+        if let Some(block) = lir.blocks.iter().position(|block| block.insts.is_empty()) {
+            return Err(GenerateError::Empty(block as u32));
+        }
+        lir.compact(&mut self.numbers, before);
+        let allocation = self.allocator.allocate(lir, machine.registers(), machine.scratch(), checked)?;
+        let written = allocation.written.without(machine.scratch());
+        machine.begin(&Frame { slots: allocation.slots, written });
+        Emitter::new(lir, allocation, machine).all()?;
+        Ok(allocation.slots)
     }
-    lir.compact();
-    let allocation = allocate(&lir, machine.registers(), machine.scratch(), checked)?;
-    let written = allocation.written.without(machine.scratch());
-    machine.begin(&Frame { slots: allocation.slots, written });
-    Emitter::new(&lir, &allocation, machine).all()?;
-    Ok(allocation.slots)
 }
 
 /// The virtual register of a value.
@@ -151,19 +212,22 @@ impl<'f> Plan<'f> {
 }
 
 /// The selection of a function's instructions, block by block.
-struct Selection<'p, 'f, O> {
+struct Selection<'p, 'f, 'r, O> {
     plan: &'p Plan<'f>,
     /// Blocks before the function's, and loops around it.
     around: u32,
     selected: usize,
-    lir: Function<O>,
+    out: &'r mut Selected<O>,
 }
 
-impl<'p, 'f, O> Selection<'p, 'f, O> {
+impl<'p, 'f, 'r, O> Selection<'p, 'f, 'r, O> {
     /// The selection of a function with so many blocks before it, and as many loops around it.
-    fn of(plan: &'p Plan<'f>, around: u32) -> Self {
-        let lir = Function::sized(plan.function.value_count(), plan.order.len(), plan.function.inst_count());
-        Self { plan, around, selected: 0, lir }
+    fn of(plan: &'p Plan<'f>, around: u32, out: &'r mut Selected<O>) -> Self {
+        let (blocks, insts) = (plan.order.len(), plan.function.inst_count());
+        out.lir.begin_function(plan.function.value_count(), blocks, insts);
+        out.vregs.clear();
+        out.vregs.reserve(blocks + 1);
+        Self { plan, around, selected: 0, out }
     }
 
     /// The next block, by its place in the order.
@@ -179,23 +243,50 @@ impl<'p, 'f, O> Selection<'p, 'f, O> {
     }
 
     fn begin(&mut self, at: usize, params: impl IntoIterator<Item = Vreg>) {
-        self.lir.begin(params, self.plan.order[at].1 + self.around);
+        self.out.vregs.push(self.out.lir.vregs);
+        self.out.lir.begin(params, self.plan.order[at].1 + self.around);
     }
 
     /// Selects the instructions of the block that was begun.
     fn block<M: Machine<Op = O>>(&mut self, at: usize, machine: &mut M) {
-        let (function, block) = (self.plan.function, self.plan.order[at].0);
-        machine.select(function, &self.plan.uses, block, &mut self.lir);
+        let (function, block, out) = (self.plan.function, self.plan.order[at].0, &mut self.out.lir);
+        machine.select(function, &self.plan.uses, block, out);
         let ends = function.block(block).terminator.targets();
         for target in ends {
-            let from = self.lir.lists.len() as u32;
+            let from = out.lists.len() as u32;
             for arg in &target.args {
-                let arg = machine.argument(function, *arg, &mut self.lir);
-                self.lir.lists.push(arg);
+                let arg = machine.argument(function, *arg, out);
+                out.lists.push(arg);
             }
-            self.lir.add_target(self.plan.places[target.block] + self.around, from);
+            out.add_target(self.plan.places[target.block] + self.around, from);
         }
-        machine.end(function, &self.plan.uses, block, &mut self.lir);
+        machine.end(function, &self.plan.uses, block, out);
+    }
+
+    /// The same by what was selected for the function alone. The virtual registers of values have their numbers, one is the machine's for
+    /// all blocks, and others are of the block alone.
+    fn copy(&mut self, at: usize, kept: &Selected<O>, shared: Option<Vreg>)
+    where
+        O: Clone,
+    {
+        let (block, out) = (&kept.lir.blocks[at], &mut self.out.lir);
+        let (first, own) = (kept.vregs[at], out.vregs);
+        let renamed = |vreg: Vreg| match kept.before[vreg.0 as usize] {
+            before if before.0 >= first => Vreg(before.0 - first + own),
+            before if Some(before) == kept.shared => shared.unwrap_or(before),
+            before => before,
+        };
+        for inst in &kept.lir.insts[block.insts.start as usize..block.insts.end as usize] {
+            let operands = kept.lir.operands_of(inst).iter();
+            let operands = operands.map(|operand| Operand { vreg: renamed(operand.vreg), ..*operand });
+            out.push_each(inst.op.clone(), operands, inst.clobbers, inst.origin);
+        }
+        for target in kept.lir.targets_of(block) {
+            let from = out.lists.len() as u32;
+            out.lists.extend(kept.lir.args_of(target).iter().map(|arg| renamed(*arg)));
+            out.add_target(target.block + self.around, from);
+        }
+        out.vregs += kept.vregs[at + 1] - first;
     }
 }
 

@@ -19,5 +19,5 @@ pub mod low;
 pub mod machine;
 
 pub use emit::SlotMove;
-pub use generate::{GenerateError, Plan, generate, generate_loop};
+pub use generate::{GenerateError, Plan, Room, generate, generate_loop};
 pub use machine::{Frame, Label, LoopMachine, Machine, Ways};

@@ -148,27 +148,31 @@ pub struct Function<O> {
 
 impl<O> Default for Function<O> {
     fn default() -> Self {
-        Self::sized(0, 0, 0)
+        Self {
+            blocks: Vec::new(),
+            insts: Vec::new(),
+            operands: Vec::new(),
+            targets: Vec::new(),
+            lists: Vec::new(),
+            vregs: 0,
+        }
     }
 }
 
 impl<O> Function<O> {
-    /// A function with virtual registers, and room for blocks and instructions.
-    #[must_use]
-    pub fn sized(vregs: usize, blocks: usize, insts: usize) -> Self {
-        let (blocks, insts, operands) = (
-            Vec::with_capacity(blocks + 2),
-            Vec::with_capacity(insts + blocks),
-            Vec::with_capacity(3 * insts),
-        );
-        Self {
-            targets: Vec::with_capacity(2 * blocks.capacity()),
-            blocks,
-            insts,
-            operands,
-            lists: Vec::new(),
-            vregs: vregs as u32,
-        }
+    /// Begins another function in the memory of this one, with virtual registers, and room for blocks and instructions.
+    pub(crate) fn begin_function(&mut self, vregs: usize, blocks: usize, insts: usize) {
+        self.blocks.clear();
+        self.insts.clear();
+        self.operands.clear();
+        self.targets.clear();
+        self.lists.clear();
+        self.vregs = vregs as u32;
+        self.blocks.reserve(blocks + 2);
+        self.insts.reserve(insts + blocks);
+        self.operands.reserve(2 * insts);
+        self.targets.reserve(2 * blocks + 2);
+        self.lists.reserve(2 * blocks);
     }
 
     /// Adds a virtual register.
@@ -228,18 +232,22 @@ impl<O> Function<O> {
     }
 
     /// Gives the virtual registers that are used or defined the lowest numbers, in the order that they have: most of the values that there
-    /// ever were are gone, or part of instructions.
-    pub(crate) fn compact(&mut self) {
-        let mut numbers = vec![0_u32; self.vregs as usize];
-        let vregs = self.operands.iter().map(|operand| operand.vreg).chain(self.lists.iter().copied());
-        vregs.for_each(|vreg| numbers[vreg.0 as usize] = 1);
-        self.vregs = 0;
-        for number in &mut numbers {
-            let is_used = std::mem::replace(number, self.vregs);
-            self.vregs += is_used;
+    /// ever were are gone, or part of instructions. Returns the numbers that they had.
+    pub(crate) fn compact(&mut self, numbers: &mut Vec<u32>, before: &mut Vec<Vreg>) {
+        numbers.clear();
+        numbers.resize(self.vregs as usize, 0);
+        self.operands.iter().for_each(|operand| numbers[operand.vreg.0 as usize] = 1);
+        self.lists.iter().for_each(|vreg| numbers[vreg.0 as usize] = 1);
+        before.clear();
+        before.reserve(numbers.len() / 2);
+        for (vreg, number) in (0..).map(Vreg).zip(&mut *numbers) {
+            if std::mem::replace(number, before.len() as u32) == 1 {
+                before.push(vreg);
+            }
         }
-        let vregs = self.operands.iter_mut().map(|operand| &mut operand.vreg).chain(&mut self.lists);
-        vregs.for_each(|vreg| vreg.0 = numbers[vreg.0 as usize]);
+        self.vregs = before.len() as u32;
+        self.operands.iter_mut().for_each(|operand| operand.vreg.0 = numbers[operand.vreg.0 as usize]);
+        self.lists.iter_mut().for_each(|vreg| vreg.0 = numbers[vreg.0 as usize]);
     }
 
     /// The parameters of a block.

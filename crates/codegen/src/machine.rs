@@ -92,6 +92,12 @@ pub trait Machine {
         out: &mut Function<Self::Op>,
     );
 
+    /// The virtual register that the machine has for all blocks of the function whose instructions were selected last, if it has one. All
+    /// others but those of values are read in the block that defines them only.
+    fn shared(&self) -> Option<Vreg> {
+        None
+    }
+
     /// All that is emitted for a function comes after this: the place of its prologue.
     fn begin(&mut self, frame: &Frame);
 

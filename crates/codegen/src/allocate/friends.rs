@@ -17,21 +17,22 @@ struct Friend {
 }
 
 /// By virtual register.
+#[derive(Default)]
 pub(super) struct Friends(Vec<Friend>);
 
 impl Friends {
-    /// The parameters and arguments of a function.
-    pub(super) fn of<O>(function: &Function<O>) -> Self {
+    /// Those that parameters and arguments of a function are.
+    pub(super) fn find<O>(&mut self, function: &Function<O>) {
         let alone = |towards| Friend { first: NONE, towards, shared: None };
-        let mut friends = Self((0..function.vregs).map(alone).collect());
+        self.0.clear();
+        self.0.extend((0..function.vregs).map(alone));
         for target in &function.targets {
             let args = function.args_of(target);
             if !args.is_empty() {
                 let params = function.params_of(&function.blocks[target.block as usize]);
-                params.iter().zip(args).for_each(|(param, arg)| friends.add(*param, *arg));
+                params.iter().zip(args).for_each(|(param, arg)| self.add(*param, *arg));
             }
         }
-        friends
     }
 
     pub(super) fn add(&mut self, a: Vreg, b: Vreg) {

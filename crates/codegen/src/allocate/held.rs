@@ -35,6 +35,11 @@ struct Segments {
 }
 
 impl Segments {
+    fn clear(&mut self) {
+        self.all.clear();
+        self.first = 0;
+    }
+
     #[inline]
     fn advance(&mut self, to: Point) {
         while self.all.get(self.first).is_some_and(|segment| segment.end <= to) {
@@ -99,6 +104,12 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Nobody has the register.
+    pub(super) fn clear(&mut self) {
+        self.fixed.clear();
+        self.given.clear();
+    }
+
     /// Takes the register for an instruction; in the order of the code.
     pub(super) fn fix(&mut self, points: Range<Point>) {
         if let Some(last) = self.fixed.all.last_mut()

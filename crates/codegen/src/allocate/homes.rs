@@ -34,6 +34,7 @@ impl Home {
 }
 
 /// What the scan assigns.
+#[derive(Default)]
 pub(super) struct Assigned {
     /// By virtual register.
     pub(super) homes: Vec<Home>,

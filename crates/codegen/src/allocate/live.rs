@@ -15,15 +15,18 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    pub(super) fn of<O>(function: &Function<O>) -> Self {
-        let mut starts = vec![0; function.blocks.len() + 1];
+    /// Finds the edges of a function.
+    pub(super) fn find<O>(&mut self, function: &Function<O>) {
+        let Self { all, starts } = self;
+        starts.clear();
+        starts.resize(function.blocks.len() + 1, 0);
         function.targets.iter().for_each(|target| starts[target.block as usize] += 1);
         let mut end = 0;
-        for start in &mut starts {
+        for start in starts.iter_mut() {
             end += *start;
             *start = end;
         }
-        let mut all = vec![(0, 0); end as usize];
+        all.resize(end as usize, (0, 0));
         for (number, block) in function.blocks.iter().enumerate().rev() {
             for (at, target) in function.targets_of(block).iter().enumerate().rev() {
                 let start = &mut starts[target.block as usize];
@@ -31,7 +34,6 @@ impl Edges {
                 all[*start as usize] = (number as u32, at as u32);
             }
         }
-        Self { all, starts }
     }
 
     /// The edges to a block.
@@ -43,6 +45,7 @@ impl Edges {
 }
 
 /// Blocks in which a virtual register is found live.
+#[derive(Default)]
 pub(super) struct Live {
     /// By block: where it begins, and at last where all end.
     starts: Vec<Point>,
@@ -53,19 +56,18 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn of<O>(function: &Function<O>) -> Self {
-        let count = function.blocks.len();
-        let starts = function.blocks.iter().map(|block| point(block.insts.start, BEFORE));
-        let end = point(function.insts.len() as u32, BEFORE);
-        Self {
-            starts: starts.chain([end]).collect(),
-            until: vec![0; count],
-            blocks: Vec::with_capacity(count),
-        }
+    /// Begins with a function.
+    pub(super) fn begin<O>(&mut self, function: &Function<O>) {
+        self.starts.clear();
+        self.starts.reserve(function.blocks.len() + 1);
+        self.starts.extend(function.blocks.iter().map(|block| point(block.insts.start, BEFORE)));
+        self.starts.push(point(function.insts.len() as u32, BEFORE));
+        self.until.resize(function.blocks.len(), 0);
+        self.blocks.reserve(function.blocks.len());
     }
 
     /// Begins with a register that is defined in a block, and needed up to a point.
-    pub(super) fn begin(&mut self, home: u32, needed: Point) {
+    pub(super) fn define(&mut self, home: u32, needed: Point) {
         self.until[home as usize] = needed;
     }
 

@@ -24,6 +24,8 @@ use crate::lir::{Function, Reg, RegSet};
 use check::CheckError;
 use friends::Friends;
 use held::Held;
+use homes::Assigned;
+use live::Live;
 pub(crate) use moves::Walk;
 pub use moves::{Loc, Move, MoveLists};
 use ranges::Ranges;
@@ -51,27 +53,70 @@ pub enum AllocateError {
     Check(#[from] CheckError),
 }
 
-/// Allocates the registers of a function, and checks the result if that is asked for, or in debug builds.
+/// The allocator, whose memory is used again for each function.
+pub struct Allocator {
+    /// By register.
+    held: Vec<Held>,
+    friends: Friends,
+    ranges: Ranges,
+    live: Live,
+    assigned: Assigned,
+    allocation: Allocation,
+}
+
+impl Default for Allocator {
+    fn default() -> Self {
+        Self {
+            held: vec![Held::default(); REGISTERS],
+            friends: Friends::default(),
+            ranges: Ranges::default(),
+            live: Live::default(),
+            assigned: Assigned::default(),
+            allocation: Allocation::default(),
+        }
+    }
+}
+
+impl Allocator {
+    /// Allocates the registers of a function, and checks the result if that is asked for, or in debug builds.
+    ///
+    /// # Errors
+    /// [`AllocateError`]: an error of the selection, or of the allocation.
+    pub fn allocate<O>(
+        &mut self,
+        function: &Function<O>,
+        registers: RegSet,
+        scratch: Reg,
+        checked: bool,
+    ) -> Result<&Allocation, AllocateError> {
+        let Self { held, friends, ranges, live, assigned, allocation } = self;
+        held.iter_mut().for_each(Held::clear);
+        friends.find(function);
+        ranges.find(function, held, friends, live);
+        if let Some(vreg) = ranges.live_before_definition() {
+            return Err(AllocateError::Order(vreg));
+        }
+        let scan = Scan::new(function, ranges, held, friends, assigned, registers);
+        scan.run().map_err(AllocateError::OutOfRegisters)?;
+        result::resolve(function, ranges, assigned, scratch, allocation).map_err(AllocateError::Undefined)?;
+        if checked || cfg!(debug_assertions) {
+            check::check(function, allocation, registers)?;
+        }
+        Ok(allocation)
+    }
+}
+
+/// Allocates the registers of one function.
 ///
 /// # Errors
-/// [`AllocateError`]: an error of the selection, or of the allocation.
+/// As [`Allocator::allocate`].
 pub fn allocate<O>(
     function: &Function<O>,
     registers: RegSet,
     scratch: Reg,
     checked: bool,
 ) -> Result<Allocation, AllocateError> {
-    let (mut held, mut friends) = (vec![Held::default(); REGISTERS], Friends::of(function));
-    let ranges = Ranges::of(function, &mut held, &mut friends);
-    if let Some(vreg) = ranges.live_before_definition() {
-        return Err(AllocateError::Order(vreg));
-    }
-    let scan = Scan::new(function, &ranges, held, friends, registers);
-    let assigned = scan.run().map_err(AllocateError::OutOfRegisters)?;
-    let allocation =
-        result::resolve(function, &ranges, &assigned, scratch).map_err(AllocateError::Undefined)?;
-    if checked || cfg!(debug_assertions) {
-        check::check(function, &allocation, registers)?;
-    }
-    Ok(allocation)
+    let mut allocator = Allocator::default();
+    allocator.allocate(function, registers, scratch, checked)?;
+    Ok(allocator.allocation)
 }

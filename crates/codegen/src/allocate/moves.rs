@@ -46,9 +46,12 @@ impl MoveLists {
         self.moves.get(start as usize..end).unwrap_or_default()
     }
 
-    /// Room for some of so many numbers.
-    pub(super) fn sized(count: usize) -> Self {
-        Self { moves: Vec::with_capacity(count / 4), starts: Vec::with_capacity(count / 4) }
+    /// Without lists, and with room for some.
+    pub(super) fn clear(&mut self, some: usize) {
+        self.moves.clear();
+        self.starts.clear();
+        self.moves.reserve(some);
+        self.starts.reserve(some);
     }
 
     /// The lists by rising numbers.

@@ -82,27 +82,34 @@ const fn frequency(depth: u32) -> f32 {
 }
 
 impl Ranges {
-    /// The ranges of a function. Registers that instructions are tied to, or overwrite, are taken for them, and virtual registers of
+    /// Finds the ranges of a function. Registers that instructions are tied to, or overwrite, are taken for them, and virtual registers of
     /// which moves would best keep the register become friends.
-    pub(super) fn of<O>(function: &Function<O>, held: &mut [Held], friends: &mut Friends) -> Self {
+    pub(super) fn find<O>(
+        &mut self,
+        function: &Function<O>,
+        held: &mut [Held],
+        friends: &mut Friends,
+        live: &mut Live,
+    ) {
         let count = function.vregs as usize;
-        let mut ranges = Self {
-            vregs: vec![Range1::UNKNOWN; count],
-            order: Vec::with_capacity(count),
-            segments: Vec::with_capacity(2 * count),
-            used_in: Vec::with_capacity(2 * count),
-            edges: Edges::of(function),
-        };
-        ranges.walk(function, held, friends);
+        self.vregs.clear();
+        self.vregs.resize(count, Range1::UNKNOWN);
+        self.order.clear();
+        self.order.reserve(count);
+        self.segments.clear();
+        self.segments.reserve(count + count / 4);
+        self.used_in.clear();
+        self.used_in.reserve(2 * count);
+        self.edges.find(function);
+        self.walk(function, held, friends);
         // They are nearly sorted: only those of one instruction, or block, may be out of order.
-        if !ranges.order.is_sorted() {
-            ranges.order.sort_unstable();
+        if !self.order.is_sorted() {
+            self.order.sort_unstable();
         }
-        let mut live = Live::of(function);
+        live.begin(function);
         for vreg in 0..count {
-            ranges.live(vreg, &mut live);
+            self.live(vreg, live);
         }
-        ranges
     }
 
     /// Finds definitions and uses in the order of the code.
@@ -221,7 +228,7 @@ impl Ranges {
                 self.segments.push(start..needed.max(used.until));
             }
             Some(_) => {
-                live.begin(home, needed);
+                live.define(home, needed);
                 let mut next = last;
                 while let Some(used) = self.used_in.get(next as usize) {
                     live.reach(used.block, used.until);

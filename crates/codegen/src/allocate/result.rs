@@ -51,15 +51,15 @@ pub(super) fn resolve<O>(
     ranges: &Ranges,
     assigned: &Assigned,
     scratch: Reg,
-) -> Result<Allocation, u32> {
-    let allocation = Allocation {
-        operands: vec![scratch; function.operands.len()],
-        around: MoveLists::sized(function.insts.len()),
-        edges: MoveLists::sized(function.targets.len()),
-        first_edges: Vec::with_capacity(function.blocks.len()),
-        slots: assigned.slot_count,
-        written: RegSet::default(),
-    };
+    allocation: &mut Allocation,
+) -> Result<(), u32> {
+    allocation.operands.clear();
+    allocation.operands.resize(function.operands.len(), scratch);
+    allocation.around.clear(function.insts.len() / 4);
+    allocation.edges.clear(function.targets.len() / 4);
+    allocation.first_edges.clear();
+    allocation.first_edges.reserve(function.blocks.len());
+    (allocation.slots, allocation.written) = (assigned.slot_count, RegSet::default());
     let mut resolver = Resolver { function, ranges, assigned, scratch, allocation };
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for inst in 0..function.insts.len() as u32 {
@@ -84,7 +84,7 @@ pub(super) fn resolve<O>(
             edge += 1;
         }
     }
-    Ok(resolver.allocation)
+    Ok(())
 }
 
 struct Resolver<'a, O> {
@@ -92,7 +92,7 @@ struct Resolver<'a, O> {
     ranges: &'a Ranges,
     assigned: &'a Assigned,
     scratch: Reg,
-    allocation: Allocation,
+    allocation: &'a mut Allocation,
 }
 
 /// Adds a move, unless the value is there.
@@ -119,7 +119,7 @@ impl<O> Resolver<'_, O> {
     ) {
         // A slot behind the others is for circles of moves.
         let free = self.assigned.slot_count;
-        let (lists, mut written, mut slots) = (lists(&mut self.allocation), RegSet::default(), 0);
+        let (lists, mut written, mut slots) = (lists(self.allocation), RegSet::default(), 0);
         let first = lists.moves.len();
         lists.add(number, moves, self.scratch, free);
         for one in &lists.moves[first..] {

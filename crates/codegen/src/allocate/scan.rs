@@ -34,15 +34,15 @@ pub(super) struct Scan<'a, O> {
     ranges: &'a Ranges,
     registers: RegSet,
     /// By register.
-    held: Vec<Held>,
-    friends: Friends,
+    held: &'a mut [Held],
+    friends: &'a mut Friends,
     /// The first of the virtual registers, in their order, that is not scanned yet.
     next: usize,
     /// Operands that read registers which are in their slots.
     queue: BinaryHeap<Reverse<(Point, Item)>>,
     /// The uses of virtual registers, once one is cut.
     uses: Option<Uses>,
-    assigned: Assigned,
+    assigned: &'a mut Assigned,
 }
 
 /// The registers, those first that would save moves. Each comes once.
@@ -76,8 +76,9 @@ impl<'a, O> Scan<'a, O> {
     pub(super) fn new(
         function: &'a Function<O>,
         ranges: &'a Ranges,
-        held: Vec<Held>,
-        mut friends: Friends,
+        held: &'a mut [Held],
+        friends: &'a mut Friends,
+        assigned: &'a mut Assigned,
         registers: RegSet,
     ) -> Self {
         for (vreg, range) in (0..).zip(&ranges.vregs) {
@@ -85,7 +86,9 @@ impl<'a, O> Scan<'a, O> {
                 friends.shared(vreg).get_or_insert(reg);
             }
         }
-        let homes = vec![Home::NONE; ranges.vregs.len()];
+        assigned.homes.clear();
+        assigned.homes.resize(ranges.vregs.len(), Home::NONE);
+        (assigned.slot_count, assigned.loaded) = (0, Vec::new());
         Self {
             function,
             ranges,
@@ -95,12 +98,12 @@ impl<'a, O> Scan<'a, O> {
             next: 0,
             queue: BinaryHeap::new(),
             uses: None,
-            assigned: Assigned { homes, slot_count: 0, loaded: Vec::new() },
+            assigned,
         }
     }
 
     /// Assigns all. The error is the instruction that needs too many registers.
-    pub(super) fn run(mut self) -> Result<Assigned, u32> {
+    pub(super) fn run(mut self) -> Result<(), u32> {
         while let Some((start, item)) = self.next() {
             match item {
                 Item::Whole(vreg) => self.whole(vreg)?,
@@ -110,7 +113,7 @@ impl<'a, O> Scan<'a, O> {
         if self.uses.is_some() {
             self.assigned.slot_count = slots::assign(self.ranges, &mut self.assigned.homes);
         }
-        Ok(self.assigned)
+        Ok(())
     }
 
     /// The next item of the scan.
@@ -198,7 +201,8 @@ impl<'a, O> Scan<'a, O> {
     fn operand(&mut self, operand: u32, start: Point) -> Result<(), u32> {
         let segment = start..start + 1;
         let vreg = self.function.operands[operand as usize].vreg.0;
-        let free = self.preferred(vreg).find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
+        let free =
+            self.preferred(vreg).find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
         let reg = match free {
             Some(reg) => reg,
             None => {

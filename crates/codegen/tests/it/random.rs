@@ -1,6 +1,6 @@
 //! Random modules on machines of different sizes.
 
-use paceline_codegen::{Plan, generate};
+use paceline_codegen::{Plan, Room, generate};
 use paceline_ir::random::{module, run, run_with};
 use paceline_ir::{Module, Passes, optimize};
 
@@ -18,7 +18,7 @@ fn modules() -> u64 {
 fn compare(seed: u64, module: &Module, registers: u8) -> Toy {
     let mut toy = Toy::new(registers);
     let (_, function) = module.functions.iter().next().expect("one");
-    let slots = generate(&Plan::of(function), &mut toy, true)
+    let slots = generate(&Plan::of(function), &mut toy, &mut Room::default(), true)
         .unwrap_or_else(|error| panic!("seed {seed}, {registers} registers: {error}\n{module}"));
     for input in 0..INPUTS {
         let memory = seed.wrapping_add(input << 48);

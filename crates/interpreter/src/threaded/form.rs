@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use paceline_codegen::{Plan, generate};
+use paceline_codegen::{Plan, Room, generate};
 use paceline_ir::expand::{ArrayLink, Table, look_ups, loops};
 use paceline_ir::{Graph, Module, Passes, build, optimize_with_graphs};
 use paceline_maps::Map;
@@ -16,10 +16,10 @@ use crate::image::cpus_of;
 /// Translates a verified program to operations, which contain addresses of its maps.
 pub(super) fn translate(verified: &Verified, maps: &[Arc<Map>]) -> Result<Operations, TranslateError> {
     let (module, graphs) = form(verified, maps)?;
-    let mut selector = Selector::new(&module, verified.program(), maps);
+    let (mut selector, mut room) = (Selector::new(&module, verified.program(), maps), Room::default());
     for (index, ((_, function), graph)) in module.functions.iter().zip(&graphs).enumerate() {
         selector.begin_function(function, graph, index == 0);
-        generate(&Plan::with_graph(function, graph), &mut selector, cfg!(debug_assertions))?;
+        generate(&Plan::with_graph(function, graph), &mut selector, &mut room, cfg!(debug_assertions))?;
         selector.end_function()?;
     }
     selector.finish()

@@ -1,5 +1,6 @@
 //! Chains from the form: their programs as one function, in a loop over a burst.
 
+use paceline_codegen::Room;
 use paceline_frame::Verdict;
 use paceline_graph::{COUNTS, Graph, MAX_RUNS, Next, Node};
 use paceline_ir::{
@@ -135,6 +136,7 @@ fn all<A: Target>(
     let generator = generator::<A>(&plain, &links, settings, programs.iter().map(entered).collect())?;
     let code = Code {
         generator,
+        room: Room::default(),
         pieces: Vec::new(),
         checked: settings.verify_allocation,
         prefetch: settings.prefetch,

@@ -33,6 +33,10 @@ impl<A: Target> Machine for Generator<'_, A> {
         Choice::new(self, function, out).end(block);
     }
 
+    fn shared(&self) -> Option<Vreg> {
+        Some(self.current.host)
+    }
+
     fn begin(&mut self, frame: &Frame) {
         if !self.full_prologue {
             return A::prologue(self, frame);

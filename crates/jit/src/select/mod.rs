@@ -22,7 +22,7 @@ mod regs;
 mod target;
 
 use paceline_codegen::lir::Vreg;
-use paceline_codegen::{Plan, generate, generate_loop};
+use paceline_codegen::{Plan, Room, generate, generate_loop};
 use paceline_graph::Node;
 use paceline_ir::expand::{look_ups, loops};
 use paceline_ir::{
@@ -39,7 +39,7 @@ use crate::program::{Compiled, CompiledFunction, Stats};
 use crate::settings::{Architecture, OptLevel, Prefetch, Settings};
 use crate::x64::{Assembler, Label, Mark};
 pub(crate) use chain::compile_chain;
-use generator::{Burst, Current, Generator};
+use generator::{Burst, Current, Generator, Needs};
 pub use lack::Lack;
 use op::Entered;
 use target::Target;
@@ -76,7 +76,7 @@ fn compile_for<A: Target>(
     let parts = vec![program.entered(0, source.program().kind, links)];
     let generator = generator::<A>(&module, links, settings, parts)?;
     let (checked, prefetch) = (settings.verify_allocation, settings.prefetch);
-    let code = Code { generator, pieces: Vec::new(), checked, prefetch };
+    let code = Code { generator, room: Room::default(), pieces: Vec::new(), checked, prefetch };
     code.all(&program, &graphs, looped.as_ref(), cpus(source, links), source)
 }
 
@@ -177,9 +177,16 @@ impl ProgramUse {
 /// The code of a program's functions.
 struct Code<'a, A> {
     generator: Generator<'a, A>,
+    room: Room<op::Op>,
     pieces: Vec<Piece>,
     checked: bool,
     prefetch: Prefetch,
+}
+
+/// What is known of the main program once it has code.
+struct Main<'f> {
+    plan: Plan<'f>,
+    needs: Needs,
 }
 
 /// A loop over a burst.
@@ -228,7 +235,7 @@ impl<'a, A: Target> Code<'a, A> {
             asm.check_cpu(links, cpus, lacks_cpu);
             lacks_cpu
         });
-        let mut main_plan = None;
+        let mut main = None;
         for (index, ((_, function), graph)) in module.functions.iter().zip(graphs).enumerate() {
             let start = match index {
                 0 => entry,
@@ -236,8 +243,11 @@ impl<'a, A: Target> Code<'a, A> {
             };
             let plan = Plan::with_graph(function, graph);
             let generated = self.function(index, function, &plan);
-            main_plan.get_or_insert(plan);
             self.made(generated)?;
+            if index == 0 {
+                self.room.keep();
+                main = Some(Main { plan, needs: self.generator.current.needs });
+            }
             if let (0, Some(lacks_cpu)) = (index, lacks_cpu) {
                 self.generator.asm.end_without_cpu(links, lacks_cpu);
             }
@@ -259,7 +269,7 @@ impl<'a, A: Target> Code<'a, A> {
         let burst = match source.is_over_memory() {
             true => None,
             false => {
-                let burst = self.burst(main_plan.as_ref().filter(|_| looped.is_none()), cpus, &looping);
+                let burst = self.burst(main.filter(|_| looped.is_none()), cpus, &looping);
                 Some(self.made(burst)?)
             }
         };
@@ -312,24 +322,18 @@ impl<'a, A: Target> Code<'a, A> {
         self.pieces.push(Piece { slot: function.slot as usize, burst, start, end });
     }
 
-    /// The loop over a burst with the main program as its body, whose plan may be known: `extern "C" fn(first, end, x3, x4, x5, host) -> frame reached`.
+    /// The loop over a burst with the main program as its body, whose code may be there: `extern "C" fn(first, end, x3, x4, x5, host) -> frame reached`.
     fn burst(
         &mut self,
-        plan: Option<&Plan<'_>>,
+        known: Option<Main<'_>>,
         cpus: Option<u32>,
         looping: &Looping,
     ) -> Result<Label, CompileError> {
         let Some((_, main)) = self.generator.module.functions.iter().next() else {
             return Err(CompileError::Internal("a loop has no function"));
         };
-        let own;
-        let plan = match plan {
-            Some(plan) => plan,
-            None => {
-                own = Plan::of(main);
-                &own
-            }
-        };
+        let is_kept = known.is_some();
+        let known = known.unwrap_or_else(|| Main { plan: Plan::of(main), needs: Needs::default() });
         let entry = self.start();
         let generator = &mut self.generator;
         let links = generator.links;
@@ -340,6 +344,8 @@ impl<'a, A: Target> Code<'a, A> {
         });
         generator.current = Current::new(main);
         generator.marked = None;
+        // What is not selected again needs the same as before.
+        generator.current.needs = known.needs;
         let none = Vreg(0);
         generator.current.burst = Some(Burst {
             frame: none,
@@ -351,7 +357,8 @@ impl<'a, A: Target> Code<'a, A> {
             meaning: looping.meaning,
             redirects: looping.redirects,
         });
-        let (module, generated) = (generator.module, generate_loop(plan, generator, self.checked));
+        let module = generator.module;
+        let generated = generate_loop(&known.plan, generator, &mut self.room, is_kept, self.checked);
         generated.map_err(|cause| FormError::new(cause, module))?;
         if let Some(lacks_cpu) = lacks_cpu {
             generator.asm.end_burst_without_cpu(links, lacks_cpu);
@@ -374,7 +381,7 @@ impl<'a, A: Target> Code<'a, A> {
         generator.marked = None;
         let label = generator.entries.get(index).copied();
         generator.asm.bind(label.ok_or(CompileError::Internal("a function has no entry"))?);
-        let generated = generate(plan, generator, self.checked);
+        let generated = generate(plan, generator, &mut self.room, self.checked);
         let module = generator.module;
         generated.map(drop).map_err(|cause| FormError::new(cause, module).into())
     }
