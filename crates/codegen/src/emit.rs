@@ -33,6 +33,8 @@ pub(crate) struct Emitter<'a, M: Machine> {
     lir: &'a Function<M::Op>,
     allocation: &'a Allocation,
     machine: &'a mut M,
+    /// By edge: moves on the way there.
+    edges: Vec<&'a [Move]>,
     /// By block: moves at its start, of the only edge to it.
     first: Vec<&'a [Move]>,
     /// By block: the label of the code that is reached there.
@@ -55,6 +57,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
             lir,
             allocation,
             machine,
+            edges: Vec::with_capacity(lir.targets.len()),
             first: vec![&[]; count],
             labels: (0..count as u32).map(Label).collect(),
             emitted: vec![true; count],
@@ -68,14 +71,21 @@ impl<'a, M: Machine> Emitter<'a, M> {
         emitter
     }
 
+    /// Moves on the way from a block to one of its targets.
+    fn edge(&self, block: usize, target: usize) -> &'a [Move] {
+        self.edges[self.allocation.first_edges[block] as usize + target]
+    }
+
     /// Finds the moves at the starts of blocks.
     fn place_moves(&mut self) {
+        let mut edges = self.allocation.edges.walk();
+        self.edges.extend((0..self.lir.targets.len() as u32).map(|edge| edges.get(edge)));
         let mut predecessors = vec![0; self.lir.blocks.len()];
         self.lir.targets.iter().for_each(|target| predecessors[target.block as usize] += 1);
-        let allocation = self.allocation;
-        for (number, block) in (0..).zip(&self.lir.blocks).filter(|(_, block)| block.targets.len() > 1) {
+        let blocks = self.lir.blocks.iter().enumerate();
+        for (number, block) in blocks.filter(|(_, block)| block.targets.len() > 1) {
             for (at, target) in self.lir.targets_of(block).iter().enumerate() {
-                let moves = allocation.edge(number, at);
+                let moves = self.edge(number, at);
                 if predecessors[target.block as usize] == 1 {
                     self.first[target.block as usize] = moves;
                 }
@@ -110,7 +120,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
             && self.lir.blocks[number].targets.len() == 1
             && self.lir.insts[inst as usize].operands.is_empty()
             && self.first[number].is_empty()
-            && allocation.edge(number as u32, 0).is_empty()
+            && self.edge(number, 0).is_empty()
             && allocation.before(inst).is_empty()
             && allocation.after(inst).is_empty()
     }
@@ -132,13 +142,12 @@ impl<'a, M: Machine> Emitter<'a, M> {
         let block = &self.lir.blocks[number];
         self.machine.bind(Label(number as u32));
         self.moves(self.first[number])?;
-        let allocation = self.allocation;
         let end = block.insts.end - 1;
         for inst in block.insts.start..end {
             self.inst(inst, &[], Ways::default())?;
         }
         if let [target] = self.lir.targets_of(block) {
-            let moves = allocation.edge(number as u32, 0);
+            let moves = self.edge(number, 0);
             let targets = [self.labels[target.block as usize]];
             return self.inst(end, moves, Ways { targets: &targets, next });
         }
@@ -146,7 +155,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
         targets.clear();
         let first_stub = self.stubs.len();
         for (at, target) in self.lir.targets_of(block).iter().enumerate() {
-            let moves = allocation.edge(number as u32, at);
+            let moves = self.edge(number, at);
             let mut to = self.labels[target.block as usize];
             if !moves.is_empty() && self.first[target.block as usize].is_empty() {
                 let label = Label(self.next_label);

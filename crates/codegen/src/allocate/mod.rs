@@ -17,6 +17,7 @@ mod result;
 mod scan;
 mod slots;
 mod uses;
+mod weights;
 
 use thiserror::Error;
 

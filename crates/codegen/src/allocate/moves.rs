@@ -2,6 +2,9 @@
 
 use crate::lir::Reg;
 
+/// Moves that are looked through for others.
+const FEW: usize = 8;
+
 /// A place for a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Loc {
@@ -107,7 +110,14 @@ fn sequence(moves: &mut Vec<Move>, scratch: Reg, free_slot: u32, done: &mut Vec<
     match moves.as_slice() {
         [] => {}
         [only] => emit(done, *only, scratch),
-        _ => Sequence::new(moves, scratch).run(free_slot, done),
+        _ => {
+            moves.sort_unstable_by_key(|one| one.to);
+            let is_read = |place| moves.iter().any(|one| one.from == place);
+            match moves.len() <= FEW && !moves.iter().any(|one| is_read(one.to)) {
+                true => moves.iter().for_each(|one| emit(done, *one, scratch)),
+                false => Sequence::new(moves, scratch).run(free_slot, done),
+            }
+        }
     }
     moves.clear();
 }
@@ -124,9 +134,8 @@ fn emit(done: &mut Vec<Move>, one: Move, scratch: Loc) {
     }
 }
 
-/// Two moves or more.
+/// Two moves or more, by destination.
 struct Sequence<'a> {
-    /// By destination.
     moves: &'a mut [Move],
     /// For each, how many others that are not made yet read its destination.
     readers: Vec<u32>,
@@ -137,7 +146,6 @@ struct Sequence<'a> {
 
 impl<'a> Sequence<'a> {
     fn new(moves: &'a mut [Move], scratch: Loc) -> Self {
-        moves.sort_unstable_by_key(|one| one.to);
         let mut sequence = Self { readers: vec![0; moves.len()], moves, ready: Vec::new(), scratch };
         for at in 0..sequence.moves.len() {
             if let Some(writer) = sequence.writer_of(sequence.moves[at].from) {

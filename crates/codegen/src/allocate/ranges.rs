@@ -15,7 +15,7 @@ use crate::lir::{Function, Place, Reg, Role, Vreg};
 /// In place of a position: none.
 const NONE: u32 = u32::MAX;
 
-/// Definition, uses and cost of a virtual register.
+/// Definition and uses of a virtual register.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range1 {
     /// Point of the definition.
@@ -24,34 +24,19 @@ pub(super) struct Range1 {
     pub(super) needed: Point,
     /// The block of the definition, or [`NONE`] if there is no definition.
     home: u32,
-    /// Position of the last block in which it is used.
+    /// Up to where it is used in that.
+    until: Point,
+    /// Position of the last other block in which it is used.
     last: u32,
     /// Its segments, in order and apart from each other: where they begin and end among all.
     segments: [u32; 2],
-    /// Points in its segments.
-    length: u32,
-    /// Uses and definitions, each by how often it is likely to run.
-    cost: f32,
     /// The first register that an operand of it is tied to.
     pub(super) fixed: Option<Reg>,
 }
 
 impl Range1 {
-    const UNKNOWN: Self = Self {
-        start: 0,
-        needed: 0,
-        home: NONE,
-        last: NONE,
-        segments: [0; 2],
-        length: 0,
-        cost: 0.0,
-        fixed: None,
-    };
-
-    /// What it costs to be in a slot, per point in a register.
-    pub(super) fn weight(&self) -> f32 {
-        self.cost / self.length.max(1) as f32
-    }
+    const UNKNOWN: Self =
+        Self { start: 0, needed: 0, home: NONE, until: 0, last: NONE, segments: [0; 2], fixed: None };
 }
 
 /// A block in which a virtual register is used.
@@ -73,12 +58,6 @@ pub(super) struct Ranges {
     segments: Vec<Range<Point>>,
     used_in: Vec<UsedIn>,
     edges: Edges,
-}
-
-/// How often a block is likely to run, by the number of loops that it is in.
-const fn frequency(depth: u32) -> f32 {
-    let depth = if depth < 8 { depth } else { 8 };
-    (1_u32 << (3 * depth)) as f32
 }
 
 impl Ranges {
@@ -116,9 +95,8 @@ impl Ranges {
     fn walk<O>(&mut self, function: &Function<O>, held: &mut [Held], friends: &mut Friends) {
         for (number, block) in (0..).zip(&function.blocks) {
             let start = point(block.insts.start, BEFORE);
-            let cost = frequency(block.depth);
             for param in function.params_of(block) {
-                self.define(*param, number, start..start, cost);
+                self.define(*param, number, start..start);
             }
             let insts = &function.insts[block.insts.start as usize..block.insts.end as usize];
             for (at, inst) in (block.insts.start..).zip(insts) {
@@ -131,27 +109,27 @@ impl Ranges {
                     let vreg = operand.vreg;
                     match (operand.role, operand.place) {
                         (Role::Use, Place::Any) if !is_taken(position) => {
-                            self.reach(vreg, number, late.start, cost);
+                            self.reach(vreg, number, late.start);
                         }
                         (Role::Use, place) => {
-                            self.reach(vreg, number, point(at, EARLY), cost);
+                            self.reach(vreg, number, point(at, EARLY));
                             if let Place::Fixed(reg) = place {
                                 self.tie(vreg, reg, point(at, EARLY)..late.start, held);
                             }
                         }
-                        (Role::Def, Place::Any) => self.define(vreg, number, late.clone(), cost),
+                        (Role::Def, Place::Any) => self.define(vreg, number, late.clone()),
                         (Role::Def, Place::Early) => {
-                            self.define(vreg, number, point(at, EARLY)..late.end, cost);
+                            self.define(vreg, number, point(at, EARLY)..late.end);
                         }
                         (Role::Def, Place::Same(of)) => {
-                            self.define(vreg, number, point(at, EARLY)..late.end, cost);
+                            self.define(vreg, number, point(at, EARLY)..late.end);
                             if let Some(of) = operands.get(usize::from(of)) {
                                 friends.add(vreg, of.vreg);
                             }
                         }
                         // It moves to where it will be.
                         (Role::Def, Place::Fixed(reg)) => {
-                            self.define(vreg, number, late.end..late.end, cost);
+                            self.define(vreg, number, late.end..late.end);
                             self.tie(vreg, reg, late.clone(), held);
                         }
                     }
@@ -160,24 +138,28 @@ impl Ranges {
             }
             let end = point(block.insts.end, BEFORE);
             for target in function.targets_of(block) {
-                function.args_of(target).iter().for_each(|arg| self.reach(*arg, number, end, cost));
+                function.args_of(target).iter().for_each(|arg| self.reach(*arg, number, end));
             }
         }
     }
 
     #[inline]
-    fn define(&mut self, vreg: Vreg, block: u32, needed: Range<Point>, cost: f32) {
+    fn define(&mut self, vreg: Vreg, block: u32, needed: Range<Point>) {
         let range = &mut self.vregs[vreg.0 as usize];
         (range.start, range.needed, range.home) = (needed.start, needed.end, block);
-        range.cost += cost;
+        // A definition needs a register, even if its value is never read.
+        range.until = needed.end.max(needed.start + 1);
         self.order.push((needed.start, vreg.0));
     }
 
     /// A virtual register is used in a block, up to a point.
     #[inline]
-    fn reach(&mut self, vreg: Vreg, block: u32, until: Point, cost: f32) {
+    fn reach(&mut self, vreg: Vreg, block: u32, until: Point) {
         let range = &mut self.vregs[vreg.0 as usize];
-        range.cost += cost;
+        if range.home == block {
+            range.until = until.max(range.until);
+            return;
+        }
         match self.used_in.get_mut(range.last as usize) {
             Some(used) if used.block == block => used.until = until.max(used.until),
             _ => {
@@ -215,31 +197,23 @@ impl Ranges {
 
     /// Finds the segments of a virtual register.
     fn live(&mut self, vreg: usize, live: &mut Live) {
-        let Range1 { start, needed, home, last, .. } = self.vregs[vreg];
+        let Range1 { start, home, until, last, .. } = self.vregs[vreg];
         if home == NONE {
             return;
         }
-        let first = self.segments.len();
-        // A definition needs a register, even if its value is never read.
-        let needed = needed.max(start + 1);
-        match self.used_in.get(last as usize) {
-            None => self.segments.push(start..needed),
-            Some(used) if used.block == home && used.before == NONE => {
-                self.segments.push(start..needed.max(used.until));
+        let first = self.segments.len() as u32;
+        if last == NONE {
+            self.segments.push(start..until);
+        } else {
+            live.define(home, until);
+            let mut next = last;
+            while let Some(used) = self.used_in.get(next as usize) {
+                live.reach(used.block, used.until);
+                next = used.before;
             }
-            Some(_) => {
-                live.define(home, needed);
-                let mut next = last;
-                while let Some(used) = self.used_in.get(next as usize) {
-                    live.reach(used.block, used.until);
-                    next = used.before;
-                }
-                live.spread(&self.edges);
-                live.take(home, start, &mut self.segments);
-            }
+            live.spread(&self.edges);
+            live.take(home, start, &mut self.segments);
         }
-        let range = &mut self.vregs[vreg];
-        range.segments = [first as u32, self.segments.len() as u32];
-        range.length = self.segments[first..].iter().map(|segment| segment.end - segment.start).sum();
+        self.vregs[vreg].segments = [first, self.segments.len() as u32];
     }
 }

@@ -4,7 +4,7 @@ use super::homes::{Assigned, Home};
 use super::moves::{Loc, Move, MoveLists};
 use super::point::{AFTER, BEFORE, Point, point};
 use super::ranges::Ranges;
-use crate::lir::{Function, Operand, Place, Reg, RegSet, Role};
+use crate::lir::{Function, Place, Reg, RegSet, Role};
 
 /// Where everything is.
 #[derive(Clone, Debug, Default)]
@@ -64,10 +64,11 @@ pub(super) fn resolve<O>(
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for inst in 0..function.insts.len() as u32 {
         resolver.inst(inst, &mut before, &mut after)?;
-        for (number, moves) in [(2 * inst, &mut before), (2 * inst + 1, &mut after)] {
-            if !moves.is_empty() {
-                resolver.order(number, moves, |allocation| &mut allocation.around);
-            }
+        if !before.is_empty() {
+            resolver.order(2 * inst, &mut before, |allocation| &mut allocation.around);
+        }
+        if !after.is_empty() {
+            resolver.order(2 * inst + 1, &mut after, |allocation| &mut allocation.around);
         }
     }
     let (mut reloads, mut edge) = (resolver.reloads().into_iter().peekable(), 0);
@@ -135,49 +136,45 @@ impl<O> Resolver<'_, O> {
     /// Registers of an instruction's operands, and the moves around it.
     #[inline]
     fn inst(&mut self, inst: u32, before: &mut Vec<Move>, after: &mut Vec<Move>) -> Result<(), u32> {
-        let (function, assigned) = (self.function, self.assigned);
+        let (function, homes) = (self.function, &self.assigned.homes);
         let data = &function.insts[inst as usize];
         let operands = function.operands_of(data);
-        let registers =
-            &mut self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
+        let range = data.operands.start as usize..data.operands.end as usize;
+        let loaded = self.assigned.loaded.get(range.clone()).unwrap_or_default();
+        let registers = &mut self.allocation.operands[range];
         let (mut written, mut takes) = (data.clobbers, false);
-        for ((at, Operand { vreg, role, place }), register) in
-            (data.operands.start..).zip(operands).zip(&mut *registers)
-        {
-            let (vreg, home) = (vreg.0, &assigned.homes[vreg.0 as usize]);
-            match (role, place) {
+        for (at, (operand, register)) in operands.iter().zip(&mut *registers).enumerate() {
+            let (vreg, home) = (operand.vreg.0, &homes[operand.vreg.0 as usize]);
+            match (operand.role, operand.place) {
                 (Role::Use, Place::Fixed(reg)) => {
-                    *register = *reg;
-                    add(before, Loc::Reg(*reg), home.at(point(inst, BEFORE)).ok_or(vreg)?);
+                    *register = reg;
+                    add(before, Loc::Reg(reg), home.at(point(inst, BEFORE)).ok_or(vreg)?);
                 }
                 (Role::Use, _) => {
-                    let loaded = assigned.loaded.get(at as usize).copied().flatten();
-                    match (loaded, home) {
-                        (Some(reg), home) => {
-                            *register = reg;
-                            add(before, Loc::Reg(reg), home.at(point(inst, BEFORE)).ok_or(vreg)?);
-                        }
-                        (None, Home { reg: Some(reg), .. }) => *register = *reg,
-                        // A definition takes it.
-                        (None, Home { slot: Some(_), .. }) => {}
-                        (None, _) => return Err(vreg),
+                    if let Some(reg) = loaded.get(at).copied().flatten() {
+                        *register = reg;
+                        add(before, Loc::Reg(reg), home.at(point(inst, BEFORE)).ok_or(vreg)?);
+                    } else if let Some(reg) = home.reg {
+                        *register = reg;
+                    } else if home.slot.is_none() {
+                        return Err(vreg);
                     }
                 }
                 (Role::Def, Place::Fixed(reg)) => {
-                    *register = *reg;
-                    written = written.with(*reg);
-                    places(home, point(inst, AFTER)).for_each(|to| add(after, to, Loc::Reg(*reg)));
+                    *register = reg;
+                    written = written.with(reg);
+                    places(home, point(inst, AFTER)).for_each(|to| add(after, to, Loc::Reg(reg)));
                 }
-                (Role::Def, Place::Any | Place::Early | Place::Same(_)) => {
+                (Role::Def, place) => {
                     let reg = home.reg.ok_or(vreg)?;
                     *register = reg;
                     written = written.with(reg);
                     if let Place::Same(taken) = place
-                        && let Some(used) = operands.get(usize::from(*taken))
+                        && let Some(used) = operands.get(usize::from(taken))
                     {
                         takes = true;
                         let used = used.vreg.0;
-                        let from = assigned.homes[used as usize].at(point(inst, BEFORE)).ok_or(used)?;
+                        let from = homes[used as usize].at(point(inst, BEFORE)).ok_or(used)?;
                         add(before, Loc::Reg(reg), from);
                     }
                     if let Some(slot) = home.slot {

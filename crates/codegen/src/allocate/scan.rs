@@ -14,6 +14,7 @@ use super::point::Point;
 use super::ranges::Ranges;
 use super::slots;
 use super::uses::Uses;
+use super::weights::weights;
 use crate::lir::{Function, Reg, RegSet};
 
 /// How many segments of what comes later and would best have the same register are looked at: a register that is free in these is likely
@@ -42,6 +43,8 @@ pub(super) struct Scan<'a, O> {
     queue: BinaryHeap<Reverse<(Point, Item)>>,
     /// The uses of virtual registers, once one is cut.
     uses: Option<Uses>,
+    /// What it costs virtual registers to be in their slots, once that is asked for.
+    weights: Option<Vec<f32>>,
     assigned: &'a mut Assigned,
 }
 
@@ -98,6 +101,7 @@ impl<'a, O> Scan<'a, O> {
             next: 0,
             queue: BinaryHeap::new(),
             uses: None,
+            weights: None,
             assigned,
         }
     }
@@ -229,18 +233,20 @@ impl<'a, O> Scan<'a, O> {
 
     /// What it costs to be in a slot, per point in a register.
     fn weight(&self, vreg: u32) -> f32 {
-        self.ranges.vregs[vreg as usize].weight()
+        self.weights.as_ref().map_or(0.0, |weights| weights[vreg as usize])
     }
 
     /// The register whose holders within some points can all lose it, and cost least; with the greatest of their weights.
-    fn evictable(&self, start: Point, end: Point) -> Option<(Reg, f32)> {
+    fn evictable(&mut self, start: Point, end: Point) -> Option<(Reg, f32)> {
+        let (function, ranges, held) = (self.function, self.ranges, &*self.held);
+        let weights = self.weights.get_or_insert_with(|| weights(function, ranges));
         let weight = |reg: Reg| {
             let mut weight = 0_f32;
-            for holder in self.held[usize::from(reg.0)].within(start..end) {
+            for holder in held[usize::from(reg.0)].within(start..end) {
                 match holder {
                     // A definition needs its register until it is written.
-                    Holder::Whole(vreg) if self.ranges.vregs[vreg as usize].needed <= start => {
-                        weight = weight.max(self.weight(vreg));
+                    Holder::Whole(vreg) if ranges.vregs[vreg as usize].needed <= start => {
+                        weight = weight.max(weights[vreg as usize]);
                     }
                     _ => return None,
                 }

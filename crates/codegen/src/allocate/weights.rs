@@ -1,0 +1,33 @@
+//! What it costs virtual registers to be in their slots.
+
+use super::ranges::Ranges;
+use crate::lir::{Function, Role};
+
+/// How often a block is likely to run, by the number of loops that it is in.
+const fn frequency(depth: u32) -> f32 {
+    let depth = if depth < 8 { depth } else { 8 };
+    (1_u32 << (3 * depth)) as f32
+}
+
+/// By virtual register: uses and definitions, each by how often it is likely to run, per point in its segments.
+pub(super) fn weights<O>(function: &Function<O>, ranges: &Ranges) -> Vec<f32> {
+    let mut weights = vec![0.0; function.vregs as usize];
+    for block in &function.blocks {
+        let cost = frequency(block.depth);
+        let mut add = |vreg: u32| weights[vreg as usize] += cost;
+        function.params_of(block).iter().for_each(|param| add(param.0));
+        for inst in &function.insts[block.insts.start as usize..block.insts.end as usize] {
+            let operands = function.operands_of(inst);
+            for role in [Role::Def, Role::Use] {
+                operands.iter().filter(|one| one.role == role).for_each(|one| add(one.vreg.0));
+            }
+        }
+        let targets = function.targets_of(block).iter();
+        targets.flat_map(|target| function.args_of(target)).for_each(|arg| add(arg.0));
+    }
+    for (vreg, weight) in (0..).zip(&mut weights) {
+        let length: u32 = ranges.segments_of(vreg).iter().map(|segment| segment.end - segment.start).sum();
+        *weight /= length.max(1) as f32;
+    }
+    weights
+}
