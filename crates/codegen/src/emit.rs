@@ -29,18 +29,27 @@ struct Stub<'a> {
     to: Label,
 }
 
+/// How a block is reached.
+#[derive(Clone, Copy)]
+struct Entrance<'a> {
+    /// Moves at its start, of the only edge to it.
+    moves: &'a [Move],
+    /// The label of the code that is reached there.
+    label: Label,
+    /// Number of edges to it.
+    edges: u32,
+    /// Whether it has code.
+    is_emitted: bool,
+}
+
 pub(crate) struct Emitter<'a, M: Machine> {
     lir: &'a Function<M::Op>,
     allocation: &'a Allocation,
     machine: &'a mut M,
     /// By edge: moves on the way there.
     edges: Vec<&'a [Move]>,
-    /// By block: moves at its start, of the only edge to it.
-    first: Vec<&'a [Move]>,
-    /// By block: the label of the code that is reached there.
-    labels: Vec<Label>,
-    /// By block: whether it has code.
-    emitted: Vec<bool>,
+    /// By block.
+    entrances: Vec<Entrance<'a>>,
     next_label: u32,
     /// Moves behind all blocks.
     stubs: Vec<Stub<'a>>,
@@ -52,16 +61,16 @@ pub(crate) struct Emitter<'a, M: Machine> {
 
 impl<'a, M: Machine> Emitter<'a, M> {
     pub(crate) fn new(lir: &'a Function<M::Op>, allocation: &'a Allocation, machine: &'a mut M) -> Self {
-        let count = lir.blocks.len();
+        let count = lir.blocks.len() as u32;
+        let entrance = |number| Entrance { moves: &[], label: Label(number), edges: 0, is_emitted: true };
+        let mut edges = allocation.edges.walk();
         let mut emitter = Self {
             lir,
             allocation,
             machine,
-            edges: Vec::with_capacity(lir.targets.len()),
-            first: vec![&[]; count],
-            labels: (0..count as u32).map(Label).collect(),
-            emitted: vec![true; count],
-            next_label: count as u32,
+            edges: (0..lir.targets.len() as u32).map(|edge| edges.get(edge)).collect(),
+            entrances: (0..count).map(entrance).collect(),
+            next_label: count,
             stubs: Vec::new(),
             targets: Vec::with_capacity(2),
             around: allocation.around.walk(),
@@ -78,16 +87,14 @@ impl<'a, M: Machine> Emitter<'a, M> {
 
     /// Finds the moves at the starts of blocks.
     fn place_moves(&mut self) {
-        let mut edges = self.allocation.edges.walk();
-        self.edges.extend((0..self.lir.targets.len() as u32).map(|edge| edges.get(edge)));
-        let mut predecessors = vec![0; self.lir.blocks.len()];
-        self.lir.targets.iter().for_each(|target| predecessors[target.block as usize] += 1);
-        let blocks = self.lir.blocks.iter().enumerate();
-        for (number, block) in blocks.filter(|(_, block)| block.targets.len() > 1) {
-            for (at, target) in self.lir.targets_of(block).iter().enumerate() {
+        let lir = self.lir;
+        lir.targets.iter().for_each(|target| self.entrances[target.block as usize].edges += 1);
+        for (number, block) in lir.blocks.iter().enumerate().filter(|(_, block)| block.targets.len() > 1) {
+            for (at, target) in lir.targets_of(block).iter().enumerate() {
                 let moves = self.edge(number, at);
-                if predecessors[target.block as usize] == 1 {
-                    self.first[target.block as usize] = moves;
+                let entrance = &mut self.entrances[target.block as usize];
+                if entrance.edges == 1 {
+                    entrance.moves = moves;
                 }
             }
         }
@@ -96,20 +103,24 @@ impl<'a, M: Machine> Emitter<'a, M> {
     /// Finds the blocks that only go on, and where to. Later ones come first, so that a way forward ends where it has code; a way back
     /// ends where a block has the code of its jump.
     fn thread(&mut self) {
-        let mut needed = vec![false; self.lir.blocks.len()];
-        for number in (0..self.lir.blocks.len()).rev() {
+        for number in (1..self.lir.blocks.len()).rev() {
             let block = &self.lir.blocks[number];
-            if number > 0 && self.goes_on(number, block.insts.clone()) {
+            if self.goes_on(number, block.insts.clone()) {
                 let target = self.lir.targets_of(block)[0].block as usize;
-                self.labels[number] = self.labels[target];
-                self.emitted[number] = false;
+                let label =
+                    if target <= number { Label(target as u32) } else { self.entrances[target].label };
+                let entrance = &mut self.entrances[number];
+                (entrance.label, entrance.is_emitted) = (label, false);
+            }
+        }
+        for number in 1..self.lir.blocks.len() {
+            if !self.entrances[number].is_emitted {
+                let target = self.lir.targets_of(&self.lir.blocks[number])[0].block as usize;
                 if target <= number {
-                    self.labels[number] = Label(target as u32);
-                    needed[target] = true;
+                    self.entrances[target].is_emitted = true;
                 }
             }
         }
-        self.emitted.iter_mut().zip(needed).for_each(|(emitted, needed)| *emitted |= needed);
     }
 
     /// Whether a block has one target and does nothing.
@@ -119,18 +130,23 @@ impl<'a, M: Machine> Emitter<'a, M> {
         insts.len() == 1
             && self.lir.blocks[number].targets.len() == 1
             && self.lir.insts[inst as usize].operands.is_empty()
-            && self.first[number].is_empty()
+            && self.entrances[number].moves.is_empty()
             && self.edge(number, 0).is_empty()
             && allocation.before(inst).is_empty()
             && allocation.after(inst).is_empty()
     }
 
+    /// The first block with code from a number on.
+    fn emitted_from(&self, number: usize) -> Option<usize> {
+        let found = self.entrances[number..].iter().position(|entrance| entrance.is_emitted);
+        found.map(|at| number + at)
+    }
+
     pub(crate) fn all(mut self) -> Result<(), SlotMove> {
-        let lir = self.lir;
-        let emitted: Vec<usize> = (0..lir.blocks.len()).filter(|number| self.emitted[*number]).collect();
-        for (at, &number) in emitted.iter().enumerate() {
-            let next = emitted.get(at + 1).map(|next| Label(*next as u32));
-            self.block(number, next)?;
+        let mut next = self.emitted_from(0);
+        while let Some(number) = next {
+            next = self.emitted_from(number + 1);
+            self.block(number, next.map(|next| Label(next as u32)))?;
         }
         for stub in std::mem::take(&mut self.stubs) {
             self.stub(stub)?;
@@ -141,14 +157,14 @@ impl<'a, M: Machine> Emitter<'a, M> {
     fn block(&mut self, number: usize, next: Option<Label>) -> Result<(), SlotMove> {
         let block = &self.lir.blocks[number];
         self.machine.bind(Label(number as u32));
-        self.moves(self.first[number])?;
+        self.moves(self.entrances[number].moves)?;
         let end = block.insts.end - 1;
         for inst in block.insts.start..end {
             self.inst(inst, &[], Ways::default())?;
         }
         if let [target] = self.lir.targets_of(block) {
             let moves = self.edge(number, 0);
-            let targets = [self.labels[target.block as usize]];
+            let targets = [self.entrances[target.block as usize].label];
             return self.inst(end, moves, Ways { targets: &targets, next });
         }
         let mut targets = std::mem::take(&mut self.targets);
@@ -156,8 +172,8 @@ impl<'a, M: Machine> Emitter<'a, M> {
         let first_stub = self.stubs.len();
         for (at, target) in self.lir.targets_of(block).iter().enumerate() {
             let moves = self.edge(number, at);
-            let mut to = self.labels[target.block as usize];
-            if !moves.is_empty() && self.first[target.block as usize].is_empty() {
+            let mut to = self.entrances[target.block as usize].label;
+            if !moves.is_empty() && self.entrances[target.block as usize].moves.is_empty() {
                 let label = Label(self.next_label);
                 self.next_label += 1;
                 self.stubs.push(Stub { label, moves, to });

@@ -11,6 +11,7 @@ use crate::allocate::{AllocateError, Allocator};
 use crate::emit::{Emitter, SlotMove};
 use crate::lir::{Function, Operand, Vreg};
 use crate::machine::{Frame, LoopMachine, Machine};
+use crate::reuse::empty;
 
 /// Code cannot be generated: a bug of a machine or of the allocator, not of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -225,8 +226,7 @@ impl<'p, 'f, 'r, O> Selection<'p, 'f, 'r, O> {
     fn of(plan: &'p Plan<'f>, around: u32, out: &'r mut Selected<O>) -> Self {
         let (blocks, insts) = (plan.order.len(), plan.function.inst_count());
         out.lir.begin_function(plan.function.value_count(), blocks, insts);
-        out.vregs.clear();
-        out.vregs.reserve(blocks + 1);
+        empty(&mut out.vregs, blocks + 1);
         Self { plan, around, selected: 0, out }
     }
 

@@ -17,6 +17,7 @@ mod generate;
 pub mod lir;
 pub mod low;
 pub mod machine;
+mod reuse;
 
 pub use emit::SlotMove;
 pub use generate::{GenerateError, Plan, Room, generate, generate_loop};

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use crate::reuse::{empty, filled};
+
 /// A virtual register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Vreg(pub u32);
@@ -18,6 +20,9 @@ pub struct Reg(pub u8);
 pub struct RegSet(pub u32);
 
 impl RegSet {
+    /// Number of registers that a set can have.
+    pub const MOST: usize = 32;
+
     /// Whether it has a register.
     #[must_use]
     pub const fn has(self, reg: Reg) -> bool {
@@ -162,17 +167,12 @@ impl<O> Default for Function<O> {
 impl<O> Function<O> {
     /// Begins another function in the memory of this one, with virtual registers, and room for blocks and instructions.
     pub(crate) fn begin_function(&mut self, vregs: usize, blocks: usize, insts: usize) {
-        self.blocks.clear();
-        self.insts.clear();
-        self.operands.clear();
-        self.targets.clear();
-        self.lists.clear();
         self.vregs = vregs as u32;
-        self.blocks.reserve(blocks + 2);
-        self.insts.reserve(insts + blocks);
-        self.operands.reserve(2 * insts);
-        self.targets.reserve(2 * blocks + 2);
-        self.lists.reserve(2 * blocks);
+        empty(&mut self.blocks, blocks + 2);
+        empty(&mut self.insts, insts + blocks);
+        empty(&mut self.operands, 2 * insts);
+        empty(&mut self.targets, 2 * blocks + 2);
+        empty(&mut self.lists, 2 * blocks);
     }
 
     /// Adds a virtual register.
@@ -234,12 +234,10 @@ impl<O> Function<O> {
     /// Gives the virtual registers that are used or defined the lowest numbers, in the order that they have: most of the values that there
     /// ever were are gone, or part of instructions. Returns the numbers that they had.
     pub(crate) fn compact(&mut self, numbers: &mut Vec<u32>, before: &mut Vec<Vreg>) {
-        numbers.clear();
-        numbers.resize(self.vregs as usize, 0);
+        filled(numbers, 0, self.vregs as usize);
         self.operands.iter().for_each(|operand| numbers[operand.vreg.0 as usize] = 1);
         self.lists.iter().for_each(|vreg| numbers[vreg.0 as usize] = 1);
-        before.clear();
-        before.reserve(numbers.len() / 2);
+        empty(before, numbers.len() / 2);
         for (vreg, number) in (0..).map(Vreg).zip(&mut *numbers) {
             if std::mem::replace(number, before.len() as u32) == 1 {
                 before.push(vreg);

@@ -2,6 +2,7 @@
 //! register.
 
 use crate::lir::{Function, Reg, Vreg};
+use crate::reuse::empty;
 
 /// In place of a virtual register: none.
 const NONE: u32 = u32::MAX;
@@ -24,7 +25,7 @@ impl Friends {
     /// Those that parameters and arguments of a function are.
     pub(super) fn find<O>(&mut self, function: &Function<O>) {
         let alone = |towards| Friend { first: NONE, towards, shared: None };
-        self.0.clear();
+        empty(&mut self.0, function.vregs as usize);
         self.0.extend((0..function.vregs).map(alone));
         for target in &function.targets {
             let args = function.args_of(target);

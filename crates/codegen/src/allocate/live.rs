@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::point::{BEFORE, Point, point};
 use crate::lir::Function;
+use crate::reuse::{empty, filled};
 
 /// The edges to blocks.
 #[derive(Debug, Default)]
@@ -18,15 +19,14 @@ impl Edges {
     /// Finds the edges of a function.
     pub(super) fn find<O>(&mut self, function: &Function<O>) {
         let Self { all, starts } = self;
-        starts.clear();
-        starts.resize(function.blocks.len() + 1, 0);
+        filled(starts, 0, function.blocks.len() + 1);
         function.targets.iter().for_each(|target| starts[target.block as usize] += 1);
         let mut end = 0;
         for start in starts.iter_mut() {
             end += *start;
             *start = end;
         }
-        all.resize(end as usize, (0, 0));
+        filled(all, (0, 0), end as usize);
         for (number, block) in function.blocks.iter().enumerate().rev() {
             for (at, target) in function.targets_of(block).iter().enumerate().rev() {
                 let start = &mut starts[target.block as usize];
@@ -58,12 +58,11 @@ pub(super) struct Live {
 impl Live {
     /// Begins with a function.
     pub(super) fn begin<O>(&mut self, function: &Function<O>) {
-        self.starts.clear();
-        self.starts.reserve(function.blocks.len() + 1);
+        empty(&mut self.starts, function.blocks.len() + 1);
         self.starts.extend(function.blocks.iter().map(|block| point(block.insts.start, BEFORE)));
         self.starts.push(point(function.insts.len() as u32, BEFORE));
-        self.until.resize(function.blocks.len(), 0);
-        self.blocks.reserve(function.blocks.len());
+        filled(&mut self.until, 0, function.blocks.len());
+        empty(&mut self.blocks, function.blocks.len());
     }
 
     /// Begins with a register that is defined in a block, and needed up to a point.

@@ -33,9 +33,6 @@ use ranges::Ranges;
 pub use result::Allocation;
 use scan::Scan;
 
-/// Number of registers that a set can have.
-const REGISTERS: usize = 32;
-
 /// Why registers cannot be allocated: the selection of instructions is wrong, or this is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AllocateError {
@@ -62,17 +59,20 @@ pub struct Allocator {
     ranges: Ranges,
     live: Live,
     assigned: Assigned,
+    /// Those before and after an instruction.
+    moves: [Vec<Move>; 2],
     allocation: Allocation,
 }
 
 impl Default for Allocator {
     fn default() -> Self {
         Self {
-            held: vec![Held::default(); REGISTERS],
+            held: vec![Held::default(); RegSet::MOST],
             friends: Friends::default(),
             ranges: Ranges::default(),
             live: Live::default(),
             assigned: Assigned::default(),
+            moves: Default::default(),
             allocation: Allocation::default(),
         }
     }
@@ -90,7 +90,7 @@ impl Allocator {
         scratch: Reg,
         checked: bool,
     ) -> Result<&Allocation, AllocateError> {
-        let Self { held, friends, ranges, live, assigned, allocation } = self;
+        let Self { held, friends, ranges, live, assigned, moves, allocation } = self;
         held.iter_mut().for_each(Held::clear);
         friends.find(function);
         ranges.find(function, held, friends, live);
@@ -99,7 +99,8 @@ impl Allocator {
         }
         let scan = Scan::new(function, ranges, held, friends, assigned, registers);
         scan.run().map_err(AllocateError::OutOfRegisters)?;
-        result::resolve(function, ranges, assigned, scratch, allocation).map_err(AllocateError::Undefined)?;
+        let resolved = result::resolve(function, ranges, assigned, scratch, moves, allocation);
+        resolved.map_err(AllocateError::Undefined)?;
         if checked || cfg!(debug_assertions) {
             check::check(function, allocation, registers)?;
         }

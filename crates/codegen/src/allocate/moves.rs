@@ -1,6 +1,7 @@
 //! Moves that are made at the same time, one after the other.
 
 use crate::lir::Reg;
+use crate::reuse::empty;
 
 /// Moves that are looked through for others.
 const FEW: usize = 8;
@@ -51,10 +52,8 @@ impl MoveLists {
 
     /// Without lists, and with room for some.
     pub(super) fn clear(&mut self, some: usize) {
-        self.moves.clear();
-        self.starts.clear();
-        self.moves.reserve(some);
-        self.starts.reserve(some);
+        empty(&mut self.moves, some);
+        empty(&mut self.starts, some);
     }
 
     /// The lists by rising numbers.

@@ -11,6 +11,7 @@ use super::held::Held;
 use super::live::{Edges, Live};
 use super::point::{AFTER, BEFORE, EARLY, LATE, Point, point};
 use crate::lir::{Function, Place, Reg, Role, Vreg};
+use crate::reuse::{empty, filled};
 
 /// In place of a position: none.
 const NONE: u32 = u32::MAX;
@@ -71,14 +72,10 @@ impl Ranges {
         live: &mut Live,
     ) {
         let count = function.vregs as usize;
-        self.vregs.clear();
-        self.vregs.resize(count, Range1::UNKNOWN);
-        self.order.clear();
-        self.order.reserve(count);
-        self.segments.clear();
-        self.segments.reserve(count + count / 4);
-        self.used_in.clear();
-        self.used_in.reserve(2 * count);
+        filled(&mut self.vregs, Range1::UNKNOWN, count);
+        empty(&mut self.order, count);
+        empty(&mut self.segments, count);
+        empty(&mut self.used_in, count);
         self.edges.find(function);
         self.walk(function, held, friends);
         // They are nearly sorted: only those of one instruction, or block, may be out of order.

@@ -5,6 +5,7 @@ use super::moves::{Loc, Move, MoveLists};
 use super::point::{AFTER, BEFORE, Point, point};
 use super::ranges::Ranges;
 use crate::lir::{Function, Place, Reg, RegSet, Role};
+use crate::reuse::{empty, filled};
 
 /// Where everything is.
 #[derive(Clone, Debug, Default)]
@@ -51,36 +52,36 @@ pub(super) fn resolve<O>(
     ranges: &Ranges,
     assigned: &Assigned,
     scratch: Reg,
+    [before, after]: &mut [Vec<Move>; 2],
     allocation: &mut Allocation,
 ) -> Result<(), u32> {
-    allocation.operands.clear();
-    allocation.operands.resize(function.operands.len(), scratch);
+    filled(&mut allocation.operands, scratch, function.operands.len());
     allocation.around.clear(function.insts.len() / 4);
     allocation.edges.clear(function.targets.len() / 4);
-    allocation.first_edges.clear();
-    allocation.first_edges.reserve(function.blocks.len());
+    empty(&mut allocation.first_edges, function.blocks.len());
     (allocation.slots, allocation.written) = (assigned.slot_count, RegSet::default());
+    before.clear();
+    after.clear();
     let mut resolver = Resolver { function, ranges, assigned, scratch, allocation };
-    let (mut before, mut after) = (Vec::new(), Vec::new());
     for inst in 0..function.insts.len() as u32 {
-        resolver.inst(inst, &mut before, &mut after)?;
+        resolver.inst(inst, before, after)?;
         if !before.is_empty() {
-            resolver.order(2 * inst, &mut before, |allocation| &mut allocation.around);
+            resolver.order(2 * inst, before, |allocation| &mut allocation.around);
         }
         if !after.is_empty() {
-            resolver.order(2 * inst + 1, &mut after, |allocation| &mut allocation.around);
+            resolver.order(2 * inst + 1, after, |allocation| &mut allocation.around);
         }
     }
     let (mut reloads, mut edge) = (resolver.reloads().into_iter().peekable(), 0);
     for (number, block) in (0..).zip(&function.blocks) {
         resolver.allocation.first_edges.push(edge);
         for at in 0..block.targets.len() as u32 {
-            resolver.params(number, at, &mut before)?;
+            resolver.params(number, at, before)?;
             while let Some((_, reload)) = reloads.next_if(|(edge, _)| *edge == (number, at)) {
                 before.push(reload);
             }
             if !before.is_empty() {
-                resolver.order(edge, &mut before, |allocation| &mut allocation.edges);
+                resolver.order(edge, before, |allocation| &mut allocation.edges);
             }
             edge += 1;
         }

@@ -16,6 +16,7 @@ use super::slots;
 use super::uses::Uses;
 use super::weights::weights;
 use crate::lir::{Function, Reg, RegSet};
+use crate::reuse::filled;
 
 /// How many segments of what comes later and would best have the same register are looked at: a register that is free in these is likely
 /// free in others.
@@ -89,8 +90,7 @@ impl<'a, O> Scan<'a, O> {
                 friends.shared(vreg).get_or_insert(reg);
             }
         }
-        assigned.homes.clear();
-        assigned.homes.resize(ranges.vregs.len(), Home::NONE);
+        filled(&mut assigned.homes, Home::NONE, ranges.vregs.len());
         (assigned.slot_count, assigned.loaded) = (0, Vec::new());
         Self {
             function,
@@ -221,6 +221,7 @@ impl<'a, O> Scan<'a, O> {
         Ok(())
     }
 
+    /// The registers, those first that would save moves.
     #[inline]
     fn preferred(&mut self, vreg: u32) -> Preferred {
         let of_friend = self.friends.first(vreg).and_then(|friend| {
@@ -267,8 +268,9 @@ impl<'a, O> Scan<'a, O> {
 
     /// Gives a register up to a point.
     fn give(&mut self, vreg: u32, reg: Reg, until: Point) {
+        let segments = self.ranges.segments_of(vreg);
         let held = &mut self.held[usize::from(reg.0)];
-        for segment in self.ranges.segments_of(vreg).iter().take_while(|segment| segment.start < until) {
+        for segment in segments.iter().take_while(|segment| segment.start < until) {
             held.give(segment.start..segment.end.min(until), Holder::Whole(vreg));
         }
         self.assigned.homes[vreg as usize].reg = Some(reg);

@@ -26,9 +26,10 @@ use paceline_codegen::{Plan, Room, generate, generate_loop};
 use paceline_graph::Node;
 use paceline_ir::expand::{look_ups, loops};
 use paceline_ir::{
-    Block, Callee, Function, Graph, Module, Op, Passes, Region, Source, Terminator, build_source,
+    Callee, Function, Graph, Module, Op, Passes, Region, Source, Terminator, build_source,
     optimize_with_graphs,
 };
+use paceline_isa::Size;
 use paceline_spec::context::{Layout, Place};
 use paceline_spec::helper::Helper;
 use paceline_spec::{Meaning, ProgramKind};
@@ -136,7 +137,7 @@ fn generator<'a, A: Target>(
 }
 
 /// What a program uses of the state of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct ProgramUse {
     /// It makes tail calls.
     tail_calls: bool,
@@ -154,16 +155,40 @@ struct ProgramUse {
 
 impl ProgramUse {
     fn of(module: &Module, source: &Source<'_>) -> Self {
-        let tail_calls = module.any(|op| matches!(op, Op::Call { callee: Callee::TailCall, .. }));
+        let kind = source.program().kind;
+        let (has_area, mut is_in_area) = (!kind.context().area.is_empty(), false);
+        let mut found = Self::default();
+        for (_, function) in module.functions.iter() {
+            for block in function.layout.iter().map(|block| function.block(*block)) {
+                found.rounds |= matches!(block.terminator, Terminator::MayGoto(_));
+                for op in block.insts.iter().map(|inst| &function.inst(*inst).op) {
+                    match *op {
+                        Op::Call { callee, .. } => found.called(callee),
+                        Op::ContextLoad { offset, size, .. } if has_area => {
+                            is_in_area |= accesses_area(kind, offset, size, false);
+                        }
+                        Op::ContextStore { offset, size, .. } if has_area => {
+                            is_in_area |= accesses_area(kind, offset, size, true);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
         // What a program does that is tail called is not known.
-        let others_defer = tail_calls && source.program().kind.context().waits_for_end;
-        Self {
-            tail_calls,
-            calls: module.any(|op| matches!(op, Op::Call { callee, .. } if !choose::is_loaded(*callee))),
-            area: area(module, source, tail_calls),
-            defers: others_defer || module.any(defers_work),
-            redirects: tail_calls || module.any(redirects),
-            rounds: counts_rounds(module),
+        found.defers |= found.tail_calls && kind.context().waits_for_end;
+        found.redirects |= found.tail_calls;
+        found.area = area(kind.context(), is_in_area || found.tail_calls);
+        found
+    }
+
+    /// Notes a call.
+    fn called(&mut self, callee: Callee) {
+        self.calls |= !choose::is_loaded(callee);
+        self.tail_calls |= matches!(callee, Callee::TailCall);
+        if let Callee::Helper(id) = callee {
+            self.defers |= Helper::from_imm(id).is_some_and(Helper::waits_for_end);
+            self.redirects |= matches!(id, Helper::REDIRECT | Helper::REDIRECT_MAP);
         }
     }
 
@@ -400,13 +425,16 @@ impl<'a, A: Target> Code<'a, A> {
         let all: usize = sources.iter().map(|source| source.instruction_count()).sum();
         let code = self.generator.asm.finish()?;
         let offset = |label| code.offset(label).ok_or(CompileError::Internal("a label is not bound"));
-        let mut nodes = Nodes {
-            programs: &self.generator.programs,
-            functions: Vec::new(),
-            marks: Vec::with_capacity(code.marks.len()),
-        };
+        let programs = &self.generator.programs;
+        let mut nodes =
+            Nodes { programs, functions: Vec::with_capacity(self.pieces.len()), marks: Vec::new() };
         for Piece { slot, burst, start, end } in self.pieces {
-            nodes.piece(slot, burst, [offset(start)?, offset(end)?], &code.marks);
+            let [start, end] = [offset(start)?, offset(end)?];
+            match programs.len() {
+                // What a program's code is of has its numbers.
+                1 => nodes.add(Node::ENTRY, slot, burst, [start, end]),
+                _ => nodes.piece(slot, burst, [start, end], &code.marks),
+            }
         }
         Ok(Compiled {
             entry: offset(entry)?,
@@ -415,7 +443,7 @@ impl<'a, A: Target> Code<'a, A> {
             counted_entry: counted.map(offset).transpose()?,
             functions: nodes.functions,
             stats: Stats { instructions, dropped: all - instructions, bytes: code.bytes.len() },
-            marks: nodes.marks,
+            marks: if programs.len() == 1 { code.marks } else { nodes.marks },
             bytes: code.bytes,
             relocations: code.relocations,
         })
@@ -437,27 +465,28 @@ impl Nodes<'_> {
         (Node::new(number), slot - first)
     }
 
+    fn add(&mut self, node: Node, slot: usize, burst: bool, [start, end]: [u32; 2]) {
+        let len = end.saturating_sub(start);
+        self.functions.push(CompiledFunction { node, slot, burst, offset: start, len });
+    }
+
     /// Adds code that begins with that of a slot. The code of other programs in it is a function of its own: their main program, as it
     /// is in the loop.
     fn piece(&mut self, slot: usize, burst: bool, [mut start, end]: [u32; 2], marks: &[Mark]) {
         let (mut node, first) = self.of(slot as u32);
-        let add = |functions: &mut Vec<CompiledFunction>, node, slot: u32, [start, end]: [u32; 2]| {
-            let (slot, offset, len) = (slot as usize, start, end.saturating_sub(start));
-            functions.push(CompiledFunction { node, slot, burst, offset, len });
-        };
-        let mut slot = first;
+        let mut slot = first as usize;
         let within = marks.partition_point(|mark| mark.offset < start)
             ..marks.partition_point(|mark| mark.offset < end);
         for mark in marks.get(within).unwrap_or_default() {
             let (next, tag) = self.of(mark.tag);
             if next != node && mark.offset > start {
-                add(&mut self.functions, node, slot, [start, mark.offset]);
+                self.add(node, slot, burst, [start, mark.offset]);
                 (start, slot) = (mark.offset, 0);
             }
             node = next;
             self.marks.push(Mark { offset: mark.offset, tag });
         }
-        add(&mut self.functions, node, slot, [start, end]);
+        self.add(node, slot, burst, [start, end]);
     }
 }
 
@@ -480,43 +509,16 @@ impl Prefetch {
     }
 }
 
-/// Whether an operation may leave work to the end of the run.
-fn defers_work(op: &Op) -> bool {
-    match op {
-        Op::Call { callee: Callee::Helper(id), .. } => {
-            Helper::from_imm(*id).is_some_and(Helper::waits_for_end)
-        }
-        _ => false,
-    }
-}
-
-/// Whether an operation may set a redirect target.
-fn redirects(op: &Op) -> bool {
-    matches!(op, Op::Call { callee: Callee::Helper(Helper::REDIRECT | Helper::REDIRECT_MAP), .. })
-}
-
-fn counts_rounds(module: &Module) -> bool {
-    let ends = |function: &Function, block: &Block| {
-        matches!(function.block(*block).terminator, Terminator::MayGoto(_))
-    };
-    module.functions.iter().any(|(_, function)| function.layout.iter().any(|block| ends(function, block)))
+/// Whether an access to the context is one to the packet's own area.
+fn accesses_area(kind: ProgramKind, offset: i32, size: Size, write: bool) -> bool {
+    let start = u64::try_from(offset).ok();
+    let field = start.and_then(|start| kind.context_field(start, size.bytes() as u64, write));
+    field.is_some_and(|field| matches!(field.place, Place::Host { .. }))
 }
 
 /// The context's layout, if the packet's own area has to be initialized before the program: its fields are accessed, or have numbers to
 /// begin with that others may read.
-fn area(module: &Module, source: &Source<'_>, tail_calls: bool) -> Option<&'static Layout> {
-    let layout = source.program().kind.context();
-    let is_in_area = |op: &Op| {
-        let (offset, size, write) = match *op {
-            Op::ContextLoad { offset, size, .. } => (offset, size, false),
-            Op::ContextStore { offset, size, .. } => (offset, size, true),
-            _ => return false,
-        };
-        let start = u64::try_from(offset).ok();
-        let field =
-            start.and_then(|start| source.program().kind.context_field(start, size.bytes() as u64, write));
-        field.is_some_and(|field| matches!(field.place, Place::Host { .. }))
-    };
-    let is_used = || tail_calls || layout.entries().next().is_some() || module.any(is_in_area);
-    (!layout.area.is_empty() && is_used()).then_some(layout)
+fn area(layout: &'static Layout, is_accessed: bool) -> Option<&'static Layout> {
+    let is_used = is_accessed || layout.entries().next().is_some();
+    (!layout.area.is_empty() && is_used).then_some(layout)
 }
