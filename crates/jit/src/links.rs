@@ -1,15 +1,17 @@
 //! Links: addresses and offsets of the runtime that code refers to, as data.
 
 use paceline_ir::expand::Table;
+use paceline_spec::ProgramKind;
 use paceline_spec::context::Rule;
+use paceline_spec::helper::Helper;
 
 pub use paceline_ir::expand::ArrayLink;
 
 /// All external references of the code.
 #[derive(Clone, Debug)]
 pub struct Links {
-    /// Helpers by number; `None` for unsupported ones.
-    pub helpers: Vec<Option<HelperLink>>,
+    /// The function of a helper for programs of a type; `None` for an unsupported one.
+    pub helper: fn(&Helper, ProgramKind) -> Option<HelperLink>,
     /// Kernel functions, by the index in the program's calls; `None` for unsupported ones.
     pub kfuncs: Vec<Option<HelperLink>>,
     /// The program's maps, by the index in its instructions.

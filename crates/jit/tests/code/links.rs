@@ -57,9 +57,8 @@ pub(crate) fn links() -> Links {
             }),
         }
     };
-    let helper = |id: u64| Some(HelperLink { address: HELPERS + id });
     Links {
-        helpers: (0..300).map(helper).collect(),
+        helper: |helper, _| Some(HelperLink { address: HELPERS + helper.id.imm() as u64 }),
         kfuncs: Vec::new(),
         maps: MAPS.iter().enumerate().map(map).collect(),
         readable: (HELPERS + 1004, 2),

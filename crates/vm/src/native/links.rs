@@ -13,7 +13,6 @@ use paceline_runtime::helpers::{HelperFn, helper_fn, kfunc_fn};
 use paceline_runtime::host::{Host, MAX_TAIL_CALLS};
 use paceline_spec::ProgramSpec;
 use paceline_spec::context::{Layout, Rule};
-use paceline_spec::helper::Helper;
 
 use super::checked;
 
@@ -49,10 +48,9 @@ pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
 
 /// Links of a program. The maps must keep their addresses as long as the code exists.
 pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Links {
-    let functions = Helper::all().iter().map(|helper| helper_fn(helper.id, spec.kind));
     let link = |function: Option<HelperFn>| Some(HelperLink { address: function? as usize as u64 });
     Links {
-        helpers: std::iter::once(None).chain(functions).map(link).collect(),
+        helper: |helper, kind| Some(HelperLink { address: helper_fn(helper.id, kind)? as usize as u64 }),
         kfuncs: spec
             .kfuncs
             .iter()
@@ -97,7 +95,7 @@ pub(crate) fn ahead(links: &Links, maps: &[Arc<Map>]) -> Links {
         ..*link
     };
     let maps = links.maps.iter().zip(maps).map(map).collect();
-    Links { helpers: vec![None; links.helpers.len()], kfuncs: Vec::new(), maps, ..links.clone() }
+    Links { helper: |_, _| None, kfuncs: Vec::new(), maps, ..links.clone() }
 }
 
 fn map_link(map: &Arc<Map>) -> MapLink {

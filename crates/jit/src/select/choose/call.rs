@@ -28,8 +28,10 @@ impl<A: Target> Choice<'_, '_, A> {
                 if self.inlined(inst, id, args, result) {
                     return;
                 }
-                let found = usize::try_from(id).ok().and_then(|id| links.helpers.get(id).copied().flatten());
-                if Helper::from_imm(id).is_some_and(Helper::prints) {
+                let helper = Helper::from_imm(id);
+                let kind = self.generator.program(slot).map(|program| program.kind);
+                let found = helper.zip(kind).and_then(|(helper, kind)| (links.helper)(helper, kind));
+                if helper.is_some_and(Helper::prints) {
                     let (maps, count) = self.generator.readable(slot);
                     self.push(Op::TellReadable(maps, count), &[used(self.host())]);
                 }
