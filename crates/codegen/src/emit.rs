@@ -8,7 +8,7 @@ use std::ops::Range;
 use thiserror::Error;
 
 use crate::allocate::{Allocation, Loc, Move, Walk};
-use crate::lir::Function;
+use crate::lir::{Function, Inst};
 use crate::machine::{Label, Machine, Ways};
 
 /// A move between slots of the frame has no register to go through.
@@ -159,13 +159,15 @@ impl<'a, M: Machine> Emitter<'a, M> {
         self.machine.bind(Label(number as u32));
         self.moves(self.entrances[number].moves)?;
         let end = block.insts.end - 1;
-        for inst in block.insts.start..end {
-            self.inst(inst, &[], Ways::default())?;
+        let insts = &self.lir.insts[block.insts.start as usize..block.insts.end as usize];
+        let Some((last, others)) = insts.split_last() else { return Ok(()) };
+        for (inst, data) in (block.insts.start..).zip(others) {
+            self.inst(inst, data, &[], Ways::default())?;
         }
         if let [target] = self.lir.targets_of(block) {
             let moves = self.edge(number, 0);
             let targets = [self.entrances[target.block as usize].label];
-            return self.inst(end, moves, Ways { targets: &targets, next });
+            return self.inst(end, last, moves, Ways { targets: &targets, next });
         }
         let mut targets = std::mem::take(&mut self.targets);
         targets.clear();
@@ -188,7 +190,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
         let here = stubs.iter().position(is_back).or((!is_next).then(|| stubs.len().wrapping_sub(1)));
         let here = here.filter(|at| *at < stubs.len()).map(|at| self.stubs.remove(first_stub + at));
         let next = here.map_or(next, |stub| Some(stub.label));
-        self.inst(end, &[], Ways { targets: &targets, next })?;
+        self.inst(end, last, &[], Ways { targets: &targets, next })?;
         self.targets = targets;
         here.map_or(Ok(()), |stub| self.stub(stub))
     }
@@ -202,8 +204,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
     }
 
     /// Emits an instruction after the moves before it, and those of the only edge from its block.
-    fn inst(&mut self, inst: u32, last: &[Move], ways: Ways<'_>) -> Result<(), SlotMove> {
-        let data = &self.lir.insts[inst as usize];
+    fn inst(&mut self, inst: u32, data: &Inst<M::Op>, last: &[Move], ways: Ways<'_>) -> Result<(), SlotMove> {
         let assigned = &self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
         let before = self.around.get(2 * inst);
         self.moves(before)?;

@@ -6,7 +6,16 @@ use paceline_isa::Size;
 
 /// The value whose register a value is in.
 #[must_use]
+#[inline]
 pub fn same(function: &Function, value: Value) -> Value {
+    match function.op_of(value) {
+        Some(Op::Truncate { .. } | Op::ZeroExtend { .. }) => operand(function, value),
+        _ => value,
+    }
+}
+
+/// The same for a truncation or an extension.
+fn operand(function: &Function, value: Value) -> Value {
     let mut same = value;
     loop {
         match function.op_of(same) {

@@ -53,16 +53,15 @@ impl Friends {
         Some(self.0[vreg as usize].first).filter(|first| *first != NONE)
     }
 
-    /// The register of the group of a virtual register.
+    /// The register of a group.
     #[inline]
-    pub(super) fn shared(&mut self, vreg: u32) -> &mut Option<Reg> {
-        let group = self.group(vreg);
+    pub(super) fn shared(&mut self, group: usize) -> &mut Option<Reg> {
         &mut self.0[group].shared
     }
 
-    /// The first of a group. Shortens the ways to it.
+    /// The group of a virtual register, by its first one. Shortens the ways to it.
     #[inline]
-    fn group(&mut self, vreg: u32) -> usize {
+    pub(super) fn group(&mut self, vreg: u32) -> usize {
         let mut at = vreg as usize;
         loop {
             let next = self.0[at].towards as usize;

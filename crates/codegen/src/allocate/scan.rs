@@ -87,7 +87,8 @@ impl<'a, O> Scan<'a, O> {
     ) -> Self {
         for (vreg, range) in (0..).zip(&ranges.vregs) {
             if let Some(reg) = range.fixed {
-                friends.shared(vreg).get_or_insert(reg);
+                let group = friends.group(vreg);
+                friends.shared(group).get_or_insert(reg);
             }
         }
         filled(&mut assigned.homes, Home::NONE, ranges.vregs.len());
@@ -156,14 +157,15 @@ impl<'a, O> Scan<'a, O> {
         // The registers from best to worst, each with the point up to which it is free.
         let mut best: Option<(Reg, Point)> = None;
         let mut free = None;
-        for reg in self.preferred(vreg) {
+        let group = self.friends.group(vreg);
+        for reg in self.preferred(vreg, group) {
             match self.conflict(reg, segments) {
                 // The scan stays where it is for this.
                 None if later.is_empty()
                     || fixed == Some(reg)
                     || self.held[usize::from(reg.0)].conflict(later).is_none() =>
                 {
-                    self.give(vreg, reg, Point::MAX);
+                    self.give(vreg, group, reg, Point::MAX);
                     return Ok(());
                 }
                 None => {
@@ -174,7 +176,7 @@ impl<'a, O> Scan<'a, O> {
             }
         }
         if let Some(reg) = free {
-            self.give(vreg, reg, Point::MAX);
+            self.give(vreg, group, reg, Point::MAX);
             return Ok(());
         }
         let evictable = self.evictable(start, needed.max(start + 1));
@@ -197,7 +199,7 @@ impl<'a, O> Scan<'a, O> {
             }
             _ => return Err(start / 4),
         };
-        self.give(vreg, reg, until);
+        self.give(vreg, group, reg, until);
         Ok(())
     }
 
@@ -205,8 +207,10 @@ impl<'a, O> Scan<'a, O> {
     fn operand(&mut self, operand: u32, start: Point) -> Result<(), u32> {
         let segment = start..start + 1;
         let vreg = self.function.operands[operand as usize].vreg.0;
-        let free =
-            self.preferred(vreg).find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
+        let group = self.friends.group(vreg);
+        let free = self
+            .preferred(vreg, group)
+            .find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
         let reg = match free {
             Some(reg) => reg,
             None => {
@@ -223,12 +227,12 @@ impl<'a, O> Scan<'a, O> {
 
     /// The registers, those first that would save moves.
     #[inline]
-    fn preferred(&mut self, vreg: u32) -> Preferred {
+    fn preferred(&mut self, vreg: u32, group: usize) -> Preferred {
         let of_friend = self.friends.first(vreg).and_then(|friend| {
             self.assigned.homes[friend as usize].reg.or(self.ranges.vregs[friend as usize].fixed)
         });
         let fixed = self.ranges.vregs[vreg as usize].fixed;
-        let saving = [fixed, of_friend, *self.friends.shared(vreg)];
+        let saving = [fixed, of_friend, *self.friends.shared(group)];
         Preferred { saving, at: 0, others: self.registers }
     }
 
@@ -267,14 +271,14 @@ impl<'a, O> Scan<'a, O> {
     }
 
     /// Gives a register up to a point.
-    fn give(&mut self, vreg: u32, reg: Reg, until: Point) {
+    fn give(&mut self, vreg: u32, group: usize, reg: Reg, until: Point) {
         let segments = self.ranges.segments_of(vreg);
         let held = &mut self.held[usize::from(reg.0)];
         for segment in segments.iter().take_while(|segment| segment.start < until) {
             held.give(segment.start..segment.end.min(until), Holder::Whole(vreg));
         }
         self.assigned.homes[vreg as usize].reg = Some(reg);
-        *self.friends.shared(vreg) = Some(reg);
+        *self.friends.shared(group) = Some(reg);
         if until != Point::MAX {
             self.cut(vreg, until);
         }

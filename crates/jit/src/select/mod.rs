@@ -104,6 +104,8 @@ fn passes(level: OptLevel) -> Passes {
 
 /// Number of CPUs for which all of a program's per-CPU arrays have values; `None` without such arrays.
 fn cpus(source: &Source<'_>, links: &Links) -> Option<u32> {
+    // To find the maps that a program names takes a look at each instruction.
+    links.maps.iter().find(|map| map.cpus.is_some())?;
     let maps = source.named_maps().filter_map(|index| links.maps.get(index));
     maps.filter_map(|map| map.cpus).min()
 }

@@ -123,6 +123,10 @@ impl<'a> Layout<'a> {
         let mut grew = false;
         for (index, gap) in self.gaps.iter().enumerate() {
             let GapKind::Jump(cond, label) = gap.kind else { continue };
+            // One that is long stays so.
+            if self.lens[index] > SHORT_LEN {
+                continue;
+            }
             let target = self.labels[label.0 as usize];
             let distance = i64::from(self.offset(target)) - i64::from(gap.raw + self.before[index]);
             let needed = if target.gaps as usize > index {

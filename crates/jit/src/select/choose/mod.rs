@@ -231,7 +231,13 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
     /// A register that has a value, which is made if it is known.
     pub(super) fn value(&mut self, value: Value) -> Vreg {
         let value = self.same(value);
-        let Some(op) = self.known(value) else { return of_number(value) };
+        let known = match self.function.op_of(value) {
+            Some(Operation::Const { .. } | Operation::StackAddress { .. } | Operation::Address(_)) => {
+                self.known(value)
+            }
+            _ => None,
+        };
+        let Some(op) = known else { return of_number(value) };
         let vreg = self.fresh();
         self.push(op, &[defined(vreg)]);
         vreg
