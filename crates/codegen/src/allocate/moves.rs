@@ -201,6 +201,21 @@ impl<'a> Sequence<'a> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_walk_finds_what_a_search_finds() {
+        let mut lists = MoveLists::default();
+        for number in [2, 3, 7] {
+            let moves = (0..number).map(|at| Move { to: Loc::Slot(at), from: Loc::Reg(Reg(at as u8)) });
+            lists.add(number, &mut moves.collect(), Reg(9), 9);
+        }
+        let of = |number: u32| if [2, 3, 7].contains(&number) { number as usize } else { 0 };
+        assert!((0..9).all(|number| lists.get(number).len() == of(number)));
+        for step in 1..4 {
+            let mut walk = lists.walk();
+            assert!((0..9).step_by(step).all(|number| walk.get(number) == lists.get(number)), "{step}");
+        }
+    }
+
     /// All moves between five places, two of them slots: each place has at most one source.
     #[test]
     fn a_sequence_does_what_the_moves_do_at_once() {

@@ -84,7 +84,16 @@ impl Ranges {
         }
         live.begin(function);
         for vreg in 0..count {
-            self.live(vreg, live);
+            let Range1 { start, home, until, last, .. } = self.vregs[vreg];
+            if home == NONE {
+                continue;
+            }
+            let first = self.segments.len() as u32;
+            match last {
+                NONE => self.segments.push(start..until),
+                _ => self.live(vreg, live),
+            }
+            self.vregs[vreg].segments = [first, self.segments.len() as u32];
         }
     }
 
@@ -192,25 +201,16 @@ impl Ranges {
         self.edges.to(block)
     }
 
-    /// Finds the segments of a virtual register.
+    /// Finds the segments of a virtual register that is used in other blocks than that of its definition.
     fn live(&mut self, vreg: usize, live: &mut Live) {
         let Range1 { start, home, until, last, .. } = self.vregs[vreg];
-        if home == NONE {
-            return;
+        live.define(home, until);
+        let mut next = last;
+        while let Some(used) = self.used_in.get(next as usize) {
+            live.reach(used.block, used.until);
+            next = used.before;
         }
-        let first = self.segments.len() as u32;
-        if last == NONE {
-            self.segments.push(start..until);
-        } else {
-            live.define(home, until);
-            let mut next = last;
-            while let Some(used) = self.used_in.get(next as usize) {
-                live.reach(used.block, used.until);
-                next = used.before;
-            }
-            live.spread(&self.edges);
-            live.take(home, start, &mut self.segments);
-        }
-        self.vregs[vreg].segments = [first, self.segments.len() as u32];
+        live.spread(&self.edges);
+        live.take(home, start, &mut self.segments);
     }
 }

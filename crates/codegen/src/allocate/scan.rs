@@ -147,8 +147,7 @@ impl<'a, O> Scan<'a, O> {
 
     fn whole(&mut self, vreg: u32) -> Result<(), u32> {
         let range = &self.ranges.vregs[vreg as usize];
-        let (segments, start, needed, fixed) =
-            (self.ranges.segments_of(vreg), range.start, range.needed, range.fixed);
+        let (segments, fixed) = (self.ranges.segments_of(vreg), range.fixed);
         // A virtual register with a later start, whose register a move would save, may need another one.
         let homes = &self.assigned.homes;
         let friend = self.friends.first(vreg).filter(|friend| homes[*friend as usize].reg.is_none());
@@ -175,10 +174,20 @@ impl<'a, O> Scan<'a, O> {
                 Some(_) => {}
             }
         }
-        if let Some(reg) = free {
-            self.give(vreg, group, reg, Point::MAX);
-            return Ok(());
+        match free {
+            Some(reg) => {
+                self.give(vreg, group, reg, Point::MAX);
+                Ok(())
+            }
+            None => self.for_a_while(vreg, group, best),
         }
+    }
+
+    /// Gives a virtual register one for a part of where it is live, when none is free for all of it: the one that is free for longest, or
+    /// that of others.
+    fn for_a_while(&mut self, vreg: u32, group: usize, best: Option<(Reg, Point)>) -> Result<(), u32> {
+        let (segments, range) = (self.ranges.segments_of(vreg), &self.ranges.vregs[vreg as usize]);
+        let (start, needed) = (range.start, range.needed);
         let evictable = self.evictable(start, needed.max(start + 1));
         let best = best.filter(|(_, until)| *until >= needed && *until > start);
         let (reg, until) = match (best, evictable) {
