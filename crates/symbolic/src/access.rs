@@ -124,6 +124,10 @@ impl Explorer<'_> {
                 let object = Rc::clone(state.objects.get(index).ok_or(GiveUp::Address)?);
                 self.object_byte(&object, offset)
             }
+            Region::Fixed(value) => {
+                let byte = u32::try_from(offset).map_err(|_| GiveUp::Address)?;
+                Ok(Byte::Number(self.fixed_byte(value, byte)))
+            }
             Region::Context => Err(GiveUp::Address),
         }
     }
@@ -171,7 +175,8 @@ impl Explorer<'_> {
             }
             Region::Packet => Rc::make_mut(&mut state.packet.written),
             Region::Object(index) => &mut state.object_mut(index).ok_or(GiveUp::Address)?.written,
-            Region::Context => return Err(GiveUp::Address),
+            // What no program writes to is not written to.
+            Region::Fixed(_) | Region::Context => return Err(GiveUp::Address),
         };
         (start..).zip(bytes).for_each(|(offset, byte)| memory.set(offset, *byte));
         Ok(())

@@ -10,6 +10,7 @@ use paceline_spec::{MapSpec, Meaning};
 use paceline_verifier::Verified;
 
 use crate::explorer::{Explorer, Next};
+use crate::fixed::FixedValues;
 use crate::give_up::GiveUp;
 use crate::memory::{Byte, Memory};
 use crate::options::{Options, Progress};
@@ -38,6 +39,7 @@ impl<'a> Explorer<'a> {
     /// Compares the program with a second one: no other goals are looked for.
     pub(crate) fn set_second(&mut self, second: &'a Verified, most: usize) {
         let programs = [self.verified, second];
+        self.fixed = FixedValues::of(self.maps, &programs);
         let orders = programs.map(Order::of);
         self.twin = Some(Twin {
             programs,

@@ -10,6 +10,7 @@ use paceline_spec::MapSpec;
 use paceline_verifier::Verified;
 
 use crate::claim::Claim;
+use crate::fixed::FixedValues;
 use crate::flow::Flow;
 use crate::give_up::{GiveUp, Place};
 use crate::goal::{Boundary, Call, Edge, Fate, Goal, Goals, Input, Side};
@@ -76,6 +77,12 @@ pub(crate) struct Explorer<'a> {
     pub(crate) ready: Vec<State>,
     /// Places of the packet that are not known, at which bytes were read.
     pub(crate) places: Vec<Term>,
+    /// Where two programs are compared, the values of maps to which none of them writes.
+    pub(crate) fixed: FixedValues,
+    /// Whether some product is a variable.
+    pub(crate) has_products: bool,
+    /// Where two programs are compared, numbers of which a joint path of the first one has one by its way.
+    pub(crate) choices: Vec<Term>,
     /// The conditions of the two paths that were joined, by what is known of both.
     pub(crate) joints: HashMap<Term, [Vec<Term>; 2]>,
     /// Paths to a goal for which there was no input.
@@ -118,6 +125,9 @@ impl<'a> Explorer<'a> {
             waiting: Waiting::default(),
             ready: Vec::new(),
             places: Vec::new(),
+            fixed: FixedValues::default(),
+            has_products: false,
+            choices: Vec::new(),
             joints: HashMap::new(),
             misses: HashMap::new(),
             taken_up: HashMap::new(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use paceline_isa::Reg;
-use paceline_solver::Term;
+use paceline_solver::{Answer, Term};
 
 use crate::explorer::Explorer;
 use crate::memory::Memory;
@@ -13,7 +13,7 @@ use crate::state::{ElementState, MapState, Object, Redirect, State};
 use crate::value::Value;
 
 impl Explorer<'_> {
-    /// Forgets registers that are not read any more, so that paths that differ in these alone meet.
+    /// Forgets registers and bytes of stacks that are not read any more, so that paths that differ in these alone meet.
     pub(crate) fn forget_dead(&self, state: &mut State) {
         let Some(order) = self.order_of(state) else { return };
         let is_dead = |slot, number| Reg::new(number).is_some_and(|reg| !order.is_live(slot, reg));
@@ -29,6 +29,15 @@ impl Explorer<'_> {
                 }
             }
         }
+        // Where a function is called, what it reads of the stack is read as well.
+        let callers = state.frames.iter().skip(1).map(|frame| frame.return_to.saturating_sub(1));
+        let slots: Vec<usize> = callers.chain([state.slot]).collect();
+        for (frame, slot) in state.frames.iter_mut().zip(slots) {
+            let Some(live) = order.live_stack(slot) else { continue };
+            if frame.stack.offsets().any(|offset| !live.contains(offset)) {
+                Rc::make_mut(&mut frame.stack).retain(|offset| live.contains(offset));
+            }
+        }
     }
 
     /// Makes a path one of both, if they meet.
@@ -36,7 +45,13 @@ impl Explorer<'_> {
         if !meet(a, b) {
             return false;
         }
-        self.join_conditions(a, b);
+        self.join_conditions_of(a, b);
+        self.join_rest(a, b);
+        true
+    }
+
+    /// Joins what decides nothing about what follows.
+    pub(crate) fn join_rest(&self, a: &mut State, b: &State) {
         for (map, other) in a.maps.iter_mut().zip(&b.maps) {
             if !Rc::ptr_eq(map, other) {
                 let map = Rc::make_mut(map);
@@ -52,24 +67,41 @@ impl Explorer<'_> {
         }
         a.instructions = a.instructions.max(b.instructions);
         a.cost = a.cost.min(b.cost);
-        true
+    }
+
+    /// Makes the conditions of a path those of either of two, and gives that which says that it is the second one; none, and nothing changes, if it may
+    /// be both.
+    pub(crate) fn join_conditions(&mut self, a: &mut State, b: &State) -> Option<Term> {
+        let (common, first, second) = parts(a, b);
+        let is_second = match self.split(&first, &second) {
+            Some(split) => self.terms.not(split),
+            None => {
+                let (one, other) = (self.terms.all(first), self.terms.all(second));
+                let both = self.terms.and(one, other);
+                if self.try_to_ask(&common, &a.assignment.model, both) != Answer::Unsat {
+                    return None;
+                }
+                other
+            }
+        };
+        self.join_conditions_of(a, b);
+        Some(is_second)
+    }
+
+    /// A condition of a path whose opposite is one of another path.
+    fn split(&mut self, first: &[Term], second: &[Term]) -> Option<Term> {
+        first.iter().copied().find(|condition| {
+            let not = self.terms.not(*condition);
+            second.contains(&not)
+        })
     }
 
     /// Makes the conditions of a path those of either of two. Its model stays one.
-    fn join_conditions(&mut self, a: &mut State, b: &State) {
-        let of_a: BTreeSet<Term> = a.path.iter().copied().collect();
-        let of_b: BTreeSet<Term> = b.path.iter().copied().collect();
-        let (common, first): (Vec<_>, Vec<_>) =
-            a.path.iter().copied().partition(|condition| of_b.contains(condition));
-        let second: Vec<Term> =
-            b.path.iter().copied().filter(|condition| !of_a.contains(condition)).collect();
+    fn join_conditions_of(&mut self, a: &mut State, b: &State) {
+        let (common, first, second) = parts(a, b);
         a.path = common;
         let parts = [first.clone(), second.clone()];
-        let split = first.iter().copied().find(|condition| {
-            let not = self.terms.not(*condition);
-            second.contains(&not)
-        });
-        let either = match split {
+        let either = match self.split(&first, &second) {
             // Where a condition tells the paths apart, the others are those of one of them.
             Some(split) => {
                 let not = self.terms.not(split);
@@ -93,8 +125,22 @@ impl Explorer<'_> {
     }
 }
 
+/// The conditions that two paths have in common, and the others of each.
+fn parts(a: &State, b: &State) -> (Vec<Term>, Vec<Term>, Vec<Term>) {
+    let of_a: BTreeSet<Term> = a.path.iter().copied().collect();
+    let of_b: BTreeSet<Term> = b.path.iter().copied().collect();
+    let (common, first) = a.path.iter().copied().partition(|condition| of_b.contains(condition));
+    let second = b.path.iter().copied().filter(|condition| !of_a.contains(condition)).collect();
+    (common, first, second)
+}
+
 /// Whether all that follows is the same for two states.
 fn meet(a: &State, b: &State) -> bool {
+    a.registers == b.registers && frames_are_equal(a, b) && meet_in_all_but_numbers(a, b)
+}
+
+/// Whether two states are the same but for registers, those of callers too, and stacks.
+pub(crate) fn meet_in_all_but_numbers(a: &State, b: &State) -> bool {
     let is_same_run = match (&a.first, &b.first) {
         (Some(a), Some(b)) => Rc::ptr_eq(a, b),
         (None, None) => true,
@@ -104,8 +150,7 @@ fn meet(a: &State, b: &State) -> bool {
     is_same_run
         && (a.slot == b.slot || a.has_ended)
         && a.has_ended == b.has_ended
-        && a.registers == b.registers
-        && frames_are_equal(a, b)
+        && calls_are_equal(a, b)
         && (a.packet.start, a.packet.meta) == (b.packet.start, b.packet.meta)
         && (a.packet.end, a.packet.floor) == (b.packet.end, b.packet.floor)
         && memories_are_equal(&a.packet.written, &b.packet.written)
@@ -121,10 +166,15 @@ fn meet(a: &State, b: &State) -> bool {
 
 fn frames_are_equal(a: &State, b: &State) -> bool {
     a.frames.len() == b.frames.len()
-        && a.frames.iter().zip(&b.frames).all(|(a, b)| {
-            (a.return_to, a.callback, a.saved) == (b.return_to, b.callback, b.saved)
-                && memories_are_equal(&a.stack, &b.stack)
-        })
+        && a.frames
+            .iter()
+            .zip(&b.frames)
+            .all(|(a, b)| a.saved == b.saved && memories_are_equal(&a.stack, &b.stack))
+}
+
+fn calls_are_equal(a: &State, b: &State) -> bool {
+    a.frames.len() == b.frames.len()
+        && a.frames.iter().zip(&b.frames).all(|(a, b)| (a.return_to, a.callback) == (b.return_to, b.callback))
 }
 
 fn memories_are_equal(a: &Rc<Memory>, b: &Rc<Memory>) -> bool {

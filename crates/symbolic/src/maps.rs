@@ -11,6 +11,7 @@ use crate::give_up::GiveUp;
 use crate::goal::Meets;
 use crate::source::Source;
 use crate::state::{ElementState, Initial, Now, State};
+use crate::value::Region;
 
 /// The initial bytes of a key's value, if the object gives some.
 pub(crate) fn initial_value<'m>(map: &'m MapSpec, key: &[u8]) -> Option<&'m [u8]> {
@@ -37,11 +38,15 @@ impl Explorer<'_> {
         self.maps.get(map).ok_or(GiveUp::Instruction("a map that does not exist"))
     }
 
-    /// The object of the only value of a map of variables.
-    pub(crate) fn only_value(&mut self, state: &mut State, map: usize) -> Result<usize, GiveUp> {
+    /// The memory of the only value of a map of variables.
+    pub(crate) fn only_value(&mut self, state: &mut State, map: usize) -> Result<Region, GiveUp> {
         let key = vec![self.terms.constant(8, 0); 4];
+        if self.fixed.has(map) {
+            return Ok(Region::Fixed(self.fixed.number(map, key)));
+        }
         let element = self.element(state, map, key)?;
-        self.there(state, map, element)?.ok_or(GiveUp::Instruction("a map without a value"))
+        let object = self.there(state, map, element)?.ok_or(GiveUp::Instruction("a map without a value"))?;
+        Ok(Region::Object(object))
     }
 
     /// The element of a key, which is within the map if that is an array.
@@ -157,13 +162,13 @@ impl Explorer<'_> {
         Ok(self.decide(state, is_below, 0))
     }
 
-    /// `bpf_map_lookup_elem`: the object of the value, or none.
+    /// `bpf_map_lookup_elem`: the memory of the value, or none.
     pub(crate) fn look_up(
         &mut self,
         state: &mut State,
         map: usize,
         key: Vec<Term>,
-    ) -> Result<Option<usize>, GiveUp> {
+    ) -> Result<Option<Region>, GiveUp> {
         let kind = self.spec(map)?.kind;
         if !is_modelled(kind) {
             return Err(GiveUp::Map(kind, "bpf_map_lookup_elem"));
@@ -171,8 +176,11 @@ impl Explorer<'_> {
         if !self.is_valid(state, map, &key)? {
             return Ok(None);
         }
+        if self.fixed.has(map) {
+            return Ok(Some(Region::Fixed(self.fixed.number(map, key))));
+        }
         let element = self.element(state, map, key)?;
-        self.there(state, map, element)
+        Ok(self.there(state, map, element)?.map(Region::Object))
     }
 
     /// `bpf_map_update_elem`: 0 or a negative error number, and what it met.
@@ -190,6 +198,9 @@ impl Explorer<'_> {
         let kind = spec.kind;
         if !is_modelled(kind) || kind.has_prefixes() {
             return Err(GiveUp::Map(kind, "bpf_map_update_elem"));
+        }
+        if self.fixed.has(map) {
+            return Err(GiveUp::Map(kind, "an update of what no program writes"));
         }
         if flags > EXIST {
             return Err(GiveUp::HelperUse("bpf_map_update_elem", "with such flags"));

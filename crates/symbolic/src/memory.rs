@@ -30,6 +30,11 @@ impl Memory {
         self.written.insert(offset, byte);
     }
 
+    /// Forgets the bytes at some offsets.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(i64) -> bool) {
+        self.written.retain(|offset, _| keep(*offset));
+    }
+
     /// The offsets that were written.
     pub(crate) fn offsets(&self) -> impl Iterator<Item = i64> + '_ {
         self.written.keys().copied()

@@ -4,6 +4,7 @@
 use paceline_isa::{Insn, Reg, RegSet};
 use paceline_verifier::Verified;
 
+use crate::stack_live::{StackBytes, uses};
 use crate::state::State;
 
 /// The place of a state in that order: of each function that is being called, from the outermost on, loops with their rounds, and slots.
@@ -20,8 +21,12 @@ pub(crate) struct Order {
     loops: Vec<Vec<usize>>,
     /// Whether several ways lead to a slot.
     meets: Vec<bool>,
+    /// Whether a slot comes right after a loop that it is not in.
+    leaves: Vec<bool>,
     /// Registers whose value may be read still.
     live: Vec<RegSet>,
+    /// Bytes of the function's stack that may be read still.
+    live_stack: Vec<StackBytes>,
 }
 
 impl Order {
@@ -31,7 +36,9 @@ impl Order {
             ranks: vec![0; slots],
             loops: vec![Vec::new(); slots],
             meets: vec![false; slots],
+            leaves: vec![false; slots],
             live: vec![RegSet::EMPTY; slots],
+            live_stack: vec![StackBytes::default(); slots],
         };
         let mut after = vec![Vec::new(); slots];
         let mut ways = vec![0_u32; slots];
@@ -50,7 +57,9 @@ impl Order {
             let within: Vec<_> = code.filter(|slot| (function.start..function.end).contains(slot)).collect();
             order.arrange(&within, &after, &mut next);
         }
+        order.find_leaves(&after);
         order.find_live(verified, &after);
+        order.find_live_stack(verified, &after);
         order
     }
 
@@ -69,6 +78,14 @@ impl Order {
         }
     }
 
+    fn find_leaves(&mut self, after: &[Vec<usize>]) {
+        for (slot, next) in
+            after.iter().enumerate().flat_map(|(slot, next)| next.iter().map(move |next| (slot, *next)))
+        {
+            self.leaves[next] |= self.loops[slot].iter().any(|first| !self.loops[next].contains(first));
+        }
+    }
+
     fn find_live(&mut self, verified: &Verified, after: &[Vec<usize>]) {
         let mut changed = true;
         while changed {
@@ -82,9 +99,40 @@ impl Order {
         }
     }
 
+    fn find_live_stack(&mut self, verified: &Verified, after: &[Vec<usize>]) {
+        let slots: Vec<_> = verified.code().iter().collect();
+        let mut shared = vec![StackBytes::default(); after.len()];
+        for function in verified.functions() {
+            let words = StackBytes::of_words(function.shared);
+            shared.iter_mut().take(function.end).skip(function.start).for_each(|bytes| *bytes = words);
+        }
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for &(slot, insn) in slots.iter().rev() {
+                let none = StackBytes::default();
+                let behind = after[slot].iter().fold(none, |all, next| all.union(self.live_stack[*next]));
+                let (read, written) = uses(insn, &verified.fact(slot));
+                let live = behind.minus(written).union(read).union(shared[slot]);
+                changed |= std::mem::replace(&mut self.live_stack[slot], live) != live;
+            }
+        }
+    }
+
+    /// The bytes of the function's stack that may be read still before the instruction of a slot.
+    pub(crate) fn live_stack(&self, slot: usize) -> Option<StackBytes> {
+        self.live_stack.get(slot).copied()
+    }
+
     /// Whether several ways lead to a slot.
     pub(crate) fn meets(&self, slot: usize) -> bool {
         self.meets.get(slot).copied().unwrap_or(false)
+    }
+
+    /// Whether a slot is in a loop, or comes right after one.
+    pub(crate) fn is_of_loop(&self, slot: usize) -> bool {
+        self.leaves.get(slot).copied().unwrap_or(false)
+            || self.loops.get(slot).is_some_and(|loops| !loops.is_empty())
     }
 
     /// Whether a register may be read still.

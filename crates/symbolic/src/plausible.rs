@@ -162,6 +162,8 @@ fn usual(maps: &[MapSpec], source: Source) -> Option<u64> {
             Some(byte.unwrap_or(0).into())
         }
         Source::Route(part) => Some(usual_route(part)),
+        // These follow from others.
+        Source::Product(..) | Source::Fixed { .. } => None,
         Source::Random(_) | Source::Length => None,
         _ => Some(0),
     }

@@ -157,11 +157,13 @@ impl Explorer<'_> {
         const BETWEEN_ENDS: u64 = 256;
         while self.ready.is_empty() {
             let early = self.picks.is_multiple_of(BETWEEN_ENDS).then(|| self.waiting.ended()).flatten();
-            let group = match early {
+            let mut group = match early {
                 Some(group) => group,
                 None => self.waiting.first()?,
             };
             self.picks += 1;
+            // In an order that depends on the conditions alone, so that both programs join alike.
+            group.sort_by(|a, b| a.path.cmp(&b.path));
             for mut state in group {
                 if !self.is_possible(&mut state) {
                     continue;
@@ -173,6 +175,8 @@ impl Explorer<'_> {
                 }
                 self.ready = ready;
             }
+            let ready = std::mem::take(&mut self.ready);
+            self.ready = self.choose(ready);
         }
         self.ready.pop()
     }

@@ -1,11 +1,13 @@
 //! Bytes of the packet at places that are not known. Each is a variable of its own, which says less than is true: that two are the same
-//! byte where their places are the same is said only of those for which a model has it otherwise. So a proof holds, and an input is one.
+//! byte where their places are the same is said only of those for which a model has it otherwise. So a proof holds, and an input is one. Products and
+//! values of maps to which no program writes are settled in the same way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use paceline_solver::{Answer, Model, Term};
 
 use crate::explorer::Explorer;
+use crate::fixed::FixedValue;
 use crate::give_up::GiveUp;
 use crate::memory::Byte;
 use crate::source::Source;
@@ -19,6 +21,17 @@ const FARTHEST: u64 = 0xffff;
 
 /// Most places to which one is compared when it is read.
 const MOST_COMPARED: usize = 4;
+
+/// What is read where it is not known.
+#[derive(Clone, Copy, Debug)]
+enum Read {
+    /// A byte of the packet at this place.
+    Packet(Term),
+    /// A product.
+    Product(Term),
+    /// A byte of a value to which no program writes: its number, and the offset.
+    Fixed(usize, u32),
+}
 
 impl Explorer<'_> {
     /// Bytes of the packet at a place that is not known, if two programs are compared and none of the bytes that may lie there was written.
@@ -83,12 +96,13 @@ impl Explorer<'_> {
             // Keys of elements become those of the input.
             let keys = state.maps.iter().flat_map(|map| map.elements.iter().flat_map(|element| &element.key));
             let all: Vec<_> = state.path.iter().chain([&asked]).chain(keys).copied().collect();
-            let reads = self.reads(all);
+            let reads = self.reads(all.clone());
+            let model = self.with_products(&reads, model, &all[..=state.path.len()]);
             let wrong = self.contradictions(&reads, &model);
             if wrong.is_empty() {
                 let mut other = state.clone();
                 other.path.push(asked);
-                let model = self.with_places(&reads, model, &mut other.path)?;
+                let model = self.with_places(&reads, model, &mut other)?;
                 other.assignment = Assignment::new(model);
                 return Ok(Some(other));
             }
@@ -100,7 +114,7 @@ impl Explorer<'_> {
 
     /// Whether some packet takes a path, as far as that is known.
     pub(crate) fn may_be_taken(&mut self, state: &State) -> bool {
-        if self.places.is_empty() || self.limit().is_some() {
+        if !self.has_unknown() || self.limit().is_some() {
             return true;
         }
         let (path, last) = match state.path.split_last() {
@@ -111,68 +125,139 @@ impl Explorer<'_> {
         !matches!(self.settled(&checked, last), Ok(None))
     }
 
-    /// Bytes at places, of conditions and of what those places depend on: place and byte. Places by number come first.
-    fn reads(&mut self, mut open: Vec<Term>) -> Vec<(Term, Term)> {
-        if self.places.is_empty() {
+    /// What is read where it is not known, of conditions and of what those places, indices and factors depend on, with its variable. Places by number
+    /// come first, and the rest in the order in which it was first read.
+    fn reads(&mut self, mut open: Vec<Term>) -> Vec<(Read, Term)> {
+        if !self.has_unknown() {
             return Vec::new();
         }
         let mut found = BTreeMap::new();
         while let Some(term) = open.pop() {
             for &var in self.terms.support(term).iter() {
-                let byte = self.terms.of_var(var);
-                let (place, is_number) = match self.sources.of(var) {
-                    Some(Source::Packet(place)) => (self.terms.constant(64, u64::from(place)), true),
-                    Some(Source::PacketAt(place)) => (place, false),
+                let variable = self.terms.of_var(var);
+                let (read, is_number, depends) = match self.sources.of(var) {
+                    Some(Source::Packet(place)) => {
+                        (Read::Packet(self.terms.constant(64, u64::from(place))), true, Vec::new())
+                    }
+                    Some(Source::PacketAt(place)) => (Read::Packet(place), false, vec![place]),
+                    Some(Source::Product(product, _)) => (Read::Product(product), false, vec![product]),
+                    Some(Source::Fixed { value, byte }) => {
+                        let key = self.fixed.get(value).map(|value| value.key.clone()).unwrap_or_default();
+                        (Read::Fixed(value, byte), false, key)
+                    }
                     _ => continue,
                 };
-                if found.insert((!is_number, byte), place).is_none() && !is_number {
-                    open.push(place);
+                if found.insert((!is_number, variable), read).is_none() {
+                    open.extend(depends);
                 }
             }
         }
-        found.into_iter().map(|((_, byte), place)| (place, byte)).collect()
+        found.into_iter().map(|((_, variable), read)| (read, variable)).collect()
     }
 
-    /// What does not hold in a model, but of all packets: that the bytes of two places are the same if the places are.
-    fn contradictions(&mut self, reads: &[(Term, Term)], model: &Model) -> Vec<Term> {
-        let (mut bytes, mut wrong) = (BTreeMap::<u64, (Term, Term)>::new(), Vec::new());
+    /// Whether something is read that is not known.
+    fn has_unknown(&self) -> bool {
+        !self.places.is_empty() || self.has_products || !self.fixed.is_empty()
+    }
+
+    /// A model in which products are those of their factors, if conditions hold in it too; else the same model.
+    fn with_products(&mut self, reads: &[(Read, Term)], model: Model, conditions: &[Term]) -> Model {
+        let mut other = model.clone();
+        // Variables of factors are older.
+        for &(read, variable) in reads {
+            if let Read::Product(product) = read {
+                let value = self.terms.evaluate(&other, product);
+                other.set(self.terms.support(variable)[0], value);
+            }
+        }
+        let assignment = Assignment::new(other.clone());
+        let holds = conditions.iter().all(|condition| assignment.value(&self.terms, *condition) == 1);
+        if holds { other } else { model }
+    }
+
+    /// What does not hold in a model, but of all packets and maps: that what is read at two places is the same if the places are, and that a product
+    /// is that of its factors.
+    fn contradictions(&mut self, reads: &[(Read, Term)], model: &Model) -> Vec<Term> {
+        let (mut bytes, mut values) = (BTreeMap::<u64, (Term, Term)>::new(), HashMap::new());
+        let mut wrong = Vec::new();
         let assignment = Assignment::new(model.clone());
-        for &(place, byte) in reads {
-            let at = assignment.value(&self.terms, place);
-            let Some(&(other, known)) = bytes.get(&at) else {
-                bytes.insert(at, (place, byte));
-                continue;
-            };
-            if assignment.value(&self.terms, byte) != assignment.value(&self.terms, known) {
-                let (apart, same) = (self.unequal(place, other), self.terms.eq(byte, known));
-                wrong.push(self.terms.or(apart, same));
+        for &(read, byte) in reads {
+            let value = assignment.value(&self.terms, byte);
+            match read {
+                Read::Packet(place) => {
+                    let at = assignment.value(&self.terms, place);
+                    let Some(&(other, known)) = bytes.get(&at) else {
+                        bytes.insert(at, (place, byte));
+                        continue;
+                    };
+                    if value != assignment.value(&self.terms, known) {
+                        let (apart, same) = (self.unequal(place, other), self.terms.eq(byte, known));
+                        wrong.push(self.terms.or(apart, same));
+                    }
+                }
+                Read::Product(product) => {
+                    if value != assignment.value(&self.terms, product) {
+                        wrong.push(self.terms.eq(byte, product));
+                    }
+                }
+                Read::Fixed(fixed, offset) => {
+                    let Some(FixedValue { map, key }) = self.fixed.get(fixed).cloned() else { continue };
+                    let at: Vec<u64> = key.iter().map(|byte| assignment.value(&self.terms, *byte)).collect();
+                    let Some((other, known)) = values.insert((map, at, offset), (key.clone(), byte)) else {
+                        continue;
+                    };
+                    if value != assignment.value(&self.terms, known) {
+                        let equal = self.same_key(&key, &other);
+                        let (apart, same) = (self.terms.not(equal), self.terms.eq(byte, known));
+                        wrong.push(self.terms.or(apart, same));
+                    }
+                }
             }
         }
         wrong
     }
 
-    /// Adds to a path where the unknown places are in a model, and that their bytes are those by number, to which the model gives values.
+    /// Adds to a path where the unknown places are in a model, and that their bytes are those by number, to which the model gives values; that
+    /// products are those of their factors; and the elements whose values are read.
     fn with_places(
         &mut self,
-        reads: &[(Term, Term)],
+        reads: &[(Read, Term)],
         mut model: Model,
-        path: &mut Vec<Term>,
+        state: &mut State,
     ) -> Result<Model, GiveUp> {
         let assignment = Assignment::new(model.clone());
-        for &(place, byte) in reads {
-            if self.terms.value(place).is_some() {
-                continue;
-            }
-            let at = assignment.value(&self.terms, place);
+        for &(read, byte) in reads {
             let value = assignment.value(&self.terms, byte);
-            if at > FARTHEST {
-                return Err(GiveUp::Instruction("a packet read so far behind its start"));
-            }
-            let number = self.terms.constant(64, at);
-            let known = self.sources.term(&mut self.terms, Source::Packet(at as u32));
+            let known = match read {
+                Read::Packet(place) if self.terms.value(place).is_some() => continue,
+                Read::Packet(place) => {
+                    let at = assignment.value(&self.terms, place);
+                    if at > FARTHEST {
+                        return Err(GiveUp::Instruction("a packet read so far behind its start"));
+                    }
+                    let number = self.terms.constant(64, at);
+                    state.path.push(self.terms.eq(place, number));
+                    self.sources.term(&mut self.terms, Source::Packet(at as u32))
+                }
+                Read::Product(product) => {
+                    state.path.push(self.terms.eq(byte, product));
+                    continue;
+                }
+                Read::Fixed(fixed, offset) => {
+                    let Some(FixedValue { map, key }) = self.fixed.get(fixed).cloned() else { continue };
+                    let mut numbers = Vec::new();
+                    for term in key {
+                        let number = assignment.value(&self.terms, term);
+                        let number = self.terms.constant(8, number);
+                        state.path.push(self.terms.eq(term, number));
+                        numbers.push(number);
+                    }
+                    let element = state.element_at(map, numbers);
+                    self.sources.term(&mut self.terms, Source::Value { map, element, byte: offset })
+                }
+            };
             model.set(self.terms.support(known)[0], value);
-            path.push(self.terms.eq(place, number));
-            path.push(self.terms.eq(byte, known));
+            state.path.push(self.terms.eq(byte, known));
         }
         Ok(model)
     }

@@ -49,6 +49,10 @@ pub(crate) enum Source {
     /// A byte of the packet as it came in, at an offset that is a term and no number: one of those by number, as the conditions say that are
     /// made for an input ([`crate::settle`]).
     PacketAt(Term),
+    /// A product whose clauses are many, where two programs are compared: the term of it, and its bits ([`crate::product`]).
+    Product(Term, u32),
+    /// A byte of a value to which no program writes, where two are compared: the value's number ([`crate::fixed`]).
+    Fixed { value: usize, byte: u32 },
     /// A number in the context, by its offset; a field has its low bits.
     Context(u16),
     /// A byte of the program's own memory in the context, by its offset.
@@ -85,7 +89,8 @@ impl Source {
     pub(crate) const fn width(self) -> u32 {
         match self {
             Self::Length => 16,
-            Self::Packet(_) | Self::PacketAt(_) | Self::Scratch(_) => 8,
+            Self::Packet(_) | Self::PacketAt(_) | Self::Fixed { .. } | Self::Scratch(_) => 8,
+            Self::Product(_, bits) => bits,
             Self::Value { .. } | Self::Record { .. } => 8,
             Self::Random(_) | Self::Cpu | Self::Node | Self::Capacity => 32,
             Self::Route(part) => part.width(),

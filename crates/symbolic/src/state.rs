@@ -307,6 +307,16 @@ impl State {
         calls
     }
 
+    /// The element of a map at a key by numbers, which is added if the path did not ask for it.
+    pub(crate) fn element_at(&mut self, map: usize, key: Vec<Term>) -> usize {
+        let elements = &mut Rc::make_mut(&mut self.maps[map]).elements;
+        if let Some(index) = elements.iter().position(|element| element.key == key) {
+            return index;
+        }
+        elements.push(ElementState { key, now: Now::Initial, was_there: false, may_be_gone: false });
+        elements.len() - 1
+    }
+
     pub(crate) fn new_object(&mut self, initial: Initial) -> usize {
         self.objects.push(Rc::new(Object { written: Memory::default(), initial }));
         self.objects.len() - 1

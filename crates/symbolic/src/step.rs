@@ -146,7 +146,8 @@ impl Explorer<'_> {
                 Value::Number(alu::alu(&mut self.terms, width, AluOp::Mov, number, number))
             }
             (_, Value::Number(a), Value::Number(b)) => {
-                Value::Number(alu::alu(&mut self.terms, width, op, a, b))
+                let number = alu::alu(&mut self.terms, width, op, a, b);
+                Value::Number(if op == AluOp::Mul { self.product(number) } else { number })
             }
             (AluOp::Add, Value::Pointer(pointer), Value::Number(by))
             | (AluOp::Add, Value::Number(by), Value::Pointer(pointer))
@@ -182,6 +183,8 @@ impl Explorer<'_> {
             Region::Packet => 1,
             Region::Stack(frame) => 2 + frame,
             Region::Object(object) => 64 + object,
+            // There are such values where programs are compared alone.
+            Region::Fixed(_) => return Err(GiveUp::Address),
         };
         let start = self.sources.term(&mut self.terms, Source::Address(region));
         Ok(self.terms.add(start, pointer.offset))
@@ -193,9 +196,9 @@ impl Explorer<'_> {
             Imm64::MapIndex(index) => Ok(Value::Map(usize::try_from(index).unwrap_or(usize::MAX))),
             Imm64::MapValueIndex { index, offset } => {
                 let map = usize::try_from(index).unwrap_or(usize::MAX);
-                let object = self.only_value(state, map)?;
+                let region = self.only_value(state, map)?;
                 let offset = self.terms.constant(64, u64::from(offset));
-                Ok(Value::Pointer(Pointer { region: Region::Object(object), offset }))
+                Ok(Value::Pointer(Pointer { region, offset }))
             }
             Imm64::Code { offset } => {
                 let start = slot as i64 + 1 + i64::from(offset);

@@ -13,6 +13,8 @@ pub(crate) enum Region {
     Packet,
     /// An object of the state: a value of a map, a record of a ring buffer.
     Object(usize),
+    /// A value of an array to which no program writes, by its number.
+    Fixed(usize),
 }
 
 /// A pointer: a region, and an offset of 64 bits.

@@ -23,7 +23,7 @@ use crate::goal::Meets;
 use crate::source::Source;
 use crate::state::{Redirect, State};
 use crate::step::clear_arguments;
-use crate::value::{Pointer, Region, Value};
+use crate::value::{Pointer, Value};
 
 const REDIRECT: u64 = 4;
 const XDP_ABORTED: i64 = 0;
@@ -115,7 +115,7 @@ impl Explorer<'_> {
         self.met(state, if found.is_some() { Meets::Found } else { Meets::NotFound });
         let zero = self.terms.constant(64, 0);
         Ok(match found {
-            Some(object) => Value::Pointer(Pointer { region: Region::Object(object), offset: zero }),
+            Some(region) => Value::Pointer(Pointer { region, offset: zero }),
             None => Value::Number(zero),
         })
     }
