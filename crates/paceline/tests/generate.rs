@@ -1,5 +1,6 @@
 //! Inputs for programs whose sides are known, and for the examples.
 
+mod generate_chosen;
 mod generate_goals;
 mod generate_joined;
 mod generate_left;

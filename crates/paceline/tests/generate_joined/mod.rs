@@ -8,7 +8,7 @@ use paceline_spec::MapSpec;
 
 use super::{LOOK_UP, array, hash, xdp};
 
-fn compared(old: &str, new: &str, maps: &[MapSpec]) -> Differences {
+pub(super) fn compared(old: &str, new: &str, maps: &[MapSpec]) -> Differences {
     let (old, new) = (xdp(old, maps.to_vec()), xdp(new, maps.to_vec()));
     let options = Options { time: Duration::from_secs(30), ..Options::default() };
     let sides = ((&old, &old.programs()[0]), (&new, &new.programs()[0]));
@@ -18,7 +18,7 @@ fn compared(old: &str, new: &str, maps: &[MapSpec]) -> Differences {
     found
 }
 
-fn are_equal(old: &str, new: &str, maps: &[MapSpec]) -> bool {
+pub(super) fn are_equal(old: &str, new: &str, maps: &[MapSpec]) -> bool {
     compared(old, new, maps).found.is_empty()
 }
 
