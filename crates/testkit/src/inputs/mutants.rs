@@ -35,7 +35,7 @@ pub struct Mutants {
 /// What a run leaves: the packet's fate, events and traces, and the maps.
 type Left = (Outcome, Sent, Vec<Option<Contents>>);
 
-/// Makes `count` mutants, of instructions that are not proved to be unreachable, that the verifier accepts, or gives up after ten times as many attempts, and runs the generated inputs on each. The solver has
+/// Makes `count` different mutants, of instructions that are not proved to be unreachable, that the verifier accepts, or gives up after ten times as many attempts, and runs the generated inputs on each. The solver has
 /// `limit` for each of those that they do not find.
 ///
 /// # Errors
@@ -56,13 +56,17 @@ pub fn mutants(
     let left = inputs.iter().map(|input| run(object, program, input));
     let left = left.collect::<Option<Vec<Left>>>().ok_or("the program does not run on its inputs")?;
     let live: Vec<usize> = live_slots(object, program, generated).into_iter().collect();
-    let mut mutants = Mutants::default();
+    let (mut mutants, mut known) = (Mutants::default(), BTreeSet::new());
     for _ in 0..10 * count {
         if mutants.made == count {
             break;
         }
         let Some(&slot) = rng.choice(&live) else { break };
         let Some(changed) = change(&program.insns, slot, rng) else { continue };
+        // Short programs have few: each counts once.
+        if !known.insert((slot, changed.to_le_bytes())) {
+            continue;
+        }
         let mut mutant = object.clone();
         let specs = &mut mutant.specs_mut().programs;
         let Some(spec) = specs.iter_mut().find(|spec| spec.name == program.name) else { continue };
