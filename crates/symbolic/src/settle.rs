@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use paceline_solver::{Answer, Model, Term};
 
+use crate::alu;
 use crate::explorer::Explorer;
 use crate::fixed::FixedValue;
 use crate::give_up::GiveUp;
@@ -251,6 +252,12 @@ impl Explorer<'_> {
                         let number = self.terms.constant(8, number);
                         state.path.push(self.terms.eq(term, number));
                         numbers.push(number);
+                    }
+                    // A choice may have the value of an element of another way, which this one does not ask for.
+                    let index = alu::word(&mut self.terms, &numbers);
+                    let entries = self.maps.get(map).map_or(0, |map| u64::from(map.max_entries));
+                    if self.terms.value(index).is_none_or(|index| index >= entries) {
+                        continue;
                     }
                     let element = state.element_at(map, numbers);
                     self.sources.term(&mut self.terms, Source::Value { map, element, byte: offset })

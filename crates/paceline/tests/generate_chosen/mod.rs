@@ -132,6 +132,20 @@ fn values_at_the_same_index_are_the_same() {
 }
 
 #[test]
+fn elements_that_a_way_does_not_ask_for_are_not_given() {
+    // The first index is beyond the array where the programs differ.
+    let last = |end: &str| {
+        format!(
+            "r9 = r1\nr8 = 7\nr6 = 0\nagain:\nr7 = *(u8 *)(r9 + 0)\n*(u32 *)(r10 - 4) = r7\nr2 = r10\nr2 += -4\nr1 = map[0] ll\ncall 1\nif r0 == 0 goto next\n\
+             r3 = *(u8 *)(r0 + 0)\nif r3 == 0 goto next\nr8 = r6\nnext:\nif r6 != 0 goto other\nr5 = r7\n*(u64 *)(r10 - 16) = r5\nother:\nr9 += 1\nr6 += 1\n\
+             if r6 < 3 goto again\nr5 = *(u64 *)(r10 - 16)\nr0 = r8\nif r5 != 200 goto out\nif r8 != 2 goto out\n{end}"
+        )
+    };
+    assert!(are_equal(&last("r0 = 3"), &last("r0 += 1"), &[array()]));
+    assert!(!are_equal(&last("r0 = 3"), &last("r0 = 4"), &[array()]));
+}
+
+#[test]
 fn values_that_are_written_are_not_fixed() {
     let read = "if r0 == 0 goto out\nr3 = *(u8 *)(r0 + 0)\n";
     let then = "r4 = *(u8 *)(r0 + 0)\nr0 = 1\nif r3 == r4 goto out\nr0 = 2";
