@@ -126,7 +126,7 @@ impl Explorer<'_> {
             }
             Region::Fixed(value) => {
                 let byte = u32::try_from(offset).map_err(|_| GiveUp::Address)?;
-                Ok(Byte::Number(self.fixed_byte(value, byte)))
+                Ok(Byte::Number(self.sources.term(&mut self.terms, Source::Fixed { value, byte })))
             }
             Region::Context => Err(GiveUp::Address),
         }

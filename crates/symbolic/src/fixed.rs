@@ -10,9 +10,6 @@ use paceline_spec::MapSpec;
 use paceline_spec::helper::{Helper, HelperId};
 use paceline_verifier::{Base, InsnFact, MapFact, Verified};
 
-use crate::explorer::Explorer;
-use crate::source::Source;
-
 /// The value of an element of an array to which no program writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FixedValue {
@@ -64,13 +61,6 @@ impl FixedValues {
 
     pub(crate) fn get(&self, number: usize) -> Option<&FixedValue> {
         self.values.get(number)
-    }
-}
-
-impl Explorer<'_> {
-    /// A byte of a value.
-    pub(crate) fn fixed_byte(&mut self, value: usize, byte: u32) -> Term {
-        self.sources.term(&mut self.terms, Source::Fixed { value, byte })
     }
 }
 
