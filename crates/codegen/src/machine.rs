@@ -92,8 +92,9 @@ pub trait Machine {
         out: &mut Function<Self::Op>,
     );
 
-    /// The virtual register that the machine has for all blocks of the function whose instructions were selected last, if it has one. All
-    /// others but those of values are read in the block that defines them only.
+    /// The virtual register that the machine has for all blocks of the function whose instructions were selected last, if it has one. What
+    /// [`select`](Self::select) and [`end`](Self::end) make in blocks behind the first one that do not return reads no other one of another block,
+    /// but for those of values: a loop takes these blocks over.
     fn shared(&self) -> Option<Vreg> {
         None
     }

@@ -1,9 +1,9 @@
 //! Paths that come together and differ in numbers alone become one, in which each of these numbers is chosen by the way that was taken. Only where two
-//! programs are compared, and where there would be many paths otherwise: in loops, where each round would double them, and where several come together
-//! at once. What the second program chooses is often what the first one chose, by conditions of another form: then it becomes the same term, and what
+//! programs are compared, and where there would be many paths otherwise: in loops of the running function, where each round would double them, and right
+//! behind them. What the second program chooses is often what the first one chose, by conditions of another form: then it becomes the same term, and what
 //! is computed from it is the same without a question.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 use paceline_solver::{Answer, Term};
@@ -155,13 +155,19 @@ impl Explorer<'_> {
             self.choices.push(part);
             return number;
         }
-        let candidates = self.choices.iter().rev().take(MOST_TRIED).copied();
-        let (mut candidates, others): (Vec<Term>, Vec<Term>) = {
-            let all: Vec<Term> = candidates.filter(|other| self.terms.width(*other) == bits).collect();
-            // What is the same is mostly made of the same.
-            let support = self.terms.support(part);
-            all.into_iter().partition(|other| self.terms.support(*other) == support)
-        };
+        let all: Vec<Term> = self.choices.iter().rev().take(MOST_TRIED).copied().collect();
+        // A number made of what this path did not ask for cannot be one of it.
+        let known: HashSet<_> =
+            state.path.iter().chain([&part]).flat_map(|term| self.terms.support(*term).to_vec()).collect();
+        // What is the same is mostly made of the same.
+        let support = self.terms.support(part);
+        let (mut candidates, mut others) = (Vec::new(), Vec::new());
+        for other in all {
+            let made_of = self.terms.support(other);
+            if self.terms.width(other) == bits && made_of.iter().all(|var| known.contains(var)) {
+                if made_of == support { &mut candidates } else { &mut others }.push(other);
+            }
+        }
         candidates.extend(others);
         let mut asked = 0;
         for other in candidates {

@@ -81,7 +81,7 @@ pub(crate) struct Explorer<'a> {
     pub(crate) fixed: FixedValues,
     /// Whether some product is a variable.
     pub(crate) has_products: bool,
-    /// Where two programs are compared, numbers of which a joint path of the first one has one by its way.
+    /// Where two programs are compared, the numbers that joint paths of the first one chose.
     pub(crate) choices: Vec<Term>,
     /// The conditions of the two paths that were joined, by what is known of both.
     pub(crate) joints: HashMap<Term, [Vec<Term>; 2]>,

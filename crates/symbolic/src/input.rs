@@ -67,8 +67,10 @@ impl Explorer<'_> {
             match source {
                 Source::Packet(offset) => drop(decided.packet.insert(offset as usize)),
                 Source::Value { map, element, byte } => {
-                    let key = &state.maps[map].elements[element].key;
-                    let key = key.iter().map(|byte| self.terms.evaluate(model, *byte) as u8).collect();
+                    let element = state.maps.get(map).and_then(|map| map.elements.get(element));
+                    let Some(element) = element else { continue };
+                    let key =
+                        element.key.iter().map(|byte| self.terms.evaluate(model, *byte) as u8).collect();
                     decided.values.insert((map, key, byte as usize));
                 }
                 Source::Time(..) | Source::Context(_) => decided.other = true,

@@ -100,7 +100,7 @@ impl Explorer<'_> {
     fn join_conditions_of(&mut self, a: &mut State, b: &State) {
         let (common, first, second) = parts(a, b);
         a.path = common;
-        let parts = [first.clone(), second.clone()];
+        let both = [first.clone(), second.clone()];
         let either = match self.split(&first, &second) {
             // Where a condition tells the paths apart, the others are those of one of them.
             Some(split) => {
@@ -118,7 +118,7 @@ impl Explorer<'_> {
             Some(1) => {}
             Some(_) => a.path.push(either),
             None => {
-                self.joints.entry(either).or_insert(parts);
+                self.joints.entry(either).or_insert(both);
                 a.path.push(either);
             }
         }

@@ -162,7 +162,7 @@ impl Explorer<'_> {
                 None => self.waiting.first()?,
             };
             self.picks += 1;
-            // In an order that depends on the conditions alone, so that both programs join alike.
+            // By their conditions, so that both programs join in mostly the same order.
             group.sort_by(|a, b| a.path.cmp(&b.path));
             for mut state in group {
                 if !self.is_possible(&mut state) {

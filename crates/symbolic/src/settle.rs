@@ -253,7 +253,7 @@ impl Explorer<'_> {
                         state.path.push(self.terms.eq(term, number));
                         numbers.push(number);
                     }
-                    // A choice may have the value of an element of another way, which this one does not ask for.
+                    // A choice may have the value of an element of another path, which this one does not ask for.
                     let index = alu::word(&mut self.terms, &numbers);
                     let entries = self.maps.get(map).map_or(0, |map| u64::from(map.max_entries));
                     if self.terms.value(index).is_none_or(|index| index >= entries) {

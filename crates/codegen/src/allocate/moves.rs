@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Puts moves that are made at the same time, to places that differ from each other and from their sources, into an order and at the end of others. A move
+/// Puts moves that are made at the same time, to places that differ from each other, into an order and at the end of others. A move
 /// between slots goes through the scratch register, as does a circle; a circle with slots goes through a slot that nothing else uses.
 /// The time is that of sorting the moves.
 fn sequence(moves: &mut Vec<Move>, scratch: Reg, free_slot: u32, done: &mut Vec<Move>) {

@@ -207,7 +207,7 @@ pub(super) enum Op {
     /// Runs another program. The result is the low half of its result, or [`NO_PROGRAM`](paceline_ir::Callee::NO_PROGRAM).
     RunProgram(Token),
     Jump,
-    /// A jump into a loop, whose first instruction is aligned if it comes next.
+    /// A jump into a loop. If that comes next, its first instruction is aligned where that pays.
     EnterLoop,
     Branch(Cond, Compare),
     /// A branch by a place in memory, and the last operand if it is no number.

@@ -43,7 +43,7 @@ fn numbers_on_stacks_and_of_callers_are_chosen() {
         format!(
             "r7 = 0\nr8 = 0\n*(u64 *)(r10 - 8) = 0\nr9 = r1\nagain:\nr4 = *(u8 *)(r9 + 0)\nif r4 > 5 goto next\nr5 = *(u64 *)(r10 - 8)\nr5 += r4\n{add}\n\
              *(u64 *)(r10 - 8) = r5\nr7 += 3\nnext:\nr9 += 1\nr8 += 1\ncall f\nif r8 < 4 goto again\nr0 = *(u64 *)(r10 - 8)\nr0 += r7\n{last}\nout:\nexit\n\
-             f:\nr6 = 1\nr7 = 2\nr0 = 0\nexit"
+             f:\nr6 = 0\nturn:\nr6 += 1\nr7 = 2\nr0 = 0\nif r6 < 2 goto turn\nexit"
         )
     };
     assert!(are_equal(&sum("r5 += 1", ""), &sum("r5 -= -1", ""), &[]));

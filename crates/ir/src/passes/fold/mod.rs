@@ -197,6 +197,10 @@ impl<N: Numbering> Fold<'_, N> {
     fn replace(&mut self, inst: Inst, by: Value) {
         if let Some(result) = self.function.inst(inst).result {
             self.function.replace(result, by);
+            if self.since.is_some() {
+                // The end of the block has it in the place of the result.
+                self.changed[by] = true;
+            }
         }
     }
 
