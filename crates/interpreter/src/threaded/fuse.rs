@@ -3,8 +3,9 @@
 //! Each operation keeps its place and its operands. Only the first one is jumped to. What a part takes from the one before it goes through
 //! no register, and if no one else uses it, it is in none.
 
-use super::kind::{Kind, MOST, Reach, Sequence, Source};
+use super::kind::{Kind, Reach, Source};
 use super::op::{DST, SRC};
+use super::sequence::{MOST, Sequence};
 
 /// An operation, or its second part.
 #[derive(Clone, Copy, Debug)]

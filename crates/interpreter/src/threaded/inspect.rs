@@ -1,7 +1,8 @@
 //! Addresses of the handlers, for a test of their machine code.
 
 use super::handlers::HANDLERS;
-use super::kind::{COUNT, Kind, SEQUENCES, Sequence};
+use super::kind::Kind;
+use super::sequence::{COUNT, SEQUENCES, Sequence};
 
 /// Whether handlers jump to each other in this build; otherwise they return to a loop.
 #[must_use]

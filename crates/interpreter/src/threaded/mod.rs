@@ -18,6 +18,7 @@ pub mod inspect;
 mod kind;
 mod op;
 mod select;
+mod sequence;
 #[cfg(test)]
 mod tests;
 

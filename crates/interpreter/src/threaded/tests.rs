@@ -6,7 +6,8 @@ use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, verify};
 
 use super::form::translate;
-use super::kind::{Kind, Reach, SEQUENCES, Sequence, Source};
+use super::kind::{Kind, Reach, Source};
+use super::sequence::{SEQUENCES, Sequence};
 
 /// Where the packet is, and whether it has so many bytes.
 const START: &str = "

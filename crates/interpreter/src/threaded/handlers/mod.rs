@@ -10,8 +10,9 @@ mod memory;
 use paceline_isa::{Size, SwapOrder, eval};
 use paceline_runtime::host::Host;
 
-use super::kind::{Kind, MAX_KINDS, MOST, Part, Reach, SEQUENCES, Sequence, Source};
+use super::kind::{Kind, Reach, Source};
 use super::op::{DST, Handler, OTHER, Op, Packet, SRC};
+use super::sequence::{MAX_KINDS, MOST, Part, SEQUENCES, Sequence};
 
 pub(super) use codes::each_code;
 
