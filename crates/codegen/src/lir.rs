@@ -87,6 +87,11 @@ pub enum Place {
     Same(u8),
 }
 
+/// Whether a definition is tied to the register of an operand, by that operand's position.
+pub(crate) fn is_taken(operands: &[Operand], at: usize) -> bool {
+    operands.iter().any(|other| matches!(other.place, Place::Same(taken) if usize::from(taken) == at))
+}
+
 /// An operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operand {

@@ -29,7 +29,7 @@ impl Explorer<'_> {
                 }
             }
         }
-        // Where a function is called, what it reads of the stack is read as well.
+        // A call reads of the caller's stack what the called function reads.
         let callers = state.frames.iter().skip(1).map(|frame| frame.return_to.saturating_sub(1));
         let slots: Vec<usize> = callers.chain([state.slot]).collect();
         for (frame, slot) in state.frames.iter_mut().zip(slots) {
@@ -45,12 +45,14 @@ impl Explorer<'_> {
         if !meet(a, b) {
             return false;
         }
-        self.join_conditions_of(a, b);
+        let parts = parts(a, b);
+        let split = self.split(&parts);
+        self.set_either(a, parts, split);
         self.join_rest(a, b);
         true
     }
 
-    /// Joins what decides nothing about what follows.
+    /// Joins the parts of states that do not influence what follows.
     pub(crate) fn join_rest(&self, a: &mut State, b: &State) {
         for (map, other) in a.maps.iter_mut().zip(&b.maps) {
             if !Rc::ptr_eq(map, other) {
@@ -72,24 +74,25 @@ impl Explorer<'_> {
     /// Makes the conditions of a path those of either of two, and gives that which says that it is the second one; none, and nothing changes, if it may
     /// be both.
     pub(crate) fn join_conditions(&mut self, a: &mut State, b: &State) -> Option<Term> {
-        let (common, first, second) = parts(a, b);
-        let is_second = match self.split(&first, &second) {
+        let parts = parts(a, b);
+        let split = self.split(&parts);
+        let is_second = match split {
             Some(split) => self.terms.not(split),
             None => {
-                let (one, other) = (self.terms.all(first), self.terms.all(second));
+                let [one, other] = parts.own.clone().map(|own| self.terms.all(own));
                 let both = self.terms.and(one, other);
-                if self.try_to_ask(&common, &a.assignment.model, both) != Answer::Unsat {
+                if self.try_to_ask(&parts.common, &a.assignment.model, both) != Answer::Unsat {
                     return None;
                 }
                 other
             }
         };
-        self.join_conditions_of(a, b);
+        self.set_either(a, parts, split);
         Some(is_second)
     }
 
-    /// A condition of a path whose opposite is one of another path.
-    fn split(&mut self, first: &[Term], second: &[Term]) -> Option<Term> {
+    /// A condition of the first path whose opposite is one of the second.
+    fn split(&mut self, Parts { own: [first, second], .. }: &Parts) -> Option<Term> {
         first.iter().copied().find(|condition| {
             let not = self.terms.not(*condition);
             second.contains(&not)
@@ -97,11 +100,10 @@ impl Explorer<'_> {
     }
 
     /// Makes the conditions of a path those of either of two. Its model stays one.
-    fn join_conditions_of(&mut self, a: &mut State, b: &State) {
-        let (common, first, second) = parts(a, b);
+    fn set_either(&mut self, a: &mut State, Parts { common, own }: Parts, split: Option<Term>) {
         a.path = common;
-        let both = [first.clone(), second.clone()];
-        let either = match self.split(&first, &second) {
+        let [first, second] = own.clone();
+        let either = match split {
             // Where a condition tells the paths apart, the others are those of one of them.
             Some(split) => {
                 let not = self.terms.not(split);
@@ -118,20 +120,28 @@ impl Explorer<'_> {
             Some(1) => {}
             Some(_) => a.path.push(either),
             None => {
-                self.joints.entry(either).or_insert(both);
+                self.joints.entry(either).or_insert(own);
                 a.path.push(either);
             }
         }
     }
 }
 
-/// The conditions that two paths have in common, and the others of each.
-fn parts(a: &State, b: &State) -> (Vec<Term>, Vec<Term>, Vec<Term>) {
+/// The conditions of two paths.
+struct Parts {
+    /// Those of both.
+    common: Vec<Term>,
+    /// Those of each alone.
+    own: [Vec<Term>; 2],
+}
+
+/// Tells the conditions that two paths have in common from the others of each.
+fn parts(a: &State, b: &State) -> Parts {
     let of_a: BTreeSet<Term> = a.path.iter().copied().collect();
     let of_b: BTreeSet<Term> = b.path.iter().copied().collect();
     let (common, first) = a.path.iter().copied().partition(|condition| of_b.contains(condition));
     let second = b.path.iter().copied().filter(|condition| !of_a.contains(condition)).collect();
-    (common, first, second)
+    Parts { common, own: [first, second] }
 }
 
 /// Whether all that follows is the same for two states.

@@ -10,7 +10,7 @@ use super::friends::Friends;
 use super::held::Held;
 use super::live::{Edges, Live};
 use super::point::{AFTER, BEFORE, EARLY, LATE, Point, point};
-use crate::lir::{Function, Place, Reg, Role, Vreg};
+use crate::lir::{Function, Place, Reg, Role, Vreg, is_taken};
 use crate::reuse::{empty, filled};
 
 /// In place of a position: none.
@@ -109,9 +109,9 @@ impl Ranges {
                 let operands = function.operands_of(inst);
                 // An operand of which a definition takes the register is moved there before.
                 let takes = operands.iter().any(|operand| matches!(operand.place, Place::Same(_)));
-                let is_taken = |at| takes && operands.iter().any(|other| other.place == Place::Same(at));
+                let is_taken = |at| takes && is_taken(operands, at);
                 let late = point(at, LATE)..point(at, AFTER);
-                for (position, operand) in (0..).zip(operands) {
+                for (position, operand) in operands.iter().enumerate() {
                     let vreg = operand.vreg;
                     match (operand.role, operand.place) {
                         (Role::Use, Place::Any) if !is_taken(position) => {

@@ -1,7 +1,7 @@
 //! The uses of virtual registers by operands.
 
 use super::point::{EARLY, Point, point};
-use crate::lir::{Function, Operand, Place, Role};
+use crate::lir::{Function, Operand, Place, Role, is_taken};
 
 /// A use by an operand.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,7 +10,7 @@ pub(super) struct UseAt {
     pub(super) operand: u32,
     /// The point at which the instruction reads it.
     pub(super) early: Point,
-    /// Whether it needs a register of its own: those of fixed ones, and of those that a definition takes, are somebody else's.
+    /// Whether the operand needs a register of its own. A use that is tied to a register or to a definition does not.
     pub(super) needs_register: bool,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct UseAt {
 #[derive(Default)]
 pub(super) struct Uses {
     all: Vec<UseAt>,
-    /// By virtual register: where its uses begin, and at last where all end.
+    /// By virtual register: the start of its uses in `all`; at the end, the length of `all`.
     starts: Vec<u32>,
 }
 
@@ -35,7 +35,6 @@ impl Uses {
         let mut all = vec![UseAt::default(); end as usize];
         for (number, inst) in function.insts.iter().enumerate().rev() {
             let operands = function.operands_of(inst);
-            let is_taken = |at| operands.iter().any(|other| other.place == Place::Same(at as u8));
             for (at, used) in operands.iter().enumerate().rev() {
                 if used.role == Role::Use {
                     let start = &mut starts[used.vreg.0 as usize];
@@ -43,7 +42,7 @@ impl Uses {
                     all[*start as usize] = UseAt {
                         operand: inst.operands.start + at as u32,
                         early: point(number as u32, EARLY),
-                        needs_register: used.place == Place::Any && !is_taken(at),
+                        needs_register: used.place == Place::Any && !is_taken(operands, at),
                     };
                 }
             }
