@@ -1,6 +1,6 @@
 //! Memory that is used again for the next function.
 
-/// Empties a vector, which has room for some items then, and for a few more of the next function.
+/// Empties a vector and reserves room for some items, with a margin for the next function.
 pub(crate) fn empty<T>(items: &mut Vec<T>, room: usize) {
     items.clear();
     if items.capacity() < room {

@@ -32,12 +32,12 @@ pub(crate) struct Analyses {
     folded: Option<Folded>,
 }
 
-/// The last walk that folds.
+/// State of the last walk of `fold` or `values`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Folded {
-    /// The number of instructions before it: it has not looked at those that it has made.
+    /// The number of instructions before the walk, which does not visit those that it makes.
     pub(crate) insts: usize,
-    /// Whether no values and no edges have changed since, so that no range that a value has everywhere decides an end.
+    /// Whether values and edges are unchanged since, so that ranges which hold in the whole function decide no branch.
     pub(crate) is_current: bool,
 }
 

@@ -33,7 +33,7 @@ enum Place {
 }
 
 impl Explorer<'_> {
-    /// Makes paths at one place fewer by choices between the numbers in which they differ.
+    /// Joins paths at one place whose states differ in numbers alone.
     pub(crate) fn choose(&mut self, states: Vec<State>) -> Vec<State> {
         let order = states.first().and_then(|state| Some((self.order_of(state)?, state)));
         if !order.is_some_and(|(order, state)| !state.has_ended && order.is_of_loop(state.slot)) {
@@ -91,7 +91,7 @@ impl Explorer<'_> {
         self.terms.resize(chosen, width)
     }
 
-    /// 32 if a number fits, else its width.
+    /// Width of the number's low part that is enough for it: 32 bits if it fits, else all.
     fn bits_of(&self, number: Term) -> u32 {
         let width = self.terms.width(number);
         if self.terms.range(number).1 <= u64::from(u32::MAX) { width.min(32) } else { width }
@@ -132,7 +132,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Leaves the conditions that all of the paths had that a joint path was made of, if these are all paths on which they hold.
+    /// Keeps only the conditions that all joined paths have in common, if the solver proves that they imply the joint condition.
     fn drop_conditions(&mut self, joint: &mut State, common: &BTreeSet<Term>) {
         let (kept, others): (Vec<Term>, Vec<Term>) =
             joint.path.iter().copied().partition(|condition| common.contains(condition));
@@ -156,10 +156,10 @@ impl Explorer<'_> {
             return number;
         }
         let all: Vec<Term> = self.choices.iter().rev().take(MOST_TRIED).copied().collect();
-        // A number made of what this path did not ask for cannot be one of it.
+        // A number of variables that this path does not have may not stand in its state.
         let known: HashSet<_> =
             state.path.iter().chain([&part]).flat_map(|term| self.terms.support(*term).to_vec()).collect();
-        // What is the same is mostly made of the same.
+        // Equal numbers mostly have the same variables.
         let support = self.terms.support(part);
         let (mut candidates, mut others) = (Vec::new(), Vec::new());
         for other in all {
@@ -180,7 +180,7 @@ impl Explorer<'_> {
             let answer = self.try_to_ask(&state.path, &state.assignment.model, differs);
             match answer {
                 Answer::Unsat => return self.terms.resize(other, width),
-                // What tells one apart tells others too.
+                // A model that tells one candidate apart often tells others apart too.
                 Answer::Sat(model) => models.push(Assignment::new(model)),
                 Answer::Unknown(_) => {}
             }

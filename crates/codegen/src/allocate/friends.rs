@@ -1,19 +1,19 @@
-//! Virtual registers that would best have the same register: parameters and arguments, and definitions and uses of which they take the
-//! register.
+//! Virtual registers that would best have the same register, so that no move is needed: parameters with their arguments, and definitions
+//! with the uses that they are tied to.
 
 use crate::lir::{Function, Reg, Vreg};
 use crate::reuse::empty;
 
-/// In place of a virtual register: none.
+/// Stands for no virtual register.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 struct Friend {
     /// The first friend.
     first: u32,
-    /// One on the way to the first of the group: of friends, and friends of friends.
+    /// A link towards the first member of the group, which friends of friends belong to (union-find).
     towards: u32,
-    /// Of the first of a group: the register that the last of them got, or will need.
+    /// For the first member of a group: the register that a member was given last, or is tied to.
     shared: Option<Reg>,
 }
 
@@ -22,7 +22,7 @@ struct Friend {
 pub(super) struct Friends(Vec<Friend>);
 
 impl Friends {
-    /// Those that parameters and arguments of a function are.
+    /// Makes parameters of a function friends of their arguments.
     pub(super) fn find<O>(&mut self, function: &Function<O>) {
         let alone = |towards| Friend { first: NONE, towards, shared: None };
         empty(&mut self.0, function.vregs as usize);
@@ -59,7 +59,7 @@ impl Friends {
         &mut self.0[group].shared
     }
 
-    /// The group of a virtual register, by its first one. Shortens the ways to it.
+    /// The first member of a virtual register's group. Halves the path to it.
     #[inline]
     pub(super) fn group(&mut self, vreg: u32) -> usize {
         let mut at = vreg as usize;

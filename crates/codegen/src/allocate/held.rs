@@ -104,7 +104,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Nobody has the register.
+    /// Frees the register at all points.
     pub(super) fn clear(&mut self) {
         self.fixed.clear();
         self.given.clear();

@@ -16,14 +16,14 @@ pub(super) struct Home {
 }
 
 impl Home {
-    /// That of a virtual register which is not scanned yet.
+    /// The home of a virtual register before the scan reaches it.
     pub(super) const NONE: Self = Self { reg: None, cut: Point::MAX, slot: None };
 
     pub(super) const fn is_cut(&self) -> bool {
         self.cut != Point::MAX
     }
 
-    /// Where it is at a point at which it is live.
+    /// The location of the virtual register at a point at which it is live.
     #[inline]
     pub(super) fn at(&self, point: Point) -> Option<Loc> {
         match self.reg {
@@ -33,7 +33,7 @@ impl Home {
     }
 }
 
-/// What the scan assigns.
+/// The result of the scan: homes, slots and reloads.
 #[derive(Default)]
 pub(super) struct Assigned {
     /// By virtual register.

@@ -9,9 +9,9 @@ use crate::reuse::{empty, filled};
 /// The edges to blocks.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
-    /// Those to a block after those to the block before it: blocks, with the positions of their targets.
+    /// Incoming edges, grouped by block in order: the predecessor, and the position among its targets.
     all: Vec<(u32, u32)>,
-    /// By block: where the edges to it begin, and at last where all end.
+    /// By block: the start of its group in `all`; at the end, the length of `all`.
     starts: Vec<u32>,
 }
 
@@ -47,16 +47,16 @@ impl Edges {
 /// Blocks in which a virtual register is found live.
 #[derive(Default)]
 pub(super) struct Live {
-    /// By block: where it begins, and at last where all end.
+    /// By block: the point at which it begins; at the end, the end of the code.
     starts: Vec<Point>,
-    /// By block: up to where the register is live in it; 0 if it is not.
+    /// By block: the end of the register's live range in it; 0 if it is not live there.
     until: Vec<Point>,
-    /// The blocks that begin with it, those of which it is a parameter aside.
+    /// The blocks at whose start the register is live, unless it is their parameter.
     blocks: Vec<u32>,
 }
 
 impl Live {
-    /// Begins with a function.
+    /// Prepares for a function.
     pub(super) fn begin<O>(&mut self, function: &Function<O>) {
         empty(&mut self.starts, function.blocks.len() + 1);
         self.starts.extend(function.blocks.iter().map(|block| point(block.insts.start, BEFORE)));
@@ -65,12 +65,12 @@ impl Live {
         empty(&mut self.blocks, function.blocks.len());
     }
 
-    /// Begins with a register that is defined in a block, and needed up to a point.
+    /// Prepares for a register that is defined in a block, and live there up to a point.
     pub(super) fn define(&mut self, home: u32, needed: Point) {
         self.until[home as usize] = needed;
     }
 
-    /// The register is live in a block up to a point, and at its start unless that is where it begins.
+    /// Notes that the register is live in a block up to a point, and at the block's start unless it is defined there.
     #[inline]
     pub(super) fn reach(&mut self, block: u32, until: Point) {
         let known = &mut self.until[block as usize];
@@ -80,7 +80,7 @@ impl Live {
         *known = until.max(*known);
     }
 
-    /// What is live at the start of a block is so at the ends of those before it.
+    /// Propagates liveness from the starts of blocks to the ends of their predecessors.
     pub(super) fn spread(&mut self, edges: &Edges) {
         let mut next = 0;
         while let Some(&block) = self.blocks.get(next) {
@@ -91,7 +91,7 @@ impl Live {
         }
     }
 
-    /// Adds the segments of the register, which begins at a point of a block, and ends with it.
+    /// Adds the segments of the register, which is defined at a point of a block, and resets its state.
     pub(super) fn take(&mut self, home: u32, start: Point, segments: &mut Vec<Range<Point>>) {
         let last = std::mem::take(&mut self.until[home as usize]);
         let first = segments.len();
@@ -116,7 +116,7 @@ impl Live {
             self.blocks.iter().for_each(|block| add(*block));
         }
         self.blocks.clear();
-        // One that is live before its definition is an error, which the first segment shows.
+        // A register that is live before its definition is an error, which the first segment shows.
         if segments[first..].iter().any(|segment| segment.start < start) {
             segments[first..].sort_unstable_by_key(|segment| segment.start);
         }

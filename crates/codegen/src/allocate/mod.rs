@@ -59,7 +59,7 @@ pub struct Allocator {
     ranges: Ranges,
     live: Live,
     assigned: Assigned,
-    /// Those before and after an instruction.
+    /// Moves before and after the current instruction.
     moves: [Vec<Move>; 2],
     allocation: Allocation,
 }

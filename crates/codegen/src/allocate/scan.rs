@@ -44,7 +44,7 @@ pub(super) struct Scan<'a, O> {
     queue: BinaryHeap<Reverse<(Point, Item)>>,
     /// The uses of virtual registers, once one is cut.
     uses: Option<Uses>,
-    /// What it costs virtual registers to be in their slots, once that is asked for.
+    /// Spill weights, computed when a function first runs out of registers.
     weights: Option<Vec<f32>>,
     assigned: &'a mut Assigned,
 }
@@ -63,7 +63,7 @@ impl Iterator for Preferred {
     fn next(&mut self) -> Option<Reg> {
         while let Some(reg) = self.saving.get(self.at) {
             self.at += 1;
-            // What is no register for values saves nothing.
+            // A register that cannot hold values saves no move.
             if let Some(reg) = reg.filter(|reg| self.others.has(*reg)) {
                 self.others = self.others.without(reg);
                 return Some(reg);

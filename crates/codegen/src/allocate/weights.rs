@@ -1,4 +1,4 @@
-//! What it costs virtual registers to be in their slots.
+//! Spill weights of virtual registers.
 
 use super::ranges::Ranges;
 use crate::lir::{Function, Role};

@@ -29,7 +29,8 @@ pub fn build(verified: &Verified) -> Result<Module, BuildError> {
     Ok(module)
 }
 
-/// Builds the functions of a program that a run can reach, for passes: what values point to is found there. What passes make of an unverified one is unspecified: they rely on its proof.
+/// Builds the functions of a program that a run can reach, without kinds of values: the passes infer these. Passes rely on the program's
+/// proof, so their result for an unverified program is unspecified.
 ///
 /// # Errors
 /// [`BuildError`] for the first instruction that cannot be built.

@@ -25,7 +25,7 @@ use crate::versions::{Version, Versions};
 /// Versions of the classes of memory.
 type Memory = [Version; Classes::COUNT];
 
-/// An operation that depends on its operands only, if it is one of the most frequent ones: what it is, and its operands.
+/// Compact key of a frequent operation whose result depends on its operands alone: the operation, and its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Short(u64, u64);
 
@@ -130,7 +130,7 @@ impl Numbering for Values<'_> {
     }
 }
 
-/// The value that is the same as a new one, by what both are, if it is known where that is; otherwise the new one is known from now on.
+/// An equal value from a dominating block, if there is one; otherwise the new value is recorded.
 fn same<K: Eq + Hash>(tree: &Dominators, known: &mut Known<K>, key: K, new: (Value, u32)) -> Option<Value> {
     match known.entry(key) {
         Entry::Occupied(mut known) => {

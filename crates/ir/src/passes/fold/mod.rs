@@ -46,8 +46,8 @@ pub(super) fn walk(function: &mut Function, analyses: &mut Analyses, numbering: 
     walk_since(function, analyses, numbering, None);
 }
 
-/// As [`walk`]. After an earlier walk, when there were so many instructions, those have changed that were made since, whose operands are
-/// values that others were replaced by, or parameters with other ranges, and what is made of the results of such.
+/// As [`walk`]. If an earlier walk ended with `since` instructions, only these are visited again: instructions made since, those with an operand that
+/// replaced another value or is a parameter with another range, and the users of their results.
 fn walk_since(
     function: &mut Function,
     analyses: &mut Analyses,
@@ -120,7 +120,7 @@ struct Fold<'a, N> {
     is_repeated: bool,
     /// The number of instructions before that; `None` if all are folded again.
     since: Option<usize>,
-    /// Values of which there may be more known than in that.
+    /// Values of which more may be known than in the earlier walk.
     changed: Side<Value, bool>,
     /// Instructions of the block so far.
     out: Vec<Inst>,
@@ -180,8 +180,7 @@ impl<N: Numbering> Fold<'_, N> {
         }
     }
 
-    /// Whether an earlier walk has folded an instruction, and nothing more is known of its operands. What is made of the result of another
-    /// one is not.
+    /// Whether an earlier walk has folded an instruction, and no more is known of its operands since. If not, its result counts as changed.
     fn is_folded(&mut self, inst: Inst) -> bool {
         let Some(since) = self.since else { return false };
         let InstData { op, result, .. } = self.function.inst(inst);
@@ -198,7 +197,7 @@ impl<N: Numbering> Fold<'_, N> {
         if let Some(result) = self.function.inst(inst).result {
             self.function.replace(result, by);
             if self.since.is_some() {
-                // The end of the block has it in the place of the result.
+                // The terminator has this value in place of the result.
                 self.changed[by] = true;
             }
         }

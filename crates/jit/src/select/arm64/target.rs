@@ -20,7 +20,7 @@ impl Target for Assembler {
     const RESULT: Reg = regs::RESULT;
     const FIXED: Option<Fixed> = None;
     const IS_ORDERED: bool = false;
-    // An index is for places without a distance, which are the fewest.
+    // Addresses with an index have no displacement, which most accesses need.
     const HAS_INDEX: bool = false;
 
     fn empty() -> Self {

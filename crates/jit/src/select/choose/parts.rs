@@ -63,7 +63,7 @@ impl<A: Target> Choice<'_, '_, A> {
         }
     }
 
-    /// The sum that is the address of an access: the last of so many, which are all that use it.
+    /// The sum that is the address of an access, if `accesses` is the number of its uses: it can be part of them then.
     fn address(
         &self,
         uses: &Uses,

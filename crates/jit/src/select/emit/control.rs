@@ -10,8 +10,7 @@ use crate::select::op::{Called, CompareMem, Op, Token};
 use crate::select::regs::SCRATCH;
 use crate::x64::{self, Alu, Cond, Fill, Gpr, Mem, OpSize, Scale, Shift, Width};
 
-/// Alignment of the loop over a burst as a power of 2: a cache line. It is fetched again for each packet, and caches of decoded instructions
-/// have their entries by line.
+/// Alignment of the loop over a burst as a power of 2: a cache line, the unit by which processors cache decoded instructions.
 const LOOP: u8 = 6;
 const CONTEXT: Gpr = Gpr::Rdi;
 const INDEX: Gpr = Gpr::Rdx;
