@@ -287,7 +287,9 @@ pub extern "C" fn paceline_chain_worker(
 ) -> *mut paceline_worker {
     call::handle(error, || {
         let worker = CHAINS.get(chain)?.live.worker();
-        WORKERS.give(Box::new(if counts == 0 { worker } else { worker.counted() }))
+        let worker =
+            if counts == 0 { worker } else { worker.counted().map_err(|error| of_change(&error))? };
+        WORKERS.give(Box::new(worker))
     })
 }
 

@@ -12,8 +12,8 @@ pub(crate) enum Command {
     Run { tables: Vec<String>, output: Output, settings: Settings },
     /// Write the generated parts of the page.
     Report,
-    /// Compile all examples, for a profiler.
-    Compile { rounds: usize },
+    /// Compile all examples, each alone or some as a chain, for a profiler.
+    Compile { chain: bool, rounds: usize },
     /// Compare two files with rows.
     CompareFiles { before: PathBuf, after: PathBuf, percent: f64 },
     /// Compare this program with another build of it.
@@ -38,6 +38,7 @@ struct Given {
     output: Output,
     settings: Settings,
     against: Option<PathBuf>,
+    chain: bool,
     rounds: usize,
     percent: f64,
 }
@@ -47,7 +48,7 @@ pub(crate) fn usage() -> String {
     format!(
         "usage: paceline-bench TABLE... [--json | --record[=FOLDER]] [--smoke]
        paceline-bench report
-       paceline-bench compile [--rounds N]
+       paceline-bench compile [--chain] [--rounds N]
        paceline-bench compare BEFORE AFTER [--percent P]
        paceline-bench compare --against BINARY TABLE... [--rounds N] [--percent P] [--smoke]
 tables: {}, all",
@@ -65,7 +66,9 @@ fn command(parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     match given.words.first().and_then(|word| word.to_str()) {
         Some("report") if given.words.len() == 1 => Ok(Command::Report),
         Some("report") => Err("`report` takes nothing".into()),
-        Some("compile") if given.words.len() == 1 => Ok(Command::Compile { rounds: given.rounds }),
+        Some("compile") if given.words.len() == 1 => {
+            Ok(Command::Compile { chain: given.chain, rounds: given.rounds })
+        }
         Some("compare") => comparison(given),
         Some(_) => running(given),
         None => Err("which table?".into()),
@@ -81,6 +84,7 @@ fn given(mut parser: lexopt::Parser) -> Result<Option<Given>, lexopt::Error> {
         output: Output::Markdown,
         settings,
         against: None,
+        chain: false,
         rounds: 5,
         percent: 2.0,
     };
@@ -93,6 +97,7 @@ fn given(mut parser: lexopt::Parser) -> Result<Option<Given>, lexopt::Error> {
                     Output::Record(parser.optional_value().map_or(record::FOLDER.into(), PathBuf::from));
             }
             Long("smoke") => given.settings.smoke = true,
+            Long("chain") => given.chain = true,
             Long("against") => given.against = Some(parser.value()?.into()),
             Long("rounds") => given.rounds = parser.value()?.parse::<usize>()?.max(1),
             Long("percent") => given.percent = parser.value()?.parse()?,

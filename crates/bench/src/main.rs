@@ -88,7 +88,10 @@ fn execute(command: &Command) -> Result<bool, Box<dyn std::error::Error>> {
     match command {
         Command::Help => println!("{}", arguments::usage()),
         Command::Report => page::write()?,
-        Command::Compile { rounds } => println!("{} instructions", compile::run(*rounds)?),
+        Command::Compile { chain, rounds } => {
+            let instructions = if *chain { chains::compile(*rounds) } else { compile::run(*rounds) }?;
+            println!("{instructions} instructions");
+        }
         Command::Run { tables, output, settings } => run(tables, output, *settings)?,
         Command::CompareFiles { before, after, percent } => {
             return Ok(compare::files(before, after)?.print(*percent));

@@ -8,7 +8,7 @@ use paceline::contents::{MapContents, SavedMaps};
 use paceline::explain::{ChainExplainer, Explainer};
 use paceline::{Burst, BurstFault, ChainWorker, Collection, Host, LiveChain, Map, Program, Verdict};
 
-use crate::chain::{self, LoadHow, SourceArgs};
+use crate::chain::{self, ChainError, LoadHow, SourceArgs};
 use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::files::Taken;
@@ -134,18 +134,20 @@ impl Subject {
     }
 
     /// The same, with counts of what each program of a chain returns.
-    pub(crate) fn counted(mut self) -> Self {
+    pub(crate) fn counted(mut self) -> Result<Self, ChainError> {
         if let Some(live) = &self.live {
-            self.runner = Running::Chain(live.worker().counted());
+            let worker = live.worker().counted();
+            let failed = |source| ChainError::Change { name: self.name.clone(), source };
+            self.runner = Running::Chain(worker.map_err(failed)?);
         }
-        self
+        Ok(self)
     }
 
     /// The packets that took each edge of a chain that is counted.
     pub(crate) fn edges(&mut self) -> Vec<EdgePackets> {
         let Some(live) = &self.live else { return Vec::new() };
         // A worker publishes its counts when it is dropped.
-        self.runner = Running::Chain(live.worker().counted());
+        self.runner = Running::Chain(live.worker());
         let status = live.status();
         let graph = &status.layout.graph;
         let mut edges: BTreeMap<(Node, Next), u64> = BTreeMap::new();

@@ -103,6 +103,11 @@ impl<K: Key, V> Arena<K, V> {
         self.items.iter().enumerate().map(|(index, item)| (K::new(index), item))
     }
 
+    /// The items, in their order.
+    pub(crate) fn into_values(self) -> impl Iterator<Item = V> {
+        self.items.into_iter()
+    }
+
     /// The items, to be changed.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.items.iter_mut()

@@ -49,7 +49,9 @@ pub mod versions;
 
 pub use analyses::Graph;
 pub use build::{BuildCause, BuildError, build, build_source};
-pub use chain::{CONTEXT_BYTES, ChainError, Exit, Exits, First, Limit, Next, Part, Rules, chain};
+pub use chain::{
+    Around, CONTEXT_BYTES, ChainError, Exit, Exits, First, Limit, Next, Part, PartError, Placed, Rules, chain,
+};
 pub use check::{CheckCause, CheckError, check, check_function};
 pub use effects::{Classes, Effects};
 pub use entity::{Block, FuncId, Inst, Value};

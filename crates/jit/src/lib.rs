@@ -33,5 +33,5 @@ pub use links::{
     ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,
 };
 pub use program::{Compiled, CompiledFunction, Stats, compile, compile_chain, compile_unverified};
-pub use select::Lack;
+pub use select::{Lack, Part};
 pub use settings::{Architecture, Features, OptLevel, Prefetch, Settings};

@@ -9,7 +9,7 @@ use paceline_verifier::Verified;
 use crate::checked;
 use crate::error::CompileError;
 use crate::links::Links;
-use crate::select;
+use crate::select::{self, Part};
 use crate::settings::{Architecture, OptLevel, Settings};
 use crate::x64::{Mark, Relocation};
 
@@ -31,8 +31,6 @@ pub struct Compiled {
     /// Offset of the entry for bursts of one or more frames: `extern "C" fn(first frame, end, x3, x4, x5, &mut Host) -> frame
     /// reached`. The verdict is stored to each frame. `None` in checked and unverified code.
     pub burst_entry: Option<u32>,
-    /// The same for a chain that counts the results of its programs.
-    pub counted_entry: Option<u32>,
     /// Functions by increasing offset, the main function first.
     pub functions: Vec<CompiledFunction>,
     /// Offsets of the code of slots ([`Mark::tag`]), increasing.
@@ -104,22 +102,20 @@ fn compile_checked(code: &Code, links: &Links, settings: &Settings) -> Result<Co
     }
 }
 
-/// Compiles a chain of verified programs, each with its links: the graph's nodes, in order. The code has entries for bursts only,
-/// one of which counts the results of each program.
+/// Compiles a chain of programs, which are the graph's nodes, in order. The code has an entry for bursts only. With `counts` it counts the
+/// results of each program.
 ///
 /// # Errors
-/// Node of the program that cannot be compiled, and the reason. What a chain lacks as a whole is said of its first program.
+/// [`CompileError`]; [`CompileError::Lack`] for a chain that has no native code.
 ///
 /// # Panics
 /// If the number of programs differs from the number of the graph's nodes.
 pub fn compile_chain(
-    programs: &[(&Verified, &Links)],
+    parts: &[&Part],
     graph: &Graph,
+    counts: bool,
     settings: &Settings,
-) -> Result<Compiled, (Node, CompileError)> {
-    assert_eq!(programs.len(), graph.nodes().len(), "each node is a program");
-    if settings.checked {
-        return Err((Node::ENTRY, CompileError::Lack(select::Lack::Checks)));
-    }
-    select::compile_chain(programs, graph, settings)
+) -> Result<Compiled, CompileError> {
+    assert_eq!(parts.len(), graph.nodes().len(), "each node is a program");
+    select::compile_chain(parts, graph, counts, settings)
 }

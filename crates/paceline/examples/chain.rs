@@ -18,7 +18,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
 
     // Any graph of verdicts is possible; a sequence goes on after pass.
     let chain = Chain::new(vec![arp, counter], Graph::sequence(2)?)?;
-    let (mut burst, mut counts) = (Burst::default(), chain.counts());
+    let (mut burst, mut counts) = (Burst::default(), chain.counts()?);
     for ethertype in [0x0800_u16, 0x0806, 0x0806] {
         let mut packet = [0; 60];
         packet[12..14].copy_from_slice(&ethertype.to_be_bytes());

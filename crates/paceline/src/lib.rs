@@ -148,7 +148,8 @@ pub use paceline_vm::{
 };
 #[cfg(feature = "jit")]
 pub use paceline_vm::{
-    CodeMap, DispatcherCode, JitSymbols, JitSymbolsError, Lack, NAMES_VARIABLE, NativeCode, NativeFunction,
+    ChainPart, CodeMap, DispatcherCode, JitSymbols, JitSymbolsError, Lack, NAMES_VARIABLE, NativeCode,
+    NativeFunction,
 };
 
 pub use collection::{Collection, LoadOptions, MissingMap};

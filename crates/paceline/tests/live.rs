@@ -211,7 +211,7 @@ fn workers_count_and_time_what_ran() {
         ("odd".to_owned(), vec![link(None, "a")]),
     ];
     let chain = LiveChain::new(members, Order::Links { first: "a".to_owned(), links }).unwrap();
-    let mut worker = chain.worker().counted();
+    let mut worker = chain.worker().counted().unwrap();
     for _ in 0..20 {
         let mut burst = burst(3);
         worker.run_burst(&mut burst, &mut Host::default()).unwrap();
@@ -232,7 +232,7 @@ fn counts_go_with_their_program() {
     let (a, b) = (returning("x", Verdict::Pass), returning("x", Verdict::Pass));
     let chain = LiveChain::new(vec![a.clone()], Order::Given).unwrap();
     let replace = |member: &Member| Change::Replace { name: "x".to_owned(), member: member.clone() };
-    let (mut late, mut burst, mut host) = (chain.worker().counted(), burst(3), Host::default());
+    let (mut late, mut burst, mut host) = (chain.worker().counted().unwrap(), burst(3), Host::default());
     late.run_burst(&mut burst, &mut host).unwrap();
     let runs = || chain.status().programs.iter().map(ProgramStatus::runs).collect::<Vec<_>>();
     chain.change(None, vec![replace(&b)]).unwrap();
@@ -242,7 +242,7 @@ fn counts_go_with_their_program() {
     chain.change(None, vec![replace(&a)]).unwrap();
     drop(late);
     assert_eq!(runs(), [0], "what it did before it left, and what the other did, is forgotten");
-    let mut worker = chain.worker().counted();
+    let mut worker = chain.worker().counted().unwrap();
     worker.run_burst(&mut burst, &mut host).unwrap();
     drop(worker);
     assert_eq!(runs(), [3]);
@@ -413,7 +413,8 @@ fn a_burst_never_meets_two_versions() {
     let chain = LiveChain::on(&pipeline, IFINDEX, members, Order::Given).unwrap();
     // Contents of the packets of each version, by revision: only published ones may appear.
     let versions = Mutex::new(vec![[1u8; LENGTH]]);
-    let runners = [by_chain(chain.worker()), by_chain(chain.worker().counted()), by_pipeline(&pipeline)];
+    let runners =
+        [by_chain(chain.worker()), by_chain(chain.worker().counted().unwrap()), by_pipeline(&pipeline)];
     let counts: Vec<AtomicU64> = runners.iter().map(|_| AtomicU64::new(0)).collect();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -479,7 +480,7 @@ fn a_burst_never_meets_two_versions() {
 fn what_takes_the_interface_of_a_chain_runs_until_the_next_change() {
     let pipeline = Pipeline::new();
     let chain = LiveChain::on(&pipeline, IFINDEX, vec![returning("a", Verdict::Tx)], Order::Given).unwrap();
-    let mut workers = [chain.worker(), chain.worker().counted()];
+    let mut workers = [chain.worker(), chain.worker().counted().unwrap()];
     let (mut host, mut burst) = (Host::default(), burst(2));
     let mut verdict = || {
         let verdicts = workers.each_mut().map(|worker| {

@@ -24,6 +24,8 @@ mod stages;
 mod target;
 mod uses;
 
+#[cfg(feature = "jit")]
+pub use chain::ChainPart;
 pub use chain::{Chain, ChainCounts, ChainError};
 pub use engine::{Engine, NoSuchEngine};
 pub use form::ProgramError;

@@ -11,7 +11,7 @@ use paceline_isa::assemble;
 use paceline_maps::{Limits, Map};
 use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{Chain, Engine, Host, LookAhead, OptLevel, Program};
+use paceline_vm::{Chain, ChainError, ChainPart, Engine, Host, LookAhead, OptLevel, Program};
 
 use common::verified;
 
@@ -180,7 +180,7 @@ fn a_fault_of_a_program_that_was_called_ends_the_burst_there() {
             let graph = Graph::sequence(2).expect("two");
             let fused = chain(&[(caller, vec![programs]), (&last, Vec::new())], graph, level);
             let (mut first, mut second) = (burst(&[0, 1, 0]), burst(&[0, 1, 0]));
-            let (mut host, mut counts) = (Host::new(0), fused.counts());
+            let (mut host, mut counts) = (Host::new(0), fused.counts().expect("compiles"));
             let fault = alone.run_burst(&mut first, &mut host).expect_err("the budget is one instruction");
             let fault_of_chain = fused.run_burst(&mut second, &mut host).expect_err("as above");
             assert_eq!((fault.index, fault_of_chain.index), (1, 1), "{level:?}");
@@ -191,4 +191,48 @@ fn a_fault_of_a_program_that_was_called_ends_the_burst_there() {
             assert_eq!(counts.of(Node::ENTRY, Some(Verdict::Pass)), 1);
         }
     }
+}
+
+/// One part is in several chains, also twice in one; its code goes with the last of them.
+#[test]
+fn a_part_is_in_many_chains() {
+    if !Engine::Jit.is_available() {
+        return;
+    }
+    let array = MapSpec::new("array", MapKind::Array, 4, 8, 1);
+    let count = Arc::new(verified(&COUNT.replace("INDEX", "0"), std::slice::from_ref(&array)));
+    let values = map(&array);
+    let part = ChainPart::new(count, vec![values.clone()]).expect("has native code");
+    let fused = |parts: Vec<ChainPart>| {
+        let graph = Graph::sequence(parts.len()).expect("is short");
+        Chain::fused(parts, graph, LookAhead::Never).expect("compiles")
+    };
+    let (one, two) = (fused(vec![part.clone()]), fused(vec![part.clone(), part.clone()]));
+    drop(part);
+    let value = || values.lookup(&0_u32.to_ne_bytes()).map(|value| value[0]);
+    one.run_burst(&mut burst(&[0; 5]), &mut Host::new(0)).expect("ends");
+    assert_eq!(value(), Ok(5));
+    drop(one);
+    two.run_burst(&mut burst(&[0; 5]), &mut Host::new(0)).expect("ends");
+    assert_eq!(value(), Ok(15));
+    let graph = Graph::sequence(2).expect("two");
+    let error = Chain::fused(Vec::new(), graph, LookAhead::Never).err();
+    assert_eq!(error, Some(ChainError::NodeCount { nodes: 2, programs: 0 }));
+}
+
+/// Code that counts is compiled for a chain when counts are made for it.
+#[test]
+#[should_panic = "counts of another chain"]
+fn counts_are_of_one_chain() {
+    if !Engine::Jit.is_available() {
+        panic!("counts of another chain");
+    }
+    let pass = verified("r0 = 2\nexit", &[]);
+    let made = || chain(&[(&pass, Vec::new())], Graph::one(), OptLevel::Full);
+    let (one, other) = (made(), made());
+    let mut counts = one.counts().expect("compiles");
+    one.run_burst_counted(&mut burst(&[0; 3]), &mut Host::new(0), &mut counts).expect("ends");
+    assert_eq!(counts.take().of(Node::ENTRY, Some(Verdict::Pass)), 3);
+    assert_eq!(counts.of(Node::ENTRY, Some(Verdict::Pass)), 0, "they were taken");
+    drop(other.run_burst_counted(&mut burst(&[0]), &mut Host::new(0), &mut counts));
 }

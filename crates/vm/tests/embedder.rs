@@ -254,7 +254,7 @@ fn a_panic_in_an_event_sink_comes_out_where_the_program_was_run() {
         let called = Chain::new(vec![program.clone()], Graph::one()).expect("loads");
         let site = KeyedSite::by_key();
         site.set(1, Some(&Target::from(&program))).expect("there is memory");
-        let mut counts = called.counts();
+        let mut counts = called.counts().expect("they are interpreted");
         type Run<'a> = &'a mut dyn FnMut(&mut Burst, &mut Host) -> bool;
         let runs: [Run<'_>; 6] = [
             &mut |burst, host| program.run_burst(burst, host).is_ok(),

@@ -12,7 +12,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use paceline::{Burst, Chain, Engine, FrameMeta, Host, Map, Program};
+use paceline::{Burst, Chain, ChainPart, Engine, FrameMeta, Host, LookAhead, Map, Program};
 use paceline_frame::Verdict;
 use paceline_graph::{Edges, Graph, Next, Node};
 use paceline_verifier::Verified;
@@ -42,7 +42,7 @@ pub(crate) fn table(settings: Settings) -> Table {
     rows.extend(steps(settings)?);
     rows.extend(two_in_one(settings)?);
     rows.extend(real_programs(settings)?);
-    rows.extend(recompiled(settings)?);
+    rows.extend(compilations(settings)?);
     Ok(rows.into())
 }
 
@@ -70,9 +70,9 @@ fn running(chain: Chain) -> Run {
     Box::new(move |burst| Ok(chain.run_burst(burst, &mut host)?))
 }
 
-fn counting(chain: Chain) -> Run {
-    let (mut host, mut counts) = (Host::default(), chain.counts());
-    Box::new(move |burst| Ok(chain.run_burst_counted(burst, &mut host, &mut counts)?))
+fn counting(chain: Chain) -> Result<Run, Box<dyn Error>> {
+    let (mut host, mut counts) = (Host::default(), chain.counts()?);
+    Ok(Box::new(move |burst| Ok(chain.run_burst_counted(burst, &mut host, &mut counts)?)))
 }
 
 /// The kernel's proposed chain calls: a loop that, for each packet, looks up the next program by program and verdict.
@@ -177,7 +177,7 @@ fn steps(settings: Settings) -> Rows {
         for length in [1, longest] {
             each.push(running(called(&of_length(length))?));
             each.push(hashed(&of_length(length))?);
-            each.push(counting(chain(&of_length(length))?));
+            each.push(counting(chain(&of_length(length))?)?);
         }
         let times = measure_apart(settings, each)?;
         let per_step = |long: Timing, short: Timing| long.minus(short).divided_by((longest - 1) as f64);
@@ -276,16 +276,52 @@ fn through(nodes: usize) -> Result<Graph, Box<dyn Error>> {
     Ok(Graph::new((0..nodes).map(edges).collect())?)
 }
 
-/// Time to recompile a chain.
-fn recompiled(settings: Settings) -> Rows {
-    let parts = programs::examples(&programs::EXAMPLES[2], RECOMPILED)?;
+/// The parts of a chain that is compiled.
+fn compiled_parts() -> Result<(Vec<Part>, Vec<ChainPart>), Box<dyn Error>> {
+    let programs = programs::examples(&programs::EXAMPLES[2], RECOMPILED)?;
+    let part = |(verified, maps): &Part| ChainPart::new(Arc::new(verified.clone()), maps.clone());
+    let parts = programs.iter().map(part).collect::<Result<_, _>>()?;
+    Ok((programs, parts))
+}
+
+/// Compiles the chain of [`compilations`] so many times, for a profiler. Returns the number of instructions that were compiled.
+pub(crate) fn compile(rounds: usize) -> Result<usize, Box<dyn Error>> {
+    let (programs, parts) = compiled_parts()?;
     let graph = Graph::sequence(parts.len())?;
-    let work: Work<'_> = Box::new(|| {
-        black_box(Chain::load(&borrowed(&parts), graph.clone(), Engine::Jit)?);
-        Ok(1)
-    });
-    let times = rounds(if settings.smoke { 0 } else { ROUNDS }, &mut [work])?;
-    let figure = Figure::Time { ours: times[0], against: None };
-    let row = Row::new(format!("recompiling a chain of {RECOMPILED} examples"), "", figure);
-    Ok(vec![Row { bar: Some(Bar::Most(2e6)), reach: Some(Bar::Most(0.5e6)), ..row }])
+    for _ in 0..rounds {
+        black_box(Chain::fused(parts.clone(), graph.clone(), LookAhead::Never)?);
+    }
+    let instructions: usize = programs.iter().map(|(verified, _)| verified.code().iter().count()).sum();
+    // As in `compile::run`.
+    std::mem::forget((programs, parts));
+    Ok(rounds * instructions)
+}
+
+/// Time to compile a chain: a new one, one of known programs, and its code that counts besides.
+fn compilations(settings: Settings) -> Rows {
+    let (programs, parts) = compiled_parts()?;
+    let graph = Graph::sequence(parts.len())?;
+    let look_ahead = LookAhead::default();
+    let mut works: Vec<Work<'_>> = vec![
+        Box::new(|| {
+            black_box(Chain::load(&borrowed(&programs), graph.clone(), Engine::Jit)?);
+            Ok(1)
+        }),
+        Box::new(|| {
+            black_box(Chain::fused(parts.clone(), graph.clone(), look_ahead)?);
+            Ok(1)
+        }),
+        Box::new(|| {
+            black_box(Chain::fused(parts.clone(), graph.clone(), look_ahead)?.counts()?);
+            Ok(1)
+        }),
+    ];
+    let times = rounds(if settings.smoke { 0 } else { ROUNDS }, &mut works)?;
+    let row = |(name, ours)| {
+        let figure = Figure::Time { ours, against: None };
+        let row = Row::new(format!("{name} of {RECOMPILED} examples"), "", figure);
+        Row { bar: Some(Bar::Most(2e6)), reach: Some(Bar::Most(0.5e6)), ..row }
+    };
+    let names = ["compiling a chain", "recompiling a chain", "recompiling a chain that counts"];
+    Ok(names.into_iter().zip(times).map(row).collect())
 }

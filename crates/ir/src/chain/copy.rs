@@ -23,20 +23,9 @@ impl Fusion<'_> {
     /// Copies a program to where it is entered. Returns where it returns.
     pub(super) fn copy(&mut self, entered: &Entered) -> Result<Vec<Returned>, ChainError> {
         let body = self.begin(entered);
-        // Taken for the time of the copy, so that it is not cloned.
-        let main = std::mem::take(&mut self.mains[entered.part].function);
-        let copied = self.copy_of(&main, entered, body);
-        self.mains[entered.part].function = main;
-        copied
-    }
-
-    fn copy_of(
-        &mut self,
-        main: &Function,
-        entered: &Entered,
-        body: Block,
-    ) -> Result<Vec<Returned>, ChainError> {
-        let relocated = Relocated { part: entered.part, first: &self.parts[entered.part].first };
+        let program = &self.programs[entered.part];
+        let relocated = Relocated { part: entered.part, first: &program.first };
+        let main = &program.part.main.function;
         let blocks = copy(&mut self.function, main, body, &[self.context], &relocated)?;
         let mut returns = Vec::new();
         for (of, copy) in blocks {
@@ -51,7 +40,7 @@ impl Fusion<'_> {
 
     /// What comes before the first operation of a program. Returns the block of that.
     fn begin(&mut self, entered: &Entered) -> Block {
-        let part = &self.parts[entered.part];
+        let around = self.programs[entered.part].part.around;
         let mut block = entered.block;
         if let Some((left, limit)) = entered.left.zip(self.rules.limit) {
             let zero = self.constant(block, 0);
@@ -60,11 +49,11 @@ impl Fusion<'_> {
             self.end_counted(overrun, limit.verdict, limit.counter);
             block = body;
         }
-        if part.begins {
-            let begin = RunOp::Begin { program: entered.part as u32, area: part.area };
+        if around.begins {
+            let begin = RunOp::Begin { program: entered.part as u32, area: around.area };
             self.function.append(block, Op::Run(begin), None);
         }
-        let zeroed = self.mains[entered.part].function.zeroed_words();
+        let zeroed = self.main(entered.part).function.zeroed_words();
         zero_words(&mut self.function, block, zeroed);
         block
     }

@@ -29,7 +29,7 @@ impl Fusion<'_> {
     /// What a program does at each of its ends. Returns the block after that.
     fn finish(&mut self, part: usize, returned: &Returned) -> Block {
         let mut block = returned.block;
-        if self.mains[part].tail_calls
+        if self.main(part).tail_calls
             && let Some(fault) = self.function.append(block, Op::Run(RunOp::Fault), returned.slot)
         {
             let zero = self.constant(block, 0);
@@ -38,7 +38,7 @@ impl Fusion<'_> {
             self.function.terminate(stopped, Terminator::Stop, returned.slot);
             block = goes_on;
         }
-        if self.parts[part].finishes {
+        if self.programs[part].part.around.finishes {
             self.function.append(block, Op::Run(RunOp::Finish), returned.slot);
         }
         block
@@ -50,8 +50,7 @@ impl Fusion<'_> {
         if !entered.specialized || self.rules.limit.is_some() {
             return Ok(copies);
         }
-        let exits = &self.parts[entered.part].exits;
-        let sites = self.mains[entered.part].sites.clone();
+        let (exits, sites) = (&self.programs[entered.part].exits, &self.main(entered.part).sites);
         let next = |result: u64| match exits.of(result)?.next {
             Next::Program(next) => Some(next),
             Next::End(_) => None,
@@ -61,7 +60,7 @@ impl Fusion<'_> {
         programs.dedup();
         for program in programs {
             let leading = || sites.iter().filter(|site| next(site.result) == Some(program));
-            let size = self.mains.get(program).ok_or(ChainError::NoProgram(program))?.size();
+            let size = self.programs.get(program).ok_or(ChainError::NoProgram(program))?.part.main.size;
             let from = deep_from(leading().map(|site| site.depth));
             let Some(from) = from.filter(|_| size <= self.budget) else { continue };
             self.budget -= size;
@@ -79,8 +78,7 @@ impl Fusion<'_> {
         result: Value,
         copies: &Copies,
     ) -> Result<(), ChainError> {
-        let parts = self.parts;
-        let exits = &parts[entered.part].exits;
+        let exits = &self.programs[entered.part].exits;
         let Returned { block, of, slot, .. } = returned;
         let copy = of.and_then(|site| copies[site]);
         if let Some(known) = self.function.as_const(result) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::part::{ChainError, Part, Rules};
+use super::part::{ChainError, Placed, Rules};
 use super::returns::Main;
 use crate::entity::{Block, Value};
 use crate::function::Function;
@@ -15,10 +15,8 @@ const COPIES: usize = 3;
 
 /// A chain that is being made a function.
 pub(super) struct Fusion<'a> {
-    pub(super) parts: &'a [Part<'a>],
+    pub(super) programs: &'a [Placed<'a>],
     pub(super) rules: &'a Rules,
-    /// The main functions, each with returns of its own for each edge.
-    pub(super) mains: Vec<Main>,
     pub(super) function: Function,
     pub(super) context: Value,
     /// By program: the copy for all exits that have none of their own.
@@ -43,39 +41,39 @@ pub(super) struct Entered {
 }
 
 impl<'a> Fusion<'a> {
-    pub(super) fn new(parts: &'a [Part<'a>], rules: &'a Rules) -> Result<Self, ChainError> {
-        let mains: Vec<Main> = parts
-            .iter()
-            .enumerate()
-            .map(|(number, part)| Main::of(number, part))
-            .collect::<Result<_, _>>()?;
+    pub(super) fn new(programs: &'a [Placed<'a>], rules: &'a Rules) -> Self {
         let mut function = Function { name: "chain".to_owned(), ..Function::default() };
         function.arguments.push(paceline_isa::Reg::R1);
         let entry = function.add_block();
         let context = function.add_param(entry, Type::I64, Kind::Context);
-        for main in &mains {
+        let mains = || programs.iter().map(|program| &program.part.main);
+        for main in mains() {
             function.stack = function.stack.max(main.stack());
             function.shared |= main.function.shared;
             function.prints |= main.function.prints;
         }
-        let budget = (COPIES - 1) * mains.iter().map(Main::size).sum::<usize>();
-        let common = vec![None; parts.len()];
-        Ok(Self {
-            parts,
+        let budget = (COPIES - 1) * mains().map(|main| main.size).sum::<usize>();
+        let common = vec![None; programs.len()];
+        Self {
+            programs,
             rules,
-            mains,
             function,
             context,
             common,
             waiting: Vec::new(),
             ends: HashMap::default(),
             budget,
-        })
+        }
+    }
+
+    /// The main function of a program.
+    pub(super) fn main(&self, part: usize) -> &'a Main {
+        &self.programs[part].part.main
     }
 
     /// A block in which a new copy of a program begins.
     pub(super) fn enter(&mut self, part: usize, specialized: bool) -> Result<Block, ChainError> {
-        if part >= self.parts.len() {
+        if part >= self.programs.len() {
             return Err(ChainError::NoProgram(part));
         }
         let block = self.function.add_block();

@@ -15,21 +15,26 @@ use crate::function::{Module, Target, Terminator};
 use crate::op::Op;
 use crate::types::Type;
 use fusion::Fusion;
-pub use part::{CONTEXT_BYTES, ChainError, Exit, Exits, First, Limit, Next, Part, Rules};
+pub use part::{
+    Around, CONTEXT_BYTES, ChainError, Exit, Exits, First, Limit, Next, Part, PartError, Placed, Rules,
+};
 
 /// Makes the programs of a chain one module: its main function runs them over the context, beginning with the first, and returns the
 /// verdict at the end.
 ///
 /// # Errors
 /// [`ChainError`].
-pub fn chain(parts: &[Part<'_>], rules: &Rules) -> Result<Module, ChainError> {
-    let mut fusion = Fusion::new(parts, rules)?;
+pub fn chain(programs: &[Placed<'_>], rules: &Rules) -> Result<Module, ChainError> {
+    if programs.is_empty() {
+        return Err(ChainError::NoProgram(0));
+    }
+    let mut fusion = Fusion::new(programs, rules);
     fusion.all()?;
     let mut module = Module::default();
     module.functions.push(fusion.function);
-    for (number, part) in parts.iter().enumerate() {
-        for (_, function) in part.module.functions.iter().skip(1) {
-            let relocated = relocate::function(function, &part.first);
+    for (number, program) in programs.iter().enumerate() {
+        for function in &program.part.others {
+            let relocated = relocate::function(function, &program.first);
             module.functions.push(relocated.ok_or(ChainError::MainIsCalled(number))?);
         }
     }

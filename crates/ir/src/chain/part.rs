@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-use crate::function::Module;
+use super::returns::Main;
+use crate::function::{Function, Module};
 
 /// Distance in bytes between structures of context in the function of a chain; none is larger.
 pub const CONTEXT_BYTES: i32 = 1 << 16;
@@ -22,21 +23,65 @@ pub struct First {
     pub function: usize,
 }
 
-/// A program of a chain.
-#[derive(Clone, Debug)]
-pub struct Part<'a> {
-    /// Its functions.
-    pub module: &'a Module,
-    /// What is added to its numbers, so that those of all programs differ.
-    pub first: First,
-    /// What its results lead to.
-    pub exits: Exits,
+/// What a program needs before and after its run in a chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Around {
     /// Whether the state of a run must be that of a new one when it begins.
     pub begins: bool,
     /// Whether the packet's own area must be, too.
     pub area: bool,
     /// Whether it may have deferred work when it ends.
     pub finishes: bool,
+}
+
+/// A program for chains: what is the same in all of them.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub(super) main: Main,
+    /// Its other functions.
+    pub(super) others: Vec<Function>,
+    pub(super) around: Around,
+}
+
+impl Part {
+    /// A program after its passes.
+    ///
+    /// # Errors
+    /// [`PartError`].
+    pub fn of(module: Module, around: Around) -> Result<Self, PartError> {
+        let mut functions = module.functions.into_values();
+        let main = functions.next().ok_or(PartError::Empty)?;
+        let others: Vec<Function> = functions.collect();
+        Ok(Self { main: Main::of(main, &others)?, others, around })
+    }
+
+    /// Number of its functions.
+    #[must_use]
+    pub fn function_count(&self) -> usize {
+        1 + self.others.len()
+    }
+}
+
+/// A program that cannot be one of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
+pub enum PartError {
+    /// It has no function, or its main function has no block.
+    #[error("it has no instructions")]
+    Empty,
+    /// It has other parameters than the context.
+    #[error("it takes more than the context")]
+    Parameters,
+}
+
+/// A program at its place in a chain.
+#[derive(Clone, Debug)]
+pub struct Placed<'a> {
+    /// The program.
+    pub part: &'a Part,
+    /// What is added to its numbers, so that those of all programs differ.
+    pub first: First,
+    /// What its results lead to.
+    pub exits: Exits,
 }
 
 /// What all programs of a chain have in common.
@@ -74,9 +119,6 @@ pub enum ChainError {
     /// The programs have more instructions, maps or functions than can be numbered.
     #[error("the programs are too many")]
     TooLarge,
-    /// A main program has other parameters than the context.
-    #[error("program {0} takes more than the context")]
-    Parameters(usize),
 }
 
 /// What comes after a program.

@@ -1,6 +1,6 @@
 //! Main functions with returns of their own for each way to one.
 
-use super::part::{ChainError, Part};
+use super::part::PartError;
 use super::sites::{Depths, Site};
 use crate::cfg::{Cfg, Edge};
 use crate::function::{Function, Target, Terminator};
@@ -8,27 +8,30 @@ use crate::op::{Callee, Op};
 use crate::types::{STACK_BYTES, Type};
 
 /// A main function.
+#[derive(Clone, Debug)]
 pub(super) struct Main {
     pub(super) function: Function,
     /// Where it returns a known result.
     pub(super) sites: Vec<Site>,
     /// Whether a function of the program makes tail calls.
     pub(super) tail_calls: bool,
+    /// Number of its operations.
+    pub(super) size: usize,
 }
 
 impl Main {
-    pub(super) fn of(number: usize, part: &Part<'_>) -> Result<Self, ChainError> {
-        let mut functions = part.module.functions.iter().map(|(_, function)| function);
-        let mut function = functions.next().ok_or(ChainError::NoProgram(number))?.clone();
-        let entry = function.entry().ok_or(ChainError::NoProgram(number))?;
+    /// That of a program with these other functions.
+    pub(super) fn of(mut function: Function, others: &[Function]) -> Result<Self, PartError> {
+        let entry = function.entry().ok_or(PartError::Empty)?;
         let params = function.block(entry).params.len();
         if params > 1 || function.arguments.iter().any(|reg| *reg != paceline_isa::Reg::R1) {
-            return Err(ChainError::Parameters(number));
+            return Err(PartError::Parameters);
         }
         split(&mut function);
         let sites = Depths::of(&function).sites();
-        let tail_calls = part.module.functions.iter().any(|(_, function)| makes_tail_calls(function));
-        Ok(Self { function, sites, tail_calls })
+        let tail_calls = makes_tail_calls(&function) || others.iter().any(makes_tail_calls);
+        let size = function.inst_count() + function.layout.len();
+        Ok(Self { function, sites, tail_calls, size })
     }
 
     /// Bytes of its stack with all of the words that are zeroed. What it prints may be anywhere on it.
@@ -37,11 +40,6 @@ impl Main {
             true => STACK_BYTES.unsigned_abs(),
             false => self.function.stack.next_multiple_of(8),
         }
-    }
-
-    /// Number of its operations.
-    pub(super) fn size(&self) -> usize {
-        self.function.inst_count() + self.function.layout.len()
     }
 }
 

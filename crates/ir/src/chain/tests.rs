@@ -54,21 +54,19 @@ fn exits(pass: Next) -> Exits {
     }
 }
 
-fn part(module: &Module, exits: Exits) -> Part<'_> {
-    Part { module, first: First::default(), exits, begins: false, area: false, finishes: false }
+fn part(text: &str) -> Part {
+    Part::of(parse(text).expect("valid"), Around::default()).expect("a program")
+}
+
+fn placed(part: &Part, exits: Exits) -> Placed<'_> {
+    Placed { part, first: First::default(), exits }
 }
 
 fn made(texts: &[&str], rules: &Rules) -> Module {
-    let modules: Vec<Module> = texts.iter().map(|text| parse(text).expect("valid")).collect();
-    let last = modules.len() - 1;
-    let parts: Vec<Part<'_>> = modules
-        .iter()
-        .enumerate()
-        .map(|(at, module)| {
-            part(module, exits(if at == last { Next::End(2) } else { Next::Program(at + 1) }))
-        })
-        .collect();
-    let mut module = chain(&parts, rules).expect("a chain");
+    let parts: Vec<Part> = texts.iter().copied().map(part).collect();
+    let next = |at: usize| if at + 1 == parts.len() { Next::End(2) } else { Next::Program(at + 1) };
+    let programs: Vec<_> = parts.iter().enumerate().map(|(at, part)| placed(part, exits(next(at)))).collect();
+    let mut module = chain(&programs, rules).expect("a chain");
     check(&module).expect("valid");
     optimize_chain(&mut module, &Passes::default().checked(true)).expect("valid");
     module
@@ -95,9 +93,9 @@ fn exits_are_counted() {
 #[test]
 fn runs_are_limited() {
     let limit = Limit { runs: 32, verdict: 0, counter: 99 };
-    let modules = [parse(IPV4).expect("valid")];
-    let parts = [part(&modules[0], exits(Next::Program(0)))];
-    let mut module = chain(&parts, &Rules { counts: true, limit: Some(limit) }).expect("a chain");
+    let part = part(IPV4);
+    let programs = [placed(&part, exits(Next::Program(0)))];
+    let mut module = chain(&programs, &Rules { counts: true, limit: Some(limit) }).expect("a chain");
     optimize_chain(&mut module, &Passes::default().checked(true)).expect("valid");
     let text = module.to_string();
     assert!(text.contains("count 99") && text.contains("const.i64 31"), "{text}");
@@ -105,8 +103,16 @@ fn runs_are_limited() {
 
 #[test]
 fn programs_that_are_not_there() {
-    let module = parse(IPV4).expect("valid");
-    let parts = [part(&module, exits(Next::Program(1)))];
-    assert_eq!(chain(&parts, &Rules::default()).err(), Some(ChainError::NoProgram(1)));
+    let part = part(IPV4);
+    let programs = [placed(&part, exits(Next::Program(1)))];
+    assert_eq!(chain(&programs, &Rules::default()).err(), Some(ChainError::NoProgram(1)));
     assert_eq!(chain(&[], &Rules::default()).err(), Some(ChainError::NoProgram(0)));
+}
+
+#[test]
+fn programs_that_take_more_than_the_context() {
+    let text = IPV4.replace("(r1)", "(r1, r2)").replace("(v0: i64 context)", "(v0: i64 context, v20: i64)");
+    let module = parse(&text).expect("valid");
+    assert_eq!(Part::of(module, Around::default()).err(), Some(PartError::Parameters));
+    assert_eq!(Part::of(Module::default(), Around::default()).err(), Some(PartError::Empty));
 }

@@ -262,7 +262,6 @@ impl<'a> Emitter<'a> {
             entry,
             tail_entry: entry,
             burst_entry: None,
-            counted_entry: None,
             functions,
             stats: Stats { instructions, dropped: 0, bytes: code.bytes.len() },
             bytes: code.bytes,

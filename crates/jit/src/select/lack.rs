@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use paceline_ir::ChainError;
+use paceline_ir::{ChainError, PartError};
 
 /// A feature without native code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,6 +16,8 @@ pub enum Lack {
     },
     /// Programs that cannot be one function.
     Fused(ChainError),
+    /// A program that cannot be one of a chain.
+    Part(PartError),
     /// A frame of more than 64 KiB.
     Frame {
         /// Its size in bytes.
@@ -44,6 +46,7 @@ impl fmt::Display for Lack {
             Self::Checks => f.write_str("checks of each access"),
             Self::Form { slot } => write!(f, "the form of instruction {slot}"),
             Self::Fused(cause) => write!(f, "a chain: {cause}"),
+            Self::Part(cause) => write!(f, "a program in a chain: {cause}"),
             Self::Frame { bytes } => write!(f, "a frame of {bytes} bytes"),
             Self::Function { slot } => write!(f, "the function that instruction {slot} calls"),
             Self::ContextField { offset } => write!(f, "the context at offset {offset}"),

@@ -39,6 +39,7 @@ use crate::links::Links;
 use crate::program::{Compiled, CompiledFunction, Stats};
 use crate::settings::{Architecture, OptLevel, Prefetch, Settings};
 use crate::x64::{Assembler, Label, Mark};
+pub use chain::Part;
 pub(crate) use chain::compile_chain;
 use generator::{Burst, Current, Generator, Needs};
 pub use lack::Lack;
@@ -216,6 +217,26 @@ struct Main<'f> {
     needs: Needs,
 }
 
+/// Numbers of instructions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    all: usize,
+    reached: usize,
+}
+
+impl Count {
+    /// Those of a program.
+    fn of(source: &Source<'_>) -> Self {
+        Self { all: source.instruction_count(), reached: source.reached_count() }
+    }
+}
+
+impl std::iter::Sum for Count {
+    fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+        counts.fold(Self::default(), |a, b| Self { all: a.all + b.all, reached: a.reached + b.reached })
+    }
+}
+
 /// A loop over a burst.
 struct Looping {
     /// What is initialized for each packet.
@@ -300,38 +321,21 @@ impl<'a, A: Target> Code<'a, A> {
                 Some(self.made(burst)?)
             }
         };
-        self.finish([entry, tail_entry], [burst, None], &[source])
+        self.finish([entry, tail_entry], burst, Count::of(source))
     }
 
-    /// All code of a chain, whose generator is for the programs without counts.
-    fn chain<'m>(
-        mut self,
-        counted: &'m Module,
-        looping: &Looping,
-        cpus: Option<u32>,
-        sources: &[&Source<'_>],
-    ) -> Result<Compiled, CompileError>
-    where
-        'm: 'a,
-    {
-        let plain = self.generator.module;
-        let mut entries = [None; 2];
-        for (entry, module) in entries.iter_mut().zip([plain, counted]) {
-            self.generator.module = module;
-            let burst = self.burst(None, cpus, looping);
-            *entry = Some(self.made(burst)?);
-        }
-        self.generator.module = plain;
-        for (index, (_, function)) in plain.functions.iter().enumerate().skip(1) {
+    /// All code of a chain.
+    fn chain(mut self, looping: &Looping, cpus: Option<u32>, count: Count) -> Result<Compiled, CompileError> {
+        let burst = self.burst(None, cpus, looping);
+        let burst = self.made(burst)?;
+        let module = self.generator.module;
+        for (index, (_, function)) in module.functions.iter().enumerate().skip(1) {
             let start = self.start();
             let generated = self.function(index, function, &Plan::of(function));
             self.made(generated)?;
             self.piece(function, false, start);
         }
-        let [Some(burst), counted] = entries else {
-            return Err(CompileError::Internal("a chain has no loop"));
-        };
-        self.finish([burst; 2], [Some(burst), counted], sources)
+        self.finish([burst; 2], Some(burst), count)
     }
 
     /// The result of code generation, or the missing feature: other errors follow from that.
@@ -413,18 +417,16 @@ impl<'a, A: Target> Code<'a, A> {
         generated.map(drop).map_err(|cause| FormError::new(cause, module).into())
     }
 
-    /// Links the code: entries for packets and tail calls, and for bursts and those that are counted.
+    /// Links the code: entries for packets and tail calls, and for bursts.
     fn finish(
         self,
         [entry, tail_entry]: [Label; 2],
-        [burst, counted]: [Option<Label>; 2],
-        sources: &[&Source<'_>],
+        burst: Option<Label>,
+        count: Count,
     ) -> Result<Compiled, CompileError> {
         if let Some(what) = self.generator.internal {
             return Err(CompileError::Internal(what));
         }
-        let instructions: usize = sources.iter().map(|source| source.reached_count()).sum();
-        let all: usize = sources.iter().map(|source| source.instruction_count()).sum();
         let code = self.generator.asm.finish()?;
         let offset = |label| code.offset(label).ok_or(CompileError::Internal("a label is not bound"));
         let programs = &self.generator.programs;
@@ -442,9 +444,12 @@ impl<'a, A: Target> Code<'a, A> {
             entry: offset(entry)?,
             tail_entry: offset(tail_entry)?,
             burst_entry: burst.map(offset).transpose()?,
-            counted_entry: counted.map(offset).transpose()?,
             functions: nodes.functions,
-            stats: Stats { instructions, dropped: all - instructions, bytes: code.bytes.len() },
+            stats: Stats {
+                instructions: count.reached,
+                dropped: count.all - count.reached,
+                bytes: code.bytes.len(),
+            },
             marks: if programs.len() == 1 { code.marks } else { nodes.marks },
             bytes: code.bytes,
             relocations: code.relocations,

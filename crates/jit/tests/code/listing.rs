@@ -8,7 +8,7 @@ use paceline_frame::Verdict;
 use paceline_graph::{Edges, Graph, Next, Node};
 use paceline_isa::assemble;
 use paceline_jit::{
-    Architecture, Compiled, CompiledFunction, Features, Prefetch, Settings, compile, compile_chain,
+    Architecture, Compiled, CompiledFunction, Features, Part, Prefetch, Settings, compile, compile_chain,
 };
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, Verified, verify};
@@ -55,17 +55,19 @@ pub(crate) fn of(case: &Case) -> String {
         let compiled = compiled.unwrap_or_else(|error| panic!("{}: {error}", case.name));
         return list_for(case, settings.architecture, &compiled, burst);
     }
-    let parts: Vec<_> = programs.iter().map(|program| (program, &links)).collect();
+    let part = |program| {
+        let part = Part::new(program, links.clone(), &settings);
+        part.unwrap_or_else(|error| panic!("{}: {error}", case.name))
+    };
+    let parts: Vec<Part> = programs.iter().map(part).collect();
     let edges = |node: usize| match node + 1 {
         next if next == parts.len() => Edges::NONE,
         next if wildcard => Edges::NONE.with_wildcard(Next::Program(Node::new(next))),
         next => Edges::NONE.with(Verdict::Pass, Next::Program(Node::new(next))),
     };
     let graph = Graph::new((0..parts.len()).map(edges).collect()).expect("is a graph");
-    let compiled = compile_chain(&parts, &graph, &settings);
-    let mut compiled = compiled.unwrap_or_else(|(node, error)| panic!("{}, {node}: {error}", case.name));
-    // The counting loop comes second.
-    compiled.bytes.truncate(compiled.counted_entry.expect("has a loop that counts") as usize);
+    let compiled = compile_chain(&parts.iter().collect::<Vec<_>>(), &graph, false, &settings);
+    let compiled = compiled.unwrap_or_else(|error| panic!("{}: {error}", case.name));
     list_for(case, settings.architecture, &compiled, true)
 }
 

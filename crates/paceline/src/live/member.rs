@@ -2,9 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+#[cfg(feature = "jit")]
+use std::sync::OnceLock;
 
 use paceline_chain::{Entrant, RunConfig};
 use paceline_vm::Program;
+#[cfg(feature = "jit")]
+use paceline_vm::{ChainPart, Engine, LoadError};
 
 use crate::{Collection, NoProgram, Object, VerifiedProgram};
 use paceline_chain::RunConfigError;
@@ -17,6 +21,9 @@ pub struct Member {
     program: Program,
     /// Without, it runs on the interpreter that checks.
     verified: Option<Arc<Verified>>,
+    /// What chains are compiled from, once one was.
+    #[cfg(feature = "jit")]
+    part: Arc<OnceLock<Result<ChainPart, LoadError>>>,
     config: RunConfig,
 }
 
@@ -24,14 +31,24 @@ impl Member {
     /// A verified program, with the default priority, going on after pass.
     #[must_use]
     pub fn new(name: impl Into<String>, program: &VerifiedProgram) -> Self {
-        let verified = Some(Arc::clone(program.verified()));
-        Self { name: name.into(), program: program.program().clone(), verified, config: RunConfig::default() }
+        Self::with(name.into(), program.program().clone(), Some(Arc::clone(program.verified())))
     }
 
     /// An unverified program.
     #[must_use]
     pub fn unverified(name: impl Into<String>, program: Program) -> Self {
-        Self { name: name.into(), program, verified: None, config: RunConfig::default() }
+        Self::with(name.into(), program, None)
+    }
+
+    fn with(name: String, program: Program, verified: Option<Arc<Verified>>) -> Self {
+        Self {
+            name,
+            program,
+            verified,
+            #[cfg(feature = "jit")]
+            part: Arc::default(),
+            config: RunConfig::default(),
+        }
     }
 
     /// The member with another priority and other actions.
@@ -66,8 +83,13 @@ impl Member {
         &self.program
     }
 
-    pub(super) fn verified(&self) -> Option<&Arc<Verified>> {
-        self.verified.as_ref()
+    /// What chains are compiled from: it is made once, so that a change of the chain costs no more than its new programs and the code.
+    /// `None` for a program that is not native code.
+    #[cfg(feature = "jit")]
+    pub(super) fn part(&self) -> Option<&Result<ChainPart, LoadError>> {
+        let verified = self.verified.as_ref().filter(|_| self.program.engine() == Engine::Jit)?;
+        let make = || ChainPart::new(Arc::clone(verified), self.program.maps().to_vec());
+        Some(self.part.get_or_init(make))
     }
 
     pub(super) fn set_config(&mut self, config: RunConfig) {

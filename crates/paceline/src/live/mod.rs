@@ -7,6 +7,7 @@ mod status;
 mod worker;
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_epoch::defer_drops;
@@ -66,6 +67,18 @@ struct Shared {
     ifindexes: Mutex<Vec<u32>>,
     /// Counts of all workers.
     totals: Mutex<Totals>,
+    /// Whether a worker counts, or did: changes compile code that counts. Set only with the state locked.
+    counts: AtomicBool,
+}
+
+impl Shared {
+    /// Compiles code that counts, now and with each change.
+    fn count(&self) -> Result<(), ChangeError> {
+        let _state = lock(&self.state);
+        lock(&self.current).chain.counts()?;
+        self.counts.store(true, Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 impl LiveChain {
@@ -95,7 +108,8 @@ impl LiveChain {
         totals.admit(&version.layout.ids);
         let (state, current, totals) = (Mutex::new(state), Mutex::new(version), Mutex::new(totals));
         let (pipeline, ifindexes) = (pipeline.clone(), Mutex::new(vec![ifindex]));
-        Ok(Self { shared: Arc::new(Shared { state, current, pipeline, ifindex, ifindexes, totals }) })
+        let counts = AtomicBool::new(false);
+        Ok(Self { shared: Arc::new(Shared { state, current, pipeline, ifindex, ifindexes, totals, counts }) })
     }
 
     /// Lets the packets of one more interface of the pipeline run through the chain. A change reaches the interfaces one after the
@@ -132,7 +146,7 @@ impl LiveChain {
         let _drops = defer_drops();
         let (mut next, version);
         let mut state = lock(&self.shared.state);
-        (next, version) = prepare(&state, expected, changes)?;
+        (next, version) = self.prepare(&state, expected, changes)?;
         let version = Arc::new(version);
         let layout = version.layout.clone();
         lock(&self.shared.totals).admit(&layout.ids);
@@ -155,7 +169,23 @@ impl LiveChain {
     pub fn preview(&self, expected: Option<u64>, changes: Vec<Change>) -> Result<Layout, ChangeError> {
         // A copy, so that a preview keeps no change waiting while it compiles.
         let state = lock(&self.shared.state).clone();
-        Ok(prepare(&state, expected, changes)?.1.layout)
+        Ok(self.prepare(&state, expected, changes)?.1.layout)
+    }
+
+    /// The state and the version after changes, with all code that workers run.
+    fn prepare(
+        &self,
+        state: &State,
+        expected: Option<u64>,
+        changes: Vec<Change>,
+    ) -> Result<(State, Version), ChangeError> {
+        state.check(expected)?;
+        let next = state.clone().apply(changes)?;
+        let version = next.build()?;
+        if self.shared.counts.load(Ordering::Relaxed) {
+            version.chain.counts()?;
+        }
+        Ok((next, version))
     }
 
     /// The current version.
@@ -200,17 +230,6 @@ impl fmt::Debug for LiveChain {
 fn publish(pipeline: &Pipeline, ifindexes: &[u32], version: &Arc<Version>) -> Result<(), ChangeError> {
     let target = SiteTarget::from(&version.chain).with_data(Arc::clone(version));
     ifindexes.iter().try_for_each(|&ifindex| Ok(pipeline.set_program(ifindex, Some(&target))?))
-}
-
-fn prepare(
-    state: &State,
-    expected: Option<u64>,
-    changes: Vec<Change>,
-) -> Result<(State, Version), ChangeError> {
-    state.check(expected)?;
-    let next = state.clone().apply(changes)?;
-    let version = next.build()?;
-    Ok((next, version))
 }
 
 /// The locked state is consistent at all times, so that poisoning by a panic of another thread is ignored.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use paceline_chain::{CallMap, Calls, Edges, Entrant, Next, Place, Plan, Sequence};
+use paceline_chain::{CallMap, Calls, Edges, Entrant, Graph, Next, Place, Plan, Sequence};
 use paceline_frame::Verdict;
-use paceline_vm::{Chain, Engine, LookAhead, Program};
+#[cfg(feature = "jit")]
+use paceline_vm::LookAhead;
+use paceline_vm::{Chain, ChainError};
 
 use super::{Change, ChangeError, Link, Member, Order, Target};
 use crate::version::{Layout, Version};
@@ -238,12 +240,8 @@ impl State {
             reasons: plan.reasons,
             warnings: plan.warnings,
         };
-        let parts: Option<Vec<_>> = members.iter().map(|member| native_part(member)).collect();
-        let chain = match parts {
-            Some(parts) => {
-                let look_ahead = programs.first().map_or(LookAhead::Never, Program::look_ahead);
-                Chain::load_with(&parts, plan.graph, Engine::Jit, look_ahead)?
-            }
+        let chain = match native_chain(&members, &plan.graph)? {
+            Some(chain) => chain,
             None => Chain::new(programs.clone(), plan.graph)?,
         };
         Ok(Version { layout, chain, programs })
@@ -270,10 +268,28 @@ impl State {
     }
 }
 
-/// The proof and the native code of each program of a chain that is compiled as one.
-fn native_part(
-    member: &Member,
-) -> Option<(&paceline_verifier::Verified, Vec<std::sync::Arc<paceline_maps::Map>>)> {
-    let verified = member.verified().filter(|_| member.program().engine() == Engine::Jit)?;
-    Some((verified, member.program().maps().to_vec()))
+/// The programs of a chain as one function; `None` if one of them is not native code, or the chain has no such function.
+#[cfg(feature = "jit")]
+fn native_chain(members: &[&Member], graph: &Graph) -> Result<Option<Chain>, ChainError> {
+    let mut parts = Vec::with_capacity(members.len());
+    for ((node, _), member) in graph.iter().zip(members) {
+        match member.part() {
+            None => return Ok(None),
+            Some(Ok(part)) => parts.push(part.clone()),
+            Some(Err(error)) => {
+                let error = ChainError::Program { node, error: error.clone() };
+                return if error.is_lack() { Ok(None) } else { Err(error) };
+            }
+        }
+    }
+    let look_ahead = members.first().map_or(LookAhead::Never, |first| first.program().look_ahead());
+    match Chain::fused(parts, graph.clone(), look_ahead) {
+        Err(error) if error.is_lack() => Ok(None),
+        made => made.map(Some),
+    }
+}
+
+#[cfg(not(feature = "jit"))]
+fn native_chain(_: &[&Member], _: &Graph) -> Result<Option<Chain>, ChainError> {
+    Ok(None)
 }

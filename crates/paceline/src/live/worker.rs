@@ -6,7 +6,7 @@ use paceline_frame::Burst;
 use paceline_vm::{BurstFault, ByKey, Caller, Calls, ChainCounts, Host};
 
 use super::status::ProgramStatus;
-use super::{Shared, lock};
+use super::{ChangeError, Shared, lock};
 use crate::version::{Layout, Version};
 
 /// Number of bursts between two updates of the shared counts.
@@ -36,12 +36,16 @@ impl ChainWorker {
         Self { caller: shared.pipeline.site().caller(), shared, version, mode: Mode::Plain }
     }
 
-    /// From now on counts what programs return, for [`LiveChain::status`](super::LiveChain::status).
-    #[must_use]
-    pub fn counted(mut self) -> Self {
+    /// From now on counts what programs return, for [`LiveChain::status`](super::LiveChain::status). Code that counts is compiled here for
+    /// the chain as it is, and with each change from now on.
+    ///
+    /// # Errors
+    /// [`ChangeError::Chain`]: the code is not compiled.
+    pub fn counted(mut self) -> Result<Self, ChangeError> {
         self.tell();
-        self.mode = Mode::Counted { counts: self.version.chain.counts(), bursts: 0 };
-        self
+        self.shared.count()?;
+        self.mode = Mode::Counted { counts: self.version.chain.counts()?, bursts: 0 };
+        Ok(self)
     }
 
     /// Runs the packets of a burst through the chain as it is now, in order; each frame gets its verdict.
@@ -95,12 +99,16 @@ impl ChainWorker {
     /// Goes over to another version.
     #[cold]
     fn follow(&mut self, version: Arc<Version>) {
-        self.tell();
-        self.version = version;
-        self.mode = match self.mode {
+        let mode = match self.mode {
             Mode::Plain => Mode::Plain,
-            Mode::Counted { .. } => Mode::Counted { counts: self.version.chain.counts(), bursts: 0 },
+            Mode::Counted { .. } => match version.chain.counts() {
+                Ok(counts) => Mode::Counted { counts, bursts: 0 },
+                // Its code was compiled before it was published: as if it were not published.
+                Err(_) => return,
+            },
         };
+        self.tell();
+        (self.version, self.mode) = (version, mode);
     }
 
     /// Adds the counts to the totals, and resets them.
@@ -109,7 +117,7 @@ impl ChainWorker {
         match &mut self.mode {
             Mode::Plain => {}
             Mode::Counted { counts, bursts } => {
-                let told = std::mem::replace(counts, self.version.chain.counts());
+                let told = counts.take();
                 *bursts = 0;
                 let mut totals = lock(&self.shared.totals);
                 for (node, id) in self.version.layout.graph.iter().map(|(node, _)| node).zip(ids) {

@@ -27,7 +27,7 @@ fn programs_of_different_engines_follow_each_other() {
     let graph =
         Graph::new(vec![Edges::NONE.with(Verdict::Pass, Next::Program(Node::new(1))), edges]).unwrap();
     let chain = Chain::new(programs, graph).unwrap();
-    let (mut host, mut burst, mut counts) = (Host::default(), burst(3), chain.counts());
+    let (mut host, mut burst, mut counts) = (Host::default(), burst(3), chain.counts().unwrap());
     chain.run_burst_counted(&mut burst, &mut host, &mut counts).unwrap();
     assert!(burst.iter().all(|frame| frame.verdict() == Verdict::Tx));
     assert_eq!(counts.of(Node::new(1), Some(Verdict::Pass)), 3);
@@ -40,7 +40,7 @@ fn a_loop_of_programs_ends() {
     let programs = vec![example("counter.o", Engine::best())];
     let graph = Graph::new(vec![Edges::NONE.with_wildcard(Next::Program(Node::new(0)))]).unwrap();
     let chain = Chain::new(programs, graph).unwrap();
-    let (mut burst, mut counts) = (burst(2), chain.counts());
+    let (mut burst, mut counts) = (burst(2), chain.counts().unwrap());
     chain.run_burst_counted(&mut burst, &mut Host::default(), &mut counts).unwrap();
     assert!(burst.iter().all(|frame| frame.verdict() == Verdict::Aborted));
     assert_eq!((counts.of(Node::new(0), Some(Verdict::Pass)), counts.overruns()), (64, 2));

@@ -34,7 +34,7 @@ fn a_filter_lets_a_chain_go_on() {
     for engine in Engine::ALL.into_iter().filter(|engine| engine.is_available()) {
         let arp = program("arp", &arp, &options, engine).unwrap().into_program();
         let chain = Chain::new(vec![arp, counter.clone()], Graph::sequence(2).unwrap()).unwrap();
-        let (mut burst, mut counts) = (burst(&[0x800, 0x806, 0x806, 0x86dd]), chain.counts());
+        let (mut burst, mut counts) = (burst(&[0x800, 0x806, 0x806, 0x86dd]), chain.counts().unwrap());
         chain.run_burst_counted(&mut burst, &mut Host::default(), &mut counts).unwrap();
         let verdicts: Vec<_> = burst.iter().map(|frame| frame.verdict()).collect();
         assert_eq!(verdicts, [Verdict::Drop, Verdict::Pass, Verdict::Pass, Verdict::Drop], "{engine}");

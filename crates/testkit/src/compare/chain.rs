@@ -250,7 +250,7 @@ impl ChainSubject {
             }
         }
         self.subject.prepare(&work.work)?;
-        let mut counts = chain.counts();
+        let mut counts = chain.counts().map_err(|error| error.to_string())?;
         let mut left = ChainLeft::default();
         let mut lengths = Rng::with_seed(work.work.seed);
         let mut inputs = work.work.inputs.as_slice();

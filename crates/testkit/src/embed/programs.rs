@@ -378,10 +378,9 @@ impl Runner {
             Self::Chain(chain) => chain.run_burst(burst, host),
             Self::Site(pipeline, key) => pipeline.site().caller().run_burst(*key, burst, host),
             Self::Live(chain) => {
-                let mut worker = chain.worker();
-                if counted {
-                    worker = worker.counted();
-                }
+                let worker = if counted { chain.worker().counted().ok() } else { None };
+                // Memory for code that counts may be refused.
+                let mut worker = worker.unwrap_or_else(|| chain.worker());
                 worker.run_burst(burst, host)
             }
         }

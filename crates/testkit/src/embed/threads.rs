@@ -125,7 +125,7 @@ fn workers(world: &mut World, rng: &mut Rng) -> Finding {
                 let mut rng = Rng::with_seed(seed ^ cpu as u64);
                 let (mut host, mut worker) = (Host::new(cpu), chain.worker());
                 if cpu == 1 {
-                    worker = worker.counted();
+                    worker = worker.counted().map_err(refused)?;
                 }
                 while !done.load(Ordering::Relaxed) {
                     let mut burst = packets(&rng.u32(..).to_ne_bytes(), 32);
@@ -258,7 +258,7 @@ fn members(world: &mut World, rng: &mut Rng) -> Finding {
     let loaded = &world.loaded[index];
     let member = || loaded.collection.member("member", Some("pass")).map_err(refused);
     let chain = LiveChain::new(vec![member()?], Order::Given).map_err(refused)?;
-    let (mut worker, mut host) = (chain.worker().counted(), Host::new(0));
+    let (mut worker, mut host) = (chain.worker().counted().map_err(refused)?, Host::new(0));
     growth("replaced members", 25, || {
         let Ok(member) = member() else { return };
         drop(chain.change(None, vec![Change::Replace { name: "member".to_owned(), member }]));

@@ -187,7 +187,10 @@ impl Loaded<'_> {
                 .map_err(|fault| fault.to_string())
                 .map(drop)
         } else {
-            let mut counts = self.chain.counts();
+            let mut counts = match self.chain.counts() {
+                Ok(counts) => counts,
+                Err(error) => return Ok(Err(error.to_string())),
+            };
             let ran = self.chain.run_burst_counted(&mut burst, &mut self.host, &mut counts);
             // The number of runs of each program, without an order.
             for (node, name) in (0..).map(Node::new).zip(&self.names) {

@@ -63,7 +63,7 @@ fn run(chain: &ChainTrial<'_>, way: ChainWay) -> Result<(Observation, Option<Vec
         }
     };
     let built = built.map_err(|error| refused(&error))?;
-    let mut counts = built.counts();
+    let mut counts = built.counts().map_err(|error| refused(&error))?;
     let mut observation = Observation::default();
     Machine::new(trial).feed(trial, true, &mut observation.packets, |burst, host| {
         let run = if way.counts() {

@@ -16,6 +16,13 @@ impl ChainCounts {
         Self { counts: vec![0; nodes * COUNTS + 1].into() }
     }
 
+    /// The counts, which are all 0 afterwards.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        let zeros = vec![0; self.counts.len()].into();
+        Self { counts: std::mem::replace(&mut self.counts, zeros) }
+    }
+
     /// Count of a verdict of a program; `None` for values that are no verdict.
     ///
     /// # Panics

@@ -26,3 +26,13 @@ pub enum ChainError {
         error: LoadError,
     },
 }
+
+#[cfg(feature = "jit")]
+impl ChainError {
+    /// Whether the chain or a program has no native code: they run on other engines.
+    #[must_use]
+    pub fn is_lack(&self) -> bool {
+        use paceline_jit::CompileError;
+        matches!(self, Self::Program { error: LoadError::Compile(CompileError::Lack(_)), .. })
+    }
+}

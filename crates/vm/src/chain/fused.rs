@@ -1,90 +1,114 @@
 //! Chains that are one function of native code.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use paceline_exec::CodeBlock;
-use paceline_graph::Graph;
+use paceline_graph::{Graph, Node};
 use paceline_interpreter::image::{BurstEntry, least_cpus, sets_callbacks};
-use paceline_maps::{Map, MapUser};
+use paceline_interpreter::staged::{Ahead, Staged};
+use paceline_maps::Map;
 use paceline_runtime::callback::CallbackCode;
-use paceline_verifier::Verified;
 
 use super::error::ChainError;
-use crate::engine::Engine;
-use crate::form::{Form, check_code};
-use crate::load::check_load;
-use crate::load_error::LoadError;
+use super::part::ChainPart;
+use super::staged::staged_entry;
 use crate::native::{self, NativeCode, NativeFunctions};
-use crate::uses::Uses;
 
-/// A program of a chain, and its maps.
-type Kept<'a> = (&'a Verified, Arc<[Arc<Map>]>);
-
-/// The code of a chain, and everything that the code refers to.
+/// The code of a chain.
 pub(super) struct Fused {
+    /// The programs by node. They keep everything that the code refers to.
+    parts: Box<[ChainPart]>,
+    /// The maps of all programs.
+    maps: Vec<Arc<Map>>,
+    /// The look-ups ahead of a burst, if there are any.
+    ahead: Option<Arc<Ahead>>,
+    plain: Loop,
+    /// The code that counts, compiled when it is first asked for.
+    counted: OnceLock<Loop>,
+}
+
+/// The code of a loop over a burst.
+pub(super) struct Loop {
     block: Arc<CodeBlock>,
     /// The functions that timers may call.
     _callbacks: Option<Arc<CallbackCode>>,
-    maps: Vec<Arc<Map>>,
-    /// Maps of each program, at fixed addresses.
-    _parts: Box<[Arc<[Arc<Map>]>]>,
-    /// Keeps the programs in the maps that the program uses.
-    _tables: Vec<MapUser>,
+    /// The entry: that of the loop, or one that makes the look-ups ahead.
+    pub(super) entry: BurstEntry,
+    /// The loop behind the look-ups ahead.
+    pub(super) staged: Option<Staged>,
 }
 
 impl Fused {
+    /// Compiles the programs of a chain to one function. The look-ups of the first one may be made ahead.
+    pub(super) fn compile(
+        parts: Box<[ChainPart]>,
+        graph: &Graph,
+        ahead: Option<Arc<Ahead>>,
+    ) -> Result<Self, ChainError> {
+        let maps: Vec<_> = parts.iter().flat_map(|part| part.maps().iter().cloned()).collect();
+        let plain = Loop::compile(&parts, graph, &maps, ahead.as_ref(), false)?;
+        Ok(Self { parts, maps, ahead, plain, counted: OnceLock::new() })
+    }
+
+    pub(super) fn plain(&self) -> &Loop {
+        &self.plain
+    }
+
+    /// The code that counts, if it was compiled.
+    pub(super) fn counted(&self) -> Option<&Loop> {
+        self.counted.get()
+    }
+
+    /// Compiles the code that counts, unless it is there.
+    pub(super) fn count(&self, graph: &Graph) -> Result<(), ChainError> {
+        if self.counted.get().is_none() {
+            let code = Loop::compile(&self.parts, graph, &self.maps, self.ahead.as_ref(), true)?;
+            // If another thread was faster, its code is as good.
+            let _ = self.counted.set(code);
+        }
+        Ok(())
+    }
+
     pub(super) fn code(&self) -> NativeCode<'_> {
-        NativeCode::new(&self.block, &self.maps)
+        NativeCode::new(&self.plain.block, &self.maps)
     }
 
     pub(super) fn maps(&self) -> &[Arc<Map>] {
         &self.maps
     }
-}
 
-/// A compiled chain.
-pub(super) struct Compiled {
-    pub(super) fused: Fused,
-    /// Entry of bursts, and of those whose return values are counted.
-    pub(super) entries: [BurstEntry; 2],
     /// Whether runs are pinned.
-    pub(super) pins: bool,
+    pub(super) fn pins(&self) -> bool {
+        self.parts.iter().any(ChainPart::pins)
+    }
 }
 
-/// Compiles the programs of a chain to one function.
-pub(super) fn compile(
-    parts: &[(&Verified, Vec<Arc<Map>>)],
-    graph: &Graph,
-    settings: &native::Settings,
-) -> Result<Compiled, ChainError> {
-    let (mut users, mut all_maps, mut pins) = (Vec::new(), Vec::new(), false);
-    for (node, (verified, maps)) in graph.iter().map(|(node, _)| node).zip(parts) {
-        let failed = |error: LoadError| ChainError::Program { node, error };
-        check_load(verified, maps, Engine::Jit).map_err(failed)?;
-        let code = verified.code();
-        let form = Form::Proven(verified);
-        check_code(verified.program(), code, maps, form).map_err(|error| failed(error.into()))?;
-        let kind = u64::from(verified.program().kind.rules().number);
-        let uses = Uses::of(code, maps, kind).map_err(|error| failed(error.into()))?;
-        users.extend(uses.tables);
-        pins |= uses.pins;
-        all_maps.extend(maps.iter().cloned());
-    }
-    let kept: Box<[Kept<'_>]> =
-        parts.iter().map(|(verified, maps)| (*verified, maps.as_slice().into())).collect();
-    let (block, entries) =
-        native::chain(&kept, graph, settings).map_err(|(node, error)| ChainError::Program { node, error })?;
-    let block = Arc::new(block);
-    let parts_kept = kept.into_iter().map(|(_, maps)| maps).collect();
-    let callbacks = parts.iter().any(|(verified, _)| sets_callbacks(verified.code())).then(|| {
-        let cpus = parts.iter().map(|(verified, maps)| least_cpus(verified.code(), maps)).min();
-        CallbackCode::new(NativeFunctions(block.clone()), cpus.unwrap_or(usize::MAX), all_maps.clone())
-    });
-    let entry = |offset: u32| -> BurstEntry {
+impl Loop {
+    fn compile(
+        parts: &[ChainPart],
+        graph: &Graph,
+        maps: &[Arc<Map>],
+        ahead: Option<&Arc<Ahead>>,
+        counts: bool,
+    ) -> Result<Self, ChainError> {
+        let failed = |error| ChainError::Program { node: Node::ENTRY, error };
+        let settings = parts.first().map_or_else(native::settings, |part| *part.settings());
+        let programs: Vec<_> = parts.iter().map(|part| (part.part(), part.verified().program())).collect();
+        let (block, offset) = native::chain(&programs, graph, counts, &settings).map_err(failed)?;
+        let block = Arc::new(block);
+        let callbacks = parts.iter().any(|part| sets_callbacks(part.verified().code())).then(|| {
+            let cpus = parts.iter().map(|part| least_cpus(part.verified().code(), part.maps())).min();
+            CallbackCode::new(NativeFunctions(block.clone()), cpus.unwrap_or(usize::MAX), maps.to_vec())
+        });
         // SAFETY: the code there is a chain's loop, which is called like this.
-        unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) }
-    };
-    let entries = entries.map(entry);
-    let fused = Fused { block, _callbacks: callbacks, maps: all_maps, _parts: parts_kept, _tables: users };
-    Ok(Compiled { fused, entries, pins })
+        let burst_entry =
+            unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) };
+        let staged = ahead.map(|ahead| Staged { ahead: ahead.clone(), burst_entry });
+        let entry = match staged {
+            Some(_) if counts => staged_entry::<true>,
+            Some(_) => staged_entry::<false>,
+            None => burst_entry,
+        };
+        Ok(Self { block, _callbacks: callbacks, entry, staged })
+    }
 }

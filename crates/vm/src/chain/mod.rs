@@ -5,6 +5,8 @@ mod counts;
 mod error;
 #[cfg(feature = "jit")]
 mod fused;
+#[cfg(feature = "jit")]
+mod part;
 mod shared;
 #[cfg(feature = "jit")]
 mod staged;
@@ -21,18 +23,22 @@ use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::host::Host;
-#[cfg(feature = "jit")]
-use crate::load_error::LoadError;
 use crate::look_ahead::LookAhead;
 #[cfg(feature = "jit")]
-use crate::native::{self, CompileError, NativeCode};
+use crate::native::{self, NativeCode};
 use crate::program::Program;
 use crate::run::{BurstFault, burst_result, enter_frames, run_frames};
+#[cfg(feature = "jit")]
+use crate::stages::ahead;
 use crate::target::Target;
+#[cfg(feature = "jit")]
+use fused::Fused;
 use shared::Shared;
 
 pub use counts::ChainCounts;
 pub use error::ChainError;
+#[cfg(feature = "jit")]
+pub use part::ChainPart;
 
 /// Programs and a graph of their order. A chain runs like a program, over a packet or a burst.
 ///
@@ -81,9 +87,9 @@ impl Chain {
         check_nodes(&graph, parts.len())?;
         #[cfg(feature = "jit")]
         if engine == Engine::Jit {
-            match Self::fused(parts, graph.clone(), &native::settings(), look_ahead) {
+            match Self::with_settings(parts, &graph, &native::settings(), look_ahead) {
                 // Its programs are called one by one, each as native code if it can be.
-                Err(ChainError::Program { error: LoadError::Compile(CompileError::Lack(_)), .. }) => {}
+                Err(error) if error.is_lack() => {}
                 loaded => return loaded,
             }
         }
@@ -112,22 +118,41 @@ impl Chain {
         let machine = settings;
         change(&mut settings);
         native::restrict(&mut settings, &machine);
-        Self::fused(parts, graph, &settings, look_ahead)
+        Self::with_settings(parts, &graph, &settings, look_ahead)
+    }
+
+    /// Compiles parts to one function: the graph's nodes, in order. One part may be several nodes. Also says whether bursts run in stages,
+    /// with the look-ups of the chain's first program ahead.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    #[cfg(feature = "jit")]
+    pub fn fused(parts: Vec<ChainPart>, graph: Graph, look_ahead: LookAhead) -> Result<Self, ChainError> {
+        check_nodes(&graph, parts.len())?;
+        let stages = |first: &ChainPart| {
+            let verified = first.verified();
+            ahead(verified.program(), verified.code(), first.maps(), look_ahead).ok().map(Arc::new)
+        };
+        let ahead = parts.first().and_then(stages);
+        let fused = Fused::compile(parts.into(), &graph, ahead)?;
+        let (entry, pins) = (fused.plain().entry, fused.pins());
+        let shared = Shared { graph, entry, pins, programs: Box::default(), fused: Some(fused) };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     #[cfg(feature = "jit")]
-    fn fused(
+    fn with_settings(
         parts: &[(&Verified, Vec<Arc<Map>>)],
-        graph: Graph,
+        graph: &Graph,
         settings: &native::Settings,
         look_ahead: LookAhead,
     ) -> Result<Self, ChainError> {
-        let fused::Compiled { fused, entries, pins } = fused::compile(parts, &graph, settings)?;
-        let staged = staged::staged(parts, entries, look_ahead);
-        let [entry, counted_entry] = if staged.is_some() { staged::STAGED } else { entries };
-        let programs = Box::default();
-        let shared = Shared { graph, entry, counted_entry, staged, pins, programs, fused: Some(fused) };
-        Ok(Self { shared: Arc::new(shared) })
+        let part = |(node, (verified, maps)): (Node, &(&Verified, Vec<Arc<Map>>))| {
+            ChainPart::with_settings(Arc::new((*verified).clone()), maps.clone(), settings)
+                .map_err(|error| ChainError::Program { node, error })
+        };
+        let parts = graph.iter().map(|(node, _)| node).zip(parts).map(part).collect::<Result<_, _>>()?;
+        Self::fused(parts, graph.clone(), look_ahead)
     }
 
     fn calling(programs: Vec<Program>, graph: Graph, entry: BurstEntry) -> Self {
@@ -135,10 +160,7 @@ impl Chain {
         let shared = Shared {
             graph,
             entry,
-            counted_entry: entry,
             pins,
-            #[cfg(feature = "jit")]
-            staged: None,
             programs: programs.into(),
             #[cfg(feature = "jit")]
             fused: None,
@@ -150,7 +172,7 @@ impl Chain {
     #[cfg(feature = "jit")]
     #[must_use]
     pub fn native_code(&self) -> Option<NativeCode<'_>> {
-        self.shared.fused.as_ref().map(fused::Fused::code)
+        self.shared.fused.as_ref().map(Fused::code)
     }
 
     /// The order of the programs.
@@ -159,10 +181,25 @@ impl Chain {
         &self.shared.graph
     }
 
-    /// Counts for this chain, all 0.
-    #[must_use]
-    pub fn counts(&self) -> ChainCounts {
-        ChainCounts::new(self.graph().nodes().len())
+    /// Counts for this chain, all 0. Native code that counts is compiled when the first are made.
+    ///
+    /// # Errors
+    /// [`ChainError`]: the code is not compiled.
+    pub fn counts(&self) -> Result<ChainCounts, ChainError> {
+        #[cfg(feature = "jit")]
+        if let Some(fused) = &self.shared.fused {
+            fused.count(&self.shared.graph)?;
+        }
+        Ok(ChainCounts::new(self.graph().nodes().len()))
+    }
+
+    /// Entry of bursts that counts return values; `None` if its code was not compiled.
+    fn counted_entry(&self) -> Option<BurstEntry> {
+        #[cfg(feature = "jit")]
+        if let Some(fused) = &self.shared.fused {
+            return fused.counted().map(|code| code.entry);
+        }
+        Some(self.shared.entry)
     }
 
     /// Runs the chain over one packet; the frame gets the verdict.
@@ -194,7 +231,7 @@ impl Chain {
     /// A run over a packet ended with a fault.
     ///
     /// # Panics
-    /// If the counts are those of a chain of another length.
+    /// If the counts are those of another chain.
     pub fn run_burst_counted(
         &self,
         burst: &mut Burst,
@@ -202,9 +239,10 @@ impl Chain {
         counts: &mut ChainCounts,
     ) -> Result<(), BurstFault> {
         assert_eq!(counts.nodes(), self.graph().nodes().len(), "counts of another chain");
+        let Some(entry) = self.counted_entry() else { panic!("counts of another chain") };
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() }.as_mut_ptr_range();
-        let (entry, token) = (self.shared.counted_entry, self.token());
+        let token = self.token();
         let host = &mut host.runtime;
         host.chain_counts = counts.counts.as_mut_ptr();
         // SAFETY: the frames are borrowed for the call, and the token is the entry's own.

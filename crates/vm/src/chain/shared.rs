@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use paceline_graph::Graph;
 use paceline_interpreter::image::BurstEntry;
-#[cfg(feature = "jit")]
-use paceline_interpreter::staged::Staged;
 use paceline_maps::Map;
 
 #[cfg(feature = "jit")]
@@ -18,11 +16,6 @@ pub(super) struct Shared {
     pub(super) graph: Graph,
     /// Entry of bursts.
     pub(super) entry: BurstEntry,
-    /// Entry of bursts that counts return values.
-    pub(super) counted_entry: BurstEntry,
-    /// Both in stages, if look-ups are made ahead; the entries above make them then.
-    #[cfg(feature = "jit")]
-    pub(super) staged: Option<[Staged; 2]>,
     /// Whether runs are pinned, because others may remove programs or elements of maps that a program uses.
     pub(super) pins: bool,
     /// The programs by node, if they are called; empty if they are compiled to one function.

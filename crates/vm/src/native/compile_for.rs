@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline_exec::Arena;
 use paceline_graph::Graph;
-use paceline_jit::{Architecture, CompileError, Compiled, OptLevel, Settings};
+use paceline_jit::{Architecture, CompileError, Compiled, OptLevel, Part, Settings};
 use paceline_maps::Map;
 use paceline_verifier::Verified;
 
@@ -28,18 +28,19 @@ pub fn compile_for(
 ) -> Result<Compiled, LoadError> {
     let settings = Settings { architecture, opt_level, verify_allocation: true, ..Settings::default() };
     let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
-    let mut programs = Vec::new();
-    for (verified, maps) in parts {
+    let linked = |(verified, maps): &(&Verified, Vec<Arc<Map>>)| {
         check(verified.program(), maps, Form::Proven(verified))?;
-        programs.push((*verified, links::links(verified.program(), maps, arena)));
-    }
-    let programs: Vec<_> = programs.iter().map(|(verified, links)| (*verified, links)).collect();
-    let compiled = match (graph, programs.first()) {
-        (None, Some((verified, links))) => paceline_jit::compile(verified, links, &settings),
-        (Some(graph), _) => {
-            paceline_jit::compile_chain(&programs, graph, &settings).map_err(|(_, error)| error)
-        }
-        (None, None) => Err(CompileError::Internal("there is no program")),
+        Ok(links::links(verified.program(), maps, arena))
     };
-    Ok(compiled?)
+    let links = parts.iter().map(linked).collect::<Result<Vec<_>, LoadError>>()?;
+    let mut programs = parts.iter().map(|(verified, _)| *verified).zip(links);
+    let Some(graph) = graph else {
+        let Some((verified, links)) = programs.next() else {
+            return Err(CompileError::Internal("there is no program").into());
+        };
+        return Ok(paceline_jit::compile(verified, &links, &settings)?);
+    };
+    let programs = programs.map(|(verified, links)| Part::new(verified, links, &settings));
+    let programs = programs.collect::<Result<Vec<_>, _>>()?;
+    Ok(paceline_jit::compile_chain(&programs.iter().collect::<Vec<_>>(), graph, false, &settings)?)
 }

@@ -10,13 +10,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use paceline_exec::{Arena, CodeBlock, CodeMap, Function, Relocation, SourceLine};
-use paceline_graph::{Graph, Node};
+use paceline_graph::Graph;
 use paceline_interpreter::entry;
 use paceline_interpreter::image::{
     BurstEntry, DEFAULT_BUDGET, Entry, Image, Native, least_cpus, packet_by_packet, sets_callbacks,
 };
 use paceline_interpreter::staged::Ahead;
-use paceline_jit::{Compiled, Features};
+use paceline_jit::{Compiled, Features, Part};
 use paceline_maps::Map;
 use paceline_runtime::callback::{CallbackCode, CompiledFunctions};
 use paceline_runtime::helpers::HelperFn;
@@ -99,7 +99,7 @@ fn install(
 ) -> Result<Image, LoadError> {
     let code = check(&spec, &maps, form)?;
     let maps: Arc<[Arc<Map>]> = maps.into();
-    let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
+    let arena = arena()?;
     let links = links::links(&spec, &maps, arena);
     let compiled = compile(&code, &links)?;
     let block = place(arena, &compiled, &[&spec])?;
@@ -182,24 +182,32 @@ impl Program {
     }
 }
 
-/// Makes native code of the programs of a chain, in one function; gives where bursts enter it, and where those do for
-/// which verdicts are counted. An error names the program.
-pub(crate) fn chain(
-    parts: &[(&Verified, Arc<[Arc<Map>]>)],
-    graph: &Graph,
+/// A program for chains. Its maps must keep their addresses as long as code exists that it is a part of.
+pub(crate) fn part(
+    verified: &Verified,
+    maps: &Arc<[Arc<Map>]>,
     settings: &Settings,
-) -> Result<(CodeBlock, [u32; 2]), (Node, LoadError)> {
-    let arena = Arena::global().map_err(|error| (Node::ENTRY, LoadError::Memory(error.to_string())))?;
-    let links: Vec<_> =
-        parts.iter().map(|(verified, maps)| links::links(verified.program(), maps, arena)).collect();
-    let programs: Vec<_> =
-        parts.iter().zip(&links).map(|((verified, _), links)| (*verified, links)).collect();
-    let compiled = paceline_jit::compile_chain(&programs, graph, settings)
-        .map_err(|(node, error)| (node, LoadError::from(error)))?;
-    let specs: Vec<&ProgramSpec> = parts.iter().map(|(verified, _)| verified.program()).collect();
-    let block = place(arena, &compiled, &specs).map_err(|error| (Node::ENTRY, error))?;
-    let burst = compiled.burst_entry.unwrap_or(compiled.entry);
-    Ok((block, [burst, compiled.counted_entry.unwrap_or(burst)]))
+) -> Result<Part, LoadError> {
+    let links = links::links(verified.program(), maps, arena()?);
+    Ok(Part::new(verified, links, settings)?)
+}
+
+/// Makes native code of the programs of a chain, in one function; gives where bursts enter it. With `counts` it counts verdicts.
+pub(crate) fn chain(
+    parts: &[(&Part, &ProgramSpec)],
+    graph: &Graph,
+    counts: bool,
+    settings: &Settings,
+) -> Result<(CodeBlock, u32), LoadError> {
+    let (parts, specs): (Vec<_>, Vec<_>) = parts.iter().copied().unzip();
+    let compiled = paceline_jit::compile_chain(&parts, graph, counts, settings)?;
+    let block = place(arena()?, &compiled, &specs)?;
+    Ok((block, compiled.burst_entry.unwrap_or(compiled.entry)))
+}
+
+/// The memory of native code.
+fn arena() -> Result<&'static Arena, LoadError> {
+    Arena::global().map_err(|error| LoadError::Memory(error.to_string()))
 }
 
 /// Puts code into executable memory, with the programs that it is made of by node.

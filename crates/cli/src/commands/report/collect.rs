@@ -82,7 +82,7 @@ impl<'a> Inputs<'a> {
             opener: Rc::new(Opener::new(&args.source.object).counting(counting).explaining(true)),
             ..LoadHow::of(&args.source.object)
         };
-        let subject = Subject::load(&args.source, &how(Engine::best(), Some(Counting::Plain)))?.counted();
+        let subject = Subject::load(&args.source, &how(Engine::best(), Some(Counting::Plain)))?.counted()?;
         let explained = Subject::load(&args.source, &how(Engine::Plain, None))?;
         let capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
         let mut session = Session::new(subject, &world);

@@ -45,6 +45,12 @@ pub(super) fn is_wanted(args: &RunArgs) -> bool {
         || args.dry_run
 }
 
+/// A worker that counts what programs return.
+fn counted(loaded: &Loaded) -> Result<ChainWorker, ChainError> {
+    let worker = loaded.live.worker().counted();
+    worker.map_err(|source| ChainError::Change { name: loaded.name.clone(), source })
+}
+
 /// Runs a chain over a capture.
 pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let how = LoadHow {
@@ -62,6 +68,8 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     }
     warn(&loaded, args);
     let world = World::new(&args.world)?;
+    let counts = args.stats && args.trace.is_none();
+    let worker = if counts { counted(&loaded)? } else { loaded.live.worker() };
     let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
     let network = args.world.file();
     let taken: Vec<_> = loaded.taken.iter().chain(&capture.file).cloned().chain(network).collect();
@@ -73,10 +81,8 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let events = Events::new(args, &collections, writers.events.take())?;
     announce(args, &loaded.name, &capture);
     loaded.live.members().iter().for_each(|member| world.announce(member.program()));
-    let worker = loaded.live.worker();
     let mut runner = match &args.trace {
         Some(packets) => Running::Traced(Tracer::new(worker, packets.clone())),
-        None if args.stats => Running::Plain(worker.counted()),
         None => Running::Plain(worker),
     };
     let mut loaded = loaded;
