@@ -6,23 +6,25 @@ use super::point::{BEFORE, Point, point};
 use crate::lir::Function;
 use crate::reuse::{empty, filled};
 
-/// In place of an edge: none.
+/// In place of predecessors: none.
 const NONE: u32 = u32::MAX;
 
-/// An edge, by the position of its target in the function's.
+/// Some of the predecessors of a block, among 64 blocks.
 #[derive(Clone, Copy, Debug)]
-struct Edge {
-    /// The block that it leaves.
-    from: u32,
-    /// The next edge to the same block.
+struct Before {
+    /// The number of these 64 blocks.
+    word: u32,
+    /// Bits by block.
+    blocks: u64,
+    /// The next ones of the same block.
     next: u32,
 }
 
-/// The edges to blocks.
+/// The predecessors of blocks.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
-    all: Vec<Edge>,
-    /// By block: the first edge to it.
+    all: Vec<Before>,
+    /// By block: the first of its predecessors.
     first: Vec<u32>,
 }
 
@@ -30,24 +32,30 @@ impl Edges {
     /// Finds the edges of a function.
     pub(super) fn find<O>(&mut self, function: &Function<O>) {
         filled(&mut self.first, NONE, function.blocks.len());
-        filled(&mut self.all, Edge { from: NONE, next: NONE }, function.targets.len());
+        empty(&mut self.all, function.targets.len());
         for (number, block) in (0..).zip(&function.blocks) {
-            for (at, target) in block.targets.clone().zip(function.targets_of(block)) {
-                let next = std::mem::replace(&mut self.first[target.block as usize], at);
-                self.all[at as usize] = Edge { from: number, next };
+            let (word, bit) = (number / 64, 1 << (number % 64));
+            for target in function.targets_of(block) {
+                let first = &mut self.first[target.block as usize];
+                match self.all.get_mut(*first as usize) {
+                    Some(before) if before.word == word => before.blocks |= bit,
+                    _ => {
+                        self.all.push(Before { word, blocks: bit, next: *first });
+                        *first = self.all.len() as u32 - 1;
+                    }
+                }
             }
         }
     }
 
-    /// The edges to a block: the blocks that they leave, and the positions of their targets in the function's.
+    /// The predecessors of a block: numbers of 64 blocks, with bits by block.
     #[inline]
-    pub(super) fn to(&self, block: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub(super) fn to(&self, block: u32) -> impl Iterator<Item = (u32, u64)> + '_ {
         let mut next = self.first[block as usize];
         std::iter::from_fn(move || {
-            let at = next;
-            let edge = self.all.get(at as usize)?;
-            next = edge.next;
-            Some((edge.from, at))
+            let before = self.all.get(next as usize)?;
+            next = before.next;
+            Some((before.word, before.blocks))
         })
     }
 }
@@ -55,10 +63,12 @@ impl Edges {
 /// Whether a virtual register is live in 64 blocks: bits by block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Alive {
-    /// At the start of the block, unless it is a parameter of it.
+    /// At the start of the block, unless it is a parameter of it; and in the block of the definition.
     start: u64,
     /// At its end.
     end: u64,
+    /// Of those at the start, the blocks whose predecessors have not been looked at.
+    work: u64,
 }
 
 /// Blocks in which a virtual register is found live.
@@ -72,7 +82,7 @@ pub(super) struct Live {
     alive: Vec<Alive>,
     /// The first and the last of these that have a block.
     words: [u32; 2],
-    /// Blocks at whose start the virtual register is live, and whose predecessors have not been looked at.
+    /// Those with work.
     work: Vec<u32>,
 }
 
@@ -90,34 +100,41 @@ impl Live {
 
     /// Prepares for a virtual register that is defined in a block.
     #[inline]
-    pub(super) const fn define(&mut self, home: u32) {
+    pub(super) fn define(&mut self, home: u32) {
         self.words = [home / 64; 2];
+        self.alive[home as usize / 64].start = 1 << (home % 64);
     }
 
     /// Notes that the virtual register is used in a block up to a point, and defined in another one.
     #[inline]
     pub(super) fn reach(&mut self, block: u32, until: Point) {
         self.until[block as usize] = until;
-        self.alive[block as usize / 64].start |= 1 << (block % 64);
-        self.push(block);
+        self.enter(block / 64, 1 << (block % 64));
     }
 
+    /// The virtual register is live at the starts of some of 64 blocks.
     #[inline]
-    fn push(&mut self, block: u32) {
-        let [first, last] = self.words;
-        self.words = [first.min(block / 64), last.max(block / 64)];
-        self.work.push(block);
+    fn enter(&mut self, word: u32, blocks: u64) {
+        let alive = &mut self.alive[word as usize];
+        let new = blocks & !alive.start;
+        if new != 0 {
+            if alive.work == 0 {
+                self.work.push(word);
+                self.words = [self.words[0].min(word), self.words[1].max(word)];
+            }
+            alive.start |= new;
+            alive.work |= new;
+        }
     }
 
     /// Propagates liveness from the starts of blocks to the ends of their predecessors, up to the block of the definition.
-    pub(super) fn spread(&mut self, home: u32, edges: &Edges) {
-        while let Some(block) = self.work.pop() {
-            for (before, _) in edges.to(block) {
-                let (alive, bit) = (&mut self.alive[before as usize / 64], 1 << (before % 64));
-                alive.end |= bit;
-                if alive.start & bit == 0 && before != home {
-                    alive.start |= bit;
-                    self.push(before);
+    pub(super) fn spread(&mut self, edges: &Edges) {
+        while let Some(word) = self.work.pop() {
+            while let work @ 1.. = self.alive[word as usize].work {
+                self.alive[word as usize].work = work & (work - 1);
+                for (before, blocks) in edges.to(word * 64 + work.trailing_zeros()) {
+                    self.alive[before as usize].end |= blocks;
+                    self.enter(before, blocks);
                 }
             }
         }
@@ -132,22 +149,21 @@ impl Live {
         segments: &mut Vec<Range<Point>>,
     ) -> bool {
         let [first, last] = self.words;
-        let mut is_early = false;
-        let at_end = self.alive[home as usize / 64].end >> (home % 64) & 1 != 0;
-        let end = if at_end { self.starts[home as usize + 1] } else { defined.end };
-        let mut segment = defined.start..end;
+        let alive = &mut self.alive[home as usize / 64];
+        alive.start &= !(1 << (home % 64));
+        let is_early = first < home / 64 || alive.start & ((1 << (home % 64)) - 1) != 0;
+        let at_end = alive.end >> (home % 64) & 1 != 0;
+        let mut segment = defined.start..if at_end { self.starts[home as usize + 1] } else { defined.end };
         for word in first..=last {
-            let Alive { mut start, end } = std::mem::take(&mut self.alive[word as usize]);
+            let Alive { mut start, end, .. } = std::mem::take(&mut self.alive[word as usize]);
             while start != 0 {
-                let bit = start.trailing_zeros();
-                start &= start - 1;
-                let block = word * 64 + bit;
-                is_early |= block <= home;
-                let from = self.starts[block as usize];
-                let until = match end >> bit & 1 {
-                    0 => self.until[block as usize],
-                    _ => self.starts[block as usize + 1],
-                };
+                // Blocks in a row in which it is live throughout, and the one behind them if it is live at the start of that.
+                let block = start.trailing_zeros();
+                let behind = block + ((start & end) >> block).trailing_ones();
+                let ends = 1_u64.checked_shl(behind).unwrap_or(0);
+                let [from, until] = [block, behind].map(|block| self.starts[(word * 64 + block) as usize]);
+                let until = if start & ends == 0 { until } else { self.until[(word * 64 + behind) as usize] };
+                start &= !(ends | ends.wrapping_sub(1));
                 if segment.end == from {
                     segment.end = until;
                 } else {

@@ -86,19 +86,19 @@ impl Ranges {
         }
         live.begin(function);
         self.early = None;
-        for vreg in 0..count {
-            let Range1 { start, home, until, last, fixed, .. } = self.vregs[vreg];
-            if home == NONE {
-                continue;
-            }
+        for at in 0..self.order.len() {
+            let (start, vreg) = self.order[at];
+            let Some(range) = self.vregs.get_mut(vreg as usize) else { continue };
             let first = self.segments.len() as u32;
-            match last {
-                NONE => self.segments.push(start..until),
-                _ => self.live(vreg, live),
+            if let Some(reg) = range.fixed {
+                friends.prefer(vreg, reg);
             }
-            self.vregs[vreg].segments = [first, self.segments.len() as u32];
-            if let Some(reg) = fixed {
-                friends.prefer(vreg as u32, reg);
+            if range.last == NONE {
+                self.segments.push(start..range.until);
+                range.segments = [first, first + 1];
+            } else {
+                self.live(vreg as usize, live);
+                self.vregs[vreg as usize].segments = [first, self.segments.len() as u32];
             }
         }
     }
@@ -204,9 +204,15 @@ impl Ranges {
         &self.segments[start as usize..end as usize]
     }
 
-    /// The edges to a block: the blocks that they leave, and the positions of their targets in the function's.
-    pub(super) fn edges_to(&self, block: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.edges.to(block)
+    /// The predecessors of a block.
+    pub(super) fn before(&self, block: u32) -> impl Iterator<Item = u32> + '_ {
+        self.edges.to(block).flat_map(|(word, mut blocks)| {
+            std::iter::from_fn(move || {
+                let bit = blocks.trailing_zeros();
+                blocks &= blocks.checked_sub(1)?;
+                Some(word * 64 + bit)
+            })
+        })
     }
 
     /// Finds the segments of a virtual register that is used in other blocks than that of its definition.
@@ -218,7 +224,7 @@ impl Ranges {
             live.reach(used.block, used.until);
             next = used.before;
         }
-        live.spread(home, &self.edges);
+        live.spread(&self.edges);
         if live.take(home, start..until, &mut self.segments) {
             self.early.get_or_insert(vreg as u32);
         }

@@ -137,6 +137,13 @@ impl<O> Resolver<'_, O> {
         let (mut written, mut takes) = (data.clobbers, false);
         for (at, (operand, register)) in operands.iter().zip(&mut *registers).enumerate() {
             let (vreg, home) = (operand.vreg.0, &homes[operand.vreg.0 as usize]);
+            // Most are read where they are.
+            if let (Role::Use, Place::Any, Some(reg), true) =
+                (operand.role, operand.place, home.reg, loaded.is_empty())
+            {
+                *register = reg;
+                continue;
+            }
             match (operand.role, operand.place) {
                 (Role::Use, Place::Fixed(reg)) => {
                     *register = reg;
@@ -241,11 +248,11 @@ impl<O> Resolver<'_, O> {
                     (first as u32..blocks.len() as u32).take_while(|block| start(*block) < segment.end);
                 for block in within.filter(|block| start(*block) != begins) {
                     let Some(to @ Loc::Reg(_)) = home.at(start(block)) else { continue };
-                    for (before, edge) in self.ranges.edges_to(block) {
-                        if let Some(from @ Loc::Slot(_)) = home.at(end(before)) {
-                            let at = edge - blocks[before as usize].targets.start;
-                            reloads.push(((before, at), Move { to, from }));
-                        }
+                    for before in self.ranges.before(block) {
+                        let Some(from @ Loc::Slot(_)) = home.at(end(before)) else { continue };
+                        let targets = self.function.targets_of(&blocks[before as usize]);
+                        let to_it = (0..).zip(targets).filter(|(_, target)| target.block == block);
+                        reloads.extend(to_it.map(|(at, _)| ((before, at), Move { to, from })));
                     }
                 }
             }

@@ -298,7 +298,8 @@ impl<'a, O> Scan<'a, O> {
         if let Some(reg) = home.reg {
             self.held[usize::from(reg.0)].take(vreg, at, self.ranges.segments_of(vreg));
         }
-        for used in self.uses.get_or_insert_with(|| Uses::of(self.function)).by(vreg) {
+        let function = self.function;
+        for used in self.uses.get_or_insert_with(|| Uses::of(function)).by(vreg, function) {
             let was_cut = before != Point::MAX && used.early + 1 > before;
             if used.early + 1 > at && !was_cut && used.needs_register {
                 self.queue.push(Reverse((used.early, Item::Operand(used.operand))));
