@@ -88,6 +88,9 @@ impl<'a, M: Machine> Emitter<'a, M> {
 
     /// Moves on the way from a block to one of its targets.
     fn edge(&self, block: usize, target: usize) -> &'a [Move] {
+        if self.edges.is_empty() {
+            return &[];
+        }
         let first = self.allocation.first_edges[block] as usize;
         self.edges.get(first + target).copied().unwrap_or_default()
     }

@@ -130,13 +130,22 @@ impl Live {
     /// Propagates liveness from the starts of blocks to the ends of their predecessors, up to the block of the definition.
     pub(super) fn spread(&mut self, edges: &Edges) {
         while let Some(word) = self.work.pop() {
-            while let work @ 1.. = self.alive[word as usize].work {
-                self.alive[word as usize].work = work & (work - 1);
-                for (before, blocks) in edges.to(word * 64 + work.trailing_zeros()) {
-                    self.alive[before as usize].end |= blocks;
-                    self.enter(before, blocks);
+            let mut alive = std::mem::take(&mut self.alive[word as usize]);
+            while alive.work != 0 {
+                let block = word * 64 + alive.work.trailing_zeros();
+                alive.work &= alive.work - 1;
+                for (other, blocks) in edges.to(block) {
+                    if other == word {
+                        alive.end |= blocks;
+                        alive.work |= blocks & !alive.start;
+                        alive.start |= blocks;
+                    } else {
+                        self.alive[other as usize].end |= blocks;
+                        self.enter(other, blocks);
+                    }
                 }
             }
+            self.alive[word as usize] = alive;
         }
     }
 

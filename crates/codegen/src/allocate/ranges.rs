@@ -66,6 +66,7 @@ pub(super) struct Ranges {
 impl Ranges {
     /// Finds the ranges of a function. Registers that instructions are tied to, or overwrite, are taken for them, and virtual registers of
     /// which moves would best keep the register become friends.
+    #[inline(never)]
     pub(super) fn find<O>(
         &mut self,
         function: &Function<O>,
@@ -104,6 +105,7 @@ impl Ranges {
     }
 
     /// Finds definitions and uses in the order of the code.
+    #[inline(never)]
     fn walk<O>(&mut self, function: &Function<O>, held: &mut [Held], friends: &mut Friends) {
         for (number, block) in (0..).zip(&function.blocks) {
             let start = point(block.insts.start, BEFORE);

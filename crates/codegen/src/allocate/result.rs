@@ -63,15 +63,7 @@ pub(super) fn resolve<O>(
     before.clear();
     after.clear();
     let mut resolver = Resolver { function, ranges, assigned, scratch, allocation };
-    for (inst, data) in (0..).zip(&function.insts) {
-        resolver.inst(inst, data, before, after)?;
-        if !before.is_empty() {
-            resolver.order(2 * inst, before, |allocation| &mut allocation.around);
-        }
-        if !after.is_empty() {
-            resolver.order(2 * inst + 1, after, |allocation| &mut allocation.around);
-        }
-    }
+    resolver.insts(before, after)?;
     resolver.edges(before)
 }
 
@@ -120,8 +112,42 @@ impl<O> Resolver<'_, O> {
         self.allocation.slots = slots.max(self.allocation.slots);
     }
 
+    /// Registers of all instructions' operands, and the moves around instructions.
+    #[inline(never)]
+    fn insts(&mut self, before: &mut Vec<Move>, after: &mut Vec<Move>) -> Result<(), u32> {
+        let (function, assigned) = (self.function, self.assigned);
+        let (homes, mut written) = (assigned.homes.as_slice(), RegSet::default());
+        for (inst, data) in (0..).zip(&function.insts) {
+            let registers =
+                &mut self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
+            // The operands of most instructions are where their virtual registers are all the time.
+            let mut is_plain = assigned.loaded.is_empty();
+            for (operand, register) in function.operands_of(data).iter().zip(registers) {
+                let home = &homes[operand.vreg.0 as usize];
+                match (operand.place, home.reg) {
+                    (Place::Any | Place::Early, Some(reg)) if home.slot.is_none() => {
+                        *register = reg;
+                        if operand.role == Role::Def {
+                            written = written.with(reg);
+                        }
+                    }
+                    _ => {
+                        is_plain = false;
+                        break;
+                    }
+                }
+            }
+            if is_plain {
+                written = written.union(data.clobbers);
+            } else {
+                self.inst(inst, data, before, after)?;
+            }
+        }
+        self.allocation.written = self.allocation.written.union(written);
+        Ok(())
+    }
+
     /// Registers of an instruction's operands, and the moves around it.
-    #[inline]
     fn inst(
         &mut self,
         inst: u32,
@@ -137,13 +163,6 @@ impl<O> Resolver<'_, O> {
         let (mut written, mut takes) = (data.clobbers, false);
         for (at, (operand, register)) in operands.iter().zip(&mut *registers).enumerate() {
             let (vreg, home) = (operand.vreg.0, &homes[operand.vreg.0 as usize]);
-            // Most are read where they are.
-            if let (Role::Use, Place::Any, Some(reg), true) =
-                (operand.role, operand.place, home.reg, loaded.is_empty())
-            {
-                *register = reg;
-                continue;
-            }
             match (operand.role, operand.place) {
                 (Role::Use, Place::Fixed(reg)) => {
                     *register = reg;
@@ -190,6 +209,12 @@ impl<O> Resolver<'_, O> {
                     registers[usize::from(taken)] = registers[at];
                 }
             }
+        }
+        if !before.is_empty() {
+            self.order(2 * inst, before, |allocation| &mut allocation.around);
+        }
+        if !after.is_empty() {
+            self.order(2 * inst + 1, after, |allocation| &mut allocation.around);
         }
         Ok(())
     }

@@ -102,6 +102,7 @@ impl<'a, O> Scan<'a, O> {
     }
 
     /// Assigns all. The error is the instruction that needs too many registers.
+    #[inline(never)]
     pub(super) fn run(mut self) -> Result<(), u32> {
         while let Some((start, item)) = self.next() {
             match item {

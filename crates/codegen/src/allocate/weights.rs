@@ -23,9 +23,9 @@ pub(super) fn weights<O>(function: &Function<O>, ranges: &Ranges) -> Vec<f32> {
         let targets = function.targets_of(block).iter();
         targets.flat_map(|target| function.args_of(target)).for_each(|arg| add(arg.0));
     }
-    for (vreg, weight) in (0..).zip(&mut weights) {
+    for &(_, vreg) in &ranges.order {
         let length: u32 = ranges.segments_of(vreg).iter().map(|segment| segment.end - segment.start).sum();
-        *weight /= length.max(1) as f32;
+        weights[vreg as usize] /= length.max(1) as f32;
     }
     weights
 }
