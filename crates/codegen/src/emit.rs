@@ -46,7 +46,7 @@ pub(crate) struct Emitter<'a, M: Machine> {
     lir: &'a Function<M::Op>,
     allocation: &'a Allocation,
     machine: &'a mut M,
-    /// By edge: moves on the way there.
+    /// By edge: moves on the way there. Empty if no edge has moves.
     edges: Vec<&'a [Move]>,
     /// By block.
     entrances: Vec<Entrance<'a>>,
@@ -63,12 +63,18 @@ impl<'a, M: Machine> Emitter<'a, M> {
     pub(crate) fn new(lir: &'a Function<M::Op>, allocation: &'a Allocation, machine: &'a mut M) -> Self {
         let count = lir.blocks.len() as u32;
         let entrance = |number| Entrance { moves: &[], label: Label(number), edges: 0, is_emitted: true };
-        let mut edges = allocation.edges.walk();
+        let (mut edges, count_of_edges) = (
+            allocation.edges.walk(),
+            match allocation.edges.starts.len() {
+                0 => 0,
+                _ => lir.targets.len() as u32,
+            },
+        );
         let mut emitter = Self {
             lir,
             allocation,
             machine,
-            edges: (0..lir.targets.len() as u32).map(|edge| edges.get(edge)).collect(),
+            edges: (0..count_of_edges).map(|edge| edges.get(edge)).collect(),
             entrances: (0..count).map(entrance).collect(),
             next_label: count,
             stubs: Vec::new(),
@@ -82,7 +88,11 @@ impl<'a, M: Machine> Emitter<'a, M> {
 
     /// Moves on the way from a block to one of its targets.
     fn edge(&self, block: usize, target: usize) -> &'a [Move] {
-        self.edges[self.allocation.first_edges[block] as usize + target]
+        if self.edges.is_empty() {
+            return &[];
+        }
+        let first = self.allocation.first_edges[block] as usize;
+        self.edges.get(first + target).copied().unwrap_or_default()
     }
 
     /// Finds the moves at the starts of blocks.
@@ -162,7 +172,12 @@ impl<'a, M: Machine> Emitter<'a, M> {
         let insts = &self.lir.insts[block.insts.start as usize..block.insts.end as usize];
         let Some((last, others)) = insts.split_last() else { return Ok(()) };
         for (inst, data) in (block.insts.start..).zip(others) {
-            self.inst(inst, data, &[], Ways::default())?;
+            // Most have no moves around them.
+            if 2 * inst + 1 < self.around.next() {
+                self.plain(data, Ways::default());
+            } else {
+                self.inst(inst, data, &[], Ways::default())?;
+            }
         }
         if let [target] = self.lir.targets_of(block) {
             let moves = self.edge(number, 0);
@@ -205,13 +220,19 @@ impl<'a, M: Machine> Emitter<'a, M> {
 
     /// Emits an instruction after the moves before it, and those of the only edge from its block.
     fn inst(&mut self, inst: u32, data: &Inst<M::Op>, last: &[Move], ways: Ways<'_>) -> Result<(), SlotMove> {
-        let assigned = &self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
         let before = self.around.get(2 * inst);
         self.moves(before)?;
         self.moves(last)?;
-        self.machine.emit(&data.op, data.origin, assigned, ways);
+        self.plain(data, ways);
         let after = self.around.get(2 * inst + 1);
         self.moves(after)
+    }
+
+    /// Emits an instruction.
+    #[inline]
+    fn plain(&mut self, data: &Inst<M::Op>, ways: Ways<'_>) {
+        let assigned = &self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
+        self.machine.emit(&data.op, data.origin, assigned, ways);
     }
 
     #[inline]

@@ -9,9 +9,8 @@ use thiserror::Error;
 
 use crate::allocate::{AllocateError, Allocator};
 use crate::emit::{Emitter, SlotMove};
-use crate::lir::{Function, Operand, Vreg};
+use crate::lir::{Function, Vreg};
 use crate::machine::{Frame, LoopMachine, Machine};
-use crate::reuse::empty;
 
 /// Code cannot be generated: a bug of a machine or of the allocator, not of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -32,19 +31,11 @@ pub struct Room<O> {
     selected: Selected<O>,
     kept: Selected<O>,
     allocator: Allocator,
-    /// By virtual register: its number when most of them are gone.
-    numbers: Vec<u32>,
 }
 
 impl<O> Default for Room<O> {
     fn default() -> Self {
-        let numbers = Vec::new();
-        Self {
-            selected: Selected::default(),
-            kept: Selected::default(),
-            allocator: Allocator::default(),
-            numbers,
-        }
+        Self { selected: Selected::default(), kept: Selected::default(), allocator: Allocator::default() }
     }
 }
 
@@ -58,17 +49,13 @@ impl<O> Room<O> {
 /// The instructions that were selected for a function.
 struct Selected<O> {
     lir: Function<O>,
-    /// By block: how many virtual registers there were before it, and at last how many there were in all.
-    vregs: Vec<u32>,
-    /// The numbers that virtual registers had before most of them were gone.
-    before: Vec<Vreg>,
     /// The virtual register that is the machine's for all blocks.
     shared: Option<Vreg>,
 }
 
 impl<O> Default for Selected<O> {
     fn default() -> Self {
-        Self { lir: Function::default(), vregs: Vec::new(), before: Vec::new(), shared: None }
+        Self { lir: Function::default(), shared: None }
     }
 }
 
@@ -82,7 +69,7 @@ pub fn generate<M: Machine>(
     room: &mut Room<M::Op>,
     checked: bool,
 ) -> Result<u32, GenerateError> {
-    let mut selection = Selection::of(plan, 0, &mut room.selected);
+    let mut selection = Selection::of(plan, 0, plan.function.value_count() as u32, &mut room.selected);
     while let Some(at) = selection.next() {
         match at {
             0 => selection.begin(at, None),
@@ -90,7 +77,6 @@ pub fn generate<M: Machine>(
         }
         selection.block(at, machine);
     }
-    room.selected.vregs.push(room.selected.lir.vregs);
     room.selected.shared = machine.shared();
     room.finish(machine, checked)
 }
@@ -111,7 +97,10 @@ pub fn generate_loop<M: LoopMachine>(
 where
     M::Op: Clone,
 {
-    let (function, mut selection) = (plan.function, Selection::of(plan, 1, &mut room.selected));
+    let function = plan.function;
+    // What is taken over has the virtual registers that it has, and other ones come behind.
+    let vregs = if is_kept { room.kept.lir.vregs } else { function.value_count() as u32 };
+    let mut selection = Selection::of(plan, 1, vregs, &mut room.selected);
     let (body, done) = (1, plan.order.len() as u32 + 1);
     let out = &mut selection.out.lir;
     out.begin(None, 0);
@@ -158,11 +147,10 @@ where
 impl<O> Room<O> {
     /// Allocates registers, and emits.
     fn finish<M: Machine<Op = O>>(&mut self, machine: &mut M, checked: bool) -> Result<u32, GenerateError> {
-        let Selected { lir, before, .. } = &mut self.selected;
+        let lir = &self.selected.lir;
         if let Some(block) = lir.blocks.iter().position(|block| block.insts.is_empty()) {
             return Err(GenerateError::Empty(block as u32));
         }
-        lir.compact(&mut self.numbers, before);
         let allocation = self.allocator.allocate(lir, machine.registers(), machine.scratch(), checked)?;
         let written = allocation.written.without(machine.scratch());
         machine.begin(&Frame { slots: allocation.slots, written });
@@ -222,11 +210,10 @@ struct Selection<'p, 'f, 'r, O> {
 }
 
 impl<'p, 'f, 'r, O> Selection<'p, 'f, 'r, O> {
-    /// The selection of a function with so many blocks before it, and as many loops around it.
-    fn of(plan: &'p Plan<'f>, around: u32, out: &'r mut Selected<O>) -> Self {
-        let (blocks, insts) = (plan.order.len(), plan.function.inst_count());
-        out.lir.begin_function(plan.function.value_count(), blocks, insts);
-        empty(&mut out.vregs, blocks + 1);
+    /// The selection of a function with so many blocks before it, and as many loops around it. Virtual registers that are no values have
+    /// the numbers behind so many.
+    fn of(plan: &'p Plan<'f>, around: u32, vregs: u32, out: &'r mut Selected<O>) -> Self {
+        out.lir.begin_function(vregs, plan.order.len(), plan.function.inst_count());
         Self { plan, around, selected: 0, out }
     }
 
@@ -243,7 +230,6 @@ impl<'p, 'f, 'r, O> Selection<'p, 'f, 'r, O> {
     }
 
     fn begin(&mut self, at: usize, params: impl IntoIterator<Item = Vreg>) {
-        self.out.vregs.push(self.out.lir.vregs);
         self.out.lir.begin(params, self.plan.order[at].1 + self.around);
     }
 
@@ -263,30 +249,13 @@ impl<'p, 'f, 'r, O> Selection<'p, 'f, 'r, O> {
         machine.end(function, &self.plan.uses, block, out);
     }
 
-    /// The same by what was selected for the function alone. The virtual registers of values have their numbers, one is the machine's for
-    /// all blocks, and others are of the block alone.
+    /// The same by what was selected for the function alone. The virtual registers of the machine for all blocks differ.
     fn copy(&mut self, at: usize, kept: &Selected<O>, shared: Option<Vreg>)
     where
         O: Clone,
     {
-        let (block, out) = (&kept.lir.blocks[at], &mut self.out.lir);
-        let (first, own) = (kept.vregs[at], out.vregs);
-        let renamed = |vreg: Vreg| match kept.before[vreg.0 as usize] {
-            before if before.0 >= first => Vreg(before.0 - first + own),
-            before if Some(before) == kept.shared => shared.unwrap_or(before),
-            before => before,
-        };
-        for inst in &kept.lir.insts[block.insts.start as usize..block.insts.end as usize] {
-            let operands = kept.lir.operands_of(inst).iter();
-            let operands = operands.map(|operand| Operand { vreg: renamed(operand.vreg), ..*operand });
-            out.push_each(inst.op.clone(), operands, inst.clobbers, inst.origin);
-        }
-        for target in kept.lir.targets_of(block) {
-            let from = out.lists.len() as u32;
-            out.lists.extend(kept.lir.args_of(target).iter().map(|arg| renamed(*arg)));
-            out.add_target(target.block + self.around, from);
-        }
-        out.vregs += kept.vregs[at + 1] - first;
+        let renamed = kept.shared.zip(shared).map_or([Vreg(u32::MAX); 2], |(old, new)| [old, new]);
+        self.out.lir.copy_block(&kept.lir, &kept.lir.blocks[at], renamed, self.around);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::reuse::{empty, filled};
+use crate::reuse::empty;
 
 /// A virtual register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,6 +87,13 @@ pub enum Place {
     Same(u8),
 }
 
+/// Whether a definition is tied to the register of an operand.
+#[inline]
+pub(crate) fn takes(operands: &[Operand]) -> bool {
+    let defined = operands.iter().rev().take_while(|operand| operand.role == Role::Def);
+    defined.into_iter().any(|operand| matches!(operand.place, Place::Same(_)))
+}
+
 /// Whether a definition is tied to the register of an operand, by that operand's position.
 pub(crate) fn is_taken(operands: &[Operand], at: usize) -> bool {
     operands.iter().any(|other| matches!(other.place, Place::Same(taken) if usize::from(taken) == at))
@@ -108,7 +115,7 @@ pub struct Operand {
 pub struct Inst<O> {
     /// What it does.
     pub op: O,
-    /// Positions of its operands in the function's.
+    /// Positions of its operands in the function's: uses, then definitions.
     pub operands: Range<u32>,
     /// Registers that it overwrites besides its definitions, after it has read its uses.
     pub clobbers: RegSet,
@@ -171,8 +178,8 @@ impl<O> Default for Function<O> {
 
 impl<O> Function<O> {
     /// Begins another function in the memory of this one, with virtual registers, and room for blocks and instructions.
-    pub(crate) fn begin_function(&mut self, vregs: usize, blocks: usize, insts: usize) {
-        self.vregs = vregs as u32;
+    pub(crate) fn begin_function(&mut self, vregs: u32, blocks: usize, insts: usize) {
+        self.vregs = vregs;
         empty(&mut self.blocks, blocks + 2);
         empty(&mut self.insts, insts + blocks);
         empty(&mut self.operands, 2 * insts);
@@ -236,21 +243,33 @@ impl<O> Function<O> {
         self.blocks[block as usize].targets = first..self.targets.len() as u32;
     }
 
-    /// Gives the virtual registers that are used or defined the lowest numbers, in the order that they have: most of the values that there
-    /// ever were are gone, or part of instructions. Returns the numbers that they had.
-    pub(crate) fn compact(&mut self, numbers: &mut Vec<u32>, before: &mut Vec<Vreg>) {
-        filled(numbers, 0, self.vregs as usize);
-        self.operands.iter().for_each(|operand| numbers[operand.vreg.0 as usize] = 1);
-        self.lists.iter().for_each(|vreg| numbers[vreg.0 as usize] = 1);
-        empty(before, numbers.len() / 2);
-        for (vreg, number) in (0..).map(Vreg).zip(&mut *numbers) {
-            if std::mem::replace(number, before.len() as u32) == 1 {
-                before.push(vreg);
-            }
+    /// Adds the instructions of a block of another function, and what may follow it so many blocks further on, to the block that was
+    /// begun last. A virtual register becomes another one; the rest have the numbers that they have there.
+    pub(crate) fn copy_block(&mut self, from: &Self, block: &Block, renamed: [Vreg; 2], further: u32)
+    where
+        O: Clone,
+    {
+        let [old, new] = renamed;
+        let renamed = |vreg: Vreg| if vreg == old { new } else { vreg };
+        let insts = &from.insts[block.insts.start as usize..block.insts.end as usize];
+        let [start, end] =
+            [insts.first(), insts.last()].map(|inst| inst.map_or(0..0, |inst| inst.operands.clone()));
+        let (start, here) = (start.start, self.operands.len() as u32);
+        let operands = &from.operands[start as usize..end.end as usize];
+        self.operands
+            .extend(operands.iter().map(|operand| Operand { vreg: renamed(operand.vreg), ..*operand }));
+        self.insts.extend(insts.iter().map(|inst| {
+            let operands = inst.operands.start - start + here..inst.operands.end - start + here;
+            Inst { op: inst.op.clone(), operands, ..*inst }
+        }));
+        for target in from.targets_of(block) {
+            let first = self.lists.len() as u32;
+            self.lists.extend(from.args_of(target).iter().map(|arg| renamed(*arg)));
+            self.targets.push(Target { block: target.block + further, args: first..self.lists.len() as u32 });
         }
-        self.vregs = before.len() as u32;
-        self.operands.iter_mut().for_each(|operand| operand.vreg.0 = numbers[operand.vreg.0 as usize]);
-        self.lists.iter_mut().for_each(|vreg| vreg.0 = numbers[vreg.0 as usize]);
+        if let Some(block) = self.blocks.last_mut() {
+            (block.insts.end, block.targets.end) = (self.insts.len() as u32, self.targets.len() as u32);
+        }
     }
 
     /// The parameters of a block.

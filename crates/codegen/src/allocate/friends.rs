@@ -53,6 +53,12 @@ impl Friends {
         Some(self.0[vreg as usize].first).filter(|first| *first != NONE)
     }
 
+    /// A virtual register is tied to a register, which its group shares unless it has one.
+    pub(super) fn prefer(&mut self, vreg: u32, reg: Reg) {
+        let group = self.group(vreg);
+        self.shared(group).get_or_insert(reg);
+    }
+
     /// The register of a group.
     #[inline]
     pub(super) fn shared(&mut self, group: usize) -> &mut Option<Reg> {

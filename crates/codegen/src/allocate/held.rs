@@ -60,22 +60,22 @@ impl Segments {
         self.first + near.unwrap_or_else(|| rest.partition_point(|segment| segment.end <= point))
     }
 
-    /// The first point of some segments that is in one of these.
+    /// The first point of some segments that is in one of these, of which the first is near.
     #[inline]
-    fn conflict(&self, segments: &[Range<Point>]) -> Option<Point> {
-        // Most registers are free, or taken, from here to far away.
+    fn conflict_near(&self, segments: &[Range<Point>]) -> Option<Point> {
         let (held, wanted, last) = (self.all.get(self.first)?, segments.first()?, segments.last()?);
         if held.start >= last.end {
             None
         } else if held.start < wanted.end && held.end > wanted.start {
             Some(held.start.max(wanted.start))
         } else {
-            self.search(segments, wanted.start)
+            self.conflict(segments)
         }
     }
 
-    fn search(&self, segments: &[Range<Point>], start: Point) -> Option<Point> {
-        let mut at = self.behind(start);
+    /// The first point of some segments that is in one of these.
+    fn conflict(&self, segments: &[Range<Point>]) -> Option<Point> {
+        let mut at = self.behind(segments.first()?.start);
         for wanted in segments {
             while self.all.get(at).is_some_and(|segment| segment.end <= wanted.start) {
                 at += 1;
@@ -101,6 +101,10 @@ pub(super) struct Held {
     fixed: Segments,
     /// Those that the scan gives.
     given: Segments,
+    /// No fixed segment that is not skipped begins before this point, ...
+    fixed_from: Point,
+    /// ... and no given one ends behind this one: most registers are free here, or from here to far away.
+    given_until: Point,
 }
 
 impl Held {
@@ -108,10 +112,12 @@ impl Held {
     pub(super) fn clear(&mut self) {
         self.fixed.clear();
         self.given.clear();
+        (self.fixed_from, self.given_until) = (Point::MAX, 0);
     }
 
     /// Takes the register for an instruction; in the order of the code.
     pub(super) fn fix(&mut self, points: Range<Point>) {
+        self.fixed_from = points.start.min(self.fixed_from);
         if let Some(last) = self.fixed.all.last_mut()
             && last.start <= points.start
             && points.start <= last.end
@@ -129,32 +135,56 @@ impl Held {
         self.fixed.all.insert(at, Segment { start: points.start, end: points.end, holder: Holder::Fixed });
     }
 
-    /// The scan is at a point, and looks at none before it any more.
-    #[inline]
-    pub(super) fn advance(&mut self, to: Point) {
-        self.fixed.advance(to);
-        self.given.advance(to);
-    }
-
-    /// The first point of some segments at which somebody has the register.
+    /// The first point of some segments, which begin where the scan is or behind that, at which somebody has the register.
     #[inline]
     pub(super) fn conflict(&self, segments: &[Range<Point>]) -> Option<Point> {
-        match (self.fixed.conflict(segments), self.given.conflict(segments)) {
+        let (first, last) = (segments.first()?, segments.last()?);
+        let fixed = if last.end <= self.fixed_from { None } else { self.fixed.conflict(segments) };
+        let given = if self.given_until <= first.start { None } else { self.given.conflict(segments) };
+        match (fixed, given) {
             (Some(fixed), Some(given)) => Some(fixed.min(given)),
             (fixed, given) => fixed.or(given),
         }
     }
 
+    /// The same for segments that begin where the scan is, which looks at no point before that any more.
+    #[inline]
+    pub(super) fn conflict_from(&mut self, segments: &[Range<Point>]) -> Option<Point> {
+        let (first, last) = (segments.first()?, segments.last()?);
+        let fixed =
+            if last.end <= self.fixed_from { None } else { self.fixed_conflict(first.start, segments) };
+        let given =
+            if self.given_until <= first.start { None } else { self.given_conflict(first.start, segments) };
+        match (fixed, given) {
+            (Some(fixed), Some(given)) => Some(fixed.min(given)),
+            (fixed, given) => fixed.or(given),
+        }
+    }
+
+    fn fixed_conflict(&mut self, start: Point, segments: &[Range<Point>]) -> Option<Point> {
+        self.fixed.advance(start);
+        let next = self.fixed.all.get(self.fixed.first);
+        self.fixed_from = next.map_or(Point::MAX, |next| next.start);
+        self.fixed.conflict_near(segments)
+    }
+
+    fn given_conflict(&mut self, start: Point, segments: &[Range<Point>]) -> Option<Point> {
+        self.given.advance(start);
+        self.given.conflict_near(segments)
+    }
+
     /// Gives the register, where nobody has it.
     pub(super) fn give(&mut self, points: Range<Point>, holder: Holder) {
         let segment = Segment { start: points.start, end: points.end, holder };
-        if self.given.all.is_empty() {
-            self.given.all.reserve(ROOM);
+        if self.given_until <= points.start {
+            if self.given.all.is_empty() {
+                self.given.all.reserve(ROOM);
+            }
+            self.given.all.push(segment);
+        } else {
+            self.given.all.insert(self.given.behind(points.start), segment);
         }
-        match self.given.all.last().is_none_or(|last| last.end <= points.start) {
-            true => self.given.all.push(segment),
-            false => self.given.all.insert(self.given.behind(points.start), segment),
-        }
+        self.given_until = points.end.max(self.given_until);
     }
 
     /// Takes the register from a virtual register, from a point on, in its segments.
@@ -197,7 +227,7 @@ mod tests {
         assert_eq!(held.conflict(&[7..10, 14..17]), Some(16));
         assert_eq!(conflict(&held, 6..8), Some(6));
         assert_eq!(conflict(&held, 2..3), Some(2));
-        held.advance(9);
+        assert_eq!(held.conflict_from(&[9..10]), None);
         assert_eq!(
             held.within(9..21).collect::<Vec<_>>(),
             [Holder::Fixed, Holder::Whole(1), Holder::Whole(1)]

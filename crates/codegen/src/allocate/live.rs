@@ -6,42 +6,69 @@ use super::point::{BEFORE, Point, point};
 use crate::lir::Function;
 use crate::reuse::{empty, filled};
 
-/// The edges to blocks.
+/// In place of predecessors: none.
+const NONE: u32 = u32::MAX;
+
+/// Some of the predecessors of a block, among 64 blocks.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    /// The number of these 64 blocks.
+    word: u32,
+    /// Bits by block.
+    blocks: u64,
+    /// The next ones of the same block.
+    next: u32,
+}
+
+/// The predecessors of blocks.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
-    /// Incoming edges, grouped by block in order: the predecessor, and the position among its targets.
-    all: Vec<(u32, u32)>,
-    /// By block: the start of its group in `all`; at the end, the length of `all`.
-    starts: Vec<u32>,
+    all: Vec<Before>,
+    /// By block: the first of its predecessors.
+    first: Vec<u32>,
 }
 
 impl Edges {
     /// Finds the edges of a function.
     pub(super) fn find<O>(&mut self, function: &Function<O>) {
-        let Self { all, starts } = self;
-        filled(starts, 0, function.blocks.len() + 1);
-        function.targets.iter().for_each(|target| starts[target.block as usize] += 1);
-        let mut end = 0;
-        for start in starts.iter_mut() {
-            end += *start;
-            *start = end;
-        }
-        filled(all, (0, 0), end as usize);
-        for (number, block) in function.blocks.iter().enumerate().rev() {
-            for (at, target) in function.targets_of(block).iter().enumerate().rev() {
-                let start = &mut starts[target.block as usize];
-                *start -= 1;
-                all[*start as usize] = (number as u32, at as u32);
+        filled(&mut self.first, NONE, function.blocks.len());
+        empty(&mut self.all, function.targets.len());
+        for (number, block) in (0..).zip(&function.blocks) {
+            let (word, bit) = (number / 64, 1 << (number % 64));
+            for target in function.targets_of(block) {
+                let first = &mut self.first[target.block as usize];
+                match self.all.get_mut(*first as usize) {
+                    Some(before) if before.word == word => before.blocks |= bit,
+                    _ => {
+                        self.all.push(Before { word, blocks: bit, next: *first });
+                        *first = self.all.len() as u32 - 1;
+                    }
+                }
             }
         }
     }
 
-    /// The edges to a block.
+    /// The predecessors of a block: numbers of 64 blocks, with bits by block.
     #[inline]
-    pub(super) fn to(&self, block: u32) -> &[(u32, u32)] {
-        let [start, end] = [block, block + 1].map(|block| self.starts[block as usize] as usize);
-        &self.all[start..end]
+    pub(super) fn to(&self, block: u32) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let mut next = self.first[block as usize];
+        std::iter::from_fn(move || {
+            let before = self.all.get(next as usize)?;
+            next = before.next;
+            Some((before.word, before.blocks))
+        })
     }
+}
+
+/// Whether a virtual register is live in 64 blocks: bits by block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Alive {
+    /// At the start of the block, unless it is a parameter of it; and in the block of the definition.
+    start: u64,
+    /// At its end.
+    end: u64,
+    /// Of those at the start, the blocks whose predecessors have not been looked at.
+    work: u64,
 }
 
 /// Blocks in which a virtual register is found live.
@@ -49,76 +76,111 @@ impl Edges {
 pub(super) struct Live {
     /// By block: the point at which it begins; at the end, the end of the code.
     starts: Vec<Point>,
-    /// By block: the end of the register's live range in it; 0 if it is not live there.
+    /// By block: the last point at which the virtual register is used there, if it is not live at the block's end.
     until: Vec<Point>,
-    /// The blocks at whose start the register is live, unless it is their parameter.
-    blocks: Vec<u32>,
+    /// By 64 blocks; none is alive between two virtual registers.
+    alive: Vec<Alive>,
+    /// The first and the last of these that have a block.
+    words: [u32; 2],
+    /// Those with work.
+    work: Vec<u32>,
 }
 
 impl Live {
     /// Prepares for a function.
     pub(super) fn begin<O>(&mut self, function: &Function<O>) {
-        empty(&mut self.starts, function.blocks.len() + 1);
+        let count = function.blocks.len();
+        empty(&mut self.starts, count + 1);
         self.starts.extend(function.blocks.iter().map(|block| point(block.insts.start, BEFORE)));
         self.starts.push(point(function.insts.len() as u32, BEFORE));
-        filled(&mut self.until, 0, function.blocks.len());
-        empty(&mut self.blocks, function.blocks.len());
+        filled(&mut self.until, 0, count);
+        filled(&mut self.alive, Alive::default(), count.div_ceil(64));
+        empty(&mut self.work, count);
     }
 
-    /// Prepares for a register that is defined in a block, and live there up to a point.
-    pub(super) fn define(&mut self, home: u32, needed: Point) {
-        self.until[home as usize] = needed;
+    /// Prepares for a virtual register that is defined in a block.
+    #[inline]
+    pub(super) fn define(&mut self, home: u32) {
+        self.words = [home / 64; 2];
+        self.alive[home as usize / 64].start = 1 << (home % 64);
     }
 
-    /// Notes that the register is live in a block up to a point, and at the block's start unless it is defined there.
+    /// Notes that the virtual register is used in a block up to a point, and defined in another one.
     #[inline]
     pub(super) fn reach(&mut self, block: u32, until: Point) {
-        let known = &mut self.until[block as usize];
-        if *known == 0 {
-            self.blocks.push(block);
-        }
-        *known = until.max(*known);
+        self.until[block as usize] = until;
+        self.enter(block / 64, 1 << (block % 64));
     }
 
-    /// Propagates liveness from the starts of blocks to the ends of their predecessors.
+    /// The virtual register is live at the starts of some of 64 blocks.
+    #[inline]
+    fn enter(&mut self, word: u32, blocks: u64) {
+        let alive = &mut self.alive[word as usize];
+        let new = blocks & !alive.start;
+        if new != 0 {
+            if alive.work == 0 {
+                self.work.push(word);
+                self.words = [self.words[0].min(word), self.words[1].max(word)];
+            }
+            alive.start |= new;
+            alive.work |= new;
+        }
+    }
+
+    /// Propagates liveness from the starts of blocks to the ends of their predecessors, up to the block of the definition.
     pub(super) fn spread(&mut self, edges: &Edges) {
-        let mut next = 0;
-        while let Some(&block) = self.blocks.get(next) {
-            next += 1;
-            for &(before, _) in edges.to(block) {
-                self.reach(before, self.starts[before as usize + 1]);
+        while let Some(word) = self.work.pop() {
+            let mut alive = std::mem::take(&mut self.alive[word as usize]);
+            while alive.work != 0 {
+                let block = word * 64 + alive.work.trailing_zeros();
+                alive.work &= alive.work - 1;
+                for (other, blocks) in edges.to(block) {
+                    if other == word {
+                        alive.end |= blocks;
+                        alive.work |= blocks & !alive.start;
+                        alive.start |= blocks;
+                    } else {
+                        self.alive[other as usize].end |= blocks;
+                        self.enter(other, blocks);
+                    }
+                }
             }
+            self.alive[word as usize] = alive;
         }
     }
 
-    /// Adds the segments of the register, which is defined at a point of a block, and resets its state.
-    pub(super) fn take(&mut self, home: u32, start: Point, segments: &mut Vec<Range<Point>>) {
-        let last = std::mem::take(&mut self.until[home as usize]);
-        let first = segments.len();
-        segments.push(start..last);
-        let (low, high) =
-            self.blocks.iter().fold((u32::MAX, 0), |(low, high), block| (low.min(*block), high.max(*block)));
-        // Most blocks of a part of the code are among them, or sorting takes less time than to look for them.
-        let is_dense = high.saturating_sub(low) as usize <= 8 * self.blocks.len();
-        let mut add = |block: u32| {
-            let until = std::mem::take(&mut self.until[block as usize]);
-            let from = self.starts[block as usize];
-            match segments.last_mut() {
-                _ if until == 0 => {}
-                Some(last) if last.end == from => last.end = until,
-                _ => segments.push(from..until),
+    /// Adds the segments of the virtual register, which is defined at a point of a block and used there up to another one, and forgets
+    /// it. Returns whether it is live before its definition.
+    pub(super) fn take(
+        &mut self,
+        home: u32,
+        defined: Range<Point>,
+        segments: &mut Vec<Range<Point>>,
+    ) -> bool {
+        let [first, last] = self.words;
+        let alive = &mut self.alive[home as usize / 64];
+        alive.start &= !(1 << (home % 64));
+        let is_early = first < home / 64 || alive.start & ((1 << (home % 64)) - 1) != 0;
+        let at_end = alive.end >> (home % 64) & 1 != 0;
+        let mut segment = defined.start..if at_end { self.starts[home as usize + 1] } else { defined.end };
+        for word in first..=last {
+            let Alive { mut start, end, .. } = std::mem::take(&mut self.alive[word as usize]);
+            while start != 0 {
+                // Blocks in a row in which it is live throughout, and the one behind them if it is live at the start of that.
+                let block = start.trailing_zeros();
+                let behind = block + ((start & end) >> block).trailing_ones();
+                let ends = 1_u64.checked_shl(behind).unwrap_or(0);
+                let [from, until] = [block, behind].map(|block| self.starts[(word * 64 + block) as usize]);
+                let until = if start & ends == 0 { until } else { self.until[(word * 64 + behind) as usize] };
+                start &= !(ends | ends.wrapping_sub(1));
+                if segment.end == from {
+                    segment.end = until;
+                } else {
+                    segments.push(std::mem::replace(&mut segment, from..until));
+                }
             }
-        };
-        if is_dense {
-            (low..=high).for_each(&mut add);
-        } else {
-            self.blocks.sort_unstable();
-            self.blocks.iter().for_each(|block| add(*block));
         }
-        self.blocks.clear();
-        // A register that is live before its definition is an error, which the first segment shows.
-        if segments[first..].iter().any(|segment| segment.start < start) {
-            segments[first..].sort_unstable_by_key(|segment| segment.start);
-        }
+        segments.push(segment);
+        is_early
     }
 }

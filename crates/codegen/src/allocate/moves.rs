@@ -84,6 +84,12 @@ pub(crate) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
+    /// The number of the next list; the greatest one if none is left.
+    #[inline]
+    pub(crate) const fn next(&self) -> u32 {
+        self.number
+    }
+
     /// The moves of a list, which has a greater number than those before.
     #[inline]
     pub(crate) fn get(&mut self, number: u32) -> &'a [Move] {

@@ -10,7 +10,7 @@ use super::friends::Friends;
 use super::held::Held;
 use super::live::{Edges, Live};
 use super::point::{AFTER, BEFORE, EARLY, LATE, Point, point};
-use crate::lir::{Function, Place, Reg, Role, Vreg, is_taken};
+use crate::lir::{Function, Place, Reg, Role, Vreg, is_taken, takes};
 use crate::reuse::{empty, filled};
 
 /// In place of a position: none.
@@ -59,11 +59,14 @@ pub(super) struct Ranges {
     segments: Vec<Range<Point>>,
     used_in: Vec<UsedIn>,
     edges: Edges,
+    /// The first virtual register that is live before its definition.
+    early: Option<u32>,
 }
 
 impl Ranges {
     /// Finds the ranges of a function. Registers that instructions are tied to, or overwrite, are taken for them, and virtual registers of
     /// which moves would best keep the register become friends.
+    #[inline(never)]
     pub(super) fn find<O>(
         &mut self,
         function: &Function<O>,
@@ -83,21 +86,26 @@ impl Ranges {
             self.order.sort_unstable();
         }
         live.begin(function);
-        for vreg in 0..count {
-            let Range1 { start, home, until, last, .. } = self.vregs[vreg];
-            if home == NONE {
-                continue;
-            }
+        self.early = None;
+        for at in 0..self.order.len() {
+            let (start, vreg) = self.order[at];
+            let Some(range) = self.vregs.get_mut(vreg as usize) else { continue };
             let first = self.segments.len() as u32;
-            match last {
-                NONE => self.segments.push(start..until),
-                _ => self.live(vreg, live),
+            if let Some(reg) = range.fixed {
+                friends.prefer(vreg, reg);
             }
-            self.vregs[vreg].segments = [first, self.segments.len() as u32];
+            if range.last == NONE {
+                self.segments.push(start..range.until);
+                range.segments = [first, first + 1];
+            } else {
+                self.live(vreg as usize, live);
+                self.vregs[vreg as usize].segments = [first, self.segments.len() as u32];
+            }
         }
     }
 
     /// Finds definitions and uses in the order of the code.
+    #[inline(never)]
     fn walk<O>(&mut self, function: &Function<O>, held: &mut [Held], friends: &mut Friends) {
         for (number, block) in (0..).zip(&function.blocks) {
             let start = point(block.insts.start, BEFORE);
@@ -108,7 +116,7 @@ impl Ranges {
             for (at, inst) in (block.insts.start..).zip(insts) {
                 let operands = function.operands_of(inst);
                 // An operand of which a definition takes the register is moved there before.
-                let takes = operands.iter().any(|operand| matches!(operand.place, Place::Same(_)));
+                let takes = takes(operands);
                 let is_taken = |at| takes && is_taken(operands, at);
                 let late = point(at, LATE)..point(at, AFTER);
                 for (position, operand) in operands.iter().enumerate() {
@@ -181,36 +189,46 @@ impl Ranges {
     }
 
     /// A virtual register that is live before its definition. The scan takes definitions in the order of the code, so it must see none.
-    pub(super) fn live_before_definition(&self) -> Option<u32> {
-        let is_early = |range: &Range1| {
-            let first = self.segments.get(range.segments[0] as usize);
-            range.segments[0] != range.segments[1] && first.is_some_and(|first| first.start < range.start)
-        };
-        (0..).zip(&self.vregs).find(|(_, range)| is_early(range)).map(|(vreg, _)| vreg)
+    pub(super) const fn live_before_definition(&self) -> Option<u32> {
+        self.early
     }
 
     /// The segments of a virtual register.
     #[inline]
     pub(super) fn segments_of(&self, vreg: u32) -> &[Range<Point>] {
-        let [start, end] = self.vregs[vreg as usize].segments;
+        self.segments(&self.vregs[vreg as usize])
+    }
+
+    /// The segments of a range.
+    #[inline]
+    pub(super) fn segments(&self, range: &Range1) -> &[Range<Point>] {
+        let [start, end] = range.segments;
         &self.segments[start as usize..end as usize]
     }
 
-    /// The edges to a block: blocks, with the positions of their targets.
-    pub(super) fn edges_to(&self, block: u32) -> &[(u32, u32)] {
-        self.edges.to(block)
+    /// The predecessors of a block.
+    pub(super) fn before(&self, block: u32) -> impl Iterator<Item = u32> + '_ {
+        self.edges.to(block).flat_map(|(word, mut blocks)| {
+            std::iter::from_fn(move || {
+                let bit = blocks.trailing_zeros();
+                blocks &= blocks.checked_sub(1)?;
+                Some(word * 64 + bit)
+            })
+        })
     }
 
     /// Finds the segments of a virtual register that is used in other blocks than that of its definition.
     fn live(&mut self, vreg: usize, live: &mut Live) {
         let Range1 { start, home, until, last, .. } = self.vregs[vreg];
-        live.define(home, until);
+        live.define(home);
         let mut next = last;
         while let Some(used) = self.used_in.get(next as usize) {
             live.reach(used.block, used.until);
             next = used.before;
         }
         live.spread(&self.edges);
-        live.take(home, start, &mut self.segments);
+        if live.take(home, start..until, &mut self.segments) {
+            self.early.get_or_insert(vreg as u32);
+        }
     }
 }

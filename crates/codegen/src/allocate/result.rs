@@ -4,7 +4,7 @@ use super::homes::{Assigned, Home};
 use super::moves::{Loc, Move, MoveLists};
 use super::point::{AFTER, BEFORE, Point, point};
 use super::ranges::Ranges;
-use crate::lir::{Function, Place, Reg, RegSet, Role};
+use crate::lir::{Block, Function, Inst, Place, Reg, RegSet, Role, Target};
 use crate::reuse::{empty, filled};
 
 /// Where everything is.
@@ -63,30 +63,8 @@ pub(super) fn resolve<O>(
     before.clear();
     after.clear();
     let mut resolver = Resolver { function, ranges, assigned, scratch, allocation };
-    for inst in 0..function.insts.len() as u32 {
-        resolver.inst(inst, before, after)?;
-        if !before.is_empty() {
-            resolver.order(2 * inst, before, |allocation| &mut allocation.around);
-        }
-        if !after.is_empty() {
-            resolver.order(2 * inst + 1, after, |allocation| &mut allocation.around);
-        }
-    }
-    let (mut reloads, mut edge) = (resolver.reloads().into_iter().peekable(), 0);
-    for (number, block) in (0..).zip(&function.blocks) {
-        resolver.allocation.first_edges.push(edge);
-        for at in 0..block.targets.len() as u32 {
-            resolver.params(number, at, before)?;
-            while let Some((_, reload)) = reloads.next_if(|(edge, _)| *edge == (number, at)) {
-                before.push(reload);
-            }
-            if !before.is_empty() {
-                resolver.order(edge, before, |allocation| &mut allocation.edges);
-            }
-            edge += 1;
-        }
-    }
-    Ok(())
+    resolver.insts(before, after)?;
+    resolver.edges(before)
 }
 
 struct Resolver<'a, O> {
@@ -134,11 +112,50 @@ impl<O> Resolver<'_, O> {
         self.allocation.slots = slots.max(self.allocation.slots);
     }
 
+    /// Registers of all instructions' operands, and the moves around instructions.
+    #[inline(never)]
+    fn insts(&mut self, before: &mut Vec<Move>, after: &mut Vec<Move>) -> Result<(), u32> {
+        let (function, assigned) = (self.function, self.assigned);
+        let (homes, mut written) = (assigned.homes.as_slice(), RegSet::default());
+        for (inst, data) in (0..).zip(&function.insts) {
+            let registers =
+                &mut self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
+            // The operands of most instructions are where their virtual registers are all the time.
+            let mut is_plain = assigned.loaded.is_empty();
+            for (operand, register) in function.operands_of(data).iter().zip(registers) {
+                let home = &homes[operand.vreg.0 as usize];
+                match (operand.place, home.reg) {
+                    (Place::Any | Place::Early, Some(reg)) if home.slot.is_none() => {
+                        *register = reg;
+                        if operand.role == Role::Def {
+                            written = written.with(reg);
+                        }
+                    }
+                    _ => {
+                        is_plain = false;
+                        break;
+                    }
+                }
+            }
+            if is_plain {
+                written = written.union(data.clobbers);
+            } else {
+                self.inst(inst, data, before, after)?;
+            }
+        }
+        self.allocation.written = self.allocation.written.union(written);
+        Ok(())
+    }
+
     /// Registers of an instruction's operands, and the moves around it.
-    #[inline]
-    fn inst(&mut self, inst: u32, before: &mut Vec<Move>, after: &mut Vec<Move>) -> Result<(), u32> {
+    fn inst(
+        &mut self,
+        inst: u32,
+        data: &Inst<O>,
+        before: &mut Vec<Move>,
+        after: &mut Vec<Move>,
+    ) -> Result<(), u32> {
         let (function, homes) = (self.function, &self.assigned.homes);
-        let data = &function.insts[inst as usize];
         let operands = function.operands_of(data);
         let range = data.operands.start as usize..data.operands.end as usize;
         let loaded = self.assigned.loaded.get(range.clone()).unwrap_or_default();
@@ -193,20 +210,44 @@ impl<O> Resolver<'_, O> {
                 }
             }
         }
+        if !before.is_empty() {
+            self.order(2 * inst, before, |allocation| &mut allocation.around);
+        }
+        if !after.is_empty() {
+            self.order(2 * inst + 1, after, |allocation| &mut allocation.around);
+        }
+        Ok(())
+    }
+
+    /// Moves on the way from blocks to their targets.
+    fn edges(&mut self, moves: &mut Vec<Move>) -> Result<(), u32> {
+        let (function, reloads) = (self.function, self.reloads());
+        let (mut reloads, mut edge) = (reloads.iter(), 0);
+        let mut reload = reloads.next();
+        for (number, block) in (0..).zip(&function.blocks) {
+            self.allocation.first_edges.push(edge);
+            for (at, target) in (0..).zip(function.targets_of(block)) {
+                if !target.args.is_empty() {
+                    self.params(block, target, moves)?;
+                }
+                while let Some((_, one)) = reload.filter(|(edge, _)| *edge == (number, at)) {
+                    moves.push(*one);
+                    reload = reloads.next();
+                }
+                if !moves.is_empty() {
+                    self.order(edge, moves, |allocation| &mut allocation.edges);
+                }
+                edge += 1;
+            }
+        }
         Ok(())
     }
 
     /// Arguments go to where the parameters are.
-    fn params(&self, number: u32, at: u32, moves: &mut Vec<Move>) -> Result<(), u32> {
-        let block = &self.function.blocks[number as usize];
-        let target = &self.function.targets_of(block)[at as usize];
-        let args = self.function.args_of(target);
-        if args.is_empty() {
-            return Ok(());
-        }
+    fn params(&self, block: &Block, target: &Target, moves: &mut Vec<Move>) -> Result<(), u32> {
         let next = &self.function.blocks[target.block as usize];
         let (end, start) = (point(block.insts.end, BEFORE) - 1, point(next.insts.start, BEFORE));
-        for (param, arg) in self.function.params_of(next).iter().zip(args) {
+        for (param, arg) in self.function.params_of(next).iter().zip(self.function.args_of(target)) {
             let from = self.at(arg.0, end)?;
             places(&self.assigned.homes[param.0 as usize], start).for_each(|to| add(moves, to, from));
         }
@@ -232,10 +273,11 @@ impl<O> Resolver<'_, O> {
                     (first as u32..blocks.len() as u32).take_while(|block| start(*block) < segment.end);
                 for block in within.filter(|block| start(*block) != begins) {
                     let Some(to @ Loc::Reg(_)) = home.at(start(block)) else { continue };
-                    for &edge in self.ranges.edges_to(block) {
-                        if let Some(from @ Loc::Slot(_)) = home.at(end(edge.0)) {
-                            reloads.push((edge, Move { to, from }));
-                        }
+                    for before in self.ranges.before(block) {
+                        let Some(from @ Loc::Slot(_)) = home.at(end(before)) else { continue };
+                        let targets = self.function.targets_of(&blocks[before as usize]);
+                        let to_it = (0..).zip(targets).filter(|(_, target)| target.block == block);
+                        reloads.extend(to_it.map(|(at, _)| ((before, at), Move { to, from })));
                     }
                 }
             }

@@ -85,12 +85,6 @@ impl<'a, O> Scan<'a, O> {
         assigned: &'a mut Assigned,
         registers: RegSet,
     ) -> Self {
-        for (vreg, range) in (0..).zip(&ranges.vregs) {
-            if let Some(reg) = range.fixed {
-                let group = friends.group(vreg);
-                friends.shared(group).get_or_insert(reg);
-            }
-        }
         filled(&mut assigned.homes, Home::NONE, ranges.vregs.len());
         (assigned.slot_count, assigned.loaded) = (0, Vec::new());
         Self {
@@ -108,6 +102,7 @@ impl<'a, O> Scan<'a, O> {
     }
 
     /// Assigns all. The error is the instruction that needs too many registers.
+    #[inline(never)]
     pub(super) fn run(mut self) -> Result<(), u32> {
         while let Some((start, item)) = self.next() {
             match item {
@@ -140,24 +135,28 @@ impl<'a, O> Scan<'a, O> {
     /// The first point of some segments at which somebody else has a register.
     #[inline]
     fn conflict(&mut self, reg: Reg, segments: &[Range<Point>]) -> Option<Point> {
-        let held = &mut self.held[usize::from(reg.0)];
-        held.advance(segments.first().map_or(0, |first| first.start));
-        held.conflict(segments)
+        self.held[usize::from(reg.0)].conflict_from(segments)
     }
 
     fn whole(&mut self, vreg: u32) -> Result<(), u32> {
         let range = &self.ranges.vregs[vreg as usize];
-        let (segments, fixed) = (self.ranges.segments_of(vreg), range.fixed);
+        let (segments, fixed) = (self.ranges.segments(range), range.fixed);
         // A virtual register with a later start, whose register a move would save, may need another one.
         let homes = &self.assigned.homes;
-        let friend = self.friends.first(vreg).filter(|friend| homes[*friend as usize].reg.is_none());
-        let later = friend.map_or(&[][..], |friend| self.ranges.segments_of(friend));
+        let friend = self.friends.first(vreg);
+        let given = friend.and_then(|friend| homes[friend as usize].reg);
+        let later = match friend {
+            Some(friend) if given.is_none() => self.ranges.segments_of(friend),
+            _ => &[],
+        };
         let later = &later[..later.len().min(FORESEEN)];
         // The registers from best to worst, each with the point up to which it is free.
         let mut best: Option<(Reg, Point)> = None;
         let mut free = None;
         let group = self.friends.group(vreg);
-        for reg in self.preferred(vreg, group) {
+        let of_friend = given.or_else(|| self.ranges.vregs[friend? as usize].fixed);
+        let saving = [fixed, of_friend, *self.friends.shared(group)];
+        for reg in self.preferred(saving) {
             match self.conflict(reg, segments) {
                 // The scan stays where it is for this.
                 None if later.is_empty()
@@ -217,9 +216,13 @@ impl<'a, O> Scan<'a, O> {
         let segment = start..start + 1;
         let vreg = self.function.operands[operand as usize].vreg.0;
         let group = self.friends.group(vreg);
-        let free = self
-            .preferred(vreg, group)
-            .find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
+        let fixed_or = |vreg: u32| self.ranges.vregs[vreg as usize].fixed;
+        let friend = self.friends.first(vreg);
+        let of_friend =
+            friend.and_then(|friend| self.assigned.homes[friend as usize].reg.or(fixed_or(friend)));
+        let saving = [fixed_or(vreg), of_friend, *self.friends.shared(group)];
+        let free =
+            self.preferred(saving).find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
         let reg = match free {
             Some(reg) => reg,
             None => {
@@ -236,12 +239,7 @@ impl<'a, O> Scan<'a, O> {
 
     /// The registers, those first that would save moves.
     #[inline]
-    fn preferred(&mut self, vreg: u32, group: usize) -> Preferred {
-        let of_friend = self.friends.first(vreg).and_then(|friend| {
-            self.assigned.homes[friend as usize].reg.or(self.ranges.vregs[friend as usize].fixed)
-        });
-        let fixed = self.ranges.vregs[vreg as usize].fixed;
-        let saving = [fixed, of_friend, *self.friends.shared(group)];
+    const fn preferred(&self, saving: [Option<Reg>; 3]) -> Preferred {
         Preferred { saving, at: 0, others: self.registers }
     }
 
@@ -301,7 +299,8 @@ impl<'a, O> Scan<'a, O> {
         if let Some(reg) = home.reg {
             self.held[usize::from(reg.0)].take(vreg, at, self.ranges.segments_of(vreg));
         }
-        for used in self.uses.get_or_insert_with(|| Uses::of(self.function)).by(vreg) {
+        let function = self.function;
+        for used in self.uses.get_or_insert_with(|| Uses::of(function)).by(vreg, function) {
             let was_cut = before != Point::MAX && used.early + 1 > before;
             if used.early + 1 > at && !was_cut && used.needs_register {
                 self.queue.push(Reverse((used.early, Item::Operand(used.operand))));

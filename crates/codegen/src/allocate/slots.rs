@@ -11,9 +11,9 @@ use super::ranges::Ranges;
 /// is held from there to the last point at which the register is live, holes included.
 pub(super) fn assign(ranges: &Ranges, homes: &mut [Home]) -> u32 {
     let mut spans: Vec<(Point, Point, u32)> = Vec::new();
-    for (vreg, range) in (0..).zip(&ranges.vregs).filter(|(vreg, _)| homes[*vreg as usize].is_cut()) {
-        let end = ranges.segments_of(vreg).last().map_or(range.start, |last| last.end);
-        spans.push((range.start, end, vreg));
+    for &(start, vreg) in ranges.order.iter().filter(|(_, vreg)| homes[*vreg as usize].is_cut()) {
+        let end = ranges.segments_of(vreg).last().map_or(start, |last| last.end);
+        spans.push((start, end, vreg));
     }
     spans.sort_unstable();
     let (mut held, mut free, mut count) = (BinaryHeap::new(), Vec::new(), 0);

@@ -1,10 +1,13 @@
 //! The uses of virtual registers by operands.
 
 use super::point::{EARLY, Point, point};
-use crate::lir::{Function, Operand, Place, Role, is_taken};
+use crate::lir::{Function, Place, Role, is_taken};
+
+/// In place of an operand: none.
+const NONE: u32 = u32::MAX;
 
 /// A use by an operand.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct UseAt {
     /// The position of the operand.
     pub(super) operand: u32,
@@ -15,44 +18,40 @@ pub(super) struct UseAt {
 }
 
 /// Uses by virtual register.
-#[derive(Default)]
 pub(super) struct Uses {
-    all: Vec<UseAt>,
-    /// By virtual register: the start of its uses in `all`; at the end, the length of `all`.
-    starts: Vec<u32>,
+    /// By virtual register: the first operand that reads it.
+    first: Vec<u32>,
+    /// By operand that reads a virtual register: the next one.
+    next: Vec<u32>,
 }
 
 impl Uses {
     pub(super) fn of<O>(function: &Function<O>) -> Self {
-        let is_use = |operand: &&Operand| operand.role == Role::Use;
-        let mut starts = vec![0; function.vregs as usize + 1];
-        function.operands.iter().filter(is_use).for_each(|used| starts[used.vreg.0 as usize] += 1);
-        let mut end = 0;
-        for start in &mut starts {
-            end += *start;
-            *start = end;
-        }
-        let mut all = vec![UseAt::default(); end as usize];
-        for (number, inst) in function.insts.iter().enumerate().rev() {
-            let operands = function.operands_of(inst);
-            for (at, used) in operands.iter().enumerate().rev() {
-                if used.role == Role::Use {
-                    let start = &mut starts[used.vreg.0 as usize];
-                    *start -= 1;
-                    all[*start as usize] = UseAt {
-                        operand: inst.operands.start + at as u32,
-                        early: point(number as u32, EARLY),
-                        needs_register: used.place == Place::Any && !is_taken(operands, at),
-                    };
-                }
+        let mut first = vec![NONE; function.vregs as usize];
+        let mut next = vec![NONE; function.operands.len()];
+        for (at, (operand, next)) in function.operands.iter().zip(&mut next).enumerate().rev() {
+            if operand.role == Role::Use {
+                *next = std::mem::replace(&mut first[operand.vreg.0 as usize], at as u32);
             }
         }
-        Self { all, starts }
+        Self { first, next }
     }
 
     /// The uses of a virtual register, in order.
-    pub(super) fn by(&self, vreg: u32) -> &[UseAt] {
-        let [start, end] = [vreg, vreg + 1].map(|vreg| self.starts[vreg as usize] as usize);
-        &self.all[start..end]
+    pub(super) fn by<'a, O>(
+        &'a self,
+        vreg: u32,
+        function: &'a Function<O>,
+    ) -> impl Iterator<Item = UseAt> + 'a {
+        let mut next = self.first[vreg as usize];
+        std::iter::from_fn(move || {
+            let operand = next;
+            next = *self.next.get(operand as usize)?;
+            let number = function.insts.partition_point(|inst| inst.operands.end <= operand);
+            let inst = &function.insts[number];
+            let (operands, at) = (function.operands_of(inst), (operand - inst.operands.start) as usize);
+            let needs_register = operands[at].place == Place::Any && !is_taken(operands, at);
+            Some(UseAt { operand, early: point(number as u32, EARLY), needs_register })
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! Branch relaxation: lengths of jumps and alignment.
 //!
-//! Jumps start with length 0 and grow until all reach their targets. They never shrink, even if alignment does, which guarantees
+//! Jumps start with the least length that they may have, and grow until all reach their targets. They never shrink, even if alignment does, which guarantees
 //! termination.
 
 use super::assembler::{Assembler, Gap, GapKind, Place};
@@ -20,15 +20,15 @@ pub(super) fn finish(asm: &Assembler, raw: &[u8]) -> Result<Code, AssembleError>
     if bytes > MAX_BYTES {
         return Err(AssembleError::TooLong { bytes });
     }
-    let referred = asm.references.iter().map(|reference| reference.label);
+    let is_unbound =
+        |label: Label| asm.labels.get(label.0 as usize).is_none_or(|&place| place == Place::UNBOUND);
     let jumped_to = asm.gaps.iter().filter_map(|gap| match gap.kind {
         GapKind::Jump(_, label) => Some(label),
         GapKind::Align(..) => None,
     });
-    for label in referred.chain(jumped_to) {
-        if asm.labels.get(label.0 as usize).is_none_or(|&place| place == Place::UNBOUND) {
-            return Err(AssembleError::Unbound { label });
-        }
+    let mut labels = asm.references.iter().map(|reference| reference.label).chain(jumped_to);
+    if let Some(label) = labels.find(|label| is_unbound(*label)) {
+        return Err(AssembleError::Unbound { label });
     }
     let layout = Layout::relaxed(asm, MAX_PASSES);
     let mut bytes = layout.write(raw);
@@ -67,6 +67,17 @@ fn long_len(cond: Option<Cond>) -> u32 {
     if cond.is_some() { 6 } else { 5 }
 }
 
+/// The least length of a gap that is a jump, whatever the lengths of the other gaps are.
+fn least_len(asm: &Assembler, gap: &Gap, index: u32) -> u8 {
+    match gap.kind {
+        GapKind::Jump(_, label) => {
+            let target = asm.labels[label.0 as usize];
+            if target.gaps > index && target.raw == gap.raw { 0 } else { SHORT_LEN }
+        }
+        GapKind::Align(..) => 0,
+    }
+}
+
 struct Layout<'a> {
     gaps: &'a [Gap],
     labels: &'a [Place],
@@ -81,7 +92,7 @@ impl<'a> Layout<'a> {
         let mut layout = Layout {
             gaps: &asm.gaps,
             labels: &asm.labels,
-            lens: vec![0; asm.gaps.len()],
+            lens: asm.gaps.iter().zip(0..).map(|(gap, index)| least_len(asm, gap, index)).collect(),
             before: vec![0; asm.gaps.len() + 1],
         };
         for _ in 0..passes {
