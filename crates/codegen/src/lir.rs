@@ -83,20 +83,17 @@ pub enum Place {
     Fixed(Reg),
     /// For a definition: one that no use is in, because it is written before they are all read.
     Early,
-    /// For a definition: that of a use, by its position among the instruction's operands. No other use may be in it.
+    /// For a definition, the last operand: that of a use, by its position among the instruction's operands. No other use may be in it.
     Same(u8),
 }
 
-/// Whether a definition is tied to the register of an operand.
+/// The operand whose register a definition takes, by its position among the instruction's.
 #[inline]
-pub(crate) fn takes(operands: &[Operand]) -> bool {
-    let defined = operands.iter().rev().take_while(|operand| operand.role == Role::Def);
-    defined.into_iter().any(|operand| matches!(operand.place, Place::Same(_)))
-}
-
-/// Whether a definition is tied to the register of an operand, by that operand's position.
-pub(crate) fn is_taken(operands: &[Operand], at: usize) -> bool {
-    operands.iter().any(|other| matches!(other.place, Place::Same(taken) if usize::from(taken) == at))
+pub(crate) fn taken(operands: &[Operand]) -> Option<usize> {
+    match operands.last()?.place {
+        Place::Same(taken) => Some(usize::from(taken)),
+        _ => None,
+    }
 }
 
 /// An operand.

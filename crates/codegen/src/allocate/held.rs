@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(held.conflict(&[7..10, 14..17]), Some(16));
         assert_eq!(conflict(&held, 6..8), Some(6));
         assert_eq!(conflict(&held, 2..3), Some(2));
-        assert_eq!(held.conflict_from(&[9..10]), None);
+        assert_eq!(held.conflict_from(std::slice::from_ref(&(9..10))), None);
         assert_eq!(
             held.within(9..21).collect::<Vec<_>>(),
             [Holder::Fixed, Holder::Whole(1), Holder::Whole(1)]

@@ -10,7 +10,7 @@ use super::friends::Friends;
 use super::held::Held;
 use super::live::{Edges, Live};
 use super::point::{AFTER, BEFORE, EARLY, LATE, Point, point};
-use crate::lir::{Function, Place, Reg, Role, Vreg, is_taken, takes};
+use crate::lir::{Function, Place, Reg, Role, Vreg, taken};
 use crate::reuse::{empty, filled};
 
 /// In place of a position: none.
@@ -58,6 +58,8 @@ pub(super) struct Ranges {
     pub(super) order: Vec<(Point, u32)>,
     segments: Vec<Range<Point>>,
     used_in: Vec<UsedIn>,
+    /// The virtual registers that operands tie to registers.
+    tied: Vec<u32>,
     edges: Edges,
     /// The first virtual register that is live before its definition.
     early: Option<u32>,
@@ -79,11 +81,18 @@ impl Ranges {
         empty(&mut self.order, count);
         empty(&mut self.segments, count);
         empty(&mut self.used_in, count);
+        self.tied.clear();
         self.edges.find(function);
         self.walk(function, held, friends);
         // They are nearly sorted: only those of one instruction, or block, may be out of order.
         if !self.order.is_sorted() {
             self.order.sort_unstable();
+        }
+        self.tied.sort_unstable();
+        for &vreg in &self.tied {
+            if let Some(reg) = self.vregs[vreg as usize].fixed {
+                friends.prefer(vreg, reg);
+            }
         }
         live.begin(function);
         self.early = None;
@@ -91,9 +100,6 @@ impl Ranges {
             let (start, vreg) = self.order[at];
             let Some(range) = self.vregs.get_mut(vreg as usize) else { continue };
             let first = self.segments.len() as u32;
-            if let Some(reg) = range.fixed {
-                friends.prefer(vreg, reg);
-            }
             if range.last == NONE {
                 self.segments.push(start..range.until);
                 range.segments = [first, first + 1];
@@ -116,13 +122,12 @@ impl Ranges {
             for (at, inst) in (block.insts.start..).zip(insts) {
                 let operands = function.operands_of(inst);
                 // An operand of which a definition takes the register is moved there before.
-                let takes = takes(operands);
-                let is_taken = |at| takes && is_taken(operands, at);
+                let taken = taken(operands);
                 let late = point(at, LATE)..point(at, AFTER);
                 for (position, operand) in operands.iter().enumerate() {
                     let vreg = operand.vreg;
                     match (operand.role, operand.place) {
-                        (Role::Use, Place::Any) if !is_taken(position) => {
+                        (Role::Use, Place::Any) if Some(position) != taken => {
                             self.reach(vreg, number, late.start);
                         }
                         (Role::Use, place) => {
@@ -185,7 +190,11 @@ impl Ranges {
 
     fn tie(&mut self, vreg: Vreg, reg: Reg, points: Range<Point>, held: &mut [Held]) {
         held[usize::from(reg.0)].fix(points);
-        self.vregs[vreg.0 as usize].fixed.get_or_insert(reg);
+        let fixed = &mut self.vregs[vreg.0 as usize].fixed;
+        if fixed.is_none() {
+            *fixed = Some(reg);
+            self.tied.push(vreg.0);
+        }
     }
 
     /// A virtual register that is live before its definition. The scan takes definitions in the order of the code, so it must see none.

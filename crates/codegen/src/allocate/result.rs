@@ -4,7 +4,7 @@ use super::homes::{Assigned, Home};
 use super::moves::{Loc, Move, MoveLists};
 use super::point::{AFTER, BEFORE, Point, point};
 use super::ranges::Ranges;
-use crate::lir::{Block, Function, Inst, Place, Reg, RegSet, Role, Target};
+use crate::lir::{Block, Function, Inst, Place, Reg, RegSet, Role, Target, taken};
 use crate::reuse::{empty, filled};
 
 /// Where everything is.
@@ -148,6 +148,7 @@ impl<O> Resolver<'_, O> {
     }
 
     /// Registers of an instruction's operands, and the moves around it.
+    #[inline(never)]
     fn inst(
         &mut self,
         inst: u32,
@@ -160,7 +161,7 @@ impl<O> Resolver<'_, O> {
         let range = data.operands.start as usize..data.operands.end as usize;
         let loaded = self.assigned.loaded.get(range.clone()).unwrap_or_default();
         let registers = &mut self.allocation.operands[range];
-        let (mut written, mut takes) = (data.clobbers, false);
+        let mut written = data.clobbers;
         for (at, (operand, register)) in operands.iter().zip(&mut *registers).enumerate() {
             let (vreg, home) = (operand.vreg.0, &homes[operand.vreg.0 as usize]);
             match (operand.role, operand.place) {
@@ -190,7 +191,6 @@ impl<O> Resolver<'_, O> {
                     if let Place::Same(taken) = place
                         && let Some(used) = operands.get(usize::from(taken))
                     {
-                        takes = true;
                         let used = used.vreg.0;
                         let from = homes[used as usize].at(point(inst, BEFORE)).ok_or(used)?;
                         add(before, Loc::Reg(reg), from);
@@ -202,13 +202,10 @@ impl<O> Resolver<'_, O> {
             }
         }
         self.allocation.written = self.allocation.written.union(written);
-        if takes {
-            // A use whose register a definition takes over is in that register.
-            for (at, operand) in operands.iter().enumerate() {
-                if let Place::Same(taken) = operand.place {
-                    registers[usize::from(taken)] = registers[at];
-                }
-            }
+        // A use whose register a definition takes over is in that register.
+        let last = registers.last().copied();
+        if let (Some(register), Some(last)) = (taken(operands).and_then(|at| registers.get_mut(at)), last) {
+            *register = last;
         }
         if !before.is_empty() {
             self.order(2 * inst, before, |allocation| &mut allocation.around);

@@ -184,6 +184,7 @@ impl<'a, O> Scan<'a, O> {
 
     /// Gives a virtual register one for a part of where it is live, when none is free for all of it: the one that is free for longest, or
     /// that of others.
+    #[inline(never)]
     fn for_a_while(&mut self, vreg: u32, group: usize, best: Option<(Reg, Point)>) -> Result<(), u32> {
         let (segments, range) = (self.ranges.segments_of(vreg), &self.ranges.vregs[vreg as usize]);
         let (start, needed) = (range.start, range.needed);
@@ -212,6 +213,7 @@ impl<'a, O> Scan<'a, O> {
     }
 
     /// Loads an operand to a register before its instruction.
+    #[inline(never)]
     fn operand(&mut self, operand: u32, start: Point) -> Result<(), u32> {
         let segment = start..start + 1;
         let vreg = self.function.operands[operand as usize].vreg.0;

@@ -1,7 +1,7 @@
 //! The uses of virtual registers by operands.
 
 use super::point::{EARLY, Point, point};
-use crate::lir::{Function, Place, Role, is_taken};
+use crate::lir::{Function, Place, Role, taken};
 
 /// In place of an operand: none.
 const NONE: u32 = u32::MAX;
@@ -50,7 +50,7 @@ impl Uses {
             let number = function.insts.partition_point(|inst| inst.operands.end <= operand);
             let inst = &function.insts[number];
             let (operands, at) = (function.operands_of(inst), (operand - inst.operands.start) as usize);
-            let needs_register = operands[at].place == Place::Any && !is_taken(operands, at);
+            let needs_register = operands[at].place == Place::Any && taken(operands) != Some(at);
             Some(UseAt { operand, early: point(number as u32, EARLY), needs_register })
         })
     }

@@ -60,7 +60,10 @@ impl Arm64<'_> {
     pub(super) fn prepare_stack(&mut self) {
         let words = self.current.stack.div_ceil(8);
         let zeroed = self.current.zeroed & u64::MAX.checked_shr(64 - words.min(64)).unwrap_or(0);
-        for word in (0..64).filter(|word| zeroed & 1 << word != 0) {
+        let mut left = zeroed;
+        while left != 0 {
+            let word = left.trailing_zeros().cast_signed();
+            left &= left - 1;
             let mem = self.stack(Size::X, -8 * (word + 1));
             self.asm.store(Size::X, Gpr::Zr, mem);
         }

@@ -61,7 +61,10 @@ impl Generator<'_> {
         if by_register {
             self.asm.alu_rr(Alu::Xor, Width::D32, SCRATCH, SCRATCH);
         }
-        for word in (0..64).filter(|word| zeroed & 1 << word != 0) {
+        let mut left = zeroed;
+        while left != 0 {
+            let word = left.trailing_zeros().cast_signed();
+            left &= left - 1;
             let mem = self.stack(-8 * (word + 1));
             if by_register {
                 self.asm.store(OpSize::Q64, mem, SCRATCH);
