@@ -1,7 +1,7 @@
 //! Copies of a program in the function of the chain.
 
+use super::error::ChainError;
 use super::fusion::{Entered, Fusion};
-use super::part::ChainError;
 use super::relocate::Relocated;
 use crate::copy::{copy, zero_words};
 use crate::entity::{Block, Inst, Value};

@@ -3,8 +3,9 @@
 use paceline_isa::Condition;
 
 use super::copy::Returned;
+use super::error::ChainError;
 use super::fusion::{Entered, Fusion};
-use super::part::{ChainError, Exit, Next};
+use super::part::{Exit, Next};
 use super::sites::deep_from;
 use crate::arena::Side;
 use crate::entity::{Block, Value};

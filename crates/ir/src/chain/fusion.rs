@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::part::{ChainError, Placed, Rules};
+use super::error::ChainError;
+use super::part::{Placed, Rules};
 use super::returns::Main;
 use crate::entity::{Block, Value};
 use crate::function::Function;

@@ -4,6 +4,7 @@
 //! and once for all others. So passes see that what the first program has parsed need not be parsed again.
 
 mod copy;
+mod error;
 mod exits;
 mod fusion;
 mod part;
@@ -14,10 +15,9 @@ mod sites;
 use crate::function::{Module, Target, Terminator};
 use crate::op::Op;
 use crate::types::Type;
+pub use error::{ChainError, PartError};
 use fusion::Fusion;
-pub use part::{
-    Around, CONTEXT_BYTES, ChainError, Exit, Exits, First, Limit, Next, Part, PartError, Placed, Rules,
-};
+pub use part::{Around, CONTEXT_BYTES, Exit, Exits, First, Limit, Next, Part, Placed, Rules};
 
 /// Makes the programs of a chain one module: its main function runs them over the context, beginning with the first, and returns the
 /// verdict at the end.

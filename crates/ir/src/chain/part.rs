@@ -1,7 +1,6 @@
-//! The programs of a chain, what their results lead to, and why they cannot be one function.
+//! The programs of a chain, and what their results lead to.
 
-use thiserror::Error;
-
+use super::error::PartError;
 use super::returns::Main;
 use crate::function::{Function, Module};
 
@@ -62,17 +61,6 @@ impl Part {
     }
 }
 
-/// A program that cannot be one of a chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
-pub enum PartError {
-    /// It has no function, or its main function has no block.
-    #[error("it has no instructions")]
-    Empty,
-    /// It has other parameters than the context.
-    #[error("it takes more than the context")]
-    Parameters,
-}
-
 /// A program at its place in a chain.
 #[derive(Clone, Debug)]
 pub struct Placed<'a> {
@@ -102,23 +90,6 @@ pub struct Limit {
     pub verdict: u32,
     /// Index of the counter of such packets.
     pub counter: u32,
-}
-
-/// Programs that cannot be one function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
-pub enum ChainError {
-    /// There is no program, or none of this position that another one leads to.
-    #[error("there is no program {0}")]
-    NoProgram(usize),
-    /// A main program is called as a function too.
-    #[error("a function of program {0} calls its main program, or takes its address")]
-    MainIsCalled(usize),
-    /// A value or block of a program is used and not defined: a bug of Paceline, not of the program.
-    #[error("a value or block of program {0} is not defined")]
-    Undefined(usize),
-    /// The programs have more instructions, maps or functions than can be numbered.
-    #[error("the programs are too many")]
-    TooLarge,
 }
 
 /// What comes after a program.

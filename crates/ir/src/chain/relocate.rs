@@ -3,7 +3,8 @@
 use paceline_verifier::state::MapRef;
 use paceline_verifier::{CallbackFact, MapFact};
 
-use super::part::{ChainError, First};
+use super::error::ChainError;
+use super::part::First;
 use crate::arena::Key;
 use crate::copy::{Relocation, Undefined};
 use crate::entity::FuncId;

@@ -1,6 +1,6 @@
 //! Main functions with returns of their own for each way to one.
 
-use super::part::PartError;
+use super::error::PartError;
 use super::sites::{Depths, Site};
 use crate::cfg::{Cfg, Edge};
 use crate::function::{Function, Target, Terminator};

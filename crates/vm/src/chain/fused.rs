@@ -11,7 +11,6 @@ use paceline_runtime::callback::CallbackCode;
 
 use super::error::ChainError;
 use super::part::ChainPart;
-use super::staged::staged_entry;
 use crate::native::{self, NativeCode, NativeFunctions};
 
 /// The code of a chain.
@@ -32,9 +31,9 @@ pub(super) struct Loop {
     block: Arc<CodeBlock>,
     /// The functions that timers may call.
     _callbacks: Option<Arc<CallbackCode>>,
-    /// The entry: that of the loop, or one that makes the look-ups ahead.
-    pub(super) entry: BurstEntry,
-    /// The loop behind the look-ups ahead.
+    /// The entry of the loop.
+    pub(super) burst_entry: BurstEntry,
+    /// The same behind look-ups ahead, if they are made.
     pub(super) staged: Option<Staged>,
 }
 
@@ -104,11 +103,6 @@ impl Loop {
         let burst_entry =
             unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) };
         let staged = ahead.map(|ahead| Staged { ahead: ahead.clone(), burst_entry });
-        let entry = match staged {
-            Some(_) if counts => staged_entry::<true>,
-            Some(_) => staged_entry::<false>,
-            None => burst_entry,
-        };
-        Ok(Self { block, _callbacks: callbacks, entry, staged })
+        Ok(Self { block, _callbacks: callbacks, burst_entry, staged })
     }
 }

@@ -135,7 +135,7 @@ impl Chain {
         };
         let ahead = parts.first().and_then(stages);
         let fused = Fused::compile(parts.into(), &graph, ahead)?;
-        let (entry, pins) = (fused.plain().entry, fused.pins());
+        let (entry, pins) = (staged::entry::<false>(fused.plain()), fused.pins());
         let shared = Shared { graph, entry, pins, programs: Box::default(), fused: Some(fused) };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -197,7 +197,7 @@ impl Chain {
     fn counted_entry(&self) -> Option<BurstEntry> {
         #[cfg(feature = "jit")]
         if let Some(fused) = &self.shared.fused {
-            return fused.counted().map(|code| code.entry);
+            return fused.counted().map(staged::entry::<true>);
         }
         Some(self.shared.entry)
     }

@@ -1,16 +1,22 @@
 //! Chains whose bursts run in stages.
 
-use paceline_interpreter::image::Unset;
+use paceline_interpreter::image::{BurstEntry, Unset};
 use paceline_interpreter::staged::without_stages;
 use paceline_runtime::host::Host;
 
+use super::fused::Loop;
 use super::shared::Shared;
+
+/// Entry of bursts to a chain's code, which counts or does not: in stages, if look-ups are made ahead.
+pub(super) fn entry<const COUNTED: bool>(code: &Loop) -> BurstEntry {
+    if code.staged.is_some() { staged_entry::<COUNTED> } else { code.burst_entry }
+}
 
 /// Entry of bursts in stages, which counts or does not.
 ///
 /// # Safety
 /// As for every entry of bursts; `chain` must be the address of a [`Shared`] with stages.
-pub(super) unsafe extern "C" fn staged_entry<const COUNTED: bool>(
+unsafe extern "C" fn staged_entry<const COUNTED: bool>(
     first: u64,
     end: u64,
     chain: u64,
