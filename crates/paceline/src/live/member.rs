@@ -1,9 +1,8 @@
 //! Programs of a chain.
 
 use std::fmt;
-use std::sync::Arc;
 #[cfg(feature = "jit")]
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use paceline_chain::{Entrant, RunConfig};
 use paceline_vm::Program;
@@ -12,6 +11,7 @@ use paceline_vm::{ChainPart, Engine, LoadError};
 
 use crate::{Collection, NoProgram, Object, VerifiedProgram};
 use paceline_chain::RunConfigError;
+#[cfg(feature = "jit")]
 use paceline_verifier::Verified;
 
 /// A program with its name in a chain, and when it runs.
@@ -20,6 +20,7 @@ pub struct Member {
     name: String,
     program: Program,
     /// Without, it runs on the interpreter that checks.
+    #[cfg(feature = "jit")]
     verified: Option<Arc<Verified>>,
     /// What chains are compiled from, once one was.
     #[cfg(feature = "jit")]
@@ -31,20 +32,21 @@ impl Member {
     /// A verified program, with the default priority, going on after pass.
     #[must_use]
     pub fn new(name: impl Into<String>, program: &VerifiedProgram) -> Self {
-        Self::with(name.into(), program.program().clone(), Some(Arc::clone(program.verified())))
+        Self {
+            #[cfg(feature = "jit")]
+            verified: Some(Arc::clone(program.verified())),
+            ..Self::unverified(name, program.program().clone())
+        }
     }
 
     /// An unverified program.
     #[must_use]
     pub fn unverified(name: impl Into<String>, program: Program) -> Self {
-        Self::with(name.into(), program, None)
-    }
-
-    fn with(name: String, program: Program, verified: Option<Arc<Verified>>) -> Self {
         Self {
-            name,
+            name: name.into(),
             program,
-            verified,
+            #[cfg(feature = "jit")]
+            verified: None,
             #[cfg(feature = "jit")]
             part: Arc::default(),
             config: RunConfig::default(),
