@@ -37,7 +37,6 @@ pub(crate) enum Undefined {
 }
 
 /// The values and blocks of a copy by those of the function.
-#[derive(Default)]
 struct Names {
     values: Side<Value, Option<Value>>,
     blocks: Side<Block, Option<Block>>,
@@ -75,7 +74,11 @@ pub(crate) fn copy<R: Relocation>(
     // In their order, which code has that nothing is known of.
     let reached = |block: &&Block| cfg.position(**block).is_some();
     let blocks: Vec<Block> = from.layout.iter().filter(reached).copied().collect();
-    let mut names = Names::default();
+    let mut names = Names {
+        values: Side::sized(from.value_count()),
+        blocks: Side::sized(from.block_count()),
+        missing: Cell::default(),
+    };
     for &block in &blocks {
         let is_entry = Some(block) == from.entry();
         let copy = if is_entry { entry } else { into.add_block() };
@@ -89,21 +92,19 @@ pub(crate) fn copy<R: Relocation>(
         }
     }
     // All results have names before operands are replaced: a loop's operands may be defined behind their uses.
-    let mut copies: Vec<Vec<Inst>> = Vec::with_capacity(blocks.len());
-    for &block in &blocks {
-        let insts = from.block(block).insts.iter();
-        copies.push(
-            insts.map(|inst| create(into, from, *inst, relocation, &mut names)).collect::<Result<_, _>>()?,
-        );
+    let mut copies = Vec::with_capacity(blocks.iter().map(|block| from.block(*block).insts.len()).sum());
+    for &inst in blocks.iter().flat_map(|block| &from.block(*block).insts) {
+        copies.push(create(into, from, inst, relocation, &mut names)?);
     }
-    for (&block, insts) in blocks.iter().zip(copies) {
-        let copy = names.block(block);
-        for &inst in &insts {
+    let mut left = copies.as_slice();
+    for &block in &blocks {
+        let (copy, data) = (names.block(block), from.block(block));
+        let insts = left.split_off(..data.insts.len()).unwrap_or_default();
+        for &inst in insts {
             let op = into.inst(inst).op.map_operands(|value| names.value(value));
             into.set_op(inst, op);
         }
-        into.block_mut(copy).insts.extend(insts);
-        let data = from.block(block);
+        into.block_mut(copy).insts.extend_from_slice(insts);
         let mut end = data.terminator.clone();
         end.map_values(|value| names.value(value));
         end.targets_mut().iter_mut().for_each(|target| target.block = names.block(target.block));

@@ -14,7 +14,7 @@ use paceline_verifier::Verified;
 
 use super::op::Entered;
 use super::target::Target;
-use super::{Code, Count, Lack, Looping, ProgramUse, cpus, form, generator, passes};
+use super::{Body, Code, Count, Lack, Looping, ProgramUse, cpus, form, generator, passes};
 use crate::error::{CompileError, FormError};
 use crate::links::Links;
 use crate::program::Compiled;
@@ -29,7 +29,7 @@ pub(super) fn in_loop(
     module: &Module,
     program: &ProgramUse,
     level: OptLevel,
-) -> Result<Module, CompileError> {
+) -> Result<(Module, ir::Graph), CompileError> {
     let other = Exit { next: ir::Next::End(0), counter: 0 };
     let exits = Exits { cases: Vec::new(), own: Some(u32::MAX), other };
     let part = ir::Part::of(module.clone(), around(program)).map_err(Lack::Part)?;
@@ -40,9 +40,10 @@ pub(super) fn in_loop(
 }
 
 /// A chain after its passes.
-fn optimized(mut module: Module, passes: &Passes) -> Result<Module, CompileError> {
+fn optimized(mut module: Module, passes: &Passes) -> Result<(Module, ir::Graph), CompileError> {
     match optimize_chain(&mut module, passes) {
-        Ok(()) => Ok(module),
+        Ok(Some(graph)) => Ok((module, graph)),
+        Ok(None) => Err(CompileError::Internal("a chain has no function")),
         Err(cause) => Err(FormError::new(cause, &module).into()),
     }
 }
@@ -122,12 +123,12 @@ fn compile_for<A: Target>(
         return Err(CompileError::Internal("a chain has no program"));
     };
     let links = all_links(parts, entry);
-    let module = fused(&programs, graph, counts, settings)?;
+    let fused = fused(&programs, graph, counts, settings)?;
     let entered = |program: &Program<'_>| {
         let Part { uses, kind, links, .. } = program.part;
         uses.entered(program.first.slot, *kind, links)
     };
-    let generator = generator::<A>(&module, &links, settings, programs.iter().map(entered).collect())?;
+    let generator = generator::<A>(&fused.0, &links, settings, programs.iter().map(entered).collect())?;
     let code = Code {
         generator,
         room: Room::default(),
@@ -143,7 +144,7 @@ fn compile_for<A: Target>(
         redirects: any(|uses| uses.redirects),
     };
     let cpus = parts.iter().filter_map(|part| part.cpus).min();
-    code.chain(&looping, cpus, parts.iter().map(|part| part.count).sum())
+    code.chain(&Body::of(&fused)?, &looping, cpus, parts.iter().map(|part| part.count).sum())
 }
 
 /// The programs with their numbers; `None` if there are too many.
@@ -190,7 +191,7 @@ fn fused(
     graph: &Graph,
     counts: bool,
     settings: &Settings,
-) -> Result<Module, CompileError> {
+) -> Result<(Module, ir::Graph), CompileError> {
     let place = |(node, &Program { part, first })| Placed {
         part: &part.form,
         first,

@@ -211,10 +211,22 @@ struct Code<'a, A> {
     prefetch: Prefetch,
 }
 
-/// What is known of the main program once it has code.
-struct Main<'f> {
+/// The body of a loop over a burst.
+struct Body<'f> {
     plan: Plan<'f>,
     needs: Needs,
+    /// Whether the room keeps what was selected for it: it has code of its own.
+    is_kept: bool,
+}
+
+impl<'f> Body<'f> {
+    /// The main function of a program whose passes have left this graph.
+    fn of((module, graph): &'f (Module, Graph)) -> Result<Self, CompileError> {
+        let Some((_, function)) = module.functions.iter().next() else {
+            return Err(CompileError::Internal("a loop has no function"));
+        };
+        Ok(Self { plan: Plan::with_graph(function, graph), needs: Needs::default(), is_kept: false })
+    }
 }
 
 /// Numbers of instructions.
@@ -264,7 +276,7 @@ impl<'a, A: Target> Code<'a, A> {
         mut self,
         program: &ProgramUse,
         graphs: &[Graph],
-        looped: Option<&'m Module>,
+        looped: Option<&'m (Module, Graph)>,
         cpus: Option<u32>,
         source: &Source<'_>,
     ) -> Result<Compiled, CompileError>
@@ -294,7 +306,7 @@ impl<'a, A: Target> Code<'a, A> {
             self.made(generated)?;
             if index == 0 {
                 self.room.keep();
-                main = Some(Main { plan, needs: self.generator.current.needs });
+                main = Some(Body { plan, needs: self.generator.current.needs, is_kept: true });
             }
             if let (0, Some(lacks_cpu)) = (index, lacks_cpu) {
                 self.generator.asm.end_without_cpu(links, lacks_cpu);
@@ -306,7 +318,6 @@ impl<'a, A: Target> Code<'a, A> {
             Some(_) => Entered { frame: calls, tail_calls: false, area: None },
             None => Entered { frame: calls, tail_calls: false, area },
         };
-        self.generator.module = looped.unwrap_or(module);
         let looping = Looping {
             entered,
             defers: defers && looped.is_none(),
@@ -314,10 +325,18 @@ impl<'a, A: Target> Code<'a, A> {
             redirects: false,
         };
         // A burst is one of packets.
-        let burst = match source.is_over_memory() {
-            true => None,
-            false => {
-                let burst = self.burst(main.filter(|_| looped.is_none()), cpus, &looping);
+        let body = match looped {
+            _ if source.is_over_memory() => None,
+            Some(looped) => {
+                self.generator.module = &looped.0;
+                Some(Body::of(looped)?)
+            }
+            None => main,
+        };
+        let burst = match body {
+            None => None,
+            Some(body) => {
+                let burst = self.burst(&body, cpus, &looping);
                 Some(self.made(burst)?)
             }
         };
@@ -325,8 +344,14 @@ impl<'a, A: Target> Code<'a, A> {
     }
 
     /// All code of a chain.
-    fn chain(mut self, looping: &Looping, cpus: Option<u32>, count: Count) -> Result<Compiled, CompileError> {
-        let burst = self.burst(None, cpus, looping);
+    fn chain(
+        mut self,
+        body: &Body<'_>,
+        looping: &Looping,
+        cpus: Option<u32>,
+        count: Count,
+    ) -> Result<Compiled, CompileError> {
+        let burst = self.burst(body, cpus, looping);
         let burst = self.made(burst)?;
         let module = self.generator.module;
         for (index, (_, function)) in module.functions.iter().enumerate().skip(1) {
@@ -353,18 +378,16 @@ impl<'a, A: Target> Code<'a, A> {
         self.pieces.push(Piece { slot: function.slot as usize, burst, start, end });
     }
 
-    /// The loop over a burst with the main program as its body, whose code may be there: `extern "C" fn(first, end, x3, x4, x5, host) -> frame reached`.
+    /// The loop over a burst with the main program as its body: `extern "C" fn(first, end, x3, x4, x5, host) -> frame reached`.
     fn burst(
         &mut self,
-        known: Option<Main<'_>>,
+        body: &Body<'_>,
         cpus: Option<u32>,
         looping: &Looping,
     ) -> Result<Label, CompileError> {
         let Some((_, main)) = self.generator.module.functions.iter().next() else {
             return Err(CompileError::Internal("a loop has no function"));
         };
-        let is_kept = known.is_some();
-        let known = known.unwrap_or_else(|| Main { plan: Plan::of(main), needs: Needs::default() });
         let entry = self.start();
         let generator = &mut self.generator;
         let links = generator.links;
@@ -376,7 +399,7 @@ impl<'a, A: Target> Code<'a, A> {
         generator.current = Current::new(main);
         generator.marked = None;
         // What is not selected again needs the same as before.
-        generator.current.needs = known.needs;
+        generator.current.needs = body.needs;
         let none = Vreg(0);
         generator.current.burst = Some(Burst {
             frame: none,
@@ -389,7 +412,7 @@ impl<'a, A: Target> Code<'a, A> {
             redirects: looping.redirects,
         });
         let module = generator.module;
-        let generated = generate_loop(&known.plan, generator, &mut self.room, is_kept, self.checked);
+        let generated = generate_loop(&body.plan, generator, &mut self.room, body.is_kept, self.checked);
         generated.map_err(|cause| FormError::new(cause, module))?;
         if let Some(lacks_cpu) = lacks_cpu {
             generator.asm.end_burst_without_cpu(links, lacks_cpu);
