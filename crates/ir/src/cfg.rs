@@ -78,6 +78,11 @@ impl Cfg {
         &self.order
     }
 
+    /// The reached blocks in the order of the function's layout.
+    pub(crate) fn reached(&self, function: &Function) -> Vec<Block> {
+        function.layout.iter().copied().filter(|block| self.position(*block).is_some()).collect()
+    }
+
     /// Position of a block in the order; `None` if it is not reached.
     #[must_use]
     #[inline]

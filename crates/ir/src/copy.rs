@@ -5,7 +5,6 @@ use std::cell::Cell;
 use paceline_isa::Size;
 
 use crate::arena::Side;
-use crate::cfg::Cfg;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, InstData};
 use crate::op::Op;
@@ -16,8 +15,8 @@ pub(crate) trait Relocation {
     /// Why there is no copy.
     type Error;
 
-    /// An operation, with the operands that it has in the function.
-    fn op(&self, op: Op) -> Result<Op, Self::Error>;
+    /// Changes an operation of the function, whose operands stay as they are.
+    fn op(&self, op: &mut Op) -> Result<(), Self::Error>;
 
     /// Facts of a call.
     fn facts(&self, facts: &CallFacts) -> CallFacts;
@@ -60,29 +59,28 @@ impl Names {
     }
 }
 
-/// Copies the reached blocks of a function into another one. `entry`, to which the entry's operations are appended, stands for its entry,
-/// and `args` for its parameters; the other copies are new. Those of blocks that return do. Returns all of them in the order of the
-/// function's layout, with the blocks that they are of.
+/// Copies blocks of a function into another one: all that are reached, in the order of the layout. `entry`, to which the entry's operations
+/// are appended, stands for its entry, and `args` for its parameters; the other copies are new. Those of blocks that return do. Returns
+/// them in the order of the blocks.
 pub(crate) fn copy<R: Relocation>(
     into: &mut Function,
     from: &Function,
+    blocks: &[Block],
     entry: Block,
     args: &[Value],
     relocation: &R,
-) -> Result<Vec<(Block, Block)>, R::Error> {
-    let cfg = Cfg::of(from);
-    // In their order, which code has that nothing is known of.
-    let reached = |block: &&Block| cfg.position(**block).is_some();
-    let blocks: Vec<Block> = from.layout.iter().filter(reached).copied().collect();
+) -> Result<Vec<Block>, R::Error> {
     let mut names = Names {
         values: Side::sized(from.value_count()),
         blocks: Side::sized(from.block_count()),
         missing: Cell::default(),
     };
-    for &block in &blocks {
+    let mut copies = Vec::with_capacity(blocks.len());
+    for &block in blocks {
         let is_entry = Some(block) == from.entry();
         let copy = if is_entry { entry } else { into.add_block() };
         names.blocks[block] = Some(copy);
+        copies.push(copy);
         for (at, &param) in from.block(block).params.iter().enumerate() {
             let data = from.value(param);
             names.values[param] = match is_entry {
@@ -91,20 +89,29 @@ pub(crate) fn copy<R: Relocation>(
             };
         }
     }
-    // All results have names before operands are replaced: a loop's operands may be defined behind their uses.
-    let mut copies = Vec::with_capacity(blocks.iter().map(|block| from.block(*block).insts.len()).sum());
-    for &inst in blocks.iter().flat_map(|block| &from.block(*block).insts) {
-        copies.push(create(into, from, inst, relocation, &mut names)?);
-    }
-    let mut left = copies.as_slice();
-    for &block in &blocks {
-        let (copy, data) = (names.block(block), from.block(block));
-        let insts = left.split_off(..data.insts.len()).unwrap_or_default();
+    // Those with operands that are defined further behind.
+    let mut early = Vec::new();
+    for (&block, &copy) in blocks.iter().zip(&copies) {
+        let insts = &from.block(block).insts;
+        let mut made = std::mem::take(&mut into.block_mut(copy).insts);
+        made.reserve_exact(insts.len());
         for &inst in insts {
-            let op = into.inst(inst).op.map_operands(|value| names.value(value));
-            into.set_op(inst, op);
+            let (copy, is_early) = create(into, from, inst, relocation, &mut names)?;
+            made.push(copy);
+            if is_early {
+                early.push((copy, inst));
+            }
         }
-        into.block_mut(copy).insts.extend_from_slice(insts);
+        into.block_mut(copy).insts = made;
+    }
+    for (copy, inst) in early {
+        let mut op = from.inst(inst).op;
+        relocation.op(&mut op)?;
+        op.change_operands(|value| names.value(value));
+        into.set_op(copy, op);
+    }
+    for (&block, &copy) in blocks.iter().zip(&copies) {
+        let data = from.block(block);
         let mut end = data.terminator.clone();
         end.map_values(|value| names.value(value));
         end.targets_mut().iter_mut().for_each(|target| target.block = names.block(target.block));
@@ -112,31 +119,38 @@ pub(crate) fn copy<R: Relocation>(
     }
     match names.missing.get() {
         Some(what) => Err(relocation.undefined(what)),
-        None => Ok(blocks.iter().map(|block| (*block, names.block(*block))).collect()),
+        None => Ok(copies),
     }
 }
 
-/// An instruction of the copy, with the operands of the function's.
+/// An instruction of the copy; and whether an operand has no name yet.
 fn create<R: Relocation>(
     into: &mut Function,
     from: &Function,
     inst: Inst,
     relocation: &R,
     names: &mut Names,
-) -> Result<Inst, R::Error> {
-    let InstData { op, result, slot } = *from.inst(inst);
-    let copy = into.create(relocation.op(op)?, slot.map(|slot| relocation.slot(slot)));
+) -> Result<(Inst, bool), R::Error> {
+    let InstData { mut op, result, slot } = *from.inst(inst);
+    let is_call = matches!(op, Op::Call { .. });
+    relocation.op(&mut op)?;
+    let mut is_early = false;
+    op.change_operands(|value| {
+        is_early |= names.values[value].is_none();
+        names.values[value].unwrap_or(value)
+    });
+    let copy = into.create(op, slot.map(|slot| relocation.slot(slot)));
     if let (Some(of), Some(result)) = (result, into.inst(copy).result) {
         into.set_kind(result, from.value(of).kind);
         names.values[of] = Some(result);
     }
-    if matches!(op, Op::Call { .. }) {
+    if is_call {
         let facts = relocation.facts(&from.calls[inst]);
         if facts != CallFacts::default() {
             into.calls[copy] = facts;
         }
     }
-    Ok(copy)
+    Ok((copy, is_early))
 }
 
 /// Zeroes words of a function's stack, by their offsets, at the end of a block.

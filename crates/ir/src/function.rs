@@ -1,6 +1,7 @@
 //! Functions: blocks, instructions and values, and the changes that passes make to them.
 
 use paceline_isa::Condition;
+use smallvec::SmallVec;
 
 use crate::arena::{Arena, Few, Key};
 use crate::entity::{Block, FuncId, Inst, Value};
@@ -72,11 +73,14 @@ pub struct Function {
     pub(crate) replacements: Vec<Value>,
 }
 
+/// Parameters of a block or arguments for them: in place up to four, which few blocks exceed.
+pub type ValueList = SmallVec<[Value; 4]>;
+
 /// A basic block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockData {
     /// Its parameters.
-    pub params: Vec<Value>,
+    pub params: ValueList,
     /// Its instructions.
     pub insts: Vec<Inst>,
     /// Its end.
@@ -126,14 +130,14 @@ pub struct Target {
     /// The block.
     pub block: Block,
     /// One argument for each parameter.
-    pub args: Vec<Value>,
+    pub args: ValueList,
 }
 
 impl Target {
     /// A block without parameters.
     #[must_use]
     pub const fn to(block: Block) -> Self {
-        Self { block, args: Vec::new() }
+        Self { block, args: ValueList::new_const() }
     }
 }
 

@@ -55,7 +55,7 @@ pub use chain::{
 pub use check::{CheckCause, CheckError, check, check_function};
 pub use effects::{Classes, Effects};
 pub use entity::{Block, FuncId, Inst, Value};
-pub use function::{BlockData, Def, Function, InstData, Module, Target, Terminator, ValueData};
+pub use function::{BlockData, Def, Function, InstData, Module, Target, Terminator, ValueData, ValueList};
 pub use interpret::{Called, Executed, Interpreter, Machine, RunError};
 pub use op::{ATOMICS, Address, Args, BinaryOp, CONDITIONS, Callee, Op, RunOp};
 pub use passes::{

@@ -3,7 +3,7 @@
 use crate::arena::Side;
 use crate::cfg::{Cfg, Edge};
 use crate::entity::{Block, Value};
-use crate::function::Function;
+use crate::function::{Function, ValueList};
 
 /// Removes blocks that are not reached from the layout.
 pub(crate) fn prune(function: &mut Function, cfg: &Cfg) {
@@ -16,6 +16,7 @@ pub(crate) fn remove_redundant(function: &mut Function, cfg: &Cfg) -> bool {
     let mut removed: Side<Block, bool> = Side::default();
     let (mut changed, mut any) = (true, false);
     while std::mem::take(&mut changed) {
+        // Arguments come from earlier blocks, but for those on ways back.
         for &block in cfg.order() {
             for position in 0..function.block(block).params.len() {
                 let param = function.block(block).params[position];
@@ -24,7 +25,7 @@ pub(crate) fn remove_redundant(function: &mut Function, cfg: &Cfg) -> bool {
                 }
                 if let Some(value) = only_argument(function, cfg, block, position, param) {
                     function.replace(param, value);
-                    (removed[block], changed, any) = (true, true, true);
+                    (removed[block], changed, any) = (true, cfg.has_loops(), true);
                 }
             }
         }
@@ -68,7 +69,7 @@ pub(crate) fn retain(function: &mut Function, cfg: &Cfg, block: Block, keep: &[b
             function.undefine(param);
         }
     }
-    let kept = |values: &mut Vec<Value>| {
+    let kept = |values: &mut ValueList| {
         let mut keep = keep.iter();
         values.retain(|_| *keep.next().unwrap_or(&true));
     };

@@ -3,6 +3,7 @@
 use super::error::ChainError;
 use super::fusion::{Entered, Fusion};
 use super::relocate::Relocated;
+use super::returns::Main;
 use crate::copy::{copy, zero_words};
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, Terminator};
@@ -25,10 +26,10 @@ impl Fusion<'_> {
         let body = self.begin(entered);
         let program = &self.programs[entered.part];
         let relocated = Relocated { part: entered.part, first: &program.first };
-        let main = &program.part.main.function;
-        let blocks = copy(&mut self.function, main, body, &[self.context], &relocated)?;
+        let Main { function: main, reached, .. } = &program.part.main;
+        let copies = copy(&mut self.function, main, reached, body, &[self.context], &relocated)?;
         let mut returns = Vec::new();
-        for (of, copy) in blocks {
+        for (&of, copy) in reached.iter().zip(copies) {
             let block = self.split_at_programs(copy, entered, &mut returns)?;
             let data = self.function.block(block);
             if let Terminator::Return(result) = data.terminator {

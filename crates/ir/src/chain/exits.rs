@@ -9,7 +9,7 @@ use super::part::{Exit, Next};
 use super::sites::deep_from;
 use crate::arena::Side;
 use crate::entity::{Block, Value};
-use crate::function::{Target, Terminator};
+use crate::function::{Target, Terminator, ValueList};
 use crate::op::{BinaryOp, Op, RunOp};
 use crate::types::Type;
 
@@ -140,7 +140,7 @@ impl Fusion<'_> {
             Some(copy) => copy,
             None => self.enter_common(next)?,
         };
-        let mut args = Vec::new();
+        let mut args = ValueList::new();
         if let Some(left) = entered.left {
             let one = self.constant(block, 1);
             let less = Op::Binary { op: BinaryOp::Sub, ty: Type::I64, args: [left, one] };

@@ -53,9 +53,9 @@ impl<'a> Fusion<'a> {
             function.shared |= main.function.shared;
             function.prints |= main.function.prints;
         }
-        // Most programs are copied once.
-        function.reserve(mains().map(|main| main.function.inst_count()).sum());
-        function.reserve_blocks(mains().map(|main| main.function.layout.len()).sum());
+        // What all copies take, as moving half of them costs more than memory that is not written.
+        function.reserve(COPIES * mains().map(|main| main.function.inst_count()).sum::<usize>());
+        function.reserve_blocks(COPIES * mains().map(|main| main.reached.len()).sum::<usize>());
         let budget = (COPIES - 1) * mains().map(|main| main.size).sum::<usize>();
         let common = vec![None; programs.len()];
         Self {

@@ -22,12 +22,12 @@ pub(super) struct Relocated<'a> {
 impl Relocation for Relocated<'_> {
     type Error = ChainError;
 
-    fn op(&self, of: Op) -> Result<Op, ChainError> {
-        let mut op = op(of, self.first).ok_or(ChainError::MainIsCalled(self.part))?;
-        if let Op::Call { callee: callee @ Callee::TailCall, .. } = &mut op {
+    fn op(&self, of: &mut Op) -> Result<(), ChainError> {
+        op(of, self.first).ok_or(ChainError::MainIsCalled(self.part))?;
+        if let Op::Call { callee: callee @ Callee::TailCall, .. } = of {
             *callee = Callee::Program;
         }
-        Ok(op)
+        Ok(())
     }
 
     fn facts(&self, of: &CallFacts) -> CallFacts {
@@ -50,7 +50,8 @@ pub(super) fn function(from: &Function, first: &First) -> Option<Function> {
     let insts = function.layout.iter().flat_map(|block| function.block(*block).insts.clone());
     for inst in insts.collect::<Vec<_>>() {
         let data = &mut function.insts[inst];
-        (data.op, data.slot) = (op(data.op, first)?, data.slot.map(|slot| slot + first.slot));
+        op(&mut data.op, first)?;
+        data.slot = data.slot.map(|slot| slot + first.slot);
         if matches!(data.op, Op::Call { .. }) {
             let facts = facts(&function.calls[inst], first);
             if facts != CallFacts::default() {
@@ -72,9 +73,9 @@ const fn map(map: MapRef, first: &First) -> MapRef {
     MapRef { index: map.index + first.map, ..map }
 }
 
-/// An operation; `None` if it refers to the main function.
-fn op(mut op: Op, first: &First) -> Option<Op> {
-    match &mut op {
+/// Changes the numbers in an operation; `None` if it refers to the main function.
+fn op(op: &mut Op, first: &First) -> Option<()> {
+    match op {
         Op::Address(Address::Map(index) | Address::MapValue { map: index, .. }) => *index += first.map,
         Op::Address(Address::Function(function)) | Op::Call { callee: Callee::Function(function), .. } => {
             *function = of_function(*function, first)?
@@ -92,7 +93,7 @@ fn op(mut op: Op, first: &First) -> Option<Op> {
             }
         }
     }
-    Some(op)
+    Some(())
 }
 
 /// Facts of a call.

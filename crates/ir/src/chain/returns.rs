@@ -3,6 +3,7 @@
 use super::error::PartError;
 use super::sites::{Depths, Site};
 use crate::cfg::{Cfg, Edge};
+use crate::entity::Block;
 use crate::function::{Function, Target, Terminator};
 use crate::op::{Callee, Op};
 use crate::types::{STACK_BYTES, Type};
@@ -11,6 +12,8 @@ use crate::types::{STACK_BYTES, Type};
 #[derive(Clone, Debug)]
 pub(super) struct Main {
     pub(super) function: Function,
+    /// Its reached blocks in the order of its layout.
+    pub(super) reached: Vec<Block>,
     /// Where it returns a known result.
     pub(super) sites: Vec<Site>,
     /// Whether a function of the program makes tail calls.
@@ -31,7 +34,8 @@ impl Main {
         let sites = Depths::of(&function).sites();
         let tail_calls = makes_tail_calls(&function) || others.iter().any(makes_tail_calls);
         let size = function.inst_count() + function.layout.len();
-        Ok(Self { function, sites, tail_calls, size })
+        let reached = Cfg::of(&function).reached(&function);
+        Ok(Self { function, reached, sites, tail_calls, size })
     }
 
     /// Bytes of its stack with all of the words that are zeroed. What it prints may be anywhere on it.

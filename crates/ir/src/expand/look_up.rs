@@ -5,6 +5,7 @@
 use paceline_isa::Condition;
 use paceline_spec::helper::HelperId;
 use paceline_verifier::{KeyFact, MapFact};
+use smallvec::smallvec;
 
 use super::key::{self, Stores};
 use crate::arena::Side;
@@ -216,7 +217,7 @@ impl LookUp {
                 let data = function.block_mut(block);
                 let (terminator, slot) = (std::mem::take(&mut data.terminator), data.slot);
                 function.terminate(next, terminator, slot);
-                let target = Target { block: next, args: vec![self.result] };
+                let target = Target { block: next, args: smallvec![self.result] };
                 ([target.clone(), target], Some(next))
             }
         };

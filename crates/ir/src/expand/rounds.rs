@@ -3,6 +3,7 @@
 use paceline_isa::{Condition, Reg};
 use paceline_spec::{Errno, MAX_LOOPS};
 use paceline_verifier::CallbackFact;
+use smallvec::smallvec;
 
 use crate::arena::{Key, Side};
 use crate::cfg::Cfg;
@@ -118,7 +119,7 @@ impl Rounds {
         let number =
             |function: &mut Function, block, ty, value| function.append(block, Op::constant(ty, value), slot);
         let branch = |condition, ty, args, targets| Terminator::Branch { condition, ty, args, targets };
-        let ends = |value| Target { block: rest, args: vec![value] };
+        let ends = |value| Target { block: rest, args: smallvec![value] };
 
         let invalid = number(function, block, Type::I64, Errno::EINVAL.to_return())?;
         let zero = number(function, block, Type::I64, 0)?;
@@ -129,7 +130,7 @@ impl Rounds {
         let most = number(function, bounded, Type::I32, MAX_LOOPS.into())?;
         let too_many = number(function, bounded, Type::I64, Errno::E2BIG.to_return())?;
         let first = number(function, bounded, Type::I32, 0)?;
-        let targets = [ends(too_many), Target { block: head, args: vec![first] }];
+        let targets = [ends(too_many), Target { block: head, args: smallvec![first] }];
         function.terminate(bounded, branch(Condition::Gt, Type::I32, [count, most], targets), slot);
 
         let round = function.add_param(head, Type::I32, Kind::Unknown);
@@ -149,7 +150,7 @@ impl Rounds {
         let next = function.append(body, next, slot)?;
         let rounds = function.append(body, Op::ZeroExtend { arg: next }, slot)?;
         let zero = number(function, body, Type::I64, 0)?;
-        let targets = [Target { block: head, args: vec![next] }, ends(rounds)];
+        let targets = [Target { block: head, args: smallvec![next] }, ends(rounds)];
         function.terminate(body, branch(Condition::Eq, Type::I64, [stops, zero], targets), slot);
         function.replace(self.result, result);
         Some(rest)

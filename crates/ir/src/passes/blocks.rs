@@ -12,51 +12,60 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
         let cfg = analyses.cfg(function);
         let removed = remove_redundant(function, &cfg);
         let threaded = thread(function, &cfg);
-        if threaded {
+        if threaded.any {
             analyses.graph_changed();
         }
         let merged = merge(function, &analyses.cfg(function));
         if merged.blocks {
             analyses.graph_changed();
         }
-        if removed || threaded || merged.params {
+        if removed || threaded.any || merged.params {
             analyses.values_changed();
         }
-        // Blocks that became one change no other, unless a parameter became what it was given.
-        if !threaded && !merged.params {
+        // Jumps that were led further change no other block, unless an edge was removed or a parameter became what it was given.
+        if !threaded.fewer && !merged.params {
             break;
         }
     }
     prune(function, &analyses.cfg(function));
 }
 
+/// Whether jumps were led further, and whether there are fewer edges.
+#[derive(Clone, Copy, Default)]
+struct Threaded {
+    any: bool,
+    fewer: bool,
+}
+
 /// Jumps to an empty block that only jumps on go where it goes, and a branch whose targets are the same is a jump. Later blocks come
 /// first: the end of a block that is jumped to, unless from behind, is as good as it gets already.
-fn thread(function: &mut Function, cfg: &Cfg) -> bool {
+fn thread(function: &mut Function, cfg: &Cfg) -> Threaded {
     let used = match cfg.order().iter().any(|block| may_be_used_elsewhere(function, cfg, *block)) {
         true => used_elsewhere(function, cfg),
         false => Side::default(),
     };
-    let mut changed = false;
+    let mut threaded = Threaded::default();
     for &block in cfg.order().iter().rev() {
-        for at in 0..function.block(block).terminator.targets().len() {
+        let is_empty = |target: &Target| function.block(target.block).insts.is_empty();
+        let targets = function.block(block).terminator.targets();
+        for at in 0..if targets.iter().any(is_empty) { targets.len() } else { 0 } {
             let target = &function.block(block).terminator.targets()[at];
             if function.block(target.block).insts.is_empty()
                 && let Some(further) = beyond(function, target, &used).filter(|further| further != target)
             {
-                changed = true;
+                threaded.any = true;
                 function.block_mut(block).terminator.targets_mut()[at] = further;
             }
         }
         if let Terminator::Branch { targets: [taken, other], .. } = &function.block(block).terminator
             && taken == other
         {
-            changed = true;
+            threaded = Threaded { any: true, fewer: true };
             let jump = Terminator::Jump(taken.clone());
             function.block_mut(block).terminator = jump;
         }
     }
-    changed
+    threaded
 }
 
 /// Whether the parameters of an empty block may be used by other blocks, if it only jumps on once jumps were led elsewhere. Blocks that it

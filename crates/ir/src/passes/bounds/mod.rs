@@ -79,16 +79,48 @@ struct Known<'a> {
     decided: bool,
     /// How often branches ask for the ranges of values.
     asked: Side<Value, u8>,
-    refined: Map<Value, Number>,
+    refined: Refined,
     relations: Map<(Type, Value, Value), Relation>,
     /// By start and end.
     lengths: Map<(Value, Value), Length>,
     changes: Vec<Change>,
 }
 
+/// Ranges that values have here, and not everywhere.
+#[derive(Default)]
+struct Refined {
+    places: Side<Value, Place>,
+    ranges: Vec<Number>,
+}
+
+/// One more than the position of a range, or 0.
+type Place = u32;
+
+impl Refined {
+    const fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    fn get(&self, value: Value) -> Option<&Number> {
+        self.ranges.get((self.places[value] as usize).wrapping_sub(1))
+    }
+
+    /// Sets the range of a value. Returns the place of its range before, to which it is restored.
+    fn set(&mut self, value: Value, range: Number) -> Place {
+        self.ranges.push(range);
+        std::mem::replace(&mut self.places[value], self.ranges.len() as Place)
+    }
+
+    /// Undoes the last change.
+    fn restore(&mut self, value: Value, place: Place) {
+        self.places[value] = place;
+        self.ranges.pop();
+    }
+}
+
 /// A change, with what was known before.
 enum Change {
-    Range(Value, Option<Number>),
+    Range(Value, Place),
     Relation((Type, Value, Value), Option<Relation>),
     Length((Value, Value), Option<Length>),
 }
@@ -98,8 +130,9 @@ const DEPTH: u32 = 2;
 
 impl<'a> Known<'a> {
     fn new(function: &'a Function, cfg: &Cfg, ranges: &'a Ranges, decided: bool) -> Self {
-        let (refined, relations, lengths) = (Map::default(), Map::default(), Map::default());
+        let (relations, lengths) = (Map::default(), Map::default());
         let (asked, changes) = (asked(function, cfg), Vec::with_capacity(64));
+        let refined = Refined::default();
         Self { function, ranges, decided, asked, refined, relations, lengths, changes }
     }
 
@@ -112,7 +145,7 @@ impl<'a> Known<'a> {
         }
         while self.changes.len() > until {
             match self.changes.pop() {
-                Some(Change::Range(value, old)) => restore(&mut self.refined, value, old),
+                Some(Change::Range(value, old)) => self.refined.restore(value, old),
                 Some(Change::Relation(key, old)) => restore(&mut self.relations, key, old),
                 Some(Change::Length(key, old)) => restore(&mut self.lengths, key, old),
                 None => {}
@@ -122,8 +155,7 @@ impl<'a> Known<'a> {
 
     /// The range of a value here.
     fn range(&self, value: Value, depth: u32) -> Number {
-        let known = self.refined.get(&value).copied();
-        let known = known.unwrap_or_else(|| *self.ranges.get(self.function, value));
+        let known = *self.refined.get(value).unwrap_or_else(|| self.ranges.get(self.function, value));
         match self.function.op_of(value) {
             Some(op) if self.is_of_narrowed(op, depth) => {
                 let computed = of_op(op, |arg| self.range(arg, depth - 1));
@@ -147,7 +179,7 @@ impl<'a> Known<'a> {
     /// Whether a value has another range here than it has everywhere.
     fn is_narrowed(&self, value: Value, depth: u32) -> bool {
         let is_of = || self.function.op_of(value).is_some_and(|op| self.is_of_narrowed(op, depth));
-        !self.refined.is_empty() && (self.refined.contains_key(&value) || is_of())
+        !self.refined.is_empty() && (self.refined.get(value).is_some() || is_of())
     }
 
     /// Adds what an edge says.
@@ -195,7 +227,7 @@ impl<'a> Known<'a> {
 
     /// The value has this range here, and so have those that are the same number.
     fn narrow(&mut self, value: Value, range: Number) {
-        let old = self.refined.insert(value, range);
+        let old = self.refined.set(value, range);
         self.changes.push(Change::Range(value, old));
         let same = match self.function.op_of(value) {
             Some(Op::ZeroExtend { arg }) => Some(*arg),
@@ -204,7 +236,7 @@ impl<'a> Known<'a> {
             _ => None,
         };
         if let Some(same) = same {
-            let old = self.refined.insert(same, range);
+            let old = self.refined.set(same, range);
             self.changes.push(Change::Range(same, old));
         }
     }

@@ -1,5 +1,7 @@
 //! A function with the functions that are inlined in it.
 
+use smallvec::smallvec;
+
 use super::frame::{Frame, Moved};
 use super::{addresses, reads};
 use crate::arena::{Arena, Key, Side};
@@ -138,7 +140,8 @@ impl<'a> Expansion<'a> {
             _ => Vec::new(),
         };
         let moved = Moved { above, is_outermost: self.id.index() == 0 };
-        let copies = copy(function, original, body, &args, &moved).map_err(|cause| CheckError {
+        let reached = Cfg::of(original).reached(original);
+        let copies = copy(function, original, &reached, body, &args, &moved).map_err(|cause| CheckError {
             function: callee,
             block: None,
             cause,
@@ -148,12 +151,12 @@ impl<'a> Expansion<'a> {
         let frame = Frame { end, shared: Frame::words(above, original.shared), outer };
         function.stack = function.stack.max(end);
         let mut blocks = Vec::with_capacity(copies.len() + 1);
-        for (_, copy) in copies {
+        for copy in copies {
             blocks.push(copy);
             self.frames[copy] = frame;
             let data = function.block_mut(copy);
             if let Terminator::Return(value) = data.terminator {
-                data.terminator = Terminator::Jump(Target { block: rest, args: vec![value] });
+                data.terminator = Terminator::Jump(Target { block: rest, args: smallvec![value] });
             }
             let insts = function.block(copy).insts.iter();
             let calls = insts.filter(|inst| matches!(function.inst(**inst).op, Op::Call { .. }));

@@ -62,13 +62,13 @@ impl Moved {
 impl Relocation for Moved {
     type Error = CheckCause;
 
-    fn op(&self, mut op: Op) -> Result<Op, CheckCause> {
-        if let Op::StackAddress { offset } = &mut op {
+    fn op(&self, op: &mut Op) -> Result<(), CheckCause> {
+        if let Op::StackAddress { offset } = op {
             *offset = self.offset(*offset);
         } else if let Some(access) = op.access_mut() {
             *access = self.access(*access);
         }
-        Ok(op)
+        Ok(())
     }
 
     fn facts(&self, facts: &CallFacts) -> CallFacts {

@@ -1,6 +1,7 @@
 //! Branches, joins and loops.
 
 use paceline_isa::Condition;
+use smallvec::smallvec;
 
 use super::Generator;
 use crate::entity::{Block, Value};
@@ -136,7 +137,7 @@ impl Generator<'_> {
         let outside = self.scope();
         let [first, second, exit] = [(); 3].map(|()| self.function.add_block());
         let (ty, rounds) = (self.ty(), self.rng.u64(..6));
-        let args = vec![self.constant(Type::I64, rounds), self.number(ty)];
+        let args = smallvec![self.constant(Type::I64, rounds), self.number(ty)];
         self.fork([first, second].map(|block| Target { block, args: args.clone() }));
         for (block, other) in [(first, second), (second, first)] {
             self.restore(&outside);
@@ -149,7 +150,7 @@ impl Generator<'_> {
             self.inside(block);
             let [zero, one] = [0, 1].map(|number| self.constant(Type::I64, number));
             let next = self.emit(Op::Binary { op: BinaryOp::Sub, ty: Type::I64, args: [counter, one] });
-            let again = Target { block: other, args: vec![next, self.number(ty)] };
+            let again = Target { block: other, args: smallvec![next, self.number(ty)] };
             let (condition, args) = (Condition::Eq, [counter, zero]);
             let targets = [Target::to(exit), again];
             let end = Terminator::Branch { condition, ty: Type::I64, args, targets };
@@ -173,7 +174,7 @@ impl Generator<'_> {
         self.is_spilled = false;
         self.function.terminate(
             self.block,
-            Terminator::Jump(Target { block: head, args: vec![zero, start] }),
+            Terminator::Jump(Target { block: head, args: smallvec![zero, start] }),
             None,
         );
         let counter = self.function.add_param(head, Type::I64, Kind::Unknown);
@@ -194,7 +195,7 @@ impl Generator<'_> {
         self.inside(body);
         let one = self.constant(Type::I64, 1);
         let next = self.emit(Op::Binary { op: BinaryOp::Add, ty: Type::I64, args: [counter, one] });
-        let back = Target { block: head, args: vec![next, self.number(ty)] };
+        let back = Target { block: head, args: smallvec![next, self.number(ty)] };
         self.function.terminate(self.block, Terminator::Jump(back), None);
         self.block = exit;
         self.numbers.truncate(kept);

@@ -6,7 +6,7 @@ use paceline_verifier::{CallbackFact, KeyFact, MapFact, StackFact};
 use super::error::{ParseCause, ParseError};
 use crate::arena::Key;
 use crate::entity::{Block, Value};
-use crate::function::Target;
+use crate::function::{Target, ValueList};
 use crate::text::lex::{Token, TokenKind};
 use crate::text::names::{NUMBERS, REGIONS};
 use crate::types::{Access, CallFacts, Kind, Region, Span};
@@ -138,9 +138,9 @@ impl<'a> Parser<'a> {
     }
 
     /// Values in parentheses.
-    pub(super) fn list(&mut self) -> Parsed<Vec<Value>> {
+    pub(super) fn list(&mut self) -> Parsed<ValueList> {
         self.sign("(")?;
-        let mut values = Vec::new();
+        let mut values = ValueList::new();
         while !self.takes(")") {
             if !values.is_empty() {
                 self.comma()?;
@@ -153,7 +153,7 @@ impl<'a> Parser<'a> {
     pub(super) fn target(&mut self) -> Parsed<Target> {
         let block = self.block()?;
         let has_args = matches!(self.peek(), Some(TokenKind::Sign("(")));
-        Ok(Target { block, args: if has_args { self.list()? } else { Vec::new() } })
+        Ok(Target { block, args: if has_args { self.list()? } else { ValueList::new() } })
     }
 
     pub(super) fn two_targets(&mut self) -> Parsed<[Target; 2]> {
