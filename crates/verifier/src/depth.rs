@@ -49,6 +49,9 @@ pub(crate) fn check_stack_depth(
         |(index, f): (usize, &FunctionFact)| is_root(index).then_some(Chain { before: 0, slot: f.start });
     let mut chains: Vec<Option<Chain>> = functions.iter().enumerate().map(start).collect();
     for frames in 1..=MAX_FRAMES + 1 {
+        if chains.iter().all(Option::is_none) {
+            break;
+        }
         let mut longer = vec![None; functions.len()];
         for (function, chain) in chains.iter().enumerate() {
             let Some(chain) = chain else { continue };

@@ -4,6 +4,7 @@
 use std::cell::OnceCell;
 
 use paceline_isa::{Size, eval};
+use smallvec::SmallVec;
 
 use crate::analyses::Analyses;
 use crate::arena::Side;
@@ -67,9 +68,9 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
             let here = Here { function, places: &places, insts: &insts, writes: &writes };
             if let Some(field) = Field::of(&here, inst) {
                 let last = field.last;
-                changes.sized(insts.len());
-                changes.before[last].extend(field.replace(function, insts[last], inst));
-                changes.gone[at] = true;
+                let made = field.replace(function, insts[last], inst);
+                changes.before.extend(made.into_iter().map(|made| (last, made)));
+                changes.gone.push(at);
             }
         }
         changes.apply(function, block);
@@ -91,29 +92,32 @@ fn is_sum(function: &Function, inst: Inst) -> bool {
     }
 }
 
-/// Changes of a block, by position: instructions that are added before one, and whether it goes. Empty if there are none.
+/// Changes of a block.
 #[derive(Default)]
 struct Changes {
-    before: Vec<Vec<Inst>>,
-    gone: Vec<bool>,
+    /// Instructions that are added, each with the position that it comes before. Those for one position are in their order.
+    before: Vec<(usize, Inst)>,
+    /// Positions of instructions that go, the last first.
+    gone: Vec<usize>,
 }
 
 impl Changes {
-    /// Makes room for the changes of so many instructions.
-    fn sized(&mut self, count: usize) {
-        self.before.resize(count, Vec::new());
-        self.gone.resize(count, false);
-    }
-
-    fn apply(self, function: &mut Function, block: Block) {
+    fn apply(mut self, function: &mut Function, block: Block) {
         if self.gone.is_empty() {
             return;
         }
+        // The sort keeps the order of those for one position.
+        self.before.sort_by_key(|(position, _)| *position);
+        let mut before = self.before.into_iter().peekable();
         let insts = std::mem::take(&mut function.block_mut(block).insts);
-        let mut changed = Vec::with_capacity(insts.len());
-        for ((inst, before), gone) in insts.into_iter().zip(self.before).zip(self.gone) {
-            changed.extend(before);
-            changed.extend((!gone).then_some(inst));
+        let mut changed = Vec::with_capacity(insts.len() + before.len());
+        for (at, inst) in insts.into_iter().enumerate() {
+            while let Some((_, made)) = before.next_if(|(position, _)| *position == at) {
+                changed.push(made);
+            }
+            if self.gone.pop_if(|gone| *gone == at).is_none() {
+                changed.push(inst);
+            }
         }
         function.block_mut(block).insts = changed;
     }
@@ -122,7 +126,8 @@ impl Changes {
 /// For each position among instructions, and the end, how many of them before it write each class of memory.
 fn writes(function: &Function, insts: &[Inst]) -> Vec<[u32; Classes::COUNT]> {
     let mut counts = [0; Classes::COUNT];
-    let mut all = vec![counts];
+    let mut all = Vec::with_capacity(insts.len() + 1);
+    all.push(counts);
     for inst in insts {
         function.inst(*inst).op.effects().writes.positions().for_each(|class| counts[class] += 1);
         all.push(counts);
@@ -168,7 +173,7 @@ impl Field {
         let in_order = (0..count).all(|at| {
             places[at].is_some_and(|place| place.base == first.base && Some(place.offset) == expected(at))
         });
-        let mut loads: Vec<Inst> = places.iter().flatten().map(|place| place.load).collect();
+        let mut loads: SmallVec<[Inst; 8]> = places.iter().flatten().map(|place| place.load).collect();
         loads.sort_unstable();
         loads.dedup();
         if !in_order || loads.len() < 2 {
@@ -182,11 +187,11 @@ impl Field {
 
     /// Makes the load, which goes before the last of those that it replaces, and replaces an operation's value by its.
     /// Returns the new instructions.
-    fn replace(self, function: &mut Function, last: Inst, inst: Inst) -> Vec<Inst> {
+    fn replace(self, function: &mut Function, last: Inst, inst: Inst) -> SmallVec<[Inst; 3]> {
         let data = *function.inst(inst);
-        let (Some(result), Some(ty)) = (data.result, data.op.result()) else { return Vec::new() };
+        let (Some(result), Some(ty)) = (data.result, data.op.result()) else { return SmallVec::new() };
         let slot = function.inst(last).slot;
-        let mut made = Vec::new();
+        let mut made = SmallVec::new();
         let mut emit = |function: &mut Function, op| {
             let inst = function.create(op, slot);
             made.push(inst);
@@ -215,13 +220,14 @@ fn joined(function: &Function, loads: &[Inst], offset: i32) -> Option<Access> {
         });
         Some(Access { span, ..access })
     };
-    let all: Option<Vec<Access>> = loads.iter().map(each).collect();
-    all?.into_iter().reduce(|a, b| Access {
+    let join = |a: Access, b: Access| Access {
         region: a.region.join(b.region),
         // All say where the same address lies, so either is right.
         span: a.span.or(b.span),
         packet_bytes: a.packet_bytes.zip(b.packet_bytes).map(|(a, b)| a.max(b)),
-    })
+    };
+    let (first, others) = loads.split_first()?;
+    others.iter().try_fold(each(first)?, |all, load| Some(join(all, each(load)?)))
 }
 
 impl Here<'_> {
