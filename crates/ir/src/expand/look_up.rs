@@ -63,7 +63,8 @@ pub fn known_map(fact: Option<MapFact>) -> Option<u32> {
 /// Expands the look-ups of all functions. `None` if an operation has not the result that it has: a bug of this file.
 pub fn look_ups(module: &mut Module, tables: Tables<'_>) -> Option<()> {
     for function in module.functions.values_mut() {
-        let Some(users) = Users::of(function, tables) else { continue };
+        let Some(found) = Found::in_function(function, tables) else { continue };
+        let users = found.compared.map(|results| Users::of(function, &results));
         let stores = Stores::of(function);
         for block in function.layout.clone() {
             let insts = &function.block(block).insts;
@@ -73,7 +74,7 @@ pub fn look_ups(module: &mut Module, tables: Tables<'_>) -> Option<()> {
             let data = function.block_mut(block);
             let insts = std::mem::take(&mut data.insts);
             data.insts.reserve(insts.len());
-            expand_block(function, tables, (&users, &stores), block, &insts)?;
+            expand_block(function, tables, (users.as_ref(), &stores), block, &insts)?;
         }
         function.apply_aliases();
     }
@@ -84,7 +85,7 @@ pub fn look_ups(module: &mut Module, tables: Tables<'_>) -> Option<()> {
 fn expand_block(
     function: &mut Function,
     tables: Tables<'_>,
-    (users, stores): (&Users, &Stores),
+    (users, stores): (Option<&Users>, &Stores),
     original: Block,
     mut insts: &[Inst],
 ) -> Option<()> {
@@ -166,7 +167,7 @@ impl LookUp {
     fn expand(
         self,
         function: &mut Function,
-        (users, stores): (&Users, &Stores),
+        (users, stores): (Option<&Users>, &Stores),
         (block, original): (Block, Block),
         rest: &[Inst],
     ) -> Option<Option<Block>> {
@@ -205,7 +206,7 @@ impl LookUp {
         let (found, missing) = (function.add_block(), function.add_block());
         let value = self.address(function, found, &array, key)?;
         let nothing = function.append(missing, Op::constant(Type::I64, 0), self.slot)?;
-        let tested = users.tested(function, rest, (block, original), self.result);
+        let tested = users.and_then(|users| users.tested(function, rest, (block, original), self.result));
         let (targets, next) = match tested {
             // What is left of the block are numbers and the test.
             Some(targets) => {
@@ -262,6 +263,30 @@ impl LookUp {
     }
 }
 
+/// The look-ups of a function.
+#[derive(Default)]
+struct Found {
+    /// The results of those that compare a key with the number of entries, if there are such.
+    compared: Option<Side<Value, bool>>,
+}
+
+impl Found {
+    /// Those of a function; `None` without any.
+    fn in_function(function: &Function, tables: Tables<'_>) -> Option<Self> {
+        let mut found = None;
+        let insts = function.layout.iter().flat_map(|block| &function.block(*block).insts);
+        for &inst in insts.filter(|inst| is_call(function, **inst)) {
+            if let Some(look_up) = look_up(function, tables, inst) {
+                let found: &mut Self = found.get_or_insert_default();
+                if matches!((look_up.table, look_up.key), (Table::Array(_), Key::Stored(..))) {
+                    found.compared.get_or_insert_default()[look_up.result] = true;
+                }
+            }
+        }
+        found
+    }
+}
+
 /// The blocks that use the results of look-ups, before any is expanded.
 struct Users {
     cfg: Cfg,
@@ -272,22 +297,8 @@ struct Users {
 }
 
 impl Users {
-    /// The users in a function; `None` without look-ups.
-    fn of(function: &Function, tables: Tables<'_>) -> Option<Self> {
-        let mut is_result: Side<Value, bool> = Side::default();
-        let mut any = false;
-        for &block in &function.layout {
-            for &inst in &function.block(block).insts {
-                if is_call(function, inst)
-                    && let Some(look_up) = look_up(function, tables, inst)
-                {
-                    (is_result[look_up.result], any) = (true, true);
-                }
-            }
-        }
-        if !any {
-            return None;
-        }
+    /// The users of these results.
+    fn of(function: &Function, is_result: &Side<Value, bool>) -> Self {
         let mut blocks = Vec::new();
         for &block in &function.layout {
             let data = function.block(block);
@@ -302,7 +313,7 @@ impl Users {
             first[*value].get_or_insert(at);
         }
         let cfg = Cfg::of(function);
-        Some(Self { dominators: Dominators::of(&cfg), cfg, blocks, first })
+        Self { dominators: Dominators::of(&cfg), cfg, blocks, first }
     }
 
     /// The blocks where a result is an address, and where it is 0, if all that comes after the look-up is the test for that, and only what
