@@ -12,60 +12,54 @@ pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
         let cfg = analyses.cfg(function);
         let removed = remove_redundant(function, &cfg);
         let threaded = thread(function, &cfg);
-        if threaded.any {
+        if threaded {
             analyses.graph_changed();
         }
         let merged = merge(function, &analyses.cfg(function));
         if merged.blocks {
             analyses.graph_changed();
         }
-        if removed || threaded.any || merged.params {
+        if removed || threaded || merged.params {
             analyses.values_changed();
         }
-        // Jumps that were led further change no other block, unless an edge was removed or a parameter became what it was given.
-        if !threaded.fewer && !merged.params {
+        // A parameter that became what it was given may make others redundant. Jumps from behind are left to the next run of the pass.
+        if !merged.params {
             break;
         }
     }
     prune(function, &analyses.cfg(function));
 }
 
-/// Whether jumps were led further, and whether there are fewer edges.
-#[derive(Clone, Copy, Default)]
-struct Threaded {
-    any: bool,
-    fewer: bool,
-}
-
 /// Jumps to an empty block that only jumps on go where it goes, and a branch whose targets are the same is a jump. Later blocks come
 /// first: the end of a block that is jumped to, unless from behind, is as good as it gets already.
-fn thread(function: &mut Function, cfg: &Cfg) -> Threaded {
+fn thread(function: &mut Function, cfg: &Cfg) -> bool {
     let used = match cfg.order().iter().any(|block| may_be_used_elsewhere(function, cfg, *block)) {
         true => used_elsewhere(function, cfg),
         false => Side::default(),
     };
-    let mut threaded = Threaded::default();
+    let mut changed = false;
     for &block in cfg.order().iter().rev() {
         let is_empty = |target: &Target| function.block(target.block).insts.is_empty();
         let targets = function.block(block).terminator.targets();
-        for at in 0..if targets.iter().any(is_empty) { targets.len() } else { 0 } {
+        let leads_on = targets.iter().any(is_empty);
+        for at in (0..targets.len()).filter(|_| leads_on) {
             let target = &function.block(block).terminator.targets()[at];
             if function.block(target.block).insts.is_empty()
                 && let Some(further) = beyond(function, target, &used).filter(|further| further != target)
             {
-                threaded.any = true;
+                changed = true;
                 function.block_mut(block).terminator.targets_mut()[at] = further;
             }
         }
         if let Terminator::Branch { targets: [taken, other], .. } = &function.block(block).terminator
             && taken == other
         {
-            threaded = Threaded { any: true, fewer: true };
+            changed = true;
             let jump = Terminator::Jump(taken.clone());
             function.block_mut(block).terminator = jump;
         }
     }
-    threaded
+    changed
 }
 
 /// Whether the parameters of an empty block may be used by other blocks, if it only jumps on once jumps were led elsewhere. Blocks that it
