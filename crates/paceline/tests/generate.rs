@@ -6,6 +6,7 @@ mod generate_joined;
 mod generate_left;
 mod generate_route;
 mod generate_sound;
+mod generate_spilled;
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use paceline_spec::{InitialValue, MapKind, MapSpec};
 use super::{LOOK_UP, array, counts, generated, hash, object, xdp};
 
 /// What became of each side of the last jump to `out`, not taken and taken: `reached`, `unreachable`, or the reason why it was given up.
-fn last(object: &Object) -> [String; 2] {
+pub(super) fn last(object: &Object) -> [String; 2] {
     fates(object, &generated(object))
 }
 
