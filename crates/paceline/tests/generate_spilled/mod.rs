@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use paceline::Object;
 use paceline::generate::{Differences, Options, differences};
+use paceline::isa::{Insn, decode};
 use paceline::prove::{Property, holds, prove};
 use paceline_spec::MapSpec;
 
 use super::generate_joined::{are_equal, compared};
-use super::generate_sound::last;
-use super::{array, hash, xdp};
+use super::generate_sound::fates_at;
+use super::{array, generated, hash, xdp};
 
 /// How ways come together: the byte of the packet that decides which was taken last, and the program.
 pub(super) struct Shape {
@@ -92,7 +93,11 @@ impl Case<'_> {
     }
 
     pub(super) fn check(&self) {
-        for shape in &SHAPES {
+        self.check_shapes(&SHAPES);
+    }
+
+    pub(super) fn check_shapes(&self, shapes: &[Shape]) {
+        for shape in shapes {
             self.check_differences(shape);
             self.check_proofs(shape);
             self.check_sides(shape);
@@ -142,6 +147,15 @@ impl Case<'_> {
             assert_eq!(last(&object), ["reached", "unreachable"], "{about}: {value}");
         }
     }
+}
+
+/// What became of the sides of the last jump outside of functions.
+fn last(object: &Object) -> [String; 2] {
+    let code = decode(&object.programs()[0].insns).unwrap();
+    let functions = code.iter().filter_map(|(slot, insn)| insn.subprogram_target(slot));
+    let end = functions.min().map_or(usize::MAX, |start| start as usize);
+    let jumps = code.iter().filter(|(slot, insn)| matches!(insn, Insn::JumpIf { .. }) && *slot < end);
+    fates_at(&generated(object), jumps.map(|(slot, _)| slot).last().unwrap())
 }
 
 /// Runs of two programs that differ, each of which was run.
