@@ -8,6 +8,7 @@ mod generate_lent;
 mod generate_route;
 mod generate_sound;
 mod generate_spilled;
+mod generate_words;
 
 use std::time::Duration;
 

@@ -250,14 +250,18 @@ fn callbacks_for_elements_are_given_up() {
     assert!(!told(&text(2), &text(3)).is_complete() && !told(&text(2), &text(2)).is_complete());
 }
 
-/// A program whose last function is global: it takes the address of two words, and a number.
 fn global(text: &str, maps: Vec<MapSpec>) -> Object {
+    global_of(text, 2, maps)
+}
+
+/// A program whose last function is global: it takes the address of so many words, and a number.
+pub(super) fn global_of(text: &str, count: u32, maps: Vec<MapSpec>) -> Object {
     let mut object = xdp(text, maps);
     let mut btf = Btf::default();
     let names = ["u64", "words", "number", "global"].map(|name| btf.add_name(name));
     let int = Int { name: names[0], size: 8, encoding: IntEncoding::Unsigned, bit_offset: 0, bits: 64 };
     let int = btf.add(Type::Int(int));
-    let words = btf.add(Type::Array { element: int, index: int, count: 2 });
+    let words = btf.add(Type::Array { element: int, index: int, count });
     let pointer = btf.add(Type::Ptr(words));
     let params = [(names[1], pointer), (names[2], int)].map(|(name, ty)| Param { name, ty });
     let proto = btf.add(Type::FuncProto { result: int, params: params.into() });

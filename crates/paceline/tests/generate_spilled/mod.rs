@@ -168,7 +168,7 @@ pub(super) fn told(old: &Object, new: &Object) -> Differences {
 }
 
 /// Whether a property is proved; if it is not, there is a run with which it does not hold.
-fn is_proved(object: &Object, text: &str) -> bool {
+pub(super) fn is_proved(object: &Object, text: &str) -> bool {
     let property: Property = text.parse().unwrap();
     let options = Options { time: Duration::from_secs(30), ..Default::default() };
     let proof = prove(object, &object.programs()[0], &property, &options, 3, &mut |_| {}).unwrap();
