@@ -92,6 +92,17 @@ fn functions_write_words_of_their_callers() {
         ..Case::default()
     }
     .check();
+    // A word at the same place of the function's own stack stays.
+    let ways = [2, 3].map(|value| format!("r1 = r10\nr1 += -16\nr2 = {value}\ncall f"));
+    Case {
+        name: "another frame",
+        ways: [&ways[0], &ways[1]],
+        read: "",
+        functions: "f:\nif r2 > 2 goto three\n*(u64 *)(r10 - 16) = 2\ngoto store\nthree:\n*(u64 *)(r10 - 16) = 3\nstore:\n*(u64 *)(r1 + 0) = 0\n\
+                    r0 = *(u64 *)(r10 - 16)\nexit",
+        ..Case::default()
+    }
+    .check();
     // The other bytes of the word are the caller's.
     let ways =
         [2, 3].map(|value| format!("*(u64 *)(r10 - 16) = {value}\nr1 = r10\nr1 += -16\nr2 = 0\ncall f"));

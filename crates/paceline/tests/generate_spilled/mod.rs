@@ -321,6 +321,23 @@ fn pointers_that_are_overwritten() {
     }
 }
 
+#[test]
+fn bytes_beside_those_that_are_overwritten_count() {
+    // The other half of the word, behind where the ways come together.
+    for (ways, place) in [(["2", "3"], 12), (["2", "3"], 10), (["0x200000000 ll", "0x300000000 ll"], 16)] {
+        let ways = ways.map(|value| format!("r5 = {value}\n*(u64 *)(r10 - 16) = r5"));
+        let shift = if place == 16 { "r0 >>= 32" } else { "" };
+        let size = if place == 10 { 16 } else { 32 };
+        Case {
+            name: &format!("at {place}"),
+            ways: [&ways[0], &ways[1]],
+            read: &format!("if r7 > 9 goto over\nr5 = 1\nover:\n*(u{size} *)(r10 - {place}) = 0\nr0 = *(u64 *)(r10 - 16)\n{shift}"),
+            ..Case::default()
+        }
+        .check();
+    }
+}
+
 /// The address itself is not known: nothing is proved of it.
 #[test]
 fn bytes_of_a_pointer_are_given_up() {
@@ -453,5 +470,38 @@ fn keys_are_those_of_the_way() {
         assert!(!are_equal(&text(2, 3), &text(3, 2), &maps));
         assert!(!are_equal(&text(2, 3), &text(2, 2), &maps));
         assert!(!are_equal(&text(2, 3), &text(3, 3), &maps));
+    }
+}
+
+/// Neither program writes to the array, so that its values are unknown until they decide.
+#[test]
+fn pointers_to_values_that_nobody_writes() {
+    let look_up = |key: u32, place: u32| {
+        format!(
+            "*(u32 *)(r10 - 4) = {key}\nr2 = r10\nr2 += -4\nr1 = map[0] ll\ncall 1\nif r0 == 0 goto out\n*(u64 *)(r10 - {place}) = r0\n"
+        )
+    };
+    let before =
+        format!("*(u64 *)(r10 - 40) = r1\n{}{}r1 = *(u64 *)(r10 - 40)\n", look_up(1, 24), look_up(2, 32));
+    let way = |place: u32| format!("r5 = *(u64 *)(r10 - {place})\n*(u64 *)(r10 - 16) = r5");
+    // The elements are looked up on the ways themselves, and tested for null behind them.
+    let own = |key: u32| look_up(key, 16).replace("if r0 == 0 goto out\n", "");
+    let tested = "r0 = 1\nr5 = *(u64 *)(r10 - 16)\nif r5 == 0 goto null\nr0 = *(u8 *)(r5 + 0)\nnull:";
+    let maps = [array()];
+    for shape in &SHAPES {
+        for (before, ways, read) in [
+            (&*before, [way(24), way(32)], FOLLOW),
+            ("", [own(1), own(2)], tested),
+            ("", [own(1), own(9)], tested),
+        ] {
+            let text = |a: usize, b: usize| {
+                let text = (shape.make)(&ways[a], &ways[b], read);
+                format!("{before}{text}")
+            };
+            assert!(are_equal(&text(0, 1), &text(0, 1), &maps), "{}", shape.name);
+            for (a, b) in [(1, 0), (0, 0), (1, 1)] {
+                assert!(!are_equal(&text(0, 1), &text(a, b), &maps), "{}: {a} {b}", shape.name);
+            }
+        }
     }
 }
