@@ -455,6 +455,20 @@ fn words_are_read_by_helpers() {
     Case { name: "the packet", ways, read: store, leaves_more: true, maps: &maps, ..Case::default() }.check();
 }
 
+/// Nothing else reads the word.
+#[test]
+fn words_are_read_by_atomic_operations() {
+    let ways = ["*(u64 *)(r10 - 16) = 2", "*(u64 *)(r10 - 16) = 3"];
+    let reads = [
+        "r0 = 0\nr0 = atomic64_fetch_or((u64 *)(r10 - 16), r0)",
+        "r0 = 7\nr0 = xchg_64(r10 - 16, r0)",
+        "r0 = 2\nr4 = 1\nr0 = cmpxchg_64(r10 - 16, r0, r4)",
+    ];
+    for read in reads {
+        Case { name: read, ways, read, ..Case::default() }.check();
+    }
+}
+
 #[test]
 fn keys_are_those_of_the_way() {
     // The elements at 2 and 3, of which the first one is updated.
