@@ -4,8 +4,11 @@ mod generate_chosen;
 mod generate_goals;
 mod generate_joined;
 mod generate_left;
+mod generate_lent;
 mod generate_route;
 mod generate_sound;
+mod generate_spilled;
+mod generate_words;
 
 use std::time::Duration;
 

@@ -18,7 +18,10 @@ fn last(object: &Object) -> [String; 2] {
 fn fates(object: &Object, generated: &Generated) -> [String; 2] {
     let program = paceline::isa::decode(&object.programs()[0].insns).unwrap();
     let jumps = program.iter().filter(|(_, insn)| matches!(insn, Insn::JumpIf { .. }));
-    let slot = jumps.map(|(slot, _)| slot).last().unwrap();
+    fates_at(generated, jumps.map(|(slot, _)| slot).last().unwrap())
+}
+
+pub(super) fn fates_at(generated: &Generated, slot: usize) -> [String; 2] {
     [false, true].map(|taken| {
         let side = Goal::Side(Side { slot, taken });
         let given_up: BTreeMap<_, _> =
@@ -103,7 +106,7 @@ fn many_updates_may_fail() {
     assert!(of(40).contains("after so many others"), "{}", of(40));
 }
 
-fn programs(given: &[u32]) -> MapSpec {
+pub(super) fn programs(given: &[u32]) -> MapSpec {
     let mut map = MapSpec::new("programs", MapKind::ProgArray, 4, 4, 4);
     let program = InitialValue::Program("test".to_owned());
     map.contents = given.iter().map(|index| (index.to_ne_bytes().to_vec(), program.clone())).collect();
