@@ -89,7 +89,7 @@ pub(crate) fn copy<R: Relocation>(
             };
         }
     }
-    // Those with operands that are defined further behind.
+    // Instructions with operands that blocks further behind define.
     let mut early = Vec::new();
     for (&block, &copy) in blocks.iter().zip(&copies) {
         let insts = &from.block(block).insts;

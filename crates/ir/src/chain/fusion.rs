@@ -53,7 +53,7 @@ impl<'a> Fusion<'a> {
             function.shared |= main.function.shared;
             function.prints |= main.function.prints;
         }
-        // What all copies take, as moving half of them costs more than memory that is not written.
+        // Room for all copies: unwritten memory costs less than moving instructions to a larger arena.
         function.reserve(COPIES * mains().map(|main| main.function.inst_count()).sum::<usize>());
         function.reserve_blocks(COPIES * mains().map(|main| main.reached.len()).sum::<usize>());
         let budget = (COPIES - 1) * mains().map(|main| main.size).sum::<usize>();

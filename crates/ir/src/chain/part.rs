@@ -22,7 +22,7 @@ pub struct First {
     pub function: usize,
 }
 
-/// What a program needs before and after its run in a chain.
+/// The work before and after a program's run in a chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Around {
     /// Whether the state of a run must be that of a new one when it begins.
@@ -66,9 +66,9 @@ impl Part {
 pub struct Placed<'a> {
     /// The program.
     pub part: &'a Part,
-    /// What is added to its numbers, so that those of all programs differ.
+    /// Offsets of the program's numbers, which keep those of all programs apart.
     pub first: First,
-    /// What its results lead to.
+    /// The exits of the program's results.
     pub exits: Exits,
 }
 

@@ -266,12 +266,12 @@ impl LookUp {
 /// The look-ups of a function.
 #[derive(Default)]
 struct Found {
-    /// The results of those that compare a key with the number of entries, if there are such.
+    /// Results of look-ups that compare a key with the number of entries, if there are such.
     compared: Option<Side<Value, bool>>,
 }
 
 impl Found {
-    /// Those of a function; `None` without any.
+    /// The look-ups of a function; `None` without any.
     fn in_function(function: &Function, tables: Tables<'_>) -> Option<Self> {
         let mut found = None;
         let insts = function.layout.iter().flat_map(|block| &function.block(*block).insts);

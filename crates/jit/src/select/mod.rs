@@ -237,7 +237,7 @@ struct Count {
 }
 
 impl Count {
-    /// Those of a program.
+    /// The instructions of a program.
     fn of(source: &Source<'_>) -> Self {
         Self { all: source.instruction_count(), reached: source.reached_count() }
     }

@@ -22,7 +22,7 @@ pub struct Member {
     /// Without, it runs on the interpreter that checks.
     #[cfg(feature = "jit")]
     verified: Option<Arc<Verified>>,
-    /// What chains are compiled from, once one was.
+    /// The program as a part of chains, made for the first of them.
     #[cfg(feature = "jit")]
     part: Arc<OnceLock<Result<ChainPart, LoadError>>>,
     config: RunConfig,
@@ -85,7 +85,7 @@ impl Member {
         &self.program
     }
 
-    /// What chains are compiled from: it is made once, so that a change of the chain costs no more than its new programs and the code.
+    /// The program as a part of chains, made once: a change of a chain compiles the new programs and the chain's code only.
     /// `None` for a program that is not native code.
     #[cfg(feature = "jit")]
     pub(super) fn part(&self) -> Option<&Result<ChainPart, LoadError>> {

@@ -28,7 +28,7 @@ const MEETING: [&str; 3] = [
     "r3 = 0\nround:\nif r2 > 5 goto meet\nr2 += 1\nmeet:\nr3 += 1\nif r3 < 3 goto round\n",
 ];
 
-/// What a function does with the address in `r1`, so that it returns the word.
+/// Bodies of functions that return the word at the address in `r1`.
 const READS: [(&str, &str); 7] = [
     ("a load", "r0 = *(u64 *)(r1 + 0)\nexit"),
     ("loads of bytes", "r0 = *(u8 *)(r1 + 0)\nr3 = *(u8 *)(r1 + 1)\nr0 += r3\nexit"),
@@ -287,7 +287,7 @@ pub(super) fn global_of(text: &str, count: u32, maps: Vec<MapSpec>) -> Object {
     object
 }
 
-/// What a global function does with the address in `r1`, which is not null, so that it returns the word.
+/// Bodies of global functions that return the word at the address in `r1`, which is not null.
 const GLOBAL_READS: [(&str, &str, &str); 6] = [
     ("a load", "r0 = *(u64 *)(r1 + 0)", ""),
     ("a helper", "r3 = r1\nr1 = 0\nr2 = 0\nr4 = 4\nr5 = 0\ncall 28", ""),
