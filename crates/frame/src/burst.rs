@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::frame::Frame;
+use crate::frame::{Frame, MAX_OFFSET};
 use crate::memory::{Buffer, STRIDE};
 use crate::pool::{Chunk, FramePool, PoolCache, Span};
 use crate::{BUFFER_LEN, HEADROOM, MAX_BURST, MAX_PACKET, TAILROOM, Verdict};
@@ -278,6 +278,44 @@ impl Burst {
         Ok(())
     }
 
+    /// Adds a copy of a packet with its metadata, which has the headroom that is left before the packet: a program may have moved its
+    /// start. It may have grown over [`MAX_PACKET`], as a frame of that length lets it.
+    ///
+    /// # Errors
+    /// [`PushError::Full`], or [`PushError::TooLong`] from 4 GiB on; the burst is unchanged.
+    pub fn push_frame(&mut self, packet: FrameRef<'_>) -> Result<(), PushError> {
+        let offset = packet.span().offset as usize;
+        self.push_at(offset, packet.metadata(), packet.packet(), *packet.meta())
+    }
+
+    /// Adds a packet with its metadata, `offset` bytes after the start of a buffer ([`push_frame`](Self::push_frame)).
+    ///
+    /// # Errors
+    /// As [`push_frame`](Self::push_frame), and [`PushError::TooLong`] if the metadata does not fit before the packet.
+    pub fn push_at(
+        &mut self,
+        offset: usize,
+        metadata: &[u8],
+        packet: &[u8],
+        meta: FrameMeta,
+    ) -> Result<(), PushError> {
+        if self.is_full() {
+            return Err(PushError::Full);
+        }
+        let too_long = || PushError::TooLong(packet.len());
+        let size = |len: usize| u32::try_from(len).map_err(|_| too_long());
+        // A packet that lost most of its bytes has less headroom than there would be.
+        let offset = size(offset)?.min(MAX_OFFSET);
+        let span = Span { offset, len: size(packet.len())?, metadata: size(metadata.len())? };
+        if self.frames[self.len].fill_at(span, metadata, packet).is_err() {
+            let len = size(offset as usize + packet.len() + TAILROOM)?;
+            self.give_buffer(self.len, (len as usize).max(HEADROOM + MAX_PACKET + TAILROOM));
+            self.frames[self.len].fill_at(span, metadata, packet).map_err(|_| too_long())?;
+        }
+        self.admit(meta);
+        Ok(())
+    }
+
     /// Counts the packet that is in the frame after the last one.
     #[inline(always)]
     fn admit(&mut self, meta: FrameMeta) {
@@ -366,7 +404,7 @@ impl Burst {
         Ok(())
     }
 
-    /// Gives a slot its own buffer.
+    /// Gives a slot its own buffer, at most of 4 GiB.
     fn give_buffer(&mut self, slot: usize, len: usize) {
         let buffer = Buffer::zeroed(len);
         let home = Home { start: buffer.start().as_ptr(), len: len as u32, chunk: None };

@@ -38,6 +38,9 @@ const _: () = assert!(size_of::<Frame>() == 64 && align_of::<Frame>() == 64);
 /// Bit of `exposed`: offsets are less.
 const DESCRIBED: u16 = 1 << 15;
 
+/// Maximum offset of a packet that is put into a frame.
+pub(crate) const MAX_OFFSET: u32 = DESCRIBED as u32 - 1;
+
 /// Metadata of a device about a received packet (`struct xdp_metadata_ops` of `net/xdp.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -164,7 +167,7 @@ impl Frame {
     pub(crate) fn fits(buffer_len: u32, span: Span) -> bool {
         let end = u64::from(span.offset) + u64::from(span.len);
         u64::from(span.offset) >= FRAME_KEPT as u64 + u64::from(span.metadata)
-            && span.offset < u32::from(DESCRIBED)
+            && span.offset <= MAX_OFFSET
             && end + TAILROOM as u64 <= u64::from(buffer_len)
             && span.metadata <= 252
             && span.metadata.is_multiple_of(4)
@@ -244,6 +247,24 @@ impl Frame {
         self.data_meta = self.data;
         self.exposed = HEADROOM as u16;
         self.reset();
+        Ok(())
+    }
+
+    /// As [`fill`](Self::fill), with metadata, and the packet at a span of the buffer.
+    ///
+    /// # Errors
+    /// [`AdjustError::NoRoom`] if the span does not fit, or has other lengths; the frame is unchanged.
+    pub(crate) fn fill_at(&mut self, span: Span, metadata: &[u8], packet: &[u8]) -> Result<(), AdjustError> {
+        let lengths = (metadata.len(), packet.len());
+        if lengths != (span.metadata as usize, span.len as usize) || !Self::fits(self.buffer_len, span) {
+            return Err(AdjustError::NoRoom);
+        }
+        // SAFETY: the span fits into the frame's own buffer, which neither slice can overlap.
+        unsafe {
+            self.set_buffer(self.hard_start, self.buffer_len, span);
+            self.data_meta.copy_from_nonoverlapping(metadata.as_ptr(), metadata.len());
+            self.data.copy_from_nonoverlapping(packet.as_ptr(), packet.len());
+        }
         Ok(())
     }
 

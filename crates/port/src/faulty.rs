@@ -7,7 +7,8 @@ use std::sync::Arc;
 use fastrand::Rng;
 use paceline_frame::{Burst, FrameMeta, FramePool, FrameRef, MAX_BURST};
 
-use crate::port::{Group, Port, PortError};
+use crate::port::{Group, Port, PortError, SendError};
+use crate::waiting::push_copy;
 
 /// A late packet comes after up to this number of others.
 const LATE: usize = 8;
@@ -127,7 +128,7 @@ impl Line {
     fn fill(&mut self, burst: &mut Burst) {
         while !burst.is_full() {
             let Some(packet) = self.ready.pop_front() else { break };
-            let _ = burst.push(&packet.bytes, packet.meta);
+            self.dropped += u64::from(push_copy(burst, &packet.bytes, packet.meta).is_err());
         }
     }
 }
@@ -186,15 +187,17 @@ impl<P: Port> Faulty<P> {
         Ok(())
     }
 
-    /// Sends the packets whose turn it is. Those without room are lost on the line.
+    /// Sends the packets whose turn it is. Those without room, and those of a port that fails, are lost on the line.
     fn flush(&mut self) -> Result<(), PortError> {
         let Some(line) = &mut self.outgoing else { return Ok(()) };
         while !line.ready.is_empty() {
             self.burst.clear();
             line.fill(&mut self.burst);
             let all: Vec<u8> = (0..self.burst.len() as u8).collect();
-            let sent = self.port.send(Group::new(&mut self.burst, &all, 0))?;
-            line.dropped += (all.len() - sent) as u64;
+            let sent = self.port.send(Group::new(&mut self.burst, &all, 0));
+            let count = sent.as_ref().map_or_else(|failed| failed.sent, |&sent| sent);
+            line.dropped += all.len().saturating_sub(count) as u64;
+            sent.map_err(|failed| failed.source)?;
         }
         Ok(())
     }
@@ -224,10 +227,11 @@ impl<P: Port> Port for Faulty<P> {
         Ok(received)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         let Some(line) = &mut self.outgoing else { return self.port.send(group) };
         group.iter().for_each(|frame| line.accept(Packet::of(&frame)));
-        self.flush()?;
+        // The line took all of them; what it loses then is its own.
+        self.flush().map_err(|source| SendError { sent: group.len(), source })?;
         Ok(group.len())
     }
 

@@ -2,7 +2,7 @@
 
 use paceline_frame::{Burst, FrameRef};
 
-use crate::port::{Group, Port, PortError};
+use crate::port::{Group, Port, PortError, SendError};
 
 /// A port that receives and sends one packet at a time.
 pub trait PacketPort: Send {
@@ -30,10 +30,11 @@ impl<P: PacketPort> Port for Gathered<P> {
         Ok(burst.len() - before)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         let mut sent = 0;
         for packet in group.iter() {
-            if !self.0.send_packet(packet)? {
+            let is_sent = self.0.send_packet(packet).map_err(|source| SendError { sent, source })?;
+            if !is_sent {
                 break;
             }
             sent += 1;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use paceline_frame::{Burst, FrameMeta};
 
-use crate::port::{Group, Port, PortError};
+use crate::port::{Group, Port, PortError, SendError};
 
 /// A source of packets in memory, which are repeated, and a sink for all packets sent to it.
 #[derive(Clone, Debug)]
 pub struct Generator {
     packets: Arc<[Vec<u8>]>,
     given: u64,
+    dropped: u64,
     most: u64,
 }
 
@@ -19,7 +20,7 @@ impl Generator {
     #[must_use]
     pub fn new(packets: Vec<Vec<u8>>, count: Option<u64>) -> Self {
         let most = if packets.is_empty() { 0 } else { count.unwrap_or(u64::MAX) };
-        Self { packets: packets.into(), given: 0, most }
+        Self { packets: packets.into(), given: 0, dropped: 0, most }
     }
 }
 
@@ -29,13 +30,13 @@ impl Port for Generator {
         while self.given < self.most && !burst.is_full() {
             let packet = &self.packets[(self.given % self.packets.len() as u64) as usize];
             let meta = FrameMeta { original_len: packet.len() as u32, ..FrameMeta::default() };
-            let _ = burst.push(packet, meta);
+            self.dropped += u64::from(burst.push(packet, meta).is_err());
             self.given += 1;
         }
         Ok(burst.len() - before)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         Ok(group.len())
     }
 
@@ -45,6 +46,11 @@ impl Port for Generator {
 
     fn stop(&mut self) {
         self.most = self.given;
+    }
+
+    /// Packets that are longer than a burst takes.
+    fn dropped(&mut self) -> u64 {
+        self.dropped
     }
 }
 

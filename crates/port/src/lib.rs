@@ -21,6 +21,6 @@ pub use flow::queue_of;
 pub use gather::{Gathered, PacketPort};
 pub use generator::Generator;
 pub use memory::MemoryPort;
-pub use port::{Group, Port, PortError};
+pub use port::{Group, Port, PortError, SendError};
 pub use rate::RateLimited;
 pub use spread::{Overflow, SpreadPort};

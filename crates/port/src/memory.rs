@@ -4,9 +4,9 @@ use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use paceline_frame::{Burst, FrameMeta, FramePool, MAX_BURST, PoolCache};
+use paceline_frame::{Burst, FrameMeta, FramePool, MAX_BURST, MAX_PACKET, PoolCache};
 
-use crate::port::{Group, Port, PortError};
+use crate::port::{Group, Port, PortError, SendError};
 use crate::waiting::Waiting;
 
 /// A place of a queue. Its parts are stored one by one: a place that is built first and then moved is loaded as a whole right after
@@ -25,12 +25,15 @@ struct Ring {
     len: usize,
     cache: PoolCache,
     copied: u64,
+    /// Packets that did not fit into a burst.
+    dropped: u64,
 }
 
 impl Ring {
     fn new(capacity: usize, pool: &Arc<FramePool>) -> Arc<Mutex<Self>> {
         let places = (0..capacity.max(1)).map(|_| Place::default()).collect();
-        Arc::new(Mutex::new(Self { places, first: 0, len: 0, cache: PoolCache::new(pool), copied: 0 }))
+        let cache = PoolCache::new(pool);
+        Arc::new(Mutex::new(Self { places, first: 0, len: 0, cache, copied: 0, dropped: 0 }))
     }
 
     fn is_full(&self) -> bool {
@@ -91,7 +94,8 @@ impl Ring {
         }
         let place = self.first();
         let (waiting, meta) = (mem::take(&mut place.waiting), place.meta);
-        waiting.deliver(meta, burst, &mut self.cache);
+        let is_delivered = waiting.deliver(meta, burst, &mut self.cache);
+        self.dropped += u64::from(!is_delivered);
         true
     }
 
@@ -149,9 +153,9 @@ impl MemoryPort {
         Self { incoming: Arc::clone(&ring), outgoing: ring, pool: Arc::clone(pool) }
     }
 
-    /// Sends one packet; returns false if there is no room for it.
+    /// Sends one packet; returns false if there is no room for it, or it is longer than [`MAX_PACKET`].
     pub fn push(&self, packet: &[u8], meta: FrameMeta) -> bool {
-        lock(&self.outgoing).push(packet, &meta)
+        packet.len() <= MAX_PACKET && lock(&self.outgoing).push(packet, &meta)
     }
 
     /// Receives the oldest packet.
@@ -173,7 +177,7 @@ impl Port for MemoryPort {
         Ok(burst.len() - before)
     }
 
-    fn send(&mut self, mut group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, mut group: Group<'_>) -> Result<usize, SendError> {
         let mut ring = lock(&self.outgoing);
         Ok((0..group.len()).take_while(|&position| ring.send(&mut group, position)).count())
     }
@@ -184,6 +188,10 @@ impl Port for MemoryPort {
 
     fn copied(&self) -> u64 {
         lock(&self.outgoing).copied
+    }
+
+    fn dropped(&mut self) -> u64 {
+        lock(&self.incoming).dropped
     }
 }
 

@@ -21,8 +21,8 @@ pub trait Port: Send {
     /// other packets are copied.
     ///
     /// # Errors
-    /// [`PortError`].
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError>;
+    /// [`SendError`], with the number of packets that were sent before.
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError>;
 
     /// The pool whose frames the port sends without a copy, if it has one.
     fn pool(&self) -> Option<&Arc<FramePool>> {
@@ -65,7 +65,7 @@ impl<P: Port + ?Sized> Port for Box<P> {
         (**self).receive(burst)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         (**self).send(group)
     }
 
@@ -153,6 +153,24 @@ impl<'a> Group<'a> {
         let index = self.indices[position];
         let is_kept = self.keep & (1 << index) != 0;
         if is_kept { None } else { self.burst.take(usize::from(index), pool) }
+    }
+}
+
+/// A permanent failure of a port while it sent a group.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+pub struct SendError {
+    /// Number of packets that were sent before it; the others are lost.
+    pub sent: usize,
+    /// Cause.
+    #[source]
+    pub source: PortError,
+}
+
+impl From<PortError> for SendError {
+    /// Nothing was sent.
+    fn from(source: PortError) -> Self {
+        Self { sent: 0, source }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use paceline_frame::{Burst, FramePool, MAX_BURST};
 
-use crate::port::{Group, Port, PortError};
+use crate::port::{Group, Port, PortError, SendError};
 
 /// Time whose packets may be received at once, after a pause.
 const CREDIT: Duration = Duration::from_millis(10);
@@ -55,7 +55,7 @@ impl<P: Port> Port for RateLimited<P> {
         Ok(received)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         self.port.send(group)
     }
 

@@ -8,7 +8,7 @@ use paceline_frame::{Burst, FrameMeta, FramePool, MAX_BURST, PoolCache};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use crate::flow::queue_of;
-use crate::port::{Group, Port, PortError};
+use crate::port::{Group, Port, PortError, SendError};
 use crate::waiting::Waiting;
 
 /// Packets that wait for a worker.
@@ -168,7 +168,8 @@ impl SpreadPort {
     fn take(&mut self, burst: &mut Burst) {
         let Ok(chunk) = self.queue.read_chunk(self.queue.slots().min(burst.room())) else { return };
         for (waiting, meta) in chunk {
-            waiting.deliver(meta, burst, &mut self.cache);
+            let is_delivered = waiting.deliver(meta, burst, &mut self.cache);
+            self.dropped += u64::from(!is_delivered);
         }
     }
 
@@ -221,7 +222,7 @@ impl Port for SpreadPort {
         Ok(burst.len() - before)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         self.source.lock().port.send(group)
     }
 

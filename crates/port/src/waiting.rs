@@ -1,6 +1,11 @@
 //! Packets on their way from one port to another.
 
-use paceline_frame::{Burst, Chunk, FrameMeta, PoolCache, Span, Taken};
+use paceline_frame::{Burst, Chunk, FrameMeta, HEADROOM, PoolCache, PushError, Span, Taken};
+
+/// Adds a copy of a packet that came out of a burst, where a program may have grown it.
+pub(crate) fn push_copy(burst: &mut Burst, packet: &[u8], meta: FrameMeta) -> Result<(), PushError> {
+    burst.push_at(HEADROOM, &[], packet, meta)
+}
 
 /// A packet on its way.
 #[derive(Default)]
@@ -33,18 +38,20 @@ impl Waiting {
         Self::Frame(chunk, Span { metadata: 0, ..span })
     }
 
-    /// Adds the packet to a burst that is not full.
+    /// Adds the packet to a burst that is not full; false if it is lost, which no packet is that came out of a burst.
     #[inline(always)]
-    pub(crate) fn deliver(self, meta: FrameMeta, burst: &mut Burst, cache: &mut PoolCache) {
+    #[must_use]
+    pub(crate) fn deliver(self, meta: FrameMeta, burst: &mut Burst, cache: &mut PoolCache) -> bool {
         match self {
-            Self::Frame(chunk, span) => {
-                if let Err(chunk) = burst.place(cache.pool(), chunk, span, meta) {
+            Self::Frame(chunk, span) => match burst.place(cache.pool(), chunk, span, meta) {
+                Ok(()) => true,
+                Err(chunk) => {
                     cache.free(chunk);
+                    false
                 }
-            }
-            // Packets that are too long for any frame are dropped, as a network card would do.
-            Self::Bytes(bytes) => drop(burst.push(&bytes, meta)),
-            Self::None => {}
+            },
+            Self::Bytes(bytes) => push_copy(burst, &bytes, meta).is_ok(),
+            Self::None => false,
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use paceline::capture::CaptureReader;
 use paceline::device::{DpdkPort, Interface, Umem, XdpDevice, XdpOptions, XdpPort};
-use paceline::port::{CapturePort, Generator, Group, Port, PortError};
+use paceline::port::{CapturePort, Generator, Group, Port, PortError, SendError};
 use paceline::{Burst, Engine, LoadOptions, Object, Pipeline, Program, Target, Verdict, Worker, XdpAttach};
 use paceline_testkit::namespace::{namespace, veth};
 use paceline_testkit::text;
@@ -59,7 +59,7 @@ impl Port for Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).receive(burst)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).send(group)
     }
 }

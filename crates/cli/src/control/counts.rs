@@ -20,8 +20,20 @@ impl<T> Count<T> {
     }
 }
 
-static SENT: Count<PipelineCounts> =
-    Count { name: "sent", help: "Packets that ports took", of: |counts| counts.sent };
+/// What becomes of packets that are not lost.
+static SENT: [Count<PipelineCounts>; 3] = [
+    Count {
+        name: "copies",
+        help: "Copies of packets redirected to several ports",
+        of: |counts| counts.copies,
+    },
+    Count { name: "sent", help: "Packets that ports took", of: |counts| counts.sent },
+    Count {
+        name: "released",
+        help: "Packets that passed, with no port to take them",
+        of: |counts| counts.released,
+    },
+];
 
 /// Packets that were to be sent or passed, and were not; and those without a verdict.
 pub(crate) static LOSSES: [Count<PipelineCounts>; 5] = [
@@ -42,7 +54,7 @@ pub(crate) static LOSSES: [Count<PipelineCounts>; 5] = [
 
 /// Counts of a run besides those of its verdicts.
 pub(crate) fn run() -> impl Iterator<Item = &'static Count<PipelineCounts>> {
-    [&SENT].into_iter().chain(&LOSSES)
+    SENT.iter().chain(&LOSSES)
 }
 
 /// Counts of a port.

@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn labels_are_escaped() {
         let status = json!({
-            "seconds": 1.5, "revision": 2, "verdicts": { "pass": 3 }, "sent": 4, "refused": 0, "no_target": 0,
+            "seconds": 1.5, "revision": 2, "verdicts": { "pass": 3 }, "copies": 0, "sent": 4, "released": 0, "refused": 0, "no_target": 0,
             "stopped": 0, "lost": 0, "unknown_verdicts": 0,
             "ports": [{ "name": "pcap:a\"\\\n", "received": 5, "sent": 0, "refused": 0, "dropped": 0, "copied": 0 }],
         });

@@ -7,7 +7,7 @@ use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_frame::{Burst, Chunk, FrameMeta, FramePool, HEADROOM, MAX_PACKET, PoolCache, Span, TAILROOM};
-use paceline_port::{Group, Port, PortError};
+use paceline_port::{Group, Port, PortError, SendError};
 
 use super::library::{BURST, Device, Memory, Packet, Queue};
 use crate::error::OpenError;
@@ -241,14 +241,14 @@ impl Port for DpdkPort {
         Ok(burst.len() - before)
     }
 
-    fn send(&mut self, mut group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, mut group: Group<'_>) -> Result<usize, SendError> {
         let (mut sent, mut position) = (0, 0);
         while position < group.len() {
             let count = BURST.min(group.len() - position);
             for index in 0..count {
                 self.packets[index] = self.prepare(&mut group, position + index);
             }
-            sent += self.transmit(count)?;
+            sent += self.transmit(count).map_err(|source| SendError { sent, source })?;
             position += count;
         }
         Ok(sent)

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_frame::{Burst, FramePool, FrameRef, PoolCache};
-use paceline_port::{Group, Port, PortError};
+use paceline_port::{Group, Port, PortError, SendError};
 use rustix::io::Errno;
 
 use super::channel::End;
@@ -208,7 +208,7 @@ impl Port for MemifPort {
         Ok(received)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         self.turn();
         let done = match self.link.as_ref().and_then(|link| link.sender(self.queue)) {
             Some(mut sender) => sender.send(group.iter().map(FrameRef::into_packet)),

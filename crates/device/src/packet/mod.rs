@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_frame::{Burst, FrameMeta};
-use paceline_port::{Group, Port, PortError};
+use paceline_port::{Group, Port, PortError, SendError};
 use rustix::io::Errno;
 
 use crate::error::{OpenError, Step};
@@ -127,7 +127,7 @@ impl Port for SocketPort {
         Ok(burst.len() - before)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         let frames: Vec<_> = group.iter().collect();
         let packets: Vec<_> = frames.iter().map(|frame| [IoSlice::new(frame.packet())]).collect();
         let (mut rest, mut sent) = (&packets[..], 0);
@@ -140,7 +140,7 @@ impl Port for SocketPort {
                 // No room: the others have none either.
                 Err(Errno::AGAIN | Errno::NOBUFS) => break,
                 Err(Errno::NXIO | Errno::NODEV | Errno::NETDOWN) => {
-                    self.check()?;
+                    self.check().map_err(|source| SendError { sent, source })?;
                     break;
                 }
                 // The first one is longer than the MTU, or shorter than its header.

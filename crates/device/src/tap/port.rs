@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use paceline_frame::{Burst, FrameMeta, FramePool, HEADROOM, MAX_PACKET, PoolCache, Span, TAILROOM};
-use paceline_port::{Group, Port, PortError};
+use paceline_port::{Group, Port, PortError, SendError};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, readv, writev};
 
@@ -28,6 +28,7 @@ pub struct TapPort {
     cache: PoolCache,
     /// End of a packet that is longer than a frame.
     rest: Box<[u8]>,
+    dropped: u64,
 }
 
 impl TapPort {
@@ -52,6 +53,7 @@ impl TapPort {
             header: vec![0; attached.header].into(),
             cache: PoolCache::new(pool),
             rest: vec![0; MAX_PACKET].into(),
+            dropped: 0,
         })
     }
 
@@ -80,20 +82,18 @@ impl TapPort {
             header::complete(&self.header, &mut pool.buffer_mut(&mut chunk)[HEADROOM..HEADROOM + len]);
         }
         let meta = FrameMeta { original_len: len as u32, ..FrameMeta::default() };
-        let refused = if len <= room {
-            burst
-                .place(&pool, chunk, Span { offset: HEADROOM as u32, len: len as u32, metadata: 0 }, meta)
-                .err()
+        let is_lost = if len <= room {
+            let span = Span { offset: HEADROOM as u32, len: len as u32, metadata: 0 };
+            let refused = burst.place(&pool, chunk, span, meta).err();
+            refused.map(|chunk| self.cache.free(chunk)).is_some()
         } else {
             let start = &pool.buffer_mut(&mut chunk)[HEADROOM..HEADROOM + room];
             let mut packet = [start, &self.rest[..len - room]].concat();
             header::complete(&self.header, &mut packet);
-            let _ = burst.push(&packet, meta);
-            Some(chunk)
-        };
-        if let Some(chunk) = refused {
             self.cache.free(chunk);
-        }
+            burst.push(&packet, meta).is_err()
+        };
+        self.dropped += u64::from(is_lost);
         Ok(true)
     }
 
@@ -114,13 +114,13 @@ impl Port for TapPort {
         Ok(burst.len() - before)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         let mut sent = 0;
         self.header.fill(0);
         for frame in group.iter() {
             match writev(&self.queue, &[IoSlice::new(&self.header), IoSlice::new(frame.packet())]) {
                 Ok(_) => sent += 1,
-                Err(errno) => self.lost(errno)?,
+                Err(errno) => self.lost(errno).map_err(|source| SendError { sent, source })?,
             }
         }
         Ok(sent)
@@ -128,6 +128,10 @@ impl Port for TapPort {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.queue.as_fd())
+    }
+
+    fn dropped(&mut self) -> u64 {
+        self.dropped
     }
 }
 

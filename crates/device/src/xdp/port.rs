@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use paceline_frame::{Burst, Chunk, DeviceMetadata, FrameMeta, FramePool, PoolCache, Span, Taken};
-use paceline_port::{Group, Port, PortError};
+use paceline_port::{Group, Port, PortError, SendError};
 use rustix::io::Errno;
 use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 
@@ -264,7 +264,7 @@ impl Port for XdpPort {
         Ok(received)
     }
 
-    fn send(&mut self, mut group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, mut group: Group<'_>) -> Result<usize, SendError> {
         self.reap()?;
         let mut sent = 0;
         for position in 0..group.len() {

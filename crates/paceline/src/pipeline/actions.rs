@@ -4,16 +4,17 @@ use std::sync::{Arc, Weak};
 
 use paceline_frame::{Burst, FrameRef, MAX_BURST, Redirect, RedirectTarget, Verdict};
 use paceline_maps::{Map, RedirectTarget as Element};
-use paceline_port::{Group, Port, PortError};
+use paceline_port::{Group, Port};
 use paceline_vm::{Fault, Host};
 
-use super::Shared;
 use super::counted::CountedPort;
 use super::counts::PipelineCounts;
 use super::cpus::CpuQueue;
 use super::entry_programs::EntryPrograms;
+use super::failures::Failures;
 use super::known::Seen;
 use super::queue::{Queue, Through};
+use super::{Shared, WorkerError};
 
 /// `BPF_F_BROADCAST`: to all entries of a device map.
 const BROADCAST: u32 = 1 << 3;
@@ -21,7 +22,7 @@ const BROADCAST: u32 = 1 << 3;
 const EXCLUDE_INGRESS: u32 = 1 << 4;
 
 /// A burst that is acted on.
-pub(super) struct Act<'a> {
+pub(super) struct Act<'a, 'b> {
     pub(super) burst: &'a mut Burst,
     /// Packets that go to more than one place, as a bit each by index: their frames stay until all are sent.
     pub(super) keep: u64,
@@ -30,54 +31,39 @@ pub(super) struct Act<'a> {
     pub(super) shared: &'a Shared,
     pub(super) host: &'a mut Host,
     pub(super) counts: &'a mut PipelineCounts,
+    pub(super) failures: &'a mut Failures<'b>,
+    /// Interface of the first packet, for failures of ports.
+    pub(super) ifindex: u32,
 }
 
-impl Act<'_> {
-    /// Sends packets of the burst.
-    fn send(&mut self, port: &mut CountedPort, indices: &[u8]) -> Result<(), PortError> {
-        let sent = port.send(Group::new(self.burst, indices, self.keep));
-        self.count_sent(sent, indices.len())
+impl Act<'_, '_> {
+    /// Sends packets of the burst to the port of a number.
+    fn send(&mut self, port: &mut CountedPort, number: u32, indices: &[u8]) {
+        let sent = port.send(Group::new(self.burst, indices, self.keep), self.counts);
+        if let Err(source) = sent {
+            self.failures.add(WorkerError::Send { ifindex: self.ifindex, port: number, source });
+        }
     }
 
     /// Sends packets of another burst.
     pub(super) fn send_copies(
         &mut self,
         port: &mut CountedPort,
+        number: u32,
         copies: &mut Burst,
         indices: &[u8],
-    ) -> Result<(), PortError> {
-        let sent = port.send(Group::new(copies, indices, 0));
-        self.count_sent(sent, indices.len())
-    }
-
-    fn count_sent(&mut self, sent: Result<usize, PortError>, of: usize) -> Result<(), PortError> {
-        match sent {
-            Ok(sent) => {
-                self.count(sent, of);
-                Ok(())
-            }
-            Err(error) => {
-                self.counts.lost += of as u64;
-                Err(error)
-            }
+    ) {
+        if let Err(source) = port.send(Group::new(copies, indices, 0), self.counts) {
+            self.failures.add(WorkerError::Send { ifindex: self.ifindex, port: number, source });
         }
     }
 
-    fn count(&mut self, sent: usize, of: usize) {
-        self.counts.sent += sent as u64;
-        self.counts.refused += (of - sent) as u64;
+    /// An invalid access of the program of a map's entry, with the packet's index in the burst.
+    pub(super) fn fault(&mut self, index: u8, fault: Box<Fault>) {
+        let index = usize::from(index);
+        let ifindex = self.burst.frame(index).ingress_ifindex();
+        self.failures.add(WorkerError::Fault { ifindex, index, fault });
     }
-}
-
-/// Not all packets were sent.
-pub(super) enum SendError {
-    Port {
-        /// Of the interface or socket; 0 for the port of passed packets.
-        number: u32,
-        source: PortError,
-    },
-    /// An invalid access of the program of a map's entry; the packet by its index in the burst.
-    Fault { index: usize, fault: Box<Fault> },
 }
 
 /// A port and the packets that wait to be sent to it.
@@ -94,32 +80,22 @@ impl TxPort {
         Self { number, port, queue: Queue::default() }
     }
 
-    fn send(&mut self, act: &mut Act<'_>, entry_programs: &mut EntryPrograms) -> Result<(), SendError> {
-        let failed = |source| SendError::Port { number: self.number, source };
-        let result = match self.queue.plain() {
-            Some(indices) => act.send(&mut self.port, indices).map_err(failed),
+    fn send(&mut self, act: &mut Act<'_, '_>, entry_programs: &mut EntryPrograms) {
+        match self.queue.plain() {
+            Some(indices) => act.send(&mut self.port, self.number, indices),
             None => self.send_through(act, entry_programs),
-        };
+        }
         self.queue.clear();
-        result
     }
 
     #[cold]
-    fn send_through(
-        &mut self,
-        act: &mut Act<'_>,
-        entry_programs: &mut EntryPrograms,
-    ) -> Result<(), SendError> {
-        let failed = |source| SendError::Port { number: self.number, source };
-        let mut result = Ok(());
+    fn send_through(&mut self, act: &mut Act<'_, '_>, entry_programs: &mut EntryPrograms) {
         for (through, indices) in self.queue.runs() {
-            let sent = match through.program {
-                0 => act.send(&mut self.port, indices).map_err(failed),
+            match through.program {
+                0 => act.send(&mut self.port, self.number, indices),
                 program => entry_programs.send(&mut self.port, self.number, program, indices, act),
-            };
-            result = result.and(sent);
+            }
         }
-        result
     }
 }
 
@@ -131,7 +107,7 @@ struct CpuTx {
 }
 
 impl CpuTx {
-    fn send(&mut self, act: &mut Act<'_>) {
+    fn send(&mut self, act: &mut Act<'_, '_>) {
         if self.queue.is_empty() {
             return;
         }
@@ -139,7 +115,8 @@ impl CpuTx {
         for (through, indices) in self.queue.runs() {
             let group = Group::new(act.burst, indices, act.keep);
             let sent = cpu_queue.as_ref().map_or(0, |cpu_queue| cpu_queue.send(&group, through));
-            act.count(sent, indices.len());
+            act.counts.sent += sent as u64;
+            act.counts.refused += (indices.len() - sent) as u64;
         }
         self.queue.clear();
     }
@@ -208,12 +185,9 @@ pub(super) struct TxPorts {
 }
 
 impl TxPorts {
-    /// Acts on a burst.
-    ///
-    /// # Errors
-    /// [`SendError`] of the first place at fault. The others have what was for them.
+    /// Acts on a burst. A place at fault keeps no other one from what is for it.
     #[inline(never)]
-    pub(super) fn act(&mut self, act: &mut Act<'_>) -> Result<(), SendError> {
+    pub(super) fn act(&mut self, act: &mut Act<'_, '_>) {
         self.maps.follow_maps(&act.shared.maps);
         let verdicts = Verdicts::of(act.burst);
         verdicts.add_to(act.counts, act.from.is_some());
@@ -226,21 +200,24 @@ impl TxPorts {
             match frame.verdict() {
                 Verdict::Aborted | Verdict::Drop => {}
                 Verdict::Pass => {
-                    let passed = self.passed.iter_mut();
-                    passed.for_each(|tx_port| tx_port.queue.push(index, Through::default()));
+                    let passes = push(self.passed.as_mut(), index, Through::default());
+                    act.counts.released += u64::from(!passes);
                 }
                 Verdict::Tx => {
-                    let tx_port = act.from.and_then(|from| self.ports.get_mut(from));
-                    push(tx_port, index, Through::default());
+                    // From another CPU it counts as aborted.
+                    let Some(from) = act.from else { continue };
+                    let is_sent = push(self.ports.get_mut(from), index, Through::default());
+                    act.counts.no_target += u64::from(!is_sent);
                 }
                 Verdict::Redirect => {
                     let places = self.redirect(frame, index, act.shared);
                     act.counts.no_target += u64::from(places == 0);
+                    act.counts.copies += places.saturating_sub(1) as u64;
                     act.keep |= u64::from(places > 1) << index;
                 }
             }
         }
-        self.send(act)
+        self.send(act);
     }
 
     /// Queues a packet for all places that it is redirected to, and returns their number.
@@ -301,16 +278,14 @@ impl TxPorts {
         Some(tx_port)
     }
 
-    fn send(&mut self, act: &mut Act<'_>) -> Result<(), SendError> {
+    fn send(&mut self, act: &mut Act<'_, '_>) {
         let Self { ports, passed, sockets, cpus, entry_programs, .. } = self;
-        let mut result = Ok(());
         for tx_ports in [ports.as_mut_slice(), passed.as_mut_slice(), sockets.as_mut_slice()] {
             for tx_port in tx_ports.iter_mut().filter(|tx_port| !tx_port.queue.is_empty()) {
-                result = result.and(tx_port.send(act, entry_programs));
+                tx_port.send(act, entry_programs);
             }
         }
         cpus.iter_mut().for_each(|tx_port| tx_port.send(act));
-        result
     }
 }
 

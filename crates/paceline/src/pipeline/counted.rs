@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use paceline_frame::Burst;
-use paceline_port::{Group, Port, PortError};
+use paceline_port::{Group, Port, PortError, SendError};
 
-use super::counts::PortCounter;
+use super::counts::{PipelineCounts, PortCounter};
 
 /// A port, and its counts.
 pub(super) struct CountedPort {
@@ -26,14 +26,25 @@ impl CountedPort {
         result
     }
 
-    pub(super) fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    /// Sends a group, and counts what becomes of its packets.
+    pub(super) fn send(&mut self, group: Group<'_>, counts: &mut PipelineCounts) -> Result<(), PortError> {
         if group.is_empty() {
-            return Ok(0);
+            return Ok(());
         }
         let of = group.len();
-        let sent = self.port.send(group)?;
-        self.counter.send(sent, of);
-        Ok(sent)
+        let result = self.port.send(group);
+        let sent = result.as_ref().map_or_else(|failed| failed.sent, |&sent| sent).min(of);
+        counts.sent += sent as u64;
+        let refused = match &result {
+            Ok(_) => of - sent,
+            Err(_) => {
+                counts.lost += (of - sent) as u64;
+                0
+            }
+        };
+        counts.refused += refused as u64;
+        self.counter.send(sent, refused);
+        result.map(drop).map_err(|SendError { source, .. }| source)
     }
 
     pub(super) fn port(&self) -> &dyn Port {

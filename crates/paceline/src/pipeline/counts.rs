@@ -9,16 +9,22 @@ use paceline_frame::Verdict;
 
 use super::WorkerError;
 
-/// Counts of packets by outcome.
+/// Counts of packets by outcome. The end of each packet and of each copy is counted once ([`balance`](Self::balance)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PipelineCounts {
+    /// Packets that workers took from ports and from queues of CPUs; those that waited for a CPU whose last worker went, too.
+    pub received: u64,
+    /// Copies of packets that are redirected to several places: one for each place but the first.
+    pub copies: u64,
     /// Packets per verdict, in the order of [`Verdict::ALL`]. One that was handed over to another CPU counts there again.
     pub verdicts: [u64; 5],
     /// Packets whose program returned an invalid verdict; they count as aborted too.
     pub unknown: u64,
     /// Packets that ports and queues of CPUs took, those delivered included. One that is redirected to several counts for each.
     pub sent: u64,
-    /// Packets that these had no room for.
+    /// Packets that passed and were released, because the worker has no port for them.
+    pub released: u64,
+    /// Packets that ports and queues of CPUs had no room for.
     pub refused: u64,
     /// Redirects to where the worker has no port, to a CPU without worker, through a program that the pipeline does not have, or
     /// that had no target when the burst was over.
@@ -46,7 +52,7 @@ pub struct PortErrors {
 }
 
 impl PipelineCounts {
-    const LEN: usize = 12;
+    const LEN: usize = 15;
 
     /// Packets that got a verdict.
     #[must_use]
@@ -60,15 +66,21 @@ impl PipelineCounts {
         self.verdicts[verdict as usize]
     }
 
-    fn to_words(self) -> [u64; Self::LEN] {
-        let [a, b, c, d, e] = self.verdicts;
-        let Self { unknown, sent, refused, no_target, stopped, lost, bursts, .. } = self;
-        [a, b, c, d, e, unknown, sent, refused, no_target, stopped, lost, bursts]
+    /// Packets received and copies, less those whose end is counted: dropped, aborted, sent, or by one of the counts of packets that were
+    /// not sent. It is 0 when no worker is within a burst. What waits in the queue of a CPU is sent, and not yet received.
+    #[must_use]
+    pub fn balance(&self) -> i64 {
+        let Self { released, sent, refused, no_target, stopped, lost, .. } = *self;
+        let dropped = self.of(Verdict::Drop) + self.of(Verdict::Aborted);
+        let ended = dropped + released + sent + refused + no_target + stopped + lost;
+        (self.received + self.copies).wrapping_sub(ended).cast_signed()
     }
 
-    fn from_words(words: [u64; Self::LEN]) -> Self {
-        let [a, b, c, d, e, unknown, sent, refused, no_target, stopped, lost, bursts] = words;
-        Self { verdicts: [a, b, c, d, e], unknown, sent, refused, no_target, stopped, lost, bursts }
+    /// All counts, in one order.
+    fn words(&mut self) -> [&mut u64; Self::LEN] {
+        let Self { received, copies, verdicts: [a, b, c, d, e], unknown, .. } = self;
+        let Self { sent, released, refused, no_target, stopped, lost, bursts, .. } = self;
+        [received, copies, a, b, c, d, e, unknown, sent, released, refused, no_target, stopped, lost, bursts]
     }
 }
 
@@ -78,11 +90,12 @@ impl PipelineCounts {
 pub(super) struct Counts([AtomicU64; PipelineCounts::LEN]);
 
 impl Counts {
-    /// Adds the counts of one burst.
-    pub(super) fn commit(&self, burst: PipelineCounts) {
-        for (count, more) in self.0.iter().zip(burst.to_words()) {
-            if more != 0 {
-                count.store(count.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+    /// Adds the counts of one burst, which are those of every packet of it.
+    pub(super) fn commit(&self, mut burst: PipelineCounts) {
+        debug_assert_eq!(burst.balance(), 0, "the end of a packet is not counted: {burst:?}");
+        for (count, packets) in self.0.iter().zip(burst.words()) {
+            if *packets != 0 {
+                more(count, *packets);
             }
         }
     }
@@ -140,9 +153,9 @@ impl PortCounter {
         more(&self.received, packets as u64);
     }
 
-    pub(super) fn send(&self, sent: usize, of: usize) {
+    pub(super) fn send(&self, sent: usize, refused: usize) {
         more(&self.sent, sent as u64);
-        more(&self.refused, (of - sent) as u64);
+        more(&self.refused, refused as u64);
     }
 
     /// Stores what the port itself counts.
@@ -251,6 +264,9 @@ impl Totals {
 }
 
 fn sum(all: &[OfWorker]) -> PipelineCounts {
-    let word = |index: usize| all.iter().map(|worker| worker.counts.0[index].load(Ordering::Relaxed)).sum();
-    PipelineCounts::from_words(std::array::from_fn(word))
+    let mut counts = PipelineCounts::default();
+    for (index, word) in counts.words().into_iter().enumerate() {
+        *word = all.iter().map(|worker| worker.counts.0[index].load(Ordering::Relaxed)).sum();
+    }
+    counts
 }

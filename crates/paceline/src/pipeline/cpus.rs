@@ -15,6 +15,8 @@ struct Waiting {
     /// Metadata, and then the packet.
     bytes: Vec<u8>,
     metadata: usize,
+    /// Offset of the packet in its buffer: the headroom that a program left of it.
+    offset: usize,
     meta: FrameMeta,
     ingress: u32,
     program: u32,
@@ -26,18 +28,15 @@ impl Waiting {
         self.bytes.extend_from_slice(frame.metadata());
         self.bytes.extend_from_slice(frame.packet());
         (self.metadata, self.program) = (frame.metadata().len(), program);
+        self.offset = frame.span().offset as usize;
         (self.meta, self.ingress) = (*frame.meta(), frame.ingress_ifindex());
     }
 
-    fn push_to(&self, burst: &mut Burst) {
+    /// Adds the packet to a burst that is not full; false if it does not fit, which no packet is known not to.
+    fn push_to(&self, burst: &mut Burst) -> bool {
         let (metadata, packet) = self.bytes.split_at(self.metadata);
-        let index = burst.len();
-        // The packet and its metadata come from a frame and fit into another.
-        if burst.push(packet, self.meta).is_ok() {
-            let mut frame = burst.frame_mut(index);
-            let _ = frame.set_metadata(metadata);
-            frame.set_ingress(self.ingress, 0);
-        }
+        burst.set_ingress(self.ingress, 0);
+        burst.push_at(self.offset, metadata, packet, self.meta).is_ok()
     }
 }
 
@@ -75,20 +74,21 @@ impl CpuQueue {
         group.len().min(room)
     }
 
-    /// Adds the packets that have waited longest to an empty burst, as far as they go through the same program; gives that.
-    pub(super) fn receive(&self, burst: &mut Burst) -> u32 {
+    /// Adds the packets that have waited longest to an empty burst, as far as they go through the same program; gives that, and the number
+    /// of packets that are lost because they do not fit.
+    pub(super) fn receive(&self, burst: &mut Burst) -> (u32, u64) {
         if self.len.load(Ordering::Acquire) == 0 {
-            return 0;
+            return (0, 0);
         }
         let mut packets = self.lock();
-        let program = packets.waiting.front().map_or(0, |first| first.program);
+        let (program, mut lost) = (packets.waiting.front().map_or(0, |first| first.program), 0);
         while !burst.is_full() && packets.waiting.front().is_some_and(|next| next.program == program) {
             let Some(next) = packets.waiting.pop_front() else { break };
-            next.push_to(burst);
+            lost += u64::from(!next.push_to(burst));
             packets.spare.push(next);
         }
         self.len.store(packets.waiting.len(), Ordering::Release);
-        program
+        (program, lost)
     }
 
     fn lock(&self) -> MutexGuard<'_, Packets> {

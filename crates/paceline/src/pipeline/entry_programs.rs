@@ -1,10 +1,9 @@
 //! Programs of device maps' entries, which run on the way out (`dev_map_bpf_prog_run` in `kernel/bpf/devmap.c`).
 
-use paceline_frame::{Burst, Verdict};
-use paceline_port::Group;
+use paceline_frame::{Burst, MAX_BURST, Verdict};
 use paceline_vm::Target;
 
-use super::actions::{Act, SendError};
+use super::actions::Act;
 use super::counted::CountedPort;
 use super::known::Seen;
 
@@ -14,52 +13,60 @@ pub(super) struct EntryPrograms {
     programs: Seen<Target>,
     /// Copies: another device, or another program, may get the packet as it was.
     copies: Option<Burst>,
+    /// Indices of the copied packets in their burst.
+    copied: Vec<u8>,
     passed: Vec<u8>,
 }
 
 impl EntryPrograms {
-    /// Sends the packets that the program passes, as it leaves them.
-    ///
-    /// # Errors
-    /// The port does not work any more, or a packet made the program do what it may not: those before it are sent.
+    /// Sends the packets that the program passes, as it leaves them. If one makes it do what it may not, those before it are sent.
     pub(super) fn send(
         &mut self,
         port: &mut CountedPort,
         ifindex: u32,
         program: u32,
         indices: &[u8],
-        act: &mut Act<'_>,
-    ) -> Result<(), SendError> {
+        act: &mut Act<'_, '_>,
+    ) {
         let Some(target) = self.programs.program(program, &act.shared.maps) else {
             act.counts.no_target += indices.len() as u64;
-            return Ok(());
+            return;
         };
         let copies = self.copies.get_or_insert_default();
-        copies.clear();
-        for frame in Group::new(act.burst, indices, act.keep).iter() {
-            let index = copies.len();
-            // A packet of one frame fits into another with the same headroom.
-            if copies.push(frame.packet(), *frame.meta()).is_ok() {
-                let mut copy = copies.frame_mut(index);
-                let _ = copy.set_metadata(frame.metadata());
-                copy.set_ingress(frame.ingress_ifindex(), 0);
-                copy.set_egress(ifindex);
+        let mut left = indices.len() as u64;
+        // A broadcast to several entries of an interface has more packets than a burst.
+        for indices in indices.chunks(MAX_BURST) {
+            copy(act.burst, indices, ifindex, copies, &mut self.copied);
+            act.counts.lost += (indices.len() - copies.len()) as u64;
+            left -= indices.len() as u64;
+            let ran = target.run_burst(copies, act.host);
+            if let Err(fault) = &ran {
+                act.counts.lost += left + (copies.len() - fault.index) as u64;
+                copies.truncate(fault.index);
+            }
+            self.passed.clear();
+            let passes = |&index: &usize| copies.frame(index).verdict() == Verdict::Pass;
+            self.passed.extend((0..copies.len()).filter(passes).map(|index| index as u8));
+            act.counts.stopped += (copies.len() - self.passed.len()) as u64;
+            act.send_copies(port, ifindex, copies, &self.passed);
+            if let Err(fault) = ran {
+                act.fault(self.copied[fault.index], fault.fault);
+                break;
             }
         }
-        let ran = target.run_burst(copies, act.host);
-        if let Err(fault) = &ran {
-            act.counts.lost += (copies.len() - fault.index) as u64;
-            copies.truncate(fault.index);
+    }
+}
+
+/// Copies packets on their way to an interface. One that does not fit is left out, though a frame's packet fits into a frame of its length.
+fn copy(burst: &Burst, indices: &[u8], egress: u32, copies: &mut Burst, copied: &mut Vec<u8>) {
+    copies.clear();
+    copied.clear();
+    for &index in indices {
+        let frame = burst.frame(usize::from(index));
+        copies.set_ingress(frame.ingress_ifindex(), 0);
+        if copies.push_frame(frame).is_ok() {
+            copies.frame_mut(copied.len()).set_egress(egress);
+            copied.push(index);
         }
-        self.passed.clear();
-        let passes = |&index: &usize| copies.frame(index).verdict() == Verdict::Pass;
-        self.passed.extend((0..copies.len()).filter(passes).map(|index| index as u8));
-        act.counts.stopped += (copies.len() - self.passed.len()) as u64;
-        let sent = act.send_copies(port, copies, &self.passed);
-        sent.map_err(|source| SendError::Port { number: ifindex, source })?;
-        ran.map_err(|fault| SendError::Fault {
-            index: indices.get(fault.index).map_or(0, |&index| usize::from(index)),
-            fault: fault.fault,
-        })
     }
 }

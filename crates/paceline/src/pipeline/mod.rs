@@ -5,6 +5,7 @@ mod counted;
 mod counts;
 mod cpus;
 mod entry_programs;
+mod failures;
 mod follow;
 mod known;
 mod observe;
@@ -129,7 +130,8 @@ impl Pipeline {
     #[must_use]
     pub fn counts(&self) -> PipelineCounts {
         let mut counts = self.shared.totals.sum();
-        counts.lost += self.shared.cpu_queues.lost();
+        let left = self.shared.cpu_queues.lost();
+        (counts.received, counts.lost) = (counts.received + left, counts.lost + left);
         counts
     }
 

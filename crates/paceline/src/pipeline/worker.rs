@@ -8,10 +8,11 @@ use paceline_port::{Group, Port, PortError};
 use paceline_vm::{BurstFault, ByKey, Caller, Fault, Host, Target};
 
 use super::Shared;
-use super::actions::{Act, SendError, TxPort, TxPorts};
+use super::actions::{Act, TxPort, TxPorts};
 use super::counted::CountedPort;
 use super::counts::{Counts, PipelineCounts};
 use super::cpus::CpuQueue;
+use super::failures::Failures;
 use super::follow::Sampler;
 use super::known::Seen;
 use super::polls::Polls;
@@ -221,42 +222,31 @@ impl Worker {
     /// [`Pipeline::errors`]: super::Pipeline::errors
     pub fn poll(&mut self) -> Result<usize, WorkerError> {
         self.polls.add_one();
-        let fired = self.host.fire_timers().map_err(|fault| WorkerError::Timer { fault });
-        let mut result = fired.map(|_| 0);
-        for index in 0..self.tx_ports.ports.len() {
-            let polled = self.poll_port(index);
-            result = self.with(result, polled);
+        let shared = Arc::clone(&self.shared);
+        let mut failures = Failures::new(&shared.errors);
+        if let Err(fault) = self.host.fire_timers() {
+            failures.add(WorkerError::Timer { fault });
         }
-        for host_side in 0..self.host_sides() {
-            let polled = self.poll_host_side(host_side);
-            result = self.with(result, polled);
-        }
-        let polled = self.poll_cpu_queue();
-        self.with(result, polled)
+        let ports = 0..self.tx_ports.ports.len();
+        let mut packets: usize = ports.map(|index| self.poll_port(index, &mut failures)).sum();
+        let host_sides = 0..self.host_sides();
+        packets += host_sides.map(|index| self.poll_host_side(index, &mut failures)).sum::<usize>();
+        packets += self.poll_cpu_queue(&mut failures);
+        failures.or(packets)
     }
 
-    /// Adds up packets; the first error stays, and each is counted.
-    fn with(
-        &self,
-        result: Result<usize, WorkerError>,
-        more: Result<usize, WorkerError>,
-    ) -> Result<usize, WorkerError> {
-        if let Err(error) = &more {
-            self.shared.errors.note(error);
-        }
-        Ok(result? + more?)
-    }
-
-    fn poll_port(&mut self, index: usize) -> Result<usize, WorkerError> {
-        let Some(queue) = self.queues[index] else { return Ok(0) };
+    fn poll_port(&mut self, index: usize, failures: &mut Failures<'_>) -> usize {
+        let Some(queue) = self.queues[index] else { return 0 };
         let tx_port = &mut self.tx_ports.ports[index];
         let ifindex = tx_port.number;
         self.burst.clear();
         self.burst.set_ingress(ifindex, queue);
-        let received = tx_port.port.receive(&mut self.burst);
-        let received = received.map_err(|source| WorkerError::Receive { ifindex, source });
-        if self.burst.is_empty() {
-            return received;
+        if let Err(source) = tx_port.port.receive(&mut self.burst) {
+            failures.add(WorkerError::Receive { ifindex, source });
+        }
+        let received = self.burst.len();
+        if received == 0 {
+            return 0;
         }
         let ran = if self.shared.observers.any() {
             let from = (ifindex, self.number);
@@ -267,9 +257,8 @@ impl Worker {
         } else {
             self.caller.run_burst(u64::from(ifindex), &mut self.burst, &mut self.host)
         };
-        self.act(Some(index), ran)?;
-        received?;
-        Ok(self.burst.len())
+        self.act(Some(index), ran, failures);
+        received
     }
 
     /// Number of ports of the host's side.
@@ -281,14 +270,18 @@ impl Worker {
     pub(super) fn discard_host_side(&mut self) {
         for index in 0..self.host_sides() {
             let Self { tx_ports, stack_queues, has_stack, burst, .. } = self;
-            let Some((_, source, _)) = host_side(tx_ports, stack_queues, *has_stack, index) else { continue };
+            let Some((ifindex, source, _)) = host_side(tx_ports, stack_queues, *has_stack, index) else {
+                continue;
+            };
             // A device may go on to receive, and another worker to send to the port.
             for _ in 0..HELD / MAX_BURST {
                 burst.clear();
-                // A port in error has been told of.
-                let _ = source.receive(burst);
+                let result = source.receive(burst);
                 let lost = burst.len() as u64;
-                self.counts.commit(PipelineCounts { lost, ..PipelineCounts::default() });
+                self.counts.commit(PipelineCounts { received: lost, lost, ..PipelineCounts::default() });
+                if let Err(source) = result {
+                    self.shared.errors.note(&WorkerError::Receive { ifindex, source });
+                }
                 if lost == 0 {
                     break;
                 }
@@ -298,33 +291,34 @@ impl Worker {
     }
 
     /// Sends packets of the host to the first port.
-    fn poll_host_side(&mut self, index: usize) -> Result<usize, WorkerError> {
+    fn poll_host_side(&mut self, index: usize, failures: &mut Failures<'_>) -> usize {
         let Self { tx_ports, stack_queues, has_stack, .. } = self;
         let Some((ifindex, source, first)) = host_side(tx_ports, stack_queues, *has_stack, index) else {
-            return Ok(0);
+            return 0;
         };
         self.burst.clear();
-        let received = source.receive(&mut self.burst);
+        if let Err(source) = source.receive(&mut self.burst) {
+            failures.add(WorkerError::Receive { ifindex, source });
+        }
         let of = self.burst.len();
+        let mut counts = PipelineCounts { received: of as u64, ..PipelineCounts::default() };
         let all: [u8; MAX_BURST] = std::array::from_fn(|index| index as u8);
-        let sent = first.port.send(Group::new(&mut self.burst, &all[..of], 0));
-        let port = first.number;
-        let mut counts = PipelineCounts::default();
-        match &sent {
-            Ok(sent) => (counts.sent, counts.refused) = (*sent as u64, (of - sent) as u64),
-            Err(_) => counts.lost = of as u64,
+        if let Err(source) = first.port.send(Group::new(&mut self.burst, &all[..of], 0), &mut counts) {
+            failures.add(WorkerError::Send { ifindex, port: first.number, source });
         }
         self.counts.commit(counts);
-        received.map_err(|source| WorkerError::Receive { ifindex, source })?;
-        sent.map(|_| of).map_err(|source| WorkerError::Send { ifindex, port, source })
+        of
     }
 
     /// Packets from other CPUs run through the program of the CPU map's entry, or pass.
-    fn poll_cpu_queue(&mut self) -> Result<usize, WorkerError> {
+    fn poll_cpu_queue(&mut self, failures: &mut Failures<'_>) -> usize {
         self.burst.clear();
-        let program = self.cpu_queue.receive(&mut self.burst);
+        let (program, lost) = self.cpu_queue.receive(&mut self.burst);
+        if lost > 0 {
+            self.counts.commit(PipelineCounts { received: lost, lost, ..PipelineCounts::default() });
+        }
         if self.burst.is_empty() {
-            return Ok(0);
+            return 0;
         }
         let received = self.burst.len();
         let ran = match program {
@@ -335,47 +329,42 @@ impl Worker {
             program => match self.arrival.program(program, &self.shared.maps) {
                 Some(target) => target.run_burst(&mut self.burst, &mut self.host),
                 None => {
-                    self.counts
-                        .commit(PipelineCounts { no_target: received as u64, ..PipelineCounts::default() });
-                    return Ok(received);
+                    let (received, no_target) = (received as u64, received as u64);
+                    self.counts.commit(PipelineCounts { received, no_target, ..PipelineCounts::default() });
+                    return self.burst.len();
                 }
             },
         };
-        self.act(None, ran)?;
-        Ok(received)
+        self.act(None, ran, failures);
+        received
     }
 
     /// Acts on the burst as far as it was run.
-    fn act(&mut self, from: Option<usize>, ran: Result<(), BurstFault>) -> Result<(), WorkerError> {
-        let ingress = |burst: &Burst, index: usize| burst.frame(index).ingress_ifindex();
-        let mut counts = PipelineCounts { bursts: 1, ..PipelineCounts::default() };
-        let ran = ran.map_err(|BurstFault { index, fault }| {
-            let ifindex = ingress(&self.burst, index);
+    fn act(&mut self, from: Option<usize>, ran: Result<(), BurstFault>, failures: &mut Failures<'_>) {
+        let received = self.burst.len() as u64;
+        let mut counts = PipelineCounts { received, bursts: 1, ..PipelineCounts::default() };
+        if let Err(BurstFault { index, fault }) = ran {
+            let ifindex = self.burst.frame(index).ingress_ifindex();
             counts.lost = (self.burst.len() - index) as u64;
             self.burst.truncate(index);
-            WorkerError::Fault { ifindex, index, fault }
-        });
+            failures.add(WorkerError::Fault { ifindex, index, fault });
+        }
         // Afterwards its frame may have gone to a port.
-        let first = self.burst.iter().next().map_or(0, |frame| frame.ingress_ifindex());
-        let acted = self.tx_ports.act(&mut Act {
+        let ifindex = self.burst.iter().next().map_or(0, |frame| frame.ingress_ifindex());
+        self.tx_ports.act(&mut Act {
             burst: &mut self.burst,
             keep: 0,
             from,
             shared: &self.shared,
             host: &mut self.host,
             counts: &mut counts,
+            failures,
+            ifindex,
         });
         if counts.of(Verdict::Aborted) > 0 {
             self.sampler.arm();
         }
         self.counts.commit(counts);
-        ran?;
-        acted.map_err(|error| match error {
-            SendError::Port { number, source } => WorkerError::Send { ifindex: first, port: number, source },
-            SendError::Fault { index, fault } => {
-                WorkerError::Fault { ifindex: ingress(&self.burst, index), index, fault }
-            }
-        })
     }
 }
 

@@ -9,7 +9,7 @@ use paceline_capture::{
     CaptureReader, CaptureWriter, GroupReader, Header, PcapHeader, ReadError, Resolution, Window, WriteError,
 };
 use paceline_frame::{Burst, FrameMeta};
-use paceline_port::{Group, Port, PortError};
+use paceline_port::{Group, Port, PortError, SendError};
 
 use crate::deal::{Deal, Next};
 
@@ -71,9 +71,9 @@ impl Output {
         writer.map(Self).map_err(written)
     }
 
-    fn send(&mut self, group: &Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: &Group<'_>) -> Result<usize, SendError> {
         let Some(writer) = &mut self.0 else { return Ok(group.len()) };
-        for frame in group.iter() {
+        for (sent, frame) in group.iter().enumerate() {
             let len = frame.len() as u32;
             let timestamp_ns = match frame.meta().timestamp_ns {
                 0 => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64),
@@ -82,7 +82,7 @@ impl Output {
             let original_len = frame.meta().original_len.max(len);
             writer
                 .push(frame.packet(), &FrameMeta { timestamp_ns, original_len, ..*frame.meta() })
-                .map_err(written)?;
+                .map_err(|error| SendError { sent, source: written(error) })?;
         }
         Ok(group.len())
     }
@@ -98,7 +98,7 @@ impl Port for CapturePort {
         Ok(added)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         self.output.send(&group)
     }
 
@@ -175,7 +175,7 @@ impl Port for CaptureQueue {
         Ok(burst.len() - before)
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         self.output.lock().unwrap_or_else(PoisonError::into_inner).send(&group)
     }
 

@@ -15,5 +15,5 @@ pub use capture::{CapturePort, CaptureQueue};
 pub use paceline_frame::{Chunk, ChunkLayout, FrameMemory, FramePool, HeapMemory, PoolCache, Span, Taken};
 pub use paceline_port::{
     Direction, Faults, Faulty, Gathered, Generator, Group, MemoryPort, Overflow, PacketPort, Port, PortError,
-    RateLimited, SpreadPort,
+    RateLimited, SendError, SpreadPort,
 };

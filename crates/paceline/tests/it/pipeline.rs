@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use paceline::isa::assemble;
-use paceline::port::{Group, MemoryPort, Port, PortError};
+use paceline::port::{Group, MemoryPort, Port, PortError, SendError};
 use paceline::{
     Burst, FrameMeta, LoadOptions, Object, Pipeline, Program, ProgramSpec, Target, Verdict, WorkerError,
 };
@@ -31,8 +31,8 @@ impl Port for Broken {
         Err(PortError::Io(io::ErrorKind::NotConnected.into()))
     }
 
-    fn send(&mut self, _: Group<'_>) -> Result<usize, PortError> {
-        Err(PortError::Io(io::ErrorKind::BrokenPipe.into()))
+    fn send(&mut self, _: Group<'_>) -> Result<usize, SendError> {
+        Err(PortError::Io(io::ErrorKind::BrokenPipe.into()).into())
     }
 }
 
@@ -88,7 +88,7 @@ impl Port for Failing {
         Err(PortError::Io(io::ErrorKind::NotConnected.into()))
     }
 
-    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+    fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         Ok(group.len())
     }
 }

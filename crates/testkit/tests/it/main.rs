@@ -1,5 +1,6 @@
 //! Tests that need no process of their own, one file for each subject, in one binary, which links once.
 
+mod accounting;
 mod availability;
 mod campaigns;
 mod captures;
