@@ -1,6 +1,6 @@
 //! Counts of instructions and branches, from the counters.
 
-use paceline_isa::Insn;
+use paceline_isa::{Code, Insn};
 use paceline_spec::ProgramSpec;
 
 use crate::instrument::Plan;
@@ -25,6 +25,8 @@ pub struct Counts {
     pub insns: Vec<u64>,
     /// The conditional jumps, by rising slots.
     pub branches: Vec<BranchCount>,
+    /// The instructions.
+    pub(crate) code: Code,
     /// Slots of each block, with the blocks that lead to it and how often.
     pub(crate) blocks: Vec<BlockCount>,
 }
@@ -32,7 +34,12 @@ pub struct Counts {
 #[derive(Clone, Debug)]
 pub(crate) struct BlockCount {
     pub(crate) start: usize,
+    /// Slot of its last instruction.
+    pub(crate) last: usize,
     pub(crate) end: usize,
+    /// Blocks that follow if a jump at its end is taken, and if not.
+    pub(crate) target: Option<usize>,
+    pub(crate) next: Option<usize>,
     pub(crate) count: u64,
     /// Blocks from which it was entered, with how often.
     pub(crate) from: Vec<(usize, u64)>,
@@ -54,7 +61,10 @@ impl Plan {
             .enumerate()
             .map(|(index, block)| BlockCount {
                 start: block.start,
+                last: block.last,
                 end: block.end,
+                target: block.target,
+                next: block.next,
                 count: counter(index),
                 from: Vec::new(),
             })
@@ -78,11 +88,18 @@ impl Plan {
                 }
             }
         }
-        Counts { program: self.spec.clone(), insns, branches, blocks }
+        Counts { program: self.spec.clone(), code: self.code.clone(), insns, branches, blocks }
     }
 }
 
 impl Counts {
+    /// Calls of the function that starts at a slot.
+    pub(crate) fn calls(&self, start: usize) -> u64 {
+        let Some(block) = self.blocks.iter().find(|block| block.start == start) else { return 0 };
+        // A loop may lead back to the first instruction.
+        block.count.saturating_sub(block.from.iter().map(|(_, times)| times).sum())
+    }
+
     /// Adds the counts of another run of the same program.
     pub fn add(&mut self, other: &Self) {
         self.insns.iter_mut().zip(&other.insns).for_each(|(a, b)| *a += b);

@@ -10,9 +10,11 @@ mod blocks;
 mod counts;
 mod instrument;
 mod lcov;
+mod lines;
 mod listing;
 mod liveness;
 mod report;
+mod sides;
 
 pub use counts::{BranchCount, Counts};
 pub use instrument::{Counting, InstrumentError, Plan, instrument};

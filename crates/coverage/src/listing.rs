@@ -2,10 +2,13 @@
 
 use std::io::{self, Write};
 
-use crate::report::{FileReport, LineReport, Report, Totals};
+use crate::report::{BranchLine, FileReport, LineReport, Report, Totals};
+
+/// Most sides of branches that a summary shows.
+const SHOWN: usize = 10;
 
 impl Report {
-    /// Writes a line of totals for each file, and for all if there are several.
+    /// Writes a line of totals for each file, and for all if there are several; and the sides that branches never took, up to ten of them.
     ///
     /// # Errors
     /// An error of the writer.
@@ -24,7 +27,27 @@ impl Report {
         for (name, file) in &self.files {
             line(out, name, file.totals())?;
         }
-        if self.files.len() > 1 { line(out, "total", self.totals()) } else { Ok(()) }
+        if self.files.len() > 1 {
+            line(out, "total", self.totals())?;
+        }
+        self.write_missing(out)
+    }
+
+    fn write_missing(&self, out: &mut dyn Write) -> io::Result<()> {
+        let lines =
+            self.files.iter().flat_map(|(name, file)| file.lines.iter().map(move |line| (name, line)));
+        let mut missing = lines
+            .flat_map(|(name, (number, line))| line.missing_sides().map(move |side| (name, number, side)));
+        for (name, number, side) in missing.by_ref().take(SHOWN) {
+            let file = name.rsplit('/').next().unwrap_or(name);
+            writeln!(out, "  {file}:{number}: {side}")?;
+        }
+        match missing.count() {
+            0 => Ok(()),
+            more => {
+                writeln!(out, "  and {more} more sides: a FILE that ends in .txt has them beside their lines")
+            }
+        }
     }
 
     /// Writes each source file with the counts of its lines; `read` gives its text, where it is there. Without the text only the lines
@@ -66,13 +89,38 @@ fn write_line(out: &mut dyn Write, number: u32, line: Option<&LineReport>, text:
         Some(line) => line.count.to_string(),
     };
     writeln!(out, "{count:>10} {number:>5}  {text}")?;
-    let branches = line.map_or(&[][..], |line| &line.branches);
-    let (taken, sides) = branches.iter().fold((0, 0), |(taken, sides), branch| {
-        (taken + usize::from(branch.taken > 0) + usize::from(branch.not_taken > 0), sides + 2)
-    });
-    // A line that never ran took no side.
-    let is_partial = taken < sides && line.is_some_and(|line| line.count > 0);
-    if is_partial { writeln!(out, "{:>16}  ^ {taken} of {sides} sides of branches", "") } else { Ok(()) }
+    let missing = line.into_iter().flat_map(LineReport::missing_sides);
+    missing.into_iter().try_for_each(|missing| writeln!(out, "{:>16}  ^ {missing}", ""))
+}
+
+impl LineReport {
+    /// The sides that branches of the line never took, in words: `branch 2 of 3 never leads to line 18`. None of a line that never ran.
+    pub fn missing_sides(&self) -> impl Iterator<Item = String> {
+        let all = self.branches.len();
+        let branches = self.branches.iter().filter(|_| self.count > 0);
+        branches.zip(1..).filter_map(move |(branch, number)| {
+            let missing = branch.missing()?;
+            Some(if all == 1 {
+                format!("the branch {missing}")
+            } else {
+                format!("branch {number} of {all} {missing}")
+            })
+        })
+    }
+}
+
+impl BranchLine {
+    /// The side that it never took: `never leads to line 18`.
+    fn missing(&self) -> Option<String> {
+        let [jump, on] = self.lines.map_or([None; 2], |lines| lines.map(Some));
+        let (line, words) = match (self.taken, self.not_taken) {
+            (0, 0) => return Some("never runs".to_owned()),
+            (0, _) => (jump, "never jumps"),
+            (_, 0) => (on, "always jumps"),
+            _ => return None,
+        };
+        Some(line.map_or_else(|| words.to_owned(), |line| format!("never leads to line {line}")))
+    }
 }
 
 /// `12/15 (80.0%)`

@@ -1,15 +1,17 @@
 //! Counts by source files, lines, functions and branches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use paceline_spec::ProgramSpec;
+use paceline_spec::LineInfo;
 
 use crate::counts::Counts;
+use crate::lines::{entries, line_counts, place};
+use crate::sides::destinations;
 
 /// Counts of a line of source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineReport {
-    /// Times that control came to the line.
+    /// Times that the part of the line ran that ran most often.
     pub count: u64,
     /// Text, as the object has it.
     pub text: String,
@@ -24,6 +26,8 @@ pub struct BranchLine {
     pub taken: u64,
     /// Times that it did not.
     pub not_taken: u64,
+    /// Lines of the same file that the jump and the way on lead to, where they differ.
+    pub lines: Option<[u32; 2]>,
 }
 
 /// Counts of a function that has code of its own.
@@ -73,62 +77,54 @@ impl Report {
     }
 
     fn add(&mut self, counts: &Counts) {
-        let places = places(counts);
-        self.add_lines(counts, &places);
-        self.add_branches(counts, &places);
+        let entries = entries(counts);
+        let ran = line_counts(counts, &entries);
+        for entry in entries.iter().copied().flatten() {
+            self.line(entry);
+        }
+        for ((file, number), count) in ran {
+            let line = self.files.get_mut(file).and_then(|file| file.lines.get_mut(&number));
+            line.into_iter().for_each(|line| line.count += count);
+        }
+        self.add_branches(counts, &entries);
         let spec = &counts.program;
         for function in &spec.functions {
-            let Some((file, line)) = place(spec, function.start) else { continue };
-            let count = counts.insns.get(function.start).copied().unwrap_or(0);
-            let functions = &mut self.files.entry(file.to_owned()).or_default().functions;
-            let entry = functions.entry(function.name.clone()).or_insert(FunctionReport { line, count: 0 });
+            let first = spec.line_of(function.start).filter(|line| line.line > 0);
+            let Some(LineInfo { file, line, .. }) = first else { continue };
+            let count = counts.calls(function.start);
+            let functions = &mut self.files.entry(file.to_string()).or_default().functions;
+            let entry =
+                functions.entry(function.name.clone()).or_insert(FunctionReport { line: *line, count: 0 });
             entry.count += count;
         }
     }
 
-    /// A line is entered as often as its blocks are from others: control that stays in the line does not enter it again.
-    fn add_lines(&mut self, counts: &Counts, places: &[Place<'_>]) {
-        let spec = &counts.program;
-        let lines: Vec<BTreeSet<(&str, u32)>> = counts
-            .blocks
-            .iter()
-            .map(|block| {
-                places.get(block.start..block.end).unwrap_or_default().iter().flatten().copied().collect()
-            })
-            .collect();
-        for (block, of_block) in counts.blocks.iter().zip(&lines) {
-            for line in of_block {
-                let stays = |from: usize| lines.get(from).is_some_and(|lines| lines.contains(line));
-                let inside: u64 =
-                    block.from.iter().filter(|(from, _)| stays(*from)).map(|(_, times)| times).sum();
-                self.line(line.0, line.1, spec).count += block.count.saturating_sub(inside);
-            }
-        }
-    }
-
-    fn add_branches(&mut self, counts: &Counts, places: &[Place<'_>]) {
+    fn add_branches(&mut self, counts: &Counts, entries: &[Option<&LineInfo>]) {
         // Branches of a line are numbered in the order of the instructions, for each program from the first on.
         let mut numbers: BTreeMap<(&str, u32), usize> = BTreeMap::new();
         for branch in &counts.branches {
-            let Some((file, line)) = places.get(branch.slot).copied().flatten() else { continue };
-            let number = numbers.entry((file, line)).or_default();
-            let branches = &mut self.line(file, line, &counts.program).branches;
+            let Some(entry) = entries.get(branch.slot).copied().flatten() else { continue };
+            let number = numbers.entry(place(entry)).or_default();
+            let branches = &mut self.line(entry).branches;
             if branches.len() <= *number {
                 branches.resize(*number + 1, BranchLine::default());
             }
             if let Some(known) = branches.get_mut(*number) {
                 known.taken += branch.taken;
                 known.not_taken += branch.not_taken;
+                known.lines = known.lines.or_else(|| destinations(counts, entries, branch.slot));
             }
             *number += 1;
         }
     }
 
-    fn line(&mut self, file: &str, number: u32, spec: &ProgramSpec) -> &mut LineReport {
-        let line = self.files.entry(file.to_owned()).or_default().lines.entry(number).or_default();
+    fn line(&mut self, entry: &LineInfo) -> &mut LineReport {
+        if !self.files.contains_key(&*entry.file) {
+            self.files.insert(entry.file.to_string(), FileReport::default());
+        }
+        let line = self.files.entry(entry.file.to_string()).or_default().lines.entry(entry.line).or_default();
         if line.text.is_empty() {
-            let found = spec.lines.iter().find(|info| info.line == number && *info.file == *file);
-            line.text = found.map_or_else(String::new, |info| info.text.to_string());
+            line.text = entry.text.to_string();
         }
         line
     }
@@ -162,32 +158,4 @@ impl FileReport {
 
 fn sum(a: (usize, usize), b: (usize, usize)) -> (usize, usize) {
     (a.0 + b.0, a.1 + b.1)
-}
-
-/// File and line of an instruction.
-type Place<'a> = Option<(&'a str, u32)>;
-
-/// The places of all slots. An entry of the line information holds until the next one; instructions that the compiler made without a
-/// line have none of their own, and at the start of a block that others lead to they belong to no line.
-fn places(counts: &Counts) -> Vec<Place<'_>> {
-    let spec = &counts.program;
-    let mut places: Vec<_> = (0..counts.insns.len()).map(|slot| place(spec, slot)).collect();
-    for block in &counts.blocks {
-        let next = spec.lines.partition_point(|line| line.slot < block.start);
-        let next = spec.lines.get(next).map_or(block.end, |line| line.slot);
-        let inherited = place(spec, block.start);
-        let comes_from = |(from, _): &(usize, u64)| {
-            counts.blocks.get(*from).and_then(|from| place(spec, from.end.saturating_sub(1)))
-        };
-        if next > block.start && block.from.iter().any(|from| comes_from(from) != inherited) {
-            let unknown = block.start..next.min(block.end);
-            places.get_mut(unknown).into_iter().flatten().for_each(|place| *place = None);
-        }
-    }
-    places
-}
-
-/// File and line of a slot; compilers use line 0 for code without a line.
-fn place(spec: &ProgramSpec, slot: usize) -> Option<(&str, u32)> {
-    spec.line_of(slot).filter(|line| line.line > 0).map(|line| (&*line.file, line.line))
 }

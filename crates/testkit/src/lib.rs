@@ -12,6 +12,7 @@ pub mod compiled;
 pub mod conformance;
 pub mod console;
 pub mod cost;
+pub mod counted;
 pub mod determinize;
 pub mod dispatcher;
 pub mod embed;

@@ -12,6 +12,7 @@ mod classic;
 mod compiled;
 mod conformance;
 mod coverage;
+mod coverage_lines;
 mod devices;
 mod dispatcher;
 mod engines;

@@ -205,12 +205,8 @@ fn timeline(seen: &[Seen]) -> Json {
 fn sources(coverage: &Coverage) -> Json {
     let file = |(name, file): (&String, &paceline::coverage::FileReport)| {
         let totals = file.totals();
-        let branches = |line: &paceline::coverage::LineReport| {
-            let taken = line.branches.iter().map(|b| usize::from(b.taken > 0) + usize::from(b.not_taken > 0));
-            json!([taken.sum::<usize>(), 2 * line.branches.len()])
-        };
         let of = |number: u32, text: &str| match file.lines.get(&number) {
-            Some(line) => json!([number, line.count, text, branches(line)]),
+            Some(line) => json!([number, line.count, text, line.missing_sides().collect::<Vec<_>>()]),
             None => json!([number, null, text]),
         };
         let lines: Vec<Json> = match fs::read_to_string(name) {
