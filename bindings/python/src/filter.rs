@@ -110,7 +110,7 @@ impl PyFilter {
     /// Whether a packet matches.
     fn matches(slf: &Bound<'_, Self>, packet: &Bound<'_, PyAny>) -> PyResult<bool> {
         guarded(|| {
-            let settings = Settings::new(None, 0, None, None, None)?;
+            let settings = Settings::default();
             let given = Given { packet: bytes_of(packet)?, metadata: Vec::new(), settings };
             Ok(run::run(&slf.as_super().get().subject, given)?.is_passed())
         })

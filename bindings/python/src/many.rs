@@ -116,8 +116,6 @@ fn fill(
             Err(PushError::TooLong(len)) => return Err(Stop::TooLong(len)),
         }
     }
-    for mut frame in burst.iter_mut() {
-        frame.set_ingress(settings.ingress, settings.queue);
-    }
+    settings.origin.receive(burst, 0);
     Ok(next)
 }

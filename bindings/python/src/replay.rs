@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arrow_array::RecordBatch;
 use paceline::TimeSource;
 use paceline::capture::{CaptureReader, ReadError};
+use paceline::scenario::Origin;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyDict};
@@ -44,8 +45,7 @@ struct State {
     packets: usize,
     /// Packets that may still be read.
     left: u64,
-    ingress: Option<u32>,
-    queue: u16,
+    origin: Origin,
     verdicts: [u64; 5],
     done: u64,
     /// An error that came after packets of a batch, which is given first.
@@ -56,8 +56,8 @@ struct State {
 /// Opens a capture and runs it through a program or chain.
 #[pyfunction]
 #[pyo3(signature = (
-    capture, runner, *, columns = None, batch_size = 8192, count = None, ingress = None, queue = 0, clock = "packets",
-    seed = None, network = None
+    capture, runner, *, columns = None, batch_size = 8192, count = None, ingress = None, queue = 0, context = None,
+    clock = "packets", seed = None, network = None
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments of a Python function")]
 pub(crate) fn replay(
@@ -68,6 +68,7 @@ pub(crate) fn replay(
     count: Option<u64>,
     ingress: Option<&Bound<'_, PyAny>>,
     queue: u16,
+    context: Option<&Bound<'_, PyDict>>,
     clock: &str,
     seed: Option<u64>,
     network: Option<&Bound<'_, PyNetwork>>,
@@ -87,7 +88,7 @@ pub(crate) fn replay(
     let (source, file) = open(capture)?;
     guarded(|| {
         let subject = Arc::clone(&runner.get().subject);
-        let settings = Settings::new(ingress, queue, None, seed, network)?;
+        let settings = Settings::new(ingress, queue, context, None, seed, network)?;
         let reader = capture.py().detach(|| CaptureReader::new(source));
         let reader = reader.map_err(|error| read_error(&error, file.as_deref()))?;
         let mut worker = Worker::new(0);
@@ -101,8 +102,7 @@ pub(crate) fn replay(
             columns: columns.clone(),
             packets: batch_size,
             left: count.unwrap_or(u64::MAX),
-            ingress: ingress.map(|_| settings.ingress),
-            queue,
+            origin: settings.origin,
             verdicts: [0; 5],
             done: 0,
             error: None,
@@ -175,10 +175,7 @@ impl State {
             host.fire_timers().map_err(|fault| self.subject.fault(&fault))?;
             return Ok(false);
         }
-        for index in 0..burst.len() {
-            let interface = burst.frame(index).meta().interface.saturating_add(1);
-            burst.frame_mut(index).set_ingress(self.ingress.unwrap_or(interface), self.queue);
-        }
+        self.origin.receive(burst, 0);
         host.arrive(burst);
         host.fire_timers().map_err(|fault| self.subject.fault(&fault))?;
         table.add_before(burst);

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use paceline::explain::{Outcome, Packet};
-use paceline::{Redirect, RedirectTarget, Verdict};
+use paceline::{
+    Arrival, ArrivalError, Outcome, PushError, RanAs, Redirect, RedirectTarget, SkBuffMember, Verdict,
+};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::effects::{Event, Sent};
 use crate::error::{Class, Failure, guarded};
@@ -24,11 +25,9 @@ const LONG: Duration = Duration::from_micros(20);
 /// Outcome of a packet.
 #[pyclass(frozen, name = "Run", module = "paceline")]
 pub(crate) struct PyRun {
-    verdict: Verdict,
-    code: u32,
+    /// What became of the packet, without its bytes.
+    outcome: Outcome,
     data: Py<PyBytes>,
-    metadata: Vec<u8>,
-    redirect: Option<Redirect>,
     lines: Vec<String>,
     events: Vec<Py<Event>>,
     /// The packet as it came in.
@@ -48,10 +47,10 @@ pub(crate) struct Given<'py> {
 }
 
 impl Given<'_> {
-    fn packet(&self) -> Packet<'_> {
+    fn arrival(&self) -> Arrival<'_> {
         let bytes = self.packet.as_bytes();
-        let Settings { ingress, queue, .. } = self.settings;
-        Packet { bytes, metadata: &self.metadata, meta: self.settings.meta(bytes.len()), ingress, queue }
+        let arrival = self.settings.origin.arrival(bytes, self.settings.meta(bytes.len()));
+        Arrival { metadata: &self.metadata, ..arrival }
     }
 }
 
@@ -69,11 +68,7 @@ pub(crate) fn run(subject: &Arc<Subject>, given: Given<'_>) -> PyResult<PyRun> {
         ran
     };
     if worker.is_slow { py.detach(|| run(worker)) } else { run(worker) }?;
-    let frame = worker.single.frame(0);
-    let verdict = frame.verdict();
-    let redirect = frame.redirect().filter(|_| verdict == Verdict::Redirect);
-    let (data, metadata) = (PyBytes::new(py, frame.packet()).unbind(), frame.metadata().to_vec());
-    let outcome = Ended { verdict, code: frame.code(), redirect, data, metadata };
+    let outcome = Outcome::of(worker.single.frame(0), &worker.host, subject.ran_as(), None);
     let sent = worker.effects.take();
     drop(lease);
     PyRun::new(py, subject, given, outcome, sent, None)
@@ -86,15 +81,13 @@ pub(crate) fn run_explained(subject: &Arc<Subject>, given: Given<'_>) -> PyResul
     receive(&given, &mut lease)?;
     let worker = lease.worker();
     worker.host.fire_timers().map_err(|fault| subject.fault(&fault))?;
-    let packet = given.packet();
+    let packet = given.arrival();
     let explained = py.detach(|| subject.explainer().explain(&packet, &mut worker.host));
-    let explanation = explained.map_err(|_| too_long(packet.bytes.len()))?;
-    let code = subject.code(&explanation.outcome);
-    let Outcome { verdict, redirect, bytes, metadata, fault, .. } = explanation.outcome.clone();
-    if let Some(fault) = fault {
-        return Err(subject.fault(&fault).into());
+    let explanation = explained.map_err(not_entered)?;
+    let outcome = explanation.outcome.clone();
+    if let Some(fault) = &outcome.fault {
+        return Err(subject.fault(fault).into());
     }
-    let outcome = Ended { verdict, code, redirect, data: PyBytes::new(py, &bytes).unbind(), metadata };
     let sent = worker.effects.take();
     drop(lease);
     let explanation = Py::new(py, PyExplanation::new(explanation))?;
@@ -103,27 +96,17 @@ pub(crate) fn run_explained(subject: &Arc<Subject>, given: Given<'_>) -> PyResul
 
 /// Places the packet in the worker's frame, and sets the worker's host up.
 fn receive(given: &Given<'_>, lease: &mut Lease) -> PyResult<()> {
-    let worker = lease.worker();
-    let bytes = given.packet.as_bytes();
-    worker.single.clear();
-    worker.single.push(bytes, given.settings.meta(bytes.len())).map_err(|_| too_long(bytes.len()))?;
-    let mut frame = worker.single.frame_mut(0);
-    frame.set_ingress(given.settings.ingress, given.settings.queue);
-    if !given.metadata.is_empty() {
-        frame.set_metadata(&given.metadata).map_err(|error| Failure::new(Class::Packet, error))?;
-    }
-    given.settings.apply(worker);
-    worker.host.arrive(&worker.single);
-    Ok(())
+    given.settings.apply(lease.worker());
+    let Worker { single, host, .. } = lease.worker();
+    Ok(given.arrival().enter(single, host).map_err(not_entered)?)
 }
 
-/// The end of a run.
-struct Ended {
-    verdict: Verdict,
-    code: u32,
-    redirect: Option<Redirect>,
-    data: Py<PyBytes>,
-    metadata: Vec<u8>,
+/// The exception of a packet that does not enter.
+fn not_entered(error: ArrivalError) -> PyErr {
+    match error {
+        ArrivalError::Packet(PushError::TooLong(len)) => too_long(len).into(),
+        error => Failure::new(Class::Packet, error).into(),
+    }
 }
 
 impl PyRun {
@@ -131,11 +114,11 @@ impl PyRun {
         py: Python<'_>,
         subject: &Arc<Subject>,
         given: Given<'_>,
-        ended: Ended,
+        mut outcome: Outcome,
         sent: Sent,
         explanation: Option<Py<PyExplanation>>,
     ) -> PyResult<Self> {
-        let Ended { verdict, code, redirect, data, metadata } = ended;
+        let data = PyBytes::new(py, &std::mem::take(&mut outcome.bytes)).unbind();
         let (lines, events) = match sent.is_empty() {
             true => Default::default(),
             false => (
@@ -144,11 +127,8 @@ impl PyRun {
             ),
         };
         Ok(Self {
-            verdict,
-            code,
+            outcome,
             data,
-            metadata,
-            redirect,
             lines,
             events,
             input: given.packet.unbind(),
@@ -161,7 +141,7 @@ impl PyRun {
 
     /// Whether the verdict is pass.
     pub(crate) fn is_passed(&self) -> bool {
-        self.verdict == Verdict::Pass
+        self.outcome.verdict == Verdict::Pass
     }
 
     /// Explains the run by another one, which leaves maps as they are.
@@ -174,12 +154,11 @@ impl PyRun {
         let mut lease = self.subject.lease(py);
         receive(&given, &mut lease)?;
         let host = &mut lease.worker().host;
-        let packet = given.packet();
+        let packet = given.arrival();
         let explained = py.detach(|| self.subject.explainer().rehearse(&packet, host));
-        let explanation = explained.map_err(|_| too_long(packet.bytes.len()))?;
+        let explanation = explained.map_err(not_entered)?;
         let outcome = &explanation.outcome;
-        let same = (outcome.verdict, self.subject.code(outcome)) == (self.verdict, self.code)
-            && outcome.bytes == self.data.bind(py).as_bytes();
+        let same = outcome.fares_as(&self.outcome) && outcome.bytes == self.data.bind(py).as_bytes();
         if !same {
             let cause = "the program would do something else with the packet now, because maps, time or random numbers are \
                          others; run(packet, explain=True) records the run itself";
@@ -193,13 +172,31 @@ impl PyRun {
 impl PyRun {
     #[getter]
     fn verdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        verdict::to_python(py, self.verdict)
+        verdict::to_python(py, self.outcome.verdict)
     }
 
     /// The program's return value; for socket filters the number of bytes to keep.
     #[getter]
     fn code(&self) -> u32 {
-        self.code
+        self.outcome.returned
+    }
+
+    /// The name of the return value in the program type's numbers, such as `TC_ACT_SHOT`.
+    #[getter]
+    fn action(&self) -> Option<&'static str> {
+        let (RanAs::Program(meaning) | RanAs::Chain(meaning)) = self.subject.ran_as();
+        meaning.name(self.outcome.returned)
+    }
+
+    /// The `sk_buff` that a TC classifier left: its fields by name.
+    #[getter]
+    fn context<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(skb) = &self.outcome.context else { return Ok(None) };
+        let context = PyDict::new(py);
+        for member in SkBuffMember::ALL {
+            context.set_item(member.name, member.of(skb))?;
+        }
+        Ok(Some(context))
     }
 
     #[getter]
@@ -214,12 +211,12 @@ impl PyRun {
 
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.metadata)
+        PyBytes::new(py, &self.outcome.metadata)
     }
 
     #[getter]
     fn redirect(&self) -> Option<PyRedirect> {
-        self.redirect.map(|redirect| PyRedirect::of(redirect, &self.subject))
+        self.outcome.redirect.map(|redirect| PyRedirect::of(redirect, &self.subject))
     }
 
     #[getter]
@@ -242,7 +239,7 @@ impl PyRun {
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        format!("<Run: {}, {} bytes>", self.verdict.name(), self.data.bind(py).as_bytes().len())
+        format!("<Run: {}, {} bytes>", self.outcome.verdict.name(), self.data.bind(py).as_bytes().len())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::columns::Columns;
 use crate::error::guarded;
@@ -24,13 +24,14 @@ pub(crate) struct PyRunner {
 #[pymethods]
 impl PyRunner {
     /// Runs one packet.
-    #[pyo3(signature = (packet, *, ingress = None, queue = 0, time = None, seed = None, network = None, metadata = None, explain = false))]
+    #[pyo3(signature = (packet, *, ingress = None, queue = 0, context = None, time = None, seed = None, network = None, metadata = None, explain = false))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of a Python function")]
     fn run(
         &self,
         packet: &Bound<'_, PyAny>,
         ingress: Option<&Bound<'_, PyAny>>,
         queue: u16,
+        context: Option<&Bound<'_, PyDict>>,
         time: Option<&Bound<'_, PyAny>>,
         seed: Option<u64>,
         network: Option<&Bound<'_, PyNetwork>>,
@@ -38,7 +39,7 @@ impl PyRunner {
         explain: bool,
     ) -> PyResult<PyRun> {
         guarded(|| {
-            let settings = Settings::new(ingress, queue, time, seed, network)?;
+            let settings = Settings::new(ingress, queue, context, time, seed, network)?;
             let metadata = metadata.map(|metadata| metadata.as_bytes().to_vec()).unwrap_or_default();
             let given = Given { packet: bytes_of(packet)?, metadata, settings };
             if explain { run::run_explained(&self.subject, given) } else { run::run(&self.subject, given) }
@@ -46,7 +47,7 @@ impl PyRunner {
     }
 
     /// Runs many packets.
-    #[pyo3(signature = (packets, *, columns = None, ingress = None, queue = 0, time = None, seed = None, network = None))]
+    #[pyo3(signature = (packets, *, columns = None, ingress = None, queue = 0, context = None, time = None, seed = None, network = None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of a Python function")]
     fn run_many(
         &self,
@@ -54,12 +55,13 @@ impl PyRunner {
         columns: Option<Vec<String>>,
         ingress: Option<&Bound<'_, PyAny>>,
         queue: u16,
+        context: Option<&Bound<'_, PyDict>>,
         time: Option<&Bound<'_, PyAny>>,
         seed: Option<u64>,
         network: Option<&Bound<'_, PyNetwork>>,
     ) -> PyResult<PyBatch> {
         guarded(|| {
-            let settings = Settings::new(ingress, queue, time, seed, network)?;
+            let settings = Settings::new(ingress, queue, context, time, seed, network)?;
             let columns = Columns::named(columns.as_deref().unwrap_or(&["verdict".to_owned()]))?;
             many::run_many(&self.subject, packets, &columns, &settings)
         })

@@ -3,22 +3,19 @@
 use std::sync::Arc;
 
 use paceline::network::{Network, NetworkBuilder};
-use paceline::{FrameMeta, TimeSource};
+use paceline::scenario::Origin;
+use paceline::{FrameMeta, SkBuff, TimeSource};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyString};
+use pyo3::types::{PyDict, PyInt, PyString};
 
 use crate::network::PyNetwork;
 use crate::worker::Worker;
 
-/// Index of the interface that packets come in on unless another is given: the loopback interface, as in the kernel's test runs.
-const LOOPBACK: u32 = 1;
-
 /// The surroundings of a run, and where its packets come from.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
-    pub(crate) ingress: u32,
-    pub(crate) queue: u16,
+    pub(crate) origin: Origin,
     /// Nanoseconds since the epoch; `None` for the system's clocks.
     pub(crate) time: Option<u64>,
     seed: Option<u64>,
@@ -29,13 +26,16 @@ impl Settings {
     pub(crate) fn new(
         ingress: Option<&Bound<'_, PyAny>>,
         queue: u16,
+        context: Option<&Bound<'_, PyDict>>,
         time: Option<&Bound<'_, PyAny>>,
         seed: Option<u64>,
         network: Option<&Bound<'_, PyNetwork>>,
     ) -> PyResult<Self> {
         let network = network.map(|network| Arc::clone(&network.get().network));
-        let ingress = ingress.map_or(Ok(LOOPBACK), |ingress| interface(ingress, network.as_deref()))?;
-        Ok(Self { ingress, queue, time: time.map(nanoseconds).transpose()?, seed, network })
+        let ingress = ingress.map(|ingress| interface(ingress, network.as_deref())).transpose()?;
+        let context = context.map_or_else(|| Ok(SkBuff::default()), sk_buff)?;
+        let origin = Origin::default().ingress(ingress).queue(queue).context(context);
+        Ok(Self { origin, time: time.map(nanoseconds).transpose()?, seed, network })
     }
 
     /// Sets a worker up.
@@ -55,6 +55,7 @@ impl Settings {
         } else if std::mem::take(is_network_set) {
             host.set_network(Arc::new(NetworkBuilder::default().build()));
         }
+        host.set_arriving(self.origin.context);
         host.set_time(if self.time.is_some() { TimeSource::Packets } else { TimeSource::System });
     }
 
@@ -62,6 +63,25 @@ impl Settings {
     pub(crate) fn meta(&self, len: usize) -> FrameMeta {
         FrameMeta { timestamp_ns: self.time.unwrap_or(0), original_len: len as u32, interface: 0 }
     }
+}
+
+/// The members of an `sk_buff` that packets arrive with, by their names; `cb` may be a sequence of its words.
+fn sk_buff(context: &Bound<'_, PyDict>) -> PyResult<SkBuff> {
+    let mut skb = SkBuff::default();
+    for (name, value) in context {
+        let name: String = name.extract()?;
+        let words = match (name.as_str(), value.extract::<Vec<u64>>()) {
+            ("cb", Ok(words)) => {
+                (0..).zip(words).map(|(at, word): (usize, u64)| (format!("cb[{at}]"), word)).collect()
+            }
+            _ => vec![(name, value.extract()?)],
+        };
+        for (name, value) in words {
+            let set = skb.set(&name, value);
+            set.map_err(|error| PyValueError::new_err(format!("context: {error}")))?;
+        }
+    }
+    Ok(skb)
 }
 
 /// An interface by its index, or by its name in the network.

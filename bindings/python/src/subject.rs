@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use paceline::chain::Graph;
-use paceline::explain::{ChainExplainer, Explainer, Outcome};
+use paceline::explain::{ChainExplainer, Explainer};
 use paceline::filter::PacketFilter;
-use paceline::{Burst, BurstFault, ChainWorker, Host, LiveChain, Map, Program};
+use paceline::{Burst, BurstFault, ChainWorker, Host, LiveChain, Map, Meaning, Program, RanAs};
 use pyo3::prelude::*;
 
 use crate::error::{Class, Failure};
@@ -119,11 +118,17 @@ impl Subject {
         }
     }
 
-    /// The code of a run that was recorded, as a run has it: that of a chain is its verdict, whatever its last program returned.
-    pub(crate) fn code(&self, outcome: &Outcome) -> u32 {
+    /// How its outcomes are read.
+    pub(crate) fn ran_as(&self) -> RanAs {
+        let meaning = |program: &Program| program.spec().kind.rules().meaning;
         match self {
-            Self::Chain { .. } => outcome.verdict as u32,
-            Self::Program { .. } | Self::Filter { .. } => outcome.code,
+            Self::Program { program, .. } => RanAs::Program(meaning(program)),
+            // Programs of a chain are of one type.
+            Self::Chain { live, .. } => {
+                let first = live.members().first().map(|member| meaning(member.program()));
+                RanAs::Chain(first.unwrap_or(Meaning::Verdict))
+            }
+            Self::Filter { filter, .. } => RanAs::Program(meaning(filter.program().program())),
         }
     }
 
@@ -138,9 +143,7 @@ impl Subject {
             Explainer::new(program.clone(), shared.and_then(|shared| shared.collection.object().shared_btf()))
         };
         match self {
-            Self::Program { program, shared } => {
-                ChainExplainer::new(vec![of(program, Some(shared))], Graph::one())
-            }
+            Self::Program { program, shared } => ChainExplainer::of_program(of(program, Some(shared))),
             Self::Chain { live, parts, .. } => {
                 let worker = live.worker();
                 let (programs, graph) = worker.parts();
@@ -151,9 +154,7 @@ impl Subject {
                 });
                 ChainExplainer::new(explainers.collect(), graph.clone())
             }
-            Self::Filter { filter, .. } => {
-                ChainExplainer::new(vec![of(filter.program().program(), None)], Graph::one())
-            }
+            Self::Filter { filter, .. } => ChainExplainer::of_program(of(filter.program().program(), None)),
         }
     }
 

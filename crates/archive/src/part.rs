@@ -4,7 +4,8 @@ use std::io::ErrorKind;
 
 use paceline::capture::{CaptureReader, Damage, Heads, Link, Lost, ReadError};
 use paceline::filter::{Matched, PacketFilter};
-use paceline::{Burst, Fault, Host, Runner};
+use paceline::scenario::Origin;
+use paceline::{Burst, Fault, Host, ReplayOptions, Runner};
 
 use crate::error::Error;
 use crate::opened::Opened;
@@ -22,6 +23,7 @@ const MOST_READ: u64 = 1 << 16;
 struct Machine {
     runner: Box<dyn Runner + Send>,
     host: Host,
+    origin: Origin,
     burst: Burst,
     /// Offsets of the packets.
     offsets: Vec<u64>,
@@ -36,10 +38,13 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker that runs a program on the packets that match, with the host that it sees.
+    /// A worker that runs a program on the packets that match, with the host that it sees. Of the options it takes the origin of packets, and
+    /// whether they run one by one.
     #[must_use]
-    pub fn with_program(runner: Box<dyn Runner + Send>, host: Host) -> Self {
-        let machine = Machine { runner, host, burst: Burst::default(), offsets: Vec::new() };
+    pub fn with_program(runner: Box<dyn Runner + Send>, mut host: Host, options: ReplayOptions) -> Self {
+        host.set_arriving(options.origin.context);
+        let burst = if options.packet_by_packet { Burst::new(1) } else { Burst::default() };
+        let machine = Machine { runner, host, origin: options.origin, burst, offsets: Vec::new() };
         Self { host: Host::default(), machine: Some(machine) }
     }
 
@@ -216,17 +221,16 @@ impl PartReader {
         let meta = *frame.meta();
         machine.burst.push(packet, meta).expect("the reader delivers packets that fit into a frame");
         machine.offsets.push(offset);
-        let last = machine.burst.len() - 1;
-        machine.burst.frame_mut(last).set_ingress(meta.interface.saturating_add(1), 0);
         if machine.burst.is_full() { self.run(machine, rows) } else { Ok(()) }
     }
 
     /// Runs the program on the packets that wait for it.
     fn run(&mut self, machine: &mut Machine, rows: &mut Rows) -> Result<(), Error> {
-        let Machine { runner, host, burst, offsets } = machine;
+        let Machine { runner, host, origin, burst, offsets } = machine;
         if burst.is_empty() {
             return Ok(());
         }
+        origin.receive(burst, 0);
         host.arrive(burst);
         let ran = match host.fire_timers() {
             Err(fault) => Err((0, fault)),

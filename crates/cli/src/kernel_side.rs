@@ -2,10 +2,10 @@
 
 use std::os::fd::AsRawFd;
 
-use paceline::{Collection, Errno, InitialValue, Map, Meaning, ProgramSpec};
+use paceline::{Arrival, Collection, Errno, InitialValue, Map, Meaning, MemberError, Outcome, ProgramSpec};
 use paceline_kernel::{
     KernelError, KernelObject, LoadError, LoadOptions, MIN_PACKET, Map as KernelMap, Packet, Pinned, Program,
-    SkBuffBytes, TestRun, pin, probe,
+    SK_BUFF_MEMBERS, SkBuffBytes, TestRun, members_of, pin, probe,
 };
 
 use crate::common::failure::{CommandError, Failure};
@@ -22,6 +22,10 @@ pub(crate) enum KernelSideError {
     Load(LoadError),
     #[error("--kernel: {0}")]
     Run(KernelError),
+    #[error("--kernel: test runs take no `{0}` in the context, only mark, priority, cb and tstamp")]
+    Context(&'static str),
+    #[error("--kernel: {0}")]
+    Member(#[from] MemberError),
     #[error("--kernel: test runs take packets of {MIN_PACKET} bytes or more, and this one has {0}")]
     Short(usize),
 }
@@ -109,30 +113,44 @@ impl KernelSide {
         Ok(())
     }
 
-    /// Runs a packet; returns what the kernel gives, and the code that the program's type gives to it.
-    pub(crate) fn run(&self, packet: &Packet<'_>) -> Result<(TestRun, u32), Failure> {
-        let run = self.run_main(packet).map_err(|error| match packet.data.len() {
+    /// Runs a packet.
+    pub(crate) fn run(&self, arrival: &Arrival<'_>) -> Result<Outcome, Failure> {
+        let run = self.run_main(&test_packet(arrival)?).map_err(|error| match arrival.bytes.len() {
             bytes if bytes < MIN_PACKET && error.errno == Errno::EINVAL => KernelSideError::Short(bytes),
             _ => KernelSideError::Run(error),
         });
-        Ok(run?)
+        Ok(self.outcome(run?)?)
     }
 
     /// The same; `None` for a packet that test runs do not take: one that is too short or too long, mostly.
-    pub(crate) fn run_if_taken(&self, packet: &Packet<'_>) -> Result<Option<(TestRun, u32)>, Failure> {
-        match self.run_main(packet) {
-            Err(error) if error.errno == Errno::EINVAL => Ok(None),
-            result => Ok(Some(result.map_err(KernelSideError::Run)?)),
+    pub(crate) fn run_if_taken(&self, arrival: &Arrival<'_>) -> Result<Option<Outcome>, Failure> {
+        match self.run_main(&test_packet(arrival)?) {
+            // The kernel has no such interface.
+            Err(error) if matches!(error.errno, Errno::EINVAL | Errno::ENODEV) => Ok(None),
+            result => Ok(Some(self.outcome(result.map_err(KernelSideError::Run)?)?)),
         }
     }
 
-    fn run_main(&self, packet: &Packet<'_>) -> Result<(TestRun, u32), KernelError> {
+    fn run_main(&self, packet: &Packet<'_>) -> Result<TestRun, KernelError> {
         let none = || KernelError { operation: "test run", errno: Errno::ENOENT, log: String::new() };
         let program = self.object.programs.get(self.main).ok_or_else(none)?;
-        let run = program.test_run(packet)?;
-        let meaning = self.programs.get(self.main).map(|(_, meaning)| *meaning);
-        let code = meaning.unwrap_or(Meaning::Verdict).code(run.retval.into());
-        Ok((run, code))
+        program.test_run(packet)
+    }
+
+    /// The outcome of a test run, which tells neither where a packet is redirected to nor events.
+    fn outcome(&self, run: TestRun) -> Result<Outcome, KernelSideError> {
+        let (_, meaning) = self.programs.get(self.main).ok_or(KernelSideError::Chain)?;
+        let context = run.sk_buff.as_ref().map(members_of).transpose()?;
+        Ok(Outcome {
+            verdict: meaning.verdict(meaning.code(run.retval.into())),
+            returned: run.retval,
+            redirect: None,
+            stored: None,
+            bytes: run.data,
+            metadata: run.meta,
+            context,
+            fault: None,
+        })
     }
 
     /// Runs a program on what another one left: the packet, and the `__sk_buff` of TC classifiers.
@@ -200,6 +218,27 @@ impl KernelSide {
         }
         Ok(())
     }
+}
+
+/// A packet for a test run.
+fn test_packet<'p>(arrival: &Arrival<'p>) -> Result<Packet<'p>, KernelSideError> {
+    let Arrival { bytes, metadata, ingress, queue, context, .. } = *arrival;
+    let taken = |name: &str| SK_BUFF_MEMBERS.contains(&name);
+    match context.members().find(|(name, _)| !taken(name)) {
+        Some((name, _)) => Err(KernelSideError::Context(name)),
+        None => Ok(Packet {
+            data: bytes,
+            meta: metadata,
+            ingress_ifindex: ingress,
+            rx_queue: queue.into(),
+            sk_buff: context,
+        }),
+    }
+}
+
+/// Whether a test run tells a member of the `sk_buff`.
+pub(crate) fn tells_member(name: &str) -> bool {
+    SK_BUFF_MEMBERS.contains(&name)
 }
 
 /// Whether the elements of a map are copied between user space and kernel.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use paceline::chain::{EdgePackets, Graph, Next, Node};
 use paceline::contents::{MapContents, SavedMaps};
 use paceline::explain::{ChainExplainer, Explainer};
-use paceline::{Burst, BurstFault, ChainWorker, Collection, Host, LiveChain, Map, Program, Verdict};
+use paceline::{
+    Burst, BurstFault, ChainWorker, Collection, Host, LiveChain, Map, Meaning, Program, RanAs, Verdict,
+};
 
 use crate::chain::{self, ChainError, LoadHow, SourceArgs};
 use crate::common::console;
@@ -169,13 +171,24 @@ impl Subject {
         }
     }
 
+    /// How its outcomes are read.
+    pub(crate) fn ran_as(&self) -> RanAs {
+        // Programs of a chain are of one type.
+        let meaning =
+            self.programs.first().map_or(Meaning::Verdict, |first| first.program.spec().kind.rules().meaning);
+        if self.is_chain { RanAs::Chain(meaning) } else { RanAs::Program(meaning) }
+    }
+
     /// An explainer of it, which runs it on the plain interpreter.
     pub(crate) fn explainer(&self) -> ChainExplainer {
         let explainer = |of: &SubjectProgram| {
             let btf = self.parts.get(of.part).and_then(|(_, collection)| collection.object().shared_btf());
             Explainer::new(of.program.clone(), btf)
         };
-        ChainExplainer::new(self.programs.iter().map(explainer).collect(), self.graph.clone())
+        match self.programs.as_slice() {
+            [only] if !self.is_chain => ChainExplainer::of_program(explainer(only)),
+            all => ChainExplainer::new(all.iter().map(explainer).collect(), self.graph.clone()),
+        }
     }
 
     /// All its maps.

@@ -1,14 +1,17 @@
-//! Surroundings of programs: network, time, random numbers.
+//! The options of a scenario: network, origin of packets, time, random numbers.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use paceline::helper::Helper;
 use paceline::isa::{Callee, Insn, decode};
 use paceline::network::{Network, NetworkError, SnapshotError};
-use paceline::{Host, Program, TimeSource};
+use paceline::scenario::{Origin, Scenario};
+use paceline::{Host, Map, MemberError, Program, SkBuff, SkBuffMember, TimeSource};
 
 use clap::ValueHint;
 
@@ -20,22 +23,114 @@ use crate::common::suggest::closest;
 /// The word for the network of this host; a file of that name is `./host`.
 const HOST: &str = "host";
 
-/// Arguments for the network, the ingress interface and random numbers.
+/// What programs see besides packets and maps: the same options in all commands that run packets.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "What programs see")]
 pub(crate) struct WorldArgs {
     /// The network that programs see, or `host` for this host's: routes, neighbors and interfaces as `ip -j` prints them,
     /// sockets as `ss -tuan`, tracked connections as `conntrack -L`.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) network: Option<PathBuf>,
-    /// Interface that all packets come in on: its index, or its name in the network.
+    /// Interface that all packets come in on: its index, or its name in the network. Interface 1 if left out, or one more than the number of
+    /// the packet's interface in its capture.
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) ingress: Option<String>,
-    /// Receive queue that all packets come in on.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) rx_queue: u16,
-    /// Seed of random numbers and cookies, so that a run can be repeated.
+    /// Receive queue that all packets come in on: queue 0 if left out, or that of the packet's CPU where there are several.
     #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
+    pub(crate) rx_queue: Option<u16>,
+    /// Field of `__sk_buff` that all packets arrive with, for TC classifiers: `mark=5`, `cb[0]=1`; may be given several times.
+    #[arg(long = "context", value_name = "FIELD=N", value_parser = Member::parse)]
+    pub(crate) context: Vec<Member>,
+    /// Source of the time that programs see: the packets, or in `bench` the system, if left out.
+    #[arg(long, value_enum)]
+    pub(crate) clock: Option<ClockArg>,
+    /// Seed of random numbers and cookies, or `random` for others in each run.
+    #[arg(long, value_name = "N", default_value_t)]
+    pub(crate) seed: Seed,
+}
+
+/// Source of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ClockArg {
+    /// The system's clocks.
+    System,
+    /// The packets' time stamps, so that a run comes out the same every time.
+    Capture,
+}
+
+impl ClockArg {
+    fn source(self) -> TimeSource {
+        match self {
+            Self::System => TimeSource::System,
+            Self::Capture => TimeSource::Packets,
+        }
+    }
+}
+
+/// A seed; `None` for another one in each run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seed(pub(crate) Option<u64>);
+
+impl Default for Seed {
+    fn default() -> Self {
+        Self(Some(1))
+    }
+}
+
+impl fmt::Display for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(seed) => write!(f, "{seed}"),
+            None => f.write_str("random"),
+        }
+    }
+}
+
+impl FromStr for Seed {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "random" => Ok(Self(None)),
+            number => {
+                number.parse().map(|seed| Self(Some(seed))).map_err(|_| "it must be a number, or `random`")
+            }
+        }
+    }
+}
+
+/// A field of `__sk_buff` and its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) value: u64,
+}
+
+impl Member {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').ok_or("it must be FIELD=N, such as mark=5")?;
+        let parsed = match value.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16),
+            None => value.parse(),
+        };
+        let value = parsed.map_err(|_| format!("{value:?} is not a number from 0 on"))?;
+        // The field and its range are checked here, where the option is at hand.
+        SkBuff::default().set(name, value).map_err(|error| member_error(&error))?;
+        Ok(Self { name: name.to_owned(), value })
+    }
+}
+
+/// The error of a field, with those that there are.
+pub(crate) fn member_error(error: &MemberError) -> String {
+    match error {
+        MemberError::Unknown(name) => {
+            let names = SkBuffMember::ALL.iter().filter(|member| member.arrives).map(|member| member.name);
+            let all = names.clone().collect::<Vec<_>>().join(", ");
+            let near = closest(name, names).map_or_else(String::new, |near| format!("; {near}"));
+            format!("{error}{near} (available: {all})")
+        }
+        _ => error.to_string(),
+    }
 }
 
 impl WorldArgs {
@@ -63,6 +158,8 @@ pub(crate) enum WorldError {
     Network { name: String, source: NetworkProblem },
     #[error("--ingress {name}: there is no such interface{}", if *.has_network { " in the network" } else { "" })]
     Ingress { name: String, has_network: bool, hint: Option<String> },
+    #[error("--context: {}", member_error(.0))]
+    Context(#[from] MemberError),
 }
 
 /// The reason why there is no network.
@@ -79,42 +176,58 @@ pub(crate) enum NetworkProblem {
 impl CommandError for WorldError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Network { .. } => None,
+            Self::Network { .. } | Self::Context(_) => None,
             Self::Ingress { hint, .. } => hint.clone(),
         }
     }
 }
 
-/// A network, and the interface that packets come in on.
+/// The scenario that the arguments describe.
+#[derive(Clone, Debug)]
 pub(crate) struct World {
-    network: Option<Arc<Network>>,
-    pub(crate) ingress: Option<u32>,
-    seed: Option<u64>,
+    pub(crate) scenario: Scenario,
 }
 
 impl World {
+    /// The scenario of packets that have times, which programs see unless the arguments say otherwise.
     pub(crate) fn new(args: &WorldArgs) -> Result<Self, WorldError> {
+        Self::with_clock(args, ClockArg::Capture)
+    }
+
+    /// The same with another clock where the arguments name none.
+    pub(crate) fn with_clock(args: &WorldArgs, clock: ClockArg) -> Result<Self, WorldError> {
         let network = args.network.as_deref().map(read).transpose()?.map(Arc::new);
         let ingress = args.ingress.as_deref().map(|name| interface(name, network.as_deref())).transpose()?;
-        Ok(Self { network, ingress, seed: args.seed })
+        let mut context = SkBuff::default();
+        for Member { name, value } in &args.context {
+            context.set(name, *value)?;
+        }
+        let mut scenario = Scenario::default();
+        scenario.network = network;
+        scenario.origin = Origin::default().ingress(ingress).queue(args.rx_queue).context(context);
+        scenario.time = args.clock.unwrap_or(clock).source();
+        scenario.seed = args.seed.0;
+        Ok(Self { scenario })
     }
 
     /// A host of this world.
-    pub(crate) fn host(&self, time: TimeSource) -> Host {
-        let mut host = Host::default();
-        if let Some(network) = &self.network {
-            host.set_network(network.clone());
-        }
-        if let Some(seed) = self.seed {
-            host.seed(seed);
-        }
-        host.set_time(time);
-        host
+    pub(crate) fn host(&self) -> Host {
+        self.scenario.host(0)
+    }
+
+    /// Whether packets must run one by one, because timers fire between them when the packets' times say so.
+    pub(crate) fn runs_packet_by_packet(&self, maps: &[Arc<Map>]) -> bool {
+        self.scenario.time == TimeSource::Packets && maps.iter().any(|map| map.spec().timer().is_some())
+    }
+
+    /// Where packets come from.
+    pub(crate) fn origin(&self) -> Origin {
+        self.scenario.origin
     }
 
     /// Notes the helpers of a program that find nothing without a network.
     pub(crate) fn announce(&self, program: &Program) {
-        if self.network.is_some() {
+        if self.scenario.network.is_some() {
             return;
         }
         let code = decode(&program.spec().insns).ok();

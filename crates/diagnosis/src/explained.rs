@@ -9,7 +9,7 @@ pub fn explained(name: Option<&str>, explanation: &Explanation, next: &Json) -> 
     let events: Vec<_> = explanation.events.iter().map(|event| of_event(explanation, event)).collect();
     json!({
         "name": name,
-        "returned": explanation.outcome.code,
+        "returned": explanation.outcome.returned,
         "next": next,
         "decision": explanation.deciding().map(|branch| of_branch(explanation, branch)),
         "events": events,

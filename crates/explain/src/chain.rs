@@ -1,21 +1,23 @@
 //! Explanations of chains: program after program.
 
-use paceline_frame::{PushError, Verdict};
+use paceline_frame::Verdict;
 use paceline_graph::{Graph, MAX_RUNS, Next, Node};
-use paceline_vm::Host;
+use paceline_vm::{Arrival, ArrivalError, Host, Outcome};
 
 use crate::explainer::Explainer;
 use crate::journal::Journal;
 use crate::line_counts::LineCounts;
-use crate::trace::{Explanation, Outcome, Packet};
+use crate::trace::Explanation;
 
 /// The programs that ran, with a result of each, and what follows.
 type Steps<T> = Vec<(Node, T, Next)>;
 
-/// Explains what a chain of programs does with packets. A single program is a chain of one.
+/// Explains what a chain of programs does with packets.
 pub struct ChainExplainer {
     explainers: Vec<Explainer>,
     graph: Graph,
+    /// Whether the outcome is that of the only program.
+    is_program: bool,
 }
 
 /// Explanation of a packet's way through a chain.
@@ -43,7 +45,13 @@ impl ChainExplainer {
     #[must_use]
     pub fn new(explainers: Vec<Explainer>, graph: Graph) -> Self {
         assert!(graph.nodes().len() <= explainers.len(), "an explainer for every node");
-        Self { explainers, graph }
+        Self { explainers, graph, is_program: false }
+    }
+
+    /// A program as a chain of one, whose outcomes are the program's.
+    #[must_use]
+    pub fn of_program(explainer: Explainer) -> Self {
+        Self { explainers: vec![explainer], graph: Graph::one(), is_program: true }
     }
 
     /// The explainers, by node.
@@ -55,8 +63,8 @@ impl ChainExplainer {
     /// Runs the chain over a packet.
     ///
     /// # Errors
-    /// [`PushError::TooLong`].
-    pub fn run(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<Outcome, PushError> {
+    /// [`ArrivalError`].
+    pub fn run(&mut self, packet: &Arrival<'_>, host: &mut Host) -> Result<Outcome, ArrivalError> {
         self.walk(packet, host, |explainer, packet, host| explainer.run(packet, host), Outcome::clone)
             .map(|(outcome, _)| outcome)
     }
@@ -64,10 +72,15 @@ impl ChainExplainer {
     /// Runs the chain over a packet, and says of each program why it did what it did.
     ///
     /// # Errors
-    /// [`PushError::TooLong`].
-    pub fn explain(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<ChainExplanation, PushError> {
-        let explain =
-            |explainer: &mut Explainer, packet: &Packet<'_>, host: &mut Host| explainer.explain(packet, host);
+    /// [`ArrivalError`].
+    pub fn explain(
+        &mut self,
+        packet: &Arrival<'_>,
+        host: &mut Host,
+    ) -> Result<ChainExplanation, ArrivalError> {
+        let explain = |explainer: &mut Explainer, packet: &Arrival<'_>, host: &mut Host| {
+            explainer.explain(packet, host)
+        };
         let (outcome, steps) = self.walk(packet, host, explain, |explanation| explanation.outcome.clone())?;
         Ok(ChainExplanation { steps, outcome })
     }
@@ -75,10 +88,10 @@ impl ChainExplainer {
     /// Number of instructions that a packet takes, of all programs that run; maps and host are left as they were.
     ///
     /// # Errors
-    /// [`PushError::TooLong`].
-    pub fn count(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<u64, PushError> {
+    /// [`ArrivalError`].
+    pub fn count(&mut self, packet: &Arrival<'_>, host: &mut Host) -> Result<u64, ArrivalError> {
         let count =
-            |explainer: &mut Explainer, packet: &Packet<'_>, host: &mut Host| explainer.count(packet, host);
+            |explainer: &mut Explainer, packet: &Arrival<'_>, host: &mut Host| explainer.count(packet, host);
         let (_, steps) = self.walk(packet, host, count, |(outcome, _)| outcome.clone())?;
         Ok(steps.iter().map(|(_, (_, instructions), _)| instructions).sum())
     }
@@ -86,14 +99,14 @@ impl ChainExplainer {
     /// Adds the instructions that a packet takes, of all programs that run, to counts by line; maps and host are left as they were.
     ///
     /// # Errors
-    /// [`PushError::TooLong`].
+    /// [`ArrivalError`].
     pub fn count_lines(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &Arrival<'_>,
         host: &mut Host,
         counts: &mut LineCounts,
-    ) -> Result<(), PushError> {
-        let count = |explainer: &mut Explainer, packet: &Packet<'_>, host: &mut Host| {
+    ) -> Result<(), ArrivalError> {
+        let count = |explainer: &mut Explainer, packet: &Arrival<'_>, host: &mut Host| {
             explainer.count_lines(packet, host, counts)
         };
         self.walk(packet, host, count, Clone::clone).map(drop)
@@ -102,11 +115,15 @@ impl ChainExplainer {
     /// Explains what the chain would do with a packet, and leaves maps and host as they were.
     ///
     /// # Errors
-    /// [`PushError::TooLong`].
-    pub fn rehearse(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<ChainExplanation, PushError> {
+    /// [`ArrivalError`].
+    pub fn rehearse(
+        &mut self,
+        packet: &Arrival<'_>,
+        host: &mut Host,
+    ) -> Result<ChainExplanation, ArrivalError> {
         let mut journal = Journal::default();
         let explained = host.rehearse(|host| {
-            let explain = |explainer: &mut Explainer, packet: &Packet<'_>, host: &mut Host| {
+            let explain = |explainer: &mut Explainer, packet: &Arrival<'_>, host: &mut Host| {
                 explainer.explain_with(packet, host, |observed| journal.note(observed))
             };
             self.walk(packet, host, explain, |explanation| explanation.outcome.clone())
@@ -118,37 +135,41 @@ impl ChainExplainer {
     /// Runs program after program.
     fn walk<T>(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &Arrival<'_>,
         host: &mut Host,
-        mut run: impl FnMut(&mut Explainer, &Packet<'_>, &mut Host) -> Result<T, PushError>,
+        mut run: impl FnMut(&mut Explainer, &Arrival<'_>, &mut Host) -> Result<T, ArrivalError>,
         outcome_of: impl Fn(&T) -> Outcome,
-    ) -> Result<(Outcome, Steps<T>), PushError> {
-        let (bytes, metadata) = (packet.bytes.to_vec(), packet.metadata.to_vec());
-        let mut outcome =
-            Outcome { verdict: Verdict::Aborted, code: 0, redirect: None, bytes, metadata, fault: None };
+    ) -> Result<(Outcome, Steps<T>), ArrivalError> {
+        let (mut bytes, mut metadata, mut redirect) =
+            (packet.bytes.to_vec(), packet.metadata.to_vec(), packet.redirect);
         let mut steps = Vec::new();
         let mut node = Node::ENTRY;
-        for _ in 0..MAX_RUNS {
-            let Some(explainer) = self.explainers.get_mut(node.index()) else { break };
-            let packet = Packet { bytes: &outcome.bytes, metadata: &outcome.metadata, ..*packet };
-            let step = run(explainer, &packet, host)?;
-            outcome = outcome_of(&step);
+        loop {
+            let entering = Arrival { bytes: &bytes, metadata: &metadata, redirect, ..*packet };
+            let explainer = &mut self.explainers[node.index()];
+            let meaning = explainer.program().spec().kind.rules().meaning;
+            let step = run(explainer, &entering, host)?;
+            let mut outcome = outcome_of(&step);
             let next = match outcome.fault {
                 Some(_) => Next::End(Verdict::Aborted),
-                None => self.graph.after(node, outcome.code),
+                None => self.graph.after(node, meaning.code(outcome.returned.into())),
             };
             steps.push((node, step, next));
-            match next {
-                Next::Program(next) => node = next,
-                Next::End(verdict) => {
-                    outcome.verdict = verdict;
-                    outcome.redirect = outcome.redirect.filter(|_| verdict == Verdict::Redirect);
-                    return Ok((outcome, steps));
+            let verdict = match next {
+                Next::Program(_) if steps.len() == MAX_RUNS as usize => Verdict::Aborted,
+                Next::Program(next) => {
+                    (node, bytes, metadata, redirect) =
+                        (next, outcome.bytes, outcome.metadata, outcome.stored);
+                    continue;
                 }
-            }
+                Next::End(_) if self.is_program => return Ok((outcome, steps)),
+                Next::End(verdict) => verdict,
+            };
+            outcome.verdict = verdict;
+            outcome.returned = meaning.standing_for(verdict).unwrap_or(verdict as u32);
+            outcome.redirect = outcome.stored.filter(|_| verdict == Verdict::Redirect);
+            outcome.context = None;
+            return Ok((outcome, steps));
         }
-        outcome.verdict = Verdict::Aborted;
-        outcome.redirect = None;
-        Ok((outcome, steps))
     }
 }

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use paceline_btf::Btf;
-use paceline_frame::{Burst, PushError, Verdict};
-use paceline_spec::Meaning;
-use paceline_vm::{Fault, Host, Observed, Program, Steer};
+use paceline_frame::Burst;
+use paceline_vm::{Arrival, ArrivalError, Host, Observed, Outcome, Program, RanAs, Steer};
 
 use crate::fact::FactWriter;
 use crate::journal::Journal;
 use crate::line_counts::LineCounts;
 use crate::recorder::{Compares, Recorder};
-use crate::trace::{Explanation, Outcome, Packet};
+use crate::trace::Explanation;
 
 /// A run with an inverted branch may take so many times the instructions of the recorded run, and this many more.
 const LONGER: u64 = 4;
@@ -41,20 +40,20 @@ impl Explainer {
     /// Runs the program over a packet.
     ///
     /// # Errors
-    /// [`PushError::TooLong`].
-    pub fn run(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<Outcome, PushError> {
+    /// [`ArrivalError`].
+    pub fn run(&mut self, packet: &Arrival<'_>, host: &mut Host) -> Result<Outcome, ArrivalError> {
         self.steered(packet, host, |_| Steer::Follow)
     }
 
     /// Number of instructions that a packet takes, also of programs that are tail called; maps and host are left as they were.
     ///
     /// # Errors
-    /// [`PushError::TooLong`].
+    /// [`ArrivalError`].
     pub(crate) fn count(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &Arrival<'_>,
         host: &mut Host,
-    ) -> Result<(Outcome, u64), PushError> {
+    ) -> Result<(Outcome, u64), ArrivalError> {
         let mut instructions = 0;
         let outcome = self.rehearsed(packet, host, |_| {
             instructions += 1;
@@ -66,10 +65,10 @@ impl Explainer {
     /// Adds the instructions that a packet takes to counts by line; maps and host are left as they were.
     pub(crate) fn count_lines(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &Arrival<'_>,
         host: &mut Host,
         counts: &mut LineCounts,
-    ) -> Result<Outcome, PushError> {
+    ) -> Result<Outcome, ArrivalError> {
         self.rehearsed(packet, host, |observed| {
             counts.see(observed);
             Steer::Follow
@@ -79,18 +78,18 @@ impl Explainer {
     /// Runs the program over a packet, and says why it did what it did. Maps and host are afterwards as after one run.
     ///
     /// # Errors
-    /// [`PushError::TooLong`].
-    pub fn explain(&mut self, packet: &Packet<'_>, host: &mut Host) -> Result<Explanation, PushError> {
+    /// [`ArrivalError`].
+    pub fn explain(&mut self, packet: &Arrival<'_>, host: &mut Host) -> Result<Explanation, ArrivalError> {
         self.explain_with(packet, host, |_| {})
     }
 
     /// The same; `note` sees the last run, the one that stays, before each instruction.
     pub(crate) fn explain_with(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &Arrival<'_>,
         host: &mut Host,
         mut note: impl FnMut(&Observed<'_>),
-    ) -> Result<Explanation, PushError> {
+    ) -> Result<Explanation, ArrivalError> {
         let btf = self.btf.clone();
         let mut recorder = Recorder::new(FactWriter { btf: btf.as_deref() });
         let rehearsed = self.rehearsed(packet, host, |observed| {
@@ -111,11 +110,11 @@ impl Explainer {
     /// these constants. A check of bounds decides if an invalid access is behind it, or if no other branch does.
     fn decision(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &Arrival<'_>,
         host: &mut Host,
         recorder: &Recorder<'_>,
         outcome: &Outcome,
-    ) -> Result<Option<usize>, PushError> {
+    ) -> Result<Option<usize>, ArrivalError> {
         let limit = recorder.instructions * LONGER + MORE;
         // A fault decides by itself, and such a run may be long.
         if outcome.fault.is_some() {
@@ -135,7 +134,7 @@ impl Explainer {
                 branches += 1;
                 if branches == jump.number { Steer::Invert } else { Steer::Follow }
             })?;
-            if same_fate(&other, outcome) {
+            if other.fares_as(outcome) {
                 continue;
             }
             if jump.compares == Compares::Input || other.fault.is_some() {
@@ -149,10 +148,10 @@ impl Explainer {
     /// A run whose changes are undone.
     fn rehearsed(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &Arrival<'_>,
         host: &mut Host,
         mut steer: impl FnMut(&Observed<'_>) -> Steer,
-    ) -> Result<Outcome, PushError> {
+    ) -> Result<Outcome, ArrivalError> {
         let mut journal = Journal::default();
         let outcome = host.rehearse(|host| {
             self.steered(packet, host, |observed| {
@@ -166,35 +165,13 @@ impl Explainer {
 
     pub(crate) fn steered(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &Arrival<'_>,
         host: &mut Host,
         steer: impl FnMut(&Observed<'_>) -> Steer,
-    ) -> Result<Outcome, PushError> {
-        self.burst.clear();
-        self.burst.push(packet.bytes, packet.meta)?;
-        host.arrive(&self.burst);
-        let mut frame = self.burst.frame_mut(0);
-        frame.set_ingress(packet.ingress, packet.queue);
-        // Metadata that another frame had fits into this one.
-        let _ = frame.set_metadata(packet.metadata);
-        let run = self.program.run_steered(&mut frame, host, steer);
-        let fault: Option<Fault> = run.err().map(|fault| *fault);
-        let frame = self.burst.frame(0);
-        let verdict = match self.program.spec().kind.rules().meaning {
-            _ if fault.is_some() => Verdict::Aborted,
-            // The code of a socket filter is the number of bytes that it keeps.
-            Meaning::BytesKept if frame.code() == 0 => Verdict::Drop,
-            Meaning::BytesKept => Verdict::Pass,
-            Meaning::Verdict | Meaning::Action(_) => frame.verdict(),
-        };
-        let redirect = frame.redirect().filter(|_| verdict == Verdict::Redirect);
-        let (bytes, metadata) = (frame.packet().to_vec(), frame.metadata().to_vec());
-        Ok(Outcome { verdict, code: frame.code(), redirect, bytes, metadata, fault })
+    ) -> Result<Outcome, ArrivalError> {
+        packet.enter(&mut self.burst, host)?;
+        let run = self.program.run_steered(&mut self.burst.frame_mut(0), host, steer);
+        let ran = RanAs::Program(self.program.spec().kind.rules().meaning);
+        Ok(Outcome::of(self.burst.frame(0), host, ran, run.err().map(|fault| *fault)))
     }
-}
-
-/// Whether a packet fares the same: verdict and target. Its bytes may differ.
-fn same_fate(a: &Outcome, b: &Outcome) -> bool {
-    let fate = |outcome: &Outcome| (outcome.verdict, outcome.code, outcome.redirect, outcome.fault.is_some());
-    fate(a) == fate(b)
 }

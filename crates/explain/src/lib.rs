@@ -24,5 +24,5 @@ mod writes;
 pub use chain::{ChainExplainer, ChainExplanation};
 pub use explainer::Explainer;
 pub use line_counts::{LineCount, LineCounts};
-pub use trace::{At, Branch, Call, Event, Explanation, Fact, FactKind, Outcome, Packet};
+pub use trace::{At, Branch, Call, Event, Explanation, Fact, FactKind};
 pub use writes::Writes;

@@ -2,24 +2,8 @@
 
 use std::sync::Arc;
 
-use paceline_frame::{FrameMeta, Redirect, Verdict};
 use paceline_spec::{LineInfo, ProgramSpec};
-use paceline_vm::Fault;
-
-/// A packet as it enters.
-#[derive(Clone, Copy, Debug)]
-pub struct Packet<'a> {
-    /// Bytes from the Ethernet header on.
-    pub bytes: &'a [u8],
-    /// Metadata before them, a multiple of 4 bytes.
-    pub metadata: &'a [u8],
-    /// Time and length.
-    pub meta: FrameMeta,
-    /// Index of the interface that it came in on.
-    pub ingress: u32,
-    /// Receive queue.
-    pub queue: u16,
-}
+use paceline_vm::Outcome;
 
 /// An instruction of one of the programs that ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,23 +86,6 @@ pub enum Event {
         /// The program.
         to: usize,
     },
-}
-
-/// Outcome of a packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// The verdict; aborted if the run ended with a fault.
-    pub verdict: Verdict,
-    /// The program's return value.
-    pub code: u32,
-    /// Target, for redirected packets.
-    pub redirect: Option<Redirect>,
-    /// The packet's bytes.
-    pub bytes: Vec<u8>,
-    /// The metadata before them.
-    pub metadata: Vec<u8>,
-    /// The fault that ended the run, which those of verified programs never do.
-    pub fault: Option<Fault>,
 }
 
 /// Record of one run of a program, with the branch that decided.

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use paceline_frame::PushError;
 use paceline_isa::{Callee, Insn};
 use paceline_maps::Map;
 use paceline_spec::helper::Helper;
 use paceline_spec::{LineInfo, ProgramSpec};
-use paceline_vm::{Host, Observed, Steer};
+use paceline_vm::{Arrival, ArrivalError, Host, Observed, Steer};
 
 use crate::explainer::Explainer;
-use crate::trace::Packet;
 
 /// Stores of a run that wrote the value of an element, by their source lines.
 #[derive(Clone, Debug, Default)]
@@ -34,13 +32,13 @@ impl Explainer {
     /// elements count as one. Helpers that write count as no writer.
     ///
     /// # Errors
-    /// [`PushError::TooLong`].
+    /// [`ArrivalError`].
     pub fn writes(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &Arrival<'_>,
         host: &mut Host,
         map: &Arc<Map>,
-    ) -> Result<Writes, PushError> {
+    ) -> Result<Writes, ArrivalError> {
         let mut watch = Watch { map, is_looked_up: false, values: Vec::new(), writes: Writes::default() };
         self.steered(packet, host, |observed| {
             watch.see(observed);

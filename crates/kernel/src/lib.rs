@@ -22,8 +22,8 @@ pub use map::{ElementTypes, Map};
 pub use mprog::{Beside, Classifier, Ingress};
 pub use object::{KernelObject, LoadError, LoadOptions, VerifierStats};
 pub use program::{
-    ETHERNET_LEN, Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, SkBuffBytes, TestRun,
-    check_packet, load_btf,
+    ETHERNET_LEN, Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, SK_BUFF_MEMBERS, SkBuffBytes,
+    TestRun, check_packet, load_btf, members_of,
 };
 pub use types::FIND_FUNCTION;
 

@@ -4,8 +4,8 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use paceline_isa::RawInsn;
-use paceline_spec::context::SK_BUFF;
-use paceline_spec::{Errno, KfuncRef, ProgramKind, XdpAttach};
+use paceline_spec::context::{SK_BUFF, SkBuff, TC_SK_BUFF};
+use paceline_spec::{Errno, KfuncRef, MemberError, ProgramKind, SkBuffMember, XdpAttach};
 
 use super::map::object_name;
 use super::sys::{self, FuncInfo, ProgLoad};
@@ -90,6 +90,8 @@ pub struct Packet<'a> {
     pub ingress_ifindex: u32,
     /// Queue of that interface.
     pub rx_queue: u32,
+    /// Members of the `sk_buff` of a TC classifier that do not come from the packet: those of [`SK_BUFF_MEMBERS`].
+    pub sk_buff: SkBuff,
 }
 
 impl<'a> Packet<'a> {
@@ -385,7 +387,50 @@ fn sk_buff(packet: &Packet<'_>) -> SkBuffBytes {
         let start = usize::from(field.offset);
         ctx[start..start + interface.len()].copy_from_slice(&interface);
     }
+    for (member, (start, size)) in members() {
+        let value = member.of(&packet.sk_buff);
+        // All of them are numbers of the machine's order, in fields of 4 or 8 bytes.
+        let bytes =
+            if size == 8 { value.to_ne_bytes().to_vec() } else { (value as u32).to_ne_bytes().to_vec() };
+        ctx[start..start + size].copy_from_slice(&bytes);
+    }
     ctx
+}
+
+/// The members of an `sk_buff` that test runs take and give (`convert___skb_to_skb` and `convert_skb_to___skb` in `net/bpf/test_run.c`).
+pub const SK_BUFF_MEMBERS: [&str; 8] =
+    ["mark", "priority", "cb[0]", "cb[1]", "cb[2]", "cb[3]", "cb[4]", "tstamp"];
+
+/// Those members with their place in `struct __sk_buff`: offset and size in bytes.
+fn members() -> impl Iterator<Item = (&'static SkBuffMember, (usize, usize))> {
+    SK_BUFF_MEMBERS.into_iter().filter_map(|name| {
+        let (field, word) = match name.strip_prefix("cb[").and_then(|rest| rest.strip_suffix(']')) {
+            Some(word) => ("cb", Some(word.parse::<usize>().ok()?)),
+            None => (name, None),
+        };
+        let field = TC_SK_BUFF.fields.iter().find(|known| known.name == field)?;
+        let (start, size) = (usize::from(field.offset), usize::from(field.size));
+        Some((SkBuffMember::named(name)?, word.map_or((start, size), |word| (start + 4 * word, 4))))
+    })
+}
+
+/// The members of [`SK_BUFF_MEMBERS`] that a `__sk_buff` has.
+///
+/// # Errors
+/// A member that packets do not arrive with, which none of them is.
+pub fn members_of(ctx: &SkBuffBytes) -> Result<SkBuff, MemberError> {
+    let mut skb = SkBuff::default();
+    for (member, (start, size)) in members() {
+        let mut bytes = [0; 8];
+        bytes[..size].copy_from_slice(&ctx[start..start + size]);
+        let value = if size == 8 {
+            u64::from_ne_bytes(bytes)
+        } else {
+            u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).into()
+        };
+        skb.set(member.name, value)?;
+    }
+    Ok(skb)
 }
 
 /// Loads BTF and returns its descriptor.

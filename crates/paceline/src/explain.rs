@@ -2,5 +2,5 @@
 
 pub use paceline_explain::{
     At, Branch, Call, ChainExplainer, ChainExplanation, Event, Explainer, Explanation, Fact, FactKind,
-    LineCount, LineCounts, Outcome, Packet, Writes,
+    LineCount, LineCounts, Writes,
 };

@@ -30,6 +30,7 @@
 //! | take packets from network devices, and send them there | [`device`] |
 //! | filter packets with tcpdump's expressions, or classic BPF | [`filter`] |
 //! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
+//! | run packets one by one, each with its outcome | [`scenario`] |
 //! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
 //! | count how often lines and branches ran | [`coverage`] |
 //! | know why a program did what it did with a packet | [`explain`] |
@@ -116,6 +117,7 @@ pub mod port;
 pub mod prove;
 #[cfg(feature = "captures")]
 mod replay;
+pub mod scenario;
 mod share;
 mod step;
 mod tables;
@@ -137,14 +139,15 @@ pub use paceline_maps::{
 };
 pub use paceline_spec::{
     Action, Actions, ElementKind, Errno, FunctionInfo, InitialValue, InnerLength, KeyKind, KfuncRef,
-    LineInfo, Linkage, MapFlags, MapKind, MapRules, MapSpec, MapUse, Meaning, Pinning, Poison, ProgramKind,
-    ProgramSpec, Rules, XdpAttach,
+    LineInfo, Linkage, MapFlags, MapKind, MapRules, MapSpec, MapUse, Meaning, MemberError, Pinning, Poison,
+    ProgramKind, ProgramSpec, Rules, SkBuffMember, XdpAttach, context::SkBuff,
 };
 pub use paceline_vm::{
-    Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice,
-    DEFAULT_BUDGET, Engine, Event, EventSink, Exit, Fallback, Fault, FaultAddress, FaultKind, Host,
-    InstallError, KeyedSite, LoadError as EngineError, LookAhead, NoSlice, NoSuchEngine, NoSuchLookAhead,
-    Program, ProgramError, Site, SiteStatistics, Target, TimeSource, UpdateError,
+    Access, Arrival, ArrivalError, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts,
+    ChainError, Choice, DEFAULT_BUDGET, Engine, Event, EventSink, Exit, Fallback, Fault, FaultAddress,
+    FaultKind, Host, InstallError, KeyedSite, LoadError as EngineError, LookAhead, NoSlice, NoSuchEngine,
+    NoSuchLookAhead, Outcome, Program, ProgramError, RanAs, Site, SiteStatistics, Target, TimeSource,
+    UpdateError,
 };
 #[cfg(feature = "jit")]
 pub use paceline_vm::{

@@ -79,6 +79,8 @@ pub struct Host {
     pub(crate) tunnel: Tunnel,
     /// Contents of that area when packets arrive; zero unless set.
     arriving: [u64; SkBuff::WORDS],
+    /// Return value of the last packet's program, if frames of its type have another code.
+    returned: u32,
     /// Fault that ended the last run; only [`fail`](Self::fail) sets it.
     pub fault: Option<Box<Fault>>,
     /// Whether the last run ended with a fault, or its return value is to be translated to a verdict: one branch for both.
@@ -169,6 +171,7 @@ impl Host {
             area: [const { AtomicU64::new(0) }; _],
             tunnel: Tunnel::default(),
             arriving: [0; _],
+            returned: 0,
             fault: None,
             ends_specially: false,
             panic: None,
@@ -352,8 +355,16 @@ impl Host {
             if rules.layout.waits_for_end {
                 self.put_tag();
             }
+            self.returned = r0 as u32;
             rules.meaning.code(r0)
         })
+    }
+
+    /// The return value of the last packet's program, if it is of a type whose frames have another code than that
+    /// ([`Meaning::translated`](paceline_spec::Meaning::translated)), and ran over that packet alone.
+    #[must_use]
+    pub fn returned(&self) -> u32 {
+        self.returned
     }
 
     /// Address of the packet's own area.
@@ -383,6 +394,13 @@ impl Host {
         skb.has_tunnel = 0;
         // SAFETY: as above.
         self.arriving = unsafe { std::mem::transmute::<SkBuff, [u64; SkBuff::WORDS]>(skb) };
+    }
+
+    /// What packets arrive with in their own area.
+    #[must_use]
+    pub fn arriving(&self) -> SkBuff {
+        // SAFETY: both have this size, and any bytes are integers, which all members are.
+        unsafe { std::mem::transmute::<[u64; SkBuff::WORDS], SkBuff>(self.arriving) }
     }
 
     /// Zeroes the stack frame of the function at a call depth, which starts at 0.

@@ -18,6 +18,7 @@ pub mod object;
 mod program;
 mod prototype;
 mod rules;
+mod sk_buff_member;
 mod variable;
 
 pub use errno::Errno;
@@ -28,6 +29,7 @@ pub use map_use::MapUse;
 pub use object::{ObjectField, ObjectKind};
 pub use program::{FunctionInfo, KfuncRef, LineInfo, Linkage, Poison, ProgramKind, ProgramSpec, XdpAttach};
 pub use rules::{Action, Actions, Meaning, Rules};
+pub use sk_buff_member::{MemberError, SkBuffMember};
 pub use variable::{Enumerators, Scalar, ScalarKind, Variable};
 
 /// Most rounds of whatever repeats code and is verified without counting (`BPF_MAX_LOOPS`): of one call of `bpf_loop`, of

@@ -10,7 +10,7 @@ use crate::context::{Layout, SK_BUFF, TC_SK_BUFF, XDP_MD};
 pub struct Action {
     /// The number, the low 32 bits of `r0`.
     pub value: u32,
-    /// Name in the UAPI header, without the prefix and in lower case.
+    /// Name in the UAPI header, such as `TC_ACT_SHOT`.
     pub name: &'static str,
     /// Fate of the packet.
     pub verdict: Verdict,
@@ -56,6 +56,50 @@ impl Meaning {
         }
     }
 
+    /// The numbers that have names in the UAPI headers; none are of bytes to keep.
+    #[must_use]
+    pub fn named(self) -> &'static [Action] {
+        match self {
+            Self::Verdict => &XDP_ACTIONS,
+            Self::Action(actions) => actions.list,
+            Self::BytesKept => &[],
+        }
+    }
+
+    /// The name of a return value in the UAPI header, such as `TC_ACT_SHOT`.
+    #[must_use]
+    pub fn name(self, value: u32) -> Option<&'static str> {
+        self.named().iter().find(|action| action.value == value).map(|action| action.name)
+    }
+
+    /// The return value of a name, with or without its prefix and in any case: `TC_ACT_SHOT`, `shot`.
+    #[must_use]
+    pub fn value(self, name: &str) -> Option<u32> {
+        let is_named = |action: &&Action| {
+            let short = action.name.rsplit_once("ACT_").or_else(|| action.name.split_once('_'));
+            let short = short.map_or(action.name, |(_, short)| short);
+            action.name.eq_ignore_ascii_case(name) || short.eq_ignore_ascii_case(name)
+        };
+        self.named().iter().find(is_named).map(|action| action.value)
+    }
+
+    /// What becomes of a packet whose frame has a code.
+    #[must_use]
+    pub fn verdict(self, code: u32) -> Verdict {
+        match self {
+            Self::BytesKept if code == 0 => Verdict::Drop,
+            Self::BytesKept => Verdict::Pass,
+            Self::Verdict | Self::Action(_) => Verdict::from_code(code).unwrap_or(Verdict::Aborted),
+        }
+    }
+
+    /// The return value that stands for a verdict, such as that of a chain, whose programs return several; `None` if no number does.
+    #[must_use]
+    pub fn standing_for(self, verdict: Verdict) -> Option<u32> {
+        let first = |action: &&Action| action.verdict == verdict && action.value != u32::MAX;
+        self.named().iter().find(first).map(|action| action.value)
+    }
+
     /// The actions, where frames do not get the number that the program returned.
     #[must_use]
     pub fn translated(self) -> Option<&'static Actions> {
@@ -86,17 +130,30 @@ const fn action(value: u32, name: &'static str, verdict: Verdict) -> Action {
     Action { value, name, verdict }
 }
 
+/// The numbers of `enum xdp_action` in `linux/bpf.h`.
+static XDP_ACTIONS: [Action; 5] = [
+    action(0, "XDP_ABORTED", Verdict::Aborted),
+    action(1, "XDP_DROP", Verdict::Drop),
+    action(2, "XDP_PASS", Verdict::Pass),
+    action(3, "XDP_TX", Verdict::Tx),
+    action(4, "XDP_REDIRECT", Verdict::Redirect),
+];
+
 /// The actions of `linux/pkt_cls.h`, by what becomes of a packet on ingress whose only classifier returns them in direct action:
-/// `cls_bpf_exec_opcode` in `net/sched/cls_bpf.c`, then `tc_run` and `sch_handle_ingress` in `net/core/dev.c`. All others are
-/// `TC_ACT_UNSPEC` there. `tcx_run` has the same numbers, and no 4 and 8.
+/// `cls_bpf_exec_opcode` in `net/sched/cls_bpf.c`, then `tc_run` and `sch_handle_ingress` in `net/core/dev.c`. Those that pass and all
+/// others are `TC_ACT_UNSPEC` there, but for `TC_ACT_OK`. `tcx_run` has the same numbers, and no 4 and 8.
 static TC_ACTIONS: Actions = Actions {
     list: &[
-        action(u32::MAX, "unspec", Verdict::Pass),
-        action(0, "ok", Verdict::Pass),
-        action(2, "shot", Verdict::Drop),
-        action(4, "stolen", Verdict::Drop),
-        action(7, "redirect", Verdict::Redirect),
-        action(8, "trap", Verdict::Drop),
+        action(u32::MAX, "TC_ACT_UNSPEC", Verdict::Pass),
+        action(0, "TC_ACT_OK", Verdict::Pass),
+        action(1, "TC_ACT_RECLASSIFY", Verdict::Pass),
+        action(2, "TC_ACT_SHOT", Verdict::Drop),
+        action(3, "TC_ACT_PIPE", Verdict::Pass),
+        action(4, "TC_ACT_STOLEN", Verdict::Drop),
+        action(5, "TC_ACT_QUEUED", Verdict::Pass),
+        action(6, "TC_ACT_REPEAT", Verdict::Pass),
+        action(7, "TC_ACT_REDIRECT", Verdict::Redirect),
+        action(8, "TC_ACT_TRAP", Verdict::Drop),
     ],
     other: Verdict::Pass,
 };
@@ -157,6 +214,26 @@ mod tests {
         let expected = [Pass, Pass, Pass, Drop, Pass, Drop, Pass, Pass, Redirect, Drop, Pass];
         assert_eq!(verdicts.collect::<Vec<_>>(), expected);
         assert_eq!(ProgramKind::SchedCls.rules().meaning.code(0xffff_ffff_0000_0002), Drop as u32);
+    }
+
+    #[test]
+    fn return_values_have_names() {
+        let (xdp, tc) =
+            (ProgramKind::Xdp { attach: crate::XdpAttach::Interface, frags: false }, ProgramKind::SchedCls);
+        let (xdp, tc) = (xdp.rules().meaning, tc.rules().meaning);
+        assert_eq!(
+            (xdp.name(1), tc.name(2), tc.name(u32::MAX)),
+            (Some("XDP_DROP"), Some("TC_ACT_SHOT"), Some("TC_ACT_UNSPEC"))
+        );
+        assert_eq!(
+            (xdp.value("drop"), tc.value("shot"), tc.value("TC_ACT_OK"), tc.value("drop")),
+            (Some(1), Some(2), Some(0), None)
+        );
+        let all = Verdict::ALL.map(|verdict| (xdp.standing_for(verdict), tc.standing_for(verdict)));
+        assert_eq!(
+            all,
+            [(Some(0), None), (Some(1), Some(2)), (Some(2), Some(0)), (Some(3), None), (Some(4), Some(7))]
+        );
     }
 
     #[test]

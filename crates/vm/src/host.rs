@@ -8,7 +8,7 @@ use paceline_network::Network;
 use paceline_runtime::fault::Fault;
 use paceline_runtime::host::{self, EventSink};
 use paceline_runtime::time::TimeSource;
-use paceline_spec::context::SkBuff;
+use paceline_spec::context::{SkBuff, TC_SK_BUFF};
 
 /// The surroundings of one worker: all that its programs observe besides packets and maps. Programs that run on different threads
 /// have different hosts.
@@ -59,9 +59,12 @@ impl Host {
     }
 
     /// Notes the packets that are run next, for their times and numbers. Without it the time from packets stands still,
-    /// and events have no packet's number.
+    /// and events have no packet's number. The only packet of a burst gets its `sk_buff`, which a program that does not use it leaves.
     pub fn arrive(&mut self, burst: &Burst) {
         self.runtime.arrive(burst);
+        if burst.len() == 1 {
+            self.runtime.enter(&burst.frame(0), &TC_SK_BUFF);
+        }
     }
 
     /// Sends the lines of `bpf_trace_printk` elsewhere.
@@ -109,9 +112,20 @@ impl Host {
         self.runtime.set_arriving(skb);
     }
 
+    /// What packets arrive with, as [`set_arriving`](Self::set_arriving) has it.
+    #[must_use]
+    pub fn arriving(&self) -> SkBuff {
+        self.runtime.arriving()
+    }
+
     /// The `sk_buff` of the last program's packet, if programs of its type write one.
     #[must_use]
     pub fn sk_buff(&self) -> SkBuff {
         self.runtime.sk_buff()
+    }
+
+    /// The return value of the last program that ran over a packet alone, if its type has other numbers than verdicts.
+    pub(crate) fn returned(&self) -> u32 {
+        self.runtime.returned()
     }
 }

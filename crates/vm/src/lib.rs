@@ -3,6 +3,7 @@
 //! A [`Program`] is a program that was checked for form and bound to its maps. It runs over a packet, a burst of
 //! packets, or plain memory; a [`Host`] is all that its helpers observe besides these.
 
+mod arrival;
 mod chain;
 mod engine;
 mod entry_program;
@@ -24,6 +25,7 @@ mod stages;
 mod target;
 mod uses;
 
+pub use arrival::{Arrival, ArrivalError, Outcome, RanAs};
 #[cfg(feature = "jit")]
 pub use chain::ChainPart;
 pub use chain::{Chain, ChainCounts, ChainError};

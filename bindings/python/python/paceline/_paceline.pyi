@@ -1,6 +1,6 @@
 """The compiled part of the package."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from os import PathLike
 from typing import Any, Literal, Optional, SupportsBytes, Union, final
@@ -32,6 +32,7 @@ class Runner:
         *,
         ingress: Optional[_Interface] = None,
         queue: int = 0,
+        context: Optional[dict[str, Union[int, Sequence[int]]]] = None,
         time: Optional[_Time] = None,
         seed: Optional[int] = None,
         network: Optional[Network] = None,
@@ -41,7 +42,7 @@ class Runner:
         """Runs one packet, from its Ethernet header on.
 
         It comes in on the interface `ingress` (an index, or a name in `network`; the loopback interface by default) and on `queue`, with
-        `metadata` before it. `time` is the time on every clock of the program, in nanoseconds since 1970 or as a datetime; without it
+        `metadata` before it. `context` has fields of `__sk_buff` that it arrives with at a TC classifier, by name: `{"mark": 5, "cb": [1, 2]}`. `time` is the time on every clock of the program, in nanoseconds since 1970 or as a datetime; without it
         programs see the machine's clocks. `seed` begins the random numbers anew. `explain` records the run for `why()`, on the plain
         interpreter. Raises `PacketError` for a packet longer than 65535 bytes.
         """
@@ -53,6 +54,7 @@ class Runner:
         columns: Optional[list[str]] = None,
         ingress: Optional[_Interface] = None,
         queue: int = 0,
+        context: Optional[dict[str, Union[int, Sequence[int]]]] = None,
         time: Optional[_Time] = None,
         seed: Optional[int] = None,
         network: Optional[Network] = None,
@@ -147,7 +149,15 @@ class Run:
     def verdict(self) -> Verdict: ...
     @property
     def code(self) -> int:
-        """The program's return value; for socket filters the number of bytes to keep."""
+        """The program's return value in the numbers of its type; for socket filters the number of bytes to keep."""
+
+    @property
+    def action(self) -> Optional[str]:
+        """The name of the return value, such as `XDP_DROP` or `TC_ACT_SHOT`, if it has one."""
+
+    @property
+    def context(self) -> Optional[dict[str, int]]:
+        """The fields of `__sk_buff` that a TC classifier left, by name; `cb[0]` is the first word of `cb`."""
 
     @property
     def data(self) -> bytes:
@@ -325,6 +335,7 @@ def replay(
     count: Optional[int] = None,
     ingress: Optional[_Interface] = None,
     queue: int = 0,
+    context: Optional[dict[str, Union[int, Sequence[int]]]] = None,
     clock: Literal["packets", "system"] = "packets",
     seed: Optional[int] = None,
     network: Optional[Network] = None,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use paceline::{Burst, BurstFault, ChainWorker, Host, Runner, TimeSource};
+use paceline::scenario::Scenario;
+use paceline::{Burst, BurstFault, ChainWorker, Host, ReplayOptions, Runner, TimeSource};
 use paceline_archive::{MergeError, Rules, Snapshot, Worker};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -97,8 +98,9 @@ impl Runner for OnThread {
 
 /// A worker that runs the packets that match through a program, at their own times.
 fn worker(subject: &Arc<Subject>) -> Worker {
-    let mut host = Host::default();
-    host.set_time(TimeSource::Packets);
+    let mut scenario = Scenario::default();
+    scenario.time = TimeSource::Packets;
     let (subject, turns) = (Arc::clone(subject), subject.workers().turns());
-    Worker::with_program(Box::new(OnThread { subject, turns, chain: None }), host)
+    let runner = OnThread { subject, turns, chain: None };
+    Worker::with_program(Box::new(runner), scenario.host(0), ReplayOptions::default())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use paceline::{Collection, Host, LoadOptions, Object, TimeSource};
+use paceline::{Collection, Host, LoadOptions, Object, ReplayOptions, TimeSource};
 use paceline_archive::{
     Elements, MergeError, Opened, Rule, Rules, Snapshot, Source, Wanted, Worker, merge, scan,
 };
@@ -19,7 +19,7 @@ fn worker(collection: &Collection) -> Worker {
     let program = collection.program(None).expect("a program").program().clone();
     let mut host = Host::default();
     host.set_time(TimeSource::Packets);
-    Worker::with_program(Box::new(program), host)
+    Worker::with_program(Box::new(program), host, ReplayOptions::default())
 }
 
 /// Rules for the maps of `counter.o`, which are all sums but one.

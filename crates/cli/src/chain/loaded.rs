@@ -6,7 +6,7 @@ use std::rc::Rc;
 use paceline::chain::{Graph, Placement, Reason};
 use paceline::contents::{ContentsError, SavedMaps};
 use paceline::explain::{ChainExplainer, Explainer};
-use paceline::{Engine, Layout, LiveChain, LoadOptions, Program};
+use paceline::{Engine, Layout, LiveChain, LoadOptions, Meaning, Program, RanAs};
 
 use crate::common::files::Taken;
 use crate::object::{ObjectArgs, Opener, load_options};
@@ -78,6 +78,15 @@ impl Loaded {
         let programs = layout.names.iter().zip(programs);
         let programs = programs.map(|(name, program)| (name.clone(), program.clone(), part(name)));
         (programs.collect(), graph.clone())
+    }
+
+    /// How outcomes of the chain are read.
+    pub(crate) fn ran_as(&self) -> RanAs {
+        // Programs of a chain are of one type.
+        let members = self.live.members();
+        let meaning =
+            members.first().map_or(Meaning::Verdict, |first| first.program().spec().kind.rules().meaning);
+        RanAs::Chain(meaning)
     }
 
     /// An explainer of the chain as it is now.

@@ -34,7 +34,7 @@ pub(crate) fn case(
     if seconds > 0.0 {
         let _ = writeln!(text, "wait = {seconds:?}");
     }
-    if input.ingress != 0 {
+    if input.ingress != 1 {
         let _ = writeln!(text, "ingress = {}", input.ingress);
     }
     if input.queue != 0 {

@@ -3,7 +3,7 @@
 //! These are counts, not times: the instructions that the plain interpreter executes for the packets, by the line that each was made from. Native
 //! code takes another time for each of them, and a clock that is read at every line would mostly measure itself.
 
-use paceline::explain::{LineCounts, Packet};
+use paceline::explain::LineCounts;
 
 use super::contender::Contender;
 use crate::common::capture::CapturedPacket;
@@ -34,8 +34,7 @@ pub(crate) fn hot_lines(contender: &mut Contender, packets: &[CapturedPacket]) -
     let mut explainer = contender.subject.explainer();
     let mut counts = LineCounts::default();
     for CapturedPacket { bytes, meta } in packets {
-        let (ingress, queue) = contender.place();
-        let packet = Packet { bytes, metadata: &[], meta: *meta, ingress, queue };
+        let packet = contender.origin.arrival(bytes, *meta);
         // It was in a burst before.
         let _ = explainer.count_lines(&packet, &mut contender.host, &mut counts);
     }

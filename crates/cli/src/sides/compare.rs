@@ -1,6 +1,7 @@
 //! Comparison of what became of a packet.
 
 use paceline::packet::{Difference, differences};
+use paceline::{Meaning, Outcome, RanAs, SkBuff, SkBuffMember, Verdict};
 
 use super::ignored::Ignored;
 use super::side::Fate;
@@ -18,28 +19,69 @@ pub(crate) struct Change {
 pub(crate) fn compare([old, new]: &[Fate; 2], ignored: &[Ignored]) -> Option<Change> {
     let counts = |what: &Ignored| !ignored.contains(what);
     let mut change = Change { what: Vec::new(), fields: Vec::new() };
-    if old.verdict != new.verdict && counts(&Ignored::Verdict) {
-        change.what.push(format!("{} -> {}", old.verdict.name(), new.verdict.name()));
+    let (before, after) = (&old.outcome, &new.outcome);
+    if before.verdict != after.verdict {
+        if counts(&Ignored::Verdict) {
+            change.what.push(format!("{} -> {}", before.verdict.name(), after.verdict.name()));
+        }
+    } else if before.returned != after.returned && counts(&Ignored::Returns) {
+        let [before, after] = [old, new].map(|fate| returned(fate));
+        change.what.push(format!("returns {before} -> {after}"));
     }
     if old.redirect != new.redirect && counts(&Ignored::Redirect) {
         let name = |target: &Option<String>| target.clone().unwrap_or_else(|| "no redirect".to_owned());
         change.what.push(format!("{} -> {}", name(&old.redirect), name(&new.redirect)));
     }
     // The bytes of packets without a receiver are not compared.
-    let goes_on = |fate: &Fate| !matches!(fate.verdict, paceline::Verdict::Drop | paceline::Verdict::Aborted);
-    if old.bytes != new.bytes && counts(&Ignored::Bytes) && (goes_on(old) || goes_on(new)) {
+    let goes_on = |outcome: &Outcome| !matches!(outcome.verdict, Verdict::Drop | Verdict::Aborted);
+    let is_received = goes_on(before) || goes_on(after);
+    if before.bytes != after.bytes && counts(&Ignored::Bytes) && is_received {
         let is_ignored = |field: &Difference| ignored.contains(&Ignored::Field(field.name.clone()));
-        change.fields = differences(&old.bytes, &new.bytes);
+        change.fields = differences(&before.bytes, &after.bytes);
         change.fields.retain(|field| !is_ignored(field));
         if !change.fields.is_empty() {
             let names: Vec<_> = change.fields.iter().map(|field| field.name.as_str()).collect();
             change.what.push(format!("packet: {}", brief(&names)));
         }
     }
+    if before.metadata != after.metadata && counts(&Ignored::Metadata) && is_received {
+        change.what.push("metadata".to_owned());
+    }
+    if let (Some(before), Some(after)) = (&before.context, &after.context)
+        && is_received
+    {
+        change.what.extend(context(before, after, ignored));
+    }
     if old.events != new.events && counts(&Ignored::Events) {
         change.what.push(format!("events: {} -> {}", old.events.len(), new.events.len()));
     }
     (!change.what.is_empty()).then_some(change)
+}
+
+/// A return value with its name.
+fn returned(fate: &Fate) -> String {
+    let (RanAs::Program(meaning) | RanAs::Chain(meaning)) = fate.ran;
+    text_of(meaning, fate.outcome.returned)
+}
+
+/// A return value in the numbers of a program type, with its name: `2 (TC_ACT_SHOT)`.
+pub(crate) fn text_of(meaning: Meaning, value: u32) -> String {
+    let number = if meaning.translated().is_some() { i64::from(value.cast_signed()) } else { value.into() };
+    meaning.name(value).map_or_else(|| number.to_string(), |name| format!("{number} ({name})"))
+}
+
+/// The members of the `sk_buff` that differ.
+fn context(old: &SkBuff, new: &SkBuff, ignored: &[Ignored]) -> Vec<String> {
+    let differing = |member: &&SkBuffMember| member.of(old) != member.of(new);
+    let counts = |member: &&SkBuffMember| {
+        ignored.iter().all(|what| match what {
+            Ignored::Context => false,
+            Ignored::Member(name) => name != member.name,
+            _ => true,
+        })
+    };
+    let text = |member: &SkBuffMember| format!("{}: {} -> {}", member.name, member.of(old), member.of(new));
+    SkBuffMember::ALL.iter().filter(differing).filter(counts).map(text).collect()
 }
 
 /// Most names of fields in a group's name.

@@ -4,21 +4,18 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::rc::Rc;
 
-use paceline::explain::{ChainExplainer, ChainExplanation, Packet};
-use paceline::{Engine, Redirect, RedirectTarget, Verdict};
-use paceline_kernel::Packet as TestPacket;
+use paceline::explain::{ChainExplainer, ChainExplanation};
+use paceline::scenario::{Origin, SessionError};
+use paceline::{Engine, Outcome, RanAs, Redirect, RedirectTarget};
 
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::capture::CapturedPacket;
 use crate::common::failure::{CommandError, Failure};
 use crate::kernel_side::KernelSide;
 use crate::object::{ObjectArgs, Opener};
-use crate::session::{Outcome, Session, SessionError};
+use crate::session::Session;
 use crate::subject::Subject;
 use crate::world::{World, WorldArgs};
-
-/// Random numbers of both sides, where no seed is given: they must be the same.
-const SEED: u64 = 1;
 
 /// A packet cannot be run on one side.
 #[derive(Debug, thiserror::Error)]
@@ -52,10 +49,11 @@ pub(crate) struct SideArgs<'a> {
 /// Outcome of a packet on one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fate {
-    pub(crate) verdict: Verdict,
+    pub(crate) outcome: Outcome,
+    /// How the outcome is read.
+    pub(crate) ran: RanAs,
     /// The target in words, which are the same for equal targets of different maps.
     pub(crate) redirect: Option<String>,
-    pub(crate) bytes: Vec<u8>,
     pub(crate) events: Vec<(String, Vec<u8>)>,
 }
 
@@ -70,13 +68,12 @@ pub(crate) fn run_both(
     Ok(old.run(number, packet)?.map(|old| [old, new]))
 }
 
-/// A program or chain, and the interface that packets come in on.
+/// A program or chain, and where packets come from.
 pub(crate) struct Side {
     session: Session,
     /// Machine that runs the packets in the place of the session.
     kernel: Option<KernelSide>,
-    ingress: u32,
-    queue: u16,
+    origin: Origin,
 }
 
 impl<'a> SideMaker<'a> {
@@ -123,14 +120,11 @@ impl<'a> SideMaker<'a> {
             ..LoadHow::of(self.args.object)
         };
         let subject = Subject::load(&self.source, &how)?;
-        let mut world = self.args.world.clone();
-        world.seed = world.seed.or(Some(SEED));
-        let world = World::new(&world)?;
+        let world = World::new(self.args.world)?;
         let mut session = Session::new(subject, &world);
-        session.host.set_trace(std::io::sink());
+        session.host().set_trace(std::io::sink());
         let kernel = self.in_kernel.then(|| KernelSide::new(&session.subject)).transpose()?;
-        let (ingress, queue) = (world.ingress.unwrap_or(0), self.args.world.rx_queue);
-        Ok(Side { session, kernel, ingress, queue })
+        Ok(Side { session, kernel, origin: world.origin() })
     }
 }
 
@@ -153,37 +147,33 @@ impl Side {
     }
 
     fn run_in_kernel(&self, kernel: &KernelSide, packet: &CapturedPacket) -> Result<Option<Fate>, Failure> {
-        let (ingress_ifindex, rx_queue) = (self.ingress, self.queue.into());
-        let packet = TestPacket { data: &packet.bytes, meta: &[], ingress_ifindex, rx_queue };
-        let Some((run, code)) = kernel.run_if_taken(&packet)? else { return Ok(None) };
-        let verdict = Verdict::from_code(code).unwrap_or(Verdict::Aborted);
-        Ok(Some(Fate { verdict, redirect: None, bytes: run.data, events: Vec::new() }))
+        let arrival = self.origin.arrival(&packet.bytes, packet.meta);
+        let Some(outcome) = kernel.run_if_taken(&arrival)? else { return Ok(None) };
+        Ok(Some(Fate { outcome, ran: self.subject().ran_as(), redirect: None, events: Vec::new() }))
     }
 
     fn run_here(&mut self, number: usize, packet: &CapturedPacket) -> Result<Fate, Failure> {
-        let packet = self.packet(packet);
-        if let Err(source) = self.session.run(&packet) {
-            let name = self.subject().name.clone();
-            return Err(SideError { name, packet: number + 1, source }.into());
-        }
-        let Outcome { verdict, redirect, bytes, events, .. } = self.session.outcome();
-        let redirect = redirect.map(|redirect| self.target(redirect));
-        Ok(Fate { verdict, redirect, bytes, events })
-    }
-
-    fn packet<'p>(&self, packet: &'p CapturedPacket) -> Packet<'p> {
-        let CapturedPacket { bytes, meta } = packet;
-        Packet { bytes, metadata: &[], meta: *meta, ingress: self.ingress, queue: self.queue }
+        let arrival = self.origin.arrival(&packet.bytes, packet.meta);
+        let outcome = self.session.run(&arrival).map_err(|source| {
+            let name = self.session.subject.name.clone();
+            SideError { name, packet: number + 1, source }
+        })?;
+        let redirect = outcome.redirect.map(|redirect| self.target(redirect));
+        Ok(Fate { outcome, ran: self.subject().ran_as(), redirect, events: self.session.events() })
     }
 
     fn target(&self, redirect: Redirect) -> String {
-        match redirect.target {
+        let flags =
+            if redirect.flags == 0 { String::new() } else { format!(" with flags {:#x}", redirect.flags) };
+        let target = match redirect.target {
             RedirectTarget::Interface { ifindex } => format!("interface {ifindex}"),
             RedirectTarget::Map { map, key } => {
                 let found = self.subject().maps().find(|known| known.id() == map);
-                format!("{}[{key}]", found.map(|map| map.spec().name.clone()).unwrap_or_default())
+                let name = found.map_or_else(|| format!("map {map}"), |map| map.spec().name.clone());
+                format!("{name}[{key}]")
             }
-        }
+        };
+        target + &flags
     }
 
     /// Runs the packets with explanations of those that are wanted, on the plain interpreter.
@@ -200,15 +190,15 @@ impl Side {
             if left_out.contains(&number) {
                 continue;
             }
-            let packet = self.packet(packet);
+            let packet = self.origin.arrival(&packet.bytes, packet.meta);
             if wanted.binary_search(&number).is_ok() {
                 explained
-                    .extend(explainer.explain(&packet, &mut self.session.host).ok().map(|e| (number, e)));
+                    .extend(explainer.explain(&packet, &mut self.session.host()).ok().map(|e| (number, e)));
             } else {
                 // A packet that no frame holds runs on neither side.
-                let _ = explainer.run(&packet, &mut self.session.host);
+                let _ = explainer.run(&packet, &mut self.session.host());
             }
-            let _ = self.session.host.fire_timers();
+            let _ = self.session.host().fire_timers();
         }
         explained
     }

@@ -85,7 +85,7 @@ fn errors_are_clear() {
     let firewall = example("firewall.o");
     diff(&[&firewall, "no.o"]).fails(1, "no.o: No such file", &[]);
     diff(&[&firewall, &firewall, "--ignore", "ipv4.tl"]).fails(2, "", &["there is no field `ipv4.tl`"]);
-    diff(&[&firewall, &firewall, "--ignore", "all"]).fails(2, "", &["it must be verdict, redirect"]);
+    diff(&[&firewall, &firewall, "--ignore", "all"]).fails(2, "", &["it must be verdict, returns, redirect"]);
     diff(&[&firewall]).fails(2, "", &["<NEW>"]);
 }
 

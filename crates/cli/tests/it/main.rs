@@ -34,6 +34,7 @@ mod report;
 mod reports;
 mod run;
 mod scan;
+mod scenario;
 mod sockets;
 mod state;
 mod tail_calls;

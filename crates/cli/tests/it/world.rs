@@ -100,7 +100,11 @@ fn a_run_can_be_repeated_bit_for_bit() {
     let more = ["--engine", "plain"];
     assert_eq!(first, events("three", &[&fixed[..], &more].concat()), "on another engine");
     assert_ne!(first, events("four", &["--clock", "capture", "--seed", "8", "--event-type", "perf=notice"]));
-    assert_ne!(first, events("five", &["--seed", "7", "--event-type", "perf=notice"]), "the system's clock");
+    assert_ne!(
+        first,
+        events("five", &["--clock", "system", "--seed", "7", "--event-type", "perf=notice"]),
+        "the system's clock"
+    );
     let line: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
     assert_eq!(line["time_ns"], line["data"]["time"], "the packet's stamp");
     // Events of the perf event array are in the ring buffer too, of the same packet at the same time.

@@ -3,10 +3,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use paceline_explain::Outcome;
 use paceline_spec::{InitialValue, MapSpec};
 use paceline_symbolic::{Call, CallResult, Element, Goal, Input};
-use paceline_vm::{Engine, Program};
+use paceline_vm::{Engine, Outcome, Program};
 
 use super::left::Target;
 use super::run::{fill, put};
@@ -110,13 +109,12 @@ impl<'a> Confirmer<'a> {
         let Loaded { collection, program } = loaded;
         fill(self.object, collection, input)?;
         let trace = trace(self.object, collection, program, input)?;
-        let Outcome { verdict, code, redirect, bytes, metadata, .. } = trace.outcome.clone();
+        let Outcome { verdict, returned, redirect, bytes, metadata, .. } = trace.outcome.clone();
         let (events, traces) = trace.sent.clone();
         let confirmed = Confirmed {
             input: input.clone(),
             verdict,
-            code,
-            returned: trace.returned,
+            returned,
             bytes,
             metadata,
             redirect: redirect.map(|redirect| Target::of(collection, redirect)),

@@ -125,8 +125,8 @@ pub fn differences(
 /// Whether two runs end differently, or begin a tail call differently.
 fn differ((old_object, old): (&Object, &Confirmed), (new_object, new): (&Object, &Confirmed)) -> bool {
     let end = |run: &Confirmed| {
-        let Confirmed { verdict, code, bytes, metadata, redirect, .. } = run.clone();
-        (verdict, code, bytes, metadata, redirect, sorted(&run.events), run.traces.clone())
+        let Confirmed { verdict, returned, bytes, metadata, redirect, .. } = run.clone();
+        (verdict, returned, bytes, metadata, redirect, sorted(&run.events), run.traces.clone())
     };
     let other_call = match (&old.handover, &new.handover) {
         (None, None) => false,

@@ -69,9 +69,7 @@ pub struct Confirmed {
     pub input: Input,
     /// Fate of the packet.
     pub verdict: Verdict,
-    /// The code that the packet's frame got.
-    pub code: u32,
-    /// The return value: of classifiers another number than the code.
+    /// The return value.
     pub returned: u32,
     /// The packet's bytes afterwards.
     pub bytes: Vec<u8>,

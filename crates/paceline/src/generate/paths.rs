@@ -56,7 +56,7 @@ impl Known {
 fn end(confirmed: &Confirmed) -> End {
     let changed = confirmed.changes.keys().map(|(map, _)| *map).collect();
     let call = confirmed.handover.as_ref().map(|call| call.index);
-    (confirmed.verdict, confirmed.code, call, changed)
+    (confirmed.verdict, confirmed.returned, call, changed)
 }
 
 /// Adds inputs of paths that no other input takes, and such at the boundaries of comparisons that end in another way than those that are there.

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use paceline_explain::Outcome;
-use paceline_frame::{Burst, FrameMeta, Verdict};
+use paceline_frame::{Burst, FrameMeta};
 use paceline_isa::{Condition, Insn, Operand, Reg, Width, eval};
 use paceline_maps::Map;
-use paceline_spec::{Errno, Meaning, ProgramKind};
+use paceline_spec::{Errno, ProgramKind};
 use paceline_symbolic::{Edge, Element, Input, Side};
-use paceline_vm::{Fault, Host, Observed, Program, TimeSource};
+use paceline_vm::{Fault, Host, Observed, Outcome, Program, RanAs, TimeSource};
 
 use super::{Missed, network};
 use crate::{Collection, Object};
@@ -45,8 +44,6 @@ pub(super) fn put(map: &Arc<Map>, element: &Element) -> Result<(), Errno> {
 pub struct Ran {
     /// What became of the packet.
     pub outcome: Outcome,
-    /// The return value: of classifiers, whose packets have the codes of verdicts, another number.
-    pub returned: u32,
     /// The sides of the program's own branches that it took.
     pub sides: BTreeSet<Side>,
 }
@@ -65,17 +62,17 @@ pub fn run(program: &Program, input: &Input) -> Result<Ran, Missed> {
 /// [`Missed::TooLong`] or [`Missed::Fault`].
 pub fn run_in(program: &Program, host: &mut Host, input: &Input) -> Result<Ran, Missed> {
     let mut sides = BTreeSet::new();
-    let (outcome, returned) = observed(program, host, input, |seen| sides.extend(side(seen)))?;
-    Ok(Ran { outcome, returned, sides })
+    let outcome = observed(program, host, input, |seen| sides.extend(side(seen)))?;
+    Ok(Ran { outcome, sides })
 }
 
-/// Runs an input, and shows the machine before each instruction of the program itself: what became of the packet, and the return value.
+/// Runs an input, and shows the machine before each instruction of the program itself.
 pub(super) fn observed(
     program: &Program,
     host: &mut Host,
     input: &Input,
     mut observe: impl FnMut(&Observed<'_>),
-) -> Result<(Outcome, u32), Missed> {
+) -> Result<Outcome, Missed> {
     let mut burst = burst(input)?;
     host.arrive(&burst);
     let mut frame = burst.frame_mut(0);
@@ -85,8 +82,8 @@ pub(super) fn observed(
             observe(seen);
         }
     });
-    let exit = exit.map_err(|fault: Box<Fault>| Missed::Fault(fault.to_string()))?;
-    Ok((outcome(&burst, program.spec().kind), exit.r0 as u32))
+    exit.map_err(|fault: Box<Fault>| Missed::Fault(fault.to_string()))?;
+    Ok(outcome(&burst, host, program.spec().kind))
 }
 
 /// The host in which an input runs: its time, its network, and its seed or that of tests.
@@ -120,21 +117,8 @@ pub fn burst(input: &Input) -> Result<Burst, Missed> {
 
 /// What became of the packet of a burst of one, which a program of a type ran over.
 #[must_use]
-pub fn outcome(burst: &Burst, kind: ProgramKind) -> Outcome {
-    let frame = burst.frame(0);
-    let verdict = match kind.rules().meaning {
-        Meaning::BytesKept if frame.code() == 0 => Verdict::Drop,
-        Meaning::BytesKept => Verdict::Pass,
-        Meaning::Verdict | Meaning::Action(_) => frame.verdict(),
-    };
-    Outcome {
-        verdict,
-        code: frame.code(),
-        redirect: frame.redirect().filter(|_| verdict == Verdict::Redirect),
-        bytes: frame.packet().to_vec(),
-        metadata: frame.metadata().to_vec(),
-        fault: None,
-    }
+pub fn outcome(burst: &Burst, host: &Host, kind: ProgramKind) -> Outcome {
+    Outcome::of(burst.frame(0), host, RanAs::Program(kind.rules().meaning), None)
 }
 
 /// A conditional jump: its comparison, and the numbers that it compares.

@@ -302,8 +302,9 @@ impl Filling<'_, '_> {
 /// Whether two inputs fare alike.
 fn same_outcome(a: &Confirmed, b: &Confirmed) -> bool {
     let left = |run: &Confirmed| {
-        let Confirmed { verdict, code, bytes, metadata, redirect, changes, events, traces, .. } = run.clone();
-        (verdict, code, bytes, metadata, redirect, changes, events, traces)
+        let Confirmed { verdict, returned, bytes, metadata, redirect, changes, events, traces, .. } =
+            run.clone();
+        (verdict, returned, bytes, metadata, redirect, changes, events, traces)
     };
     left(a) == left(b)
 }

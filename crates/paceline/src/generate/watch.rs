@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use paceline_explain::Outcome;
 use paceline_frame::Verdict;
 use paceline_isa::{Callee, Imm64, Insn, Reg};
 use paceline_maps::Map;
 use paceline_spec::Errno;
 use paceline_spec::helper::{Helper, HelperId};
 use paceline_symbolic::{Call, CallResult, Edge, Input, Meets, Side};
-use paceline_vm::{Observed, Program};
+use paceline_vm::{Observed, Outcome, Program};
 
 use super::Missed;
 use super::left::{Changes, Event, Handover, Target};
@@ -25,8 +24,6 @@ pub(super) type Key = (usize, Vec<u8>);
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(super) outcome: Outcome,
-    /// What the program returned.
-    pub(super) returned: u32,
     /// The sides that it took, one after the other.
     pub(super) sides: Vec<Side>,
     /// The edges of comparisons that it came to, by slot.
@@ -72,12 +69,12 @@ pub(super) fn trace(
         tail: None,
         handover: None,
     };
-    let (outcome, returned) = observed(program, &mut host, input, |seen| watch.see(seen))?;
+    let outcome = observed(program, &mut host, input, |seen| watch.see(seen))?;
     watch.handed_over();
     let (changes, sent) = (watch.changes(), watch.receiver.sent());
     let Watch { sides, edges, met, last, asked, calls, handover, .. } = watch;
     let asked = asked.into_iter().map(|(key, (_, value))| (key, value)).collect();
-    Ok(Trace { outcome, returned, sides, edges, met, last, asked, calls, changes, sent, handover })
+    Ok(Trace { outcome, sides, edges, met, last, asked, calls, changes, sent, handover })
 }
 
 /// Notes of a run.

@@ -12,6 +12,7 @@ use paceline_vm::{BurstFault, Chain, Fault, Host, Program, Target};
 pub use parallel::replay_on;
 
 use crate::ChainWorker;
+use crate::scenario::Origin;
 
 /// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,16 +64,14 @@ pub struct Outputs<'a> {
     pub dropped: Option<CaptureWriter<'a>>,
 }
 
-/// Options of [`replay`], set one after the other: `ReplayOptions::default().count(20).queue(1)`.
+/// Options of [`replay`], set one after the other: `ReplayOptions::default().count(20).cpus(2)`.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ReplayOptions {
     /// Stop after this many packets.
     pub count: Option<u64>,
-    /// Index of the ingress interface of all packets, instead of the capture's.
-    pub ingress: Option<u32>,
-    /// Receive queue of that interface.
-    pub queue: u16,
+    /// Where packets come from.
+    pub origin: Origin,
     /// One packet at a time, so that timers fire between any two, at the times of the packets if the host's time is theirs.
     pub packet_by_packet: bool,
     /// CPUs that packets come in on, all of a flow on the same one and on the queue of its number; 0 is the host's own alone. The
@@ -88,17 +87,10 @@ impl ReplayOptions {
         self
     }
 
-    /// Sets the index of the ingress interface of all packets; `None` takes the capture's.
+    /// Sets where packets come from.
     #[must_use]
-    pub fn ingress(mut self, ifindex: impl Into<Option<u32>>) -> Self {
-        self.ingress = ifindex.into();
-        self
-    }
-
-    /// Sets the receive queue of the ingress interface.
-    #[must_use]
-    pub const fn queue(mut self, queue: u16) -> Self {
-        self.queue = queue;
+    pub const fn origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
         self
     }
 
@@ -190,8 +182,7 @@ impl<U: Runner + ?Sized> Runner for Box<U> {
 
 /// Runs the packets of a capture through a program or a chain, and writes them where their verdicts send them.
 ///
-/// Packets come in on interface 1, or in captures of several interfaces on one more than the interface's number, unless
-/// the options say another, and on queue 0, or that of their CPU. Timers that are due fire before each burst, and at the end. `observe` is
+/// The options' [`Origin`] says on which interface and queue packets come in. Timers that are due fire before each burst, and at the end. `observe` is
 /// called after every burst with what was counted so far, and may end the run, which is no error.
 ///
 /// # Errors
@@ -219,6 +210,7 @@ fn replay_bursts(
     let mut tally = Tally::default();
     let alone = options.packet_by_packet || options.cpus > 1;
     let mut burst = Burst::new(if alone { 1 } else { MAX_BURST });
+    host.set_arriving(options.origin.context);
     let run = loop {
         let left = options.count.map_or(u64::MAX, |count| count - tally.packets);
         let limits = (left, options);
@@ -251,12 +243,11 @@ fn step(
     let mut lengths = [0; MAX_BURST];
     for (index, length) in (0..burst.len()).zip(&mut lengths) {
         *length = burst.frame(index).len() as u64;
-        let interface = burst.frame(index).meta().interface;
-        let ingress = options.ingress.unwrap_or(interface.saturating_add(1));
-        let cpu = queue_of(burst.frame(index).packet(), options.cpus);
-        let queue = if options.cpus > 1 { cpu as u16 } else { options.queue };
+        let spread = options.cpus > 1;
+        let cpu = if spread { queue_of(burst.frame(index).packet(), options.cpus) } else { 0 };
+        let (ingress, queue) = options.origin.place(burst.frame(index).meta(), cpu as u16);
         burst.frame_mut(index).set_ingress(ingress, queue);
-        if options.cpus > 1 {
+        if spread {
             host.set_cpu(cpu);
         }
     }

@@ -11,6 +11,7 @@ use paceline_vm::{Fault, Host};
 
 use super::{Outputs, ReplayError, ReplayOptions, Runner, Tally, finish, is_dropped};
 use crate::deal::Deal;
+use crate::scenario::Origin;
 
 /// Outcome of one packet.
 #[derive(Clone, Copy)]
@@ -81,7 +82,7 @@ struct Worker<U> {
     runner: U,
     host: Host,
     burst: Burst,
-    ingress: Option<u32>,
+    origin: Origin,
     is_written: bool,
 }
 
@@ -120,8 +121,8 @@ impl<U: Runner> Worker<U> {
         for (index, captured) in (0..burst.len()).zip(&mut lengths) {
             let frame = burst.frame(index);
             *captured = frame.len() as u32;
-            let ingress = self.ingress.unwrap_or(frame.meta().interface.saturating_add(1));
-            burst.frame_mut(index).set_ingress(ingress, self.number as u16);
+            let (ingress, queue) = self.origin.place(frame.meta(), self.number as u16);
+            burst.frame_mut(index).set_ingress(ingress, queue);
         }
         host.arrive(burst);
         let ran = match host.fire_timers() {
@@ -224,8 +225,9 @@ fn replay_boxed<'env>(
     let ran = thread::scope(|scope| {
         let start = |(number, (runner, mut host)): (usize, (Box<dyn Runner + Send + 'env>, Host))| {
             host.set_cpu(number);
-            let (burst, ingress) = (Burst::new(burst_len), options.ingress);
-            Thread::start(scope, &run, Worker { number, runner, host, burst, ingress, is_written })
+            host.set_arriving(options.origin.context);
+            let (burst, origin) = (Burst::new(burst_len), options.origin);
+            Thread::start(scope, &run, Worker { number, runner, host, burst, origin, is_written })
         };
         let threads: Vec<_> = workers.into_iter().enumerate().map(start).collect();
         let ends = Ends { run: &run, is_done: false };

@@ -38,7 +38,7 @@ fn verdicts_are_reached_or_proved_unreachable() {
 fn other_numbers_abort() {
     let generated = of(&xdp("r0 = 9", vec![]), Goals::Verdicts);
     let aborts = |(goal, confirmed): (&Goal, &paceline::generate::Confirmed)| {
-        matches!(goal, Goal::Return { verdict: Verdict::Aborted, .. }) && confirmed.code == 9
+        matches!(goal, Goal::Return { verdict: Verdict::Aborted, .. }) && confirmed.returned == 9
     };
     assert!(generated.reached.iter().any(aborts));
 }

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use paceline::chain::{Graph, Node};
-use paceline::explain::{Explainer, Packet};
+use paceline::explain::Explainer;
 use paceline::filter::{ConvertOptions, Filter, PacketFilter, Purpose, Returns, Rules, program, text};
+use paceline::scenario::Origin;
 use paceline::{
     Burst, Chain, Engine, FrameMeta, Host, LoadOptions, Object, ProgramKind, ProgramSpec, Verdict,
 };
@@ -68,8 +69,7 @@ fn an_explained_socket_filter_passes_what_it_keeps() {
         let object = Object::of_program(ProgramSpec::new("keep", ProgramKind::SocketFilter, code));
         let loaded = object.load(&LoadOptions::default().engine(Engine::Plain)).unwrap();
         let mut explainer = Explainer::new(loaded.program_unverified(Some("keep")).unwrap(), None);
-        let packet =
-            Packet { bytes: &[0; 60], metadata: &[], meta: FrameMeta::default(), ingress: 0, queue: 0 };
+        let packet = Origin::default().arrival(&[0; 60], FrameMeta::default());
         let explained = explainer.explain(&packet, &mut Host::default()).unwrap();
         assert_eq!(explained.outcome.verdict, verdict, "{text}");
     }

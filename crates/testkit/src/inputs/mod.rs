@@ -10,9 +10,8 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fastrand::Rng;
-use paceline::explain::Outcome;
 use paceline::generate::{self, Confirmed, Generated, Goal, Input, Options, Side, generate};
-use paceline::{Collection, Engine, LoadOptions, Object, ProgramSpec};
+use paceline::{Collection, Engine, LoadOptions, Object, Outcome, ProgramSpec};
 
 pub use mutants::{Mutants, mutants};
 pub use proofs::{Proofs, proofs};
@@ -63,12 +62,13 @@ fn every(generated: &Generated) -> impl Iterator<Item = (Goal, &Confirmed)> {
 fn on_engine(object: &Object, program: &ProgramSpec, engine: Engine, examined: &mut Examined) {
     let inputs: Vec<_> = every(&examined.generated).map(|(goal, input)| (goal, input.clone())).collect();
     for (goal, confirmed) in inputs {
-        let expected = (confirmed.verdict, confirmed.code, &confirmed.bytes, confirmed.redirect.is_some());
+        let expected =
+            (confirmed.verdict, confirmed.returned, &confirmed.bytes, confirmed.redirect.is_some());
         examined.runs += 1;
         let options = LoadOptions::default().engine(engine);
         match run_on(object, program, options, &confirmed.input) {
             Ok(Some((outcome, ..))) => {
-                let found = (outcome.verdict, outcome.code, &outcome.bytes, outcome.redirect.is_some());
+                let found = (outcome.verdict, outcome.returned, &outcome.bytes, outcome.redirect.is_some());
                 if found != expected {
                     let mut text = format!("{goal:?}: {engine} gives {:?}, plain {:?}", found.0, expected.0);
                     if found.2 != expected.2 {
@@ -115,7 +115,7 @@ fn run_on(
             ring.consume(|data| sent.extend_from_slice(data));
         }
     }
-    Ok(Some((generate::outcome(&burst, program.kind), sent, collection)))
+    Ok(Some((generate::outcome(&burst, &host, program.kind), sent, collection)))
 }
 
 /// Receives traces.

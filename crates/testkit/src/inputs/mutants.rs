@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fastrand::Rng;
-use paceline::explain::Outcome;
 use paceline::generate::{Generated, Input, Options, Side, differences};
 use paceline::packet::to_text;
-use paceline::{Engine, LoadOptions, Object, ProgramSpec};
+use paceline::{Engine, LoadOptions, Object, Outcome, ProgramSpec};
 use paceline_isa::{Condition, Imm64, Insn, Operand, RawInsn, decode_at, disassemble, encode};
 
 use super::{Sent, run_on};

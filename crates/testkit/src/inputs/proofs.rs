@@ -125,8 +125,7 @@ fn confirmed(input: Input, Done { last, changed, .. }: Done) -> Confirmed {
     Confirmed {
         input,
         verdict: last.outcome.verdict,
-        code: last.outcome.code,
-        returned: last.returned,
+        returned: last.outcome.returned,
         bytes: last.outcome.bytes,
         metadata: last.outcome.metadata,
         redirect: None,

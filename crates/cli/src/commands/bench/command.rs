@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paceline::capture::CaptureReader;
-use paceline::explain::Packet;
 use paceline::{Burst, BurstFault, Verdict};
 use paceline_kernel::ETHERNET_LEN;
 
@@ -167,12 +166,11 @@ fn in_kernel(
 
 /// Counts instructions on the plain interpreter.
 fn subject(contender: &mut Contender, counted: &[CapturedPacket]) -> Subject {
-    let (ingress, queue) = contender.place();
     let mut explainer = contender.subject.explainer();
     let mut instructions = 0;
     for packet in counted {
         let CapturedPacket { bytes, meta } = packet;
-        let packet = Packet { bytes, metadata: &[], meta: *meta, ingress, queue };
+        let packet = contender.origin.arrival(bytes, *meta);
         instructions += explainer.count(&packet, &mut contender.host).unwrap_or(0);
     }
     let programs = contender.subject.programs.iter();

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use paceline::Engine;
+use paceline::{Engine, SkBuffMember};
 
 use crate::common::args::engine_names;
+use crate::kernel_side::tells_member;
 use crate::object::ObjectArgs;
 use crate::sides::Ignored;
 use crate::world::WorldArgs;
@@ -20,8 +21,8 @@ Examples:
   paceline diff vlan.o vlan.o --all                                   is there any packet on which they differ?
   paceline diff firewall.o vlan.o --shrink differs.test.toml || paceline test differs.test.toml || true
 
-Both run over the same packets, each with maps of its own that start alike. Packets whose verdict, bytes, redirect target or
-events differ are grouped by the branches that decided, with the line after which the programs went different ways.
+Both run over the same packets, each with maps of its own that start alike. Packets whose return value, verdict, bytes,
+metadata, context (of classifiers), redirect target or events differ are grouped by the branches that decided, with the line after which the programs went different ways.
 
 With --all no packets are read: the solver looks for inputs on which verdict, bytes, metadata, redirect target, maps, events, traces or
 tail calls differ. Each is run on both before it is told. Programs that one object alone has are named. Where no path was given up,
@@ -41,8 +42,8 @@ pub(crate) struct DiffArgs {
     /// Capture to read, pcap or pcapng; `-` is standard input. A small built-in one if left out.
     #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) input: Option<PathBuf>,
-    /// Ignore a difference: `verdict`, `redirect`, `events`, `bytes`, `maps`, a field of packets such as `ipv4.ttl`, or one map, as
-    /// `map:NAME`; may be given several times.
+    /// Ignore a difference: `verdict`, `returns`, `redirect`, `events`, `bytes`, `metadata`, `context`, one of its fields, as `context:mark`,
+    /// `maps`, a field of packets such as `ipv4.ttl`, or one map, as `map:NAME`; may be given several times.
     #[arg(long, value_name = "WHAT", value_parser = Ignored::parse)]
     pub(super) ignore: Vec<Ignored>,
     /// Engine of the old one; the default is the fastest.
@@ -51,7 +52,7 @@ pub(crate) struct DiffArgs {
     /// Engine of the new one.
     #[arg(long, value_name = "NAME", value_parser = engine_names())]
     pub(super) new_engine: Option<Engine>,
-    /// Run the new one in the running kernel, which takes root: verdicts, bytes and maps are compared, as a test run shows no redirect
+    /// Run the new one in the running kernel, which takes root: return values, bytes, context and maps are compared, as a test run shows no redirect
     /// targets and no events. Time, random numbers and networks are the kernel's own.
     #[arg(long, conflicts_with_all = ["new_engine", "unverified"])]
     pub(super) kernel: bool,
@@ -60,7 +61,7 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "FILE.test.toml", value_hint = ValueHint::FilePath, value_parser = test_file)]
     pub(super) shrink: Option<PathBuf>,
     /// Look for differences on all inputs, and not on those of a capture: packets, maps, time and random numbers.
-    #[arg(long, conflicts_with_all = ["input", "ignore", "old_engine", "new_engine", "kernel", "shrink", "count", "unverified", "network", "ingress", "rx_queue", "seed"])]
+    #[arg(long, conflicts_with_all = ["input", "ignore", "old_engine", "new_engine", "kernel", "shrink", "count", "unverified", "network", "ingress", "rx_queue", "context", "clock", "seed"])]
     pub(super) all: bool,
     /// Most seconds for each program, with --all, up to a year.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "all", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
@@ -88,7 +89,10 @@ impl DiffArgs {
 
     /// The differences that are ignored: with the kernel also those that a test run does not show.
     pub(super) fn ignored(&self) -> Vec<Ignored> {
-        let unseen = [Ignored::Redirect, Ignored::Events].into_iter().filter(|_| self.kernel);
+        let unseen = [Ignored::Redirect, Ignored::Events].into_iter();
+        let members = SkBuffMember::ALL.iter().filter(|member| !tells_member(member.name));
+        let unseen = unseen.chain(members.map(|member| Ignored::Member(member.name.to_owned())));
+        let unseen = unseen.filter(|_| self.kernel);
         self.ignore.iter().cloned().chain(unseen).collect()
     }
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use paceline::FrameMeta;
 use paceline::packet::{build, to_text};
+use paceline::{FrameMeta, SkBuffMember, Verdict};
 use serde_json::Value as Json;
 
 use super::args::DiffArgs;
 use crate::common::capture::CapturedPacket;
 use crate::common::failure::Failure;
+use crate::inputs::toml;
 use crate::sides::{Fate, Ignored, SideMaker, compare, run_both};
 
 /// Most attempts, each of which loads both sides.
@@ -167,19 +168,25 @@ impl Shrunk {
             let path = relative(&map.path.to_string_lossy(), file);
             text.push_str(&format!("maps.{} = {}\n", quoted(&map.map), quoted(&path)));
         }
+        if let Some(network) = &args.world.network {
+            let path = relative(&network.to_string_lossy(), file);
+            text.push_str(&format!("network = {}\n", quoted(&path)));
+        }
+        if let Some(ingress) = &args.world.ingress {
+            text.push_str(&format!("ingress = {}\n", quoted(ingress)));
+        }
+        if let Some(seed) = args.world.seed.0 {
+            text.push_str(&format!("seed = {seed}\n"));
+        }
         text.push_str(&format!("\n[[test]]\nname = {}\nstep = [\n", quoted(&format!("as {old}"))));
+        let mut time_ns = 0;
         let steps = self.packets.iter().zip(&self.fates).enumerate();
         for (number, (packet, fate)) in steps {
             let is_last = number + 1 == self.packets.len();
             let mut step = format!("  {{ packet = {}", quoted(&to_text(&packet.bytes)));
+            step.push_str(&arrival(args, packet, &mut time_ns));
             if is_last {
-                step.push_str(&format!(", verdict = \"{}\"", fate.verdict.name()));
-                let goes_on = !matches!(fate.verdict, paceline::Verdict::Drop | paceline::Verdict::Aborted);
-                if goes_on {
-                    let out =
-                        if fate.bytes == packet.bytes { "same".to_owned() } else { to_text(&fate.bytes) };
-                    step.push_str(&format!(", out = {}", quoted(&out)));
-                }
+                step.push_str(&expectations(packet, fate));
             }
             text.push_str(&step);
             text.push_str(" },\n");
@@ -187,6 +194,48 @@ impl Shrunk {
         text.push_str("]\n");
         text
     }
+}
+
+/// Keys of a step that say how its packet arrives: after which time, on which interface and queue, with what context.
+fn arrival(args: &DiffArgs, packet: &CapturedPacket, time_ns: &mut u64) -> String {
+    let mut keys = String::new();
+    let wait = packet.meta.timestamp_ns.checked_sub(*time_ns).filter(|wait| *wait > 0);
+    if let Some(seconds) = wait.and_then(toml::seconds) {
+        keys.push_str(&format!(", wait = {seconds:?}"));
+        *time_ns = packet.meta.timestamp_ns;
+    }
+    if args.world.ingress.is_none() && packet.meta.interface > 0 {
+        keys.push_str(&format!(", ingress = {}", packet.meta.interface.saturating_add(1)));
+    }
+    if let Some(queue) = args.world.rx_queue {
+        keys.push_str(&format!(", queue = {queue}"));
+    }
+    if !args.world.context.is_empty() {
+        let members = args
+            .world
+            .context
+            .iter()
+            .map(|member| format!("{} = {}", toml::string(&member.name), member.value));
+        keys.push_str(&format!(", context = {{ {} }}", members.collect::<Vec<_>>().join(", ")));
+    }
+    keys
+}
+
+/// Keys of a step that say what becomes of its packet.
+fn expectations(packet: &CapturedPacket, fate: &Fate) -> String {
+    let outcome = &fate.outcome;
+    let mut keys = format!(", verdict = \"{}\", returns = {}", outcome.verdict.name(), outcome.returned);
+    if matches!(outcome.verdict, Verdict::Drop | Verdict::Aborted) {
+        return keys;
+    }
+    let out = if outcome.bytes == packet.bytes { "same".to_owned() } else { to_text(&outcome.bytes) };
+    keys.push_str(&format!(", out = {}", toml::string(&out)));
+    if let Some(context) = &outcome.context {
+        let all = SkBuffMember::ALL.iter().map(|member| (member.name, member.of(context)));
+        let members = all.map(|(name, value)| format!("{} = {value}", toml::string(name)));
+        keys.push_str(&format!(", context_out = {{ {} }}", members.collect::<Vec<_>>().join(", ")));
+    }
+    keys
 }
 
 /// A path as a test file names it: absolute, unless both are in this folder.

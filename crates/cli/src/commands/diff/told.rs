@@ -108,8 +108,8 @@ fn sentence(difference: &Difference) -> String {
         parts.push(format!("{}, now {}", old.verdict.name(), new.verdict.name()));
     } else {
         parts.push(old.verdict.name().to_owned());
-        if old.code != new.code {
-            parts.push(format!("returns {}, now {}", old.code, new.code));
+        if old.returned != new.returned {
+            parts.push(format!("returns {}, now {}", old.returned, new.returned));
         }
     }
     if old.bytes.len() != new.bytes.len() {
@@ -184,7 +184,7 @@ fn side(run: &Confirmed) -> Json {
     let event = |event: &Event| json!({ "map": event.map, "bytes": hex(&event.data), "captured": hex(&event.captured) });
     json!({
         "verdict": run.verdict.name(),
-        "code": run.code,
+        "returns": run.returned,
         "bytes": hex(&run.bytes),
         "metadata": hex(&run.metadata),
         "redirect": redirect,

@@ -48,7 +48,7 @@ fn packets(all: &[Found], file: File) -> Result<(), WriteError> {
                 comment: &comment,
                 packet_id: Some(number),
                 queue: Some(input.queue.into()),
-                verdict: Some(confirmed.code.into()),
+                verdict: Some((confirmed.verdict as u32).into()),
             };
             let len = input.packet.len() as u32;
             writer.push(interface, input.time_ns, &input.packet, len, &notes)?;

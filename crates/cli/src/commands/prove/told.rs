@@ -110,7 +110,6 @@ impl Report<'_> {
                 "ingress": input.ingress,
                 "queue": input.queue,
                 "verdict": confirmed.verdict.name(),
-                "code": confirmed.code,
                 "returns": confirmed.returned,
                 "out": hex(&confirmed.bytes),
             })

@@ -7,9 +7,10 @@ use std::rc::Rc;
 use paceline::capture::CaptureReader;
 use paceline::chain::{Drawing, svg};
 use paceline::coverage::{Counting, Report as Coverage};
-use paceline::explain::{ChainExplanation, Packet};
+use paceline::explain::ChainExplanation;
 use paceline::packet::{differences, to_text};
-use paceline::{Burst, Engine, FrameMeta, Host, TimeSource, Verdict};
+use paceline::scenario::SessionError;
+use paceline::{Burst, Engine, FrameMeta, Host, Verdict};
 use serde_json::{Value as Json, json};
 
 use super::args::ReportArgs;
@@ -20,13 +21,10 @@ use crate::common::capture::{Capture, CaptureError, CapturedPacket};
 use crate::common::failure::{CommandError, Failure};
 use crate::common::files::Taken;
 use crate::object::Opener;
-use crate::session::{Session, SessionError};
+use crate::session::Session;
 use crate::sides::{Differences, Found, Side, SideArgs, SideMaker, find};
 use crate::subject::Subject;
 use crate::world::World;
-
-/// Random numbers of both passes, where no seed is given.
-const SEED: u64 = 1;
 
 /// Packets of each reason that the page lists, and of all.
 const OF_REASON: usize = 40;
@@ -74,9 +72,7 @@ fn makers(args: &ReportArgs) -> Option<[SideMaker<'_>; 2]> {
 
 impl<'a> Inputs<'a> {
     pub(super) fn open(args: &'a ReportArgs) -> Result<Self, Failure> {
-        let mut world_args = args.world.clone();
-        world_args.seed = world_args.seed.or(Some(SEED));
-        let world = World::new(&world_args)?;
+        let world = World::new(&args.world)?;
         let how = |engine, counting| LoadHow {
             engine,
             opener: Rc::new(Opener::new(&args.source.object).counting(counting).explaining(true)),
@@ -86,7 +82,7 @@ impl<'a> Inputs<'a> {
         let explained = Subject::load(&args.source, &how(Engine::Plain, None))?;
         let capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
         let mut session = Session::new(subject, &world);
-        session.host.set_trace(std::io::sink());
+        session.host().set_trace(std::io::sink());
         let sides =
             makers(args).map(|[old, new]| Ok::<_, Failure>([old.make()?, new.make()?])).transpose()?;
         Ok(Self { args, world, capture, session, explained, sides })
@@ -109,7 +105,6 @@ impl<'a> Inputs<'a> {
     /// Runs the packets and collects the data of the page.
     pub(super) fn collect(self) -> Result<Json, Failure> {
         let Self { args, world, mut capture, mut session, explained, sides } = self;
-        let place = (world.ingress.unwrap_or(0), args.world.rx_queue);
         let (mut seen, mut kept, mut flows) = (Vec::new(), Vec::new(), Flows::default());
         let mut burst = Burst::new(1);
         let is_compared = sides.is_some() || args.bench;
@@ -123,10 +118,10 @@ impl<'a> Inputs<'a> {
                 break;
             }
             let (bytes, meta) = (burst.frame(0).packet().to_vec(), *burst.frame(0).meta());
-            let packet = Packet { bytes: &bytes, metadata: &[], meta, ingress: place.0, queue: place.1 };
+            let packet = world.origin().arrival(&bytes, meta);
             let number = seen.len() + 1;
-            session.run(&packet).map_err(|source| RunError { packet: number, source })?;
-            let verdict = session.outcome().verdict;
+            let verdict = session.run(&packet).map_err(|source| RunError { packet: number, source })?.verdict;
+            drop(session.events());
             flows.add(&bytes, verdict);
             seen.push(Seen { time_ns: meta.timestamp_ns, verdict });
             if kept.len() < most {
@@ -139,7 +134,7 @@ impl<'a> Inputs<'a> {
         let chain = chain(&mut session.subject);
         let subject = &session.subject;
         let counts: Vec<_> = subject.parts.iter().flat_map(|(_, part)| part.coverage()).collect();
-        let (packets, reasons) = explain(&explained, &kept, quiet(&world), place);
+        let (packets, reasons) = explain(&explained, &kept, &world);
         Ok(json!({
             "subject": subject.name,
             "programs": subject.programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>(),
@@ -181,7 +176,7 @@ fn compared(
 }
 
 fn quiet(world: &World) -> Host {
-    let mut host = world.host(TimeSource::Packets);
+    let mut host = world.host();
     host.set_trace(std::io::sink());
     host
 }
@@ -227,17 +222,12 @@ struct Reason {
 }
 
 /// The packets that matter, and all reasons.
-fn explain(
-    subject: &Subject,
-    kept: &[CapturedPacket],
-    mut host: Host,
-    (ingress, queue): (u32, u16),
-) -> (Vec<Json>, Vec<Json>) {
-    let mut explainer = subject.explainer();
+fn explain(subject: &Subject, kept: &[CapturedPacket], world: &World) -> (Vec<Json>, Vec<Json>) {
+    let (mut explainer, mut host) = (subject.explainer(), quiet(world));
     let mut reasons: BTreeMap<(&str, String), Reason> = BTreeMap::new();
     let mut packets = Vec::new();
     for (number, CapturedPacket { bytes, meta }) in (1..).zip(kept) {
-        let packet = Packet { bytes, metadata: &[], meta: *meta, ingress, queue };
+        let packet = world.origin().arrival(bytes, *meta);
         // It was in a burst before.
         let Ok(explanation) = explainer.explain(&packet, &mut host) else { continue };
         let _ = host.fire_timers();

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use clap::error::ErrorKind;
+use paceline::Engine;
 use paceline::coverage::Counting;
-use paceline::{Engine, TimeSource};
 
 use crate::chain::SourceArgs;
 use crate::common::args::{engine_names, usage_error};
@@ -90,9 +90,6 @@ pub(crate) struct RunArgs {
     pub(super) coverage: Option<PathBuf>,
     #[command(flatten)]
     pub(super) world: WorldArgs,
-    /// Source of the time that the program sees.
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) clock: ClockArg,
     /// Stop after this many packets.
     #[arg(long, value_name = "N")]
     pub(super) count: Option<u64>,
@@ -182,15 +179,6 @@ impl RunArgs {
     }
 }
 
-impl ClockArg {
-    pub(super) fn source(self) -> TimeSource {
-        match self {
-            Self::System => TimeSource::System,
-            Self::Capture => TimeSource::Packets,
-        }
-    }
-}
-
 /// An option that is gone.
 #[derive(Clone, Copy, Debug)]
 enum Gone {}
@@ -199,16 +187,6 @@ fn gone(_: &str) -> Result<Gone, &'static str> {
     Err(
         "it is gone, as it measured along with everything else; `paceline bench OBJECT --in FILE` measures programs and chains",
     )
-}
-
-/// Source of the time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum ClockArg {
-    /// The system's clocks.
-    #[default]
-    System,
-    /// The packets' time stamps: with `--seed`, a run comes out the same every time.
-    Capture,
 }
 
 /// `MAP=TYPE`

@@ -20,7 +20,7 @@ use super::events::Events;
 use super::outputs::{self, OutputNames, Writers};
 use super::redirects::Counting;
 use super::report::{ChainReport, Run};
-use super::setup::{announce, finish, save_to, timers_by_packet};
+use super::setup::{announce, finish, log_by_packet, save_to};
 use super::verdicts::{Logging, VerdictLog};
 use crate::chain::{
     ChainError, LayoutAsJson, LoadHow, Loaded, Tracer, load, reload, write_layout, write_warnings,
@@ -203,14 +203,14 @@ impl Replay<'_> {
             signal_hook::flag::register(SIGHUP, Arc::clone(&again)).map_err(SignalError)?;
         }
         let mut maps = loaded.parts.iter().map(|part| part.collection.maps());
-        let packet_by_packet = self.args.why || maps.any(|maps| timers_by_packet(self.args, maps));
+        let packet_by_packet =
+            log_by_packet(self.args) || maps.any(|maps| self.world.runs_packet_by_packet(maps));
         let options = ReplayOptions::default()
             .count(self.args.count)
-            .ingress(self.world.ingress)
-            .queue(self.args.world.rx_queue)
+            .origin(self.world.origin())
             .packet_by_packet(packet_by_packet)
             .cpus(self.args.cpus());
-        let chain = loaded.live.clone();
+        let (chain, ran) = (loaded.live.clone(), loaded.ran_as());
         let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
         let start = Instant::now();
         let observe = |tally: &Tally| {
@@ -227,16 +227,15 @@ impl Replay<'_> {
             workers => (0..workers).map(|_| Counting::new(chain.worker())).collect(),
         };
         let explainer = self.explainer;
-        let mut counting = Counting::new(Logging { runner, log: writers.verdicts, explainer });
+        let mut counting = Counting::new(Logging { runner, ran, log: writers.verdicts, explainer });
         let (tally, ended) = if several.is_empty() {
-            let mut host = self.world.host(self.args.clock.source());
+            let mut host = self.world.host();
             if let Some(events) = self.events {
                 events.attach(&mut host);
             }
             replay(&mut counting, &mut host, &mut capture.reader, outputs, options, observe)
         } else {
-            let workers =
-                several.iter_mut().map(|one| (one, self.world.host(self.args.clock.source()))).collect();
+            let workers = several.iter_mut().map(|one| (one, self.world.host())).collect();
             replay_on(workers, &mut capture.reader, outputs, options, observe)
         };
         let (time, interrupted) = (start.elapsed(), watch.finish());

@@ -1,10 +1,6 @@
 //! Parts that runs of programs and runs of chains share.
 
-use std::sync::Arc;
-
-use paceline::Map;
-
-use super::args::{ClockArg, RunArgs};
+use super::args::RunArgs;
 use super::events::Events;
 use super::report::Run;
 use crate::common::capture::Capture;
@@ -49,9 +45,9 @@ pub(super) fn save_to(
     Ok((save, taken))
 }
 
-/// Whether packets must run one by one: timers then fire between them when the capture's time says so.
-pub(super) fn timers_by_packet(args: &RunArgs, maps: &[Arc<Map>]) -> bool {
-    args.clock == ClockArg::Capture && maps.iter().any(|map| map.spec().timer().is_some())
+/// Whether packets must run one by one to be logged: what else than frames tells of them is that of the last one.
+pub(super) fn log_by_packet(args: &RunArgs) -> bool {
+    args.verdicts.is_some()
 }
 
 /// Writes the events that are left, and counts them.

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use paceline::capture::CaptureReader;
-use paceline::chain::Graph;
 use paceline::contents::SavedMaps;
 use paceline::coverage::Report as CoverageReport;
 use paceline::explain::{ChainExplainer, Explainer};
-use paceline::{Collection, Engine, Outputs, Program, ReplayError, ReplayOptions, Tally, replay, replay_on};
+use paceline::{
+    Collection, Engine, Outputs, Program, RanAs, ReplayError, ReplayOptions, Tally, replay, replay_on,
+};
 
 use super::args::RunArgs;
 use super::events::Events;
@@ -17,7 +18,7 @@ use super::fault::FaultReport;
 use super::outputs::{self, OutputNames, Writers};
 use super::redirects::Counting;
 use super::report::{Report, Run};
-use super::setup::{announce, finish, save_to, timers_by_packet};
+use super::setup::{announce, finish, log_by_packet, save_to};
 use super::verdicts::{Logging, VerdictLog};
 use crate::common::capture::{Capture, CaptureError};
 use crate::common::failure::Failure;
@@ -63,7 +64,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
 
     let explainer = args.why.then(|| {
         let explainer = Explainer::new(program.clone(), subject.collection.object().shared_btf());
-        ChainExplainer::new(vec![explainer], Graph::one())
+        ChainExplainer::of_program(explainer)
     });
     let extras = Extras { events: events.as_ref(), explainer };
     let (mut run, ended, log) = replay_all(args, &program, &world, &mut capture, writers, extras, watch);
@@ -114,26 +115,26 @@ fn replay_all(
     extras: Extras<'_>,
     mut watch: Watch,
 ) -> (Run, Result<(), ReplayError>, Option<VerdictLog>) {
-    let packet_by_packet = args.why || timers_by_packet(args, program.maps());
+    let packet_by_packet = log_by_packet(args) || world.runs_packet_by_packet(program.maps());
     let options = ReplayOptions::default()
         .count(args.count)
-        .ingress(world.ingress)
-        .queue(args.world.rx_queue)
+        .origin(world.origin())
         .packet_by_packet(packet_by_packet)
         .cpus(args.cpus());
     let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
     let start = Instant::now();
     let Extras { events, mut explainer } = extras;
     let mut log = writers.verdicts;
+    let ran = RanAs::Program(program.spec().kind.rules().meaning);
     let mut counting: Vec<_> = (0..args.workers())
         .map(|_| {
             let (log, explainer) = (log.take(), explainer.take());
-            Counting::new(Logging { runner: program, log, explainer })
+            Counting::new(Logging { runner: program, ran, log, explainer })
         })
         .collect();
     let (tally, ended) = match counting.as_mut_slice() {
         [counting] => {
-            let mut host = world.host(args.clock.source());
+            let mut host = world.host();
             if let Some(events) = events {
                 events.attach(&mut host);
             }
@@ -145,8 +146,7 @@ fn replay_all(
             })
         }
         several => {
-            let workers =
-                several.iter_mut().map(|counting| (counting, world.host(args.clock.source()))).collect();
+            let workers = several.iter_mut().map(|counting| (counting, world.host())).collect();
             let look = |tally: &Tally| watch.look(tally.packets);
             replay_on(workers, &mut capture.reader, outputs, options, look)
         }

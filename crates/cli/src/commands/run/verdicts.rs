@@ -5,9 +5,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
-use paceline::explain::{ChainExplainer, ChainExplanation, Packet};
+use paceline::explain::{ChainExplainer, ChainExplanation};
 use paceline::packet::{Difference, differences};
-use paceline::{Burst, BurstFault, FrameMeta, FrameRef, Host, RedirectTarget, Runner, Verdict};
+use paceline::{Arrival, Burst, BurstFault, FrameMeta, Host, Outcome, RanAs, RedirectTarget, Runner, SkBuff};
 use serde_json::{Value as Json, json};
 
 use super::redirects;
@@ -62,7 +62,9 @@ pub(super) struct VerdictLog {
 struct Entry<'a> {
     number: u64,
     before: &'a [u8],
-    frame: FrameRef<'a>,
+    meta: FrameMeta,
+    outcome: Outcome,
+    ran: RanAs,
     /// The program of a chain that ended it, the place that decided, and the sentence.
     why: Option<Why>,
 }
@@ -75,7 +77,7 @@ struct Why {
     sentence: String,
 }
 
-const COLUMNS: &str = "packet,time_ns,verdict,redirect,program,file,line,why,changed";
+const COLUMNS: &str = "packet,time_ns,verdict,returns,redirect,program,file,line,why,changed,context";
 
 impl VerdictLog {
     pub(super) fn new(path: &Path, (file, name): (File, String)) -> Result<Self, Failure> {
@@ -103,15 +105,15 @@ impl VerdictLog {
             Form::Lines(out) => Ok(writeln!(out, "{}", entry.to_json())?),
             Form::Csv(out) => Ok(writeln!(out, "{}", entry.to_csv())?),
             Form::Capture(out, interface) => {
-                let FrameMeta { timestamp_ns, original_len, .. } = *entry.frame.meta();
+                let FrameMeta { timestamp_ns, original_len, .. } = entry.meta;
                 let comment = entry.comment();
                 let notes = Notes {
                     comment: &comment,
                     packet_id: Some(entry.number),
                     queue: None,
-                    verdict: Some(u64::from(entry.frame.code())),
+                    verdict: Some(entry.outcome.verdict as u64),
                 };
-                let bytes = entry.frame.packet();
+                let bytes = entry.outcome.bytes.as_slice();
                 let original_len = original_len.max(bytes.len() as u32);
                 Ok(out.push(*interface, timestamp_ns, bytes, original_len, &notes)?)
             }
@@ -134,47 +136,41 @@ impl VerdictLog {
 /// Writes the verdicts of another runner's packets.
 pub(super) struct Logging<R> {
     pub(super) runner: R,
+    /// How outcomes are read.
+    pub(super) ran: RanAs,
+    /// Packets that are logged come one by one.
     pub(super) log: Option<VerdictLog>,
-    /// Explains each packet before it runs, which bursts of one packet allow.
+    /// Explains each packet before it runs.
     pub(super) explainer: Option<ChainExplainer>,
 }
 
 impl<R: Runner> Runner for Logging<R> {
     fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         let Some(log) = &mut self.log else { return self.runner.run_burst(burst, host) };
-        let before: Vec<Vec<u8>> = burst.iter().map(|frame| frame.packet().to_vec()).collect();
-        let why = match (&mut self.explainer, burst.len()) {
-            (Some(explainer), 1) => explain(explainer, burst, host),
-            _ => None,
+        let before = burst.frame(0).packet().to_vec();
+        let why = match &mut self.explainer {
+            Some(explainer) => explain(explainer, burst, host),
+            None => None,
         };
-        let ran = self.runner.run_burst(burst, host);
-        let packets = ran.as_ref().map_or_else(|fault| fault.index, |()| burst.len());
-        let mut why = why;
-        for (frame, before) in burst.iter().take(packets).zip(&before) {
-            log.packets += 1;
-            log.last_ns = frame.meta().timestamp_ns;
-            let entry = Entry { number: log.packets, before, frame, why: why.take() };
-            if log.failed.is_none()
-                && let Err(error) = log.write(&entry)
-            {
-                log.failed = Some(error);
-            }
+        self.runner.run_burst(burst, host)?;
+        let (frame, meta) = (burst.frame(0), *burst.frame(0).meta());
+        let outcome = Outcome::of(frame, host, self.ran, None);
+        log.packets += 1;
+        log.last_ns = meta.timestamp_ns;
+        let entry = Entry { number: log.packets, before: &before, meta, outcome, ran: self.ran, why };
+        if log.failed.is_none()
+            && let Err(error) = log.write(&entry)
+        {
+            log.failed = Some(error);
         }
-        ran
+        Ok(())
     }
 }
 
 /// Explains the only packet of a burst.
 fn explain(explainer: &mut ChainExplainer, burst: &Burst, host: &mut Host) -> Option<Why> {
     let frame = burst.frame(0);
-    let packet = Packet {
-        bytes: frame.packet(),
-        metadata: frame.metadata(),
-        meta: *frame.meta(),
-        ingress: frame.ingress_ifindex(),
-        queue: frame.rx_queue(),
-    };
-    let explanation = explainer.rehearse(&packet, host).ok();
+    let explanation = explainer.rehearse(&Arrival::of_frame(&frame, host.arriving()), host).ok();
     // The explainer has told the host of its own copy of the packet.
     host.arrive(burst);
     explanation.map(|explanation| Why::of(&explanation))
@@ -196,8 +192,20 @@ impl Why {
 }
 
 impl Entry<'_> {
+    /// The return value: its name, or else the number.
+    fn returned(&self) -> String {
+        let (RanAs::Program(meaning) | RanAs::Chain(meaning)) = self.ran;
+        let value = self.outcome.returned;
+        meaning.name(value).map_or_else(|| value.to_string(), str::to_owned)
+    }
+
+    /// The members of the `sk_buff` that are not 0.
+    fn context(&self) -> Option<impl Iterator<Item = (&'static str, u64)>> {
+        self.outcome.context.as_ref().map(SkBuff::members)
+    }
+
     fn redirect(&self) -> Option<String> {
-        let redirect = self.frame.redirect().filter(|_| self.frame.verdict() == Verdict::Redirect)?;
+        let redirect = self.outcome.redirect?;
         Some(match redirect.target {
             RedirectTarget::Interface { ifindex } => format!("interface {ifindex}"),
             RedirectTarget::Map { map, key } => format!("{}[{key}]", redirects::name(map)),
@@ -205,10 +213,10 @@ impl Entry<'_> {
     }
 
     fn changes(&self) -> Vec<Difference> {
-        if self.before == self.frame.packet() {
+        if self.before == self.outcome.bytes {
             Vec::new()
         } else {
-            differences(self.before, self.frame.packet())
+            differences(self.before, &self.outcome.bytes)
         }
     }
 
@@ -216,11 +224,16 @@ impl Entry<'_> {
         let change = |change: &Difference| json!({ "field": change.name, "before": change.before, "after": change.after });
         let mut line = json!({
             "packet": self.number,
-            "time_ns": self.frame.meta().timestamp_ns,
-            "verdict": self.frame.verdict().name(),
+            "time_ns": self.meta.timestamp_ns,
+            "verdict": self.outcome.verdict.name(),
+            "returns": self.outcome.returned,
             "redirect": self.redirect(),
             "changed": self.changes().iter().map(change).collect::<Vec<_>>(),
         });
+        if let Some(context) = self.context() {
+            let members = context.map(|(name, value)| (name.to_owned(), Json::from(value)));
+            line["context"] = Json::Object(members.collect());
+        }
         if let Some(why) = &self.why {
             line["program"] = why.program.as_str().into();
             line["file"] = why.file.clone().into();
@@ -235,14 +248,18 @@ impl Entry<'_> {
         let changes = self.changes().into_iter().map(|change| change_in_words(&change));
         [
             self.number.to_string(),
-            self.frame.meta().timestamp_ns.to_string(),
-            self.frame.verdict().name().to_owned(),
+            self.meta.timestamp_ns.to_string(),
+            self.outcome.verdict.name().to_owned(),
+            self.returned(),
             self.redirect().unwrap_or_default(),
             why.map_or_else(String::new, |why| why.program.clone()),
             why.and_then(|why| why.file.clone()).unwrap_or_default(),
             why.and_then(|why| why.line).map_or_else(String::new, |line| line.to_string()),
             why.map_or_else(String::new, |why| why.sentence.clone()),
             changes.collect::<Vec<_>>().join("; "),
+            self.context().map_or_else(String::new, |context| {
+                context.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+            }),
         ]
         .map(|cell| csv_cell(&cell))
         .join(",")
@@ -250,7 +267,7 @@ impl Entry<'_> {
 
     /// Comment of the packet in a capture.
     fn comment(&self) -> String {
-        let verdict = self.frame.verdict().name();
+        let verdict = self.outcome.verdict.name();
         let to = self.redirect().map_or_else(String::new, |target| format!(" to {target}"));
         let why = self.why.as_ref().map_or_else(String::new, |why| format!(": {}", why.sentence));
         format!("packet {}: {verdict}{to}{why}", self.number)

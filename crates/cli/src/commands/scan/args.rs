@@ -11,6 +11,7 @@ use paceline_archive::{Rule, Rules};
 use super::table::ColumnName;
 use crate::common::args::{engine_names, usage_error};
 use crate::object::ObjectArgs;
+use crate::world::WorldArgs;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -65,6 +66,8 @@ pub(crate) struct ScanArgs {
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(super) world: WorldArgs,
     #[command(flatten)]
     pub(super) object: ObjectArgs,
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use paceline::{Collection, Host, Program, TimeSource};
+use paceline::{Collection, Program, ReplayOptions};
 use paceline_archive::{Rules, Snapshot, Worker, merge};
 
 use super::args::ScanArgs;
@@ -11,6 +11,7 @@ use crate::common::failure::Failure;
 use crate::common::files::Taken;
 use crate::maps;
 use crate::object::{NamedObject, Opener, ProgramError, check_action, load, load_options, program_of};
+use crate::world::World;
 
 /// The program's object, loaded once for each worker.
 pub(super) struct Machines {
@@ -37,11 +38,12 @@ impl Machines {
             loaded.push(load_one(args, target)?);
         }
         let (mut collections, mut machines, mut names) = (Vec::new(), Vec::new(), None);
+        let world = World::new(&args.world)?;
         for Loaded { name, collection, program, file } in loaded {
             names.get_or_insert_with(|| (name, program.spec().name.clone(), file));
-            let mut host = Host::default();
-            host.set_time(TimeSource::Packets);
-            machines.push(Worker::with_program(Box::new(program), host));
+            let by_packet = world.runs_packet_by_packet(collection.maps());
+            let options = ReplayOptions::default().origin(world.origin()).packet_by_packet(by_packet);
+            machines.push(Worker::with_program(Box::new(program), world.host(), options));
             collections.push(collection);
         }
         let (name, program, file) = names.unwrap_or_default();
@@ -51,7 +53,8 @@ impl Machines {
             rules.check(first.maps(), first.object().btf()).map_err(ScanError::from)?;
             before = Snapshot::of(first.maps(), &rules).map_err(ScanError::from)?;
         }
-        let taken = file.into_iter().chain(maps::identities(&args.object.files())).collect();
+        let maps: Vec<_> = maps::identities(&args.object.files()).collect();
+        let taken = file.into_iter().chain(maps).chain(args.world.file()).collect();
         Ok((Self { name, program, collections, rules, before, taken }, machines))
     }
 

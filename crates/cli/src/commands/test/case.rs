@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use paceline::Verdict;
+use paceline::{SkBuff, Verdict};
 use serde_json::Value as Json;
 
 use super::error::Place;
@@ -143,6 +143,8 @@ pub(super) struct Step {
     pub(super) repeat: u64,
     pub(super) ingress: Option<String>,
     pub(super) queue: u16,
+    /// Members of its `sk_buff`.
+    pub(super) context: SkBuff,
     pub(super) expected: Vec<Expected>,
 }
 
@@ -156,15 +158,25 @@ pub(super) struct Expected {
 #[derive(Debug)]
 pub(super) enum Expectation {
     Verdict(Verdict),
-    Returns(u32),
+    Returns(Returned),
     Out(Out),
-    Redirect(Target),
+    Redirect(Target, Option<u32>),
+    /// Members of the `sk_buff`, by their names.
+    Context(Vec<(String, u64)>),
     /// Elements of a map, or variables.
     Map {
         map: String,
         elements: Json,
     },
     Events(Vec<ExpectedEvent>),
+}
+
+/// A return value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Returned {
+    Number(u32),
+    /// A name of the program's type, such as `TC_ACT_SHOT`.
+    Name(String),
 }
 
 /// The packet that must come out.

@@ -3,19 +3,22 @@
 use std::sync::Arc;
 
 use paceline::packet::{Layers, differences, hex, to_text};
-use paceline::{Collection, Map, RedirectTarget, Verdict};
+use paceline::{Collection, Map, Outcome, RanAs, Redirect, RedirectTarget, SkBuff, SkBuffMember, Verdict};
 use serde_json::{Value as Json, json};
 
-use super::case::{EventData, Expectation, ExpectedEvent, Out, Target};
+use super::case::{EventData, Expectation, ExpectedEvent, Out, Returned, Target};
 use super::json::{has, project, to_toml};
 use super::read::layers_of;
-use crate::session::Outcome;
+use crate::sides::text_of;
+use crate::subject::Subject;
 
 /// Outcome of a step's last packet.
 #[derive(Debug)]
 pub(super) struct Actual {
     pub(super) input: Vec<u8>,
     pub(super) outcome: Outcome,
+    /// Map and data of each event of the step.
+    pub(super) events: Vec<(String, Vec<u8>)>,
 }
 
 /// An expectation that is not met.
@@ -41,21 +44,64 @@ impl Mismatch {
 pub(super) type Parts<'a> = &'a [(String, Collection)];
 
 /// Compares one expectation.
-pub(super) fn check(expected: &Expectation, actual: &Actual, parts: Parts<'_>) -> Option<Mismatch> {
+pub(super) fn check(expected: &Expectation, actual: &Actual, subject: &Subject) -> Option<Mismatch> {
+    let parts = subject.parts.as_slice();
     match expected {
         Expectation::Verdict(verdict) => (*verdict != actual.outcome.verdict).then(|| {
             let name = actual.outcome.verdict.name();
             Mismatch::new("verdict", verdict.name(), name, format!("\"{name}\""))
         }),
-        Expectation::Returns(code) => (*code != actual.outcome.code).then(|| {
-            let (code, got) = (code.to_string(), actual.outcome.code.to_string());
-            Mismatch::new("returns", &code, &got, got.clone())
-        }),
+        Expectation::Returns(wanted) => check_returned(wanted, actual.outcome.returned, subject.ran_as()),
         Expectation::Out(out) => check_out(out, actual),
-        Expectation::Redirect(target) => check_redirect(target, actual, parts),
+        Expectation::Redirect(target, flags) => check_redirect(target, *flags, actual, parts),
+        Expectation::Context(members) => check_context(members, actual.outcome.context.as_ref()),
         Expectation::Map { map, elements } => check_map(map, elements, parts),
         Expectation::Events(events) => check_events(events, actual, parts),
     }
+}
+
+fn check_returned(wanted: &Returned, got: u32, ran: RanAs) -> Option<Mismatch> {
+    let (RanAs::Program(meaning) | RanAs::Chain(meaning)) = ran;
+    let value = match wanted {
+        Returned::Number(number) => *number,
+        Returned::Name(name) => match meaning.value(name) {
+            Some(value) => value,
+            None => {
+                let names: Vec<_> = meaning.named().iter().map(|action| action.name).collect();
+                let all = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                let line = format!("returns: programs of this type return no `{name}` (available: {all})");
+                return Some(Mismatch::without(line));
+            }
+        },
+    };
+    (value != got).then(|| {
+        let instead = match (wanted, meaning.name(got)) {
+            (Returned::Name(_), Some(name)) => Json::from(name).to_string(),
+            _ => got.to_string(),
+        };
+        Mismatch::new("returns", &text_of(meaning, value), &text_of(meaning, got), instead)
+    })
+}
+
+/// Compares the members that are named.
+fn check_context(wanted: &[(String, u64)], context: Option<&SkBuff>) -> Option<Mismatch> {
+    let Some(context) = context else {
+        let line = "context_out: only TC classifiers that run alone leave a context";
+        return Some(Mismatch::without(line.to_owned()));
+    };
+    let (mut lines, mut instead) = (Vec::new(), serde_json::Map::new());
+    for (name, value) in wanted {
+        let Some(member) = SkBuffMember::named(name) else {
+            return Some(Mismatch::without(format!("context_out: there is no field `{name}`")));
+        };
+        let got = member.of(context);
+        if got != *value {
+            lines.push(format!("context_out.{name}: expected {value}, got {got}"));
+        }
+        instead.insert(name.clone(), got.into());
+    }
+    let instead = Some(to_toml(&Json::Object(instead)));
+    (!lines.is_empty()).then_some(Mismatch { lines, instead })
 }
 
 fn check_out(out: &Out, actual: &Actual) -> Option<Mismatch> {
@@ -110,10 +156,23 @@ fn payload(bytes: &[u8]) -> String {
     text.map_or_else(|| hex(bytes), str::to_owned)
 }
 
-fn check_redirect(expected: &Target, actual: &Actual, parts: Parts<'_>) -> Option<Mismatch> {
+fn check_redirect(
+    expected: &Target,
+    flags: Option<u32>,
+    actual: &Actual,
+    parts: Parts<'_>,
+) -> Option<Mismatch> {
     let Some(redirect) = actual.outcome.redirect else {
         return Some(Mismatch::without(format!("redirect: expected {}, got none", name(expected))));
     };
+    if let Some(flags) = flags.filter(|flags| *flags != redirect.flags) {
+        let line = format!("redirect: expected flags {flags:#x}, got {:#x}", redirect.flags);
+        return Some(Mismatch::without(line));
+    }
+    check_target(expected, redirect, parts)
+}
+
+fn check_target(expected: &Target, redirect: Redirect, parts: Parts<'_>) -> Option<Mismatch> {
     let map_of = |id: u32| parts.iter().flat_map(|(_, part)| part.maps()).find(|map| map.id() == id);
     let got = match redirect.target {
         RedirectTarget::Interface { ifindex } => Target::Interface(ifindex),
@@ -219,10 +278,10 @@ fn of_only_cpu(value: &Json) -> &Json {
 /// All events, in order.
 fn check_events(expected: &[ExpectedEvent], actual: &Actual, parts: Parts<'_>) -> Option<Mismatch> {
     let mut lines = Vec::new();
-    if expected.len() != actual.outcome.events.len() {
-        lines.push(format!("events: expected {}, got {}", expected.len(), actual.outcome.events.len()));
+    if expected.len() != actual.events.len() {
+        lines.push(format!("events: expected {}, got {}", expected.len(), actual.events.len()));
     }
-    for (number, (expected, (map, data))) in (1..).zip(expected.iter().zip(&actual.outcome.events)) {
+    for (number, (expected, (map, data))) in (1..).zip(expected.iter().zip(&actual.events)) {
         if let Some(wanted) = expected.map.as_ref().filter(|wanted| *wanted != map) {
             lines.push(format!("event {number}: expected one of map {wanted}, got one of {map}"));
         }
@@ -246,7 +305,7 @@ fn check_events(expected: &[ExpectedEvent], actual: &Actual, parts: Parts<'_>) -
             },
         }
     }
-    let instead = actual.outcome.events.iter().zip(expected.iter().map(Some).chain(std::iter::repeat(None)));
+    let instead = actual.events.iter().zip(expected.iter().map(Some).chain(std::iter::repeat(None)));
     let instead = instead.map(|((map, data), expected)| {
         let as_type = match expected.and_then(|expected| expected.data.as_ref()) {
             Some(EventData::Typed { ty, members }) => typed(ty, data, parts)

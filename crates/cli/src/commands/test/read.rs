@@ -5,29 +5,36 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use paceline::Burst;
-use paceline::Verdict;
 use paceline::capture::CaptureReader;
 use paceline::packet::{Layers, build};
+use paceline::{Burst, SkBuff, SkBuffMember, Verdict};
 use paceline_suggest::nearest;
 use serde_json::Value as Json;
 
 use super::case::{
-    Case, EventData, Expectation, Expected, ExpectedEvent, MapContents, MapSource, Out, Setup, Step, Target,
-    TestFile, Tests,
+    Case, EventData, Expectation, Expected, ExpectedEvent, MapContents, MapSource, Out, Returned, Setup,
+    Step, Target, TestFile, Tests,
 };
 use super::error::{Problem, TestError};
 use super::typed::{Located, Table, Text, Value};
 
 const ROOT: [&str; 9] = ["object", "objects", "chain", "network", "ingress", "seed", "time", "maps", "test"];
-const STEP: [&str; 11] = [
-    "packet", "wait", "repeat", "ingress", "queue", "verdict", "returns", "out", "redirect", "after",
+const STEP: [&str; 13] = [
+    "packet",
+    "wait",
+    "repeat",
+    "ingress",
+    "queue",
+    "context",
+    "verdict",
+    "returns",
+    "out",
+    "redirect",
+    "context_out",
+    "after",
     "events",
 ];
-const TEST: [&str; 16] = [
-    "name", "network", "maps", "step", "cases", "packet", "wait", "repeat", "ingress", "queue", "verdict",
-    "returns", "out", "redirect", "after", "events",
-];
+const TEST: [&str; 5] = ["name", "network", "maps", "step", "cases"];
 
 /// Random numbers of tests that give no seed: the same in each run.
 const SEED: u64 = 1;
@@ -145,7 +152,7 @@ impl Reader<'_> {
         let given = Given { network, maps: maps(&mut keys, self.folder)? };
         let (steps, cases) = (keys.list("step")?, keys.list("cases")?);
         let own: Vec<_> = STEP.iter().filter_map(|key| Some(((*key).to_owned(), keys.take(key)?))).collect();
-        keys.finish(&TEST)?;
+        keys.finish(&[&TEST[..], &STEP].concat())?;
         if own.iter().any(|(key, _)| key == "packet") != steps.is_empty() {
             return Err(self.text.error(&name.span, Problem::PacketAndSteps));
         }
@@ -225,6 +232,7 @@ impl Reader<'_> {
         };
         let queue = queue.map_or(Ok(0), |queue| u16::try_from(queue.value).map_err(|_| too_large(&queue)))?;
         let ingress = interface(&mut keys)?;
+        let context = context(&mut keys)?;
         let expected = self.expected(&mut keys)?;
         keys.finish(&STEP)?;
         Ok(Step {
@@ -235,6 +243,7 @@ impl Reader<'_> {
             repeat,
             ingress,
             queue,
+            context,
             expected,
         })
     }
@@ -312,16 +321,25 @@ impl Reader<'_> {
                 &span,
             );
         }
-        if let Some(Located { value, span }) = keys.number("returns")? {
-            let code =
-                u32::try_from(value).map_err(|_| keys.wrong("returns", &span, "a number of 32 bits"))?;
-            push(Expectation::Returns(code), &span);
+        if let Some(value) = keys.take("returns") {
+            let returned = returned(&value.value.to_json()).ok_or_else(|| {
+                keys.wrong(
+                    "returns",
+                    &value.span,
+                    "a number of 32 bits, or a name such as XDP_DROP or TC_ACT_SHOT",
+                )
+            })?;
+            push(Expectation::Returns(returned), &value.span);
         }
         if let Some(value) = keys.take("out") {
             push(Expectation::Out(self.out(&value)?), &value.span);
         }
         if let Some(value) = keys.take("redirect") {
-            push(Expectation::Redirect(self.target(&value)?), &value.span);
+            let (target, flags) = self.target(&value)?;
+            push(Expectation::Redirect(target, flags), &value.span);
+        }
+        if let Some(value) = keys.take("context_out") {
+            push(Expectation::Context(members(keys, "context_out", &value)?), &value.span);
         }
         if let Some(value) = keys.take("after") {
             for (map, value) in Table::of(self.text, "after", &value)?.rest() {
@@ -364,20 +382,29 @@ impl Reader<'_> {
         }
     }
 
-    fn target(&self, value: &Located<Value>) -> Result<Target, TestError> {
+    /// A target, and its flags if they are named.
+    fn target(&self, value: &Located<Value>) -> Result<(Target, Option<u32>), TestError> {
         let wrong = || {
-            let expected = "an interface's index, or { map = NAME, key = N }";
+            let expected =
+                "an interface's index, { interface = N }, or { map = NAME, key = N }, perhaps with flags = N";
             self.text.error(&value.span, Problem::Type { key: "redirect".to_owned(), expected })
         };
         if let Value::Plain(json) = &value.value {
             let index = json.as_u64().and_then(|index| u32::try_from(index).ok());
-            return index.map(Target::Interface).ok_or_else(wrong);
+            return index.map(|index| (Target::Interface(index), None)).ok_or_else(wrong);
         }
         let mut keys = Table::of(self.text, "redirect", value)?;
         let (map, key) = (keys.string("map")?, keys.number("key")?);
-        keys.finish(&["map", "key"])?;
-        let (map, key) = map.zip(key).ok_or_else(wrong)?;
-        Ok(Target::Map { map: map.value, key: u32::try_from(key.value).map_err(|_| wrong())? })
+        let (interface, flags) = (keys.number("interface")?, keys.number("flags")?);
+        keys.finish(&["interface", "map", "key", "flags"])?;
+        let number = |number: Located<u64>| u32::try_from(number.value).map_err(|_| wrong());
+        let flags = flags.map(number).transpose()?;
+        let target = match (interface, map, key) {
+            (Some(index), None, None) => Target::Interface(number(index)?),
+            (None, Some(map), Some(key)) => Target::Map { map: map.value, key: number(key)? },
+            _ => return Err(wrong()),
+        };
+        Ok((target, flags))
     }
 
     fn event(&self, value: &Located<Value>) -> Result<ExpectedEvent, TestError> {
@@ -402,6 +429,60 @@ impl Reader<'_> {
         };
         keys.finish(&known)?;
         Ok(ExpectedEvent { map: map.map(|map| map.value), data })
+    }
+}
+
+/// Members of an `sk_buff`, by their names; `cb` is a list of its words.
+fn members(
+    keys: &Table<'_>,
+    key: &'static str,
+    value: &Located<Value>,
+) -> Result<Vec<(String, u64)>, TestError> {
+    let mut all = Vec::new();
+    for (name, value) in Table::of(keys.text, key, value)?.rest() {
+        let wrong = |text: String| keys.text.error(&value.span, Problem::Pattern(text));
+        let json = value.value.to_json();
+        let words = match (&json, name.as_str()) {
+            (Json::Array(words), "cb") => {
+                words.iter().enumerate().map(|(word, json)| (format!("cb[{word}]"), json)).collect()
+            }
+            _ => vec![(name.clone(), &json)],
+        };
+        for (name, json) in words {
+            let number =
+                json.as_u64().ok_or_else(|| wrong(format!("{key}.{name} must be a number from 0 on")))?;
+            if SkBuffMember::named(&name).is_none() {
+                let names = SkBuffMember::ALL.iter().map(|member| member.name);
+                let hint =
+                    nearest(&name, names).map_or_else(String::new, |hint| format!(", perhaps `{hint}`"));
+                return Err(wrong(format!("`__sk_buff` has no field `{name}` that {key} knows{hint}")));
+            }
+            all.push((name, number));
+        }
+    }
+    Ok(all)
+}
+
+/// The members that packets arrive with.
+fn context(keys: &mut Table<'_>) -> Result<SkBuff, TestError> {
+    let mut context = SkBuff::default();
+    let Some(value) = keys.take("context") else { return Ok(context) };
+    for (name, number) in members(keys, "context", &value)? {
+        let set = context.set(&name, number);
+        set.map_err(|error| keys.text.error(&value.span, Problem::Pattern(format!("context: {error}"))))?;
+    }
+    Ok(context)
+}
+
+/// A return value: negative numbers are those of `int`.
+fn returned(json: &Json) -> Option<Returned> {
+    match json {
+        Json::String(name) => Some(Returned::Name(name.clone())),
+        _ => {
+            let number = json.as_i64()?;
+            let unsigned = u32::try_from(number).ok();
+            unsigned.or_else(|| i32::try_from(number).ok().map(i32::cast_unsigned)).map(Returned::Number)
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use paceline::contents::MapContents;
 use paceline::coverage::{Counting, Counts};
-use paceline::explain::Packet;
-use paceline::{Engine, FrameMeta};
+use paceline::scenario::Origin;
+use paceline::{Arrival, Engine, FrameMeta};
 
 use super::args::TestArgs;
 use super::case::{Case, MapSource, Step, Test, TestFile};
@@ -21,7 +21,7 @@ use crate::kernel_side::KernelSide;
 use crate::object::Opener;
 use crate::session::Session;
 use crate::subject::Subject;
-use crate::world::{World, WorldArgs};
+use crate::world::{Seed, World, WorldArgs};
 
 /// The result of a test.
 #[derive(Debug)]
@@ -125,14 +125,14 @@ impl<'a> Tester<'a> {
         let kernel = self.args.kernel.then(|| KernelSide::new(&bench.session.subject)).transpose()?;
         for (index, step) in case.steps.iter().enumerate() {
             let actual = match &kernel {
-                Some(kernel) => kernel::step(kernel, &bench.session.subject, step, bench.ingress(step)?)?,
+                Some(kernel) => kernel::step(kernel, &bench.session.subject, step, &bench.packet(step)?)?,
                 None => bench.step(step)?,
             };
             let is_shown = |what| kernel.is_none() || kernel::shows(what);
             let checked = step.expected.iter().enumerate().filter(|(_, expected)| is_shown(&expected.what));
             let mismatches: Vec<_> = checked
                 .filter_map(|(number, expected)| {
-                    Some((number, check(&expected.what, &actual, &bench.session.subject.parts)?))
+                    Some((number, check(&expected.what, &actual, &bench.session.subject)?))
                 })
                 .collect();
             let missing = match self.args.update && step.expected.is_empty() {
@@ -159,7 +159,7 @@ impl<'a> Tester<'a> {
         let mut explainer = bench.session.subject.explainer();
         for (number, step) in case.steps.get(..=index)?.iter().enumerate() {
             let packet = bench.packet(step).ok()?;
-            let host = &mut bench.session.host;
+            let host = bench.session.host();
             let before = if number == index { step.repeat - 1 } else { step.repeat };
             for _ in 0..before {
                 explainer.run(&packet, host).ok()?;
@@ -199,32 +199,38 @@ impl Bench {
         let world_args = WorldArgs {
             network: case.network.as_ref().or(case.setup.network.as_ref()).cloned(),
             ingress: case.setup.ingress.clone(),
-            rx_queue: 0,
-            seed: Some(case.setup.seed),
+            seed: Seed(Some(case.setup.seed)),
+            ..WorldArgs::default()
         };
         let world = World::new(&world_args)?;
         Ok(Self { session: Session::new(subject, &world), world, world_args })
     }
 
-    /// The interface that a step's packet comes in on.
-    fn ingress(&self, step: &Step) -> Result<u32, Failure> {
-        let Some(ingress) = &step.ingress else { return Ok(self.world.ingress.unwrap_or(0)) };
-        let args = WorldArgs { ingress: Some(ingress.clone()), ..self.world_args.clone() };
-        Ok(World::new(&args)?.ingress.unwrap_or(0))
+    /// Where a step's packet comes from.
+    fn origin(&self, step: &Step) -> Result<Origin, Failure> {
+        let of_file = self.world.origin();
+        let origin = match &step.ingress {
+            None => of_file,
+            Some(ingress) => {
+                let args = WorldArgs { ingress: Some(ingress.clone()), ..self.world_args.clone() };
+                World::new(&args)?.origin()
+            }
+        };
+        Ok(origin.queue(step.queue).context(step.context))
     }
 
     /// The packet of a step.
-    fn packet<'s>(&self, step: &'s Step) -> Result<Packet<'s>, Failure> {
-        let ingress = self.ingress(step)?;
-        Ok(Packet { bytes: &step.packet, metadata: &[], meta: meta(step), ingress, queue: step.queue })
+    fn packet<'s>(&self, step: &'s Step) -> Result<Arrival<'s>, Failure> {
+        Ok(self.origin(step)?.arrival(&step.packet, meta(step)))
     }
 
     fn step(&mut self, step: &Step) -> Result<Actual, Failure> {
         let packet = self.packet(step)?;
-        for _ in 0..step.repeat {
+        for _ in 1..step.repeat {
             self.session.run(&packet)?;
         }
-        Ok(Actual { input: step.packet.clone(), outcome: self.session.outcome() })
+        let outcome = self.session.run(&packet)?;
+        Ok(Actual { input: step.packet.clone(), outcome, events: self.session.events() })
     }
 }
 

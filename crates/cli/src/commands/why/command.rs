@@ -4,9 +4,10 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use paceline::capture::CaptureReader;
-use paceline::explain::{ChainExplainer, Packet};
+use paceline::explain::ChainExplainer;
 use paceline::packet::TextError;
-use paceline::{Burst, Engine, FrameMeta, Host, TimeSource};
+use paceline::scenario::Origin;
+use paceline::{Burst, Engine, FrameMeta, Host};
 
 use super::args::WhyArgs;
 use super::explained::Explained;
@@ -45,12 +46,7 @@ pub(crate) fn why(args: &WhyArgs) -> Result<ExitCode, Failure> {
     let subject = Subject::load(&args.source, &how)?;
     let world = World::new(&args.world)?;
     subject.programs.iter().for_each(|program| world.announce(&program.program));
-    let mut run = Run {
-        explainer: subject.explainer(),
-        host: world.host(TimeSource::Packets),
-        ingress: world.ingress.unwrap_or(0),
-        queue: args.world.rx_queue,
-    };
+    let mut run = Run { explainer: subject.explainer(), host: world.host(), origin: world.origin() };
     let explained = match &args.new {
         Some(text) => vec![run.new_packet(text)?],
         None => run.capture(args)?,
@@ -65,21 +61,16 @@ pub(crate) fn why(args: &WhyArgs) -> Result<ExitCode, Failure> {
 struct Run {
     explainer: ChainExplainer,
     host: Host,
-    ingress: u32,
-    queue: u16,
+    origin: Origin,
 }
 
 impl Run {
     fn new_packet(&mut self, text: &str) -> Result<Explained, WhyError> {
         let bytes = paceline::packet::build(text).map_err(WhyError::New)?;
         let meta = FrameMeta { original_len: bytes.len() as u32, ..FrameMeta::default() };
-        let packet = self.packet(&bytes, meta);
+        let packet = self.origin.arrival(&bytes, meta);
         let explanation = self.explainer.explain(&packet, &mut self.host).map_err(|_| WhyError::TooLong)?;
         Ok(Explained { number: 1, bytes, explanation })
-    }
-
-    fn packet<'a>(&self, bytes: &'a [u8], meta: FrameMeta) -> Packet<'a> {
-        Packet { bytes, metadata: &[], meta, ingress: self.ingress, queue: self.queue }
     }
 
     fn capture(&mut self, args: &WhyArgs) -> Result<Vec<Explained>, Failure> {
@@ -95,7 +86,7 @@ impl Run {
             }
             packets += 1;
             let (bytes, meta) = (burst.frame(0).packet().to_vec(), *burst.frame(0).meta());
-            let packet = self.packet(&bytes, meta);
+            let packet = self.origin.arrival(&bytes, meta);
             // A packet that was in a burst fits into another one.
             if args.packet.contains(packets) {
                 let explanation =

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use paceline::context::SkBuff;
 use paceline::coverage::Counts;
-use paceline::explain::{Explainer, Packet, Writes};
+use paceline::explain::{Explainer, Writes};
+use paceline::scenario::{Origin, Scenario};
 use paceline::{
-    Burst, Collection, DEFAULT_BUDGET, Engine, Fault, FrameMeta, Host, InitialValue, NoProgram, Program,
-    ProgramKind, PushError, TimeSource,
+    Arrival, ArrivalError, Burst, Collection, DEFAULT_BUDGET, Engine, Fault, FrameMeta, Host, InitialValue,
+    NoProgram, Outcome, Program, ProgramKind, RanAs, TimeSource,
 };
 
 use paceline_kernel::SkBuffBytes;
@@ -19,7 +20,6 @@ use super::stages::{Machine, Passing};
 use crate::common::failure::{CommandError, Failure};
 use crate::kernel_side::KernelSide;
 use crate::object::{Opener, ProgramError, load, load_options, program_of};
-use crate::world::{World, WorldArgs};
 
 /// Ingress interface of packets of XDP programs, as in the kernel's test runs, in which packets of TC classifiers have none.
 const LOOPBACK: u32 = 1;
@@ -96,7 +96,7 @@ impl Setup<'_> {
 #[derive(Debug, thiserror::Error)]
 enum RunError {
     #[error("{program}: packet: {source}")]
-    TooLong { program: String, source: PushError },
+    Arrival { program: String, source: ArrivalError },
     #[error("{program}: the run ended with a fault: {source}")]
     Fault { program: String, source: Box<Fault> },
 }
@@ -128,8 +128,9 @@ pub(super) struct OnEngine {
 impl OnEngine {
     pub(super) fn new(setup: &Setup<'_>, programs: &[&str]) -> Result<Self, Failure> {
         let (collection, programs, left_out) = setup.load_all(programs)?;
-        let world = World::new(&WorldArgs { seed: Some(SEED), ..WorldArgs::default() })?;
-        let mut host = world.host(TimeSource::Packets);
+        let mut scenario = Scenario::default();
+        (scenario.seed, scenario.time) = (Some(SEED), TimeSource::Packets);
+        let mut host = scenario.host(0);
         host.set_events(Box::new(|_| {}));
         host.set_trace(std::io::sink());
         Ok(Self { collection, programs, left_out, host, burst: Burst::new(1), time_ns: START_NS })
@@ -156,13 +157,12 @@ impl OnEngine {
     }
 
     /// The packet as it enters the next program.
-    fn enter<'p>(&mut self, packet: &'p Passing<SkBuff>, is_xdp: bool) -> Packet<'p> {
+    fn enter<'p>(&mut self, packet: &'p Passing<SkBuff>, is_xdp: bool) -> Arrival<'p> {
         self.time_ns += STEP_NS;
-        self.host.set_arriving(packet.context);
         let bytes = packet.data.as_slice();
         let meta = FrameMeta { timestamp_ns: self.time_ns, original_len: bytes.len() as u32, interface: 0 };
         let ingress = if is_xdp { LOOPBACK } else { 0 };
-        Packet { bytes, metadata: &[], meta, ingress, queue: 0 }
+        Origin::default().ingress(ingress).context(packet.context).arrival(bytes, meta)
     }
 }
 
@@ -183,19 +183,16 @@ impl Machine for OnEngine {
     fn run(&mut self, name: &str, packet: &mut Passing<SkBuff>) -> Result<u32, Failure> {
         let program = self.program(name)?;
         let entering = self.enter(packet, is_xdp(&program));
-        self.burst.clear();
-        let too_long = |source| RunError::TooLong { program: name.to_owned(), source };
-        self.burst.push(entering.bytes, entering.meta).map_err(too_long)?;
-        self.burst.frame_mut(0).set_ingress(entering.ingress, entering.queue);
-        self.host.arrive(&self.burst);
+        let arrival = |source| RunError::Arrival { program: name.to_owned(), source };
+        entering.enter(&mut self.burst, &mut self.host).map_err(arrival)?;
         let fault = |source| RunError::Fault { program: name.to_owned(), source };
-        let code = program.run(&mut self.burst.frame_mut(0), &mut self.host).map_err(fault)?;
-        // A fault of a timer's function concerns no packet.
-        let _ = self.host.fire_timers();
-        let frame = self.burst.frame(0);
-        packet.data = [frame.metadata(), frame.packet()].concat();
-        packet.context = passed_on(self.host.sk_buff());
-        Ok(code as u32)
+        program.run(&mut self.burst.frame_mut(0), &mut self.host).map_err(fault)?;
+        let ran = RanAs::Program(program.spec().kind.rules().meaning);
+        let outcome = Outcome::of(self.burst.frame(0), &self.host, ran, None);
+        self.host.fire_timers().map_err(fault)?;
+        packet.data = [outcome.metadata, outcome.bytes].concat();
+        packet.context = outcome.context.map_or_else(SkBuff::default, passed_on);
+        Ok(outcome.returned)
     }
 
     fn value(&self, map: &str) -> Result<Option<Vec<u8>>, Failure> {
@@ -237,8 +234,9 @@ impl Machine for Watching {
         let mut explainer = Explainer::new(program, None);
         let entering = self.inner.enter(packet, is_xdp);
         let writes = explainer.writes(&entering, &mut self.inner.host, &map);
-        let _ = self.inner.host.fire_timers();
-        self.writes = writes.map_err(|source| RunError::TooLong { program: name.to_owned(), source })?;
+        let fault = |source| RunError::Fault { program: name.to_owned(), source };
+        self.inner.host.fire_timers().map_err(fault)?;
+        self.writes = writes.map_err(|source| RunError::Arrival { program: name.to_owned(), source })?;
         // Nothing follows the check program.
         Ok(0)
     }
