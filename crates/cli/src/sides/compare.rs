@@ -1,10 +1,11 @@
 //! Comparison of what became of a packet.
 
 use paceline::packet::{Difference, differences};
-use paceline::{Meaning, Outcome, RanAs, SkBuff, SkBuffMember, Verdict};
+use paceline::{Outcome, SkBuff, SkBuffMember, Verdict};
 
 use super::ignored::Ignored;
 use super::side::Fate;
+use crate::common::outcome::returned;
 
 /// How a packet fared differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub(crate) fn compare([old, new]: &[Fate; 2], ignored: &[Ignored]) -> Option<Cha
             change.what.push(format!("{} -> {}", before.verdict.name(), after.verdict.name()));
         }
     } else if before.returned != after.returned && counts(&Ignored::Returns) {
-        let [before, after] = [old, new].map(|fate| returned(fate));
+        let [before, after] = [old, new].map(|fate| returned(fate.outcome.returned, fate.ran));
         change.what.push(format!("returns {before} -> {after}"));
     }
     if old.redirect != new.redirect && counts(&Ignored::Redirect) {
@@ -56,18 +57,6 @@ pub(crate) fn compare([old, new]: &[Fate; 2], ignored: &[Ignored]) -> Option<Cha
         change.what.push(format!("events: {} -> {}", old.events.len(), new.events.len()));
     }
     (!change.what.is_empty()).then_some(change)
-}
-
-/// A return value with its name.
-fn returned(fate: &Fate) -> String {
-    let (RanAs::Program(meaning) | RanAs::Chain(meaning)) = fate.ran;
-    text_of(meaning, fate.outcome.returned)
-}
-
-/// A return value in the numbers of a program type, with its name: `2 (TC_ACT_SHOT)`.
-pub(crate) fn text_of(meaning: Meaning, value: u32) -> String {
-    let number = if meaning.translated().is_some() { i64::from(value.cast_signed()) } else { value.into() };
-    meaning.name(value).map_or_else(|| number.to_string(), |name| format!("{number} ({name})"))
 }
 
 /// The members of the `sk_buff` that differ.

@@ -9,7 +9,7 @@ mod maps;
 mod parting;
 mod side;
 
-pub(crate) use compare::{compare, text_of};
+pub(crate) use compare::compare;
 pub(crate) use differences::Differences;
 pub(crate) use found::{Found, find};
 pub(crate) use ignored::Ignored;

@@ -6,11 +6,12 @@ use std::rc::Rc;
 
 use paceline::explain::{ChainExplainer, ChainExplanation};
 use paceline::scenario::{Origin, SessionError};
-use paceline::{Engine, Outcome, RanAs, Redirect, RedirectTarget};
+use paceline::{Engine, Outcome, RanAs};
 
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::capture::CapturedPacket;
 use crate::common::failure::{CommandError, Failure};
+use crate::common::outcome::target;
 use crate::kernel_side::KernelSide;
 use crate::object::{ObjectArgs, Opener};
 use crate::session::Session;
@@ -158,22 +159,8 @@ impl Side {
             let name = self.session.subject.name.clone();
             SideError { name, packet: number + 1, source }
         })?;
-        let redirect = outcome.redirect.map(|redirect| self.target(redirect));
+        let redirect = outcome.redirect.map(target);
         Ok(Fate { outcome, ran: self.subject().ran_as(), redirect, events: self.session.events() })
-    }
-
-    fn target(&self, redirect: Redirect) -> String {
-        let flags =
-            if redirect.flags == 0 { String::new() } else { format!(" with flags {:#x}", redirect.flags) };
-        let target = match redirect.target {
-            RedirectTarget::Interface { ifindex } => format!("interface {ifindex}"),
-            RedirectTarget::Map { map, key } => {
-                let found = self.subject().maps().find(|known| known.id() == map);
-                let name = found.map_or_else(|| format!("map {map}"), |map| map.spec().name.clone());
-                format!("{name}[{key}]")
-            }
-        };
-        target + &flags
     }
 
     /// Runs the packets with explanations of those that are wanted, on the plain interpreter.

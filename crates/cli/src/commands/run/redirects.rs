@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::iter::Sum;
 
-use paceline::{Burst, BurstFault, Host, Map, RedirectTarget, Runner, Verdict};
+use paceline::{Burst, BurstFault, Host, RedirectTarget, Runner, Verdict};
 use serde_json::{Value as Json, json};
 
 use crate::common::console;
+use crate::common::outcome::map_name;
 
 /// Packets by where they go, by the number of a map (0 for interfaces) and the key in it or index of the interface.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +33,7 @@ impl Redirects {
         for ((map, key), packets) in &self.0 {
             match map {
                 0 => writeln!(out, "  to interface {key}: {packets}")?,
-                map => writeln!(out, "  to {}[{key}]: {packets}", console::shown(&name(*map)))?,
+                map => writeln!(out, "  to {}[{key}]: {packets}", console::shown(&map_name(*map)))?,
             }
         }
         Ok(())
@@ -41,15 +42,10 @@ impl Redirects {
     pub(super) fn to_json(&self) -> Json {
         let place = |(&(map, key), packets): (&(u32, u32), &u64)| match map {
             0 => json!({ "interface": key, "packets": packets }),
-            map => json!({ "map": name(map), "key": key, "packets": packets }),
+            map => json!({ "map": map_name(map), "key": key, "packets": packets }),
         };
         self.0.iter().map(place).collect()
     }
-}
-
-/// The name of a map by its number.
-pub(super) fn name(map: u32) -> String {
-    Map::by_id(map).map_or_else(|| format!("map {map}"), |map| map.spec().name.clone())
 }
 
 impl Sum for Redirects {

@@ -7,11 +7,11 @@ use std::path::Path;
 use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
 use paceline::explain::{ChainExplainer, ChainExplanation};
 use paceline::packet::{Difference, differences};
-use paceline::{Arrival, Burst, BurstFault, FrameMeta, Host, Outcome, RanAs, RedirectTarget, Runner, SkBuff};
+use paceline::{Arrival, Burst, BurstFault, FrameMeta, Host, Outcome, RanAs, Runner};
 use serde_json::{Value as Json, json};
 
-use super::redirects;
 use crate::common::failure::{CommandError, Failure};
+use crate::common::outcome;
 
 /// Verdicts cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -192,24 +192,8 @@ impl Why {
 }
 
 impl Entry<'_> {
-    /// The return value: its name, or else the number.
-    fn returned(&self) -> String {
-        let (RanAs::Program(meaning) | RanAs::Chain(meaning)) = self.ran;
-        let value = self.outcome.returned;
-        meaning.name(value).map_or_else(|| value.to_string(), str::to_owned)
-    }
-
-    /// The members of the `sk_buff` that are not 0.
-    fn context(&self) -> Option<impl Iterator<Item = (&'static str, u64)>> {
-        self.outcome.context.as_ref().map(SkBuff::members)
-    }
-
     fn redirect(&self) -> Option<String> {
-        let redirect = self.outcome.redirect?;
-        Some(match redirect.target {
-            RedirectTarget::Interface { ifindex } => format!("interface {ifindex}"),
-            RedirectTarget::Map { map, key } => format!("{}[{key}]", redirects::name(map)),
-        })
+        self.outcome.redirect.map(outcome::target)
     }
 
     fn changes(&self) -> Vec<Difference> {
@@ -222,25 +206,18 @@ impl Entry<'_> {
 
     fn to_json(&self) -> Json {
         let change = |change: &Difference| json!({ "field": change.name, "before": change.before, "after": change.after });
-        let mut line = json!({
-            "packet": self.number,
-            "time_ns": self.meta.timestamp_ns,
-            "verdict": self.outcome.verdict.name(),
-            "returns": self.outcome.returned,
-            "redirect": self.redirect(),
-            "changed": self.changes().iter().map(change).collect::<Vec<_>>(),
-        });
-        if let Some(context) = self.context() {
-            let members = context.map(|(name, value)| (name.to_owned(), Json::from(value)));
-            line["context"] = Json::Object(members.collect());
-        }
+        let head = json!({ "packet": self.number, "time_ns": self.meta.timestamp_ns });
+        let mut line = head.as_object().cloned().unwrap_or_default();
+        line.extend(outcome::to_json(&self.outcome, self.ran));
+        let changes: Vec<_> = self.changes().iter().map(change).collect();
+        line.insert("changed".to_owned(), changes.into());
         if let Some(why) = &self.why {
-            line["program"] = why.program.as_str().into();
-            line["file"] = why.file.clone().into();
-            line["line"] = why.line.into();
-            line["why"] = why.sentence.as_str().into();
+            line.insert("program".to_owned(), why.program.as_str().into());
+            line.insert("file".to_owned(), why.file.clone().into());
+            line.insert("line".to_owned(), why.line.into());
+            line.insert("why".to_owned(), why.sentence.as_str().into());
         }
-        line
+        Json::Object(line)
     }
 
     fn to_csv(&self) -> String {
@@ -250,15 +227,15 @@ impl Entry<'_> {
             self.number.to_string(),
             self.meta.timestamp_ns.to_string(),
             self.outcome.verdict.name().to_owned(),
-            self.returned(),
+            outcome::number(self.outcome.returned, self.ran).to_string(),
             self.redirect().unwrap_or_default(),
             why.map_or_else(String::new, |why| why.program.clone()),
             why.and_then(|why| why.file.clone()).unwrap_or_default(),
             why.and_then(|why| why.line).map_or_else(String::new, |line| line.to_string()),
             why.map_or_else(String::new, |why| why.sentence.clone()),
             changes.collect::<Vec<_>>().join("; "),
-            self.context().map_or_else(String::new, |context| {
-                context.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+            self.outcome.context.as_ref().map_or_else(String::new, |context| {
+                context.members().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
             }),
         ]
         .map(|cell| csv_cell(&cell))

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::case::{EventData, Expectation, ExpectedEvent, Out, Returned, Target};
 use super::json::{has, project, to_toml};
 use super::read::layers_of;
-use crate::sides::text_of;
+use crate::common::outcome;
 use crate::subject::Subject;
 
 /// Outcome of a step's last packet.
@@ -77,9 +77,9 @@ fn check_returned(wanted: &Returned, got: u32, ran: RanAs) -> Option<Mismatch> {
     (value != got).then(|| {
         let instead = match (wanted, meaning.name(got)) {
             (Returned::Name(_), Some(name)) => Json::from(name).to_string(),
-            _ => got.to_string(),
+            _ => outcome::number(got, ran).to_string(),
         };
-        Mismatch::new("returns", &text_of(meaning, value), &text_of(meaning, got), instead)
+        Mismatch::new("returns", &outcome::returned(value, ran), &outcome::returned(got, ran), instead)
     })
 }
 

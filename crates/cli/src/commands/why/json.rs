@@ -8,6 +8,7 @@ use paceline_diagnosis::explained;
 use serde_json::{Value as Json, json};
 
 use super::explained::Explained;
+use crate::common::outcome;
 use crate::subject::Subject;
 
 pub(super) fn write(out: &mut dyn Write, subject: &Subject, explained: &[Explained]) -> io::Result<()> {
@@ -28,13 +29,12 @@ fn of_packet(subject: &Subject, packet: &Explained) -> Json {
     let changes = differences(&packet.bytes, &outcome.bytes).into_iter();
     let changes: Vec<_> =
         changes.map(|c| json!({ "field": c.name, "before": c.before, "after": c.after })).collect();
-    json!({
-        "packet": packet.number,
-        "layers": to_text(&packet.bytes),
-        "verdict": outcome.verdict.name(),
-        "sentence": packet.explanation.sentence(),
-        "programs": programs.collect::<Vec<_>>(),
-        "changes": changes,
-        "fault": outcome.fault.as_ref().map(ToString::to_string),
-    })
+    let mut object = serde_json::Map::new();
+    object.insert("packet".to_owned(), packet.number.into());
+    object.insert("layers".to_owned(), to_text(&packet.bytes).into());
+    object.extend(outcome::to_json(outcome, subject.ran_as()));
+    object.insert("sentence".to_owned(), packet.explanation.sentence().into());
+    object.insert("programs".to_owned(), programs.collect::<Vec<_>>().into());
+    object.insert("changes".to_owned(), changes.into());
+    Json::Object(object)
 }
