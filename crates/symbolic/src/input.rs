@@ -274,7 +274,7 @@ impl Explorer<'_> {
             maps: BTreeMap::new(),
             time_ns: time.unwrap_or(0),
             seed,
-            ingress: context("ingress_ifindex") as u32,
+            ingress: (context("ingress_ifindex") as u32).max(1),
             queue: context("rx_queue_index") as u16,
             route: self.route_of(state, &given, &model),
             sides: state.sides(),

@@ -15,6 +15,7 @@ pub mod cost;
 pub mod counted;
 pub mod determinize;
 pub mod dispatcher;
+pub mod doors;
 pub mod embed;
 pub mod engine;
 pub mod export;

@@ -141,7 +141,7 @@ events = [{ map = "e" }]
         "FAILED ",
         "a.test.toml:5:10\n",
         "verdict: expected drop, got pass\n",
-        "returns: expected 1, got 2\n",
+        "returns: expected 1 (XDP_DROP), got 2 (XDP_PASS)\n",
         "  ipv4.ttl: expected 63, got 64\n",
         "  tcp.dport: expected 81, got 80\n",
         "redirect: expected interface 4, got none\n",

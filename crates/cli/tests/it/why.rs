@@ -170,7 +170,10 @@ fn verdicts_are_written_with_and_without_explanations() {
 
     let table = std::fs::read_to_string(&table).unwrap();
     assert_eq!(table.lines().count(), 493);
-    assert_eq!(table.lines().next(), Some("packet,time_ns,verdict,redirect,program,file,line,why,changed"));
+    assert_eq!(
+        table.lines().next(),
+        Some("packet,time_ns,verdict,redirect,program,file,line,why,changed,returns,context")
+    );
     let mut reader = paceline::capture::CaptureReader::new(std::fs::File::open(&capture).unwrap()).unwrap();
     let (mut burst, mut packets) = (paceline::Burst::default(), 0);
     while reader.fill(&mut burst).unwrap() > 0 {

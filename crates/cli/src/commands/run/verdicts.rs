@@ -77,7 +77,7 @@ struct Why {
     sentence: String,
 }
 
-const COLUMNS: &str = "packet,time_ns,verdict,returns,redirect,program,file,line,why,changed,context";
+const COLUMNS: &str = "packet,time_ns,verdict,redirect,program,file,line,why,changed,returns,context";
 
 impl VerdictLog {
     pub(super) fn new(path: &Path, (file, name): (File, String)) -> Result<Self, Failure> {
@@ -227,13 +227,13 @@ impl Entry<'_> {
             self.number.to_string(),
             self.meta.timestamp_ns.to_string(),
             self.outcome.verdict.name().to_owned(),
-            outcome::number(self.outcome.returned, self.ran).to_string(),
             self.redirect().unwrap_or_default(),
             why.map_or_else(String::new, |why| why.program.clone()),
             why.and_then(|why| why.file.clone()).unwrap_or_default(),
             why.and_then(|why| why.line).map_or_else(String::new, |line| line.to_string()),
             why.map_or_else(String::new, |why| why.sentence.clone()),
             changes.collect::<Vec<_>>().join("; "),
+            outcome::number(self.outcome.returned, self.ran).to_string(),
             self.outcome.context.as_ref().map_or_else(String::new, |context| {
                 context.members().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
             }),

@@ -13,6 +13,7 @@ mod classic;
 mod compiled;
 mod corpus;
 mod cost;
+mod doors;
 mod embed;
 mod engines;
 mod fuzz;
@@ -62,6 +63,8 @@ enum Command {
     Corpus(corpus::Options),
     /// Measure verification and compilation of programs made to take long
     Cost(cost::Options),
+    /// Run random scenes through each command, the kernel and Python
+    Doors(doors::Options),
     /// Run random sequences of the public API, as a hostile embedder would
     Embed(embed::Options),
     /// Run random programs that the verifier accepts on all engines
@@ -106,6 +109,7 @@ fn run(command: Command) -> Outcome {
         Command::Compiled(options) => compiled::run(&options),
         Command::Corpus(options) => corpus::run(&options),
         Command::Cost(options) => cost::run(&options),
+        Command::Doors(options) => doors::run(&options),
         Command::Embed(options) => embed::run(&options),
         Command::Engines(options) => engines::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),

@@ -1,0 +1,9 @@
+//! The doors of Paceline: the same scenario through each command that runs packets, and through other languages. `run --verdicts` tells
+//! what becomes of each packet; all others must tell the same.
+
+mod ask;
+mod scene;
+mod told;
+
+pub use ask::{Doors, Problem};
+pub use scene::{Scene, Subject};

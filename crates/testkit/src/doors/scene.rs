@@ -1,0 +1,171 @@
+//! Scenes: a subject, packets and options, derived from a seed.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use fastrand::Rng;
+use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
+use paceline::{Object, ProgramKind};
+use paceline_port::queue_of;
+
+use crate::object_runs::{packets_of, pool};
+
+/// Nanoseconds between two packets at most, and what they are multiples of: test files have such times exactly.
+const LONGEST: u64 = 16;
+const UNIT_NS: u64 = 125_000_000;
+
+/// Programs that run as one.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Arguments of commands that name it.
+    pub targets: Vec<String>,
+    /// Whether it is a TC classifier alone.
+    pub is_classifier: bool,
+    /// Whether it is an XDP program alone.
+    pub is_xdp: bool,
+}
+
+impl Subject {
+    /// The programs of an object file; none if it cannot be read.
+    #[must_use]
+    pub fn of_object(path: &Path) -> Vec<Self> {
+        // Test files name objects from where they are.
+        let Ok(path) = path.canonicalize() else { return Vec::new() };
+        let Ok(object) = Object::open(&path) else { return Vec::new() };
+        let subject = |kind: ProgramKind, name: &str| Self {
+            targets: vec![format!("{}:{name}", path.display())],
+            is_classifier: kind == ProgramKind::SchedCls,
+            is_xdp: matches!(kind, ProgramKind::Xdp { .. }),
+        };
+        object.programs().iter().map(|program| subject(program.kind, &program.name)).collect()
+    }
+
+    /// Whether it is one program.
+    #[must_use]
+    pub fn is_program(&self) -> bool {
+        self.targets.len() == 1
+    }
+
+    /// A chain of two XDP programs.
+    #[must_use]
+    pub fn chain(first: &Self, second: &Self) -> Self {
+        let targets = [first.targets.as_slice(), &second.targets].concat();
+        Self { targets, is_classifier: false, is_xdp: false }
+    }
+}
+
+/// A packet of a scene.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    pub(super) bytes: Vec<u8>,
+    pub(super) time_ns: u64,
+    /// Number of its interface in the capture.
+    pub(super) interface: u32,
+}
+
+/// A subject, packets and options.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// The subject.
+    pub subject: Subject,
+    /// The packets.
+    pub packets: Vec<Packet>,
+    /// Interface, queue and seed that are given.
+    pub ingress: Option<u32>,
+    /// As `ingress`.
+    pub queue: Option<u16>,
+    /// As `ingress`.
+    pub seed: u64,
+    /// Members of the context that are given.
+    pub context: Vec<(&'static str, u64)>,
+    /// Whether all packets are of flows that the first of two workers gets.
+    pub of_one_worker: bool,
+    /// The capture.
+    pub capture: PathBuf,
+}
+
+const MEMBERS: [&str; 4] = ["mark", "priority", "cb[1]", "tstamp"];
+
+impl Scene {
+    /// A scene of one of the subjects, whose capture is written to a file.
+    ///
+    /// # Errors
+    /// The capture cannot be written.
+    pub fn new(
+        rng: &mut Rng,
+        subjects: &[Subject],
+        count: usize,
+        capture: PathBuf,
+    ) -> Result<Self, WriteError> {
+        let programs: Vec<&Subject> = subjects.iter().filter(|subject| subject.is_xdp).collect();
+        let subject = match (rng.u8(..4), rng.choice(&programs), rng.choice(&programs)) {
+            (0, Some(first), Some(second)) if first.targets != second.targets => {
+                Subject::chain(first, second)
+            }
+            _ => rng.choice(subjects).cloned().unwrap_or_else(|| Subject {
+                targets: Vec::new(),
+                is_classifier: false,
+                is_xdp: true,
+            }),
+        };
+        let of_one_worker = rng.bool();
+        let (mut packets, mut time_ns, interfaces) = (Vec::new(), 0, rng.u32(1..=3));
+        for input in packets_of(pool(), rng.u64(..), count) {
+            if of_one_worker && queue_of(&input.data, 2) != 0 {
+                continue;
+            }
+            time_ns += rng.u64(..LONGEST) * UNIT_NS;
+            packets.push(Packet { bytes: input.data, time_ns, interface: rng.u32(..interfaces) });
+        }
+        let given = MEMBERS.map(|name| (name, rng.u64(..1 << 20), rng.bool()));
+        let given = given.into_iter().filter(|(.., is_given)| subject.is_classifier && *is_given);
+        let context = given.map(|(name, value, _)| (name, value)).collect();
+        let scene = Self {
+            subject,
+            packets,
+            ingress: (rng.u8(..3) == 0).then(|| rng.u32(1..6)),
+            queue: (rng.u8(..3) == 0).then(|| rng.u16(..8)),
+            seed: rng.u64(..1 << 40),
+            context,
+            of_one_worker,
+            capture,
+        };
+        scene.write(interfaces)?;
+        Ok(scene)
+    }
+
+    fn write(&self, interfaces: u32) -> Result<(), WriteError> {
+        let file = File::create(&self.capture).map_err(|source| WriteError::Io { offset: 0, source })?;
+        let mut writer = AnnotatedWriter::new(BufWriter::new(file), "doors")?;
+        for interface in 0..interfaces {
+            writer.add_interface(&format!("if{interface}"), LinkType::ETHERNET)?;
+        }
+        let notes = Notes { comment: "", packet_id: None, queue: None, verdict: None };
+        for packet in &self.packets {
+            writer.push(
+                packet.interface,
+                packet.time_ns,
+                &packet.bytes,
+                packet.bytes.len() as u32,
+                &notes,
+            )?;
+        }
+        writer.finish(0, 0)
+    }
+
+    /// The options that make the world, as all commands take them.
+    #[must_use]
+    pub fn options(&self) -> Vec<String> {
+        let mut options = vec!["--seed".to_owned(), self.seed.to_string()];
+        let mut option = |name: &str, value: Option<String>| {
+            options.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        };
+        option("--ingress", self.ingress.map(|ingress| ingress.to_string()));
+        option("--rx-queue", self.queue.map(|queue| queue.to_string()));
+        for (name, value) in &self.context {
+            option("--context", Some(format!("{name}={value}")));
+        }
+        options
+    }
+}
