@@ -100,13 +100,14 @@ impl Walk<'_> {
         Ok(state)
     }
 
-    /// The arguments of a callback for a map element.
-    pub(super) fn set_element(&self, frame: &mut Frame, map: MapRef, handle: Value) {
+    /// The arguments of a callback for a map element. Each call has another element, as each look-up has.
+    pub(super) fn set_element(&mut self, frame: &mut Frame, map: MapRef, handle: Value) {
         let key_size = self.map(map).map_or(0, |spec| spec.key_size);
         let key = Target::Memory { size: key_size, writable: false, lent: None };
+        let value = self.value_of_its_own(Target::MapValue(map));
         frame.set(Reg::R1, handle);
         frame.set(Reg::R2, Value::Pointer(Pointer::to(key)));
-        frame.set(Reg::R3, Value::Pointer(Pointer::to(Target::MapValue(map))));
+        frame.set(Reg::R3, Value::Pointer(value));
     }
 
     /// A timer will call the function: it is verified as an entry point of its own.

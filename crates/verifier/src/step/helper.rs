@@ -476,14 +476,10 @@ impl Walk<'_> {
             false => Target::MapValue(map),
         };
         self.facts.key(self.slot, key.and_then(|key| u32::try_from(key).ok()));
-        let id = self.new_id();
-        match key {
-            Some(_) => {
-                let value = Pointer::to(target);
-                Value::Pointer(Pointer { id: if self.keeps_id(&value) { id } else { 0 }, ..value })
-            }
-            None => Value::Pointer(Pointer { nullable: true, id, ..Pointer::to(target) }),
-        }
+        Value::Pointer(match key {
+            Some(_) => self.value_of_its_own(target),
+            None => Pointer { nullable: true, id: self.new_id(), ..Pointer::to(target) },
+        })
     }
 }
 

@@ -115,6 +115,12 @@ impl Walk<'_> {
         }
     }
 
+    /// A pointer that is not null to a value that no other pointer is known to point to: if the value has a lock, with an id.
+    pub(super) fn value_of_its_own(&mut self, target: Target) -> Pointer {
+        let pointer = Pointer::to(target);
+        if self.keeps_id(&pointer) { Pointer { id: self.new_id(), ..pointer } } else { pointer }
+    }
+
     /// Whether pointers to a value of this map keep their id after the null check: it identifies the value whose lock is
     /// held (`reg_may_point_to_spin_lock`).
     pub(super) fn keeps_id(&self, pointer: &Pointer) -> bool {
