@@ -175,14 +175,26 @@ fn special_fields_are_found_in_what_values_hold() {
     let tag = btf.add(Type::TypeTag { name, ty: lock });
     let pointer = btf.add(Type::Ptr(tag));
     let plain = btf.add(Type::Ptr(lock));
-    let inner = structure(&mut btf, "inner", 24, &[(pointer, 0), (timer, 8)]);
+    let pointer = btf.add(Type::Volatile(pointer));
+    let inner = structure(&mut btf, "inner", 16, &[(pointer, 0), (plain, 8)]);
     let array = btf.add(Type::Array { element: inner, index: lock, count: 2 });
-    let value = structure(&mut btf, "value", 64, &[(plain, 0), (array, 8), (lock, 56)]);
-    let found: Vec<_> = btf.special_fields(value).iter().map(|f| (f.kind, f.offset, f.size)).collect();
-    let (kptr, timers) = (SpecialKind::KernelPointer, SpecialKind::Timer);
-    let expected =
-        [(kptr, 8, 8), (timers, 16, 16), (kptr, 32, 8), (timers, 40, 16), (SpecialKind::SpinLock, 56, 4)];
-    assert_eq!(found, expected);
+    let nested = structure(&mut btf, "nested", 24, &[(plain, 0), (timer, 8)]);
+    let members = [(plain, 0), (array, 8), (nested, 40), (lock, 64)];
+    let mut value = structure(&mut btf, "value", 72, &members);
+    let found = |btf: &Btf, value| -> Vec<_> {
+        btf.special_fields(value).iter().map(|f| (f.kind, f.offset, f.size)).collect()
+    };
+    let (kptr, timer_kind) = (SpecialKind::KernelPointer, SpecialKind::Timer);
+    let expected = [(kptr, 8, 8), (kptr, 24, 8), (timer_kind, 48, 16), (SpecialKind::SpinLock, 64, 4)];
+    assert_eq!(found(&btf, value), expected);
+    // Modifiers of the value are looked through, those of members are not.
+    let name = btf.add_name("counted");
+    value = btf.add(Type::Typedef { name, ty: value });
+    value = btf.add(Type::Const(value));
+    assert_eq!(found(&btf, value), expected);
+    let of_typedef = btf.add(Type::Typedef { name, ty: lock });
+    let value = structure(&mut btf, "value", 72, &[(of_typedef, 0), (timer, 8)]);
+    assert_eq!(found(&btf, value), [(timer_kind, 8, 16)]);
 
     let mut none = |members: &[(TypeId, u32)]| {
         let value = structure(&mut btf, "value", 64, members);
@@ -194,6 +206,9 @@ fn special_fields_are_found_in_what_values_hold() {
     none(&[(timer, 4)]);
     // A list without a lock.
     none(&[(list, 0)]);
+    let timers = btf.add(Type::Array { element: timer, index: lock, count: 2 });
+    let value = structure(&mut btf, "value", 64, &[(timers, 0), (lock, 32)]);
+    assert!(btf.special_fields(value).is_empty(), "an array of timers");
 }
 
 #[test]

@@ -261,7 +261,7 @@ impl Timers {
 
     /// For a map whose values have these fields; `None` if none is a timer.
     pub(crate) fn of(special: &[SpecialField]) -> Option<Self> {
-        let field = special.iter().find(|field| field.kind == SpecialKind::Timer)?;
+        let field = special.iter().rfind(|field| field.kind == SpecialKind::Timer)?;
         Some(Self { offset: field.offset as usize, by_address: Mutex::default() })
     }
 

@@ -145,12 +145,18 @@ impl MapSpec {
     /// The `bpf_timer` of its values.
     #[must_use]
     pub fn timer(&self) -> Option<SpecialField> {
-        self.special.iter().copied().find(|field| field.kind == SpecialKind::Timer)
+        self.last_special(SpecialKind::Timer)
     }
 
-    /// The `bpf_spin_lock` of its values.
+    /// The `bpf_spin_lock` of its values, unless a packed structure puts it at an offset that is no multiple of 4: such a lock is not
+    /// accessible, but cannot be taken either.
     #[must_use]
     pub fn spin_lock(&self) -> Option<SpecialField> {
-        self.special.iter().copied().find(|field| field.kind == SpecialKind::SpinLock)
+        self.last_special(SpecialKind::SpinLock).filter(|field| field.offset.is_multiple_of(4))
+    }
+
+    /// The field of a kind, which the kernel allows once in each structure: of several the last one counts (`btf_parse_fields`).
+    fn last_special(&self, kind: SpecialKind) -> Option<SpecialField> {
+        self.special.iter().copied().rfind(|field| field.kind == kind)
     }
 }
