@@ -296,6 +296,14 @@ impl Frame {
         unsafe { std::slice::from_raw_parts_mut(self.data, self.len()) }
     }
 
+    /// The packet's bytes and so many of the tailroom behind its end, which may be those of an earlier packet; `None` if the tailroom is
+    /// shorter.
+    pub fn packet_and_tailroom_mut(&mut self, behind: usize) -> Option<&mut [u8]> {
+        let len = self.len() + behind;
+        // SAFETY: TAILROOM bytes behind the packet are inside of the frame's initialized buffer, and the frame is borrowed mutably.
+        (behind <= TAILROOM).then(|| unsafe { std::slice::from_raw_parts_mut(self.data, len) })
+    }
+
     /// The metadata before the packet.
     #[must_use]
     #[inline]
@@ -481,6 +489,13 @@ impl Frame {
     #[inline]
     pub fn set_code(&mut self, code: u32) {
         self.verdict = code;
+    }
+
+    /// The packet's program failed: [`Verdict::Aborted`], without a redirect target.
+    #[cold]
+    pub fn abort(&mut self) {
+        self.set_code(Verdict::Aborted as u32);
+        self.set_redirect(None);
     }
 
     /// The redirect target that a helper stored last, if any.

@@ -391,7 +391,7 @@ impl Host {
 
     /// Sets what packets arrive with in their own area: all but a tunnel key.
     pub fn set_arriving(&mut self, mut skb: SkBuff) {
-        skb.has_tunnel = 0;
+        (skb.has_tunnel, skb.behind) = (0, 0);
         // SAFETY: as above.
         self.arriving = unsafe { std::mem::transmute::<SkBuff, [u64; SkBuff::WORDS]>(skb) };
     }

@@ -303,7 +303,9 @@ pub struct SkBuff {
     pub wire_len: u32,
     /// Whether a program gave the packet a tunnel key, which the host has: 0 or 1.
     pub has_tunnel: u8,
-    _tail: [u8; 3],
+    /// Bytes behind the packet's end that are its own, from before it was shortened.
+    pub behind: u8,
+    _tail: [u8; 2],
 }
 
 impl SkBuff {

@@ -1,6 +1,6 @@
 //! The packet of a TC classifier, as its helpers work on it.
 
-use paceline_frame::Frame;
+use paceline_frame::{Frame, TAILROOM};
 use paceline_spec::Errno;
 use paceline_spec::context::SkBuff;
 
@@ -76,14 +76,28 @@ impl Packet<'_> {
         end.and_then(|end| self.frame.packet_mut().get_mut(offset..end)).ok_or(Errno::EFAULT)
     }
 
-    /// Inserts zeros at an offset by moving the bytes before it (`bpf_skb_generic_push`). `ENOMEM` if the headroom is too short.
+    /// Inserts zeros at an offset by moving the bytes before it (`bpf_skb_generic_push`). A packet may end before the offset: the bytes
+    /// behind its end are moved as well, those that it had before it was shortened, and zeros. `ENOMEM` if the headroom is too short.
     pub(super) fn insert(&mut self, offset: usize, len: usize) -> Result<(), Errno> {
         let delta = i32::try_from(len).map_err(|_| Errno::ENOMEM)?;
+        let behind = offset.saturating_sub(self.frame.len());
+        if behind > TAILROOM {
+            return Err(Errno::ENOMEM);
+        }
         self.frame.adjust_head(-delta).map_err(|_| Errno::ENOMEM)?;
-        let packet = self.frame.packet_mut();
-        packet.copy_within(len..(len + offset).min(packet.len()), 0);
-        packet.iter_mut().skip(offset).take(len).for_each(|byte| *byte = 0);
+        let end = self.frame.len();
+        let memory = self.frame.packet_and_tailroom_mut(behind).ok_or(Errno::ENOMEM)?;
+        let known = usize::from(self.facts.behind);
+        memory.iter_mut().skip(end + known).for_each(|byte| *byte = 0);
+        memory.copy_within(len..len + offset, 0);
+        memory.iter_mut().skip(offset).take(len).for_each(|byte| *byte = 0);
+        self.keep_behind(known.max(behind));
         Ok(())
+    }
+
+    /// Notes how many bytes behind the end are the packet's own.
+    pub(super) fn keep_behind(&mut self, bytes: usize) {
+        self.facts.behind = u8::try_from(bytes).unwrap_or(u8::MAX);
     }
 
     /// Removes bytes at an offset by moving those before it (`bpf_skb_generic_pop`). `ENOMEM` if there are not as many.

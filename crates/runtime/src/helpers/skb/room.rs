@@ -57,7 +57,10 @@ pub(super) fn change_tail(host: &mut Host, mut skb: Skb<'_>, len: u32, flags: u6
             return Err(Errno::ENOTSUPP);
         }
         let delta = len as i32 - packet.frame.len() as i32;
-        packet.frame.adjust_tail(delta).map_err(|_| Errno::ENOMEM)
+        packet.frame.adjust_tail(delta).map_err(|_| Errno::ENOMEM)?;
+        let behind = i32::from(packet.facts.behind).saturating_sub(delta).max(0);
+        packet.keep_behind(behind.unsigned_abs() as usize);
+        Ok(())
     })
 }
 
