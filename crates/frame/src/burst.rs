@@ -555,6 +555,11 @@ impl FrameMut<'_> {
         self.frame.set_code(verdict as u32);
     }
 
+    /// The packet's program failed: [`Verdict::Aborted`], without a redirect target.
+    pub fn abort(&mut self) {
+        self.frame.abort();
+    }
+
     /// Stores or removes the redirect target.
     #[inline]
     pub fn set_redirect(&mut self, redirect: Option<crate::Redirect>) {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use paceline_frame::{Frame, MAX_BURST};
+use paceline_frame::Frame;
 use paceline_maps::{Fill, Map};
 use paceline_runtime::fault::{Fault, FaultKind};
 use paceline_runtime::host::Host;
@@ -65,9 +65,7 @@ impl Ahead {
     /// # Safety
     /// The frames must be those of a burst that nothing else uses during the call. The caller is pinned if maps free values, as for the
     /// program itself.
-    unsafe fn run(&self, frames: Range<u64>, host: &mut Host) -> Verdicts {
-        // SAFETY: the caller vouches for the frames.
-        let verdicts = unsafe { Verdicts::of(frames.clone()) };
+    unsafe fn run(&self, frames: Range<u64>, host: &mut Host) {
         let cpu = host.cpu();
         host.walks.get_or_insert_default().begin(cpu);
         let (token, unset) = (self.slice.token(), Unset::uninit());
@@ -77,7 +75,6 @@ impl Ahead {
             // SAFETY: the slice's image keeps its maps.
             unsafe { walks.finish() };
         }
-        verdicts
     }
 }
 
@@ -124,43 +121,9 @@ impl Staged {
             return unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
         }
         // SAFETY: the caller vouches for the frames.
-        let verdicts = unsafe { self.ahead.run(frames.clone(), host) };
+        unsafe { self.ahead.run(frames.clone(), host) };
         // SAFETY: as above.
-        let reached = unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
-        if reached != frames.end {
-            // SAFETY: the frames from the one that the program failed on are the burst's.
-            unsafe { verdicts.restore(reached..frames.end, frames.start) };
-        }
-        reached
-    }
-}
-
-/// The verdicts of frames, which the slice overwrites.
-struct Verdicts([u32; MAX_BURST]);
-
-impl Verdicts {
-    /// # Safety
-    /// The frames must be those of a burst.
-    unsafe fn of(frames: Range<u64>) -> Self {
-        let mut verdicts = [0; MAX_BURST];
-        for (verdict, frame) in verdicts.iter_mut().zip(frames.step_by(size_of::<Frame>())) {
-            // SAFETY: the caller vouches for the frame.
-            *verdict = unsafe { &*(frame as *const Frame) }.code();
-        }
-        Self(verdicts)
-    }
-
-    /// Gives frames, from the one that the program failed on, their verdicts back; the first of all is at `first`.
-    ///
-    /// # Safety
-    /// The frames must be those of the burst.
-    #[cold]
-    unsafe fn restore(&self, frames: Range<u64>, first: u64) {
-        let before = ((frames.start - first) / size_of::<Frame>() as u64) as usize;
-        for (verdict, frame) in self.0.iter().skip(before).zip(frames.step_by(size_of::<Frame>())) {
-            // SAFETY: the caller vouches for the frame.
-            unsafe { &mut *(frame as *mut Frame) }.set_code(*verdict);
-        }
+        unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) }
     }
 }
 

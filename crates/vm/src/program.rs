@@ -151,17 +151,22 @@ impl Program {
         Ok(program)
     }
 
-    /// Changes how many instructions the program may run for one packet, on engines that count.
+    /// Changes how many instructions the program may run for one packet, on engines that count. If others have the program too, or may
+    /// find it by its number, they keep it as it was, and this is another program with a [number](Self::id) of its own.
     #[must_use]
     pub fn with_budget(mut self, instructions: u64) -> Self {
-        // Other owners of the image keep their budget.
         match Arc::get_mut(&mut self.image) {
             Some(image) => image.budget = instructions,
-            None => self.image = Arc::new(Image { budget: instructions, ..(*self.image).clone() }),
+            None => self.become_another(Image { budget: instructions, ..(*self.image).clone() }),
         }
-        self.token = Arc::as_ptr(&self.image) as u64;
-        self.announce();
         self
+    }
+
+    /// Takes another image, with a number of its own: the earlier image may have other owners, and entries that name it.
+    fn become_another(&mut self, image: Image) {
+        self.image = Arc::new(Image { id: Image::next_id(), ..image });
+        self.token = self.image.token();
+        self.announce();
     }
 
     /// The same with an image that differs in how bursts run.
@@ -172,10 +177,8 @@ impl Program {
         look_ahead: LookAhead,
         no_slice: Option<NoSlice>,
     ) -> Self {
-        self.image = Arc::new(image);
-        (self.token, self.look_ahead) = (self.image.token(), look_ahead);
-        self.no_slice = no_slice.map(Arc::new);
-        self.announce();
+        self.become_another(image);
+        (self.look_ahead, self.no_slice) = (look_ahead, no_slice.map(Arc::new));
         self
     }
 
@@ -253,7 +256,7 @@ impl Program {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };
         if let [frame] = frames {
-            return self.run_frame(frame, host).map(drop).map_err(BurstFault::of_first);
+            return self.run_frame(frame, host).map(drop).map_err(BurstFault::of_only);
         }
         self.run_several(frames, host)
     }
@@ -306,6 +309,10 @@ impl Program {
     #[cold]
     #[inline(never)]
     fn end_specially(&self, frame: &mut Frame, r0: u64, host: &mut runtime::Host) -> Result<(), Box<Fault>> {
+        if host.fault.is_some() {
+            // Before a panic can go on.
+            frame.abort();
+        }
         if let Some(fault) = host.take_fault() {
             return Err(fault);
         }
@@ -381,20 +388,25 @@ impl Program {
     ) -> Result<Exit, Box<Fault>> {
         let host = &mut host.runtime;
         // SAFETY: as in `run`.
-        let frame: *mut Frame = unsafe { frame.descriptor_mut() };
-        if !self.image.admits(host)
-            && let Some(fault) = host.take_fault()
-        {
-            return Err(fault);
+        let frame = unsafe { frame.descriptor_mut() };
+        if !self.image.admits(host) {
+            frame.abort();
+            if let Some(fault) = host.take_fault() {
+                return Err(fault);
+            }
         }
+        let frame: *mut Frame = frame;
         host.begin(frame as u64, self.image.rules.as_ref());
         let exit = self.pinned(host, run);
-        host.resume_panic();
-        if let Ok(exit) = &exit {
-            let code = host.end_run(self.image.rules.as_ref(), exit.r0);
-            // SAFETY: the pointer comes from a reference that is still borrowed.
-            unsafe { &mut *frame }.set_code(code);
+        // SAFETY: the pointer comes from a reference that is still borrowed.
+        let frame = unsafe { &mut *frame };
+        match &exit {
+            Ok(exit) if host.fault.is_none() => {
+                frame.set_code(host.end_run(self.image.rules.as_ref(), exit.r0));
+            }
+            _ => frame.abort(),
         }
+        host.resume_panic();
         exit
     }
 
@@ -463,5 +475,6 @@ unsafe extern "C" fn translated_entry(
 #[cfg(feature = "variants")]
 #[must_use]
 pub fn by_match(program: &Program) -> Option<Program> {
-    Program::with_image(paceline_interpreter::threaded::by_match(&program.image)?, Engine::Threaded).ok()
+    let image = paceline_interpreter::threaded::by_match(&program.image)?;
+    Program::with_image(Image { id: Image::next_id(), ..image }, Engine::Threaded).ok()
 }

@@ -2,14 +2,16 @@
 
 use std::ops::Range;
 
-use paceline_frame::Frame;
+use paceline_frame::{Burst, Frame};
 use paceline_interpreter::image::{BurstEntry, Entry, Unset};
 use paceline_runtime::fault::Fault;
 use paceline_runtime::host::Host;
 
-/// A fault in the middle of a burst. The packets before have their verdicts, those after were not run.
+/// A fault in the middle of a burst. The packets before have their verdicts; the packet and those after, which were not run, are
+/// [`Verdict::Aborted`](paceline_frame::Verdict::Aborted).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("packet {index} of the burst: {fault}")]
+#[non_exhaustive]
 pub struct BurstFault {
     /// Index of the packet in the burst.
     pub index: usize,
@@ -19,9 +21,16 @@ pub struct BurstFault {
 }
 
 impl BurstFault {
-    /// A fault of the first packet.
+    /// A fault at a packet of a burst that is run one by one: the packet and those after it are aborted.
+    #[must_use]
+    pub fn at(burst: &mut Burst, index: usize, fault: Box<Fault>) -> Self {
+        burst.iter_mut().skip(index).for_each(|mut frame| frame.abort());
+        Self { index, fault }
+    }
+
+    /// A fault of the only packet of a burst, which is aborted already.
     #[cold]
-    pub(crate) fn of_first(fault: Box<Fault>) -> Self {
+    pub(crate) fn of_only(fault: Box<Fault>) -> Self {
         Self { index: 0, fault }
     }
 }
@@ -40,11 +49,17 @@ pub(crate) unsafe fn run_packet(
     let (frame, unset): (*mut Frame, _) = (frame, Unset::uninit());
     // SAFETY: the frame is borrowed for the run and the host runs it; the caller vouches for the token.
     let r0 = unsafe { entry(frame as u64, token, unset, unset, unset, host) };
-    if host.fault.is_some() {
-        return fault(host, r0);
-    }
     // SAFETY: the pointer comes from a reference that is still borrowed.
-    unsafe { &mut *frame }.set_code(r0 as u32);
+    packet_result(unsafe { &mut *frame }, r0, host)
+}
+
+/// The result of a run over a packet that returned `r0`.
+#[inline]
+pub(crate) fn packet_result(frame: &mut Frame, r0: u64, host: &mut Host) -> Result<u64, Box<Fault>> {
+    if host.fault.is_some() {
+        return packet_fault(frame, r0, host);
+    }
+    frame.set_code(r0 as u32);
     Ok(r0)
 }
 
@@ -61,7 +76,7 @@ pub(crate) unsafe fn run_alone(
 ) -> Result<(), BurstFault> {
     // SAFETY: the caller vouches for the token.
     let run = unsafe { run_packet(entry, token, frame, host) };
-    run.map(drop).map_err(BurstFault::of_first)
+    run.map(drop).map_err(BurstFault::of_only)
 }
 
 /// Runs a burst's frames.
@@ -75,10 +90,10 @@ pub(crate) unsafe fn run_frames(
     frames: &mut [Frame],
     host: &mut Host,
 ) -> Result<(), BurstFault> {
-    let frames = frames.as_mut_ptr_range();
+    let range = frames.as_mut_ptr_range();
     // SAFETY: the frames are borrowed for the call, and the caller vouches for the token.
-    let reached = unsafe { enter_frames(entry, token, frames.clone(), host) };
-    burst_result(frames.start as u64, reached, host)
+    let reached = unsafe { enter_frames(entry, token, range, host) };
+    burst_result(frames, frames.len(), reached, host)
 }
 
 /// Runs a burst's frames by an entry. Returns the end, or the frame at which a run failed, with the fault in the host.
@@ -102,25 +117,36 @@ pub(crate) unsafe fn enter_frames(
     unsafe { entry(first, end, token, unset, unset, host) }
 }
 
-/// The result of a burst from a frame to the one that was reached.
+/// The result of a burst of which the first `ran` frames were run, to the one at the address `reached`; after a fault the rest is aborted
+/// as well.
 #[inline]
-pub(crate) fn burst_result(first: u64, reached: u64, host: &mut Host) -> Result<(), BurstFault> {
+pub(crate) fn burst_result(
+    frames: &mut [Frame],
+    ran: usize,
+    reached: u64,
+    host: &mut Host,
+) -> Result<(), BurstFault> {
     if host.fault.is_some() {
-        return burst_fault(host, (reached - first) as usize / size_of::<Frame>());
+        return burst_fault(frames, ran, reached, host);
     }
     Ok(())
 }
 
-/// Takes the fault of the run for a packet of a burst.
+/// Takes the fault of a burst's run. The verdicts are set first: the host may resume a panic.
 #[cold]
 #[inline(never)]
-fn burst_fault(host: &mut Host, index: usize) -> Result<(), BurstFault> {
+fn burst_fault(frames: &mut [Frame], ran: usize, reached: u64, host: &mut Host) -> Result<(), BurstFault> {
+    let index = (reached - frames.as_ptr() as u64) as usize / size_of::<Frame>();
+    // Native code runs all packets where a callback of the embedder panics: it is not known for which one.
+    let index = if index < ran { index } else { 0 };
+    frames.iter_mut().skip(index).for_each(Frame::abort);
     host.take_fault().map_or(Ok(()), |fault| Err(BurstFault { index, fault }))
 }
 
-/// Takes the fault of a run.
+/// Takes the fault of a packet's run. The verdict is set first: the host may resume a panic.
 #[cold]
 #[inline(never)]
-pub(crate) fn fault(host: &mut Host, r0: u64) -> Result<u64, Box<Fault>> {
+fn packet_fault(frame: &mut Frame, r0: u64, host: &mut Host) -> Result<u64, Box<Fault>> {
+    frame.abort();
     host.take_fault().map_or(Ok(r0), Err)
 }

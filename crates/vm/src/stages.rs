@@ -15,7 +15,8 @@ use crate::program::Program;
 use crate::slice::Slice;
 
 impl Program {
-    /// Changes whether bursts run in stages. Program arrays, maps and call sites that have the program already keep it as it was.
+    /// Changes whether bursts run in stages. Program arrays, maps and call sites that have the program already keep it as it was:
+    /// this is another program, with a [number](Self::id) of its own.
     #[must_use]
     pub fn with_look_ahead(self, look_ahead: LookAhead) -> Self {
         if self.engine() != Engine::Jit || self.look_ahead() == look_ahead {

@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::Arc;
 
-use paceline_frame::{Burst, FrameMeta};
+use paceline_frame::{Burst, FrameMeta, Verdict};
 use paceline_maps::{Limits, Map};
 use paceline_spec::{MapFlags, MapKind, MapSpec};
 use paceline_vm::{Engine, Host, LookAhead, NoSlice, Program};
@@ -85,7 +85,7 @@ fn burst(first_bytes: &[u8]) -> Burst {
 }
 
 #[test]
-fn verdicts_behind_a_fault_are_those_from_before() {
+fn packets_from_a_fault_on_are_aborted() {
     if !Engine::Jit.is_available() {
         return;
     }
@@ -102,6 +102,6 @@ fn verdicts_behind_a_fault_are_those_from_before() {
     };
     let plain = codes(LookAhead::Never);
     assert_eq!(plain.0, 3);
-    assert_eq!(plain.1[4..], [9; 6]);
+    assert_eq!(plain.1[3..], [Verdict::Aborted as u32; 7]);
     assert_eq!(codes(LookAhead::Always), plain);
 }

@@ -44,10 +44,10 @@ impl Runner for Tracer {
             return self.worker.run_burst(burst, host);
         }
         self.worker.refresh(host);
-        for (index, mut frame) in burst.iter_mut().enumerate() {
+        for index in 0..burst.len() {
             // One by one, also the packets that are not wanted: they stay in order.
-            let trace =
-                trace(self.worker.parts(), &mut frame, host).map_err(|fault| BurstFault { index, fault })?;
+            let trace = trace(self.worker.parts(), &mut burst.frame_mut(index), host)
+                .map_err(|fault| BurstFault::at(burst, index, fault))?;
             let packet = first + index as u64;
             if self.wanted.contains(packet) {
                 self.traces.push(Traced { packet, trace, layout: self.worker.layout().clone() });

@@ -251,10 +251,10 @@ fn each(
     mut run: impl FnMut(&mut FrameMut<'_>, &mut Host, &mut Way) -> Result<(), Box<Fault>>,
 ) -> (Result<(), BurstFault>, Ways) {
     let mut ways = Ways { names, all: Vec::with_capacity(burst.len()) };
-    for (index, mut frame) in burst.iter_mut().enumerate() {
+    for index in 0..burst.len() {
         let mut way = Way::default();
-        if let Err(fault) = run(&mut frame, host, &mut way) {
-            return (Err(BurstFault { index, fault }), ways);
+        if let Err(fault) = run(&mut burst.frame_mut(index), host, &mut way) {
+            return (Err(BurstFault::at(burst, index, fault)), ways);
         }
         ways.all.push(way);
     }

@@ -343,7 +343,7 @@ impl Worker {
     fn act(&mut self, from: Option<usize>, ran: Result<(), BurstFault>, failures: &mut Failures<'_>) {
         let received = self.burst.len() as u64;
         let mut counts = PipelineCounts { received, bursts: 1, ..PipelineCounts::default() };
-        if let Err(BurstFault { index, fault }) = ran {
+        if let Err(BurstFault { index, fault, .. }) = ran {
             let ifindex = self.burst.frame(index).ingress_ifindex();
             counts.lost = (self.burst.len() - index) as u64;
             self.burst.truncate(index);

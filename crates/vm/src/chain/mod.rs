@@ -241,16 +241,17 @@ impl Chain {
         assert_eq!(counts.nodes(), self.graph().nodes().len(), "counts of another chain");
         let Some(entry) = self.counted_entry() else { panic!("counts of another chain") };
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
-        let frames = unsafe { burst.descriptors_mut() }.as_mut_ptr_range();
+        let frames = unsafe { burst.descriptors_mut() };
+        let range = frames.as_mut_ptr_range();
         let token = self.token();
         let host = &mut host.runtime;
         host.chain_counts = counts.counts.as_mut_ptr();
         // SAFETY: the frames are borrowed for the call, and the token is the entry's own.
-        let run = |host: &mut runtime::Host| unsafe { enter_frames(entry, token, frames.clone(), host) };
+        let run = |host: &mut runtime::Host| unsafe { enter_frames(entry, token, range.clone(), host) };
         let reached = if self.shared.pins { host.pinned(run) } else { run(host) };
         // Before a panic can go on: the counts are borrowed until here.
         host.chain_counts = std::ptr::null_mut();
-        burst_result(frames.start as u64, reached, host)
+        burst_result(frames, frames.len(), reached, host)
     }
 
     #[inline]

@@ -15,7 +15,7 @@ use super::choice::{ByKey, Choice};
 use super::image::Image;
 use super::statistics::Counts;
 use crate::host::Host;
-use crate::run::{BurstFault, burst_result, fault};
+use crate::run::{BurstFault, burst_result, packet_result};
 use crate::target::Target;
 
 /// A worker's registration at a site. Its counts are in the site's statistics at the end of each burst.
@@ -100,19 +100,20 @@ impl<C: Choice> Calls<'_, C> {
 
     #[inline]
     fn run_frame(&mut self, named: C::Named<'_>, frame: &mut Frame) -> Result<u64, Box<Fault>> {
+        let r0 = self.enter_packet(named, frame);
+        packet_result(frame, r0, self.host)
+    }
+
+    /// Returns the value of a run over one packet; a fault is in the host.
+    #[inline]
+    fn enter_packet(&mut self, named: C::Named<'_>, frame: &mut Frame) -> u64 {
         let (key, token) = C::packet(named);
         let (key, image) = (Unset::new(key), Unset::new(self.image as *const Image as u64));
         self.calls += 1;
         let frame: *mut Frame = frame;
         // SAFETY: the image, and the programs that it calls, are kept by the pin; others by who named them. The frame is
         // borrowed for the run and the host runs it.
-        let r0 = unsafe { (self.packet)(frame as u64, token, Unset::uninit(), key, image, self.host) };
-        if self.host.fault.is_some() {
-            return fault(self.host, r0);
-        }
-        // SAFETY: the pointer comes from a reference that is still borrowed.
-        unsafe { &mut *frame }.set_code(r0 as u32);
-        Ok(r0)
+        unsafe { (self.packet)(frame as u64, token, Unset::uninit(), key, image, self.host) }
     }
 
     /// Runs a program over the packets of a burst, in order, in one call; each frame gets its verdict.
@@ -121,7 +122,8 @@ impl<C: Choice> Calls<'_, C> {
     /// A run over a packet ended with a fault.
     pub fn run_burst(&mut self, named: C::Named<'_>, burst: &mut Burst) -> Result<(), BurstFault> {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
-        self.run_frames(named, unsafe { burst.descriptors_mut() })
+        let frames = unsafe { burst.descriptors_mut() };
+        self.run_first(frames.len(), named, frames)
     }
 
     /// Runs the packets of a burst, in order, each by the program that `choose` names for its index. Neighbors of one program
@@ -141,28 +143,39 @@ impl<C: Choice> Calls<'_, C> {
             let named = choose(start);
             let same = |index: &usize| C::burst(choose(*index)) == C::burst(named);
             let end = (start + 1..frames.len()).take_while(same).last().map_or(start + 1, |last| last + 1);
-            self.run_frames(named, &mut frames[start..end])
+            self.run_first(end - start, named, &mut frames[start..])
                 .map_err(|fault| BurstFault { index: start + fault.index, ..fault })?;
             start = end;
         }
         Ok(())
     }
 
-    fn run_frames(&mut self, named: C::Named<'_>, frames: &mut [Frame]) -> Result<(), BurstFault> {
-        match frames {
+    /// Runs the first frames; after a fault the rest is aborted as well.
+    fn run_first(
+        &mut self,
+        count: usize,
+        named: C::Named<'_>,
+        frames: &mut [Frame],
+    ) -> Result<(), BurstFault> {
+        let first = frames.as_ptr() as u64;
+        let reached = match frames {
             [] => return Ok(()),
             // Without the set-up of a loop.
-            [frame] => return self.run_frame(named, frame).map(drop).map_err(BurstFault::of_first),
-            _ => {}
-        }
-        let (key, token) = C::burst(named);
-        let (key, image) = (Unset::new(key), Unset::new(self.image as *const Image as u64));
-        let frames = frames.as_mut_ptr_range();
-        let (first, end) = (frames.start as u64, frames.end as u64);
-        self.calls += 1;
-        // SAFETY: as in `run`.
-        let reached = unsafe { (self.burst)(first, end, token, key, image, self.host) };
-        burst_result(first, reached, self.host)
+            [frame, ..] if count == 1 => {
+                let r0 = self.enter_packet(named, frame);
+                frame.set_code(r0 as u32);
+                first
+            }
+            _ => {
+                let (key, token) = C::burst(named);
+                let (key, image) = (Unset::new(key), Unset::new(self.image as *const Image as u64));
+                let run = frames[..count].as_mut_ptr_range();
+                self.calls += 1;
+                // SAFETY: as in `run`.
+                unsafe { (self.burst)(run.start as u64, run.end as u64, token, key, image, self.host) }
+            }
+        };
+        burst_result(frames, count, reached, self.host)
     }
 }
 

@@ -1,4 +1,5 @@
 //! Programs from text, with maps by their places.
+#![allow(dead_code, reason = "each test uses a part")]
 
 use paceline_isa::{Names, assemble};
 use paceline_spec::helper::Helper;
@@ -26,5 +27,10 @@ pub(crate) fn spec(text: &str) -> ProgramSpec {
 }
 
 pub(crate) fn verified(text: &str, maps: &[MapSpec]) -> Verified {
-    verify(&spec(text), maps, None, &Options::default()).unwrap_or_else(|refusal| panic!("{refusal:?}"))
+    verified_as(KIND, text, maps)
+}
+
+pub(crate) fn verified_as(kind: ProgramKind, text: &str, maps: &[MapSpec]) -> Verified {
+    let spec = ProgramSpec { kind, ..spec(text) };
+    verify(&spec, maps, None, &Options::default()).unwrap_or_else(|refusal| panic!("{refusal:?}"))
 }
