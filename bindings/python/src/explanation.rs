@@ -1,7 +1,7 @@
 //! Why a program did what it did with a packet.
 
 use paceline::chain::Next;
-use paceline::explain::{At, Branch, ChainExplanation, Explanation, Fact, FactKind};
+use paceline::explain::{At, ChainExplanation, Explanation, Fact, FactKind};
 use paceline_diagnosis::explained;
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
@@ -58,15 +58,10 @@ impl PyExplanation {
         self.0.steps.last().map(|(_, explanation, _)| explanation)
     }
 
-    fn deciding(&self) -> Option<(&Explanation, &Branch)> {
-        let explanation = self.last()?;
-        Some((explanation, explanation.deciding()?))
-    }
-
-    /// The deciding branch, or the end of the run if none decides.
+    /// The instruction that decided, or the end of the run if none did.
     fn place(&self) -> Option<(&Explanation, At)> {
         let explanation = self.last()?;
-        Some((explanation, explanation.deciding().map_or(explanation.end, |branch| branch.at)))
+        Some((explanation, explanation.decided_at()))
     }
 }
 
@@ -112,7 +107,7 @@ impl PyExplanation {
     /// The values that decided.
     #[getter]
     fn facts(&self) -> Vec<PyFact> {
-        self.deciding().map(|(_, branch)| branch.facts.iter().map(PyFact::of).collect()).unwrap_or_default()
+        self.last().and_then(Explanation::cause).map_or_else(Vec::new, |cause| cause.facts.iter().map(PyFact::of).collect())
     }
 
     /// All that happened, program by program, as `paceline why --json` prints it.

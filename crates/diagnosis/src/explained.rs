@@ -1,9 +1,9 @@
 //! Explanations of packets as JSON.
 
-use paceline::explain::{At, Branch, Event, Explanation, Fact, FactKind};
+use paceline::explain::{At, Branch, Cause, CauseKind, Event, Explanation, Fact, FactKind};
 use serde_json::{Value as Json, json};
 
-/// A run of a program: return value, `next` after it, the branch that decided, and all events.
+/// A run of a program: return value, `next` after it, the decision that made its outcome and those behind it, and all events.
 #[must_use]
 pub fn explained(name: Option<&str>, explanation: &Explanation, next: &Json) -> Json {
     let events: Vec<_> = explanation.events.iter().map(|event| of_event(explanation, event)).collect();
@@ -11,7 +11,9 @@ pub fn explained(name: Option<&str>, explanation: &Explanation, next: &Json) -> 
         "name": name,
         "returned": explanation.outcome.returned,
         "next": next,
-        "decision": explanation.deciding().map(|branch| of_branch(explanation, branch)),
+        "decision": explanation.cause().map(|cause| of_cause(explanation, cause)),
+        "causes": explanation.causes.iter().map(|cause| of_cause(explanation, cause)).collect::<Vec<_>>(),
+        "known": explanation.is_known,
         "events": events,
         "truncated": explanation.truncated,
     })
@@ -44,6 +46,24 @@ fn of_branch(explanation: &Explanation, branch: &Branch) -> Json {
     })
 }
 
+fn of_cause(explanation: &Explanation, cause: &Cause) -> Json {
+    let kind = match cause.kind {
+        CauseKind::Condition => "condition",
+        CauseKind::Value => "value",
+        CauseKind::TailCall { .. } => "tail_call",
+        CauseKind::Load => "load",
+        _ => "other",
+    };
+    json!({
+        "at": place(explanation, cause.at),
+        "kind": kind,
+        "reason": explanation.reason(cause),
+        "facts": cause.facts.iter().map(of_fact).collect::<Vec<_>>(),
+        "variables": cause.variables.iter().map(of_fact).collect::<Vec<_>>(),
+        "events": cause.events,
+    })
+}
+
 fn of_fact(fact: &Fact) -> Json {
     let kind = match fact.kind {
         FactKind::Packet => "packet",
@@ -54,7 +74,11 @@ fn of_fact(fact: &Fact) -> Json {
         FactKind::Variable => "variable",
         _ => "other",
     };
-    json!({ "kind": kind, "name": fact.name, "value": fact.value })
+    let mut json = json!({ "kind": kind, "name": fact.name, "value": fact.value });
+    if !fact.not.is_empty() {
+        json["not"] = Json::from(fact.not.clone());
+    }
+    json
 }
 
 fn place(explanation: &Explanation, at: At) -> Json {

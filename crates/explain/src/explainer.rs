@@ -7,20 +7,19 @@ use paceline_frame::Burst;
 use paceline_vm::{Arrival, ArrivalError, Host, Observed, Outcome, Program, RanAs, Steer};
 
 use crate::fact::FactWriter;
+use crate::flows::Flows;
 use crate::journal::Journal;
 use crate::line_counts::LineCounts;
-use crate::recorder::{Compares, Recorder};
+use crate::recorder::Recorder;
 use crate::trace::Explanation;
-
-/// A run with an inverted branch may take so many times the instructions of the recorded run, and this many more.
-const LONGER: u64 = 4;
-const MORE: u64 = 10_000;
 
 /// Explains what a program does with packets.
 pub struct Explainer {
     program: Program,
-    btf: Option<Arc<Btf>>,
+    pub(crate) btf: Option<Arc<Btf>>,
     burst: Burst,
+    pub(crate) flows: Flows,
+    pub(crate) wants_all: bool,
 }
 
 impl Explainer {
@@ -28,7 +27,12 @@ impl Explainer {
     /// program's object.
     #[must_use]
     pub fn new(program: Program, btf: Option<Arc<Btf>>) -> Self {
-        Self { program, btf, burst: Burst::new(1) }
+        Self { program, btf, burst: Burst::new(1), flows: Flows::default(), wants_all: false }
+    }
+
+    /// Has explanations contain all causes, and not only the nearest one: they take longer.
+    pub fn want_all_causes(&mut self, wanted: bool) {
+        self.wants_all = wanted;
     }
 
     /// The program.
@@ -91,62 +95,36 @@ impl Explainer {
         mut note: impl FnMut(&Observed<'_>),
     ) -> Result<Explanation, ArrivalError> {
         let btf = self.btf.clone();
-        let mut recorder = Recorder::new(FactWriter { btf: btf.as_deref() });
+        let mut flows = std::mem::take(&mut self.flows);
+        let mut recorder = Recorder::new(FactWriter { btf: btf.as_deref() }, &mut flows);
         let rehearsed = self.rehearsed(packet, host, |observed| {
             recorder.see(observed);
             Steer::Follow
         })?;
-        let decision = self.decision(packet, host, &recorder, &rehearsed)?;
+        let mut record = recorder.finish();
+        let found = self.causes(packet, host, &record, &rehearsed, &mut flows)?;
+        self.flows = flows;
         let outcome = self.steered(packet, host, |observed| {
             note(observed);
             Steer::Follow
         })?;
-        let truncated = recorder.is_truncated();
-        let Recorder { programs, events, end, .. } = recorder;
-        Ok(Explanation { programs, events, decision, end, outcome, truncated })
-    }
-
-    /// The last branch whose inversion changes the outcome. One that compares constants only was decided before: by the branch that led to
-    /// these constants. A check of bounds decides if an invalid access is behind it, or if no other branch does.
-    fn decision(
-        &mut self,
-        packet: &Arrival<'_>,
-        host: &mut Host,
-        recorder: &Recorder<'_>,
-        outcome: &Outcome,
-    ) -> Result<Option<usize>, ArrivalError> {
-        let limit = recorder.instructions * LONGER + MORE;
-        // A fault decides by itself, and such a run may be long.
-        if outcome.fault.is_some() {
-            return Ok(None);
-        }
-        let mut check = None;
-        for jump in recorder.branches.iter().rev() {
-            let (mut branches, mut instructions) = (0, 0);
-            let other = self.rehearsed(packet, host, |observed| {
-                instructions += 1;
-                if instructions > limit {
-                    return Steer::Stop;
-                }
-                if !matches!(observed.insn(), Some(paceline_isa::Insn::JumpIf { .. })) {
-                    return Steer::Follow;
-                }
-                branches += 1;
-                if branches == jump.number { Steer::Invert } else { Steer::Follow }
-            })?;
-            if other.fares_as(outcome) {
-                continue;
-            }
-            if jump.compares == Compares::Input || other.fault.is_some() {
-                return Ok(jump.event);
-            }
-            check = check.or(jump.event);
-        }
-        Ok(check)
+        let (programs, events) = (std::mem::take(&mut record.programs), std::mem::take(&mut record.events));
+        let (end, truncated) = (record.end, record.is_truncated);
+        let target = outcome.redirect.map(|redirect| record.target(redirect.target));
+        Ok(Explanation {
+            programs,
+            events,
+            causes: found.causes,
+            is_known: found.is_known,
+            end,
+            outcome,
+            target,
+            truncated,
+        })
     }
 
     /// A run whose changes are undone.
-    fn rehearsed(
+    pub(crate) fn rehearsed(
         &mut self,
         packet: &Arrival<'_>,
         host: &mut Host,

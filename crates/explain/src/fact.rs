@@ -27,7 +27,7 @@ impl FactWriter<'_> {
     pub(crate) fn facts(&self, sources: &[Rc<Source>]) -> Vec<Fact> {
         let mut facts: Vec<Fact> = Vec::new();
         for source in sources {
-            let fact = self.fact(source);
+            let Some(fact) = self.fact(source) else { continue };
             if !facts.contains(&fact) {
                 facts.push(fact);
             }
@@ -35,29 +35,38 @@ impl FactWriter<'_> {
         facts
     }
 
-    /// A source as a fact.
-    fn fact(&self, source: &Source) -> Fact {
-        match source {
+    /// A source as a fact, where it has a name.
+    fn fact(&self, source: &Source) -> Option<Fact> {
+        Some(match source {
+            Source::Memory => return None,
             Source::Packet(bits) => packet(bits),
             Source::Length(bytes) => Fact {
                 kind: FactKind::Packet,
                 name: "the packet's length".to_owned(),
                 value: format!("{bytes} bytes"),
+                not: Vec::new(),
             },
             Source::Context { name, value } => {
-                Fact { kind: FactKind::Context, name: (*name).to_owned(), value: value.to_string() }
+                let value = ethernet_type(name, *value).unwrap_or_else(|| value.to_string());
+                Fact { kind: FactKind::Context, name: (*name).to_owned(), value, not: Vec::new() }
             }
             Source::Result { name, value } => Fact {
                 kind: FactKind::Result,
                 name: (*name).to_owned(),
                 value: value.cast_signed().to_string(),
+                not: Vec::new(),
             },
             Source::Element(element) => {
                 let value = if element.address == 0 { "absent" } else { "present" };
-                Fact { kind: FactKind::Element, name: self.element(element), value: value.to_owned() }
+                Fact {
+                    kind: FactKind::Element,
+                    name: self.element(element),
+                    value: value.to_owned(),
+                    not: Vec::new(),
+                }
             }
             Source::Value { element, offset, bytes } => self.value(element, *offset, bytes),
-        }
+        })
     }
 
     /// `rules[{port: 22, protocol: 6}]`
@@ -104,7 +113,7 @@ impl FactWriter<'_> {
             None if offset == 0 => element_name,
             None => format!("{element_name}+{offset}"),
         };
-        Fact { kind: FactKind::Value, name, value }
+        Fact { kind: FactKind::Value, name, value, not: Vec::new() }
     }
 }
 
@@ -122,7 +131,15 @@ fn packet(bits: &PacketBits) -> Fact {
             (layers.name_at(bits.offset, bits.len), hex(bits.packet.get(range).unwrap_or_default()))
         }
     };
-    Fact { kind: FactKind::Packet, name, value }
+    Fact { kind: FactKind::Packet, name, value, not: Vec::new() }
+}
+
+/// The `protocol` of a context, which is the type of an Ethernet header in network order.
+fn ethernet_type(name: &str, value: u64) -> Option<String> {
+    let ty = u16::try_from(value).ok().filter(|_| name == "protocol")?;
+    let mut header = [0; 14];
+    header[12..].copy_from_slice(&ty.to_ne_bytes());
+    Layers::new(&header).field("eth.type").map(|field| field.to_string())
 }
 
 /// A part of a value.

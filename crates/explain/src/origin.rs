@@ -22,6 +22,8 @@ pub(crate) enum Source {
     Element(Element),
     /// Bytes of a map's value.
     Value { element: Element, offset: usize, bytes: Vec<u8> },
+    /// Memory whose contents have no name.
+    Memory,
     /// The result of a function.
     Result { name: &'static str, value: u64 },
 }
@@ -33,6 +35,8 @@ pub(crate) struct Element {
     pub(crate) key: Option<Vec<u8>>,
     /// Address of its value; 0 if there is none.
     pub(crate) address: u64,
+    /// Whether no packet makes the key of an array lie outside of it.
+    pub(crate) is_certain: bool,
 }
 
 /// Origin of the value in a register or on the stack.
@@ -107,6 +111,11 @@ impl PacketBits {
         })
     }
 
+    /// The greatest number that the bits can be, whatever the packet.
+    pub(crate) fn greatest(&self) -> u64 {
+        shifted(self.mask, self.shift)
+    }
+
     /// The bits of the packet, counted from its first one as RFCs do.
     pub(crate) fn positions(&self) -> impl Iterator<Item = usize> {
         let Self { offset, len, mask, swapped, .. } = *self;
@@ -119,7 +128,7 @@ impl PacketBits {
 }
 
 /// Shifted to the right, or to the left by negative amounts.
-fn shifted(number: u64, by: i32) -> u64 {
+pub(crate) fn shifted(number: u64, by: i32) -> u64 {
     match by {
         0.. => number.checked_shr(by.unsigned_abs()).unwrap_or(0),
         _ => number.checked_shl(by.unsigned_abs()).unwrap_or(0),

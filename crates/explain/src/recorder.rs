@@ -1,10 +1,10 @@
 //! Records a run.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use paceline_isa::{AluOp, Callee, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width, eval};
+use paceline_frame::RedirectTarget;
+use paceline_isa::{AluOp, Callee, Condition, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width, eval};
 use paceline_maps::Map;
 use paceline_spec::ProgramSpec;
 use paceline_spec::context::FieldKind;
@@ -12,13 +12,16 @@ use paceline_spec::helper::{Arg, Helper, HelperId, Return};
 use paceline_vm::{Location, Observed};
 
 use crate::fact::FactWriter;
+use crate::flows::Flows;
+use crate::jump::{Jump, Jumps, Leave};
 use crate::origin::{Element, Origin, PacketBits, Source};
 use crate::shadow::Shadow;
+use crate::steps::{StepId, Steps};
 use crate::trace::{At, Branch, Call, Event};
 use crate::variables::variables;
 
-/// Most branches that are inverted to find the one that decides.
-const MOST_TRIALS: usize = 256;
+/// Result of a redirect that found its entry (`XDP_REDIRECT`).
+const REDIRECTED: u64 = 4;
 
 /// Opcode of a load that takes two slots.
 const LOAD_IMM64: u8 = 0x18;
@@ -29,7 +32,9 @@ const MOST_EVENTS: usize = 1 << 17;
 /// A register whose new value is known at the next instruction.
 enum Pending {
     /// The value of a look-up: its address, or 0.
-    Element { map: Arc<Map>, key: Vec<u8> },
+    Element { map: Arc<Map>, key: Vec<u8>, is_certain: bool },
+    /// The result of a redirect to an entry of a map.
+    Entry { map: Arc<Map>, key: Vec<u8> },
     /// The address of a map's only value, plus an offset.
     OnlyValue { dst: Reg, map: Arc<Map>, offset: u64 },
     /// A field of the context.
@@ -38,32 +43,31 @@ enum Pending {
     Result { name: &'static str },
 }
 
-/// A conditional jump that ran.
-pub(crate) struct Jump {
-    /// Its number among all conditional jumps of the run, from 1.
-    pub(crate) number: u64,
-    /// Its event, where that is kept.
-    pub(crate) event: Option<usize>,
-    pub(crate) compares: Compares,
+/// What is known of a run when it has ended.
+pub(crate) struct Record {
+    pub(crate) steps: Steps,
+    pub(crate) jumps: Jumps,
+    pub(crate) programs: Vec<Arc<ProgramSpec>>,
+    pub(crate) events: Vec<Event>,
+    /// Origin of the value that it returned.
+    pub(crate) returned: Origin,
+    pub(crate) instructions: u64,
+    pub(crate) end: At,
+    /// Whether it had more events than are kept.
+    pub(crate) is_truncated: bool,
+    /// Names of the maps to whose entries it redirected, by their numbers.
+    redirects: Vec<(u32, String)>,
 }
 
-/// Origin of the operands of a conditional jump.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compares {
-    /// Values that do not come from outside: they follow from the path.
-    Constants,
-    /// The packet's length: mostly a check of bounds.
-    Length,
-    /// Anything else.
-    Input,
-}
-
-impl Compares {
-    fn of(origin: &Origin) -> Self {
-        match origin.sources.as_slice() {
-            [] => Self::Constants,
-            sources if sources.iter().any(|source| matches!(**source, Source::Length(_))) => Self::Length,
-            _ => Self::Input,
+impl Record {
+    /// The target of a redirect in words.
+    pub(crate) fn target(&self, target: RedirectTarget) -> String {
+        match target {
+            RedirectTarget::Interface { ifindex } => format!("interface {ifindex}"),
+            RedirectTarget::Map { map, key } => {
+                let name = self.redirects.iter().find(|(id, _)| *id == map).map_or("map", |(_, name)| name);
+                format!("{name}[{key}]")
+            }
         }
     }
 }
@@ -76,22 +80,24 @@ pub(crate) struct Recorder<'a> {
     /// The packet's bytes at the last load.
     packet: Rc<[u8]>,
     ids: Vec<u32>,
-    tail_call: Option<At>,
+    tail_call: Option<(At, StepId)>,
     line: Option<(usize, usize)>,
     /// Program, depth and slot of the instruction before.
     last: Option<(usize, usize, usize)>,
-    pub(crate) programs: Vec<Arc<ProgramSpec>>,
-    pub(crate) events: Vec<Event>,
-    /// The last conditional jumps that ran and compared anything but constants, oldest first.
-    pub(crate) branches: VecDeque<Jump>,
+    programs: Vec<Arc<ProgramSpec>>,
+    events: Vec<Event>,
+    steps: Steps,
+    jumps: Jumps,
     /// Conditional jumps so far.
-    jumps: u64,
-    pub(crate) instructions: u64,
-    pub(crate) end: At,
+    jump_count: u64,
+    flows: &'a mut Flows,
+    redirects: Vec<(u32, String)>,
+    instructions: u64,
+    end: At,
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(writer: FactWriter<'a>) -> Self {
+    pub(crate) fn new(writer: FactWriter<'a>, flows: &'a mut Flows) -> Self {
         Self {
             writer,
             shadow: Shadow::default(),
@@ -103,8 +109,11 @@ impl<'a> Recorder<'a> {
             last: None,
             programs: Vec::new(),
             events: Vec::new(),
-            branches: VecDeque::new(),
-            jumps: 0,
+            steps: Steps::new(),
+            jumps: Jumps::default(),
+            jump_count: 0,
+            flows,
+            redirects: Vec::new(),
             instructions: 0,
             end: At { program: 0, slot: 0 },
         }
@@ -118,6 +127,10 @@ impl<'a> Recorder<'a> {
         let at = self.at(observed);
         self.end = at;
         self.note_line(observed, at);
+        if self.steps.see(observed, at) {
+            // A helper gives a function arguments of its own.
+            self.shadow.clear_arguments();
+        }
         if let Some(insn) = observed.insn().copied() {
             self.execute(observed, insn, at);
         }
@@ -131,8 +144,12 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    pub(crate) fn is_truncated(&self) -> bool {
-        self.events.len() == MOST_EVENTS
+    /// Ends the record.
+    pub(crate) fn finish(self) -> Record {
+        let Self { steps, jumps, programs, events, shadow, instructions, end, redirects, .. } = self;
+        let is_truncated = events.len() == MOST_EVENTS;
+        let returned = shadow.get(Reg::R0);
+        Record { steps, jumps, programs, events, returned, instructions, end, is_truncated, redirects }
     }
 
     fn at(&mut self, observed: &Observed<'_>) -> At {
@@ -142,13 +159,15 @@ impl<'a> Recorder<'a> {
             None => {
                 self.ids.push(id);
                 self.programs.push(Arc::clone(observed.program()));
+                self.steps.flows.push(self.flows.of(observed));
                 self.ids.len() - 1
             }
         };
-        if let Some(call) = self.tail_call.take()
+        if let Some((call, step)) = self.tail_call.take()
             && (call.program != program || observed.slot == 0)
         {
-            self.push(Event::TailCall { at: call, to: program });
+            let event = self.push(Event::TailCall { at: call, to: program });
+            self.jumps.entered(step, event);
         }
         At { program, slot: observed.slot }
     }
@@ -187,17 +206,28 @@ impl<'a> Recorder<'a> {
         let value = |reg: Reg| observed.registers.get(usize::from(reg.number())).copied().unwrap_or(0);
         match self.pending.take() {
             None => {}
-            Some(Pending::Element { map, key }) => {
+            Some(Pending::Element { map, key, is_certain }) => {
                 let address = value(Reg::R0);
                 self.set_result(address);
-                let element = Element { map, key: Some(key), address };
-                let mut origin = Origin::of(Source::Element(element.clone()));
+                let is_own = self.steps.has_changed(&map, &key);
+                let element = Element { map, key: Some(key), address, is_certain };
+                // Whether the run made or deleted it is no matter of what was before.
+                let mut origin =
+                    if is_own { Origin::default() } else { Origin::of(Source::Element(element.clone())) };
                 origin.element = Some(Rc::new(element));
                 self.shadow.set(Reg::R0, origin);
             }
+            Some(Pending::Entry { map, key }) => {
+                let result = value(Reg::R0);
+                self.set_result(result);
+                // Other results are the fallback that the program gave.
+                let address = u64::from(result == REDIRECTED);
+                let element = Element { map, key: Some(key), address, is_certain: false };
+                self.shadow.set(Reg::R0, Origin::of(Source::Element(element)));
+            }
             Some(Pending::OnlyValue { dst, map, offset }) => {
                 let address = value(dst).wrapping_sub(offset);
-                let element = Some(Rc::new(Element { map, key: None, address }));
+                let element = Some(Rc::new(Element { map, key: None, address, is_certain: true }));
                 self.shadow.set(dst, Origin { sources: Vec::new(), element });
             }
             Some(Pending::Context { dst, name }) => {
@@ -205,7 +235,8 @@ impl<'a> Recorder<'a> {
             }
             Some(Pending::Result { name }) => {
                 self.set_result(value(Reg::R0));
-                self.shadow.set(Reg::R0, Origin::of(Source::Result { name, value: value(Reg::R0) }));
+                let origin = Origin::of(Source::Result { name, value: value(Reg::R0) });
+                self.shadow.set(Reg::R0, if is_given(name) { Origin::default() } else { origin });
             }
         }
     }
@@ -242,25 +273,11 @@ impl<'a> Recorder<'a> {
                     self.pending = Some(Pending::OnlyValue { dst, map, offset: u64::from(offset) });
                 }
             }
-            Insn::LoadPacket { .. } => self.shadow.set(Reg::R0, Origin::default()),
+            Insn::LoadPacket { size, index, offset } => self.load_packet(observed, index, offset, size),
             Insn::JumpIf { width, condition, dst, src, .. } => {
-                let value = |reg: Reg| observed.registers[usize::from(reg.number())];
-                let (right, other) = match src {
-                    Operand::Reg(reg) => (value(reg), self.shadow.get(reg)),
-                    Operand::Imm(imm) => (imm as u64, Origin::default()),
-                };
-                let taken = eval::compare(width, condition, value(dst), right);
-                let origin = self.shadow.get(dst).merged(&other);
-                let facts = self.writer.facts(&origin.sources);
-                let variables = variables(observed, [Some(dst), src.reg()], &facts);
-                let event = self.push(Event::Branch(Branch { at, taken, facts, variables }));
-                self.jumps += 1;
-                self.keep(Jump { number: self.jumps, event, compares: Compares::of(&origin) });
+                self.branch(observed, at, (width, condition), dst, src);
             }
-            Insn::Call(Callee::Helper(Helper::TAIL_CALL)) => {
-                self.tail_call = Some(at);
-                self.pending = Some(Pending::Result { name: "bpf_tail_call" });
-            }
+            Insn::Call(Callee::Helper(Helper::TAIL_CALL)) => self.tail_call(observed, at),
             Insn::Call(Callee::Helper(id)) => self.call(observed, id, at),
             Insn::Call(Callee::Kfunc { btf_id, .. }) => {
                 let name = observed.program().kfunc(btf_id).map_or("kernel function", |kfunc| kfunc.name);
@@ -272,15 +289,61 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Keeps a jump that may decide, and forgets the oldest one if there are more than can be tried.
-    fn keep(&mut self, jump: Jump) {
-        if jump.compares == Compares::Constants {
-            return;
-        }
-        if self.branches.len() == MOST_TRIALS {
-            self.branches.pop_front();
-        }
-        self.branches.push_back(jump);
+    fn branch(
+        &mut self,
+        observed: &Observed<'_>,
+        at: At,
+        (width, condition): (Width, Condition),
+        dst: Reg,
+        src: Operand,
+    ) {
+        let value = |reg: Reg| observed.registers.get(usize::from(reg.number())).copied().unwrap_or(0);
+        let left = (self.shadow.get(dst), value(dst));
+        let right = match src {
+            Operand::Reg(reg) => (self.shadow.get(reg), value(reg)),
+            Operand::Imm(imm) => (Origin::default(), imm as u64),
+        };
+        let taken = eval::compare(width, condition, left.1, right.1);
+        let facts = self.writer.facts(&left.0.merged(&right.0).sources);
+        let variables = variables(observed, [Some(dst), src.reg()], &facts);
+        let event = self.push(Event::Branch(Branch { at, taken, facts, variables }));
+        self.jump_count += 1;
+        self.jumps.push(Jump {
+            step: self.steps.end,
+            number: self.jump_count,
+            event,
+            taken,
+            frame: observed.registers[10],
+            condition,
+            left,
+            right,
+            packet: observed.packet().map_or([0, 0], |[_, data, end]| [data, end]),
+        });
+    }
+
+    fn tail_call(&mut self, observed: &Observed<'_>, at: At) {
+        let step = self.steps.end;
+        let index = observed.registers[3] as u32;
+        let map = observed.map(observed.registers[2]).map_or("", |map| &map.spec().name);
+        let (entry, index) =
+            (format!("{map}[{index}]"), self.writer.facts(&self.shadow.get(Reg::R3).sources));
+        self.jumps.leave(step, Leave::TailCall { entry, index, event: None, is_there: false });
+        self.tail_call = Some((at, step));
+        self.pending = Some(Pending::Result { name: "bpf_tail_call" });
+    }
+
+    fn load_packet(&mut self, observed: &Observed<'_>, index: Option<Reg>, offset: i32, size: Size) {
+        self.jumps.leave(self.steps.end, Leave::Load);
+        let index = index.map_or(0, |reg| observed.registers[usize::from(reg.number())] as u32 as i32);
+        let packet = self.packet(observed);
+        let origin = match usize::try_from(i64::from(index) + i64::from(offset)) {
+            Ok(at) if at + size.bytes() <= packet.len() => {
+                let bits = PacketBits::new(packet, at, size.bytes());
+                bits.reversed(size.bytes()).map_or(Source::Memory, Source::Packet)
+            }
+            _ => Source::Memory,
+        };
+        self.shadow.set(Reg::R0, Origin::of(origin));
     }
 
     fn compute(&mut self, op: AluOp, dst: Reg, src: Operand) {
@@ -324,6 +387,9 @@ impl<'a> Recorder<'a> {
                     _ => Origin::default(),
                 }
             }
+            Location::Packet(_) | Location::Other if self.shadow.has(address, len as u64) => {
+                self.shadow.load(address, len as u64)
+            }
             Location::Packet(at) => {
                 Origin::of(Source::Packet(PacketBits::new(self.packet(observed), at, len)))
             }
@@ -344,24 +410,26 @@ impl<'a> Recorder<'a> {
 
     fn load_value(&self, observed: &Observed<'_>, base: Reg, address: u64, len: usize) -> Origin {
         let pointer = self.shadow.get(base);
-        let Some(element) = pointer.element else { return Origin::default() };
+        let Some(element) = pointer.element else { return Origin::of(Source::Memory) };
         let offset = address.wrapping_sub(element.address);
         let is_inside = element.address != 0 && offset < u64::from(element.map.spec().value_size);
         let Some(bytes) = is_inside.then(|| observed.read(address, len)).flatten() else {
-            return Origin { sources: pointer.sources, element: None };
+            return Origin::of(Source::Memory).merged(&Origin { sources: pointer.sources, element: None });
         };
+        // What a table of constants says follows from the index.
+        if element.map.spec().is_constant() && !pointer.sources.is_empty() {
+            return Origin { sources: pointer.sources, element: None };
+        }
         Origin::of(Source::Value { element: Element::clone(&element), offset: offset as usize, bytes })
     }
 
     fn store(&mut self, observed: &Observed<'_>, base: Reg, offset: i16, size: Size, src: Operand) {
         let address = observed.registers[usize::from(base.number())].wrapping_add(offset as u64);
-        if observed.location(address) == Location::Stack {
-            let origin = match src {
-                Operand::Reg(reg) => self.shadow.get(reg),
-                Operand::Imm(_) => Origin::default(),
-            };
-            self.shadow.store(address, size.bytes() as u64, origin);
-        }
+        let origin = match src {
+            Operand::Reg(reg) => self.shadow.get(reg),
+            Operand::Imm(_) => Origin::default(),
+        };
+        self.shadow.store(address, size.bytes() as u64, origin);
     }
 
     fn call(&mut self, observed: &Observed<'_>, id: i32, at: At) {
@@ -374,18 +442,42 @@ impl<'a> Recorder<'a> {
         let map = argument(Arg::Map).and_then(|handle| observed.map(handle)).cloned();
         let key =
             map.as_ref().and_then(|map| observed.read(argument(Arg::MapKey)?, map.spec().key_size as usize));
-        let element = map.zip(key).map(|(map, key)| Element { map, key: Some(key), address: 0 });
+        let entry = (helper.id == HelperId::RedirectMap)
+            .then(|| (observed.registers[2] as u32).to_ne_bytes().to_vec());
+        let is_certain =
+            argument(Arg::MapKey).is_some_and(|address| self.is_certain(map.as_deref(), address));
+        let element =
+            map.zip(key.or(entry)).map(|(map, key)| Element { map, key: Some(key), address: 0, is_certain });
         let text = element.as_ref().map(|element| self.writer.element(element));
         self.push(Event::Call(Call { at, name: helper.name.to_owned(), element: text, result: None }));
         self.note_written(observed, helper);
+        if helper.prototype.as_ref().is_some_and(|prototype| prototype.moves_packet)
+            && let Some(bytes) = observed.packet()
+        {
+            self.shadow.forget(bytes[0].saturating_sub(512)..bytes[2] + 512);
+        }
         self.shadow.clear_arguments();
         let returns = helper.prototype.as_ref().map(|prototype| prototype.returns);
         self.pending = Some(match element {
             Some(Element { map, key: Some(key), .. }) if returns == Some(Return::MapValueOrNull) => {
-                Pending::Element { map, key }
+                Pending::Element { map, key, is_certain }
+            }
+            Some(Element { map, key: Some(key), .. }) if helper.id == HelperId::RedirectMap => {
+                self.redirects.push((map.id(), map.spec().name.clone()));
+                Pending::Entry { map, key }
             }
             _ => Pending::Result { name: helper.name },
         });
+    }
+
+    /// Whether the key of an array at an address lies inside whatever the packet is.
+    fn is_certain(&self, map: Option<&Map>, address: u64) -> bool {
+        let Some(map) = map else { return false };
+        let origin = self.shadow.load(address, u64::from(map.spec().key_size));
+        match origin.sources.as_slice() {
+            [] => true,
+            _ => only_packet(&origin).is_some_and(|bits| bits.greatest() < u64::from(map.spec().max_entries)),
+        }
     }
 
     /// Memory that a helper writes comes from it, and bytes of the packet from there.
@@ -402,7 +494,7 @@ impl<'a> Recorder<'a> {
                 Arg::WriteBytes(len) | Arg::ReadWriteBytes(len) => u64::from(*len),
                 _ => continue,
             };
-            if observed.location(address) != Location::Stack || len == 0 {
+            if len == 0 {
                 continue;
             }
             let offset = observed.registers[2] as usize;
@@ -423,6 +515,12 @@ impl<'a> Recorder<'a> {
             }
         }
     }
+}
+
+/// Whether the result of a function is what the program asked for, and tells nothing.
+fn is_given(name: &str) -> bool {
+    let redirects = [HelperId::Redirect, HelperId::RedirectNeigh, HelperId::RedirectPeer];
+    redirects.iter().any(|id| id.row().name == name) || name.starts_with("bpf_iter_num_")
 }
 
 /// The bits of the packet that a value is.

@@ -4,28 +4,43 @@ use std::fmt;
 
 use paceline_frame::Verdict;
 
-use crate::trace::{At, Explanation, Fact, FactKind};
+use crate::trace::{At, Cause, CauseKind, Explanation, Fact, FactKind};
 
 impl Explanation {
     /// One sentence: `dropped at firewall.bpf.c:88 because rules[{port: 22}].action is 1`.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let fate = fate(self.outcome.verdict);
+        let to = self.target.as_ref().map_or_else(String::new, |target| format!(" to {target}"));
+        let fate = format!("{}{to}", fate(self.outcome.verdict));
         if let Some(fault) = &self.outcome.fault {
             return format!("{fate} {}: {}", self.place(self.end), fault.kind);
         }
-        let Some(branch) = self.deciding() else {
-            return format!("{fate} {}, whatever the branches", self.place(self.end));
+        let Some(cause) = self.cause() else {
+            let place = self.place(self.end);
+            return match self.is_known {
+                true => format!("{fate} {place}, whatever the branches"),
+                false => format!("{fate} {place}; which branch decided is not known"),
+            };
         };
-        let place = self.place(branch.at);
-        let facts = if branch.facts.is_empty() { &branch.variables } else { &branch.facts };
-        match (facts.as_slice(), self.line(branch.at)) {
-            ([], Some(line)) => format!("{fate} {place} by `{}`", line.text.trim()),
-            ([], None) => format!("{fate} {place}"),
-            (facts, _) => {
-                let facts: Vec<_> = facts.iter().map(Fact::to_string).collect();
-                format!("{fate} {place} because {}", facts.join(" and "))
-            }
+        match (self.reason(cause), self.line(cause.at)) {
+            (Some(reason), _) => format!("{fate} {} because {reason}", self.place(cause.at)),
+            (None, Some(line)) => format!("{fate} {} by `{}`", self.place(cause.at), line.text.trim()),
+            (None, None) => format!("{fate} {}", self.place(cause.at)),
+        }
+    }
+
+    /// What a decision depended on: `eth.type is arp`; `None` if it has no name.
+    #[must_use]
+    pub fn reason(&self, cause: &Cause) -> Option<String> {
+        let facts = if cause.facts.is_empty() { &cause.variables } else { &cause.facts };
+        let all = facts.iter().map(Fact::to_string).collect::<Vec<_>>().join(" and ");
+        let given: Vec<_> = facts.iter().map(|fact| format!("{} {}", fact.name, fact.value)).collect();
+        let given = if given.is_empty() { String::new() } else { format!(" for {}", given.join(" and ")) };
+        match &cause.kind {
+            CauseKind::TailCall { entry, is_there: true } => Some(format!("{entry} was called{given}")),
+            CauseKind::TailCall { entry, is_there: false } => Some(format!("{entry} has no program{given}")),
+            _ if all.is_empty() => None,
+            _ => Some(all),
         }
     }
 
@@ -45,9 +60,14 @@ impl Explanation {
 
 impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, name, value } = self;
+        let Self { kind, name, value, not } = self;
         let verb = if *kind == FactKind::Result { "returned" } else { "is" };
-        write!(f, "{name} {verb} {value}")
+        write!(f, "{name} {verb} {value}")?;
+        match not.as_slice() {
+            [] => Ok(()),
+            [only] => write!(f, ", not {only}"),
+            [first, others @ ..] => write!(f, ", neither {first} nor {}", others.join(" nor ")),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The origins of all values of a machine.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use paceline_isa::Reg;
 
@@ -13,12 +14,12 @@ struct Saved {
     callee_saved: [Origin; 4],
 }
 
-/// Origins of registers and of the stack.
+/// Origins of registers and of the memory that the run wrote.
 #[derive(Default)]
 pub(crate) struct Shadow {
     registers: [Origin; 11],
     /// By the address of the first byte: length and origin.
-    stack: BTreeMap<u64, (u64, Origin)>,
+    memory: BTreeMap<u64, (u64, Origin)>,
     saved: Vec<Saved>,
     /// Program and depth of the running function.
     at: Option<(u32, usize)>,
@@ -42,16 +43,27 @@ impl Shadow {
         }
     }
 
-    /// Records the origin of bytes on the stack.
+    /// Whether the run wrote some of these bytes.
+    pub(crate) fn has(&self, address: u64, len: u64) -> bool {
+        self.overlapping(address, len).next().is_some()
+    }
+
+    /// Forgets what the run wrote to addresses.
+    pub(crate) fn forget(&mut self, range: Range<u64>) {
+        let written: Vec<_> = self.memory.range(range).map(|(start, _)| *start).collect();
+        written.iter().for_each(|start| drop(self.memory.remove(start)));
+    }
+
+    /// Records the origin of bytes.
     pub(crate) fn store(&mut self, address: u64, len: u64, origin: Origin) {
         let overlapped: Vec<_> = self.overlapping(address, len).map(|(start, _)| start).collect();
         for start in overlapped {
-            self.stack.remove(&start);
+            self.memory.remove(&start);
         }
-        self.stack.insert(address, (len, origin));
+        self.memory.insert(address, (len, origin));
     }
 
-    /// The origin of bytes on the stack.
+    /// The origin of bytes that the run wrote.
     pub(crate) fn load(&self, address: u64, len: u64) -> Origin {
         let origins = self.overlapping(address, len).map(|(_, origin)| origin);
         origins.fold(Origin::default(), |all, origin| {
@@ -62,7 +74,7 @@ impl Shadow {
     fn overlapping(&self, address: u64, len: u64) -> impl Iterator<Item = (u64, &Origin)> {
         // Nothing that is stored at once is longer than a frame of the stack.
         let from = address.saturating_sub(512);
-        let near = self.stack.range(from..address.saturating_add(len));
+        let near = self.memory.range(from..address.saturating_add(len));
         near.filter(move |(start, (size, _))| **start + size > address)
             .map(|(start, (_, origin))| (*start, origin))
     }

@@ -41,6 +41,8 @@ pub struct Fact {
     pub name: String,
     /// Value as text; for an element `present` or `absent`.
     pub value: String,
+    /// Other values that it was compared with and does not have, where that decided.
+    pub not: Vec<String>,
 }
 
 /// A conditional jump that was executed.
@@ -88,19 +90,58 @@ pub enum Event {
     },
 }
 
-/// Record of one run of a program, with the branch that decided.
+/// A decision that the outcome depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The instruction that decided: the branch, the tail call, or the one that made the returned value.
+    pub at: At,
+    /// Kind.
+    pub kind: CauseKind,
+    /// What it depended on; of all branches of a condition that is compiled to several.
+    pub facts: Vec<Fact>,
+    /// The local variables that it compared.
+    pub variables: Vec<Fact>,
+    /// Its events in [`Explanation::events`], rising: branches, or a tail call.
+    pub events: Vec<usize>,
+}
+
+/// Kind of a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CauseKind {
+    /// A condition.
+    Condition,
+    /// A value from outside that the program returned.
+    Value,
+    /// A tail call of an entry of a program array, which had a program or not; the facts are about its index.
+    TailCall {
+        /// The entry: `jumps[1]`.
+        entry: String,
+        /// Whether it had a program.
+        is_there: bool,
+    },
+    /// A load outside of the packet, which ends the program.
+    Load,
+}
+
+/// Record of one run of a program, with the decisions that made its outcome.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     /// The programs that ran: the one that was called first, then those that were tail called.
     pub programs: Vec<Arc<ProgramSpec>>,
     /// Events of the run, in order.
     pub events: Vec<Event>,
-    /// Index in `events` of the last branch without which the outcome would be another one.
-    pub decision: Option<usize>,
+    /// The decisions that the outcome depends on, nearest first; only the first one unless all were asked for. Empty if none was
+    /// found: see [`is_known`](Self::is_known).
+    pub causes: Vec<Cause>,
+    /// Whether all that the outcome depends on was followed: without a cause, no branch decides.
+    pub is_known: bool,
     /// The instruction that ended the run.
     pub end: At,
     /// Outcome of the packet.
     pub outcome: Outcome,
+    /// Target of a redirected packet: `interface 3`, `ports[2]`.
+    pub target: Option<String>,
     /// Whether the run had more events than are kept.
     pub truncated: bool,
 }
@@ -112,13 +153,16 @@ impl Explanation {
         self.programs.get(at.program)?.line_of(at.slot).filter(|line| line.line > 0)
     }
 
-    /// The branch that decided.
+    /// The decision that made the outcome.
     #[must_use]
-    pub fn deciding(&self) -> Option<&Branch> {
-        match self.events.get(self.decision?)? {
-            Event::Branch(branch) => Some(branch),
-            _ => None,
-        }
+    pub fn cause(&self) -> Option<&Cause> {
+        self.causes.first()
+    }
+
+    /// The instruction that decided, or else the one that ended the run.
+    #[must_use]
+    pub fn decided_at(&self) -> At {
+        self.cause().map_or(self.end, |cause| cause.at)
     }
 
     /// The program that ended the run.

@@ -16,7 +16,7 @@ pub(crate) fn variables(observed: &Observed<'_>, registers: [Option<Reg>; 2], so
         let variables = observed.program().variables_at(observed.slot, number);
         for variable in variables.filter(|v| sources.is_empty() || v.scalar.kind != ScalarKind::Pointer) {
             let name = variable.name.to_string();
-            let fact = Fact { kind: FactKind::Variable, name, value: variable.text(held) };
+            let fact = Fact { kind: FactKind::Variable, name, value: variable.text(held), not: Vec::new() };
             if !facts.contains(&fact) {
                 facts.push(fact);
             }

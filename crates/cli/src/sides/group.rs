@@ -61,5 +61,5 @@ type Key = (Vec<String>, [Option<String>; 2]);
 /// The place of the branch that decided, in the program that ended the run.
 fn decided_at(explanation: &ChainExplanation) -> String {
     let Some((_, last, _)) = explanation.steps.last() else { return String::new() };
-    last.place(last.deciding().map_or(last.end, |branch| branch.at))
+    last.place(last.decided_at())
 }

@@ -18,7 +18,7 @@ fn the_sentence_names_line_and_values() {
         ("eth / arp", "packet 1: passed at firewall.bpf.c:385 because eth.type is arp"),
         (
             "eth / ipv4 frag=1 / 0x00*30",
-            "packet 1: dropped at firewall.bpf.c:292 because drop_fragments is true",
+            "packet 1: dropped at firewall.bpf.c:292 because ipv4.{flags,frag} is 0x0001 and drop_fragments is true",
         ),
         ("eth / ipv4 / tcp flags=0", "packet 1: dropped at firewall.bpf.c:214 because tcp.flags is 0"),
         (
@@ -30,6 +30,78 @@ fn the_sentence_names_line_and_values() {
         let out = why(&[&firewall, "--map", &rules, "--new", packet, "--brief"]).ok();
         assert_eq!(out.trim_end(), sentence, "{packet}");
     }
+}
+
+/// The decision is where the returned value was made, and neither in what counts it, nor in the branches that ran after it.
+#[test]
+fn the_decision_is_where_the_verdict_was_made() {
+    let object = crate::common::fixture("decisions.o");
+    let folder = Folder::new();
+    folder.write("deny.json", r#"[{"key": 16908480, "value": 1}]"#);
+    folder.write("jumps.json", r#"[{"key": 1, "value": "on_icmp"}]"#);
+    folder.write("ports.json", r#"[{"key": 1, "value": 3}]"#);
+    folder.write("actions.json", r#"[{"key": 1, "value": 1}]"#);
+    let maps: Vec<_> = ["deny", "jumps", "ports", "actions"]
+        .iter()
+        .flat_map(|map| ["--map".to_owned(), format!("{map}={}", folder.text(&format!("{map}.json")))])
+        .collect();
+    let source = std::fs::read_to_string(object.replace(".o", ".bpf.c")).unwrap();
+    let line_of =
+        |mark: &str| 1 + source.lines().position(|line| line.ends_with(&format!("// {mark}"))).unwrap();
+    let (denied, other, icmp) = ("ipv4 src=192.0.2.1", "ipv4 src=192.0.2.2", "ipv4 / icmp");
+    let cases = [
+        (
+            "deny_list",
+            format!("{denied} / icmp"),
+            "dropped",
+            "deny_list: denied",
+            "deny[16908480] is present",
+        ),
+        ("deny_list", format!("{other} ttl=1 / icmp"), "dropped", "deny_list: ttl", "ipv4.ttl is 1"),
+        (
+            "deny_list",
+            format!("{other} / icmp"),
+            "dropped",
+            "deny_list: protocol",
+            "ipv4.proto is icmp, neither udp nor tcp",
+        ),
+        ("deny_list", format!("{other} / tcp"), "passed", "deny_list: protocol", "ipv4.proto is tcp"),
+        (
+            "keeps_verdict",
+            format!("{denied} / udp"),
+            "dropped",
+            "keeps_verdict: denied",
+            "deny[16908480] is present",
+        ),
+        (
+            "keeps_verdict",
+            format!("{other} / udp"),
+            "passed",
+            "keeps_verdict: denied",
+            "deny[33685696] is absent",
+        ),
+        ("counts_drops", "ipv4 / udp".to_owned(), "dropped", "counts_drops", "protocol is ipv4"),
+        ("counts_kept_drops", "ipv4 / udp".to_owned(), "dropped", "counts_kept_drops", "protocol is ipv4"),
+        ("entry", icmp.to_owned(), "dropped", "entry", "jumps[1] was called for ipv4.proto icmp"),
+        ("entry", "ipv4 / udp".to_owned(), "passed", "entry", "jumps[17] has no program for ipv4.proto udp"),
+        ("to_port", icmp.to_owned(), "redirected to ports[1]", "to_port", "ports[1] is present"),
+        ("to_port", "ipv4 / tcp".to_owned(), "dropped", "to_port", "ports[6] is absent"),
+        ("by_table", icmp.to_owned(), "dropped", "by_table", "actions[1] is 1"),
+        ("by_table", "ipv4 / tcp".to_owned(), "passed", "by_table: absent", "actions[6] is absent"),
+        ("in_callback", "ipv4 / tcp".to_owned(), "passed", "in_callback", "verdicts[7] is 0"),
+    ];
+    for (program, packet, fate, mark, reason) in cases {
+        let (subject, packet) = (format!("{object}:{program}"), format!("eth / {packet}"));
+        let mut arguments = vec![&*subject, "--new", &packet, "--brief"];
+        arguments.extend(maps.iter().map(String::as_str));
+        let expected = format!("packet 1: {fate} at decisions.bpf.c:{} because {reason}", line_of(mark));
+        assert_eq!(why(&arguments).ok().trim_end(), expected, "{program}: {packet}");
+    }
+    folder.write("verdicts.json", r#"[{"key": 5, "value": 77}]"#);
+    let verdicts = format!("verdicts={}", folder.text("verdicts.json"));
+    let subject = format!("{object}:in_callback");
+    let out = why(&[&subject, "--map", &verdicts, "--new", "eth", "--brief"]).ok();
+    assert!(out.contains("because verdicts[5] is 77\n"), "{out}");
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod native;
 mod network;
 mod pinning;
 mod pipeline;
+mod reasons;
 mod redirects;
 mod room;
 mod sections;

@@ -255,7 +255,7 @@ fn explain(subject: &Subject, kept: &[CapturedPacket], world: &World) -> (Vec<Js
 /// Where the branch that decided is, in the program that ended the chain.
 fn place(explanation: &ChainExplanation) -> String {
     let last = explanation.steps.last().map(|(_, last, _)| last);
-    last.map_or_else(String::new, |last| last.place(last.deciding().map_or(last.end, |branch| branch.at)))
+    last.map_or_else(String::new, |last| last.place(last.decided_at()))
 }
 
 fn row(number: usize, bytes: &[u8], meta: &FrameMeta, explanation: &ChainExplanation) -> Json {

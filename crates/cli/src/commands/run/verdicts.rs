@@ -179,7 +179,7 @@ fn explain(explainer: &mut ChainExplainer, burst: &Burst, host: &mut Host) -> Op
 impl Why {
     fn of(chain: &ChainExplanation) -> Self {
         let last = chain.steps.last().map(|(_, explanation, _)| explanation);
-        let at = last.map(|last| last.deciding().map_or(last.end, |branch| branch.at));
+        let at = last.map(|last| last.decided_at());
         let line = last.zip(at).and_then(|(last, at)| last.line(at));
         let program = last.zip(at).and_then(|(last, at)| last.programs.get(at.program));
         Self {

@@ -62,7 +62,7 @@ fn write_events(out: &mut dyn Write, explanation: &Explanation) -> io::Result<()
                 let facts = branch.facts.iter().chain(&branch.variables);
                 let facts: Vec<_> = facts.map(ToString::to_string).collect();
                 let facts = shown(&facts.join(", "));
-                match explanation.decision == Some(index) {
+                match decides(explanation, index) {
                     true => writeln!(out, "             {facts}  <- decides")?,
                     // A switch compares one value again and again.
                     false if facts.is_empty() || facts == last => {}
@@ -82,7 +82,8 @@ fn write_events(out: &mut dyn Write, explanation: &Explanation) -> io::Result<()
             }
             Event::TailCall { to, .. } => {
                 let name = explanation.programs.get(*to).map_or("", |program| program.name.as_str());
-                writeln!(out, "             continues in {}", shown(name))?;
+                let mark = if decides(explanation, index) { "  <- decides" } else { "" };
+                writeln!(out, "             continues in {}{mark}", shown(name))?;
                 file = None;
             }
             _ => {}
@@ -92,6 +93,11 @@ fn write_events(out: &mut dyn Write, explanation: &Explanation) -> io::Result<()
         writeln!(out, "    ... and more")?;
     }
     Ok(())
+}
+
+/// Whether an event belongs to the decision that made the outcome.
+fn decides(explanation: &Explanation, event: usize) -> bool {
+    explanation.cause().is_some_and(|cause| cause.events.contains(&event))
 }
 
 fn write_line(
