@@ -540,7 +540,7 @@ typedef void (*paceline_event_function)(void *data, const struct paceline_event 
 // A function of C that gets bytes: `void (*)(void *data, const uint8_t *bytes, size_t length)`.
 typedef void (*paceline_bytes_function)(void *data, const uint8_t *bytes, size_t length);
 
-// Fields of the sk_buff that a TC classifier wrote.
+// Fields of the sk_buff of a TC classifier.
 struct paceline_sk_buff {
     // sizeof(struct paceline_sk_buff)
     size_t size;
@@ -881,6 +881,12 @@ enum paceline_status paceline_host_fire_timers(struct paceline_host *host, uint6
 enum paceline_status paceline_host_sk_buff(struct paceline_host *host,
                                            struct paceline_sk_buff *sk_buff,
                                            struct paceline_error **error);
+
+// Sets the fields of the sk_buff that packets arrive with at TC classifiers, from now on; all are 0 at first. queue_mapping is the packet's
+// own and must be 0.
+enum paceline_status paceline_host_set_sk_buff(struct paceline_host *host,
+                                               const struct paceline_sk_buff *sk_buff,
+                                               struct paceline_error **error);
 
 // Frees a handle of a map. The map stays as long as its collection, its programs or other handles. Null is allowed.
 enum paceline_status paceline_map_free(struct paceline_map *map);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use paceline::{Burst, FrameRef, Host, TimeSource, network};
+use paceline::{Burst, FrameRef, Host, SkBuff, TimeSource, network};
 
 use crate::bound::{Bound, PROGRAMS, of_burst_fault, of_fault};
 use crate::call;
@@ -11,7 +11,7 @@ use crate::event::{self, paceline_event_function};
 use crate::handles::{Table, Watch};
 use crate::opaque::{paceline_host, paceline_program};
 use crate::packet::paceline_packet;
-use crate::raw::{Callback, Data, Filled, Out, Text, paceline_bytes_function, written};
+use crate::raw::{Callback, Data, Filled, Given, Out, Text, given, paceline_bytes_function};
 use crate::status::{Failure, paceline_status};
 use crate::told::ErrorOut;
 
@@ -40,7 +40,7 @@ pub enum paceline_time {
     Packets = 1,
 }
 
-/// Fields of the sk_buff that a TC classifier wrote.
+/// Fields of the sk_buff of a TC classifier.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct paceline_sk_buff {
@@ -66,7 +66,7 @@ pub struct paceline_sk_buff {
     pub reserved: u16,
 }
 
-written!(paceline_sk_buff);
+given!(paceline_sk_buff);
 
 impl HostState {
     /// The program of a handle, kept for the next call.
@@ -301,5 +301,27 @@ pub extern "C" fn paceline_host_sk_buff(
             queue_mapping: skb.queue_mapping,
             reserved: 0,
         })
+    })
+}
+
+/// Sets the fields of the sk_buff that packets arrive with at TC classifiers, from now on; all are 0 at first. queue_mapping is the packet's
+/// own and must be 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn paceline_host_set_sk_buff(
+    host: *mut paceline_host,
+    sk_buff: Given<paceline_sk_buff>,
+    error: ErrorOut,
+) -> paceline_status {
+    call::status(error, || {
+        let given = sk_buff.required()?;
+        if given.queue_mapping != 0 {
+            return Err(Failure::argument("queue_mapping is computed from the packet"));
+        }
+        let mut skb = SkBuff::default();
+        (skb.mark, skb.priority, skb.cb, skb.tstamp) = (given.mark, given.priority, given.cb, given.tstamp);
+        (skb.tc_index, skb.tc_classid) = (given.tc_index, given.tc_classid);
+        (skb.hash, skb.has_hash) = (given.hash, u8::from(given.hash != 0));
+        HOSTS.lock(host)?.host.set_arriving(skb);
+        Ok(())
     })
 }

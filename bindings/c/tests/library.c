@@ -313,6 +313,10 @@ static void hosts_are_set(void)
     CHECK(fired == 0);
     struct paceline_sk_buff skb = STRUCT(paceline_sk_buff);
     OK(paceline_host_sk_buff(host, &skb, &error));
+    struct paceline_sk_buff given = STRUCT(paceline_sk_buff, .mark = 7, .cb = { 1, 2 });
+    OK(paceline_host_set_sk_buff(host, &given, &error));
+    given.queue_mapping = 1;
+    CHECK(paceline_host_set_sk_buff(host, &given, NULL) == PACELINE_STATUS_ARGUMENT);
     paceline_program_free(program);
     paceline_collection_free(collection);
     paceline_host_free(host);

@@ -95,7 +95,7 @@ impl Doors {
         if scene.subject.is_program() {
             ask("scan", self.scan(scene, &truth))?;
         }
-        if self.kernel && scene.subject.is_program() && scene.queue.is_none() && scene.ingress.is_none() {
+        if self.kernel && scene.subject.is_of_kernel && scene.queue.is_none() && scene.ingress.is_none() {
             ask("kernel", self.in_kernel(scene))?;
         }
         if let Some(python) = &self.python {

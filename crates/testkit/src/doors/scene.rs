@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
-use paceline::{Object, ProgramKind};
+use paceline::helper::Helper;
+use paceline::isa::{Callee, Insn, decode};
+use paceline::{Object, ProgramKind, ProgramSpec};
 use paceline_port::queue_of;
 
 use crate::object_runs::{packets_of, pool};
@@ -24,6 +26,23 @@ pub struct Subject {
     pub is_classifier: bool,
     /// Whether it is an XDP program alone.
     pub is_xdp: bool,
+    /// Whether the kernel does the same: no program of the object asks for time, random numbers, routes or sockets.
+    pub is_of_kernel: bool,
+}
+
+/// Helpers and kernel functions whose results are the machine's, by parts of their names.
+const OF_MACHINE: [&str; 7] = ["ktime", "jiffies", "prandom", "cookie", "fib", "lookup_tcp", "lookup_udp"];
+
+fn asks_the_machine(program: &ProgramSpec) -> bool {
+    let Ok(code) = decode(&program.insns) else { return true };
+    code.iter().any(|(_, insn)| {
+        let name = match *insn {
+            Insn::Call(Callee::Helper(id)) => Helper::from_imm(id).map(|helper| helper.name),
+            Insn::Call(Callee::Kfunc { btf_id, .. }) => program.kfunc(btf_id).map(|kfunc| kfunc.name),
+            _ => return false,
+        };
+        name.is_none_or(|name| OF_MACHINE.iter().any(|part| name.contains(part)))
+    })
 }
 
 impl Subject {
@@ -33,7 +52,9 @@ impl Subject {
         // Test files name objects from where they are.
         let Ok(path) = path.canonicalize() else { return Vec::new() };
         let Ok(object) = Object::open(&path) else { return Vec::new() };
+        let is_of_kernel = !object.programs().iter().any(asks_the_machine);
         let subject = |kind: ProgramKind, name: &str| Self {
+            is_of_kernel,
             targets: vec![format!("{}:{name}", path.display())],
             is_classifier: kind == ProgramKind::SchedCls,
             is_xdp: matches!(kind, ProgramKind::Xdp { .. }),
@@ -51,7 +72,7 @@ impl Subject {
     #[must_use]
     pub fn chain(first: &Self, second: &Self) -> Self {
         let targets = [first.targets.as_slice(), &second.targets].concat();
-        Self { targets, is_classifier: false, is_xdp: false }
+        Self { targets, is_classifier: false, is_xdp: false, is_of_kernel: false }
     }
 }
 
@@ -107,6 +128,7 @@ impl Scene {
                 targets: Vec::new(),
                 is_classifier: false,
                 is_xdp: true,
+                is_of_kernel: true,
             }),
         };
         let of_one_worker = rng.bool();
