@@ -98,7 +98,7 @@ impl Doors {
         if self.kernel && scene.subject.is_of_kernel && scene.queue.is_none() && scene.ingress.is_none() {
             ask("kernel", self.in_kernel(scene))?;
         }
-        if let Some(python) = &self.python {
+        if let Some(python) = self.python.as_ref().filter(|_| scene.maps.is_empty()) {
             ask("python", self.python(python, scene, &truth))?;
         }
         Ok(all)
@@ -332,6 +332,9 @@ fn test_file(scene: &Scene, truth: &Truth) -> String {
         [target] => format!("object = {target}\n"),
         several => format!("objects = [{}]\n", several.join(", ")),
     };
+    for (name, path) in &scene.maps {
+        let _ = writeln!(text, "maps.{name:?} = {:?}", path.display().to_string());
+    }
     let _ = write!(text, "seed = {}\n\n[[test]]\nname = \"scene\"\nstep = [\n", scene.seed);
     let (mut time_ns, mut out) = (0, truth.out.iter());
     for (packet, told) in scene.packets.iter().zip(&truth.told) {

@@ -1,6 +1,6 @@
 //! Scenes: a subject, packets and options, derived from a seed.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,12 @@ use fastrand::Rng;
 use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
 use paceline::helper::Helper;
 use paceline::isa::{Callee, Insn, decode};
-use paceline::{Object, ProgramKind, ProgramSpec};
+use paceline::{LoadOptions, Object, ProgramKind, ProgramSpec};
 use paceline_port::queue_of;
 
-use crate::object_runs::{packets_of, pool};
+use serde_json::{Value as Json, json};
+
+use crate::object_runs::{fill_from_seed, packets_of, pool};
 
 /// Nanoseconds between two packets at most, and what they are multiples of: test files have such times exactly.
 const LONGEST: u64 = 16;
@@ -102,8 +104,31 @@ pub struct Scene {
     pub context: Vec<(&'static str, u64)>,
     /// Whether all packets are of flows that the first of two workers gets.
     pub of_one_worker: bool,
+    /// Files with the elements of maps.
+    pub maps: Vec<(String, PathBuf)>,
     /// The capture.
     pub capture: PathBuf,
+}
+
+/// Elements for the maps of a subject, each map in a file beside the capture.
+fn maps(target: &str, seed: u64, capture: &Path) -> Vec<(String, PathBuf)> {
+    let path = target.rsplit_once(':').map_or(target, |(path, _)| path);
+    let Ok(mut object) = Object::open(path) else { return Vec::new() };
+    let before: Vec<_> = object.maps().iter().map(|spec| spec.contents.len()).collect();
+    fill_from_seed(&mut object, seed);
+    let filled = object.maps().iter().zip(before).filter(|(spec, before)| spec.contents.len() != *before);
+    // Values of each CPU are told in another form.
+    let names = filled.filter(|(spec, _)| !spec.kind.is_per_cpu()).map(|(spec, _)| spec.name.clone());
+    let names: Vec<_> = names.collect();
+    let Ok(collection) = object.load(&LoadOptions::default()) else { return Vec::new() };
+    let file = |name: String| {
+        let map = collection.json_map(&name)?;
+        let elements = map.iter().ok()?.map(|(key, value)| json!({ "key": key, "value": value }));
+        let path = capture.with_file_name(format!("{name}.json"));
+        fs::write(&path, Json::from(elements.collect::<Vec<_>>()).to_string()).ok()?;
+        Some((name, path))
+    };
+    names.into_iter().filter_map(file).collect()
 }
 
 const MEMBERS: [&str; 4] = ["mark", "priority", "cb[1]", "tstamp"];
@@ -143,7 +168,12 @@ impl Scene {
         let given = MEMBERS.map(|name| (name, rng.u64(..1 << 20), rng.bool()));
         let given = given.into_iter().filter(|(.., is_given)| subject.is_classifier && *is_given);
         let context = given.map(|(name, value, _)| (name, value)).collect();
+        let maps = match subject.targets.as_slice() {
+            [target] if rng.bool() => maps(target, rng.u64(..), &capture),
+            _ => Vec::new(),
+        };
         let scene = Self {
+            maps,
             subject,
             packets,
             ingress: (rng.u8(..3) == 0).then(|| rng.u32(1..6)),
@@ -187,6 +217,9 @@ impl Scene {
         option("--rx-queue", self.queue.map(|queue| queue.to_string()));
         for (name, value) in &self.context {
             option("--context", Some(format!("{name}={value}")));
+        }
+        for (name, path) in &self.maps {
+            option("--map", Some(format!("{name}={}", path.display())));
         }
         options
     }
