@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use paceline::capture::{CaptureReader, Damage, Heads, Link, Lost, ReadError};
-use paceline::filter::{Matched, PacketFilter};
+use paceline::filter::{Filter, Matched, PacketFilter};
 use paceline::scenario::Origin;
 use paceline::{Burst, Fault, Host, ReplayOptions, Runner};
 
@@ -258,6 +258,6 @@ fn head_of(opened: &Opened) -> usize {
     let Some(filter) = &opened.filter else { return 0 };
     // Converted numbers of pseudo-headers may be anywhere.
     let is_native = opened.link.order == paceline::capture::ByteOrder::NATIVE;
-    let extent = filter.filter().extent().filter(|_| is_native);
+    let extent = filter.filter().and_then(Filter::extent).filter(|_| is_native);
     extent.and_then(|extent| usize::try_from(extent).ok()).unwrap_or(usize::MAX)
 }

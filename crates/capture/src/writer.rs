@@ -31,6 +31,7 @@ pub struct CaptureWriter<'a> {
     /// Number of the reader's fill that was written last.
     last_fill: u64,
     packets: u64,
+    keeps_wire_length: bool,
 }
 
 impl<'a> CaptureWriter<'a> {
@@ -48,6 +49,7 @@ impl<'a> CaptureWriter<'a> {
             resolution: Resolution::Nano,
             last_fill: 0,
             packets: 0,
+            keeps_wire_length: false,
         };
         match header {
             Header::Pcap(header) => writer.start_pcap(header),
@@ -63,6 +65,11 @@ impl<'a> CaptureWriter<'a> {
         self.buffer.extend_from_slice(&header.bytes);
     }
 
+    /// Lets packets that became shorter keep their length on the wire: they are cut, as packets of a socket whose filter keeps their start.
+    pub fn keep_wire_length(&mut self) {
+        self.keeps_wire_length = true;
+    }
+
     /// Number of packets written so far.
     #[must_use]
     pub fn packets(&self) -> u64 {
@@ -72,7 +79,8 @@ impl<'a> CaptureWriter<'a> {
     /// Writes the packets of a burst that `select` accepts, and the blocks between them. `records` is that of the reader which
     /// filled the burst.
     ///
-    /// For a packet whose length changed, the new length is recorded, and the wire length changes by the same amount.
+    /// For a packet whose length changed, the new length is recorded, and the wire length changes by the same amount, unless
+    /// [`keep_wire_length`](Self::keep_wire_length) says that it is cut.
     ///
     /// # Errors
     /// [`WriteError`]; later writes fail as well.
@@ -175,7 +183,9 @@ impl<'a> CaptureWriter<'a> {
     fn put(&mut self, packet: &[u8], record: &PacketRecord, options: &[u8]) {
         // Frames are shorter than 4 GiB.
         let captured = packet.len() as u32;
-        let original = record.original.saturating_add_signed(captured.wrapping_sub(record.captured) as i32);
+        let grown = captured.wrapping_sub(record.captured) as i32;
+        let grown = if self.keeps_wire_length { grown.max(0) } else { grown };
+        let original = record.original.saturating_add_signed(grown);
         match self.layout {
             Layout::Pcap | Layout::PcapModified => self.put_pcap(packet, record, captured, original),
             Layout::Pcapng => self.put_pcapng(packet, record, options, captured, original),

@@ -13,7 +13,7 @@ pub enum Purpose {
     /// A packet filter in the kernel: jumps are forward only.
     Socket,
     /// A packet filter in user space, as in libpcap (`pcap_validate_filter`): `ja` may jump backward, as in code for `protochain`,
-    /// programs may be longer, and uninitialized scratch memory is 0.
+    /// and programs may be longer. Scratch memory is uninitialized there, too.
     UserSpace,
     /// A filter of system calls (`struct seccomp_data`).
     Seccomp,
@@ -112,9 +112,7 @@ impl Filter {
             Some(Operation::Return | Operation::ReturnA) => {}
             _ => return Err(broken(last, Rule::LastNoReturn)),
         }
-        if purpose != Purpose::UserSpace {
-            check_memory(&insns).map_err(|(index, word)| broken(index, Rule::MemoryUnset(word)))?;
-        }
+        check_memory(&insns, purpose).map_err(|(index, word)| broken(index, Rule::MemoryUnset(word)))?;
         Ok(Self { insns, purpose })
     }
 
@@ -181,36 +179,65 @@ fn check_target(index: usize, distance: i64, len: usize) -> Result<(), Rule> {
     if (0..len as i64).contains(&target) { Ok(()) } else { Err(Rule::JumpTarget { target, len }) }
 }
 
-/// The first load of a word that may be uninitialized. Jumps are forward only, so one pass suffices.
+/// The first load of a word that may be uninitialized.
 ///
-/// As in the kernel, the instruction after a return counts as its successor, so some programs are refused that never read an
-/// uninitialized word; results must be the same as the kernel's.
-fn check_memory(insns: &[SockFilter]) -> Result<(), (usize, u32)> {
-    const ALL: u16 = u16::MAX;
-    let mut on_entry = vec![ALL; insns.len()];
-    let mut set = 0;
-    for (index, insn) in insns.iter().enumerate() {
-        set &= on_entry[index];
-        let word = 1u16.checked_shl(insn.k).unwrap_or(0);
-        let mut reach = |distance: usize| {
-            if let Some(mask) = on_entry.get_mut(index + 1 + distance) {
-                *mask &= set;
-            }
-        };
-        match insn.row().map(|row| row.operation) {
-            Some(Operation::Store(_)) => set |= word,
-            Some(Operation::Load(_, LoadFrom::Memory)) if set & word == 0 => return Err((index, insn.k)),
-            Some(Operation::Jump) => {
-                reach(insn.k as usize);
-                set = ALL;
-            }
-            Some(Operation::JumpIf(..)) => {
-                reach(insn.jt.into());
-                reach(insn.jf.into());
-                set = ALL;
-            }
-            _ => {}
+/// In the kernel, jumps are forward only, so one pass suffices, and the instruction after a return counts as its successor, so some programs
+/// are refused that never read an uninitialized word; results must be the same as the kernel's.
+fn check_memory(insns: &[SockFilter], purpose: Purpose) -> Result<(), (usize, u32)> {
+    let mut known = Known { on_entry: vec![ALL; insns.len()], has_changed: true };
+    while std::mem::take(&mut known.has_changed) {
+        let unset = known.pass(insns, purpose);
+        if !known.has_changed {
+            return unset;
         }
     }
     Ok(())
+}
+
+/// Words that are written on every path to an instruction, a bit each.
+struct Known {
+    on_entry: Vec<u16>,
+    /// Whether a jump went back to an instruction at which fewer are written than before.
+    has_changed: bool,
+}
+
+const ALL: u16 = u16::MAX;
+
+impl Known {
+    fn reach(&mut self, from: usize, distance: i64, set: u16) {
+        let target = usize::try_from(from as i64 + 1 + distance).ok();
+        let Some((target, mask)) = target.and_then(|at| Some((at, self.on_entry.get_mut(at)?))) else {
+            return;
+        };
+        self.has_changed |= target <= from && *mask & !set != 0;
+        *mask &= set;
+    }
+
+    /// Follows all instructions in order; the first load that may read a word before it is written.
+    fn pass(&mut self, insns: &[SockFilter], purpose: Purpose) -> Result<(), (usize, u32)> {
+        let (mut set, mut unset) = (0, Ok(()));
+        for (index, insn) in insns.iter().enumerate() {
+            set &= self.on_entry[index];
+            self.on_entry[index] = set;
+            let word = 1u16.checked_shl(insn.k).unwrap_or(0);
+            match insn.row().map(|row| row.operation) {
+                Some(Operation::Store(_)) => set |= word,
+                Some(Operation::Load(_, LoadFrom::Memory)) if set & word == 0 => {
+                    unset = unset.and(Err((index, insn.k)));
+                }
+                Some(Operation::Jump) => {
+                    self.reach(index, distance(insn.k, purpose), set);
+                    set = ALL;
+                }
+                Some(Operation::JumpIf(..)) => {
+                    self.reach(index, insn.jt.into(), set);
+                    self.reach(index, insn.jf.into(), set);
+                    set = ALL;
+                }
+                Some(Operation::Return | Operation::ReturnA) if purpose == Purpose::UserSpace => set = ALL,
+                _ => {}
+            }
+        }
+        unset
+    }
 }

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use paceline::filter::{Libpcap, SockFilter, Target, locate};
+use paceline::filter::{self, CompileError, ConvertOptions, Libpcap, SockFilter, Target, locate};
 
 use crate::common::failure::CommandError;
 
@@ -46,11 +47,25 @@ pub(crate) fn compile(
     passage: &Passage,
     target: Target,
 ) -> Result<Vec<SockFilter>, ExpressionError> {
-    let expression = passage.expression();
-    libpcap.compile(expression, target).map_err(|error| {
-        let place = locate(libpcap, expression, target, &error);
-        ExpressionError::new(&error.message, passage.clone(), place)
-    })
+    let compiled = libpcap.compile(passage.expression(), target);
+    compiled.map_err(|error| located(libpcap, passage, target, &error))
+}
+
+/// Compiles an expression for many packets: with libpcap's optimizer, if it is proved in time that it changes nothing.
+pub(crate) fn compile_checked(
+    libpcap: &Libpcap,
+    passage: &Passage,
+    target: Target,
+    options: &ConvertOptions,
+) -> Result<Vec<SockFilter>, ExpressionError> {
+    const TIME: Duration = Duration::from_millis(300);
+    let compiled = filter::compile_checked(libpcap, passage.expression(), target, options, TIME);
+    compiled.map_err(|error| located(libpcap, passage, target, &error))
+}
+
+fn located(libpcap: &Libpcap, passage: &Passage, target: Target, error: &CompileError) -> ExpressionError {
+    let place = locate(libpcap, passage.expression(), target, error);
+    ExpressionError::new(&error.message, passage.clone(), place)
 }
 
 impl CommandError for ExpressionError {

@@ -16,7 +16,7 @@ use crate::common::failure::Failure;
 use crate::common::files::Taken;
 use crate::common::suggest::closest;
 use crate::maps;
-use crate::object::{NamedObject, ObjectError, ProgramError, check_action, load, load_options, program_of};
+use crate::object::{NamedObject, ObjectError, ProgramError, load, load_options, program_of};
 
 /// A program and its name in the chain.
 pub(crate) struct SubjectProgram {
@@ -107,7 +107,6 @@ impl Subject {
         let collection = load(&how.opener, &name, object, restored, &options, how.unverified)?;
         let program = program_of(&collection, wanted.as_deref(), how.unverified)
             .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
-        check_action(&name, &program)?;
         let runner = Running::Program(program.clone());
         let of_node = SubjectProgram { name: program.spec().name.clone(), program, part: 0 };
         let (programs, parts) = (vec![of_node], vec![(name.clone(), collection)]);

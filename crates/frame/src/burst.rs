@@ -549,6 +549,11 @@ impl FrameMut<'_> {
         self.frame.packet_mut()
     }
 
+    /// Cuts the end of the packet, so that it has at most `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.frame.truncate(len);
+    }
+
     /// Sets the verdict.
     #[inline]
     pub fn set_verdict(&mut self, verdict: Verdict) {

@@ -361,6 +361,14 @@ impl Frame {
         self.data as i64 - self.data_meta as i64
     }
 
+    /// Cuts the end of the packet, so that it has at most `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len() {
+            // SAFETY: the new end is between the packet's start and its end.
+            self.data_end = unsafe { self.data.add(len) };
+        }
+    }
+
     /// Moves the packet's start by `delta` bytes, and the metadata with it (`bpf_xdp_adjust_head` in
     /// `net/core/filter.c`).
     ///

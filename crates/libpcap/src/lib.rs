@@ -32,7 +32,8 @@ pub struct Target {
     pub link_type: u32,
     /// Return value of the program for a match: the maximum number of bytes to keep.
     pub snaplen: u32,
-    /// Whether libpcap's optimizer runs; tcpdump's `-O` disables it.
+    /// Whether libpcap's optimizer runs, as in tcpdump without `-O`. Its code may match other packets than the expression, and for an
+    /// expression of a thousand hosts it takes minutes.
     pub optimize: bool,
     /// Source of the packets, which affects some rules of libpcap.
     pub packets: Packets,
@@ -56,9 +57,9 @@ pub enum Packets {
 pub const MAX_SNAPLEN: u32 = 262_144;
 
 impl Default for Target {
-    /// Ethernet, complete packets of an interface, optimized.
+    /// Ethernet, complete packets of an interface, not optimized by libpcap.
     fn default() -> Self {
-        Self { link_type: 1, snaplen: MAX_SNAPLEN, optimize: true, packets: Packets::Live }
+        Self { link_type: 1, snaplen: MAX_SNAPLEN, optimize: false, packets: Packets::Live }
     }
 }
 

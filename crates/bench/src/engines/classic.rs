@@ -24,7 +24,10 @@ pub(crate) fn table(settings: Settings) -> Table {
     let mut report = Report { matrix: Some(Matrix::default()), ..Report::default() };
     for workload in WORKLOADS {
         let Some(expression) = workload.expression else { continue };
-        let filter = Filter::new(libpcap.compile(expression, Target::default())?, Purpose::Socket)?;
+        let filter = Filter::new(
+            libpcap.compile(expression, Target { optimize: true, ..Target::default() })?,
+            Purpose::Socket,
+        )?;
         let spec = filter.to_xdp("filter", &OPTIONS)?;
         for mut packets in [Packets::hit()?, Packets::miss()?] {
             let is_hit = packets.name == "hit";

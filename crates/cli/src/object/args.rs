@@ -54,6 +54,18 @@ impl ObjectArgs {
         self.map_args.iter().filter_map(file).collect()
     }
 
+    /// The first option that only an object takes.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--map", !self.map_args.is_empty()),
+            ("--type", self.program_type.is_some()),
+            ("--btf", self.btf.is_some()),
+            ("--kernel-version", self.kernel_version.is_some()),
+            ("--kconfig", self.kconfig.is_some()),
+        ];
+        options.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+
     /// The first map that is given another shape.
     pub(crate) fn shaped(&self) -> Option<&str> {
         let is_shape = |map: &&MapArg| !matches!(map.value, MapValue::File(_));

@@ -12,6 +12,6 @@ mod program;
 pub(crate) use args::ObjectArgs;
 pub(crate) use error::ObjectError;
 pub(crate) use load::{load, load_options};
-pub(crate) use named::{NamedObject, taken};
+pub(crate) use named::{NamedObject, is_object, taken};
 pub(crate) use opener::Opener;
 pub(crate) use program::{NotXdp, ProgramError, check_action, program_of};

@@ -1,6 +1,8 @@
 //! Objects as the command line names them, or the built-in one.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -50,6 +52,13 @@ impl NamedObject {
         let programs = self.object.programs_named(self.program.as_deref());
         programs.map_err(|error| ProgramError::new(&self.name, &self.object, error))
     }
+}
+
+/// Whether an argument `OBJECT[:PROGRAM]` names an ELF file.
+pub(crate) fn is_object(arg: &OsStr) -> bool {
+    let mut magic = [0; 4];
+    let file = File::open(Target::parse(arg, Path::exists).path);
+    file.is_ok_and(|mut file| file.read_exact(&mut magic).is_ok()) && magic == *b"\x7fELF"
 }
 
 /// The file of an object as the command line names it, which no output may replace.

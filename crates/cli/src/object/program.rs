@@ -72,7 +72,9 @@ pub(crate) fn program_of(
 
 /// A program is no XDP program.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: program {program} is a socket filter, and `run` takes XDP programs and TC classifiers")]
+#[error(
+    "{name}: program {program} is a socket filter, and chains and `scan` take XDP programs and TC classifiers"
+)]
 pub(crate) struct NotXdp {
     name: String,
     program: String,
@@ -86,7 +88,7 @@ impl NotXdp {
     }
 }
 
-/// Refuses filters: they return how many bytes to keep, and no XDP action to be counted and acted on.
+/// Refuses filters, which return how many bytes to keep: in a chain no edge is for that.
 pub(crate) fn check_action(name: &str, program: &Program) -> Result<(), NotXdp> {
     match program.spec().kind.rules().meaning {
         Meaning::Verdict | Meaning::Action(_) => Ok(()),

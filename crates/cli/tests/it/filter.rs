@@ -310,3 +310,137 @@ kill_process     1(0x0, 0x0, 0x0, 0x0, 0x0, 0x0) of 0x40000003
     assert_eq!(json["totals"], json!({ "allow": 1, "errno(13)": 1, "kill_process": 1, "kill_thread": 1 }));
     assert_eq!(json["calls"][0]["arguments"][0], 0xffff_ff9c_u32);
 }
+
+/// Captured length and length on the wire of the packets of a little-endian pcap file.
+fn lengths(capture: &[u8]) -> Vec<(u32, u32)> {
+    let (mut rest, mut lengths) = (&capture[24..], Vec::new());
+    while let Some((head, packet)) = rest.split_at_checked(16) {
+        let number = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap());
+        lengths.push((number(8), number(12)));
+        rest = &packet[number(8) as usize..];
+    }
+    lengths
+}
+
+#[test]
+fn a_socket_filter_of_an_object_takes_what_it_keeps_and_cuts_it() {
+    let test = "a_socket_filter_of_an_object_takes_what_it_keeps_and_cuts_it";
+    let folder = Folder::new();
+    let (hosts, traffic) = (example("hosts.o"), example("traffic.pcap"));
+    let list = folder
+        .write("hosts.json", r#"[{"key": "192.0.2.0/24", "value": 1}, {"key": "10.0.0.0/8", "value": 1}]"#);
+    let list = format!("hosts={list}");
+    let (whole, cut, ran) = (folder.text("whole.pcap"), folder.text("cut.pcap"), folder.text("ran.pcap"));
+    let filter = ["filter", "--program", &hosts, "--map", &list, "-r", &traffic];
+    let report = paceline([&filter[..], &["-w", &whole, "--json"]].concat()).json();
+    let matched = report["filters"][0]["packets"].as_u64().unwrap();
+    assert!(matched > 20 && matched < report["packets"].as_u64().unwrap(), "{report}");
+    let expression = "ip and (net 192.0.2.0/24 or net 10.0.0.0/8)";
+    if has_tool(test, "tcpdump") {
+        let theirs = folder.text("theirs.pcap");
+        tcpdump(&["-O", "-r", &traffic, "-w", &theirs, expression]);
+        assert_eq!(fs::read(&whole).unwrap(), fs::read(&theirs).unwrap());
+    }
+    let snaplen = folder.write("snaplen.json", r#"[{"key": 0, "value": {".rodata": [{"snaplen": 60}]}}]"#);
+    let constant = format!(".rodata={snaplen}");
+    paceline([&filter[..], &["--map", &constant, "-w", &cut]].concat()).ok();
+    let expected: Vec<_> = lengths(&fs::read(&whole).unwrap())
+        .iter()
+        .map(|&(captured, wire)| (captured.min(60), wire))
+        .collect();
+    assert_eq!(lengths(&fs::read(&cut).unwrap()), expected);
+    // The same as a run.
+    let run = ["run", &hosts, "--map", &list, "--map", &constant, "--in", &traffic, "--out", &ran, "--json"];
+    let report = paceline(run).json();
+    assert_eq!(report["verdicts"]["pass"].as_u64(), Some(matched), "{report}");
+    assert_eq!((&report["unknown_verdicts"], &report["verdicts"]["aborted"]), (&json!(0), &json!(0)));
+    assert_eq!(fs::read(&ran).unwrap(), fs::read(&cut).unwrap());
+    let workers = folder.text("workers.pcap");
+    let run = [
+        "run",
+        &hosts,
+        "--map",
+        &list,
+        "--map",
+        &constant,
+        "--in",
+        &traffic,
+        "--out",
+        &workers,
+        "--workers",
+        "2",
+    ];
+    paceline(run).ok();
+    assert_eq!(fs::read(&workers).unwrap(), fs::read(&cut).unwrap());
+}
+
+#[test]
+fn the_kernel_keeps_the_same_packets() {
+    const TEST: &str = "the_kernel_keeps_the_same_packets";
+    if !paceline_testkit::kernel::available_for(TEST) {
+        return;
+    }
+    let folder = Folder::new();
+    let list = folder
+        .write("hosts.json", r#"[{"key": "192.0.2.0/24", "value": 1}, {"key": "10.0.0.0/8", "value": 1}]"#);
+    let (hosts, list, traffic) = (example("hosts.o"), format!("hosts={list}"), example("traffic.pcap"));
+    let done = paceline(["diff", &hosts, "--kernel", "--map", &list, "--in", &traffic]).ok();
+    assert!(done.contains("492 packets") && done.contains(": 0 differ"), "{done}");
+}
+
+#[test]
+fn a_program_that_is_no_filter_and_options_without_an_object_are_told() {
+    let (traffic, firewall) = (example("traffic.pcap"), example("firewall.o"));
+    let done = paceline(["filter", "--program", &firewall, "-r", &traffic]);
+    done.fails(
+        1,
+        "",
+        &["program firewall is of type xdp, and a filter is of type socket_filter", "paceline run"],
+    );
+    let done = paceline(["filter", "--program", &example("hosts.o"), "-d"]);
+    done.fails(1, "", &["an object has no classic program to print", "paceline dump"]);
+    let done = paceline(["filter", "--map", "hosts=hosts.json", "-r", &traffic]);
+    done.fails(1, "", &["--map is for objects, and --program names none"]);
+}
+
+/// Expressions that libpcap's optimizer changes: what matches is what the expression says, and what is printed is told.
+#[test]
+fn faults_of_libpcaps_optimizer_are_not_taken_over() {
+    let test = "faults_of_libpcaps_optimizer_are_not_taken_over";
+    if !has_libpcap(test) || !has_tool(test, "tcpdump") {
+        return;
+    }
+    let traffic = example("traffic.pcap");
+    for expression in [
+        "1/2=1/3&&1>4/5&&1>6/7",
+        "link[0:1] & 0xffffffff != 0",
+        "link[0:4] & 0xffffffff == 0",
+        "(1 = 0) or (2147483648 / 4294967295 = 0) and (0 & 4294967295 = 0)",
+    ] {
+        let matched = paceline(["filter", expression, "-r", &traffic, "--json"]).json();
+        let right = tcpdump(&["-O", "-r", &traffic, "--count", expression]);
+        let right = String::from_utf8(right).unwrap();
+        let right: u64 = right.split_whitespace().next().unwrap().parse().unwrap();
+        assert_eq!(matched["filters"][0]["packets"].as_u64(), Some(right), "{expression}");
+    }
+    let printed = paceline(["filter", "link[0:1] & 0xffffffff != 0", "-d"]);
+    assert!(printed.err.contains("libpcap's optimizer changed the filter"), "{}", printed.err);
+    assert_eq!(paceline(["filter", "-O", "link[0:1] & 0xffffffff != 0", "-d"]).err, "");
+    let nothing = paceline(["filter", "ip and arp", "-r", &traffic]);
+    assert!(nothing.err.contains("no packet can match `ip and arp`"), "{}", nothing.err);
+    assert_eq!(paceline(["filter", "port 1", "-r", &traffic]).err, "");
+    assert_eq!(paceline(["filter", "tcp port 22", "-d"]).err, "");
+}
+
+#[test]
+fn code_that_reads_what_was_not_written_is_refused() {
+    if !has_libpcap("code_that_reads_what_was_not_written_is_refused") {
+        return;
+    }
+    let traffic = example("traffic.pcap");
+    let done = paceline(["filter", "geneve or ether[12:2] = 0x800", "-r", &traffic]);
+    done.fails(1, "", &["is read and not written on every path before", "put `geneve` last"]);
+    for expression in ["ether[12:2] = 0x800 or geneve", "geneve and ip", "vlan and ip", "ip6 protochain 6"] {
+        paceline(["filter", expression, "-r", &traffic]).ok();
+    }
+}

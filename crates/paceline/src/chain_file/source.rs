@@ -181,10 +181,15 @@ fn of_classic(path: PathBuf, name: &str) -> Result<Object, ChainFileCause> {
 /// The program of an expression for Ethernet.
 #[cfg(feature = "libpcap")]
 fn of_expression(expression: &str, name: &str) -> Result<Object, ChainFileCause> {
-    use crate::filter::{Libpcap, Target, locate};
+    use std::time::Duration;
+
+    use crate::filter::{ConvertOptions, Libpcap, Target, compile_checked, locate};
+
+    const TIME: Duration = Duration::from_millis(300);
 
     let (libpcap, target) = (Libpcap::open().map_err(ChainFileCause::Libpcap)?, Target::default());
-    let insns = libpcap.compile(expression, target).map_err(|error| ChainFileCause::Expression {
+    let insns = compile_checked(&libpcap, expression, target, &ConvertOptions::default(), TIME);
+    let insns = insns.map_err(|error| ChainFileCause::Expression {
         place: locate(&libpcap, expression, target, &error),
         message: error.message,
         expression: expression.to_owned(),

@@ -21,6 +21,7 @@
 //! A filter that is to be a link of a [`Chain`](crate::Chain) comes from [`program`] with
 //! [`Returns::PASS_OR_DROP`]; [`select()`] sorts the packets of a capture by several filters at once.
 
+mod compare;
 #[cfg(feature = "libpcap")]
 mod locate;
 mod packet;
@@ -28,6 +29,9 @@ mod seccomp;
 #[cfg(feature = "captures")]
 mod select;
 
+#[cfg(feature = "libpcap")]
+pub use compare::compile_checked;
+pub use compare::{CompareFiltersError, Comparison, compare};
 #[cfg(feature = "libpcap")]
 pub use locate::locate;
 pub use paceline_classic::{

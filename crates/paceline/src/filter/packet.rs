@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use paceline_classic::{ConvertError, ConvertOptions, Filter, LoadFrom, Operation, Returns, Rules};
-use paceline_frame::{Burst, Verdict};
+use paceline_frame::{Burst, FrameRef, Verdict};
+use paceline_spec::Meaning;
 use paceline_verifier::{Options, verify};
 use paceline_vm::{BurstFault, Engine, Host, LoadError, Program};
 
@@ -55,11 +56,21 @@ pub fn program(
 /// A filter that marks the matching packets of a burst.
 #[derive(Clone)]
 pub struct PacketFilter {
-    filter: Filter,
     program: VerifiedProgram,
-    rules: Rules,
-    /// Whether it looks at the length on the wire, which is metadata then.
-    reads_length: bool,
+    origin: Origin,
+}
+
+/// What a filter was made of.
+#[derive(Clone)]
+enum Origin {
+    Classic {
+        filter: Filter,
+        rules: Rules,
+        /// Whether it looks at the length on the wire, which is metadata then.
+        reads_length: bool,
+    },
+    /// A socket filter, which returns how many bytes it keeps.
+    SocketFilter,
 }
 
 impl PacketFilter {
@@ -78,16 +89,38 @@ impl PacketFilter {
         let is_length = |operation| matches!(operation, Operation::Load(_, LoadFrom::Length));
         let reads_length = options.rules == Rules::Libpcap
             && filter.insns().iter().filter_map(|insn| insn.row()).any(|row| is_length(row.operation));
-        Ok(Self { filter, program, rules: options.rules, reads_length })
+        let origin = Origin::Classic { filter, rules: options.rules, reads_length };
+        Ok(Self { program, origin })
     }
 
-    /// The filter.
+    /// A filter that is a socket filter of an object (`SEC("socket")`); `None` if the program is of another type. Packets match if it keeps a
+    /// byte of them.
     #[must_use]
-    pub fn filter(&self) -> &Filter {
-        &self.filter
+    pub fn of_program(program: VerifiedProgram) -> Option<Self> {
+        let is_filter = program.spec().kind.rules().meaning == Meaning::BytesKept;
+        is_filter.then_some(Self { program, origin: Origin::SocketFilter })
     }
 
-    /// The program that it was converted to, which passes what matches and drops the rest.
+    /// The classic filter; `None` if it is a socket filter of an object.
+    #[must_use]
+    pub fn filter(&self) -> Option<&Filter> {
+        match &self.origin {
+            Origin::Classic { filter, .. } => Some(filter),
+            Origin::SocketFilter => None,
+        }
+    }
+
+    /// Number of bytes that are kept of a packet which matched in the last run: all, or as many as a socket filter returned, as the kernel
+    /// cuts packets for a socket. The result of a classic filter cuts none, as in tcpdump.
+    #[must_use]
+    pub fn kept(&self, frame: FrameRef<'_>) -> usize {
+        match &self.origin {
+            Origin::Classic { .. } => frame.len(),
+            Origin::SocketFilter => frame.len().min(frame.code() as usize),
+        }
+    }
+
+    /// The program that it was converted to, which passes what matches and drops the rest; or the socket filter.
     #[must_use]
     pub fn program(&self) -> &VerifiedProgram {
         &self.program
@@ -99,17 +132,20 @@ impl PacketFilter {
     /// # Errors
     /// The fault of a packet, which a filter that was verified cannot have.
     pub fn matches(&self, burst: &mut Burst, host: &mut Host) -> Result<u64, BurstFault> {
-        if self.reads_length {
-            tell_lengths(burst);
-        } else if self.rules == Rules::Kernel {
-            tell_interfaces(burst);
+        match self.origin {
+            Origin::Classic { reads_length: true, .. } => tell_lengths(burst),
+            Origin::Classic { rules: Rules::Kernel, .. } | Origin::SocketFilter => tell_interfaces(burst),
+            Origin::Classic { .. } => {}
         }
         self.program.run_burst(burst, host)?;
-        let pass = Verdict::Pass as u32;
-        Ok(burst
-            .iter()
-            .enumerate()
-            .fold(0, |mask, (index, frame)| mask | u64::from(frame.code() == pass) << index))
+        let mask = |matches: fn(u32) -> bool| {
+            let frames = burst.iter().enumerate();
+            frames.fold(0, |mask, (index, frame)| mask | u64::from(matches(frame.code())) << index)
+        };
+        Ok(match self.origin {
+            Origin::Classic { .. } => mask(|code| code == Verdict::Pass as u32),
+            Origin::SocketFilter => mask(|kept| kept > 0),
+        })
     }
 }
 

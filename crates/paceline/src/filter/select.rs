@@ -28,7 +28,7 @@ impl Matched {
 pub struct Selection<'a> {
     /// The filter.
     pub filter: PacketFilter,
-    /// Output of the packets as they were read: a filter's result does not truncate them, as in tcpdump.
+    /// Output of the packets as they were read: a classic filter's result does not truncate them, as in tcpdump; that of a socket filter does.
     pub output: Option<CaptureWriter<'a>>,
     /// Matches so far.
     pub matched: Matched,
@@ -37,7 +37,9 @@ pub struct Selection<'a> {
 impl<'a> Selection<'a> {
     /// A selection that has nothing yet.
     #[must_use]
-    pub fn new(filter: PacketFilter, output: Option<CaptureWriter<'a>>) -> Self {
+    pub fn new(filter: PacketFilter, mut output: Option<CaptureWriter<'a>>) -> Self {
+        // A packet that a socket filter cuts was as long on the wire as before.
+        output.iter_mut().for_each(CaptureWriter::keep_wire_length);
         Self { filter, output, matched: Matched::default() }
     }
 }
@@ -139,12 +141,12 @@ fn step(
         needed |= if u64::from(mask.count_ones()) == left { mask } else { all };
         selection.matched.add(burst, mask);
         if let Some(output) = &mut selection.output {
-            let mut rest = mask;
-            let written = output.write(burst, reader.records(), |_| {
-                let is_in = rest & 1 != 0;
-                rest >>= 1;
-                is_in
+            let filter = &selection.filter;
+            let packets = burst.iter().enumerate().map(|(index, frame)| {
+                let kept = filter.kept(frame);
+                (mask >> index & 1 != 0).then(|| &frame.into_packet()[..kept])
             });
+            let written = output.write_selected(packets, burst.is_full(), reader.records());
             written.map_err(|source| SelectError::Write { selection: index, source })?;
         }
     }

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use paceline_capture::{CaptureReader, CaptureWriter, ReadError, WriteError};
 use paceline_frame::{Burst, FrameRef, MAX_BURST, Verdict};
 use paceline_port::queue_of;
+use paceline_spec::Meaning;
 use paceline_vm::{BurstFault, Chain, Fault, Host, Program, Target};
 
 pub use parallel::replay_on;
@@ -148,6 +149,11 @@ pub trait Runner {
     /// # Errors
     /// A packet caused an invalid access of a program.
     fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault>;
+
+    /// Whether frames get a number of bytes to keep in the place of a verdict: a socket filter's.
+    fn keeps_bytes(&self) -> bool {
+        false
+    }
 }
 
 impl Runner for ChainWorker {
@@ -172,11 +178,50 @@ macro_rules! runners {
     };
 }
 
-runners!(Program, Chain, Target);
+runners!(Chain, Target);
+
+impl Runner for Program {
+    fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
+        Self::run_burst(self, burst, host)
+    }
+
+    fn keeps_bytes(&self) -> bool {
+        self.spec().kind.rules().meaning == Meaning::BytesKept
+    }
+}
+
+impl Runner for &Program {
+    fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
+        Program::run_burst(self, burst, host)
+    }
+
+    fn keeps_bytes(&self) -> bool {
+        Runner::keeps_bytes(*self)
+    }
+}
+
+/// What becomes of packets that a runner keeps bytes of: they get as many at most, as `packet_rcv` in `net/packet/af_packet.c` puts them into
+/// the socket's queue.
+fn keep_bytes(runner: &(impl Runner + ?Sized), burst: &mut Burst) {
+    if !runner.keeps_bytes() {
+        return;
+    }
+    for mut frame in burst.iter_mut() {
+        let kept = frame.code();
+        frame.set_verdict(Meaning::BytesKept.verdict(kept));
+        if kept > 0 {
+            frame.truncate(kept as usize);
+        }
+    }
+}
 
 impl<U: Runner + ?Sized> Runner for Box<U> {
     fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         (**self).run_burst(burst, host)
+    }
+
+    fn keeps_bytes(&self) -> bool {
+        (**self).keeps_bytes()
     }
 }
 
@@ -257,6 +302,7 @@ fn step(
         burst.truncate(fault.index);
         ReplayError::Fault { packet: tally.packets + fault.index as u64 + 1, fault: *fault.fault }
     });
+    keep_bytes(runner, burst);
     for (frame, len) in burst.iter().zip(lengths) {
         tally.count_frame(frame, len);
     }

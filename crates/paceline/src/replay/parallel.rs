@@ -9,7 +9,7 @@ use paceline_capture::{CaptureReader, ReadError, Records, Window};
 use paceline_frame::{Burst, MAX_BURST, Verdict};
 use paceline_vm::{Fault, Host};
 
-use super::{Outputs, ReplayError, ReplayOptions, Runner, Tally, finish, is_dropped};
+use super::{Outputs, ReplayError, ReplayOptions, Runner, Tally, finish, is_dropped, keep_bytes};
 use crate::deal::Deal;
 use crate::scenario::Origin;
 
@@ -133,6 +133,7 @@ impl<U: Runner> Worker<U> {
             burst.truncate(done);
             stop
         });
+        keep_bytes(runner, burst);
         share.add(burst, &lengths, self.is_written);
         ran
     }

@@ -339,7 +339,8 @@ fn sources_compile_to_the_same() {
 #[test]
 fn checks_are_shared() {
     let Some(libpcap) = libpcap("checks_are_shared") else { return };
-    let insns = libpcap.compile("port 22", Target::default()).expect("tcpdump takes it");
+    let target = Target { optimize: true, ..Target::default() };
+    let insns = libpcap.compile("port 22", target).expect("tcpdump takes it");
     let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");
     let spec = filter.to_xdp("filter", &ConvertOptions::default()).expect("it can be converted");
     let text: Vec<String> =
@@ -348,7 +349,7 @@ fn checks_are_shared() {
     assert_eq!(checks, 5, "{}", text.join("\n"));
     // The second filter computes the header length three times, and loads it once here.
     let second = "tcp port 22 and (((ip[2:2] - ((ip[0]&0xf)<<2)) - ((tcp[12]&0xf0)>>2)) != 0)";
-    let insns = libpcap.compile(second, Target::default()).expect("tcpdump takes it");
+    let insns = libpcap.compile(second, target).expect("tcpdump takes it");
     let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");
     let spec = filter.to_xdp("filter", &ConvertOptions::default()).expect("it can be converted");
     let text: Vec<String> =

@@ -25,6 +25,7 @@ mod map_uses;
 mod mprog;
 mod native;
 mod network;
+mod optimizer;
 mod pinning;
 mod pipeline;
 mod reasons;

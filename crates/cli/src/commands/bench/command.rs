@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paceline::capture::CaptureReader;
-use paceline::{Burst, BurstFault, Verdict};
+use paceline::{Burst, BurstFault, Outcome};
 use paceline_kernel::ETHERNET_LEN;
 
 use super::args::BenchArgs;
@@ -97,8 +97,8 @@ fn by_verdict(
         contender.fill(&mut burst, [packet]);
         contender.host.arrive(&burst);
         contender.run(&mut burst).map_err(BenchError::Fault)?;
-        let verdict: Verdict = burst.frame(0).verdict();
-        all.entry(verdict.name()).or_default().push(packet.clone());
+        let outcome = Outcome::of(burst.frame(0), &contender.host, contender.subject.ran_as(), None);
+        all.entry(outcome.verdict.name()).or_default().push(packet.clone());
     }
     Ok(all)
 }

@@ -7,6 +7,7 @@ use clap::{ArgAction, ValueEnum, ValueHint};
 use paceline::Engine;
 
 use crate::common::args::{engine_names, usage_error};
+use crate::object::ObjectArgs;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -19,7 +20,8 @@ Examples:
 Expressions are tcpdump's (man pcap-filter) and are compiled by libpcap, which has to be installed; packets match as
 they do with tcpdump. Packets are written whole and unchanged. It is no failure if none matches.
 
-A program is what `tcpdump -ddd` or `-dd` prints, or bpf_asm's language. It follows the rules of the kernel, as if a
+A program is what `tcpdump -ddd` or `-dd` prints, bpf_asm's language, or a socket filter of an object, whose result is how
+many bytes of a packet are written. It follows the rules of the kernel, as if a
 socket had it: negative offsets and ancillary words have their meaning, and the length is what was captured.
 
 A file of filters has a line for each, `name: expression`; text after # is a comment:
@@ -50,7 +52,7 @@ pub(crate) struct FilterArgs {
     /// File with the expression.
     #[arg(short = 'F', long, value_name = "FILE", group = "what", value_hint = ValueHint::FilePath)]
     pub(super) expression_file: Option<PathBuf>,
-    /// File with a classic BPF program; `-` is standard input.
+    /// File with a classic BPF program, `-` is standard input; or OBJECT[:PROGRAM], an object and its socket filter.
     #[arg(long, value_name = "FILE", group = "what", value_hint = ValueHint::FilePath)]
     pub(super) program: Option<PathBuf>,
     /// File of several expressions, with a name for each.
@@ -72,12 +74,14 @@ pub(crate) struct FilterArgs {
     /// Print the program and its conversion, side by side or as source code, and stop.
     #[arg(long = "as", value_name = "FORM", conflicts_with_all = ["out", "json", "filters", "syscalls"])]
     pub(super) form: Option<Form>,
-    /// Do not run libpcap's optimizer.
+    /// Print the program without libpcap's optimizer, which may change what it matches. Packets are always filtered without it.
     #[arg(short = 'O', long)]
     pub(super) no_optimize: bool,
     /// File of recorded system calls: print the seccomp program's action for each.
     #[arg(long, value_name = "FILE", requires = "program", conflicts_with_all = ["input", "out", "count", "engine"], value_hint = ValueHint::FilePath)]
     pub(super) syscalls: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) object: ObjectArgs,
     /// Engine that runs the filter; default: `jit` where available, else `threaded`.
     #[arg(long, value_name = "NAME", value_parser = engine_names())]
     pub(super) engine: Option<Engine>,

@@ -6,20 +6,21 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use paceline::capture::{CaptureReader, Link};
-use paceline::filter::{Matched, Select, SelectError, Selection, Target, select, target_of};
+use paceline::filter::{Matched, Select, SelectError, Selection, select, target_of};
 use paceline::{Engine, Host};
 
 use super::args::{FilterArgs, NAME};
 use super::error::FilterError;
 use super::report::{Report, Run};
-use super::wanted::{self, Compiled};
-use super::{listing, syscalls};
+use super::wanted::{self, Loaded};
+use super::{listing, optimizer, socket, syscalls};
 use crate::common::capture::{Capture, CaptureError};
 use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::files::{FileError, Opened, Taken, is_stdout, name};
 use crate::common::report::Report as _;
 use crate::common::watch::{INTERRUPTED, Watch};
+use crate::object::is_object;
 
 /// Selects the packets of a capture, or prints a program.
 pub(crate) fn filter(args: &FilterArgs) -> Result<ExitCode, Failure> {
@@ -27,40 +28,55 @@ pub(crate) fn filter(args: &FilterArgs) -> Result<ExitCode, Failure> {
     if let (Some(program), Some(calls)) = (&args.program, &args.syscalls) {
         return syscalls::run(program, calls, args.json);
     }
+    let object = args.program.as_deref().filter(|program| is_object(program.as_os_str()));
+    match (object, args.object.given()) {
+        (Some(object), _) if args.prints() => {
+            return Err(FilterError::NotClassic { name: object.display().to_string() }.into());
+        }
+        (None, Some(option)) => return Err(FilterError::ForObjects(option).into()),
+        _ => {}
+    }
     if args.prints() {
         let link = match &args.input {
             Some(path) => Capture::open(Some(path), CaptureReader::for_filters)?.reader.link(),
             None => Link::default(),
         };
-        return listing::print(args, &wanted::compile_one(args, target(args, link))?);
+        let plain = wanted::compile_one(args, target_of(link))?;
+        let printed = if args.no_optimize { plain } else { optimizer::optimized(plain, target_of(link))? };
+        return listing::print(args, &printed);
+    }
+    let engine = args.engine.unwrap_or(Engine::best());
+    if let Some(object) = object {
+        let (filter, file) = socket::load(args, object.as_os_str(), engine)?;
+        let mut capture = Capture::open(args.input.as_deref(), CaptureReader::for_filters)?;
+        return run(args, engine, &mut capture, &[filter], file.into_iter().collect());
     }
     let wanted = wanted::read(args)?;
     let mut capture = Capture::open(args.input.as_deref(), CaptureReader::for_filters)?;
-    let filters = wanted::compile(wanted, target(args, capture.reader.link()))?;
-    run(args, &mut capture, filters)
+    let filters = wanted::compile(wanted, target_of(capture.reader.link()))?;
+    let filters = filters.into_iter().map(|filter| filter.load(engine)).collect::<Result<Vec<_>, _>>()?;
+    run(args, engine, &mut capture, &filters, Vec::new())
 }
 
-/// The target of expressions.
-fn target(args: &FilterArgs, link: Link) -> Target {
-    Target { optimize: !args.no_optimize, ..target_of(link) }
-}
-
-fn run(args: &FilterArgs, capture: &mut Capture, filters: Vec<Compiled>) -> Result<ExitCode, Failure> {
-    let engine = args.engine.unwrap_or(Engine::best());
+fn run(
+    args: &FilterArgs,
+    engine: Engine,
+    capture: &mut Capture,
+    filters: &[Loaded],
+    taken: Vec<Taken>,
+) -> Result<ExitCode, Failure> {
     let names: Vec<Option<PathBuf>> = filters.iter().map(|filter| output_name(args, filter)).collect();
-    let programs: Vec<_> =
-        filters.iter().map(|filter| filter.load(engine)).collect::<Result<_, FilterError>>()?;
     let watch = Watch::start(capture.size, capture.position.clone())?;
-    let mut outputs = open(args, capture, &names)?.into_iter();
+    let mut outputs = open(args, capture, &names, taken)?.into_iter();
     let mut selections = Vec::new();
-    for program in programs {
+    for loaded in filters {
         let output = outputs.next().flatten().map(|output| output.start(capture.reader.header()));
-        selections.push(Selection::new(program, output.transpose()?));
+        selections.push(Selection::new(loaded.filter.clone(), output.transpose()?));
     }
     announce(args, capture);
 
     let (run, ended) = select_all(args, capture, &mut selections, watch);
-    let ended = ended.map_err(|error| failure(error, capture, &filters, &names, run.read));
+    let ended = ended.map_err(|error| failure(error, capture, filters, &names, run.read));
     if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
         return ended.map(|()| ExitCode::SUCCESS);
     }
@@ -74,11 +90,16 @@ fn run(args: &FilterArgs, capture: &mut Capture, filters: Vec<Compiled>) -> Resu
     let aside = names.iter().flatten().any(|path| is_stdout(path));
     let printed = report.print(args.json, aside);
     ended.and(printed)?;
+    if !run.interrupted {
+        for (loaded, selection) in filters.iter().zip(&selections) {
+            optimizer::tell_of_nothing(loaded, selection.matched, capture.reader.link())?;
+        }
+    }
     Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 /// The name of a filter's output.
-fn output_name(args: &FilterArgs, filter: &Compiled) -> Option<PathBuf> {
+fn output_name(args: &FilterArgs, filter: &Loaded) -> Option<PathBuf> {
     let out = args.out.as_ref()?;
     match (&filter.name, out.to_str()) {
         (Some(name), Some(out)) => Some(OsString::from(out.replace(NAME, name)).into()),
@@ -91,6 +112,7 @@ fn open(
     args: &FilterArgs,
     capture: &Capture,
     names: &[Option<PathBuf>],
+    object: Vec<Taken>,
 ) -> Result<Vec<Option<Opened>>, FileError> {
     let read = [
         (&args.expression_file, "the expression"),
@@ -101,7 +123,7 @@ fn open(
         let path = path.as_deref()?;
         Taken::of_path(path, &format!("{what} {}", path.display()))
     });
-    let mut taken: Vec<Taken> = read.chain(capture.file.clone()).collect();
+    let mut taken: Vec<Taken> = read.chain(capture.file.clone()).chain(object).collect();
     let open = |name: &Option<PathBuf>| {
         name.as_deref().map(|path| Opened::open(path, "--out", &mut taken)).transpose()
     };
@@ -135,7 +157,7 @@ fn select_all(
 fn failure(
     error: SelectError,
     capture: &Capture,
-    filters: &[Compiled],
+    filters: &[Loaded],
     names: &[Option<PathBuf>],
     read: Matched,
 ) -> Failure {
@@ -146,7 +168,7 @@ fn failure(
             CaptureError::Read { name, source, processed: read.packets }.into()
         }
         SelectError::Fault { selection, fault } => FilterError::Fault {
-            name: filters.get(selection).map(Compiled::title).unwrap_or_default(),
+            name: filters.get(selection).map(|filter| filter.title.clone()).unwrap_or_default(),
             fault: Box::new(fault),
         }
         .into(),

@@ -4,7 +4,7 @@ use std::io;
 
 use paceline::Fault;
 use paceline::filter::text::TextError;
-use paceline::filter::{self, CheckError, Missing};
+use paceline::filter::{self, CheckError, Missing, Rule};
 
 use crate::common::failure::CommandError;
 
@@ -21,10 +21,18 @@ pub(super) enum FilterError {
     Check { name: String, source: CheckError },
     #[error("{name}: {source}")]
     Program { name: String, source: Box<filter::FilterError> },
+    #[error("{name}: {source}")]
+    Compare { name: String, source: Box<filter::CompareFiltersError> },
     #[error("{name}: {fault}")]
     Fault { name: String, fault: Box<Fault> },
     #[error("{name}:{line}:{column}: {problem}")]
     List { name: String, line: usize, column: usize, problem: ListProblem },
+    #[error("{name}: program {program} is of type {kind}, and a filter is of type socket_filter")]
+    NoFilter { name: String, program: String, kind: &'static str },
+    #[error("{name}: an object has no classic program to print")]
+    NotClassic { name: String },
+    #[error("{0} is for objects, and --program names none")]
+    ForObjects(&'static str),
     #[error("{name}: the file contains no filter")]
     NoFilters { name: String },
     #[error("{name}:{line}:{column}: {source}")]
@@ -42,6 +50,12 @@ impl CommandError for FilterError {
                 "a program is what `tcpdump -ddd` or `-dd` prints, or bpf_asm's language; expressions are given \
                  without --program"
             }
+            Self::Check { source: CheckError::Insn { rule: Rule::MemoryUnset(_), .. }, .. } => {
+                "libpcap's code for `geneve` notes where the inner packet is, and what is written behind it reads that also where there \
+                 is none: in an expression, put `geneve` last, such as `udp or (geneve and ip)`"
+            }
+            Self::NoFilter { .. } => "`paceline run` runs it, and writes the packets that pass to --out",
+            Self::NotClassic { .. } => "`paceline dump` prints programs of objects",
             Self::NoFilters { .. } => "each line of it is `name: expression`",
             _ => return None,
         };

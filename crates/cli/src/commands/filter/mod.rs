@@ -6,7 +6,9 @@ mod error;
 mod listing;
 #[cfg(test)]
 mod mutations;
+mod optimizer;
 mod report;
+mod socket;
 mod syscalls;
 mod wanted;
 

@@ -8,7 +8,7 @@ use paceline::filter::Matched;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::wanted::Compiled;
+use super::wanted::Loaded;
 use crate::common::failure::Failure;
 use crate::common::rate::Rate;
 use crate::common::report;
@@ -26,7 +26,7 @@ pub(super) struct Report<'a> {
     pub(super) run: Run,
     pub(super) capture: &'a str,
     pub(super) engine: Engine,
-    pub(super) filters: Vec<(&'a Compiled, Matched)>,
+    pub(super) filters: Vec<(&'a Loaded, Matched)>,
     /// The failure that ended the run early.
     pub(super) error: Option<&'a Failure>,
 }
@@ -40,13 +40,13 @@ impl report::Report for Report<'_> {
         if interrupted || self.error.is_some() {
             writeln!(out, "  {}", if interrupted { "interrupted" } else { "ended early" })?;
         }
-        let name = |compiled: &Compiled| compiled.name.clone().unwrap_or_else(|| "match".to_owned());
-        let names = self.filters.iter().map(|(compiled, _)| name(compiled).chars().count());
+        let name = |loaded: &Loaded| loaded.name.clone().unwrap_or_else(|| "match".to_owned());
+        let names = self.filters.iter().map(|(loaded, _)| name(loaded).chars().count());
         let width = names.max().unwrap_or(0).max(8);
-        for (compiled, matched) in &self.filters {
+        for (loaded, matched) in &self.filters {
             let percent = matched.packets as f64 * 100.0 / read.packets.max(1) as f64;
             let Matched { packets, bytes } = matched;
-            writeln!(out, "  {:<width$} {packets:>12} {percent:>6.1}% {bytes:>14} bytes", name(compiled))?;
+            writeln!(out, "  {:<width$} {packets:>12} {percent:>6.1}% {bytes:>14} bytes", name(loaded))?;
         }
         Ok(())
     }
@@ -55,10 +55,10 @@ impl report::Report for Report<'_> {
 impl Serialize for Report<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Run { read, time, interrupted } = self.run;
-        let filter = |(compiled, matched): &(&Compiled, Matched)| {
+        let filter = |(loaded, matched): &(&Loaded, Matched)| {
             json!({
-                "name": compiled.name,
-                "expression": compiled.expression(),
+                "name": loaded.name,
+                "expression": loaded.expression,
                 "packets": matched.packets,
                 "bytes": matched.bytes,
             })

@@ -80,11 +80,26 @@ impl Compiled {
         ConvertOptions::default().rules(rules)
     }
 
-    pub(super) fn load(&self, engine: Engine) -> Result<PacketFilter, FilterError> {
-        let name = self.name.as_deref().unwrap_or("filter");
-        PacketFilter::new(name, self.filter.clone(), &self.options(), engine)
-            .map_err(|source| FilterError::Program { name: self.title(), source: Box::new(source) })
+    pub(super) fn load(self, engine: Engine) -> Result<Loaded, FilterError> {
+        let (title, expression, options) = (self.title(), self.expression(), self.options());
+        let program = self.name.as_deref().unwrap_or("filter");
+        let filter = PacketFilter::new(program, self.filter, &options, engine);
+        match filter {
+            Ok(filter) => Ok(Loaded { name: self.name, title, expression, filter }),
+            Err(source) => Err(FilterError::Program { name: title, source: Box::new(source) }),
+        }
     }
+}
+
+/// A filter that is ready to run.
+pub(super) struct Loaded {
+    /// The name in a file of filters.
+    pub(super) name: Option<String>,
+    /// Its name in messages.
+    pub(super) title: String,
+    /// The expression in one line, if it comes from one.
+    pub(super) expression: Option<String>,
+    pub(super) filter: PacketFilter,
 }
 
 /// Reads the filters that the command line names.

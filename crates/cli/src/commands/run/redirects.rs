@@ -77,4 +77,8 @@ impl<R: Runner> Runner for &mut Counting<R> {
         self.redirects.count(burst, packets);
         ran
     }
+
+    fn keeps_bytes(&self) -> bool {
+        self.runner.keeps_bytes()
+    }
 }

@@ -4,12 +4,13 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use paceline::capture::CaptureReader;
+use paceline::capture::{CaptureReader, CaptureWriter};
 use paceline::contents::SavedMaps;
 use paceline::coverage::Report as CoverageReport;
 use paceline::explain::{ChainExplainer, Explainer};
 use paceline::{
-    Collection, Engine, Outputs, Program, RanAs, ReplayError, ReplayOptions, Tally, replay, replay_on,
+    Collection, Engine, Meaning, Outputs, Program, RanAs, ReplayError, ReplayOptions, Tally, replay,
+    replay_on,
 };
 
 use super::args::RunArgs;
@@ -27,7 +28,7 @@ use crate::common::packets::When;
 use crate::common::report::Report as _;
 use crate::common::watch::{INTERRUPTED, Watch};
 use crate::maps;
-use crate::object::{NamedObject, Opener, ProgramError, check_action, load, load_options, program_of};
+use crate::object::{NamedObject, Opener, ProgramError, load, load_options, program_of};
 use crate::world::World;
 
 /// Runs a program over a capture.
@@ -47,7 +48,6 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let collection = load(&opener, &name, object, restored, &options, args.unverified)?;
     let program = program_of(&collection, wanted.as_deref(), args.unverified)
         .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
-    check_action(&name, &program)?;
     let subject = Loaded { name, collection };
     let world = World::new(&args.world)?;
     let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
@@ -121,7 +121,11 @@ fn replay_all(
         .origin(world.origin())
         .packet_by_packet(packet_by_packet)
         .cpus(args.cpus());
-    let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
+    let mut outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
+    if program.spec().kind.rules().meaning == Meaning::BytesKept {
+        // Packets that a socket filter cuts were as long on the wire as before.
+        outputs.passed.iter_mut().for_each(CaptureWriter::keep_wire_length);
+    }
     let start = Instant::now();
     let Extras { events, mut explainer } = extras;
     let mut log = writers.verdicts;

@@ -165,6 +165,10 @@ impl<R: Runner> Runner for Logging<R> {
         }
         Ok(())
     }
+
+    fn keeps_bytes(&self) -> bool {
+        self.runner.keeps_bytes()
+    }
 }
 
 /// Explains the only packet of a burst.

@@ -33,9 +33,9 @@ fn allow_files() {
 }
 
 fn filter(libpcap: &Libpcap, passage: &Passage, link: Link, engine: Engine) -> Result<PacketFilter, Failure> {
-    let insns = expression::compile(libpcap, passage, target_of(link))?;
-    let filter = Filter::new(insns, Purpose::UserSpace).map_err(ScanError::Check)?;
     let options = ConvertOptions::default().rules(Rules::Libpcap);
+    let insns = expression::compile_checked(libpcap, passage, target_of(link), &options)?;
+    let filter = Filter::new(insns, Purpose::UserSpace).map_err(ScanError::Check)?;
     let filter = PacketFilter::new("filter", filter, &options, engine);
     Ok(filter.map_err(|error| ScanError::Filter(Box::new(error)))?)
 }
