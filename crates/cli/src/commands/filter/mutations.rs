@@ -135,7 +135,7 @@ fn mutated_programs_are_refused_or_shown_and_run() {
             let len = rng.usize(1..80);
             let packet: Vec<u8> = std::iter::repeat_with(|| rng.u8(..)).take(len).collect();
             burst.push(&packet, FrameMeta::default()).expect("it fits");
-            loaded.matches(&mut burst, &mut Host::default()).expect("it is safe");
+            loaded.filter.matches(&mut burst, &mut Host::default()).expect("it is safe");
             ran += 1;
         });
     }
