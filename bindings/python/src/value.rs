@@ -9,6 +9,9 @@
 //! | arrays | `tuple` |
 //! | structures, unions | `Struct`, a mapping of members with attributes |
 //! | without a type | `bytes` |
+//!
+//! Addresses and numbers in network byte order have the text that people write, in their `repr` and as `text`: `WrittenInt`,
+//! `WrittenTuple` and `Struct`.
 
 use paceline::btf::{Btf, TypeId, Value, address_bytes, prefix_bytes};
 use pyo3::IntoPyObjectExt;
@@ -40,7 +43,11 @@ pub(crate) struct Typing<'a> {
 impl Typing<'_> {
     /// The Python object of a key or value; `bytes` where there is no type, or it does not agree with the bytes.
     pub(crate) fn decode<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        let value = self.btf.filter(|_| self.ty != 0).and_then(|btf| btf.decode(self.ty, bytes).ok());
+        let decode = |btf: &Btf| match self.is_prefix {
+            true => btf.decode_prefix(self.ty, bytes).ok(),
+            false => btf.decode_written(self.ty, bytes).ok(),
+        };
+        let value = self.btf.filter(|_| self.ty != 0).and_then(decode);
         match value {
             Some(value) => to_python(py, &value),
             None => Ok(PyBytes::new(py, bytes).into_any()),
@@ -125,6 +132,8 @@ fn class<'py>(
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     static STRUCT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static ENUMERATOR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static WRITTEN_INT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static WRITTEN_TUPLE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     match value {
         Value::Bool(value) => value.into_bound_py_any(py),
         Value::Signed(number) => integer(py, *number, i64::try_from(*number).ok()),
@@ -142,12 +151,28 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
             Ok(PyTuple::new(py, elements.collect::<PyResult<Vec<_>>>()?)?.into_any())
         }
         Value::Struct(members) => {
-            let dict = PyDict::new(py);
-            members.iter().try_for_each(|(name, value)| dict.set_item(name, to_python(py, value)?))?;
-            class(py, &STRUCT, "Struct")?.call1((dict,))
+            class(py, &STRUCT, "Struct")?.call1((dict_of(py, members)?,))
         }
+        Value::Written { text, plain } => match &**plain {
+            Value::Struct(members) => {
+                class(py, &STRUCT, "Struct")?.call1((dict_of(py, members)?, text.as_str()))
+            }
+            Value::Array(_) => {
+                class(py, &WRITTEN_TUPLE, "WrittenTuple")?.call1((to_python(py, plain)?, text.as_str()))
+            }
+            Value::Signed(_) | Value::Unsigned(_) => {
+                class(py, &WRITTEN_INT, "WrittenInt")?.call1((to_python(py, plain)?, text.as_str()))
+            }
+            plain => to_python(py, plain),
+        },
         other => other.to_string().into_bound_py_any(py),
     }
+}
+
+fn dict_of<'py>(py: Python<'py>, members: &[(String, Value)]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    members.iter().try_for_each(|(name, value)| dict.set_item(name, to_python(py, value)?))?;
+    Ok(dict)
 }
 
 /// An integer, by way of 64 bits where they suffice, which is faster.

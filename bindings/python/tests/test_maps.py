@@ -322,3 +322,24 @@ def test_maps_from_and_to_arrow(fw: pl.Program) -> None:
     with pytest.raises(KeyError, match="no column value"):
         rules.update(pa.table({"key": [1]}))
     assert len(pa.table(pl.load(FIXTURES / "state.o").maps["flows"].to_arrow())) == 0
+
+
+def test_addresses_have_the_text_that_people_write() -> None:
+    collection = pl.load(FIXTURES / "written.o", variables={"passed_port": "htons(80)"})
+    blocked, services = collection.maps["blocked"], collection.maps["services"]
+    blocked["10.9.1.0/24"] = 1
+    blocked["10.9.1.1"] = 2
+    keys = sorted(blocked, key=lambda key: key.length)
+    assert repr(keys[0]).startswith("<10.9.1.0/24: Struct(length=24, address=") and keys[1].length == 32
+    assert pickle.loads(pickle.dumps(keys[0])) == keys[0] and blocked[keys[0]] == 1
+    services["htons(22)"] = {"address": "10.0.0.1", "port": "htons(8080)", "mac": "02:00:00:00:00:09"}
+    (port, service), = services.items()
+    assert (repr(port), str(port), port.text) == (f"<htons(22): {int(port)}>", str(int(port)), "htons(22)")
+    assert service.address.text == "10.0.0.1"
+    assert isinstance(service.mac, pl.WrittenTuple) and service.mac == (2, 0, 0, 0, 0, 9)
+    assert service.mac.text == "02:00:00:00:00:09" and service.addr6.text == "::" and service.pad == (0,) * 6
+    assert pickle.loads(pickle.dumps(service)) == service and pickle.loads(pickle.dumps(service.mac)).text == service.mac.text
+    # What was read is taken again.
+    services[port] = service
+    assert dict(services) == {port: service}
+    assert collection.variables["passed_port"].text == "htons(80)"

@@ -1,15 +1,35 @@
-//! Addresses in text form.
+//! Addresses and numbers in network byte order, in text form.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The bytes of an address in network order, with the address type selected by size in bytes: 4 for IPv4, 6 for Ethernet
-/// (`00:11:22:33:44:55`), 16 for IPv6. `None` for other texts and sizes.
+/// (`00:11:22:33:44:55`), 16 for IPv6. Numbers in network order are `htons(443)` with 2 bytes and `htonl(1)` with 4. `None` for other
+/// texts and sizes.
 #[must_use]
 pub fn address_bytes(text: &str, size: usize) -> Option<Vec<u8>> {
     match size {
-        4 => text.parse::<Ipv4Addr>().ok().map(|address| address.octets().to_vec()),
+        2 => in_parentheses(text, "htons").and_then(|number| u16::try_from(number).ok()).map(be_bytes),
+        4 => match in_parentheses(text, "htonl") {
+            Some(number) => Some(number.to_be_bytes().to_vec()),
+            None => text.parse::<Ipv4Addr>().ok().map(|address| address.octets().to_vec()),
+        },
         16 => text.parse::<Ipv6Addr>().ok().map(|address| address.octets().to_vec()),
         6 => ethernet(text),
+        _ => None,
+    }
+}
+
+fn be_bytes(number: u16) -> Vec<u8> {
+    number.to_be_bytes().to_vec()
+}
+
+/// The number in `FUNCTION(NUMBER)`, decimal or after `0x`; libbpf's names of the functions begin with `bpf_`.
+fn in_parentheses(text: &str, function: &str) -> Option<u32> {
+    let text = text.strip_prefix("bpf_").unwrap_or(text);
+    let digits = text.strip_prefix(function)?.strip_prefix('(')?.strip_suffix(')')?;
+    match digits.strip_prefix("0x") {
+        Some(hex) if !hex.starts_with('+') => u32::from_str_radix(hex, 16).ok(),
+        None if !digits.starts_with('+') => digits.parse().ok(),
         _ => None,
     }
 }
@@ -24,12 +44,16 @@ fn ethernet(text: &str) -> Option<Vec<u8>> {
 }
 
 /// The key of a longest-prefix trie for a prefix such as `10.0.0.0/8` or `2001:db8::/32`: the length as 32 bits in native byte
-/// order, then the address. `None` for other texts, and for other key sizes.
+/// order, then the address. An address without a length is all of it. `None` for other texts, and for other key sizes.
 #[must_use]
 pub fn prefix_bytes(text: &str, size: usize) -> Option<Vec<u8>> {
-    let (address, length) = text.split_once('/')?;
+    let (address, length) = text.split_once('/').map_or((text, None), |(text, length)| (text, Some(length)));
     let address = address_bytes(address, size.checked_sub(4).filter(|size| matches!(size, 4 | 16))?)?;
-    let length = length.parse::<u32>().ok().filter(|length| *length as usize <= address.len() * 8)?;
+    let bits = address.len() as u32 * 8;
+    let length = match length {
+        Some(length) => length.parse::<u32>().ok().filter(|length| *length <= bits)?,
+        None => bits,
+    };
     Some([&length.to_ne_bytes()[..], &address].concat())
 }
 
@@ -57,12 +81,30 @@ mod tests {
     }
 
     #[test]
+    fn numbers_in_network_order_are_written_as_in_c() {
+        assert_eq!(address_bytes("htons(443)", 2), Some(vec![1, 0xbb]));
+        assert_eq!(address_bytes("bpf_htons(0x86dd)", 2), Some(vec![0x86, 0xdd]));
+        assert_eq!(address_bytes("htonl(1)", 4), Some(vec![0, 0, 0, 1]));
+        for (wrong, size) in [
+            ("htons(65536)", 2),
+            ("htons(+1)", 2),
+            ("htons(0x+1)", 2),
+            ("htons(1", 2),
+            ("htons(1)", 4),
+            ("443", 2),
+        ] {
+            assert_eq!(address_bytes(wrong, size), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn prefixes_are_keys_of_tries() {
         let key = |length: u32, address: &[u8]| Some([&length.to_ne_bytes()[..], address].concat());
         assert_eq!(prefix_bytes("10.0.0.0/8", 8), key(8, &[10, 0, 0, 0]));
         assert_eq!(prefix_bytes("::/0", 20), key(0, &[0; 16]));
+        assert_eq!(prefix_bytes("10.0.0.1", 8), key(32, &[10, 0, 0, 1]));
         for (wrong, size) in
-            [("10.0.0.0", 8), ("10.0.0.0/33", 8), ("10.0.0.0/8", 20), ("10.0.0.0/", 8), ("::/1", 2)]
+            [("10.0.0", 8), ("10.0.0.0/33", 8), ("10.0.0.0/8", 20), ("10.0.0.0/", 8), ("::/1", 2)]
         {
             assert_eq!(prefix_bytes(wrong, size), None, "{wrong}");
         }

@@ -19,6 +19,7 @@ impl Number {
             Value::Unsigned(n) => Self::Positive(*n),
             Value::Pointer(n) => Self::Positive(u128::from(*n)),
             Value::Text(text) => Self::parse(text)?,
+            Value::Written { plain, .. } => Self::of(plain)?,
             Value::Float(_) | Value::Bytes(_) | Value::Array(_) | Value::Struct(_) => return None,
         })
     }

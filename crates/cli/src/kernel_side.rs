@@ -2,13 +2,14 @@
 
 use std::os::fd::AsRawFd;
 
-use paceline::{Arrival, Collection, Errno, InitialValue, Map, Meaning, MemberError, Outcome, ProgramSpec};
+use paceline::{Arrival, Collection, Errno, InitialValue, Meaning, MemberError, Outcome, ProgramSpec};
 use paceline_kernel::{
     KernelError, KernelObject, LoadError, LoadOptions, MIN_PACKET, Map as KernelMap, Packet, Pinned, Program,
     SK_BUFF_MEMBERS, SkBuffBytes, TestRun, members_of, pin, probe,
 };
 
 use crate::common::failure::{CommandError, Failure};
+use crate::kernel_maps::KernelMaps;
 use crate::subject::Subject;
 
 /// The reason why a program does not run in the kernel.
@@ -26,6 +27,8 @@ pub(crate) enum KernelSideError {
     Context(&'static str),
     #[error("--kernel: {0}")]
     Member(#[from] MemberError),
+    #[error("--kernel: program {0}, an entry of a program array, is not loaded")]
+    NotLoaded(String),
     #[error("--kernel: test runs take packets of {MIN_PACKET} bytes or more, and this one has {0}")]
     Short(usize),
 }
@@ -39,6 +42,8 @@ impl CommandError for KernelSideError {
 /// Programs of an object in the kernel, with maps of their own.
 pub(crate) struct KernelSide {
     object: KernelObject,
+    /// The maps in its maps of maps.
+    copies: KernelMaps,
     /// Names and meanings of the return values, by program.
     programs: Vec<(String, Meaning)>,
     /// The program that is run where none is named.
@@ -76,39 +81,32 @@ impl KernelSide {
         let pinned = pin();
         let options = LoadOptions { btf: object.btf(), leave_out_types: true, cpu: pinned.cpu() };
         let loaded = KernelObject::load(object.maps(), programs.iter().copied(), options);
-        let kernel = loaded.map_err(KernelSideError::Load)?;
+        let mut kernel = loaded.map_err(KernelSideError::Load)?;
+        let copies = KernelMaps::fill(collection, &mut kernel, pinned.cpu())?;
         let main = programs.iter().position(|program| wanted.first() == Some(&program.name.as_str()));
         let names = programs.iter().map(|program| (program.name.clone(), program.kind.rules().meaning));
         let side = Self {
             object: kernel,
+            copies,
             programs: names.collect(),
             main: main.unwrap_or(0),
             maps: object.maps().iter().map(|map| map.name.clone()).collect(),
             pinned,
         };
-        side.fill(collection, &programs).map_err(KernelSideError::Run)?;
+        side.install(collection, &programs)?;
         Ok(side)
     }
 
-    /// Gives the kernel's maps the contents of ours.
-    fn fill(&self, collection: &Collection, programs: &[&ProgramSpec]) -> Result<(), KernelError> {
-        let cpu = self.pinned.cpu();
-        for (ours, theirs) in collection.maps().iter().zip(&self.object.maps) {
-            if !is_copied(ours) {
-                continue;
-            }
-            for key in ours.keys().into_iter().flatten() {
-                if let Some(value) = value_of(ours, &key) {
-                    theirs.update(&key, &value, cpu)?;
-                }
-            }
-        }
+    /// Puts the programs of program arrays into the kernel's.
+    fn install(&self, collection: &Collection, programs: &[&ProgramSpec]) -> Result<(), KernelSideError> {
         for (map, index, name) in installed(collection) {
             let program = programs.iter().position(|program| program.name == name);
             let program = program.and_then(|program| self.object.programs.get(program));
-            if let Some((program, map)) = program.zip(self.object.maps.get(map)) {
-                map.update(&index.to_ne_bytes(), &program.fd().as_raw_fd().to_ne_bytes(), cpu)?;
-            }
+            let Some((program, map)) = program.zip(self.object.maps.get(map)) else {
+                return Err(KernelSideError::NotLoaded(name));
+            };
+            let fd = program.fd().as_raw_fd().to_ne_bytes();
+            map.update(&index.to_ne_bytes(), &fd, self.pinned.cpu()).map_err(KernelSideError::Run)?;
         }
         Ok(())
     }
@@ -195,26 +193,7 @@ impl KernelSide {
     /// Gives the maps of the subject the contents of the kernel's.
     pub(crate) fn read_maps(&self, subject: &Subject) -> Result<(), Failure> {
         for (_, collection) in &subject.parts {
-            self.read_back(collection).map_err(KernelSideError::Run)?;
-        }
-        Ok(())
-    }
-
-    fn read_back(&self, collection: &Collection) -> Result<(), KernelError> {
-        for (ours, theirs) in collection.maps().iter().zip(&self.object.maps) {
-            if !is_copied(ours) {
-                continue;
-            }
-            let Some(contents) = theirs.contents(self.pinned.cpu())? else { continue };
-            for key in ours.keys().into_iter().flatten().filter(|key| !contents.contains_key(key)) {
-                // Elements of arrays stay.
-                let _ = ours.delete(&key);
-            }
-            for (key, mut value) in contents {
-                value.resize(ours.user_value_size(), 0);
-                // The kernel's map had room for it.
-                let _ = ours.update(&key, &value, 0);
-            }
+            self.copies.read_back(collection, &self.object, self.pinned.cpu())?;
         }
         Ok(())
     }
@@ -239,19 +218,6 @@ fn test_packet<'p>(arrival: &Arrival<'p>) -> Result<Packet<'p>, KernelSideError>
 /// Whether a test run tells a member of the `sk_buff`.
 pub(crate) fn tells_member(name: &str) -> bool {
     SK_BUFF_MEMBERS.contains(&name)
-}
-
-/// Whether the elements of a map are copied between user space and kernel.
-fn is_copied(map: &Map) -> bool {
-    let spec = map.spec();
-    paceline_kernel::has_byte_contents(spec.kind) && !spec.kind.is_queue() && !map.is_frozen()
-}
-
-/// The value of the only CPU.
-fn value_of(map: &Map, key: &[u8]) -> Option<Vec<u8>> {
-    let mut value = map.lookup(key).ok()?;
-    value.truncate(map.spec().value_size as usize);
-    Some(value)
 }
 
 /// The programs in program arrays: index of the map, index in it, name.

@@ -9,6 +9,7 @@ mod control;
 mod coverage;
 mod expression;
 mod inputs;
+mod kernel_maps;
 mod kernel_side;
 mod maps;
 mod measure;

@@ -57,13 +57,8 @@ impl FactWriter<'_> {
                 not: Vec::new(),
             },
             Source::Element(element) => {
-                let value = if element.address == 0 { "absent" } else { "present" };
-                Fact {
-                    kind: FactKind::Element,
-                    name: self.element(element),
-                    value: value.to_owned(),
-                    not: Vec::new(),
-                }
+                let (name, value) = (self.element(element), self.presence(element));
+                Fact { kind: FactKind::Element, name, value, not: Vec::new() }
             }
             Source::Value { element, offset, bytes } => self.value(element, *offset, bytes),
         })
@@ -74,14 +69,37 @@ impl FactWriter<'_> {
         let spec = element.map.spec();
         match &element.key {
             None => spec.name.clone(),
-            Some(key) => format!("{}[{}]", spec.name, self.key(spec, key)),
+            Some(key) => {
+                let key = self.key(spec, key);
+                // The key of a look-up is mostly an address, all bits of which count.
+                let whole = [("/32", '.'), ("/128", ':')].into_iter().find_map(|(length, separator)| {
+                    key.strip_suffix(length).filter(|address| address.contains(separator))
+                });
+                format!("{}[{}]", spec.name, whole.filter(|_| spec.kind.has_prefixes()).unwrap_or(&key))
+            }
+        }
+    }
+
+    /// Whether there is an element, and of a longest-prefix trie which one matched.
+    fn presence(&self, element: &Element) -> String {
+        if element.address == 0 {
+            return "absent".to_owned();
+        }
+        let (map, key) = (element.map.for_programs(), element.key.as_deref());
+        match key.and_then(|key| map.matching_key(key)) {
+            Some(matching) => format!("matched by {}", self.key(element.map.spec(), &matching)),
+            None => "present".to_owned(),
         }
     }
 
     fn key(&self, spec: &MapSpec, key: &[u8]) -> String {
-        let typed =
-            self.btf.filter(|_| spec.key_type != 0).and_then(|btf| btf.decode(spec.key_type, key).ok());
-        let text = match (typed, key) {
+        let text = match (spec.decode_key(self.btf, key), key) {
+            // An address that a structure has for itself.
+            (Some(Value::Struct(members)), _)
+                if matches!(members.as_slice(), [(_, Value::Written { .. })]) =>
+            {
+                members.iter().map(|(_, value)| brief(value)).collect()
+            }
             (Some(value), _) => brief(&value),
             (None, [a, b, c, d]) => u32::from_ne_bytes([*a, *b, *c, *d]).to_string(),
             (None, bytes) => hex(bytes),
@@ -97,7 +115,7 @@ impl FactWriter<'_> {
         let found = self.btf.and_then(|btf| member(btf, spec.value_type, offset, bytes.len()));
         let value = match (&found, self.btf) {
             (Some(found), Some(btf)) if found.whole => {
-                btf.decode(found.ty, bytes).ok().map(|value| brief(&value))
+                btf.decode_written(found.ty, bytes).ok().map(|value| brief(&value))
             }
             _ => None,
         };
@@ -159,10 +177,10 @@ fn member(btf: &Btf, ty: TypeId, offset: usize, len: usize) -> Option<Found> {
         if offset + len as u64 > size {
             return None;
         }
-        let (id, resolved) = match btf.resolve(ty).ok()? {
-            (_, Type::Var { ty, .. }) => btf.resolve(*ty).ok()?,
-            resolved => resolved,
-        };
+        if let (_, Type::Var { ty: of, .. }) = btf.resolve(ty).ok()? {
+            ty = *of;
+        }
+        let (_, resolved) = btf.resolve(ty).ok()?;
         let inner = match resolved {
             Type::Struct(composite) | Type::Union(composite) => {
                 composite.members.iter().rev().find_map(|member| {
@@ -186,7 +204,7 @@ fn member(btf: &Btf, ty: TypeId, offset: usize, len: usize) -> Option<Found> {
             _ => None,
         };
         let Some((name, member, start)) = inner else {
-            return Some(Found { path, ty: id, whole: offset == 0 && len as u64 == size });
+            return Some(Found { path, ty, whole: offset == 0 && len as u64 == size });
         };
         match name.as_str() {
             "" => {}
@@ -211,6 +229,11 @@ fn brief(value: &Value) -> String {
             format!("[{}]", elements.iter().map(brief).collect::<Vec<_>>().join(", "))
         }
         Value::Bytes(bytes) => hex(bytes),
+        // A sentence needs no byte order.
+        Value::Written { text, .. } => {
+            let number = text.strip_prefix("htons(").and_then(|rest| rest.strip_suffix(')'));
+            number.unwrap_or(text).to_owned()
+        }
         other => other.to_string(),
     }
 }

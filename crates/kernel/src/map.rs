@@ -166,6 +166,14 @@ impl Map {
         value
     }
 
+    /// Sets an entry of a map of maps.
+    ///
+    /// # Errors
+    /// The kernel's refusal, [`Errno::EINVAL`] for a map that is not like the template.
+    pub fn put_map(&self, key: &[u8], inner: &Self) -> Result<(), KernelError> {
+        self.update(key, &inner.raw_fd().to_ne_bytes(), 0)
+    }
+
     /// Removes an element.
     ///
     /// # Errors

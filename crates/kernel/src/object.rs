@@ -136,6 +136,14 @@ impl KernelObject {
         Ok(object)
     }
 
+    /// Creates another map, such as one for an entry of a map of maps, with the types of the object where the kernel takes them.
+    ///
+    /// # Errors
+    /// [`LoadError::Map`]
+    pub fn create_map(&mut self, spec: &MapSpec) -> Result<Map, LoadError> {
+        self.create(spec, true)
+    }
+
     fn create(&mut self, spec: &MapSpec, leave_out_types: bool) -> Result<Map, LoadError> {
         // The template can be freed once the outer map exists.
         let template = spec.inner.as_deref().map(|inner| self.create(inner, leave_out_types)).transpose()?;

@@ -84,6 +84,11 @@ impl MapOps for BloomFilter {
         if self.bits_of(value).all(is_set) { Ok(()) } else { Err(Errno::ENOENT) }
     }
 
+    fn has_values(&self) -> bool {
+        let words = u64::from(self.mask).div_ceil(64) as usize;
+        (0..words).any(|cell| words::load_first(self.bits.words(0, cell)) != 0)
+    }
+
     fn user_value_size(&self) -> usize {
         self.value_size
     }

@@ -329,6 +329,14 @@ impl MapOps for LpmTrie {
         self.put(key, value, mode, Caller::User)
     }
 
+    fn matching_key(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.longest(key, |slot| {
+            let mut key = Vec::new();
+            self.append_key(slot, &mut key);
+            key
+        })
+    }
+
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
         let length = self.length_of(key).ok_or(Errno::EINVAL)?;
         let probe = Probe::new(key, length).ok_or(Errno::EINVAL)?;

@@ -152,6 +152,11 @@ pub(crate) trait MapOps: Send + Sync {
         None
     }
 
+    /// The key of the element that a look-up of another key finds, in kinds that match keys.
+    fn matching_key(&self, _key: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
     /// A program's update, with unchecked flags: kinds differ in the order of their checks. The verifier lets no program
     /// update a kind without this use.
     fn update(&self, _key: &[u8], _value: &[u8], _flags: u64, _cpu: usize) -> Result<(), Errno> {
@@ -193,6 +198,11 @@ pub(crate) trait MapOps: Send + Sync {
     /// Appends all values without a key, the oldest first.
     fn values(&self, _out: &mut Vec<Vec<u8>>) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
+    }
+
+    /// Whether values that cannot be listed were added.
+    fn has_values(&self) -> bool {
+        false
     }
 
     /// User space's batches of elements.

@@ -54,6 +54,8 @@ pub struct Origin {
     pub cpu: u32,
     /// When the record was reserved, in nanoseconds of the clock that programs see.
     pub time_ns: u64,
+    /// Time at which that packet was received in nanoseconds since the epoch; 0 if it is unknown.
+    pub received_ns: u64,
 }
 
 /// A record that a program submitted.

@@ -2,5 +2,5 @@
 
 pub use paceline_packet::{
     Difference, Field, FieldRef, Kind, Layer, Layers, Problem, Protocol, TextError, build, differences, hex,
-    to_text,
+    to_line, to_text,
 };

@@ -47,6 +47,8 @@ pub struct Event<'a> {
     pub packet: Option<u64>,
     /// Nanoseconds of the clock that programs see.
     pub time_ns: u64,
+    /// Time at which that packet was received in nanoseconds since the epoch; 0 if it is unknown.
+    pub received_ns: u64,
     /// The program's data.
     pub data: &'a [u8],
     /// Bytes of the packet, as many as the program asked for.
@@ -276,7 +278,7 @@ impl Host {
     /// Notes the packets that are run next, for their times and numbers. Without it the time from packets stands still,
     /// and events have no packet number.
     pub fn arrive(&mut self, burst: &Burst) {
-        self.arrivals.arrive(burst, self.time);
+        self.arrivals.arrive(burst, self.time, self.events.is_some());
     }
 
     /// Runs something so that the programs and elements of maps that it reads stay until it is done.
@@ -537,13 +539,14 @@ impl Host {
     /// The origin of an event of the running program.
     pub fn origin(&mut self) -> Origin {
         let (packet, time_ns) = (self.arrivals.number(self.frame), self.now(Clock::Monotonic));
-        Origin { packet, cpu: self.cpu() as u32, time_ns }
+        let received_ns = self.arrivals.received(self.frame);
+        Origin { packet, cpu: self.cpu() as u32, time_ns, received_ns }
     }
 
     /// Sends an event; false if there is no receiver.
     pub fn event(&mut self, map: &str, cpu: u32, data: &[u8], captured: &[u8]) -> bool {
-        let Origin { packet, time_ns, .. } = self.origin();
-        let event = Event { map, cpu, packet, time_ns, data, captured };
+        let Origin { packet, time_ns, received_ns, .. } = self.origin();
+        let event = Event { map, cpu, packet, time_ns, received_ns, data, captured };
         self.events.is_some()
             && self.call_out(|host| host.events.iter_mut().for_each(|events| events(&event)))
     }

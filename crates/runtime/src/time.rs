@@ -52,6 +52,8 @@ pub struct Arrivals {
     first: usize,
     /// Times of all packets; empty unless the time comes from packets.
     stamps: Vec<u64>,
+    /// Times at which they were received, if events are told of them.
+    received: Vec<u64>,
     len: usize,
     /// Packets before.
     before: u64,
@@ -60,16 +62,20 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Notes the packets that are run next.
-    pub fn arrive(&mut self, burst: &Burst, source: TimeSource) {
+    /// Notes the packets that are run next, and when they were received if `has_events`.
+    pub fn arrive(&mut self, burst: &Burst, source: TimeSource, has_events: bool) {
         self.before += self.len as u64;
         self.len = burst.len();
         self.stamps.clear();
+        self.received.clear();
         if self.len == 0 {
             return;
         }
         let first: *const Frame = &raw const *burst.frame(0);
         self.first = first.addr();
+        if has_events {
+            self.received.extend(burst.iter().map(|frame| frame.meta().timestamp_ns));
+        }
         if source == TimeSource::Packets {
             // The kernel's clocks never go back; stamps of captures may.
             self.stamps.extend(burst.iter().map(|frame| {
@@ -87,6 +93,11 @@ impl Arrivals {
     /// The time of a packet, by its frame; of the last one for others.
     pub fn time(&self, frame: *const Frame) -> u64 {
         self.index(frame).and_then(|index| self.stamps.get(index)).copied().unwrap_or(self.now)
+    }
+
+    /// The time at which a packet was received; 0 if it is not known.
+    pub fn received(&self, frame: *const Frame) -> u64 {
+        self.index(frame).and_then(|index| self.received.get(index)).copied().unwrap_or(0)
     }
 
     /// Number of a packet among all that the host was told of, from 1.

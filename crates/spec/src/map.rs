@@ -1,6 +1,6 @@
 //! Maps before they are created: flags, initial values and the specification.
 
-use paceline_btf::{Btf, SpecialField, SpecialKind};
+use paceline_btf::{Btf, SpecialField, SpecialKind, Value};
 
 use crate::MapKind;
 
@@ -122,6 +122,28 @@ impl MapSpec {
             contents: Vec::new(),
             frozen: false,
         }
+    }
+
+    /// A key as people write it ([`Value::Written`]): by its type, as a prefix in longest-prefix tries, as an index in arrays. `None` without
+    /// a type, and where bytes and type do not agree.
+    #[must_use]
+    pub fn decode_key(&self, btf: Option<&Btf>, key: &[u8]) -> Option<Value> {
+        let is_prefix = self.kind.has_prefixes();
+        let typed = btf.filter(|_| self.key_type != 0).and_then(|btf| match is_prefix {
+            true => btf.decode_prefix(self.key_type, key).ok(),
+            false => btf.decode_written(self.key_type, key).ok(),
+        });
+        let is_index = self.kind.is_array() || self.kind.holds_programs();
+        let index = || key.try_into().ok().map(|key| Value::Unsigned(u32::from_ne_bytes(key).into()));
+        typed
+            .or_else(|| is_prefix.then(|| Value::untyped_prefix(key)))
+            .or_else(|| index().filter(|_| is_index))
+    }
+
+    /// A value as people write it ([`Value::Written`]), by its type. `None` without one, and where bytes and type do not agree.
+    #[must_use]
+    pub fn decode_value(&self, btf: Option<&Btf>, value: &[u8]) -> Option<Value> {
+        btf.filter(|_| self.value_type != 0)?.decode_written(self.value_type, value).ok()
     }
 
     /// Sets the [`special`](Self::special) fields of its values and of those of its inner maps, if their type is

@@ -67,7 +67,7 @@ from ._paceline import (
 )
 from ._paceline import exiting as _exiting
 from ._paceline import forked as _forked
-from ._values import Enumerator, Struct
+from ._values import Enumerator, Struct, WrittenInt, WrittenTuple
 from ._variables import Variables
 from ._verdict import Verdict
 
@@ -130,6 +130,8 @@ __all__ = [
     "Variables",
     "Verdict",
     "VerifierError",
+    "WrittenInt",
+    "WrittenTuple",
     "__version__",
     "chain",
     "classic_filter",

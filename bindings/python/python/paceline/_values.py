@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Optional
 
 
 def _frozen(value: Any) -> Any:
@@ -18,16 +18,17 @@ class Struct(Mapping[str, Any]):
     element again: `rules[key] = rules[key]._replace(action=1)`.
     """
 
-    __slots__ = ("_members",)
+    __slots__ = ("_members", "_text")
 
-    def __init__(self, members: Mapping[str, Any]) -> None:
+    def __init__(self, members: Mapping[str, Any], text: Optional[str] = None) -> None:
         object.__setattr__(self, "_members", members)
+        object.__setattr__(self, "_text", text)
 
     def __getitem__(self, name: str) -> Any:
         return self._members[name]
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_members":  # of an object that is not made yet, as `copy` asks
+        if name in ("_members", "_text"):  # of an object that is not made yet, as `copy` asks
             raise AttributeError(name)
         try:
             return self._members[name]
@@ -54,13 +55,14 @@ class Struct(Mapping[str, Any]):
         return hash(tuple(self._members.items()))
 
     def __repr__(self) -> str:
-        return "Struct(" + ", ".join(f"{name}={value!r}" for name, value in self._members.items()) + ")"
+        members = ", ".join(f"{name}={value!r}" for name, value in self._members.items())
+        return f"Struct({members})" if self._text is None else f"<{self._text}: Struct({members})>"
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._members]
 
-    def __reduce__(self) -> tuple[type[Struct], tuple[dict[str, Any]]]:
-        return Struct, (dict(self._members),)
+    def __reduce__(self) -> tuple[type[Struct], tuple[dict[str, Any], Optional[str]]]:
+        return Struct, (dict(self._members), self._text)
 
     def _replace(self, **changes: Any) -> Struct:
         """A copy with other values of some members."""
@@ -94,3 +96,42 @@ class Enumerator(int):
 
     def __reduce__(self) -> tuple[type[Enumerator], tuple[int, str]]:
         return Enumerator, (int(self), self.name)
+
+
+class WrittenInt(int):
+    """An address or a number in network byte order: a number with the text that people write for it.
+
+    `text` can be given where the number can.
+    """
+
+    text: str
+
+    def __new__(cls, value: int, text: str) -> WrittenInt:
+        written = super().__new__(cls, value)
+        written.text = text
+        return written
+
+    def __repr__(self) -> str:
+        return f"<{self.text}: {int(self)}>"
+
+    __str__ = int.__repr__
+
+    def __reduce__(self) -> tuple[type[WrittenInt], tuple[int, str]]:
+        return WrittenInt, (int(self), self.text)
+
+
+class WrittenTuple(tuple[int, ...]):
+    """An address that is an array: its elements with the text that people write for it."""
+
+    text: str
+
+    def __new__(cls, elements: Iterable[int], text: str) -> WrittenTuple:
+        written = super().__new__(cls, elements)
+        written.text = text
+        return written
+
+    def __repr__(self) -> str:
+        return f"<{self.text}: {tuple(self)!r}>"
+
+    def __reduce__(self) -> tuple[type[WrittenTuple], tuple[tuple[int, ...], str]]:  # type: ignore[override]
+        return WrittenTuple, (tuple(self), self.text)

@@ -1,5 +1,6 @@
 //! Decoding of bytes to values.
 
+use super::written::written_form;
 use crate::{
     Btf, BtfError, ByteOrder, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId, Value,
     ValueError, ValueProblem,
@@ -19,11 +20,24 @@ impl Btf {
     /// # Errors
     /// If the number of bytes differs from the type's size, or the type is malformed.
     pub fn decode(&self, id: TypeId, bytes: &[u8]) -> Result<Value, ValueError> {
+        self.decode_to(id, bytes, false)
+    }
+
+    /// The same, with addresses and numbers in network byte order as [`Value::Written`]: the types tell them, `__be32`, `__be16`,
+    /// `struct in6_addr` and their like, and the names of arrays of bytes that are addresses, such as `h_dest`.
+    ///
+    /// # Errors
+    /// As of [`decode`](Self::decode).
+    pub fn decode_written(&self, id: TypeId, bytes: &[u8]) -> Result<Value, ValueError> {
+        self.decode_to(id, bytes, true)
+    }
+
+    fn decode_to(&self, id: TypeId, bytes: &[u8], is_written: bool) -> Result<Value, ValueError> {
         let expected = self.size_of(id)?;
         if u64::try_from(bytes.len()) != Ok(expected) {
             return Err(ValueProblem::Length { expected, found: bytes.len() }.into());
         }
-        Decoder { btf: self, parts: MOST_PARTS }.value(id, bytes, 0)
+        Decoder { btf: self, is_written, parts: MOST_PARTS }.value(id, "", bytes, 0)
     }
 }
 
@@ -122,6 +136,8 @@ fn printable(bytes: &[u8]) -> Option<String> {
 
 struct Decoder<'a> {
     btf: &'a Btf,
+    /// Whether addresses are decoded as [`Value::Written`].
+    is_written: bool,
     /// Remaining number of parts.
     parts: usize,
 }
@@ -132,8 +148,17 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The length of `bytes` is the type's size.
-    fn value(&mut self, id: TypeId, bytes: &[u8], depth: usize) -> Result<Value, ValueError> {
+    /// The length of `bytes` is the type's size; `name` is that of the member or variable, empty where there is none.
+    fn value(&mut self, id: TypeId, name: &str, bytes: &[u8], depth: usize) -> Result<Value, ValueError> {
+        let plain = self.plain(id, name, bytes, depth)?;
+        let text = if self.is_written { written_form(self.btf, id, name, bytes) } else { None };
+        Ok(match text {
+            Some(text) => Value::Written { text, plain: Box::new(plain) },
+            None => plain,
+        })
+    }
+
+    fn plain(&mut self, id: TypeId, name: &str, bytes: &[u8], depth: usize) -> Result<Value, ValueError> {
         self.spend(1)?;
         if depth > MOST_DEPTH {
             return Err(BtfError::TooDeep(id).into());
@@ -157,14 +182,14 @@ impl Decoder<'_> {
                 [a, b, c, d, e, f, g, h] => Value::Float(f64::from_ne_bytes([a, b, c, d, e, f, g, h])),
                 _ => Value::Bytes(bytes.to_vec()),
             },
-            Type::Array { element, count, .. } => self.array(*element, *count, bytes, depth)?,
+            Type::Array { element, count, .. } => self.array((*element, *count), name, bytes, depth)?,
             Type::Struct(c) | Type::Union(c) => {
                 let mut members = Vec::new();
                 self.members(id, c, bytes, depth, &mut members)?;
                 Value::Struct(members)
             }
             Type::DataSection(section) => self.section(id, section, bytes, depth)?,
-            Type::Var { ty, .. } => return self.value(*ty, bytes, depth + 1),
+            Type::Var { name, ty, .. } => return self.value(*ty, self.btf.name(*name), bytes, depth + 1),
             _ => return Err(BtfError::NoSize(id).into()),
         })
     }
@@ -181,8 +206,8 @@ impl Decoder<'_> {
 
     fn array(
         &mut self,
-        element: TypeId,
-        count: u32,
+        (element, count): (TypeId, u32),
+        name: &str,
         bytes: &[u8],
         depth: usize,
     ) -> Result<Value, ValueError> {
@@ -198,7 +223,8 @@ impl Decoder<'_> {
         }
         let mut elements = Vec::new();
         for (i, chunk) in bytes.chunks_exact(size).enumerate() {
-            let value = self.value(element, chunk, depth + 1).map_err(|e| e.within(&format!("[{i}]")))?;
+            let value = self.value(element, name, chunk, depth + 1);
+            let value = value.map_err(|e| e.within(&format!("[{i}]")))?;
             elements.push(value);
         }
         Ok(Value::Array(elements))
@@ -259,7 +285,7 @@ impl Decoder<'_> {
                 self.members(inner, c, part, depth + 1, members)
             }
             _ => {
-                let value = self.value(m.ty, part, depth + 1)?;
+                let value = self.value(m.ty, name, part, depth + 1)?;
                 members.push((name.to_owned(), value));
                 Ok(())
             }
@@ -280,7 +306,8 @@ impl Decoder<'_> {
             let part = section_part(self.btf, var.ty, var.offset, bytes.len())?
                 .and_then(|range| bytes.get(range))
                 .ok_or(BtfError::Width { ty: id })?;
-            let value = self.value(var.ty, part, depth + 1).map_err(|e| e.within(&format!(".{name}")))?;
+            let value =
+                self.value(var.ty, name, part, depth + 1).map_err(|e| e.within(&format!(".{name}")))?;
             values.push((name.to_owned(), value));
         }
         Ok(Value::Struct(values))

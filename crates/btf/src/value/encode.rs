@@ -23,7 +23,8 @@ impl Btf {
     /// characters after the last one given.
     ///
     /// Numbers may be given as texts (`"0x50"`), enumerators by name or number, truth values as 0 and 1, members of nested
-    /// anonymous structures and unions directly, and 4, 6 or 16 bytes that are not characters as an address ([`address_bytes`]).
+    /// anonymous structures and unions directly, and 2, 4, 6 or 16 bytes that are not characters as an address or a number in network
+    /// byte order ([`address_bytes`]).
     ///
     /// # Errors
     /// If the value does not fit the type; the error has the position and, for misspelled names, the closest one.
@@ -49,6 +50,9 @@ impl Encoder<'_> {
     fn value(&self, id: TypeId, value: &Value, bytes: &mut [u8], depth: usize) -> Result<(), ValueError> {
         if depth > MOST_DEPTH {
             return Err(BtfError::TooDeep(id).into());
+        }
+        if let Value::Written { plain, .. } = value {
+            return self.value(id, plain, bytes, depth);
         }
         let (resolved, ty) = self.btf.resolve(id)?;
         if let Value::Text(text) = value

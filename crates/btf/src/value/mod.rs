@@ -2,8 +2,11 @@
 
 mod decode;
 mod encode;
+mod written;
 
 use std::fmt;
+
+use crate::{Btf, TypeId, ValueError};
 
 /// A value of a C type, independent of its representation in bytes.
 ///
@@ -38,6 +41,14 @@ pub enum Value {
     /// Members of a structure or union, or variables of a section, in order of declaration. Members of nested
     /// anonymous structures and unions are members of the outer one, as in C.
     Struct(Vec<(String, Value)>),
+    /// A value that people write in a form of its own: an address, a prefix, a number in network byte order. Texts of this form are
+    /// encoded to the same bytes.
+    Written {
+        /// `10.9.1.1`, `10.9.1.0/24`, `2001:db8::1`, `02:00:00:00:00:01`, `htons(443)`
+        text: String,
+        /// The value without it.
+        plain: Box<Value>,
+    },
 }
 
 impl Value {
@@ -53,6 +64,33 @@ impl Value {
             Self::Bytes(_) => "bytes",
             Self::Array(_) => "an array",
             Self::Struct(_) => "a structure",
+            Self::Written { plain, .. } => plain.kind(),
+        }
+    }
+}
+
+impl Btf {
+    /// Decodes a key of a longest-prefix trie: the length of a prefix as 32 bits in native byte order, then an IPv4 or IPv6 address. It is
+    /// [`Value::Written`] as `10.9.1.0/24`, unless its type says that there is more behind the length than an address.
+    ///
+    /// # Errors
+    /// As of [`decode`](Self::decode).
+    pub fn decode_prefix(&self, id: TypeId, key: &[u8]) -> Result<Value, ValueError> {
+        match written::prefix_form(key).filter(|_| written::is_one_address(self, id)) {
+            Some(text) => Ok(Value::Written { text, plain: Box::new(self.decode(id, key)?) }),
+            None => self.decode_written(id, key),
+        }
+    }
+}
+
+impl Value {
+    /// A key of a longest-prefix trie without a type: as of [`Btf::decode_prefix`], and bytes where it is no prefix of an address.
+    #[must_use]
+    pub fn untyped_prefix(key: &[u8]) -> Self {
+        let plain = Self::Bytes(key.to_vec());
+        match written::prefix_form(key) {
+            Some(text) => Self::Written { text, plain: Box::new(plain) },
+            None => plain,
         }
     }
 }
@@ -79,6 +117,7 @@ fn write_value(f: &mut fmt::Formatter<'_>, value: &Value, depth: usize) -> fmt::
             write!(f, ".{name} = ")?;
             write_value(f, v, depth + 1)
         }),
+        Value::Written { text, .. } => f.write_str(text),
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
                 ("--order", source.order.is_some()),
                 ("--calls", source.calls.is_some()),
                 ("--place", !source.places.is_empty()),
+                ("--set", how.opener.args.sets_variables()),
                 ("--map NAME=FILE", !how.opener.args.files().is_empty()),
             ];
             if let Some((option, _)) = conflict.into_iter().find(|(_, given)| *given) {

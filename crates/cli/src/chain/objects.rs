@@ -13,7 +13,7 @@ use super::place::PlaceArg;
 use crate::common::failure::Failure;
 use crate::common::suggest::closest;
 use crate::maps;
-use crate::object::{NamedObject, ObjectError};
+use crate::object::{NamedObject, ObjectError, check_set, variables_set};
 
 /// Loads a chain of objects.
 pub(super) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure> {
@@ -28,6 +28,7 @@ pub(super) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
         targets.push(NamedObject::built_in(&how.opener)?);
     }
     check_maps(&files, &targets)?;
+    check_set(&how.opener.args, targets.iter().map(|target| &target.object))?;
     how.opener.check_shapes(targets.iter().map(|target| &target.object))?;
     let taken = targets.iter().filter_map(|target| target.file.clone()).chain(maps::identities(&given));
     let taken: Vec<_> = taken.collect();
@@ -103,7 +104,8 @@ fn load_target(
 ) -> Result<(Part, Member), Failure> {
     let NamedObject { name, mut object, program, .. } = target;
     let given = files.iter().filter(|file| object.map(file.map()).is_some());
-    let own: Vec<&MapContents> = restored.iter().chain(given).collect();
+    let set = variables_set(&how.opener.args, &object);
+    let own: Vec<&MapContents> = restored.iter().chain(given).chain(&set).collect();
     object.set_variables(own.iter().copied())?;
     let collection =
         instance.load(&object, &how.options()).map_err(|source| ObjectError::setup(&name, source))?;

@@ -5,6 +5,7 @@ pub(crate) mod capture;
 pub(crate) mod console;
 pub(crate) mod failure;
 pub(crate) mod files;
+pub(crate) mod line;
 pub(crate) mod outcome;
 pub(crate) mod packets;
 pub(crate) mod rate;

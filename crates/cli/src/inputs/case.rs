@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 
 use super::elements::{contents, expected};
 use super::toml;
+use crate::maps::Form;
 
 /// Adds a test of an input to a test file: its name, a comment, the input, and what comes out. `beside` gives the text for the elements of
 /// a map, by its name, their JSON and their number, and `network` that of the network, if it needs one. A test at a time that test files cannot say becomes a comment.
@@ -45,7 +46,7 @@ pub(crate) fn case(
     }
     for (map, elements) in &input.maps {
         let Some(name) = of.maps().get(*map).map(|spec| spec.name.clone()) else { continue };
-        let value = beside(&name, &contents(of, *map, elements), elements.len());
+        let value = beside(&name, &contents(of, *map, elements, Form::Written), elements.len());
         let _ = writeln!(text, "maps.{} = {value}", toml::string(&name));
     }
     expectations(text, of, confirmed);
@@ -95,7 +96,7 @@ fn after(text: &mut String, of: &Object, confirmed: &Confirmed) {
         let Some(spec) = of.maps().get(map) else { continue };
         let mut json = if there.is_empty() { Json::Array(Vec::new()) } else { expected(of, map, &there) };
         if let Json::Array(elements) = &mut json {
-            let absent = contents(of, map, &gone);
+            let absent = contents(of, map, &gone, Form::Written);
             for element in absent.as_array().into_iter().flatten() {
                 elements.push(json!({ "key": element["key"], "absent": true }));
             }

@@ -8,5 +8,5 @@ pub(crate) mod toml;
 
 pub(crate) use case::case;
 pub(crate) use elements::contents;
-pub(crate) use given::only_variables;
+pub(crate) use given::{UnsaidError, only_variables, variables_given};
 pub(crate) use progress::{Bar, Words};

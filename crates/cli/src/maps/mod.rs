@@ -7,5 +7,5 @@ mod show;
 mod state;
 
 pub(crate) use file::{MapFile, identities, read_files};
-pub(crate) use show::{MapsAsJson, shown, write_text};
+pub(crate) use show::{Form, MapAsJson, MapsAsJson, differing, write_text};
 pub(crate) use state::{SaveTo, distinct_names, restored};

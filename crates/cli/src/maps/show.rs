@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use paceline::btf::{Btf, Value};
 use paceline::contents::variables;
-use paceline::json::{hex, to_json as value_to_json};
+use paceline::json::{hex, to_json, to_written_json};
 use paceline::{Collection, Map, MapFlags, MapSpec};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
@@ -13,6 +13,29 @@ use super::fold::fold;
 
 /// Indentation of all that is in a map.
 const INDENT: usize = 2;
+
+/// The form of keys and values in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As bpftool writes them: addresses are numbers or bytes.
+    Typed,
+    /// As people write them: addresses and numbers in network byte order are texts.
+    Written,
+    /// The typed form, and beside it in `written` those parts of an element that people write otherwise; among variables, whose names have no
+    /// dots, in `.written`.
+    Both,
+}
+
+impl Form {
+    /// A value in a form without another beside it, or bytes where there is no type.
+    pub(crate) fn of(self, value: Option<Value>, bytes: &[u8]) -> Json {
+        match value {
+            None => hex(bytes),
+            Some(value) if self == Self::Written => to_written_json(&value),
+            Some(value) => to_json(&value),
+        }
+    }
+}
 
 /// A map and the types of its bytes.
 struct View<'a> {
@@ -101,17 +124,11 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A key by its type; keys of arrays are numbers even without one.
     fn key(&self, bytes: &[u8]) -> Option<Value> {
-        let index = || {
-            let is_index = self.is_array() || self.spec.kind.holds_programs();
-            let index = bytes.try_into().ok().filter(|_| is_index);
-            index.map(|bytes| Value::Unsigned(u32::from_ne_bytes(bytes).into()))
-        };
-        self.decode(self.spec.key_type, bytes).or_else(index)
+        self.spec.decode_key(self.btf, bytes)
     }
 
-    /// A value by its type; programs by their names.
+    /// A value by its type; programs and maps by their names.
     fn value(&self, key: &[u8], bytes: &[u8]) -> Option<Value> {
         let spec = self.spec;
         if spec.kind.holds_programs() {
@@ -126,32 +143,42 @@ impl<'a> View<'a> {
             let name = inner.map(|map| map.spec().name.clone());
             return Some(Value::Enum { name, value: id.into() });
         }
-        self.decode(spec.value_type, bytes)
-    }
-
-    /// `None` without a type, and where bytes and type do not agree.
-    fn decode(&self, ty: u32, bytes: &[u8]) -> Option<Value> {
-        self.btf.filter(|_| ty != 0)?.decode(ty, bytes).ok()
+        spec.decode_value(self.btf, bytes)
     }
 }
 
 /// All maps by name, each as a list that `--map` takes, without what is zero in arrays; global variables as one object.
-pub(crate) struct MapsAsJson<'a>(pub(crate) &'a Collection);
+pub(crate) struct MapsAsJson<'a>(pub(crate) &'a Collection, pub(crate) Form);
 
 impl Serialize for MapsAsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(View::all(self.0).map(|view| (&view.spec.name, view)))
+        let Self(collection, form) = *self;
+        serializer.collect_map(View::all(collection).map(|view| (&view.spec.name, MapAsJson { view, form })))
     }
 }
 
-impl Serialize for View<'_> {
+/// A map as [`MapsAsJson`] has it.
+pub(crate) struct MapAsJson<'a> {
+    view: View<'a>,
+    form: Form,
+}
+
+impl<'a> MapAsJson<'a> {
+    /// The map of a name, if there is one.
+    pub(crate) fn named(collection: &'a Collection, name: &str, form: Form) -> Option<Self> {
+        let view = View::all(collection).find(|view| view.spec.name == name)?;
+        Some(Self { view, form })
+    }
+}
+
+impl Serialize for MapAsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if !self.holds_variables() {
-            return serializer.collect_seq(self.kept().map(|element| self.element_to_json(&element)));
+        let Self { view, form } = self;
+        if !view.holds_variables() {
+            return serializer.collect_seq(view.kept().map(|element| view.element_to_json(&element, *form)));
         }
-        let bytes = self.elements().next().and_then(|element| element.values.into_iter().next());
-        let bytes = bytes.unwrap_or_default();
-        shown(self.value(&[], &bytes), &bytes).serialize(serializer)
+        let bytes = view.elements().next().and_then(|element| element.values.into_iter().next());
+        view.variables_to_json(&bytes.unwrap_or_default(), *form).serialize(serializer)
     }
 }
 
@@ -165,18 +192,31 @@ impl View<'_> {
         Some(show(&View { map: &map, spec: like, btf: self.btf, collection: self.collection }))
     }
 
-    fn value_to_json(&self, key: &[u8], value: &[u8]) -> Json {
+    fn value_to_json(&self, key: &[u8], value: &[u8], form: Form) -> Json {
         let elements =
-            |view: &View<'_>| view.elements().map(|element| view.element_to_json(&element)).collect();
-        self.nameless(value, elements).unwrap_or_else(|| shown(self.value(key, value), value))
+            |view: &View<'_>| view.elements().map(|element| view.element_in(&element, form)).collect();
+        self.nameless(value, elements).unwrap_or_else(|| form.of(self.value(key, value), value))
     }
 
-    fn element_to_json(&self, Element { key, values }: &Element) -> Json {
-        let mut values = values.iter().map(|value| self.value_to_json(key, value));
+    fn element_to_json(&self, element: &Element, form: Form) -> Json {
+        if form != Form::Both {
+            return self.element_in(element, form);
+        }
+        let (mut typed, written) =
+            (self.element_in(element, Form::Typed), self.element_in(element, Form::Written));
+        if let Some(written) = differing(&typed, &written) {
+            typed["written"] = written;
+        }
+        typed
+    }
+
+    /// An element in one form.
+    fn element_in(&self, Element { key, values }: &Element, form: Form) -> Json {
+        let mut values = values.iter().map(|value| self.value_to_json(key, value, form));
         if key.is_empty() {
             return json!({ "value": values.next() });
         }
-        let key = shown(self.key(key), key);
+        let key = form.of(self.key(key), key);
         if !self.spec.kind.is_per_cpu() {
             return json!({ "key": key, "value": values.next() });
         }
@@ -184,6 +224,28 @@ impl View<'_> {
             values.enumerate().map(|(cpu, value)| json!({ "cpu": cpu, "value": value })).collect();
         json!({ "key": key, "values": values })
     }
+
+    /// The variables of a section, by their names.
+    fn variables_to_json(&self, bytes: &[u8], form: Form) -> Json {
+        let shown = |form: Form| form.of(self.value(&[], bytes), bytes);
+        if form != Form::Both {
+            return shown(form);
+        }
+        let (mut typed, written) = (shown(Form::Typed), shown(Form::Written));
+        if let Some(written) = differing(&typed, &written) {
+            typed[".written"] = written;
+        }
+        typed
+    }
+}
+
+/// The members of an object that differ from those of another one, if there are any.
+pub(crate) fn differing(typed: &Json, written: &Json) -> Option<Json> {
+    let members = typed.as_object().zip(written.as_object()).map(|(typed, written)| {
+        let differs = |(name, value): &(&String, &Json)| typed.get(*name) != Some(*value);
+        written.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone())).collect()
+    });
+    members.filter(|members: &serde_json::Map<_, _>| !members.is_empty()).map(Json::Object)
 }
 
 impl View<'_> {
@@ -218,19 +280,15 @@ pub(super) fn is_restorable(map: &Map) -> bool {
 
 fn write_elements(out: &mut dyn Write, view: &View<'_>, indent: &str) -> io::Result<()> {
     if view.holds_variables() {
-        return serde_json::to_writer(out, view).map_err(io::Error::from);
+        let bytes = view.elements().next().and_then(|element| element.values.into_iter().next());
+        return write!(out, "{}", view.variables_to_json(&bytes.unwrap_or_default(), Form::Typed));
     }
     let mut separator = "[";
     for element in view.kept() {
-        write!(out, "{separator}\n{indent}  {}", view.element_to_json(&element))?;
+        write!(out, "{separator}\n{indent}  {}", view.element_in(&element, Form::Typed))?;
         separator = ",";
     }
     if separator == "[" { write!(out, "[]") } else { write!(out, "\n{indent}]") }
-}
-
-/// A value as JSON, by its type or byte by byte.
-pub(crate) fn shown(value: Option<Value>, bytes: &[u8]) -> Json {
-    value.map_or_else(|| hex(bytes), |value| value_to_json(&value))
 }
 
 /// All maps as C would write them, keys and values by their types. Elements of arrays that are zero are left out.

@@ -9,6 +9,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use paceline::kernel::KernelVersion;
 use paceline::{LookAhead, ProgramKind, type_of_section};
 
+use super::set::SetArg;
 use crate::common::args::look_ahead_names;
 use crate::maps::MapFile;
 
@@ -20,6 +21,9 @@ pub(crate) struct ObjectArgs {
     /// maps (`inner:MAP`); may be given several times.
     #[arg(long = "map", value_name = "NAME=FILE.json", value_parser = OsStringValueParser::new().try_map(MapArg::parse))]
     pub(super) map_args: Vec<MapArg>,
+    /// Set a global variable, a constant too: VALUE is JSON, or an address or enumerator; may be given several times.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = SetArg::parse)]
+    pub(super) set: Vec<SetArg>,
     /// Maximum memory that one map may declare, in bytes, or with `K`, `M`, `G`.
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
     pub(crate) map_memory: u64,
@@ -58,12 +62,18 @@ impl ObjectArgs {
     pub(crate) fn given(&self) -> Option<&'static str> {
         let options = [
             ("--map", !self.map_args.is_empty()),
+            ("--set", !self.set.is_empty()),
             ("--type", self.program_type.is_some()),
             ("--btf", self.btf.is_some()),
             ("--kernel-version", self.kernel_version.is_some()),
             ("--kconfig", self.kconfig.is_some()),
         ];
         options.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+
+    /// Whether variables are set one by one.
+    pub(crate) fn sets_variables(&self) -> bool {
+        !self.set.is_empty()
     }
 
     /// The first map that is given another shape.

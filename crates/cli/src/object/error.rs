@@ -16,6 +16,8 @@ pub(crate) enum ObjectError {
     Kernel { option: &'static str, name: String, source: Box<KernelFileError> },
     #[error("{option}: the object has no map `{map}`")]
     NoMap { option: &'static str, map: String, hint: Option<String> },
+    #[error("--set {name}: there is no global variable of this name")]
+    NoVariable { name: String, hint: Option<String> },
     #[error("{name}: no coverage: {source}")]
     Coverage { name: String, source: Box<CoverageError> },
     #[error("{name}: {source}")]
@@ -35,7 +37,7 @@ impl CommandError for ObjectError {
                 _ => None,
             },
             Self::Kernel { .. } | Self::Coverage { .. } => None,
-            Self::NoMap { hint, .. } => hint.clone(),
+            Self::NoMap { hint, .. } | Self::NoVariable { hint, .. } => hint.clone(),
             Self::Setup { name, source } => Some(setup_hint(name, source)),
         }
     }

@@ -8,6 +8,7 @@ use super::args::ObjectArgs;
 use super::error::ObjectError;
 use super::opener::Opener;
 use super::program::ProgramError;
+use super::set::{check_set, variables_set};
 use crate::common::failure::Failure;
 use crate::maps;
 
@@ -22,7 +23,7 @@ pub(crate) fn load_options(budget: u64, engine: Engine, args: &ObjectArgs, cpus:
         .cpus(cpus)
 }
 
-/// Sets the variables that files name, makes the maps, and fills them; `restored` come before those of the command line.
+/// Sets the variables that files and `--set` name, makes the maps, and fills them; `restored` come before those of the command line.
 pub(crate) fn load(
     opener: &Opener,
     name: &str,
@@ -34,6 +35,8 @@ pub(crate) fn load(
     opener.check_shapes([&object].into_iter())?;
     let mut files = restored;
     files.extend(maps::read_files(&opener.args.files())?);
+    check_set(&opener.args, [&object].into_iter())?;
+    files.extend(variables_set(&opener.args, &object));
     object.set_variables(&files)?;
     let collection = object.load(options).map_err(|source| ObjectError::setup(name, source))?;
     let set = collection.set_elements(&files, !unverified);

@@ -8,6 +8,7 @@ mod load;
 mod named;
 mod opener;
 mod program;
+mod set;
 
 pub(crate) use args::ObjectArgs;
 pub(crate) use error::ObjectError;
@@ -15,3 +16,4 @@ pub(crate) use load::{load, load_options};
 pub(crate) use named::{NamedObject, is_object, taken};
 pub(crate) use opener::Opener;
 pub(crate) use program::{NotXdp, ProgramError, check_action, program_of};
+pub(crate) use set::{check_set, sections_set, variables_set};

@@ -9,7 +9,7 @@ use super::ignored::Ignored;
 use super::side::{Side, SideMaker, run_both};
 use crate::common::capture::CapturedPacket;
 use crate::common::failure::Failure;
-use crate::maps::MapsAsJson;
+use crate::maps::{Form, MapsAsJson};
 
 /// Most elements of a map that are shown.
 const SHOWN: usize = 5;
@@ -39,7 +39,7 @@ fn contents(side: &Side) -> Result<Contents, Failure> {
 }
 
 fn contents_of(part: &Collection) -> Contents {
-    match serde_json::to_value(MapsAsJson(part)) {
+    match serde_json::to_value(MapsAsJson(part, Form::Written)) {
         Ok(Json::Object(maps)) => maps.into_iter().collect(),
         _ => Contents::new(),
     }

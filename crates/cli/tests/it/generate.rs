@@ -7,7 +7,9 @@ use crate::common::{Folder, example, fixture, paceline};
 #[test]
 fn generated_tests_pass() {
     let examples = ["vlan.o", "sampler.o", "reflector.o", "counter.o"].map(example);
-    for name in examples.into_iter().chain([fixture("router.o")]) {
+    // Values that are arrays for each CPU, prefixes, addresses, and maps in maps.
+    let fixtures = ["router.o", "written.o", "types.o", "state.o"].map(fixture);
+    for name in examples.into_iter().chain(fixtures) {
         let folder = Folder::new();
         let tests = folder.text("tests");
         paceline(["generate", &name, "--tests", &tests]).ok();

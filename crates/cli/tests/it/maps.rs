@@ -38,7 +38,7 @@ fn maps_are_shown_as_c_by_their_types() {
     let out = types(&ALL, &["--maps"]).ok();
     let maps = out.split_once("\n\n").unwrap().1;
     let expected = r#"rules (hash, at most 4 entries)
-  [{ .address = { 10, 0, 0, 1 }, .port = 80, .reserved = 0 }] = {
+  [{ .address = 10.0.0.1, .port = 80, .reserved = 0 }] = {
       .action = ALLOW,
       .log = false,
       .name = "",
@@ -48,7 +48,7 @@ fn maps_are_shown_as_c_by_their_types() {
       .low = 0,
       .high = 0,
   }
-  [{ .address = { 192, 0, 2, 1 }, .port = 80, .reserved = 0 }] = {
+  [{ .address = 192.0.2.1, .port = 80, .reserved = 0 }] = {
       .action = DENY,
       .log = true,
       .name = "web",
@@ -228,4 +228,75 @@ fn names_that_are_not_there_are_told_with_a_suggestion() {
     unknown.fails(1, "", &["section .rodata has no variable `facto`", "did you mean `factor`?"]);
     let missing = paceline(["run", "--map", "rules=/nowhere/rules.json"]);
     missing.fails(1, "/nowhere/rules.json: No such file or directory", &[]);
+}
+
+/// Addresses, prefixes and numbers in network byte order, in text and beside their numbers in JSON, which can be given again.
+#[test]
+fn addresses_are_shown_as_people_write_them() {
+    let folder = Folder::new();
+    let services = r#"[{"key": "htons(22)", "value": {"address": "10.0.0.1", "port": "htons(8080)", "number": 80,
+        "mac": "02:00:00:00:00:09", "pad": [1, 2, 3, 4, 5, 6], "many": ["10.0.0.1", "10.0.0.2"], "gateway": "192.0.2.1", "addr6": "2001:db8::1"}}]"#;
+    let given = [
+        ("blocked", r#"[{"key": "10.9.1.0/24", "value": 1}, {"key": "10.9.1.1", "value": 2}]"#),
+        ("blocked6", r#"{"2001:db8::/32": 1}"#),
+        ("no_addresses", r#"[{"key": {"length": 3, "port": "htons(8)"}, "value": 1}]"#),
+        ("services", services),
+        ("tenants", r#"[{"key": 5, "value": {"10.0.0.9": 3}}]"#),
+    ];
+    let input = folder.capture("in.pcap", &[&[0; 60]]);
+    let object = format!("{}:written", fixture("written.o"));
+    let run = |maps: &[(&str, String)], more: &[&str]| {
+        let mut args = vec!["run".to_owned(), object.clone(), "--in".to_owned(), input.clone()];
+        for (map, text) in maps {
+            args.extend([
+                "--map".to_owned(),
+                format!("{map}={}", folder.write(&format!("{map}.json"), text)),
+            ]);
+        }
+        args.extend(more.iter().map(|&arg| arg.to_owned()));
+        paceline(args)
+    };
+    let given = given.map(|(map, text)| (map, text.to_owned()));
+    let text = run(&given, &["--maps"]).ok();
+    for part in [
+        "  [10.9.1.0/24] = 1\n  [10.9.1.1/32] = 2\n",
+        "  [2001:db8::/32] = 1\n",
+        "  [{ .length = 3, .port = htons(8), .tag = htons(0) }] = 1\n",
+        "  [htons(22)] = {\n      .address = 10.0.0.1,\n      .port = htons(8080),\n      .number = 80,\n      .mac = 02:00:00:00:00:09,\n",
+        "      .pad = { 1, 2, 3, 4, 5, 6 },\n      .many = { 10.0.0.1, 10.0.0.2 },\n      .gateway = 192.0.2.1,\n      .addr6 = 2001:db8::1,\n",
+        "  [5] = { [10.0.0.9] = 3 }\n",
+        "  passed_port = htons(443)\n",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    let json = run(&given, &["--maps", "--json"]).json();
+    let first = &json["maps"]["blocked"][0];
+    let address = u32::from_ne_bytes([10, 9, 1, 0]);
+    let key = json!({"length": 24, "address": address});
+    assert_eq!(*first, json!({"key": key, "value": 1, "written": {"key": "10.9.1.0/24"}}));
+    let port = u16::from_ne_bytes([1, 0xbb]);
+    assert_eq!(
+        json["maps"][".rodata"],
+        json!({"passed_port": port, ".written": {"passed_port": "htons(443)"}})
+    );
+    // Both forms are taken again.
+    let names = json["maps"].as_object().unwrap().iter().filter(|(_, map)| **map != json!([]));
+    let as_printed: Vec<_> = names.clone().map(|(name, map)| (name.as_str(), map.to_string())).collect();
+    let written = |element: &Value| {
+        let mut element = element.clone();
+        let written = element.as_object_mut().unwrap().remove("written").unwrap_or(json!({}));
+        written.as_object().unwrap().iter().for_each(|(name, value)| element[name] = value.clone());
+        element
+    };
+    let as_written: Vec<_> = names
+        .map(|(name, map)| match map {
+            Value::Array(elements) => {
+                (name.as_str(), elements.iter().map(written).collect::<Value>().to_string())
+            }
+            variables => (name.as_str(), variables[".written"].to_string()),
+        })
+        .collect();
+    for again in [as_printed, as_written] {
+        assert_eq!(run(&again, &["--maps", "--json"]).json()["maps"], json["maps"], "{again:?}");
+    }
 }

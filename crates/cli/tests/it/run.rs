@@ -262,3 +262,64 @@ fn interrupt(child: &Child) {
         std::process::Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
     assert!(status.success());
 }
+
+#[test]
+fn packets_are_printed_with_their_verdicts_and_reasons() {
+    let (traffic, firewall) = (example("traffic.pcap"), example("firewall.o"));
+    let run = |more: &[&str]| paceline(["run", &firewall, "--in", &traffic, "--print"].iter().chain(more));
+    let done = run(&[]);
+    assert!(done.err.contains("  drop  "), "the report goes aside: {}", done.err);
+    let out = done.ok();
+    let json = paceline(["run", &firewall, "--in", &traffic, "--json"]).json();
+    let of = |out: &str, verdict: &str| {
+        out.lines().filter(|line| line.split_whitespace().nth(2) == Some(verdict)).count()
+    };
+    for verdict in ["drop", "pass"] {
+        assert_eq!(json["verdicts"][verdict], of(&out, verdict), "{verdict}");
+    }
+    let first = "     1  22:13:20.000000 pass     ARP, Request who-has 192.0.2.1 tell 192.0.2.30, length 46";
+    assert_eq!(out.lines().next(), Some(first));
+    // The number is that of `why`, and so is the sentence.
+    let out = run(&["--why"]).ok();
+    let line = out.lines().find(|line| line.contains(" drop ")).expect("a dropped packet");
+    let number = line.split_whitespace().next().unwrap();
+    let why = paceline(["why", &firewall, "--in", &traffic, "--packet", number, "--brief"]).ok();
+    let (_, sentence) = why.trim_end().split_once(": ").unwrap();
+    assert!(line.ends_with(&format!("  [{sentence}]")), "{line}: {sentence}");
+    let scanned = paceline(["scan", "", &traffic, "--print", "--program", &firewall]).ok();
+    assert_eq!(scanned.lines().count(), out.lines().count());
+    let dropped = |line: &&str| line.split_whitespace().nth(1) == Some("drop");
+    assert_eq!(scanned.lines().filter(dropped).count(), of(&out, "drop"));
+    paceline(["run", &firewall, "--in", &traffic, "--why"]).fails(2, "", &["--verdicts FILE or --print"]);
+    run(&["--json"]).fails(2, "", &["cannot be used with"]);
+    run(&["--out", "-"]).fails(1, "--print", &["is the same file as"]);
+}
+
+#[test]
+fn variables_are_set_one_by_one() {
+    let (object, folder) = (fixture("types.o"), Folder::new());
+    let input = folder.capture("in.pcap", &[&[0; 60]]);
+    let rodata = folder.write("rodata.json", r#"{"factor": 3}"#);
+    let run =
+        |more: &[&str]| paceline(["run", &object, "--in", &input, "--maps", "--json"].iter().chain(more));
+    let given = format!(".rodata={rodata}");
+    let json = run(&["--map", &given, "--set", "factor=10", "--set", "verdict=DENY"]).json();
+    assert_eq!(json["maps"][".rodata"], serde_json::json!({ "factor": 10, "verdict": "DENY" }));
+    let written =
+        ["run", &fixture("written.o:written"), "--in", &input, "--maps", "--set", "passed_port=htons(80)"];
+    assert!(paceline(written).ok().contains("  passed_port = htons(80)\n"));
+    run(&["--set", "facto=1"]).fails(
+        1,
+        "--set facto: there is no global variable",
+        &["did you mean `factor`?"],
+    );
+    run(&["--set", "factor=x"]).fails(1, "--set: map .rodata, variable factor: ", &["a number"]);
+    run(&["--set", "factor"]).fails(2, "", &["NAME=VALUE"]);
+    let tests = folder.text("tests");
+    paceline(["generate", &fixture("types.o"), "--few", "--set", "factor=7", "--tests", &tests]).ok();
+    let names = fs::read_dir(&tests).unwrap().map(|entry| entry.unwrap().path());
+    let file = names.into_iter().find(|name| name.to_string_lossy().ends_with(".test.toml")).unwrap();
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.contains("maps.\".rodata\" = { \"factor\" = 7 }\n"), "{text}");
+    assert!(paceline(["test", &tests]).ok().contains(" 0 failed"));
+}

@@ -423,3 +423,166 @@ fn the_kernel_runs_the_same_tests() {
     }
     test(&[&path, "--kernel", "--engine", "jit"]).fails(2, "", &["cannot be used with"]);
 }
+
+/// What a map holds afterwards is given as it is given before: elements of maps in maps, arrays for each CPU, addresses.
+#[test]
+fn maps_afterwards_are_compared_by_their_types() {
+    let folder = Folder::new();
+    let text = format!(
+        r#"object = "{}:written"
+[[test]]
+name = "right"
+packet = "eth / ipv4 src=10.0.0.1 / tcp dport=80"
+maps.pairs = [{{ key = 0, value = [{{ a = 0, b = 0 }}, {{ a = 0, b = 0 }}, {{ a = 7, b = 0 }}, {{ a = 0, b = 0 }}] }}]
+maps.tenants = [{{ key = 5, value = [{{ key = "10.0.0.1", value = 1 }}] }}, {{ key = 6, value = "hosts" }}]
+verdict = "drop"
+after.pairs = [{{ key = 0, value = [{{ a = 0, b = 0 }}, {{ a = 0 }}, {{ a = 7 }}, {{ b = 9 }}] }}, {{ key = 0, values = [{{ cpu = 0, value = [{{ a = 0 }}, {{}}, {{ a = "0x7" }}, {{}}] }}] }}]
+after.tenants = [{{ key = 5, value = [{{ key = "10.0.0.1", value = 2 }}, {{ key = "10.0.0.2", absent = true }}] }}, {{ key = 6, value = "hosts" }}]
+after.".bss" = {{ last_source = "10.0.0.1" }}
+
+[[test]]
+name = "wrong"
+packet = "eth / ipv4 src=10.9.1.7 / tcp dport=80"
+maps.blocked = [{{ key = "10.9.1.0/24", value = 1 }}]
+maps.services = [{{ key = "htons(80)", value = {{ address = "10.0.0.1", port = "htons(8080)" }} }}]
+maps.tenants = [{{ key = 5, value = [{{ key = "10.0.0.1", value = 1 }}] }}, {{ key = 7, value = [] }}]
+after.blocked = [{{ key = "10.9.1.0/24", value = 2 }}]
+after.services = [{{ key = "htons(80)", value = {{ address = "10.0.0.2", port = "htons(8081)" }} }}, {{ key = "htons(80)", value = {{ adress = 1 }} }}]
+after.pairs = [{{ key = 0, value = [{{ a = 1 }}] }}]
+after.tenants = [{{ key = 5, value = [{{ key = "10.0.0.1", value = 3 }}] }}, {{ key = 6, value = [] }}, {{ key = 7, value = "hosts" }}]
+after.".bss" = {{ last_source = "10.0.0.1" }}
+"#,
+        fixture("written.o")
+    );
+    let path = folder.write("a.test.toml", text);
+    let done = test(&[&path]);
+    assert_eq!(done.status, Some(1));
+    for part in [
+        "a.test.toml: right\n",
+        "after.blocked[\"10.9.1.0/24\"]: expected 2, got 1\n",
+        "after.services[\"htons(80)\"]: map services, value: `struct service` has no member `adress`; did you mean `address`?\n",
+        "after.pairs[0]: expected [{\"a\":1},",
+        "after.tenants[5][\"10.0.0.1\"]: expected 3, got 1\n",
+        "after.tenants[6]: expected an element, got none\n",
+        "after.tenants[7]: expected map `hosts`, got a map without a name\n",
+        "after..bss: expected {\"last_source\":\"10.0.0.1\"}, got {\"last_source\":\"10.9.1.7\"}\n",
+        "because blocked[10.9.1.7] is matched by 10.9.1.0/24\n",
+        "1 passed, 1 failed in",
+    ] {
+        assert!(done.out.contains(part), "no {part:?} in {}", done.out);
+    }
+    fs::write(
+        &path,
+        fs::read_to_string(&path).unwrap().replace(", { key = \"htons(80)\", value = { adress = 1 } }", ""),
+    )
+    .unwrap();
+    test(&[&path, "--update"]).ok();
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("{ address = \"10.0.0.1\", port = \"htons(8080)\" }"), "{text}");
+    assert!(test(&[&path]).ok().contains("2 passed, 0 failed in"));
+}
+
+/// The kernel's maps have what ours have: maps in maps, values of queues and stacks; and whatever it does not get is told.
+#[test]
+fn the_kernel_gets_what_maps_hold() {
+    const TEST: &str = "the_kernel_gets_what_maps_hold";
+    if !paceline_testkit::kernel::available_for(TEST) {
+        return;
+    }
+    let folder = Folder::new();
+    let text = format!(
+        r#"object = "{}:written"
+[[test]]
+name = "no map"
+packet = "eth / ipv4 src=10.0.0.1 / tcp dport=80"
+verdict = "pass"
+[[test]]
+name = "no element"
+packet = "eth / ipv4 src=10.0.0.1 / tcp dport=80"
+maps.tenants = [{{ key = 5, value = [{{ key = "10.0.0.2", value = 1 }}] }}]
+verdict = "pass"
+after.tenants = [{{ key = 5, value = [{{ key = "10.0.0.2", value = 1 }}, {{ key = "10.0.0.1", absent = true }}] }}]
+[[test]]
+name = "element"
+step = [
+    {{ packet = "eth / ipv4 src=10.0.0.1 / tcp dport=80", verdict = "drop", after.tenants = [{{ key = 5, value = [{{ key = "10.0.0.1", value = 2 }}] }}] }},
+    {{ packet = "eth / ipv4 src=10.0.0.1 / tcp dport=80", verdict = "drop", after.tenants = [{{ key = 5, value = [{{ key = "10.0.0.1", value = 3 }}] }}] }},
+]
+maps.tenants = [{{ key = 5, value = [{{ key = "10.0.0.1", value = 1 }}] }}]
+[[test]]
+name = "a map by name"
+packet = "eth / ipv4 src=10.0.0.1 / tcp dport=80"
+maps.hosts = [{{ key = "10.0.0.1", value = 7 }}]
+maps.tenants = [{{ key = 5, value = "hosts" }}]
+verdict = "drop"
+after.hosts = [{{ key = "10.0.0.1", value = 8 }}]
+"#,
+        fixture("written.o")
+    );
+    let path = folder.write("a.test.toml", text);
+    let tickets = format!(
+        r#"object = "{}:ticket"
+[[test]]
+name = "tickets go back, one more each"
+maps.tickets = [{{ value = 7 }}, {{ value = 8 }}]
+maps.numbered = [{{ key = 3, value = [{{ key = 8, value = 1 }}, {{ key = 9, value = 5 }}] }}]
+step = [
+    {{ packet = "eth / ipv4", verdict = "tx", after.numbered = [{{ key = 3, value = [{{ key = 8, value = 2 }}] }}] }},
+    {{ packet = "eth / ipv4", verdict = "tx", after.numbered = [{{ key = 3, value = [{{ key = 9, value = 6 }}] }}] }},
+    {{ packet = "eth / ipv4", repeat = 2, verdict = "pass" }},
+    {{ packet = "eth / ipv4", verdict = "drop" }},
+]
+"#,
+        fixture("written.o")
+    );
+    let numbered = folder.write("c.test.toml", tickets);
+    for more in [&[][..], &["--kernel"]] {
+        let out = test(&[&[path.as_str(), &numbered], more].concat()).ok();
+        assert!(out.contains("5 passed, 0 failed in"), "{out}");
+    }
+    let socket = format!(
+        "object = \"{}\"\n[[test]]\nname = \"n\"\npacket = \"eth / ipv4\"\nmaps.xsks_map = [{{ key = 1, value = 1 }}]\nverdict = \"pass\"\n",
+        fixture("xsk.o")
+    );
+    let path = folder.write("b.test.toml", socket);
+    let done = test(&[&path, "--kernel"]);
+    assert!(done.out.contains("--kernel: map xsks_map: its sockets are not in the kernel"), "{}", done.out);
+}
+
+/// A report for CI says what was expected, what came and why.
+#[test]
+fn reports_for_tools_have_the_reason() {
+    let (folder, path) = folder("[[test]]\nname = \"wrong\"\npacket = \"eth / arp\"\nverdict = \"drop\"\n");
+    let junit = folder.text("junit.xml");
+    assert_eq!(test(&[&path, "--junit", &junit]).status, Some(1));
+    let xml = fs::read_to_string(&junit).unwrap();
+    let start =
+        "<failure message=\"verdict: expected drop, got pass; the packet was passed at firewall.bpf.c:";
+    assert!(xml.contains(start), "{xml}");
+}
+
+/// What a case stands for is put into packets, maps, names and expectations; a number stays one.
+#[test]
+fn cases_replace_names_everywhere() {
+    let folder = Folder::new();
+    let text = format!(
+        r#"object = "{}:written"
+[[test]]
+name = "from {{source}}"
+packet = "eth / ipv4 src={{source}} / tcp dport={{port}}"
+maps.blocked = [{{ key = "{{source}}/32", value = "{{number}}" }}]
+maps.services = {{ "htons({{port}})" = {{ number = "{{number}}" }} }}
+repeat = "{{number}}"
+after.blocked = [{{ key = "{{source}}", value = "{{number}}" }}]
+cases = [
+    {{ source = "10.0.0.1", port = 80, number = 3, verdict = "drop" }},
+    {{ source = "10.0.0.2", port = 443, number = 4, verdict = "pass", maps = {{ blocked = [] }}, after = {{}} }},
+]
+"#,
+        fixture("written.o")
+    );
+    let path = folder.write("a.test.toml", text);
+    let out = test(&[&path]).ok();
+    assert!(out.contains("a.test.toml: from 10.0.0.1 [port=80 number=3]\n"), "{out}");
+    assert!(out.contains("2 passed, 0 failed in"), "{out}");
+}

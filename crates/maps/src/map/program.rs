@@ -43,6 +43,12 @@ impl<'a> ProgramSide<'a> {
         self.0.key_at(value as usize)
     }
 
+    /// The key of the element that a look-up of a key finds in a longest-prefix trie; `None` where it finds none, and in other kinds.
+    #[must_use]
+    pub fn matching_key(self, key: &[u8]) -> Option<Vec<u8>> {
+        self.0.storage.matching_key(key)
+    }
+
     /// The place of the values, for code that indexes arrays itself; `None` for kinds that are no arrays of values.
     #[must_use]
     pub fn array_layout(self) -> Option<ArrayLayout> {
@@ -253,6 +259,12 @@ impl<'a> ProgramSide<'a> {
     pub fn elements(self) -> Option<usize> {
         let count = || self.0.storage.set_entries().unwrap_or_else(|| self.keys().count());
         self.0.spec.kind.has_keys().then(count)
+    }
+
+    /// Whether a Bloom filter has values.
+    #[must_use]
+    pub fn has_values(self) -> bool {
+        self.0.storage.has_values()
     }
 
     /// All keys, regardless of user space's access (`bpf_for_each_map_elem`).

@@ -170,7 +170,7 @@ fn what_made_a_record_is_asked_without_a_lock() {
     let map = create(4096);
     let (ring, reader) = (map.for_programs().ring_buffer().unwrap(), map.ring_buffer().unwrap());
     reader.keep_origins();
-    let origin = Origin { packet: Some(1), cpu: 2, time_ns: 3 };
+    let origin = Origin { packet: Some(1), cpu: 2, time_ns: 3, received_ns: 4 };
     let record = ring.reserve_from(8, 0, || {
         ring.output(&[7], 0).unwrap();
         Some(origin)

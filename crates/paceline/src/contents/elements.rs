@@ -98,6 +98,8 @@ fn set_element(element: &Part<'_>, target: &Target<'_>) -> Result<(), ContentsCa
     if let Some(formatted) = members.remove("formatted") {
         members = formatted.members(ELEMENTS)?;
     }
+    // What `--json` has beside key and value for people.
+    drop(members.remove("written"));
     let [key, value, values] = ["key", "value", "values"].map(|name| members.remove(name));
     if let Some((name, member)) = members.pop_first() {
         return Err(member.fail(ContentsProblem::UnknownMember(name)));

@@ -12,11 +12,11 @@ use crate::{EntryError, NoProgram, SetupError};
 
 /// Contents of a map that cannot be used, with the name of their file.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}{}: {cause}", .at.map_or_else(String::new, |(line, column)| format!(":{line}:{column}")))]
+#[error("{name}{}: {cause}", .at.filter(|(line, _)| *line > 0).map_or_else(String::new, |(line, column)| format!(":{line}:{column}")))]
 pub struct ContentsError {
     /// Name of the file, or of the text.
     pub name: String,
-    /// Line and column of the contents in a file that has more than these; the cause has no place of its own then.
+    /// Line and column of the contents in a file that has more than these, 0 if they are in none; the cause has no place of its own then.
     pub at: Option<(usize, usize)>,
     /// Cause.
     pub cause: Box<ContentsCause>,
@@ -30,7 +30,7 @@ impl ContentsError {
     /// Line and column of what is wrong, from 1; `None` for causes that have none: a file that cannot be read, a map that there is not.
     #[must_use]
     pub fn place(&self) -> Option<(usize, usize)> {
-        self.at.or(match &*self.cause {
+        self.at.filter(|(line, _)| *line > 0).or(match &*self.cause {
             ContentsCause::At { place, .. } | ContentsCause::Program { place, .. } => {
                 Some((place.line, place.column))
             }

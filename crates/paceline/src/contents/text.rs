@@ -50,7 +50,8 @@ impl MapContents {
         Ok(Self::of_text(map, name, text))
     }
 
-    /// JSON that is made from a part of a file, with the line and column of that part for messages.
+    /// JSON that is made from a part of a file, with the line and column of that part for messages, which are 0 if
+    /// there is no file.
     #[must_use]
     pub fn inline(map: &str, name: &str, json: String, (line, column): (usize, usize)) -> Self {
         Self { within: Some((line, column)), ..Self::of_text(map, name, json) }

@@ -72,7 +72,10 @@ fn set_all(
 /// Names and values of variables: an object, or bpftool's list `[{"value": {".rodata": [{"x": 1}, {"y": 2}]}}]`.
 fn assignments<'a>(root: &Part<'a>) -> Result<Vec<(String, Part<'a>)>, ContentsCause> {
     if root.is_object() {
-        return Ok(root.members(VARIABLES)?.into_iter().collect());
+        let mut members = root.members(VARIABLES)?;
+        // What `--json` has beside the variables for people; no variable has a dot in its name.
+        drop(members.remove(".written"));
+        return Ok(members.into_iter().collect());
     }
     let mut found = Vec::new();
     for element in root.list(VARIABLES)? {

@@ -43,7 +43,7 @@ pub use paceline_libpcap::{CompileError, Libpcap, MAX_SNAPLEN, Missing, Packets,
 pub use packet::{FilterError, PacketFilter, program};
 pub use seccomp::Seccomp;
 #[cfg(feature = "captures")]
-pub use select::{Matched, Select, SelectError, Selection, select};
+pub use select::{Matched, Select, SelectError, Selection, Teller, select};
 
 #[cfg(all(feature = "captures", feature = "libpcap"))]
 use paceline_capture::{ByteOrder, Link};

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use paceline_capture::{CaptureReader, CaptureWriter, ReadError, WriteError};
-use paceline_frame::Burst;
+use paceline_frame::{Burst, FrameRef};
 use paceline_vm::{Fault, Host};
 
 use super::PacketFilter;
@@ -24,6 +24,9 @@ impl Matched {
     }
 }
 
+/// Is told of a packet that matches.
+pub type Teller<'a> = Box<dyn FnMut(u64, FrameRef<'_>) + 'a>;
+
 /// A filter and the output of its matches.
 pub struct Selection<'a> {
     /// The filter.
@@ -32,6 +35,8 @@ pub struct Selection<'a> {
     pub output: Option<CaptureWriter<'a>>,
     /// Matches so far.
     pub matched: Matched,
+    /// Is told of each match: the packet's number in the capture, from 1, and the packet.
+    pub tell: Option<Teller<'a>>,
 }
 
 impl<'a> Selection<'a> {
@@ -40,7 +45,7 @@ impl<'a> Selection<'a> {
     pub fn new(filter: PacketFilter, mut output: Option<CaptureWriter<'a>>) -> Self {
         // A packet that a socket filter cuts was as long on the wire as before.
         output.iter_mut().for_each(CaptureWriter::keep_wire_length);
-        Self { filter, output, matched: Matched::default() }
+        Self { filter, output, matched: Matched::default(), tell: None }
     }
 }
 
@@ -140,6 +145,9 @@ fn step(
         let mask = first(mask, left);
         needed |= if u64::from(mask.count_ones()) == left { mask } else { all };
         selection.matched.add(burst, mask);
+        if let Some(tell) = &mut selection.tell {
+            each(mask).for_each(|index| tell(read.packets + index as u64 + 1, burst.frame(index)));
+        }
         if let Some(output) = &mut selection.output {
             let filter = &selection.filter;
             let packets = burst.iter().enumerate().map(|(index, frame)| {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use paceline_btf::Btf;
+use paceline_btf::{Btf, Value};
 use paceline_maps::Map;
 use paceline_spec::{Errno, MapSpec};
 use serde_json::Value as Json;
 
-use super::{JsonError, decode, encode, encode_key};
+use super::{JsonError, encode, encode_key, hex, project, to_json, to_written_json};
 use crate::Collection;
+use crate::contents::variables;
 
 /// An element cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +49,7 @@ pub struct JsonMap {
     /// Specification of the collection's own object: a shared map's type ids refer to another object's BTF.
     spec: MapSpec,
     btf: Option<Arc<Btf>>,
+    is_written: bool,
 }
 
 impl Collection {
@@ -72,11 +74,54 @@ impl Collection {
     pub fn json_map(&self, name: &str) -> Option<JsonMap> {
         let (map, spec) = self.maps().iter().zip(self.object().maps()).find(|(_, spec)| spec.name == name)?;
         let spec = MapSpec { contents: Vec::new(), ..spec.clone() };
-        Some(JsonMap { map: Arc::clone(map), spec, btf: self.object().shared_btf() })
+        Some(JsonMap { map: Arc::clone(map), spec, btf: self.object().shared_btf(), is_written: false })
     }
 }
 
 impl JsonMap {
+    /// The same map, whose keys and values are shown as [`to_written_json`] makes them.
+    #[must_use]
+    pub fn written(mut self) -> Self {
+        self.is_written = true;
+        self
+    }
+
+    /// The map under a key of a map of maps, if there is one.
+    ///
+    /// # Errors
+    /// [`ElementError::Key`]; [`ElementError::Refused`] as [`Map::lookup`] gives it, and with `EINVAL` of a map that holds no maps.
+    pub fn inner(&self, key: &Json) -> Result<Option<Self>, ElementError> {
+        let template = self.spec.inner.as_deref().ok_or_else(|| self.refused(Errno::EINVAL))?;
+        let Some(id) = self.found(self.map.lookup(&self.key(key)?))? else { return Ok(None) };
+        let id = id.try_into().map(u32::from_ne_bytes).map_err(|_| self.refused(Errno::EINVAL))?;
+        let map = Map::by_id(id).ok_or_else(|| self.refused(Errno::ENOENT))?;
+        let spec = MapSpec { name: map.spec().name.clone(), contents: Vec::new(), ..template.clone() };
+        Ok(Some(Self { map, spec, btf: self.btf.clone(), is_written: self.is_written }))
+    }
+
+    /// Whether the map is a section of global variables, the only value of which is an object of their names and values.
+    #[must_use]
+    pub fn holds_variables(&self) -> bool {
+        self.btf.as_deref().is_some_and(|btf| variables(btf, &self.spec).is_some())
+    }
+
+    /// The map as the object declares it, whose name it has there; the template in maps of maps.
+    #[must_use]
+    pub fn spec(&self) -> &MapSpec {
+        &self.spec
+    }
+
+    /// A value, in per-CPU kinds of one CPU, in the form in which [`lookup`](Self::lookup) shows it: enumerators by their names, addresses as
+    /// numbers or texts. Members of structures that it leaves out are left out.
+    ///
+    /// # Errors
+    /// [`ElementError::Value`].
+    pub fn normalized(&self, value: &Json) -> Result<Json, ElementError> {
+        let bytes = self.one_value(value);
+        let bytes = bytes.map_err(|source| ElementError::Value { map: self.spec.name.clone(), source })?;
+        Ok(project(&self.show(self.spec.decode_value(self.btf.as_deref(), &bytes), &bytes), value))
+    }
+
     /// The map itself.
     #[must_use]
     pub fn map(&self) -> &Arc<Map> {
@@ -117,7 +162,8 @@ impl JsonMap {
         let keys = self.map.keys().map_err(|errno| self.refused(errno))?;
         Ok(keys.filter_map(|key| {
             let value = self.map.lookup(&key).ok()?;
-            Some((decode(&key, self.btf.as_deref(), self.spec.key_type), self.show_value(&value)))
+            let shown = self.show(self.spec.decode_key(self.btf.as_deref(), &key), &key);
+            Some((shown, self.show_value(&value)))
         }))
     }
 
@@ -151,12 +197,20 @@ impl JsonMap {
     }
 
     fn show_value(&self, bytes: &[u8]) -> Json {
-        let one = |bytes: &[u8]| decode(bytes, self.btf.as_deref(), self.spec.value_type);
+        let one = |bytes: &[u8]| self.show(self.spec.decode_value(self.btf.as_deref(), bytes), bytes);
         if !self.spec.kind.is_per_cpu() {
             return one(bytes);
         }
         let size = self.spec.value_size as usize;
         bytes.chunks(self.map.value_stride()).map(|bytes| one(bytes.get(..size).unwrap_or(bytes))).collect()
+    }
+
+    fn show(&self, value: Option<Value>, bytes: &[u8]) -> Json {
+        match value {
+            Some(value) if self.is_written => to_written_json(&value),
+            Some(value) => to_json(&value),
+            None => hex(bytes),
+        }
     }
 
     fn found<T>(&self, result: Result<T, Errno>) -> Result<Option<T>, ElementError> {

@@ -1,4 +1,5 @@
-//! Values of C types as JSON, in bpftool's form: structures as objects, enumerators by name. What has no type is bytes.
+//! Values of C types as JSON, in bpftool's form: structures as objects, enumerators by name. What has no type is bytes. Addresses and
+//! numbers in network byte order are numbers or bytes there, and texts in what [`to_written_json`] makes; all of it is read.
 //!
 //! A [`JsonMap`] reads and writes the elements of a map so; the functions here do it for single keys and values.
 
@@ -76,31 +77,70 @@ pub fn encode_typed(json: &Json, btf: &Btf, ty: TypeId, size: usize) -> Result<V
     if bytes.len() == size { Ok(bytes) } else { Err(JsonError::Size { found: bytes.len(), expected: size }) }
 }
 
-/// A key or value: by its type, or as bytes where there is none (0) and where bytes and type do not agree.
+/// A value as [`to_json`] shows it: by its type, or as bytes where there is none (0) and where bytes and type do not agree.
 #[must_use]
 pub fn decode(bytes: &[u8], btf: Option<&Btf>, ty: TypeId) -> Json {
     let value = btf.filter(|_| ty != 0).and_then(|btf| btf.decode(ty, bytes).ok());
     value.map_or_else(|| hex(bytes), |value| to_json(&value))
 }
 
+/// The same as [`to_written_json`] shows it.
+#[must_use]
+pub fn decode_written(bytes: &[u8], btf: Option<&Btf>, ty: TypeId) -> Json {
+    let value = btf.filter(|_| ty != 0).and_then(|btf| btf.decode_written(ty, bytes).ok());
+    value.map_or_else(|| hex(bytes), |value| to_written_json(&value))
+}
+
 /// A value as JSON. Numbers beyond 64 bits, which JSON cannot hold exactly, are texts.
 #[must_use]
 pub fn to_json(value: &Value) -> Json {
+    converted(value, false)
+}
+
+/// The same with texts for [`Value::Written`], such as `10.9.1.0/24`.
+#[must_use]
+pub fn to_written_json(value: &Value) -> Json {
+    converted(value, true)
+}
+
+fn converted(value: &Value, is_written: bool) -> Json {
     match value {
         Value::Bool(b) => Json::from(*b),
         Value::Signed(n) => i64::try_from(*n).map_or_else(|_| Json::from(n.to_string()), Json::from),
         Value::Unsigned(n) => u64::try_from(*n).map_or_else(|_| Json::from(n.to_string()), Json::from),
         Value::Float(n) => Json::from(*n),
         Value::Enum { name: Some(name), .. } => Json::from(name.as_str()),
-        Value::Enum { name: None, value } => to_json(&Value::Signed(*value)),
+        Value::Enum { name: None, value } => converted(&Value::Signed(*value), is_written),
         Value::Pointer(address) => Json::from(*address),
         Value::Text(text) => Json::from(text.as_str()),
         Value::Bytes(bytes) => hex(bytes),
-        Value::Array(elements) => elements.iter().map(to_json).collect(),
+        Value::Array(elements) => elements.iter().map(|value| converted(value, is_written)).collect(),
         Value::Struct(members) => {
-            members.iter().map(|(name, value)| (name.clone(), to_json(value))).collect()
+            members.iter().map(|(name, value)| (name.clone(), converted(value, is_written))).collect()
         }
+        Value::Written { text, .. } if is_written => Json::from(text.as_str()),
+        Value::Written { plain, .. } => converted(plain, is_written),
         other => Json::from(other.to_string()),
+    }
+}
+
+/// The parts of a value that a pattern names: members of structures that it leaves out are left out.
+#[must_use]
+pub fn project(actual: &Json, pattern: &Json) -> Json {
+    match (actual, pattern) {
+        (Json::Object(actual), Json::Object(pattern)) => {
+            let member =
+                |(name, pattern): (&String, &Json)| Some((name.clone(), project(actual.get(name)?, pattern)));
+            pattern.iter().filter_map(member).collect()
+        }
+        (Json::Array(actual), Json::Array(pattern)) => {
+            let element = |(number, actual): (usize, &Json)| match pattern.get(number) {
+                Some(pattern) => project(actual, pattern),
+                None => actual.clone(),
+            };
+            actual.iter().enumerate().map(element).collect()
+        }
+        (actual, _) => actual.clone(),
     }
 }
 

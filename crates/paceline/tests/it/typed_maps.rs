@@ -1,6 +1,6 @@
 //! Maps of an object with keys and values of Rust types, and by the types of its BTF.
 
-use paceline::json::{ElementError, JsonError};
+use paceline::json::{ElementError, JsonError, to_json, to_written_json};
 use paceline::{Burst, Collection, Errno, FrameMeta, Host, LoadOptions, Object, PerCpu};
 use serde_json::json;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -118,4 +118,54 @@ fn what_does_not_fit_is_named() {
         untyped.update(&json!(0), &json!([1, 2]), 0).unwrap_err().to_string(),
         "map untyped, value: the map has no types, so this must be a list of 6 bytes, such as [\"0x0a\", \"0x00\"]"
     );
+}
+
+/// The objects that are committed.
+fn objects() -> Vec<Object> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let folders =
+        ["examples", "crates/cli/tests/fixtures", "crates/load/tests/fixtures", "crates/testkit/fixtures"];
+    let files = folders.into_iter().flat_map(|folder| std::fs::read_dir(format!("{root}/{folder}")).unwrap());
+    let paths =
+        files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "o"));
+    paths.filter_map(|path| Object::open(path).ok()).collect()
+}
+
+/// Addresses, prefixes and numbers in network byte order are read as they are written, in all types of keys and values there are here.
+#[test]
+fn values_are_read_as_they_are_written() {
+    let mut random = fastrand::Rng::with_seed(48);
+    let (mut values, mut texts) = (0, 0);
+    for object in objects() {
+        let btf = object.btf();
+        for spec in object.maps() {
+            for _ in 0..64 {
+                let mut key: Vec<u8> = (0..spec.key_size).map(|_| random.u8(..)).collect();
+                if spec.kind.has_prefixes() {
+                    let bits = (spec.key_size - 4) * 8;
+                    key[..4].copy_from_slice(&random.u32(..=bits).to_ne_bytes());
+                }
+                // Zeros are in padding, and text of characters.
+                let value: Vec<u8> =
+                    (0..spec.value_size.min(4096)).map(|_| random.u8(..) * random.u8(..2)).collect();
+                let typed_key = spec.decode_key(btf, &key);
+                let pairs =
+                    [(typed_key, key.len(), true), (spec.decode_value(btf, &value), value.len(), false)];
+                for (typed, size, is_key) in pairs {
+                    let Some(typed) = typed else { continue };
+                    let encode = |json: &serde_json::Value| match is_key {
+                        true => paceline::json::encode_key(json, btf, spec),
+                        false => paceline::json::encode(json, btf, spec.value_type, size),
+                    };
+                    let (plain, written) = (to_json(&typed), to_written_json(&typed));
+                    // Some have no JSON: numbers that are none, characters that are no text, unions of a truth value.
+                    let Ok(bytes) = encode(&plain) else { continue };
+                    assert_eq!(encode(&written), Ok(bytes), "{}: {written}", spec.name);
+                    values += 1;
+                    texts += usize::from(plain != written);
+                }
+            }
+        }
+    }
+    assert!(values > 20_000 && texts > 1_000, "{values} values, {texts} with an address");
 }

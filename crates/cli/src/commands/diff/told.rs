@@ -11,6 +11,7 @@ use serde_json::{Value as Json, json};
 
 use crate::common::console::shown;
 use crate::inputs::contents;
+use crate::maps::Form;
 
 /// The differences between a pair of programs.
 pub(super) struct Compared {
@@ -202,7 +203,7 @@ fn maps(compared: &Compared, difference: &Difference) -> Json {
     {
         for (map, elements) in &input.maps {
             if let Some(spec) = object.maps().get(*map) {
-                all.insert(spec.name.clone(), contents(object, *map, elements));
+                all.insert(spec.name.clone(), contents(object, *map, elements, Form::Typed));
             }
         }
     }

@@ -65,6 +65,9 @@ pub(crate) struct FilterArgs {
     /// `{name}`, which is replaced by each filter's name.
     #[arg(short = 'w', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) out: Option<PathBuf>,
+    /// Print a line for each packet that matches, in the form of `tcpdump -n -S`; the report goes to standard error.
+    #[arg(long, conflicts_with_all = ["json", "filters", "syscalls", "dump", "form"])]
+    pub(super) print: bool,
     /// Take this many packets, for each filter, and stop.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) count: Option<u64>,

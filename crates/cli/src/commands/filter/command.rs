@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Instant;
 
 use paceline::capture::{CaptureReader, Link};
@@ -11,6 +12,7 @@ use paceline::{Engine, Host};
 
 use super::args::{FilterArgs, NAME};
 use super::error::FilterError;
+use super::printer::Printer;
 use super::report::{Report, Run};
 use super::wanted::{self, Loaded};
 use super::{listing, optimizer, socket, syscalls};
@@ -18,7 +20,7 @@ use crate::common::capture::{Capture, CaptureError};
 use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::files::{FileError, Opened, Taken, is_stdout, name};
-use crate::common::report::Report as _;
+use crate::common::report::{Report as _, StdoutError};
 use crate::common::watch::{INTERRUPTED, Watch};
 use crate::object::is_object;
 
@@ -73,10 +75,19 @@ fn run(
         let output = outputs.next().flatten().map(|output| output.start(capture.reader.header()));
         selections.push(Selection::new(loaded.filter.clone(), output.transpose()?));
     }
+    let printer = args.print.then(|| Printer::new(capture.reader.link().link_type)).transpose();
+    let printer = printer.map_err(StdoutError)?;
+    for (selection, printer) in selections.iter_mut().zip(printer.iter().cycle()) {
+        let printer = Rc::clone(printer);
+        selection.tell = Some(Box::new(move |number, frame| printer.add(number, frame)));
+    }
     announce(args, capture);
 
     let (run, ended) = select_all(args, capture, &mut selections, watch);
     let ended = ended.map_err(|error| failure(error, capture, filters, &names, run.read));
+    let printed =
+        printer.map_or(Ok(()), |printer| printer.finish().map_err(|error| StdoutError(error).into()));
+    let ended = ended.and(printed);
     if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
         return ended.map(|()| ExitCode::SUCCESS);
     }
@@ -87,7 +98,7 @@ fn run(
         filters: filters.iter().zip(selections.iter().map(|selection| selection.matched)).collect(),
         error: ended.as_ref().err(),
     };
-    let aside = names.iter().flatten().any(|path| is_stdout(path));
+    let aside = args.print || names.iter().flatten().any(|path| is_stdout(path));
     let printed = report.print(args.json, aside);
     ended.and(printed)?;
     if !run.interrupted {
@@ -119,11 +130,14 @@ fn open(
         (&args.program, "the program"),
         (&args.filters, "the filters"),
     ];
+    let stdout = args.print.then(|| PathBuf::from("-"));
     let read = read.into_iter().filter_map(|(path, what)| {
         let path = path.as_deref()?;
         Taken::of_path(path, &format!("{what} {}", path.display()))
     });
     let mut taken: Vec<Taken> = read.chain(capture.file.clone()).chain(object).collect();
+    // No packets go where lines go.
+    stdout.as_deref().map(|path| Opened::open_text(path, "--print", &mut taken)).transpose()?;
     let open = |name: &Option<PathBuf>| {
         name.as_deref().map(|path| Opened::open(path, "--out", &mut taken)).transpose()
     };

@@ -7,6 +7,7 @@ mod listing;
 #[cfg(test)]
 mod mutations;
 mod optimizer;
+mod printer;
 mod report;
 mod socket;
 mod syscalls;

@@ -66,7 +66,7 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<ExitCode, Failure> {
         capture::write(&all, out.start_text()?)?;
     }
     if let Some(folder) = &args.tests {
-        let files = tests_of::write(folder, &PathBuf::from(&name), &args.how.files(), object, &all)?;
+        let files = tests_of::write(folder, &PathBuf::from(&name), &args.how, object, &all)?;
         console::note(format_args!("{files} files in {}", folder.display()));
     }
     report::print(|out| match args.json {

@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::found::Found;
 use crate::inputs::contents;
+use crate::maps::Form;
 
 pub(super) fn of(object: &Object, found: &Found) -> Json {
     let generated = &found.generated;
@@ -101,7 +102,7 @@ fn input(object: &Object, confirmed: &Confirmed) -> Members {
     let packet: String = input.packet.iter().map(|byte| format!("{byte:02x}")).collect();
     let maps = input.maps.iter().filter_map(|(map, elements)| {
         let spec = object.maps().get(*map)?;
-        Some((spec.name.clone(), contents(object, *map, elements)))
+        Some((spec.name.clone(), contents(object, *map, elements, Form::Typed)))
     });
     vec![
         ("verdict", confirmed.verdict.name().into()),

@@ -9,10 +9,11 @@ use paceline::generate::{Confirmed, Goal, Variant, network_text};
 
 use serde_json::Value as Json;
 
-use super::folder::{Folder, FolderError, MARK, file_name};
+use super::folder::{Folder, MARK, file_name};
 use super::found::Found;
-use crate::inputs::{case, toml};
-use crate::maps::MapFile;
+use crate::common::failure::Failure;
+use crate::inputs::{case, toml, variables_given};
+use crate::object::ObjectArgs;
 
 /// Most elements of a map that are written into the test itself; others get a file of their own.
 const INLINE: usize = 64;
@@ -30,14 +31,15 @@ type Networks = BTreeMap<String, String>;
 pub(super) fn write(
     folder: &Path,
     object: &Path,
-    given: &[MapFile],
+    args: &ObjectArgs,
     of: &Object,
     all: &[Found],
-) -> Result<usize, FolderError> {
+) -> Result<usize, Failure> {
     let target = Folder::open(folder)?;
+    let given = variables_given(args, of, &|path| relative(folder, path).display().to_string())?;
     let mut files = Vec::new();
     for found in all {
-        files.extend(texts(folder, object, given, of, found));
+        files.extend(texts(folder, object, &given, of, found));
     }
     let programs: Vec<_> = all.iter().map(|found| file_name(&found.program.name)).collect();
     target.replace(&programs, &files)?;
@@ -45,7 +47,7 @@ pub(super) fn write(
 }
 
 /// The test files of a program, one for each seed, and the files of large maps.
-fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &Found) -> Vec<Text> {
+fn texts(folder: &Path, object: &Path, given: &str, of: &Object, found: &Found) -> Vec<Text> {
     let mut by_seed: BTreeMap<Option<u64>, Vec<Wanted<'_>>> = BTreeMap::new();
     for wanted in found.inputs() {
         by_seed.entry(wanted.2.input.seed).or_default().push(wanted);
@@ -59,15 +61,7 @@ fn texts(folder: &Path, object: &Path, given: &[MapFile], of: &Object, found: &F
         if let Some(seed) = seed {
             let _ = writeln!(text, "seed = {seed}");
         }
-        for file in given {
-            let path = relative(folder, &file.path);
-            let _ = writeln!(
-                text,
-                "maps.{} = {}",
-                toml::string(&file.map),
-                toml::string(&path.display().to_string())
-            );
-        }
+        text.push_str(given);
         for wanted in inputs {
             texts.extend(test(&mut text, of, found, wanted, &mut networks));
         }

@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 use super::maps::named;
 use super::report::Counts;
 use crate::chain::{Loaded, Part, to_json, write_layout, write_reasons};
+use crate::maps::{Form, MapAsJson};
 
 /// Answers a request; `stop` is called by the request of this name.
 pub(super) fn answer(
@@ -27,7 +28,7 @@ pub(super) fn answer(
         "chain" => chain(request, loaded),
         "map list" => Ok(list(loaded)),
         "map show" => show(request, loaded),
-        "map dump" => dump(&map(request, loaded)?),
+        "map dump" => dump(&map(request, loaded)?, loaded),
         "map get" => found(map(request, loaded)?.lookup(value(request, "key")?)),
         "map set" => {
             let changed = map(request, loaded)?.update(value(request, "key")?, value(request, "value")?, 0);
@@ -116,9 +117,16 @@ fn map(request: &Json, loaded: &Loaded) -> Result<JsonMap, String> {
     named(text(request, "map")?, &loaded.parts)
 }
 
-fn dump(map: &JsonMap) -> Result<Json, String> {
-    let elements = map.iter().map_err(|error| error.to_string())?;
-    Ok(elements.map(|(key, value)| json!({ "key": key, "value": value })).collect())
+/// The elements of a map, or its variables, as `run --json` has them.
+fn dump(map: &JsonMap, loaded: &Loaded) -> Result<Json, String> {
+    if map.map().values().is_err() {
+        map.iter().map(drop).map_err(|error| error.to_string())?;
+    }
+    let name = &map.spec().name;
+    let is_it = |part: &&Part| part.collection.map(name).is_some_and(|own| Arc::ptr_eq(own, map.map()));
+    let part = loaded.parts.iter().find(is_it).ok_or_else(|| format!("there is no map {name}"))?;
+    let map = MapAsJson::named(&part.collection, name, Form::Both);
+    serde_json::to_value(map).map_err(|error| error.to_string())
 }
 
 fn found(value: Result<Option<Json>, paceline::json::ElementError>) -> Result<Json, String> {

@@ -74,6 +74,10 @@ pub(crate) struct LiveArgs {
     /// before and after.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) capture: Option<PathBuf>,
+    /// Print a line for each packet, in the form of `tcpdump -n -S`, with verdict, program and its last branch; counts go to standard error.
+    /// Packets run on the plain interpreter then; those that come faster than lines can be written are left out, and counted at the end.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) print: bool,
     /// Make a control socket there, for `paceline status`, `stop` and `map`; only the user who runs this may use it.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) control: Option<PathBuf>,

@@ -1,6 +1,8 @@
 //! Runs programs on ports until a signal, the time or an error ends the run.
 
 use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,7 +30,7 @@ use crate::chain::{ChainError, LoadHow, Loaded, Part, load, reload, write_warnin
 use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::files::{FileError, Opened, Taken};
-use crate::common::report::Report as _;
+use crate::common::report::{Report as _, StdoutError};
 use crate::common::watch::SignalError;
 use crate::control::{Answer, MetricsServer, Question, Server};
 use crate::object::Opener;
@@ -89,7 +91,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     let Some(first) = run.open_or_wait()? else { return Ok(ExitCode::SUCCESS) };
     let beside = Beside::begin(args, capture)?;
     let ended = beside.run(&mut run, first, &sender);
-    let printed = run.counts(ended.as_ref().err()).print(args.json, false);
+    let printed = run.counts(ended.as_ref().err()).print(args.json, args.print);
     ended.map_err(Failure::reported).and(printed).map(|()| ExitCode::SUCCESS)
 }
 
@@ -97,6 +99,8 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
 struct Beside {
     /// The file of `--capture` and its name.
     capture: Option<(File, String)>,
+    /// Standard output, where packets are printed.
+    print: Option<File>,
     metrics: Option<MetricsServer>,
     server: Option<Server>,
 }
@@ -105,6 +109,8 @@ impl Beside {
     /// Opens what the ports do not need, and gives up privileges.
     fn begin(args: &LiveArgs, capture: Option<Opened>) -> Result<Self, Failure> {
         let capture = capture.map(Opened::start_text).transpose()?;
+        let stdout = || io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(StdoutError);
+        let print = args.print.then(stdout).transpose()?;
         let metrics = args.metrics.map(MetricsServer::bind).transpose()?;
         // The last one: the socket tells others that the run is ready.
         let server = args.control.as_deref().map(Server::bind).transpose()?;
@@ -112,7 +118,7 @@ impl Beside {
             let any = |has: fn(&PortSpec) -> bool| args.specs().into_iter().any(has);
             sandbox::enter(Needs { dpdk: any(PortSpec::is_dpdk), memif: any(PortSpec::is_memif) })?;
         }
-        Ok(Self { capture, metrics, server })
+        Ok(Self { capture, print, metrics, server })
     }
 
     /// Runs until the end, and answers, serves and records meanwhile.
@@ -125,6 +131,11 @@ impl Beside {
                 let failed = |source| FileError::Write { name: name.clone(), source };
                 scope.spawn(move || record_file(recorder, file, ending).map_err(failed))
             });
+            let printer = self.print.as_ref().map(|file| {
+                let (recorder, ending) =
+                    (Recorder::new(run.pipeline, &run.names, Wanted::default()), &ending);
+                scope.spawn(move || recorder.print(file, || ending.load(Ordering::Relaxed)))
+            });
             let server = self.server.as_ref().map(|server| server.start(scope, sender, &ending));
             let metrics = self.metrics.as_ref().map(|metrics| metrics.start(scope, sender, &ending));
             let served: Result<(), _> = server.into_iter().chain(metrics).collect();
@@ -132,7 +143,15 @@ impl Beside {
             run.refuse_questions();
             ending.store(true, Ordering::Relaxed);
             let captured = capture.map_or(Ok(()), |capture| capture.join().unwrap_or(Ok(())));
-            ended.and(captured.map_err(Failure::from))
+            let printed = printer.map_or(Ok(0), |printer| printer.join().unwrap_or(Ok(0)));
+            if let Ok(lost @ 1..) = printed {
+                console::note(format_args!(
+                    "--print: {lost} packets are left out: they came faster than lines are written"
+                ));
+            }
+            ended
+                .and(captured.map_err(Failure::from))
+                .and(printed.map(drop).map_err(|error| StdoutError(error).into()))
         })
     }
 }
@@ -354,7 +373,7 @@ impl Run<'_> {
         }
         if self.args.every.is_some_and(|every| self.shown.elapsed() >= every) {
             self.shown = Instant::now();
-            self.counts(None).print(self.args.json, false)?;
+            self.counts(None).print(self.args.json, self.args.print)?;
         }
         self.attended = Instant::now();
         let is_over = self.args.seconds.is_some_and(|seconds| self.start.elapsed() >= seconds);

@@ -2,16 +2,18 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
 use paceline::filter::{ConvertOptions, Filter, PacketFilter, Purpose, Rules, SockFilter};
+use paceline::packet::to_line;
 use paceline::{Burst, Engine, FrameMeta, Host, Observed, Observer, Pipeline, RedirectTarget};
 use serde_json::Value as Json;
 
 use super::report::PortNames;
+use crate::common::line::PacketLine;
 
 /// Packets that wait to be recorded.
 const WAITING: usize = 4096;
@@ -117,6 +119,32 @@ impl Recorder {
         writer.finish(now.as_nanos() as u64, self.observer.lost())
     }
 
+    /// Prints a line for each packet until `is_over` says so, then those that wait; returns how many were left out.
+    pub(super) fn print(self, out: impl Write, is_over: impl Fn() -> bool) -> io::Result<u64> {
+        let mut out = BufWriter::with_capacity(BUFFER, out);
+        let mut packets = 0;
+        loop {
+            let is_over = is_over();
+            match self.observer.next(if is_over { Duration::ZERO } else { LOOK }) {
+                Some(observed) => {
+                    packets += 1;
+                    let line = PacketLine {
+                        number: Some(packets),
+                        time_ns: observed.timestamp_ns,
+                        verdict: Some(observed.verdict.name()),
+                        headers: &to_line(&observed.before),
+                        more: &circumstances(&observed),
+                    };
+                    writeln!(out, "{line}")?;
+                }
+                None if is_over => break,
+                None => out.flush()?,
+            }
+        }
+        out.flush()?;
+        Ok(self.observer.lost())
+    }
+
     fn wants(&mut self, observed: &Observed) -> bool {
         let Some(filter) = &self.wanted.filter else { return true };
         self.burst.clear();
@@ -152,19 +180,24 @@ fn write<W: Write>(
 
 /// `drop by firewall, last branch firewall.bpf.c:88`, `redirect to interface 3 by balancer, ...`.
 fn outcome(observed: &Observed) -> String {
+    let circumstances = circumstances(observed);
+    let separator = if circumstances.is_empty() { "" } else { " " };
+    format!("{}{separator}{circumstances}", observed.verdict)
+}
+
+/// The same without the verdict.
+fn circumstances(observed: &Observed) -> String {
     let target = match observed.redirect.as_ref().map(|redirect| &redirect.target) {
         None => Cow::Borrowed(""),
-        Some(RedirectTarget::Interface { ifindex }) => format!(" to interface {ifindex}").into(),
-        Some(RedirectTarget::Map { key, .. }) => format!(" to entry {key} of a map").into(),
+        Some(RedirectTarget::Interface { ifindex }) => format!("to interface {ifindex} ").into(),
+        Some(RedirectTarget::Map { key, .. }) => format!("to entry {key} of a map ").into(),
     };
-    let mut outcome = format!("{}{target}", observed.verdict);
-    if let Some(program) = &observed.program {
-        outcome += &format!(" by {program}");
-    }
-    if let Some(branch) = &observed.branch {
-        outcome += &format!(", last branch {branch}");
-    }
-    outcome
+    let program = observed.program.as_ref().map(|program| format!("{target}by {program}"));
+    let branch = observed.branch.as_ref().map(|branch| format!("last branch {branch}"));
+    let program = program.unwrap_or_else(|| target.trim_end().to_owned());
+    let parts: Vec<_> =
+        [Some(program), branch].into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    parts.join(", ")
 }
 
 /// Records to a file until `ending` is set.

@@ -51,7 +51,7 @@ pub(crate) fn prove(args: &ProveArgs) -> Result<ExitCode, Failure> {
     bar.finish();
     let report = Report { property: &args.property, name: &name, object, told: told?, most: MOST };
     if let (Some(test), Some(path)) = (test, &args.test)
-        && let Some(text) = report.test(path, &args.how.files())
+        && let Some(text) = report.test(path, &args.how)?
     {
         test.write_text(&text)?;
         console::note(format_args!("{}: the first input", path.display()));

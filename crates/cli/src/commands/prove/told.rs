@@ -12,8 +12,9 @@ use paceline::{Object, ProgramSpec};
 use serde_json::{Value as Json, json};
 
 use crate::common::console::shown;
-use crate::inputs::{case, contents, toml};
-use crate::maps::MapFile;
+use crate::inputs::{UnsaidError, case, contents, toml, variables_given};
+use crate::maps::Form;
+use crate::object::ObjectArgs;
 
 /// A program with what is known of the property.
 pub(super) struct Told {
@@ -78,17 +79,17 @@ impl Report<'_> {
         if confirmed.bytes != input.packet {
             writeln!(out, "    out: {}", shown(&to_text(&confirmed.bytes)))?;
         }
-        for (name, elements) in self.maps(confirmed) {
+        for (name, elements) in self.maps(confirmed, Form::Written) {
             writeln!(out, "    with {} = {}", shown(&name), shown(&elements.to_string()))?;
         }
         Ok(())
     }
 
     /// The elements that maps have before the run, by the maps' names.
-    fn maps(&self, confirmed: &Confirmed) -> serde_json::Map<String, Json> {
+    fn maps(&self, confirmed: &Confirmed, form: Form) -> serde_json::Map<String, Json> {
         let maps = confirmed.input.maps.iter().filter_map(|(map, elements)| {
             let spec = self.object.maps().get(*map)?;
-            Some((spec.name.clone(), contents(self.object, *map, elements)))
+            Some((spec.name.clone(), contents(self.object, *map, elements, form)))
         });
         maps.collect()
     }
@@ -104,7 +105,7 @@ impl Report<'_> {
             let input = &confirmed.input;
             json!({
                 "packet": hex(&input.packet),
-                "maps": self.maps(confirmed),
+                "maps": self.maps(confirmed, Form::Typed),
                 "time_ns": input.time_ns,
                 "seed": input.seed,
                 "ingress": input.ingress,
@@ -128,9 +129,9 @@ impl Report<'_> {
     }
 
     /// A test file of the first input with which the property does not hold, at a path.
-    pub(super) fn test(&self, path: &Path, given: &[MapFile]) -> Option<String> {
+    pub(super) fn test(&self, path: &Path, args: &ObjectArgs) -> Result<Option<String>, UnsaidError> {
         let first = |told: &Told| Some((told.program.name.clone(), told.proof.refuting.first()?.clone()));
-        let (program, confirmed) = self.told.iter().find_map(first)?;
+        let Some((program, confirmed)) = self.told.iter().find_map(first) else { return Ok(None) };
         let object = format!("{}:{program}", from(path, Path::new(self.name)));
         let mut text = format!(
             "# An input with which this does not hold: {}\nobject = {}\n",
@@ -140,13 +141,10 @@ impl Report<'_> {
         if let Some(seed) = confirmed.input.seed {
             text += &format!("seed = {seed}\n");
         }
-        for file in given {
-            let file_name = toml::string(&from(path, &file.path));
-            text += &format!("maps.{} = {file_name}\n", toml::string(&file.map));
-        }
+        text += &variables_given(args, self.object, &|file| from(path, file))?;
         let inline = &mut |_: &str, json: &Json, _: usize| toml::value(json).unwrap_or_default();
         case(&mut text, self.object, ("the property does not hold", ""), &confirmed, None, inline);
-        Some(text)
+        Ok(Some(text))
     }
 }
 

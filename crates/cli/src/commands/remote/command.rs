@@ -44,8 +44,10 @@ pub(crate) fn map(args: &MapArgs) -> Result<ExitCode, Failure> {
         }
         MapCommand::Dump { control, map } => {
             let elements = request(control, json!({ "command": "map dump", "map": map }))?;
-            let elements = elements.as_array().map_or(&[][..], Vec::as_slice);
-            report::print(|out| elements.iter().try_for_each(|element| writeln!(out, "{element}")))
+            report::print(|out| match &elements {
+                Json::Array(elements) => elements.iter().try_for_each(|element| writeln!(out, "{element}")),
+                variables => writeln!(out, "{variables}"),
+            })
         }
         MapCommand::Get { control, map, key } => {
             let value = request(control, json!({ "command": "map get", "map": map, "key": parsed(key) }))?;

@@ -19,6 +19,7 @@ Examples:
   paceline run balancer.o --in traffic.pcap --map backends=backends.json --maps --save-maps state.json
   paceline run sampler.o:sample_every --in traffic.pcap --events - | jq .
   paceline run router.o --in traffic.pcap --network net.json --ingress eth0 --clock capture --seed 1
+  paceline run firewall.o --in traffic.pcap --print --why | grep drop
   tcpdump -w - | paceline run firewall.o --in - --out - | tcpdump -r -
 
 Several objects are a chain, in the order of their run priorities (XDP_RUN_CONFIG), as xdp-loader orders them. While a
@@ -75,14 +76,17 @@ pub(crate) struct RunArgs {
     cpus: u16,
     /// Threads that packets run on, each a CPU as with --cpus; outputs have the order of the capture.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256),
-        conflicts_with_all = ["cpus", "events", "stats", "trace", "verdicts"])]
+        conflicts_with_all = ["cpus", "events", "stats", "trace", "verdicts", "print"])]
     pub(super) workers: Option<u16>,
     /// Write what became of each packet: a JSON object per line, or, if the name ends in `.csv`, a table, or in `.pcapng`, the
     /// packets as they came out, with it in their comments; `-` is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) verdicts: Option<PathBuf>,
-    /// Explain each packet in --verdicts: program, line and sentence, as `paceline why` does. Takes about 50 microseconds a packet.
-    #[arg(long, requires = "verdicts")]
+    /// Print a line for each packet, in the form of `tcpdump -n -S`, with number, verdict and what changed; the report goes to standard error.
+    #[arg(long, conflicts_with_all = ["json", "dry_run"])]
+    pub(super) print: bool,
+    /// Explain each packet of --verdicts and --print: program, line and sentence, as `paceline why` does. Takes about 50 microseconds a packet.
+    #[arg(long)]
     pub(super) why: bool,
     /// Count the lines, functions and branches that run, and write an LCOV tracefile, or, if the name ends in `.txt`, the
     /// source with the counts; `-` is standard output.
@@ -162,8 +166,12 @@ impl RunArgs {
     /// The engine that is asked for.
     ///
     /// # Errors
-    /// Programs that are not verified run on one engine only.
+    /// Programs that are not verified run on one engine only; explanations need a place to go.
     pub(super) fn engine(&self) -> Result<Engine, clap::Error> {
+        if self.why && self.verdicts.is_none() && !self.print {
+            let text = "--why explains the packets of --verdicts FILE or --print";
+            return Err(usage_error::<Self>("run", ErrorKind::MissingRequiredArgument, text));
+        }
         match self.engine {
             Some(engine) if self.unverified && engine != Engine::Plain => {
                 let text = format!(

@@ -88,7 +88,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let mut loaded = loaded;
     let explainer = args.why.then(|| loaded.explainer());
     let replay = Replay { args, how: &how, world: &world, events: events.as_ref(), explainer };
-    let (mut run, ended, log) = replay.run(&mut loaded, &mut runner, &mut capture, writers, watch)?;
+    let (mut run, ended, logs) = replay.run(&mut loaded, &mut runner, &mut capture, writers, watch)?;
     let ended = ended.map_err(|error| failure(error, &loaded, &capture, &names, run.tally.packets));
     let ended = finish(events, &mut run, ended);
     if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
@@ -118,7 +118,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let printed = told.print(args.json, names.use_stdout());
     ended.map_err(Failure::reported).and(printed)?;
     let objects: Vec<_> = loaded.parts.iter().map(|part| (part.name.as_str(), &part.collection)).collect();
-    log.map_or(Ok(()), VerdictLog::finish)?;
+    logs.into_iter().try_for_each(VerdictLog::finish)?;
     save.map_or(Ok(()), |save| save.save(&objects))?;
     if let Some(file) = coverage {
         let counts: Vec<_> = loaded.parts.iter().flat_map(|part| part.collection.coverage()).collect();
@@ -176,8 +176,8 @@ impl Runner for &mut Running {
     }
 }
 
-/// A run, how it ended, and the log of its verdicts.
-type Replayed = (Run, Result<(), ReplayError>, Option<VerdictLog>);
+/// A run, how it ended, and the logs of its verdicts.
+type Replayed = (Run, Result<(), ReplayError>, Vec<VerdictLog>);
 
 /// All that a run has beside the chain and the packets.
 struct Replay<'a> {
@@ -227,7 +227,7 @@ impl Replay<'_> {
             workers => (0..workers).map(|_| Counting::new(chain.worker())).collect(),
         };
         let explainer = self.explainer;
-        let mut counting = Counting::new(Logging { runner, ran, log: writers.verdicts, explainer });
+        let mut counting = Counting::new(Logging { runner, ran, logs: writers.verdicts, explainer });
         let (tally, ended) = if several.is_empty() {
             let mut host = self.world.host();
             if let Some(events) = self.events {
@@ -240,9 +240,9 @@ impl Replay<'_> {
         };
         let (time, interrupted) = (start.elapsed(), watch.finish());
         let several = several.into_iter().map(|one| one.redirects);
-        let log = counting.runner.log.take();
+        let logs = std::mem::take(&mut counting.runner.logs);
         let redirects = several.chain([counting.redirects]).sum();
-        Ok((Run { tally, time, interrupted, events: None, redirects }, ended, log))
+        Ok((Run { tally, time, interrupted, events: None, redirects }, ended, logs))
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline::btf::{Btf, Type};
 use paceline::capture::PacketLog;
+use paceline::json::{decode, decode_written};
 use paceline::{Collection, Event, Host, Map, Origin, Record};
 use serde_json::json;
 
@@ -53,6 +54,8 @@ pub(super) struct EventCount {
     pub(super) written: u64,
     /// Events lost because a ring buffer was full.
     pub(super) lost: u64,
+    /// Events that a capture has no place for: they are no packets, and have none.
+    pub(super) left_out: u64,
 }
 
 /// The file, and its writer.
@@ -60,8 +63,22 @@ struct Log {
     form: Form,
     /// The types of each map's events, with their sizes.
     types: Types,
+    /// Events since the last look, which ring buffers give later than perf event arrays.
+    pending: Vec<Pending>,
     written: u64,
+    left_out: u64,
     failed: Option<io::Error>,
+}
+
+/// An event that is not written yet.
+struct Pending {
+    map: String,
+    cpu: u32,
+    packet: Option<u64>,
+    time_ns: u64,
+    received_ns: u64,
+    data: Vec<u8>,
+    captured: Vec<u8>,
 }
 
 /// The type of a map's events, its size, and the BTF that contains it.
@@ -88,7 +105,14 @@ impl Events {
             true => Form::Packets(PacketLog::new(out).map_err(|source| failed(&name, source))?),
             false => Form::Lines(out),
         };
-        let log = Arc::new(Mutex::new(Log { form, types, written: 0, failed: None }));
+        let log = Arc::new(Mutex::new(Log {
+            form,
+            types,
+            pending: Vec::new(),
+            written: 0,
+            left_out: 0,
+            failed: None,
+        }));
         let mut rings: Vec<Arc<Map>> = Vec::new();
         for map in collections.iter().flat_map(|collection| collection.maps()) {
             // Several may share one.
@@ -104,19 +128,21 @@ impl Events {
     /// Receives the events of programs on a host.
     pub(super) fn attach(&self, host: &mut Host) {
         let log = self.log.clone();
-        host.set_events(Box::new(move |event| lock(&log).write(event)));
+        host.set_events(Box::new(move |event| lock(&log).push(event)));
     }
 
-    /// Reads ring buffers; ends the run on a write error.
+    /// Reads ring buffers, and writes the events since the last call in the order of their times; ends the run on a write error.
     pub(super) fn drain(&self) -> ControlFlow<()> {
         let mut log = lock(&self.log);
         for map in &self.rings {
             let Some(ring) = map.ring_buffer() else { continue };
             ring.consume_records(|Record { data, origin }| {
-                let Origin { packet, cpu, time_ns } = origin.unwrap_or_default();
-                log.write(&Event { map: &map.spec().name, cpu, packet, time_ns, data, captured: &[] });
+                let Origin { packet, cpu, time_ns, received_ns } = origin.unwrap_or_default();
+                let map = &map.spec().name;
+                log.push(&Event { map, cpu, packet, time_ns, received_ns, data, captured: &[] });
             });
         }
+        log.write();
         if log.failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -132,7 +158,7 @@ impl Events {
             Ok(()) => {
                 let lost =
                     self.rings.iter().filter_map(|map| map.ring_buffer()).map(|ring| ring.lost()).sum();
-                Ok(EventCount { written: log.written, lost })
+                Ok(EventCount { written: log.written, lost, left_out: log.left_out })
             }
             Err(source) => Err(failed(&self.name, source)),
         }
@@ -152,52 +178,70 @@ fn is_capture(path: &Path) -> bool {
 }
 
 impl Log {
-    fn write(&mut self, event: &Event<'_>) {
-        if self.failed.is_some() {
-            return;
-        }
-        match self.try_write(event) {
-            Ok(()) => self.written += 1,
-            Err(error) => self.failed = Some(error),
+    fn push(&mut self, event: &Event<'_>) {
+        let Event { map, cpu, packet, time_ns, received_ns, data, captured } = *event;
+        let (map, data, captured) = (map.to_owned(), data.to_vec(), captured.to_vec());
+        self.pending.push(Pending { map, cpu, packet, time_ns, received_ns, data, captured });
+    }
+
+    /// Writes the events that wait.
+    fn write(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.sort_by_key(|event| (event.received_ns, event.time_ns));
+        for event in pending {
+            if self.failed.is_some() {
+                return;
+            }
+            match self.try_write(&event) {
+                Ok(true) => self.written += 1,
+                Ok(false) => self.left_out += 1,
+                Err(error) => self.failed = Some(error),
+            }
         }
     }
 
-    fn try_write(&mut self, event: &Event<'_>) -> io::Result<()> {
-        let ty = self.types.get(event.map);
+    /// False for an event that the form has no place for.
+    fn try_write(&mut self, event: &Pending) -> io::Result<bool> {
+        let ty = self.types.get(&event.map);
         // The packet follows the type in a record.
         let (data, rest) = match ty {
-            Some((_, _, size)) => event.data.split_at_checked(*size).unwrap_or((event.data, &[])),
-            None => (event.data, &[][..]),
+            Some((_, _, size)) => event.data.split_at_checked(*size).unwrap_or((&event.data, &[])),
+            None => (event.data.as_slice(), &[][..]),
         };
-        let packet = if event.captured.is_empty() { rest } else { event.captured };
+        let packet = if event.captured.is_empty() { rest } else { &event.captured };
         match &mut self.form {
             Form::Lines(out) => {
-                let value = ty.and_then(|(btf, id, _)| btf.decode(*id, data).ok());
+                let (btf, id) = ty.map_or((None, 0), |(btf, id, _)| (Some(&**btf), *id));
                 let mut line = serde_json::Map::new();
-                line.insert("map".to_owned(), event.map.into());
+                line.insert("map".to_owned(), event.map.as_str().into());
                 if let Some(number) = event.packet {
                     line.insert("packet".to_owned(), number.into());
                     line.insert("cpu".to_owned(), event.cpu.into());
                     line.insert("time_ns".to_owned(), event.time_ns.into());
                 }
-                line.insert("data".to_owned(), maps::shown(value, data));
+                let [typed, written] = [decode(data, btf, id), decode_written(data, btf, id)];
+                let [typed, written] = [typed, written].map(|data| json!({ "data": data }));
+                line.insert("data".to_owned(), typed["data"].clone());
+                if let Some(written) = maps::differing(&typed, &written) {
+                    line.insert("written".to_owned(), written);
+                }
                 if !packet.is_empty() {
                     line.insert("bytes".to_owned(), json!(hex(packet)));
                 }
                 serde_json::to_writer(&mut *out, &line)?;
-                out.write_all(b"\n")
+                out.write_all(b"\n")?;
+                Ok(true)
             }
+            // A record is no frame, and readers would take it for one.
+            Form::Packets(_) if packet.is_empty() => Ok(false),
             Form::Packets(out) => {
-                let (packet, data) = match (packet, ty) {
-                    ([], None) => (data, packet),
-                    _ => (packet, data),
-                };
                 let comment = match event.packet {
                     Some(number) => format!("packet {number}, cpu {}, data {}", event.cpu, hex(data)),
-                    None if data.is_empty() => String::new(),
                     None => format!("data {}", hex(data)),
                 };
-                out.push(event.map, event.time_ns, packet, &comment)
+                // A frame has the time at which it came, as in the capture.
+                out.push(&event.map, event.received_ns, packet, &comment)?;
+                Ok(true)
             }
         }
     }

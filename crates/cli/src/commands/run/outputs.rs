@@ -19,8 +19,8 @@ pub(super) struct Writers {
     pub(super) events: Option<(File, String)>,
     /// The file for coverage.
     pub(super) coverage: Option<CoverageFile>,
-    /// The file for verdicts.
-    pub(super) verdicts: Option<VerdictLog>,
+    /// The files for verdicts, and the lines for people.
+    pub(super) verdicts: Vec<VerdictLog>,
 }
 
 /// The names of the outputs in messages.
@@ -32,6 +32,8 @@ pub(super) struct OutputNames {
     saved: Option<PathBuf>,
     coverage: Option<PathBuf>,
     verdicts: Option<PathBuf>,
+    /// Standard output, where packets are printed.
+    printed: Option<PathBuf>,
 }
 
 impl OutputNames {
@@ -45,10 +47,18 @@ impl OutputNames {
 
     /// Whether packets, events or maps go to standard output, so that nothing else may.
     pub(super) fn use_stdout(&self) -> bool {
-        [&self.passed, &self.dropped, &self.events, &self.saved, &self.coverage, &self.verdicts]
-            .into_iter()
-            .flatten()
-            .any(|path| is_stdout(path))
+        [
+            &self.passed,
+            &self.dropped,
+            &self.events,
+            &self.saved,
+            &self.coverage,
+            &self.verdicts,
+            &self.printed,
+        ]
+        .into_iter()
+        .flatten()
+        .any(|path| is_stdout(path))
     }
 }
 
@@ -71,19 +81,25 @@ pub(super) fn create(
     let verdicts =
         verdicts.map(|path| Ok::<_, FileError>((path, Opened::open_text(path, "--verdicts", &mut taken)?)));
     let verdicts = verdicts.transpose()?;
+    let stdout = args.print.then(|| PathBuf::from("-"));
+    let print = stdout.as_deref().map(|path| Opened::open_text(path, "--print", &mut taken)).transpose()?;
+    let mut logs = Vec::new();
+    if let Some((path, opened)) = verdicts {
+        logs.push(VerdictLog::new(path, opened.start_text()?)?);
+    }
+    if let Some(print) = print {
+        logs.push(VerdictLog::print(print.start_text()?));
+    }
     let writers = Writers {
         passed: passed.map(|output| output.start(header)).transpose()?,
         dropped: dropped.map(|output| output.start(header)).transpose()?,
         events: events.map(Opened::start_text).transpose()?,
         coverage,
-        verdicts: match verdicts {
-            Some((path, opened)) => Some(VerdictLog::new(path, opened.start_text()?)?),
-            None => None,
-        },
+        verdicts: logs,
     };
     let [passed, dropped, events, saved, coverage, verdicts] =
         [&args.out, &args.drops, &args.events, &args.save_maps, &args.coverage, &args.verdicts]
             .map(Clone::clone);
-    let names = OutputNames { passed, dropped, events, saved, coverage, verdicts };
+    let names = OutputNames { passed, dropped, events, saved, coverage, verdicts, printed: stdout };
     Ok((writers, names))
 }

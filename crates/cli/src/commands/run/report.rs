@@ -16,7 +16,7 @@ use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::rate::Rate;
 use crate::common::report;
-use crate::maps::{self, MapsAsJson};
+use crate::maps::{self, Form, MapsAsJson};
 
 /// A run that is over.
 pub(super) struct Run {
@@ -52,8 +52,14 @@ impl Run {
         if tally.unknown > 0 {
             writeln!(out, "  of the aborted, {} returned no verdict but another number", tally.unknown)?;
         }
-        if let Some(EventCount { written, lost }) = events {
+        if let Some(EventCount { written, lost, left_out }) = events {
             writeln!(out, "  events   {written:>12}")?;
+            if *left_out > 0 {
+                writeln!(
+                    out,
+                    "  left out {left_out:>12}        events without a packet: captures have no place for them"
+                )?;
+            }
             if *lost > 0 {
                 writeln!(out, "  lost     {lost:>12}        ring buffers were full")?;
             }
@@ -69,8 +75,9 @@ impl Run {
         object.serialize_entry("verdicts", &Verdicts(tally))?;
         object.serialize_entry("unknown_verdicts", &tally.unknown)?;
         object.serialize_entry("redirects", &redirects.to_json())?;
-        if let Some(EventCount { written, lost }) = events {
-            object.serialize_entry("events", &serde_json::json!({ "written": written, "lost": lost }))?;
+        if let Some(EventCount { written, lost, left_out }) = events {
+            let events = serde_json::json!({ "written": written, "lost": lost, "left_out": left_out });
+            object.serialize_entry("events", &events)?;
         }
         if *interrupted {
             object.serialize_entry("interrupted", interrupted)?;
@@ -146,10 +153,11 @@ impl Serialize for ChainReport<'_> {
             object.serialize_entry("traces", &TracesAsJson(traces))?;
         }
         if let Some(part) = self.only_part().filter(|_| self.maps) {
-            object.serialize_entry("maps", &MapsAsJson(&part.collection))?;
+            object.serialize_entry("maps", &MapsAsJson(&part.collection, Form::Both))?;
         } else if self.maps {
             let parts = self.chain.parts.iter();
-            let maps: Vec<_> = parts.map(|part| (&part.name, MapsAsJson(&part.collection))).collect();
+            let maps: Vec<_> =
+                parts.map(|part| (&part.name, MapsAsJson(&part.collection, Form::Both))).collect();
             object.serialize_entry("maps", &ByObject(&maps))?;
         }
         if let Some(error) = self.error {
@@ -198,7 +206,7 @@ impl Serialize for Report<'_> {
         object.serialize_entry("engine", self.engine.name())?;
         self.run.serialize(&mut object)?;
         if let Some(collection) = self.maps {
-            object.serialize_entry("maps", &MapsAsJson(collection))?;
+            object.serialize_entry("maps", &MapsAsJson(collection, Form::Both))?;
         }
         if let Some(error) = self.error {
             object.serialize_entry("error", &error.to_string())?;

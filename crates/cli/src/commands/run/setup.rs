@@ -47,7 +47,7 @@ pub(super) fn save_to(
 
 /// Whether packets must run one by one to be logged: what else than frames tells of them is that of the last one.
 pub(super) fn log_by_packet(args: &RunArgs) -> bool {
-    args.verdicts.is_some()
+    args.verdicts.is_some() || args.print
 }
 
 /// Writes the events that are left, and counts them.

@@ -67,7 +67,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         ChainExplainer::of_program(explainer)
     });
     let extras = Extras { events: events.as_ref(), explainer };
-    let (mut run, ended, log) = replay_all(args, &program, &world, &mut capture, writers, extras, watch);
+    let (mut run, ended, logs) = replay_all(args, &program, &world, &mut capture, writers, extras, watch);
     let ended =
         ended.map_err(|error| failure(error, &program, &subject, &capture, &names, run.tally.packets));
     let ended = finish(events, &mut run, ended);
@@ -86,7 +86,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     };
     let printed = report.print(args.json, names.use_stdout());
     ended.map_err(Failure::reported).and(printed)?;
-    log.map_or(Ok(()), VerdictLog::finish)?;
+    logs.into_iter().try_for_each(VerdictLog::finish)?;
     save.map_or(Ok(()), |save| save.save(&[(&subject.name, &subject.collection)]))?;
     if let Some(file) = coverage {
         file.write(&CoverageReport::new(&subject.collection.coverage()), &subject.name)?;
@@ -114,7 +114,7 @@ fn replay_all(
     writers: Writers,
     extras: Extras<'_>,
     mut watch: Watch,
-) -> (Run, Result<(), ReplayError>, Option<VerdictLog>) {
+) -> (Run, Result<(), ReplayError>, Vec<VerdictLog>) {
     let packet_by_packet = log_by_packet(args) || world.runs_packet_by_packet(program.maps());
     let options = ReplayOptions::default()
         .count(args.count)
@@ -128,12 +128,12 @@ fn replay_all(
     }
     let start = Instant::now();
     let Extras { events, mut explainer } = extras;
-    let mut log = writers.verdicts;
+    let mut logs = writers.verdicts;
     let ran = RanAs::Program(program.spec().kind.rules().meaning);
     let mut counting: Vec<_> = (0..args.workers())
         .map(|_| {
-            let (log, explainer) = (log.take(), explainer.take());
-            Counting::new(Logging { runner: program, ran, log, explainer })
+            let (logs, explainer) = (std::mem::take(&mut logs), explainer.take());
+            Counting::new(Logging { runner: program, ran, logs, explainer })
         })
         .collect();
     let (tally, ended) = match counting.as_mut_slice() {
@@ -155,10 +155,10 @@ fn replay_all(
             replay_on(workers, &mut capture.reader, outputs, options, look)
         }
     };
-    let log = counting.iter_mut().find_map(|counting| counting.runner.log.take());
+    let logs = counting.iter_mut().flat_map(|counting| std::mem::take(&mut counting.runner.logs)).collect();
     let redirects = counting.into_iter().map(|counting| counting.redirects).sum();
     let (time, interrupted) = (start.elapsed(), watch.finish());
-    (Run { tally, time, interrupted, events: None, redirects }, ended, log)
+    (Run { tally, time, interrupted, events: None, redirects }, ended, logs)
 }
 
 /// Adds file names to an error.

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
 use paceline::explain::{ChainExplainer, ChainExplanation};
-use paceline::packet::{Difference, differences};
+use paceline::packet::{Difference, differences, to_line};
 use paceline::{Arrival, Burst, BurstFault, FrameMeta, Host, Outcome, RanAs, Runner};
 use serde_json::{Value as Json, json};
 
 use crate::common::failure::{CommandError, Failure};
+use crate::common::line::PacketLine;
 use crate::common::outcome;
 
 /// Verdicts cannot be written.
@@ -44,6 +45,8 @@ enum Form {
     /// A JSON object in each line.
     Lines(BufWriter<File>),
     Csv(BufWriter<File>),
+    /// A line for people in the form of tcpdump.
+    Print(BufWriter<File>),
     /// Packets as they came out, with the rest in their comments.
     Capture(Box<AnnotatedWriter<BufWriter<File>>>, u32),
 }
@@ -66,7 +69,7 @@ struct Entry<'a> {
     outcome: Outcome,
     ran: RanAs,
     /// The program of a chain that ended it, the place that decided, and the sentence.
-    why: Option<Why>,
+    why: Option<&'a Why>,
 }
 
 /// An explanation in short.
@@ -100,10 +103,16 @@ impl VerdictLog {
         Ok(Self { form, name, packets: 0, last_ns: 0, failed: None })
     }
 
+    /// Lines for people.
+    pub(super) fn print((file, name): (File, String)) -> Self {
+        Self { form: Form::Print(BufWriter::new(file)), name, packets: 0, last_ns: 0, failed: None }
+    }
+
     fn write(&mut self, entry: &Entry<'_>) -> Result<(), LogError> {
         match &mut self.form {
             Form::Lines(out) => Ok(writeln!(out, "{}", entry.to_json())?),
             Form::Csv(out) => Ok(writeln!(out, "{}", entry.to_csv())?),
+            Form::Print(out) => Ok(writeln!(out, "{}", entry.to_line())?),
             Form::Capture(out, interface) => {
                 let FrameMeta { timestamp_ns, original_len, .. } = entry.meta;
                 let comment = entry.comment();
@@ -120,13 +129,23 @@ impl VerdictLog {
         }
     }
 
+    fn add(&mut self, entry: &Entry<'_>) {
+        self.packets += 1;
+        self.last_ns = entry.meta.timestamp_ns;
+        if self.failed.is_none()
+            && let Err(error) = self.write(entry)
+        {
+            self.failed = Some(error);
+        }
+    }
+
     /// Writes what is left.
     pub(super) fn finish(self) -> Result<(), Failure> {
         let Self { form, name, failed, last_ns, .. } = self;
         let flushed = |mut out: BufWriter<File>| out.flush().map_err(LogError::from);
         let done = match (failed, form) {
             (Some(error), _) => Err(error),
-            (None, Form::Lines(out) | Form::Csv(out)) => flushed(out),
+            (None, Form::Lines(out) | Form::Csv(out) | Form::Print(out)) => flushed(out),
             (None, Form::Capture(out, _)) => out.finish(last_ns, 0).map_err(LogError::from),
         };
         Ok(done.map_err(|source| VerdictsError { name, source })?)
@@ -139,14 +158,16 @@ pub(super) struct Logging<R> {
     /// How outcomes are read.
     pub(super) ran: RanAs,
     /// Packets that are logged come one by one.
-    pub(super) log: Option<VerdictLog>,
+    pub(super) logs: Vec<VerdictLog>,
     /// Explains each packet before it runs.
     pub(super) explainer: Option<ChainExplainer>,
 }
 
 impl<R: Runner> Runner for Logging<R> {
     fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
-        let Some(log) = &mut self.log else { return self.runner.run_burst(burst, host) };
+        if self.logs.is_empty() {
+            return self.runner.run_burst(burst, host);
+        }
         let before = burst.frame(0).packet().to_vec();
         let why = match &mut self.explainer {
             Some(explainer) => explain(explainer, burst, host),
@@ -155,13 +176,10 @@ impl<R: Runner> Runner for Logging<R> {
         self.runner.run_burst(burst, host)?;
         let (frame, meta) = (burst.frame(0), *burst.frame(0).meta());
         let outcome = Outcome::of(frame, host, self.ran, None);
-        log.packets += 1;
-        log.last_ns = meta.timestamp_ns;
-        let entry = Entry { number: log.packets, before: &before, meta, outcome, ran: self.ran, why };
-        if log.failed.is_none()
-            && let Err(error) = log.write(&entry)
-        {
-            log.failed = Some(error);
+        let number = 1 + self.logs.first().map_or(0, |log| log.packets);
+        let entry = Entry { number, before: &before, meta, outcome, ran: self.ran, why: why.as_ref() };
+        for log in &mut self.logs {
+            log.add(&entry);
         }
         Ok(())
     }
@@ -215,7 +233,7 @@ impl Entry<'_> {
         line.extend(outcome::to_json(&self.outcome, self.ran));
         let changes: Vec<_> = self.changes().iter().map(change).collect();
         line.insert("changed".to_owned(), changes.into());
-        if let Some(why) = &self.why {
+        if let Some(why) = self.why {
             line.insert("program".to_owned(), why.program.as_str().into());
             line.insert("file".to_owned(), why.file.clone().into());
             line.insert("line".to_owned(), why.line.into());
@@ -225,7 +243,7 @@ impl Entry<'_> {
     }
 
     fn to_csv(&self) -> String {
-        let why = self.why.as_ref();
+        let why = self.why;
         let changes = self.changes().into_iter().map(|change| change_in_words(&change));
         [
             self.number.to_string(),
@@ -246,11 +264,27 @@ impl Entry<'_> {
         .join(",")
     }
 
+    /// The packet as it came in, with its target, what the program changed, and the sentence.
+    fn to_line(&self) -> String {
+        let to = self.redirect().map(|target| format!("to {target}"));
+        let changes = self.changes().into_iter().map(|change| change_in_words(&change));
+        let why = self.why.map(|why| why.sentence.clone());
+        let more: Vec<_> = to.into_iter().chain(changes).chain(why).collect();
+        let line = PacketLine {
+            number: Some(self.number),
+            time_ns: self.meta.timestamp_ns,
+            verdict: Some(self.outcome.verdict.name()),
+            headers: &to_line(self.before),
+            more: &more.join("; "),
+        };
+        line.to_string()
+    }
+
     /// Comment of the packet in a capture.
     fn comment(&self) -> String {
         let verdict = self.outcome.verdict.name();
         let to = self.redirect().map_or_else(String::new, |target| format!(" to {target}"));
-        let why = self.why.as_ref().map_or_else(String::new, |why| format!(": {}", why.sentence));
+        let why = self.why.map_or_else(String::new, |why| format!(": {}", why.sentence));
         format!("packet {}: {verdict}{to}{why}", self.number)
     }
 }

@@ -54,6 +54,10 @@ pub(crate) struct ScanArgs {
     /// Capture to write for the packets that match; `-` is standard output.
     #[arg(short = 'w', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) out: Option<PathBuf>,
+    /// Print a line for each packet that matches, in the form of `tcpdump -n -S`, with the verdict of the program; the report goes to
+    /// standard error.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) print: bool,
     /// Parquet file to write, with a row for each packet that matches.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) parquet: Option<PathBuf>,

@@ -59,7 +59,8 @@ pub(crate) fn scan(args: &ScanArgs) -> Result<ExitCode, Failure> {
         maps: merged.filter(|collection: &&Collection| args.maps && !collection.maps().is_empty()),
         error: ended.as_ref().err(),
     };
-    let aside = [&args.out, &args.parquet].into_iter().flatten().any(|path: &PathBuf| is_stdout(path));
+    let aside =
+        args.print || [&args.out, &args.parquet].into_iter().flatten().any(|path: &PathBuf| is_stdout(path));
     let printed = report.print(args.json, aside);
     ended.map_err(Failure::reported).and(printed)?;
     if let Some(losses) = ScanError::of_losses(&scanned.captures) {

@@ -1,9 +1,11 @@
 //! Outputs of a scan.
 
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 use paceline::capture::{CaptureWriter, WriteError};
+use paceline::packet::to_line;
 use paceline::{FrameMeta, Verdict};
 use paceline_archive::parquet::ParquetWriter;
 use paceline_archive::{Opened, Rows, Wanted};
@@ -13,12 +15,15 @@ use super::captures::header;
 use super::table::{self, ColumnName};
 use crate::common::failure::Failure;
 use crate::common::files::{FileError, Opened as OpenedFile, Taken};
+use crate::common::line::PacketLine;
 
 /// A capture and a table, where they are wanted.
 pub(super) struct Outputs {
     out: Option<(CaptureWriter<'static>, String)>,
     table: Option<(ParquetWriter<BufWriter<File>>, String)>,
     columns: Vec<ColumnName>,
+    /// Standard output, where packets are printed.
+    print: Option<(BufWriter<File>, String)>,
 }
 
 impl Outputs {
@@ -31,6 +36,8 @@ impl Outputs {
             .as_deref()
             .map(|path| OpenedFile::open(path, "--parquet", &mut taken))
             .transpose()?;
+        let print =
+            args.print.then(|| OpenedFile::open_text(Path::new("-"), "--print", &mut taken)).transpose()?;
         let columns = match (&args.parquet, &args.columns) {
             (Some(_), Some(columns)) => columns.clone(),
             (Some(_), None) => ColumnName::standard(args.program.is_some()),
@@ -44,13 +51,16 @@ impl Outputs {
             _ => None,
         };
         let table = table.map(|table| start_table(table, &columns)).transpose()?;
-        Ok(Self { out, table, columns })
+        let print = print.map(OpenedFile::start_text).transpose()?;
+        let print = print.map(|(file, name)| (BufWriter::new(file), name));
+        Ok(Self { out, table, columns, print })
     }
 
     /// The bytes of packets that the outputs need.
     pub(super) fn wanted(&self) -> Wanted {
         let mut wanted = table::wanted(&self.columns);
         wanted.data |= self.out.is_some();
+        wanted.input |= self.print.is_some();
         wanted
     }
 
@@ -59,6 +69,12 @@ impl Outputs {
             for index in 0..rows.len() {
                 write_packet(out, rows, index)
                     .map_err(|source| FileError::Write { name: name.clone(), source })?;
+            }
+        }
+        if let Some((print, name)) = &mut self.print {
+            for index in 0..rows.len() {
+                let line = line(rows, index);
+                writeln!(print, "{line}").map_err(|source| failed(name, source))?;
             }
         }
         if let Some((table, name)) = &mut self.table {
@@ -80,8 +96,24 @@ impl Outputs {
             Some((mut out, name)) => out.flush().map_err(|source| FileError::Write { name, source }),
             None => Ok(()),
         };
-        out.and(table)
+        let print = match self.print {
+            Some((mut print, name)) => print.flush().map_err(|source| failed(&name, source)),
+            None => Ok(()),
+        };
+        out.and(table).and(print)
     }
+}
+
+/// The line of a packet.
+fn line(rows: &Rows, index: usize) -> String {
+    let line = PacketLine {
+        number: None,
+        time_ns: rows.times[index],
+        verdict: rows.verdicts.get(index).map(|verdict| verdict.name()),
+        headers: &to_line(rows.input.get(index)),
+        more: "",
+    };
+    line.to_string()
 }
 
 fn start_table(

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use crate::common::failure::Failure;
 use crate::common::rate::Rate;
 use crate::common::report;
-use crate::maps::{self, MapsAsJson};
+use crate::maps::{self, Form, MapsAsJson};
 
 /// Losses of a capture that are told one by one.
 const TOLD: usize = 10;
@@ -118,7 +118,7 @@ impl Serialize for Report<'_> {
             object["error"] = json!(error.to_string());
         }
         if let Some(collection) = self.maps {
-            object["maps"] = serde_json::to_value(MapsAsJson(collection)).unwrap_or_default();
+            object["maps"] = serde_json::to_value(MapsAsJson(collection, Form::Both)).unwrap_or_default();
         }
         object.serialize(serializer)
     }

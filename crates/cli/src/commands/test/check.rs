@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use paceline::json::{JsonError, decode_written, encode_typed, project};
 use paceline::packet::{Layers, differences, hex, to_text};
 use paceline::{Collection, Map, Outcome, RanAs, Redirect, RedirectTarget, SkBuff, SkBuffMember, Verdict};
 use serde_json::{Value as Json, json};
 
+use super::after::check_map;
 use super::case::{EventData, Expectation, ExpectedEvent, Out, Returned, Target};
-use super::json::{has, project, to_toml};
+use super::json::{has, to_toml};
 use super::read::layers_of;
 use crate::common::outcome;
 use crate::subject::Subject;
@@ -35,7 +37,7 @@ impl Mismatch {
         Self { lines: vec![format!("{what}: expected {expected}, got {actual}")], instead: Some(instead) }
     }
 
-    fn without(line: String) -> Self {
+    pub(super) fn without(line: String) -> Self {
         Self { lines: vec![line], instead: None }
     }
 }
@@ -211,70 +213,6 @@ fn name(target: &Target) -> String {
     }
 }
 
-/// Compares the elements that are named; the map may have others.
-fn check_map(name: &str, expected: &Json, parts: Parts<'_>) -> Option<Mismatch> {
-    let Some((part, collection)) = parts.iter().find(|(_, part)| part.map(name).is_some()) else {
-        return Some(Mismatch::without(format!("after.{name}: there is no such map")));
-    };
-    let Some(map) = collection.json_map(name) else {
-        return Some(Mismatch::without(format!("after.{name}: {part} has it with another type")));
-    };
-    let lookup =
-        |key: &Json| map.lookup(key).map_err(|error| Mismatch::without(format!("after.{name}: {error}")));
-    if expected.is_object() {
-        // The variables of a section are its only value.
-        let actual = match lookup(&json!(0)) {
-            Ok(actual) => actual.unwrap_or(Json::Null),
-            Err(mismatch) => return Some(mismatch),
-        };
-        return (!has(&actual, expected)).then(|| {
-            let got = project(&actual, expected);
-            Mismatch::new(&format!("after.{name}"), &expected.to_string(), &got.to_string(), to_toml(&got))
-        });
-    }
-    let (mut lines, mut instead) = (Vec::new(), Vec::new());
-    for element in expected.as_array().into_iter().flatten() {
-        let Some(key) = element.get("key") else {
-            return Some(Mismatch::without(format!("after.{name}: an element needs a `key`")));
-        };
-        let actual = match lookup(key) {
-            Ok(actual) => actual,
-            Err(mismatch) => return Some(mismatch),
-        };
-        let is_absent = element.get("absent").is_some_and(|absent| *absent == json!(true));
-        let place = format!("after.{name}[{key}]");
-        match (&actual, element.get("value"), is_absent) {
-            (Some(actual), _, true) => {
-                lines.push(format!("{place}: expected no element, got {}", of_only_cpu(actual)))
-            }
-            (None, _, false) => lines.push(format!("{place}: expected an element, got none")),
-            (Some(actual), Some(expected), false) if !has(actual, expected) => {
-                lines.push(format!("{place}: expected {expected}, got {}", project(actual, expected)));
-            }
-            _ => {}
-        }
-        instead.push(match (&actual, element.get("value")) {
-            (None, _) => json!({ "key": key, "absent": true }),
-            (Some(actual), Some(expected)) => json!({ "key": key, "value": project(actual, expected) }),
-            (Some(actual), None) if is_absent => json!({ "key": key, "value": of_only_cpu(actual) }),
-            (Some(_), None) => json!({ "key": key }),
-        });
-    }
-    let instead = Some(to_toml(&Json::Array(instead)));
-    (!lines.is_empty()).then_some(Mismatch { lines, instead })
-}
-
-/// The value of a per-CPU map, which has one here.
-fn of_only_cpu(value: &Json) -> &Json {
-    value
-        .as_array()
-        .and_then(|values| match values.as_slice() {
-            [only] => Some(only),
-            _ => None,
-        })
-        .unwrap_or(value)
-}
-
 /// All events, in order.
 fn check_events(expected: &[ExpectedEvent], actual: &Actual, parts: Parts<'_>) -> Option<Mismatch> {
     let mut lines = Vec::new();
@@ -291,14 +229,13 @@ fn check_events(expected: &[ExpectedEvent], actual: &Actual, parts: Parts<'_>) -
             Some(EventData::Bytes(bytes)) => {
                 lines.push(format!("event {number}: expected {}, got {}", hex(bytes), hex(data)));
             }
-            Some(EventData::Typed { ty, members }) => match typed(ty, data, parts) {
-                Some(actual) if has(&actual, members) => {}
-                Some(actual) => {
-                    lines.push(format!(
-                        "event {number}: expected {members}, got {}",
-                        project(&actual, members)
-                    ));
+            Some(EventData::Typed { ty, members }) => match typed(ty, data, members, parts) {
+                Some(Ok((actual, expected))) if has(&actual, &expected) => {}
+                Some(Ok((actual, expected))) => {
+                    let got = project(&actual, &expected);
+                    lines.push(format!("event {number}: expected {expected}, got {got}"));
                 }
+                Some(Err(error)) => lines.push(format!("event {number}: {error}")),
                 None => {
                     lines.push(format!("event {number}: no object has a type `{ty}` that fits {}", hex(data)))
                 }
@@ -308,8 +245,9 @@ fn check_events(expected: &[ExpectedEvent], actual: &Actual, parts: Parts<'_>) -
     let instead = actual.events.iter().zip(expected.iter().map(Some).chain(std::iter::repeat(None)));
     let instead = instead.map(|((map, data), expected)| {
         let as_type = match expected.and_then(|expected| expected.data.as_ref()) {
-            Some(EventData::Typed { ty, members }) => typed(ty, data, parts)
-                .map(|data| json!({ "map": map, "type": ty, "data": project(&data, members) })),
+            Some(EventData::Typed { ty, members }) => typed(ty, data, members, parts)
+                .and_then(Result::ok)
+                .map(|(data, members)| json!({ "map": map, "type": ty, "data": project(&data, &members) })),
             _ => None,
         };
         as_type.unwrap_or_else(|| json!({ "map": map, "bytes": hex(data) }))
@@ -318,15 +256,16 @@ fn check_events(expected: &[ExpectedEvent], actual: &Actual, parts: Parts<'_>) -
     (!lines.is_empty()).then_some(Mismatch { lines, instead: Some(instead) })
 }
 
-/// The first bytes of an event as a C type of one of the objects.
-fn typed(ty: &str, data: &[u8], parts: Parts<'_>) -> Option<Json> {
+/// The first bytes of an event as a C type of one of the objects, and the members that are expected in the same form.
+fn typed(ty: &str, data: &[u8], members: &Json, parts: Parts<'_>) -> Option<Result<(Json, Json), JsonError>> {
     let name = ty.strip_prefix("struct ").unwrap_or(ty);
     parts.iter().find_map(|(_, part)| {
         let btf = part.object().btf()?;
         let id = btf.find(name, |ty| ty.name().is_some())?;
-        let size = usize::try_from(btf.size_of(id).ok()?).ok()?;
-        let value = btf.decode(id, data.get(..size)?).ok()?;
-        Some(paceline::json::to_json(&value))
+        let data = data.get(..usize::try_from(btf.size_of(id).ok()?).ok()?)?;
+        let shown = |bytes: &[u8]| decode_written(bytes, Some(btf), id);
+        let expected = encode_typed(members, btf, id, data.len());
+        Some(expected.map(|bytes| (shown(data), project(&shown(&bytes), members))))
     })
 }
 

@@ -44,7 +44,7 @@ fn write_case(out: &mut dyn Write, result: &Reported<'_>) -> io::Result<()> {
         Status::Error => "error",
     };
     let lines = result.lines();
-    let message = escaped(lines.first().map_or("", String::as_str));
+    let message = escaped(&result.reason());
     writeln!(out, "{start}>")?;
     writeln!(out, r#"      <{element} message="{message}">{}</{element}>"#, escaped(&lines.join("\n")))?;
     writeln!(out, "    </testcase>")

@@ -1,5 +1,6 @@
 //! `paceline test`.
 
+mod after;
 mod args;
 mod case;
 mod check;

@@ -62,7 +62,7 @@ pub(super) fn cases(text: Text<'_>, folder: &Path) -> Result<Vec<Case>, TestErro
     let ingress = interface(&mut root)?;
     let seed = root.number("seed")?.map_or(SEED, |seed| seed.value);
     let time = root.seconds("time")?.map_or(0.0, |time| time.value);
-    let maps = maps(&mut root, folder)?;
+    let maps = maps(text, root.take("maps").as_ref(), folder)?;
     let tests = root.list("test")?;
     root.finish(&ROOT)?;
     let setup = Arc::new(Setup { targets, network, ingress, seed, maps });
@@ -111,10 +111,13 @@ fn interface(keys: &mut Table<'_>) -> Result<Option<String>, TestError> {
     }
 }
 
-fn maps(keys: &mut Table<'_>, folder: &Path) -> Result<Vec<MapContents>, TestError> {
-    let Some(value) = keys.take("maps") else { return Ok(Vec::new()) };
-    let text = keys.text;
-    let mut maps = Table::of(text, "maps", &value)?;
+fn maps(
+    text: Text<'_>,
+    value: Option<&Located<Value>>,
+    folder: &Path,
+) -> Result<Vec<MapContents>, TestError> {
+    let Some(value) = value else { return Ok(Vec::new()) };
+    let mut maps = Table::of(text, "maps", value)?;
     let contents = maps.rest().into_iter().map(|(map, value)| {
         let from = match value.value.to_json() {
             Json::String(path) => MapSource::File(relative(folder, &path)),
@@ -123,13 +126,6 @@ fn maps(keys: &mut Table<'_>, folder: &Path) -> Result<Vec<MapContents>, TestErr
         MapContents { map, from, at: text.place(&value.span) }
     });
     Ok(contents.collect())
-}
-
-/// The network and the maps of a test.
-#[derive(Clone)]
-struct Given {
-    network: Option<PathBuf>,
-    maps: Vec<MapContents>,
 }
 
 struct Reader<'a> {
@@ -142,40 +138,40 @@ struct Reader<'a> {
 }
 
 /// Values of the variables of one case.
-type Variables = Vec<(String, String)>;
+type Variables = Vec<(String, Located<Value>)>;
+
+/// The keys of a test that it has beside those of its only step.
+const BESIDE: [&str; 2] = ["network", "maps"];
 
 impl Reader<'_> {
     fn test(&mut self, value: &Located<Value>) -> Result<(), TestError> {
         let mut keys = Table::of(self.text, "a test", value)?;
         let name = keys.string("name")?.ok_or_else(|| keys.missing("a `name`"))?;
-        let network = keys.string("network")?.map(|path| relative(self.folder, &path.value));
-        let given = Given { network, maps: maps(&mut keys, self.folder)? };
         let (steps, cases) = (keys.list("step")?, keys.list("cases")?);
-        let own: Vec<_> = STEP.iter().filter_map(|key| Some(((*key).to_owned(), keys.take(key)?))).collect();
+        let all = STEP.iter().chain(&BESIDE);
+        let own: Vec<_> = all.filter_map(|key| Some(((*key).to_owned(), keys.take(key)?))).collect();
         keys.finish(&[&TEST[..], &STEP].concat())?;
         if own.iter().any(|(key, _)| key == "packet") != steps.is_empty() {
             return Err(self.text.error(&name.span, Problem::PacketAndSteps));
         }
         if cases.is_empty() {
-            return self.case(&name, given, &own, &steps, &[]);
+            return self.case(&name, &own, &steps, &[]);
         }
         for (number, case) in (1..).zip(&cases) {
             let mut variables = Variables::new();
             let mut overlay = own.clone();
             for (key, value) in Table::of(self.text, "a case", case)?.rest() {
-                match STEP.contains(&key.as_str()) {
+                match STEP.contains(&key.as_str()) || BESIDE.contains(&key.as_str()) {
                     true => {
                         overlay.retain(|(other, _)| *other != key);
                         overlay.push((key, value));
                     }
-                    false => variables.push((key, plain(&value.value.to_json()))),
+                    false => variables.push((key, value)),
                 }
             }
-            let values: Vec<_> = variables.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            let values = if values.is_empty() { vec![format!("case {number}")] } else { values };
             let name =
-                Located { value: format!("{} [{}]", name.value, values.join(" ")), span: case.span.clone() };
-            self.case(&name, given.clone(), &overlay, &steps, &variables)?;
+                Located { value: name_of_case(&name.value, number, &variables), span: case.span.clone() };
+            self.case(&name, &overlay, &steps, &variables)?;
         }
         Ok(())
     }
@@ -183,17 +179,23 @@ impl Reader<'_> {
     fn case(
         &mut self,
         name: &Located<String>,
-        Given { network, maps }: Given,
         own: &[(String, Located<Value>)],
         steps: &[Located<Value>],
-        variables: &[(String, String)],
+        variables: &[(String, Located<Value>)],
     ) -> Result<(), TestError> {
         if self.cases.iter().any(|case| case.name == name.value) {
             return Err(self.text.error(&name.span, Problem::SameName(name.value.clone())));
         }
+        let (beside, own): (Vec<_>, Vec<_>) =
+            own.iter().cloned().partition(|(key, _)| BESIDE.contains(&key.as_str()));
+        let beside = beside.into_iter().map(|(key, value)| Ok((key, self.substituted(value, variables)?)));
+        let beside = beside.collect::<Result<Vec<_>, TestError>>()?;
+        let given = |wanted: &str| beside.iter().find(|(key, _)| key == wanted).map(|(_, value)| value);
+        let maps = maps(self.text, given("maps"), self.folder)?;
+        let network = given("network").map(|value| self.path("network", value)).transpose()?;
         let mut time = self.time;
         let steps = match steps {
-            [] => vec![self.step(own.to_vec(), name.span.clone(), variables, &mut time)?],
+            [] => vec![self.step(own, name.span.clone(), variables, &mut time)?],
             steps => steps
                 .iter()
                 .map(|step| {
@@ -211,7 +213,7 @@ impl Reader<'_> {
         &self,
         entries: Vec<(String, Located<Value>)>,
         span: Range<usize>,
-        variables: &[(String, String)],
+        variables: &[(String, Located<Value>)],
         time: &mut f64,
     ) -> Result<Step, TestError> {
         let entries = entries.into_iter().map(|(key, value)| {
@@ -248,27 +250,38 @@ impl Reader<'_> {
         })
     }
 
-    /// Puts the values of variables into texts.
+    /// A path in this folder.
+    fn path(&self, key: &str, value: &Located<Value>) -> Result<PathBuf, TestError> {
+        let wrong = || Problem::Type { key: key.to_owned(), expected: "a text" };
+        match &value.value {
+            Value::Plain(Json::String(path)) => Ok(relative(self.folder, path)),
+            _ => Err(self.text.error(&value.span, wrong())),
+        }
+    }
+
+    /// Puts the values of variables into texts and names. A text that is only a variable becomes its value, whatever that is.
     fn substituted(
         &self,
         value: Located<Value>,
-        variables: &[(String, String)],
+        variables: &[(String, Located<Value>)],
     ) -> Result<Located<Value>, TestError> {
         let Located { value, span } = value;
         let value = match value {
             Value::Plain(Json::String(text)) if !variables.is_empty() => {
-                let mut replaced = text;
-                for (name, value) in variables {
-                    replaced = replaced.replace(&format!("{{{name}}}"), value);
+                let whole = variables.iter().find(|(name, _)| text == format!("{{{name}}}"));
+                match whole {
+                    Some((_, variable)) => variable.value.clone(),
+                    None => Value::Plain(Json::String(replaced(&text, variables))),
                 }
-                Value::Plain(Json::String(replaced))
             }
             Value::Plain(json) => Value::Plain(json),
             Value::List(elements) => Value::List(
                 elements.into_iter().map(|e| self.substituted(e, variables)).collect::<Result<_, _>>()?,
             ),
             Value::Table(entries) => {
-                let entry = |(key, span, value)| Ok((key, span, self.substituted(value, variables)?));
+                let entry = |(key, span, value): (String, _, _)| {
+                    Ok((replaced(&key, variables), span, self.substituted(value, variables)?))
+                };
                 Value::Table(entries.into_iter().map(entry).collect::<Result<_, TestError>>()?)
             }
         };
@@ -483,6 +496,26 @@ fn returned(json: &Json) -> Option<Returned> {
             let unsigned = u32::try_from(number).ok();
             unsigned.or_else(|| i32::try_from(number).ok().map(i32::cast_unsigned)).map(Returned::Number)
         }
+    }
+}
+
+/// A text with the values of variables.
+fn replaced(text: &str, variables: &[(String, Located<Value>)]) -> String {
+    variables.iter().fold(text.to_owned(), |text, (name, value)| {
+        text.replace(&format!("{{{name}}}"), &plain(&value.value.to_json()))
+    })
+}
+
+/// The name of a test with the values of a case, behind it those that it does not name.
+fn name_of_case(name: &str, number: usize, variables: &[(String, Located<Value>)]) -> String {
+    let is_named = |variable: &str| name.contains(&format!("{{{variable}}}"));
+    let others = variables.iter().filter(|(variable, _)| !is_named(variable));
+    let values: Vec<_> =
+        others.map(|(variable, value)| format!("{variable}={}", plain(&value.value.to_json()))).collect();
+    match (variables, values.as_slice()) {
+        ([], _) => format!("{name} [case {number}]"),
+        (_, []) => replaced(name, variables),
+        (_, values) => format!("{} [{}]", replaced(name, variables), values.join(" ")),
     }
 }
 

@@ -7,7 +7,7 @@ use paceline::Engine;
 use serde_json::{Value as Json, json};
 
 use super::case::Test;
-use super::run::{Outcome, TestResult};
+use super::run::{Outcome, StepFailure, TestResult};
 use crate::common::console::shown;
 
 /// A test with its result.
@@ -47,6 +47,20 @@ impl Reported<'_> {
     pub(super) fn name(&self) -> String {
         let engine = self.engine.map_or_else(String::new, |engine| format!(" ({engine})"));
         format!("{}{engine}", self.test.name())
+    }
+
+    /// The failure in one line: expected and actual values, and the sentence that explains the verdict.
+    pub(super) fn reason(&self) -> String {
+        let Outcome::Failed(failures) = &self.result.outcome else {
+            return self.lines().into_iter().next().unwrap_or_default();
+        };
+        let of = |failure: &StepFailure| {
+            let differences = failure.mismatches.iter().flat_map(|(_, mismatch)| mismatch.lines.clone());
+            differences
+                .chain(failure.why.as_ref().map(|why| format!("the packet was {why}")))
+                .collect::<Vec<_>>()
+        };
+        failures.iter().flat_map(of).map(|line| line.trim().to_owned()).collect::<Vec<_>>().join("; ")
     }
 
     /// The failure, in lines.

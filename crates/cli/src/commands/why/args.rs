@@ -36,6 +36,9 @@ pub(crate) struct WhyArgs {
     /// Print one line for each packet: the sentence.
     #[arg(long, conflicts_with = "json")]
     pub(super) brief: bool,
+    /// Print the maps after the last packet.
+    #[arg(long, conflicts_with = "brief")]
+    pub(super) maps: bool,
     /// Restore the maps that `run --save-maps` saved; applied before --map.
     #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
     pub(super) restore_maps: Option<PathBuf>,

@@ -16,6 +16,7 @@ use crate::chain::LoadHow;
 use crate::common::capture::{Capture, CaptureError};
 use crate::common::failure::{CommandError, Failure};
 use crate::common::report;
+use crate::maps;
 use crate::object::Opener;
 use crate::subject::Subject;
 use crate::world::World;
@@ -51,10 +52,16 @@ pub(crate) fn why(args: &WhyArgs) -> Result<ExitCode, Failure> {
         Some(text) => vec![run.new_packet(text)?],
         None => run.capture(args)?,
     };
-    report::print(|out| match (args.json, args.brief) {
-        (true, _) => json::write(out, &subject, &explained),
-        (false, true) => text::write_brief(out, &explained),
-        (false, false) => text::write(out, &subject, &explained),
+    report::print(|out| {
+        match (args.json, args.brief) {
+            (true, _) => json::write(out, &subject, &explained, args.maps)?,
+            (false, true) => text::write_brief(out, &explained)?,
+            (false, false) => text::write(out, &subject, &explained)?,
+        }
+        match args.maps && !args.json {
+            true => subject.parts.iter().try_for_each(|(_, part)| maps::write_text(out, part)),
+            false => Ok(()),
+        }
     })
 }
 

@@ -9,11 +9,28 @@ use serde_json::{Value as Json, json};
 
 use super::explained::Explained;
 use crate::common::outcome;
+use crate::maps::{Form, MapsAsJson};
 use crate::subject::Subject;
 
-pub(super) fn write(out: &mut dyn Write, subject: &Subject, explained: &[Explained]) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut dyn Write,
+    subject: &Subject,
+    explained: &[Explained],
+    with_maps: bool,
+) -> io::Result<()> {
     let packets: Vec<_> = explained.iter().map(|packet| of_packet(subject, packet)).collect();
-    writeln!(out, "{}", json!({ "subject": subject.name, "packets": packets }))
+    let mut all = json!({ "subject": subject.name, "packets": packets });
+    if with_maps {
+        let maps = |part| serde_json::to_value(MapsAsJson(part, Form::Both));
+        all["maps"] = match subject.parts.as_slice() {
+            [(_, only)] => maps(only)?,
+            parts => {
+                let by_object = parts.iter().map(|(name, part)| Ok((name.clone(), maps(part)?)));
+                Json::Object(by_object.collect::<Result<_, serde_json::Error>>()?)
+            }
+        };
+    }
+    writeln!(out, "{all}")
 }
 
 fn of_packet(subject: &Subject, packet: &Explained) -> Json {
