@@ -180,10 +180,10 @@ impl Side {
             let packet = self.origin.arrival(&packet.bytes, packet.meta);
             if wanted.binary_search(&number).is_ok() {
                 explained
-                    .extend(explainer.explain(&packet, &mut self.session.host()).ok().map(|e| (number, e)));
+                    .extend(explainer.explain(&packet, self.session.host()).ok().map(|e| (number, e)));
             } else {
                 // A packet that no frame holds runs on neither side.
-                let _ = explainer.run(&packet, &mut self.session.host());
+                let _ = explainer.run(&packet, self.session.host());
             }
             let _ = self.session.host().fire_timers();
         }
