@@ -39,7 +39,7 @@ pub struct Fact {
     pub kind: FactKind,
     /// Name: `tcp.dport`, `rules[{port: 22}].action`, `bpf_fib_lookup`.
     pub name: String,
-    /// Value as text; for an element `present` or `absent`.
+    /// Value as text; for an element `present`, `absent`, or `matched by` and the prefix of a trie.
     pub value: String,
     /// Other values that it was compared with and does not have, where that decided.
     pub not: Vec<String>,

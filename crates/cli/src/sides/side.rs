@@ -179,8 +179,7 @@ impl Side {
             }
             let packet = self.origin.arrival(&packet.bytes, packet.meta);
             if wanted.binary_search(&number).is_ok() {
-                explained
-                    .extend(explainer.explain(&packet, self.session.host()).ok().map(|e| (number, e)));
+                explained.extend(explainer.explain(&packet, self.session.host()).ok().map(|e| (number, e)));
             } else {
                 // A packet that no frame holds runs on neither side.
                 let _ = explainer.run(&packet, self.session.host());

@@ -415,7 +415,8 @@ fn in_few_words(line: &str) -> Option<String> {
     let (start, rest) = line.split_once(", options [").unwrap_or((line, ""));
     let rest = rest.split_once(']').map_or("", |(_, rest)| rest);
     let line = format!("{start}{rest}");
-    let is_cut = ["[|", "truncated-ip", "bad-", "invalid", "[bad", "MPLS"].iter().any(|part| line.contains(part));
+    let is_cut =
+        ["[|", "truncated-ip", "bad-", "invalid", "[bad", "MPLS"].iter().any(|part| line.contains(part));
     let (_, packet) = line.split_once(' ')?;
     let what = packet.split_once(": ").map_or(packet, |(_, what)| what);
     let is_known = ["Flags [", "UDP, length", "ICMP echo", "ICMP6, echo", "ARP, Request who", "ARP, Reply"];
