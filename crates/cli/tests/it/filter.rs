@@ -407,37 +407,6 @@ fn a_program_that_is_no_filter_and_options_without_an_object_are_told() {
 #[test]
 fn faults_of_libpcaps_optimizer_are_not_taken_over() {
     let test = "faults_of_libpcaps_optimizer_are_not_taken_over";
-}
-
-/// What tcpdump says in a line, without options and what it knows of applications; `None` where it says something else, also of extension
-/// headers.
-fn in_few_words(line: &str) -> Option<String> {
-    let (start, rest) = line.split_once(", options [").unwrap_or((line, ""));
-    let rest = rest.split_once(']').map_or("", |(_, rest)| rest);
-    let line = format!("{start}{rest}");
-    let is_cut =
-        ["[|", "truncated-ip", "bad-", "invalid", "[bad", "MPLS"].iter().any(|part| line.contains(part));
-    let (_, packet) = line.split_once(' ')?;
-    let what = packet.split_once(": ").map_or(packet, |(_, what)| what);
-    let is_known = ["Flags [", "UDP, length", "ICMP echo", "ICMP6, echo", "ARP, Request who", "ARP, Reply"];
-    let at =
-        line.find("length ").filter(|_| !is_cut && is_known.iter().any(|start| what.starts_with(start)))?;
-    let digits = line[at + 7..].bytes().take_while(u8::is_ascii_digit).count();
-    Some(line[..at + 7 + digits].to_owned())
-}
-
-/// A line without VLAN tags, which tcpdump does not show.
-fn without_tags(line: &str) -> String {
-    let (time, mut packet) = line.split_once(' ').unwrap();
-    while let Some((_, rest)) = packet.strip_prefix("vlan ").and_then(|tag| tag.split_once(", ")) {
-        packet = rest;
-    }
-    format!("{time} {packet}")
-}
-
-#[test]
-fn packets_are_lines_as_tcpdump_prints_them() {
-    let test = "packets_are_lines_as_tcpdump_prints_them";
     if !has_libpcap(test) || !has_tool(test, "tcpdump") {
         return;
     }
@@ -474,7 +443,41 @@ fn code_that_reads_what_was_not_written_is_refused() {
     for expression in ["ether[12:2] = 0x800 or geneve", "geneve and ip", "vlan and ip", "ip6 protochain 6"] {
         paceline(["filter", expression, "-r", &traffic]).ok();
     }
+}
 
+/// What tcpdump says in a line, without options and what it knows of applications; `None` where it says something else, also of extension
+/// headers.
+fn in_few_words(line: &str) -> Option<String> {
+    let (start, rest) = line.split_once(", options [").unwrap_or((line, ""));
+    let rest = rest.split_once(']').map_or("", |(_, rest)| rest);
+    let line = format!("{start}{rest}");
+    let is_cut =
+        ["[|", "truncated-ip", "bad-", "invalid", "[bad", "MPLS"].iter().any(|part| line.contains(part));
+    let (_, packet) = line.split_once(' ')?;
+    let what = packet.split_once(": ").map_or(packet, |(_, what)| what);
+    let is_known = ["Flags [", "UDP, length", "ICMP echo", "ICMP6, echo", "ARP, Request who", "ARP, Reply"];
+    let at =
+        line.find("length ").filter(|_| !is_cut && is_known.iter().any(|start| what.starts_with(start)))?;
+    let digits = line[at + 7..].bytes().take_while(u8::is_ascii_digit).count();
+    Some(line[..at + 7 + digits].to_owned())
+}
+
+/// A line without VLAN tags, which tcpdump does not show.
+fn without_tags(line: &str) -> String {
+    let (time, mut packet) = line.split_once(' ').unwrap();
+    while let Some((_, rest)) = packet.strip_prefix("vlan ").and_then(|tag| tag.split_once(", ")) {
+        packet = rest;
+    }
+    format!("{time} {packet}")
+}
+
+#[test]
+fn packets_are_lines_as_tcpdump_prints_them() {
+    let test = "packets_are_lines_as_tcpdump_prints_them";
+    if !has_libpcap(test) || !has_tool(test, "tcpdump") {
+        return;
+    }
+    let traffic = example("traffic.pcap");
     let theirs = String::from_utf8(tcpdump(&["-n", "-S", "-r", &traffic])).unwrap();
     // Other lines are of packets in tunnels, and bytes that it does not know.
     let theirs: Vec<_> =
