@@ -41,7 +41,7 @@ impl Source {
             words.contains(&"return") && words.contains(&reason)
         };
         let found = (1..).zip(&self.lines).filter(|(_, line)| returns(line));
-        found.flat_map(|(number, _)| self.statement(number)).flat_map(|range| range).collect()
+        found.flat_map(|(number, _)| self.statement(number)).flatten().collect()
     }
 
     /// The statement that decides whether a line runs, with the functions whose result it tests.
