@@ -308,7 +308,7 @@ impl Collection {
     /// # Errors
     /// [`NoProgram`] says which there are, or why the program, or one that it may tail call, may not run.
     pub fn program(&self, name: Option<&str>) -> Result<VerifiedProgram, NoProgram> {
-        let program = self.load(self.spec(name)?, self.look_ahead)?;
+        let program = self.load(self.program_spec(name)?, self.look_ahead)?;
         // Programs that are tail called run no bursts.
         let target = |spec: &ProgramSpec| Ok(self.load(spec, LookAhead::Never)?.into_program());
         self.fill_tables(program.program(), &target)?;
@@ -321,7 +321,7 @@ impl Collection {
     /// # Errors
     /// [`NoProgram`] says which there are, or what no engine can run.
     pub fn program_unverified(&self, name: Option<&str>) -> Result<Program, NoProgram> {
-        let program = self.bind(self.spec(name)?)?;
+        let program = self.bind(self.program_spec(name)?)?;
         self.fill_tables(&program, &|spec| self.bind(spec))?;
         Ok(program)
     }
@@ -341,7 +341,11 @@ impl Collection {
         Ok(VerifiedProgram::new(program.with_budget(self.budget), verified, time))
     }
 
-    pub(crate) fn spec(&self, name: Option<&str>) -> Result<&ProgramSpec, NoProgram> {
+    /// The spec of a program, which need not be safe; the only one if no name is given.
+    ///
+    /// # Errors
+    /// [`NoProgram`] says which there are, or which maps it lacks.
+    pub fn program_spec(&self, name: Option<&str>) -> Result<&ProgramSpec, NoProgram> {
         let name = match name {
             Some(name) => name.to_owned(),
             None => self.only_name()?,

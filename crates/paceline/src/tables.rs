@@ -184,7 +184,7 @@ impl Collection {
             for (index, name) in self.tables.waiting(map) {
                 let target = match loaded.get(&name) {
                     Some(target) => Ok(target.clone()),
-                    None => self.spec(Some(&name)).and_then(load),
+                    None => self.program_spec(Some(&name)).and_then(load),
                 };
                 let target = target.map_err(|error| self.entry_error(map, index, error.into()))?;
                 todo.extend(self.used_by(target.spec()));

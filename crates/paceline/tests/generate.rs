@@ -267,7 +267,7 @@ fn lengths_are_solved_for() {
         r7 = r2
         r7 -= r1
         if r7 == 777 goto out
-        if r7 > 1514 goto out
+        if r7 > 3520 goto out
         if r7 < 32 goto out";
     assert_eq!(counts(text, vec![]), [6, 2, 0]);
 }

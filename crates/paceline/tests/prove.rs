@@ -1,5 +1,7 @@
 //! Properties that hold and that do not, of examples and of programs in which a wrong proof would be easy.
 
+mod prove_effects;
+
 use std::time::Duration;
 
 use paceline::generate::generate;

@@ -78,6 +78,11 @@ impl<S: Sat> Solver<S> {
         self.conflicts = conflicts;
     }
 
+    /// Searches end after so many conflicts, or after some time, from now on.
+    pub fn set_limits(&mut self, conflicts: Option<u64>, time: Option<Duration>) {
+        (self.conflicts, self.time) = (conflicts, time);
+    }
+
     /// Questions so far, and how many of them took a search.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {

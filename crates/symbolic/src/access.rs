@@ -7,12 +7,16 @@ use paceline_solver::Term;
 use paceline_spec::context::{FieldKind, Place, Rule};
 
 use crate::alu;
+use crate::bounds::Assumption;
 use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
 use crate::memory::Byte;
 use crate::source::Source;
 use crate::state::{Initial, Object, Packet, State};
 use crate::value::{Pointer, Region, Value};
+
+/// The field of the interface that a packet comes in on.
+pub(crate) const INGRESS: &str = "ingress_ifindex";
 
 impl Explorer<'_> {
     pub(crate) fn load(
@@ -114,7 +118,11 @@ impl Explorer<'_> {
         match region {
             // All engines give functions a stack of zeros.
             Region::Stack(frame) => {
-                Ok(state.frames.get(frame).and_then(|frame| frame.stack.get(offset)).unwrap_or(zero))
+                let written = state.frames.get(frame).and_then(|frame| frame.stack.get(offset));
+                Ok(written.unwrap_or_else(|| {
+                    self.assume(Assumption::ZeroStack);
+                    zero
+                }))
             }
             Region::Packet => Ok(match state.packet.written.get(offset) {
                 Some(byte) => byte,
@@ -218,7 +226,10 @@ impl Explorer<'_> {
         let packet = |offset: Term| Ok(Value::Pointer(Pointer { region: Region::Packet, offset }));
         match field.kind {
             FieldKind::PacketData => packet(self.terms.constant(64, state.packet.start as u64)),
-            FieldKind::PacketMeta => packet(self.terms.constant(64, state.packet.meta as u64)),
+            FieldKind::PacketMeta => {
+                self.assume(Assumption::NoMetadata);
+                packet(self.terms.constant(64, state.packet.meta as u64))
+            }
             FieldKind::PacketEnd => packet(state.packet.end),
             FieldKind::Number => {
                 let within = at as u32 - u32::from(field.offset);
@@ -248,9 +259,13 @@ impl Explorer<'_> {
             Place::Computed(rule) => Some(rule),
             Place::Host { entry, .. } => entry,
             Place::Frame { size, .. } => {
-                let number = self.sources.term(&mut self.terms, Source::Context(field.offset));
+                // Filters have the interface in two fields.
+                let is_interface = matches!(field.name, INGRESS | "ifindex");
+                let offset = if is_interface { self.field_offset(INGRESS) } else { field.offset };
+                let number = self.sources.term(&mut self.terms, Source::Context(offset));
                 let number = self.terms.resize(number, u32::from(size) * 8);
-                return Ok(self.terms.resize(number, 64));
+                let number = self.terms.resize(number, 64);
+                return Ok(if is_interface { self.at_least_one(number) } else { number });
             }
             Place::Zero => None,
         };
@@ -266,17 +281,22 @@ impl Explorer<'_> {
             }
             Some(Rule::Protocol) => Ok(self.protocol()),
             Some(Rule::Ifindex) => {
-                // Without an interface it is the loopback.
-                let field = self.field_offset("ingress_ifindex");
+                let field = self.field_offset(INGRESS);
                 let ingress = self.sources.term(&mut self.terms, Source::Context(field));
                 let ingress = self.terms.resize(ingress, 32);
-                let (zero, loopback) = (self.terms.constant(32, 0), self.terms.constant(32, 1));
-                let has_none = self.terms.eq(ingress, zero);
-                let index = self.terms.ite(has_none, loopback, ingress);
+                let index = self.at_least_one(ingress);
                 Ok(self.terms.resize(index, 64))
             }
             Some(Rule::PacketType | Rule::RxQueue) => Err(GiveUp::Context(field.name)),
         }
+    }
+
+    /// The number, and 1 in the place of 0: packets come in on an interface.
+    fn at_least_one(&mut self, number: Term) -> Term {
+        let width = self.terms.width(number);
+        let (zero, one) = (self.terms.constant(width, 0), self.terms.constant(width, 1));
+        let is_zero = self.terms.eq(number, zero);
+        self.terms.ite(is_zero, one, number)
     }
 
     pub(crate) fn field_offset(&self, name: &str) -> u16 {
@@ -286,6 +306,7 @@ impl Explorer<'_> {
 
     /// The protocol of a packet as it came in, in network order: `eth_type_trans` in `net/ethernet/eth.c`.
     fn protocol(&mut self) -> Term {
+        self.assume(Assumption::TagsInPacket);
         const LEAST_TYPE: u64 = 0x600;
         const HEADER: u64 = 14;
         let byte =

@@ -1,5 +1,6 @@
 //! A property that is to be proved, and what was found out about it.
 
+use crate::bounds::Bounds;
 use crate::give_up::Place;
 use crate::goal::Input;
 use crate::property::Formula;
@@ -13,6 +14,8 @@ pub struct Proof {
     pub left: Vec<Place>,
     /// Paths that were followed.
     pub paths: u64,
+    /// What it holds for.
+    pub bounds: Bounds,
 }
 
 /// A property that is to be proved.

@@ -68,11 +68,12 @@ impl<'a> Explorer<'a> {
 
     /// What was found out about two programs.
     pub(crate) fn compared(self) -> Comparison {
+        let bounds = self.bounds();
         let (differing, left, pairs) = match self.twin {
             Some(twin) => (twin.differing, twin.left, twin.pairs),
             None => Default::default(),
         };
-        Comparison { differing, left, pairs, paths: self.paths }
+        Comparison { differing, left, pairs, paths: self.paths, bounds }
     }
 }
 

@@ -76,9 +76,10 @@ impl Explorer<'_> {
                 let most = i64::from(self.options.length.1) + MOST_ADDED;
                 let end = self.terms.constant(64, most as u64);
                 let is_longer = self.terms.slt(end, len);
-                let path = (&state.path, &state.assignment.model);
-                if self.solver.extend(&mut self.terms, path.0, path.1, is_longer) != Answer::Unsat {
-                    return Err(GiveUp::Instruction("a packet that grows and is moved"));
+                match self.ask(&state.path, &state.assignment.model, is_longer) {
+                    Answer::Unsat => {}
+                    Answer::Sat(_) => return Err(GiveUp::Instruction("a packet that grows and is moved")),
+                    Answer::Unknown(unknown) => return Err(GiveUp::Solver(unknown)),
                 }
                 (from..most).collect()
             }

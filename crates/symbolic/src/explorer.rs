@@ -9,6 +9,7 @@ use paceline_solver::{Answer, Batsat, Solver, Term, Terms};
 use paceline_spec::MapSpec;
 use paceline_verifier::Verified;
 
+use crate::bounds::Assumption;
 use crate::claim::Claim;
 use crate::fixed::FixedValues;
 use crate::flow::Flow;
@@ -35,6 +36,9 @@ pub fn explore(
     explorer.run(tell);
     explorer.finish()
 }
+
+/// Most time of one question at first.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What happens after an instruction.
 pub(crate) enum Next {
@@ -97,12 +101,18 @@ pub(crate) struct Explorer<'a> {
     until: Option<Instant>,
     pub(crate) paths: u64,
     pub(crate) picks: u64,
+    /// What is taken for granted on some path.
+    pub(crate) assumed: BTreeSet<Assumption>,
+    /// How many times the conflicts of the options a question may take now.
+    pub(crate) effort: u64,
+    /// Paths that wait for a greater effort.
+    pub(crate) hard: Vec<State>,
 }
 
 impl<'a> Explorer<'a> {
     pub(crate) fn new(verified: &'a Verified, maps: &'a [MapSpec], options: Options) -> Self {
         let until = Instant::now().checked_add(options.time);
-        let mut solver = Solver::new(Some(options.conflicts), Some(Duration::from_secs(10)));
+        let mut solver = Solver::new(Some(options.conflicts), Some(PATIENCE));
         solver.set_deadline(until);
         let mut explorer = Self {
             verified,
@@ -136,6 +146,9 @@ impl<'a> Explorer<'a> {
             until,
             paths: 0,
             picks: 0,
+            assumed: BTreeSet::new(),
+            effort: 1,
+            hard: Vec::new(),
         };
         explorer.set_goals();
         explorer
@@ -176,22 +189,36 @@ impl<'a> Explorer<'a> {
     }
 
     pub(crate) fn run(&mut self, tell: &mut dyn FnMut(Progress)) {
-        match self.entry() {
-            Ok(state) => state.into_iter().for_each(|state| self.keep(state)),
-            Err(why) => {
-                let state = self.start();
-                self.leave(&state, why);
+        loop {
+            match self.entry() {
+                Ok(state) => state.into_iter().for_each(|state| self.keep(state)),
+                Err(GiveUp::Solver(_)) if self.limit().is_none() => {
+                    self.raise_effort();
+                    continue;
+                }
+                Err(why) => {
+                    let state = self.start();
+                    self.leave(&state, why);
+                }
             }
+            break;
         }
         while !self.is_done() {
             if let Some(why) = self.limit() {
                 let mut left = std::mem::take(&mut self.queue);
                 left.extend(self.waiting.take());
                 left.append(&mut self.ready);
+                left.append(&mut self.hard);
                 left.iter().for_each(|state| self.leave(state, why));
                 break;
             }
-            let Some(mut state) = self.pick() else { break };
+            let Some(mut state) = self.pick() else {
+                if self.hard.is_empty() {
+                    break;
+                }
+                self.take_up_hard();
+                continue;
+            };
             if self.is_possible(&mut state) {
                 self.follow(state);
                 self.paths += 1;
@@ -202,18 +229,10 @@ impl<'a> Explorer<'a> {
 
     fn progress(&self) -> Progress {
         if let Some(twin) = &self.twin {
-            return Progress {
-                reached: twin.differing.len(),
-                open: self.queue.len() + self.waiting.len() + self.ready.len(),
-                paths: self.paths,
-            };
+            return Progress { reached: twin.differing.len(), open: self.waiting_paths(), paths: self.paths };
         }
         if let Some(claim) = &self.claim {
-            return Progress {
-                reached: claim.refuting.len(),
-                open: self.queue.len() + self.waiting.len() + self.ready.len(),
-                paths: self.paths,
-            };
+            return Progress { reached: claim.refuting.len(), open: self.waiting_paths(), paths: self.paths };
         }
         let reached = self.fates.values().filter(|fate| matches!(fate, Fate::Reached(_))).count();
         let open = match self.options.goals {
@@ -221,6 +240,11 @@ impl<'a> Explorer<'a> {
             _ => self.open.len(),
         };
         Progress { reached, open, paths: self.paths }
+    }
+
+    /// Paths that are still to be followed.
+    fn waiting_paths(&self) -> usize {
+        self.queue.len() + self.waiting.len() + self.ready.len() + self.hard.len()
     }
 
     /// The limit of the whole exploration that is reached.

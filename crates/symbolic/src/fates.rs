@@ -12,6 +12,7 @@ impl Explorer<'_> {
     /// What is not reached is unreachable, unless a path was given up from which it may be reached.
     pub(crate) fn finish(mut self) -> Exploration {
         let open = std::mem::take(&mut self.open);
+        let bounds = self.bounds();
         let from_entry = |flow: &mut Flow, goal: &Goal| {
             flow.aim(std::iter::once(goal.slot()));
             flow.distance(0) != FAR
@@ -47,6 +48,7 @@ impl Explorer<'_> {
             boundaries: self.boundaries.into_values().collect(),
             left,
             paths: self.paths,
+            bounds,
             questions: self.solver.counts(),
             refutations: self
                 .solver

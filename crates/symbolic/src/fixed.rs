@@ -65,7 +65,7 @@ impl FixedValues {
 }
 
 /// Whether a program may write to values of a map.
-fn may_write(program: &Verified, map: usize) -> bool {
+pub(crate) fn may_write(program: &Verified, map: usize) -> bool {
     let reached = program.code().iter().map(|(slot, insn)| (insn, program.fact(slot)));
     reached.filter(|(_, fact)| fact.reached).any(|(insn, fact)| writes(insn, &fact, map))
 }

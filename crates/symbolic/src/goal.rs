@@ -190,7 +190,7 @@ pub struct Input {
     pub time_ns: u64,
     /// Seed of the random numbers, if they matter.
     pub seed: Option<u64>,
-    /// Index of the interface that the packet comes in on; 0 if it does not matter.
+    /// Index of the interface that the packet comes in on; 1 if it does not matter.
     pub ingress: u32,
     /// Queue that it comes in on.
     pub queue: u16,

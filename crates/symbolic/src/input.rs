@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use paceline_solver::{Answer, Model, Term};
 use paceline_spec::{ElementKind, MapKind, MapSpec, ProgramKind};
 
+use crate::access::INGRESS;
 use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
 use crate::goal::{Decided, Element, Input};
@@ -16,7 +17,7 @@ use crate::state::State;
 /// Most elements that fill a map.
 const MOST_ELEMENTS: u32 = 1 << 17;
 
-/// Most bytes of packet behind the headroom in the buffers of bursts.
+/// Most bytes of packet behind the headroom in the ordinary buffers of bursts.
 const CAPACITY: u64 = 3520;
 
 /// Seeds that are tried for random numbers.
@@ -134,14 +135,23 @@ impl Explorer<'_> {
             Source::Machine(_, name) => return Err(GiveUp::Input(name)),
             Source::Present { map, .. } if !can_be_filled(self.maps.get(map)) => "a socket in a map",
             Source::Capacity => {
-                let capacity = self.terms.constant(32, CAPACITY);
-                return Ok(Some((capacity, "a buffer of another size")));
+                return Ok(Some((self.capacity_in_runs(), "a buffer of another size")));
             }
             Source::Time(..) => return Ok(clock.map(|time| (time, "clocks that differ, or go on in a run"))),
             _ => return Ok(None),
         };
         let zero = self.terms.constant(source.width(), 0);
         Ok(Some((zero, what)))
+    }
+
+    /// Bytes of packet behind the headroom in the buffer of a burst: a packet that is longer than others gets one for the longest.
+    fn capacity_in_runs(&mut self) -> Term {
+        let length = self.sources.term(&mut self.terms, Source::Length);
+        let length = self.terms.resize(length, 32);
+        let [ordinary, longest] =
+            [CAPACITY, paceline_frame::MAX_PACKET as u64].map(|bytes| self.terms.constant(32, bytes));
+        let is_long = self.terms.ult(ordinary, length);
+        self.terms.ite(is_long, longest, ordinary)
     }
 
     /// Adds the condition that a variable is a number; `what` says what else would be needed.
@@ -170,8 +180,8 @@ impl Explorer<'_> {
         let kind = self.verified.program().kind;
         let field = kind.context_field(u64::from(offset), 4, false);
         field.is_some_and(|field| match kind {
-            ProgramKind::Xdp { .. } => matches!(field.name, "ingress_ifindex" | "rx_queue_index"),
-            _ => field.name == "ingress_ifindex",
+            ProgramKind::Xdp { .. } => matches!(field.name, INGRESS | "rx_queue_index"),
+            _ => field.name == INGRESS,
         })
     }
 
@@ -274,7 +284,7 @@ impl Explorer<'_> {
             maps: BTreeMap::new(),
             time_ns: time.unwrap_or(0),
             seed,
-            ingress: (context("ingress_ifindex") as u32).max(1),
+            ingress: (context(INGRESS) as u32).max(1),
             queue: context("rx_queue_index") as u16,
             route: self.route_of(state, &given, &model),
             sides: state.sides(),

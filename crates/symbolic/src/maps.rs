@@ -6,6 +6,7 @@ use paceline_solver::Term;
 use paceline_spec::{Errno, InitialValue, MapKind, MapSpec};
 
 use crate::alu;
+use crate::bounds::Assumption;
 use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
 use crate::goal::Meets;
@@ -98,6 +99,7 @@ impl Explorer<'_> {
         let spec = self.spec(map)?;
         let initial = match spec.is_constant() {
             true => {
+                self.assume(Assumption::Constants);
                 let key = state.maps[map].elements[element].key.clone();
                 let key: Vec<_> = key.into_iter().map(|byte| self.concrete(state, byte) as u8).collect();
                 let bytes = initial_value(self.spec(map)?, &key);
@@ -300,6 +302,7 @@ impl Explorer<'_> {
         if state.maps[map].retired >= RESERVE {
             self.guess(state, GiveUp::HelperUse("bpf_map_update_elem", "after so many others"));
         }
+        self.assume(Assumption::FewReplaced);
         Rc::make_mut(&mut state.maps[map]).retired += 1;
     }
 

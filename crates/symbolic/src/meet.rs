@@ -102,7 +102,7 @@ impl Explorer<'_> {
             let Goal::Return { verdict, .. } = goal else { continue };
             let number = self.number(state, Reg::R0)?;
             let condition = self.stands_for(number, verdict);
-            match self.solver.extend(&mut self.terms, &state.path, &state.assignment.model, condition) {
+            match self.ask(&state.path, &state.assignment.model, condition) {
                 Answer::Sat(model) => {
                     let mut other = state.clone();
                     other.path.push(condition);

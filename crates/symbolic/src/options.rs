@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::bounds::Bounds;
 use crate::give_up::Place;
 use crate::goal::{Boundary, Fate, Goal, Goals, Input};
 
@@ -11,7 +12,7 @@ use crate::goal::{Boundary, Fate, Goal, Goals, Input};
 pub struct Options {
     /// Time for all of it.
     pub time: Duration,
-    /// Most conflicts of one question to the solver.
+    /// Most conflicts of one question to the solver, before it waits until all others are answered. Then it gets more, until the time is over.
     pub conflicts: u64,
     /// What is looked for.
     pub goals: Goals,
@@ -48,7 +49,7 @@ impl Default for Options {
             rounds: 512,
             instructions: 200_000,
             refutations: 0,
-            length: (1, 1514),
+            length: (1, 3520),
             random: |_, count| vec![0; count],
         }
     }
@@ -68,6 +69,8 @@ pub struct Exploration {
     pub left: Vec<Place>,
     /// Paths that were followed to their end, or to where they were given up.
     pub paths: u64,
+    /// The inputs for which unreachable goals are so.
+    pub bounds: Bounds,
     /// Questions to the solver, and how many of them took a search.
     pub questions: (u64, u64),
     /// Conditions that the solver says cannot hold together, each as a script that asserts them ([`smt_lib`](paceline_solver::smt_lib)).

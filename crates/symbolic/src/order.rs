@@ -187,7 +187,7 @@ impl Order {
 }
 
 /// The slots of the same function that come after an instruction.
-fn successors(insn: &Insn, slot: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn successors(insn: &Insn, slot: usize) -> impl Iterator<Item = usize> {
     let falls = insn.falls_through().then(|| slot + insn.slots());
     let jumps = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
     falls.into_iter().chain(jumps)

@@ -7,6 +7,7 @@ use paceline_verifier::Verified;
 
 use crate::claim::{Claim, Proof};
 use crate::compare_packet::MOST_ADDED;
+use crate::effects::Effects;
 use crate::explorer::{Explorer, Next};
 use crate::give_up::GiveUp;
 use crate::options::{Options, Progress};
@@ -24,13 +25,15 @@ pub fn prove(
     most: usize,
     tell: &mut dyn FnMut(Progress),
 ) -> Proof {
+    let property = &Effects::of(verified).applied(property, maps);
     let mut explorer = Explorer::new(verified, maps, *options);
     let is_about_maps = property.is_about_maps();
     explorer.claim = Some(Claim { property, is_about_maps, refuting: Vec::new(), most, left: Vec::new() });
     explorer.open.clear();
     explorer.run(tell);
+    let bounds = explorer.bounds();
     let (refuting, left) = explorer.claim.map(|claim| (claim.refuting, claim.left)).unwrap_or_default();
-    Proof { refuting, left, paths: explorer.paths }
+    Proof { refuting, left, paths: explorer.paths, bounds }
 }
 
 impl Explorer<'_> {
@@ -47,7 +50,7 @@ impl Explorer<'_> {
             let shorter = self.terms.not(longer);
             fails = self.terms.and(fails, shorter);
             self.refute(state, fails)?;
-            return match self.solver.extend(&mut self.terms, &state.path, &state.assignment.model, longer) {
+            return match self.ask(&state.path, &state.assignment.model, longer) {
                 Answer::Unsat => Ok(Next::End),
                 Answer::Sat(_) => Err(GiveUp::Instruction("a packet that grows beyond the greatest length")),
                 Answer::Unknown(unknown) => Err(GiveUp::Solver(unknown)),
@@ -73,13 +76,16 @@ impl Explorer<'_> {
 
     /// Keeps an input of a path on which a condition holds.
     fn refute(&mut self, state: &State, condition: Term) -> Result<(), GiveUp> {
-        match self.solver.extend(&mut self.terms, &state.path, &state.assignment.model, condition) {
+        match self.ask(&state.path, &state.assignment.model, condition) {
             Answer::Sat(model) => {
                 let mut other = state.clone();
                 other.path.push(condition);
                 other.assignment = Assignment::new(model);
                 let input = self.input(&other)?;
-                if let Some(claim) = &mut self.claim {
+                // A path whose question waited comes here again.
+                if let Some(claim) = &mut self.claim
+                    && !claim.refuting.contains(&input)
+                {
                     claim.refuting.push(input);
                 }
                 Ok(())

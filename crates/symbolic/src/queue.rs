@@ -55,15 +55,24 @@ impl Explorer<'_> {
                 true
             }
             Answer::Unsat => false,
-            Answer::Unknown(unknown) => {
-                self.leave(state, GiveUp::Solver(unknown));
+            Answer::Unknown(_) => {
+                state.pending = true;
+                self.put_off(state);
                 false
             }
         }
     }
 
-    /// Notes that nothing is known of what comes after a state.
+    /// Notes that nothing is known of what comes after a state. What is only hard to answer is asked again later.
     pub(crate) fn leave(&mut self, state: &State, why: GiveUp) {
+        match why {
+            GiveUp::Solver(_) if self.limit().is_none() => self.put_off(state),
+            why => self.give_up(state, why),
+        }
+    }
+
+    /// Notes that nothing becomes known of what comes after a state.
+    pub(crate) fn give_up(&mut self, state: &State, why: GiveUp) {
         let place = Place { slot: state.slot, why };
         if let Some(twin) = &self.twin {
             let left = (state.first.is_some(), place);

@@ -7,6 +7,7 @@ use paceline_solver::{Answer, Term};
 use paceline_spec::helper::Helper;
 
 use crate::alu;
+use crate::bounds::Assumption;
 use crate::explorer::{Explorer, Next};
 use crate::give_up::GiveUp;
 use crate::goal::Side;
@@ -232,6 +233,9 @@ impl Explorer<'_> {
             }
             // No pointer is null, and compilers compare the low half alone of those that the context has: it is taken for not zero too.
             (Value::Pointer(_) | Value::Map(_), Value::Number(b)) if self.terms.value(b) == Some(0) => {
+                if width == Width::W32 {
+                    self.assume(Assumption::Addresses);
+                }
                 match condition {
                     Condition::Eq | Condition::Le | Condition::Lt | Condition::Set => {
                         Ok(self.terms.bool(false))
@@ -243,6 +247,7 @@ impl Explorer<'_> {
             (Value::Pointer(pointer), Value::Number(number))
                 if width == Width::W64 && self.is_far(pointer, number) =>
             {
+                self.assume(Assumption::Addresses);
                 let is_low = self.terms.value(number).is_some_and(|number| number < NO_MEMORY);
                 match condition {
                     Condition::Eq => Ok(self.terms.bool(false)),
@@ -329,7 +334,7 @@ impl Explorer<'_> {
             }
             return self.fork(&other, condition, 0);
         }
-        match self.solver.extend(&mut self.terms, &state.path, &state.assignment.model, condition) {
+        match self.ask(&state.path, &state.assignment.model, condition) {
             Answer::Sat(model) => {
                 let mut other = state.clone();
                 other.path.push(condition);
@@ -343,7 +348,8 @@ impl Explorer<'_> {
                 }
             }
             Answer::Unsat => {}
-            Answer::Unknown(unknown) => self.leave(state, GiveUp::Solver(unknown)),
+            // At the jump, from which the side is reached when it is taken up.
+            Answer::Unknown(_) => self.put_off_unchecked(state, condition),
         }
     }
 

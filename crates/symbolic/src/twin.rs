@@ -2,6 +2,7 @@
 
 use paceline_verifier::Verified;
 
+use crate::bounds::Bounds;
 use crate::give_up::Place;
 use crate::goal::Input;
 use crate::order::Order;
@@ -18,6 +19,8 @@ pub struct Comparison {
     pub pairs: u64,
     /// Paths that were followed.
     pub paths: u64,
+    /// What this holds for.
+    pub bounds: Bounds,
 }
 
 /// The second of two programs that are compared.

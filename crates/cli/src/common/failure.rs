@@ -71,7 +71,8 @@ impl Failure {
         ExitCode::FAILURE
     }
 
-    fn to_json(&self) -> Json {
+    /// The failure as JSON: `error`, `hint` and, where the verifier refuses a program, `refused`.
+    pub(crate) fn to_json(&self) -> Json {
         let mut json = json!({ "error": self.to_string(), "hint": self.hint() });
         if let Some(refused) = self.error.refused() {
             json["refused"] = refused;

@@ -83,7 +83,10 @@ fn workers_change_nothing() {
 fn versions_are_compared_on_all_inputs() {
     let vlan = example("vlan.o");
     let same = paceline(["diff", &vlan, &vlan, "--all"]).ok();
-    assert!(same.contains("vlan_push: no input tells them apart; 6 pairs of paths"), "{same}");
+    assert!(
+        same.contains("vlan_push: no input tells them apart, for packets of 1 to 3520 bytes, "),
+        "{same}"
+    );
     let done = paceline(["diff", &format!("{vlan}:vlan_pop"), &format!("{vlan}:vlan_push"), "--all"]);
     assert_eq!(done.status, Some(1));
     assert!(done.out.contains("differ on"), "{}", done.out);

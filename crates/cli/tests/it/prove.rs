@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use crate::common::{Folder, example, paceline};
+use crate::common::{Folder, example, fixture, paceline};
 
 #[test]
 fn properties_are_proved() {
     let vlan = example("vlan.o");
     let done = paceline(["prove", &vlan, "arp implies verdict != drop"]).ok();
-    assert!(done.contains("vlan_pop: proved; "), "{done}");
-    assert!(done.contains("vlan_push: proved; "), "{done}");
+    assert!(done.contains("vlan_pop: proved for packets of 1 to 3520 bytes, "), "{done}");
+    assert!(done.contains("vlan_push: proved for packets of 1 to 3520 bytes, "), "{done}");
     let json = paceline(["prove", &vlan, "out.len <= in.len + 4", "--json"]).json();
     assert_eq!(json["property"], "out.len <= in.len + 4");
     assert!(json["programs"].as_array().unwrap().iter().all(|program| program["proved"] == true), "{json}");
@@ -60,4 +60,98 @@ fn properties_without_meaning_are_wrong_usage() {
     let map = paceline(["prove", &example("vlan.o"), "changes(vlan)"]);
     assert_eq!(map.status, Some(1), "{}", map.err);
     assert!(map.err.contains("column 9: no map is named `vlan`"), "{}", map.err);
+}
+
+/// A proof says what it holds for, as text and as JSON, and the length is the one that is asked for.
+#[test]
+fn proofs_have_their_bounds() {
+    let bounds = |program: &str| format!("{}:{program}", fixture("bounds.o"));
+    let prove = |program: &str, more: &[&str]| {
+        paceline([&["prove", &bounds(program), "verdict != drop"], more].concat())
+    };
+    for program in ["longest", "classifier"] {
+        assert_eq!(prove(program, &[]).status, Some(1), "{program}: packets of 1,515 bytes are dropped");
+        let shorter = prove(program, &["--length", "1514"]).ok();
+        assert!(shorter.contains("proved for packets of 1 to 1514 bytes"), "{shorter}");
+    }
+    assert_eq!(prove("fragments", &["--length", "65535"]).status, Some(1));
+    let one = prove("fragments", &["--length", "4000"]).ok();
+    assert!(one.contains("proved for packets of 1 to 4000 bytes in one buffer;"), "{one}");
+    let clocks = prove("twice", &[]).ok();
+    assert!(clocks.contains("bytes, clocks that do not go back;"), "{clocks}");
+    let interface = prove("interface", &["--json"]).json();
+    assert_eq!(
+        interface["programs"][0]["bounds"],
+        serde_json::json!({ "length": [1, 3520], "assumptions": ["interfaces with indices from 1"] })
+    );
+    assert_eq!(prove("longest", &["--length", "65536"]).status, Some(2));
+}
+
+/// A property that says nothing of any run is proved with a warning.
+#[test]
+fn a_premise_that_never_holds_is_told() {
+    let vlan = format!("{}:vlan_pop", example("vlan.o"));
+    let prove = |property: &str| {
+        let json = paceline(["prove", &vlan, property, "--json"]).json();
+        json["programs"][0]["vacuous"].clone()
+    };
+    assert_eq!(prove("arp and ipv4 implies verdict == drop"), serde_json::json!(["arp and ipv4"]));
+    assert_eq!(prove("verdict == tx implies ipv4"), serde_json::json!(["verdict == tx"]));
+    assert_eq!(prove("arp implies ipv4 implies verdict == tx"), serde_json::json!(["(arp) and (ipv4)"]));
+    for property in
+        ["arp implies verdict != drop", "verdict == drop implies not arp", "arp implies in.len > 20"]
+    {
+        assert_eq!(prove(property), serde_json::json!([]), "{property}");
+    }
+    let text = paceline(["prove", &vlan, "arp and ipv4 implies verdict == drop"]).ok();
+    assert!(text.contains("  warning: this says nothing of any run: `arp and ipv4` never holds\n"), "{text}");
+}
+
+/// Nothing was proved of programs that are refused, lack a map or are of other types: they are told with the others, and the status is 1.
+#[test]
+fn only_what_was_proved_is_success() {
+    let object = fixture("unmade.o");
+    let causes = [
+        "program without_map: map \"prefixes\"",
+        "program refused is refused: ",
+        "program other_type is in section",
+    ];
+    let commands: [&[&str]; 3] = [
+        &["prove", &object, "verdict == pass"],
+        &["generate", &object],
+        &["diff", &object, &object, "--all"],
+    ];
+    for command in commands {
+        let done = paceline(command.iter());
+        assert_eq!(done.status, Some(1), "{command:?}");
+        assert!(done.out.contains("good"), "{command:?}: {}", done.out);
+        for cause in causes {
+            assert!(done.err.contains(cause), "{command:?}: {}", done.err);
+        }
+        let json = paceline(command.iter().chain([&"--json"]));
+        assert_eq!(json.status, Some(1), "{command:?}");
+        let json: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+        let failed =
+            json["programs"].as_array().unwrap().iter().filter(|program| program["error"].is_string());
+        assert!(failed.count() >= 3, "{command:?}: {json:#}");
+    }
+    for program in ["without_map", "refused"] {
+        let named = format!("{object}:{program}");
+        for command in [
+            &["prove", &named, "verdict == pass"][..],
+            &["generate", &named],
+            &["diff", &named, &named, "--all"],
+        ] {
+            let done = paceline(command.iter());
+            assert_eq!(done.status, Some(1), "{command:?}");
+            assert!(
+                done.err.contains(&format!("program {program}")) && done.out.is_empty(),
+                "{command:?}: {}",
+                done.out
+            );
+        }
+    }
+    let good = format!("{object}:good");
+    paceline(["prove", &good, "verdict == pass"]).ok();
+    paceline(["generate", &good]).ok();
 }

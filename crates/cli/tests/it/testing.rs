@@ -586,3 +586,22 @@ cases = [
     assert!(out.contains("a.test.toml: from 10.0.0.1 [port=80 number=3]\n"), "{out}");
     assert!(out.contains("2 passed, 0 failed in"), "{out}");
 }
+
+/// Tests that cannot be run are neither met nor covered: the error alone is told.
+#[test]
+fn an_object_that_cannot_be_loaded_is_told_alone() {
+    let folder = Folder::new();
+    let (object, coverage) = (folder.text("bad.o"), folder.text("coverage.info"));
+    let path =
+        folder.write("bad.test.toml", b"object = \"bad.o\"\n[[test]]\nname = \"x\"\npacket = \"eth\"\n");
+    for cause in ["No such file", "not an ELF file"] {
+        for more in [&["--update"][..], &["--coverage", &coverage]] {
+            let done = test(&[&[path.as_str()][..], more].concat());
+            assert_eq!(done.status, Some(1), "{more:?}");
+            assert!(done.out.contains(cause), "{more:?}: {}", done.out);
+            assert_eq!(done.err, "", "{more:?}");
+        }
+        fs::write(&object, "not an object").unwrap();
+    }
+    assert!(!fs::exists(&coverage).unwrap());
+}

@@ -1,23 +1,29 @@
 //! Inputs on which two versions of a program differ.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use paceline_isa::{Imm64, Insn, RawInsn, decode_at, encode};
 use paceline_spec::{MapSpec, ProgramSpec};
-use paceline_symbolic::{Input, Options, Place, Progress, compare};
+use paceline_symbolic::{Bounds, Goals, Input, Options, Place, Progress, compare};
 use paceline_vm::Host;
 
 use super::confirm::Confirmer;
 use super::left::{Changes, Event, Handover};
-use super::{Confirmed, GenerateError};
+use super::{Confirmed, GenerateError, Missed, generate_watched};
 use crate::Object;
 
 /// The reason why two programs cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// One of them cannot be explored.
-    #[error("{0}")]
-    Program(#[from] GenerateError),
+    #[error("{source}")]
+    Program {
+        /// Whether it is the new one.
+        is_new: bool,
+        /// Cause.
+        source: GenerateError,
+    },
     /// They are of different types.
     #[error("the programs are of different types: {0} and {1}")]
     Types(&'static str, &'static str),
@@ -49,77 +55,176 @@ pub struct Differences {
     pub left: Vec<(bool, Place)>,
     /// Whether the search ended because so many inputs were found.
     pub is_cut: bool,
+    /// Whether paths were compared: they are not if inputs that are generated for one program tell both apart.
+    pub is_of_paths: bool,
     /// Pairs of paths that were compared.
     pub pairs: u64,
     /// Paths that were followed.
     pub paths: u64,
+    /// What this holds for.
+    pub bounds: Bounds,
 }
 
 impl Differences {
     /// Whether there are no others, within the bounds of the options.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.left.is_empty() && self.unconfirmed.is_empty() && !self.is_cut
+        self.is_of_paths && self.left.is_empty() && self.unconfirmed.is_empty() && !self.is_cut
     }
 }
 
 /// Looks for inputs on which two programs differ in verdict, packet, metadata, redirect target, maps, events, traces or
-/// tail calls, up to `most`, and runs each on both.
+/// tail calls, up to `most`, and runs each on both. The inputs that are generated for either come first: only if they tell nothing apart,
+/// the programs are compared path by path.
 ///
 /// # Errors
 /// [`CompareError`].
 pub fn differences(
-    (old_object, old): (&Object, &ProgramSpec),
-    (new_object, new): (&Object, &ProgramSpec),
+    old: (&Object, &ProgramSpec),
+    new: (&Object, &ProgramSpec),
     options: &Options,
     most: usize,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Differences, CompareError> {
-    let (a, b) = (old.kind.rules().name, new.kind.rules().name);
-    if a != b {
-        return Err(CompareError::Types(a, b));
+    let start = Instant::now();
+    let pair = Pair::new(old, new)?;
+    let found = pair.differences_of_inputs(options, most, tell)?;
+    if !found.is_empty() {
+        let bounds = Bounds { length: options.length, ..Bounds::default() };
+        return Ok(Differences { found, bounds, ..Differences::default() });
     }
-    let joint = Joint::new(old_object.maps(), new_object.maps())?;
-    let mut moved = new_object.clone();
-    let mut program = new.clone();
-    joint.rename(&mut program.insns)?;
-    moved.specs_mut().maps.clone_from(&joint.maps);
-    moved.specs_mut().programs = vec![program.clone()];
-    let mut wide = old_object.clone();
-    wide.specs_mut().maps.clone_from(&joint.maps);
-    let verify = |object: &Object, program: &ProgramSpec| {
-        object.verify(program).map_err(|refused| GenerateError::Refused(Box::new(refused)))
-    };
-    let (first, second) = (verify(&wide, old)?, verify(&moved, &program)?);
-    let options = Options { random: Host::randoms_of, ..*options };
-    let comparison = compare((&first, &second), &joint.maps, &options, most, tell);
-    let mut differences = Differences {
-        is_cut: comparison.differing.len() >= most,
-        left: comparison.left,
-        pairs: comparison.pairs,
-        paths: comparison.paths,
-        ..Differences::default()
-    };
-    let old_side = Confirmer::new(old_object, &old.name);
-    let new_side = Confirmer::new(new_object, &new.name);
-    let places = joint.places();
-    for input in comparison.differing {
-        let of_old = of_maps(&input, |map| (map < old_object.maps().len()).then_some(map));
-        let of_new = of_maps(&input, |map| places.get(&map).copied());
-        let (old, new) = (old_side.run(&of_old)?, new_side.run(&of_new)?);
-        match (old, new) {
-            (Ok((_, old)), Ok((_, new))) if differ((old_object, &old), (new_object, &new)) => {
-                differences.found.push(Difference { old, new });
-            }
-            // It may have gone a way that is not modelled.
-            _ => match input.guess.clone() {
-                Some(place) if differences.left.iter().any(|(_, other)| *other == place) => {}
-                Some(place) => differences.left.push((true, place)),
-                None => differences.unconfirmed.push(input),
-            },
+    let options = Options { time: options.time.saturating_sub(start.elapsed()), ..*options };
+    pair.differences_of_paths(&options, most, tell)
+}
+
+/// The same without the inputs that are generated for either.
+///
+/// # Errors
+/// [`CompareError`].
+pub fn differences_of_paths(
+    old: (&Object, &ProgramSpec),
+    new: (&Object, &ProgramSpec),
+    options: &Options,
+    most: usize,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Differences, CompareError> {
+    Pair::new(old, new)?.differences_of_paths(options, most, tell)
+}
+
+/// Part of the time that is spent on generating inputs for each program.
+const PART: u32 = 8;
+
+/// Two programs that are compared.
+struct Pair<'p> {
+    old: (&'p Object, &'p ProgramSpec),
+    new: (&'p Object, &'p ProgramSpec),
+    joint: Joint,
+    sides: (Confirmer<'p>, Confirmer<'p>),
+}
+
+fn failed<T>(is_new: bool, result: Result<T, GenerateError>) -> Result<T, CompareError> {
+    result.map_err(|source| CompareError::Program { is_new, source })
+}
+
+impl<'p> Pair<'p> {
+    fn new(
+        old: (&'p Object, &'p ProgramSpec),
+        new: (&'p Object, &'p ProgramSpec),
+    ) -> Result<Self, CompareError> {
+        let (a, b) = (old.1.kind.rules().name, new.1.kind.rules().name);
+        if a != b {
+            return Err(CompareError::Types(a, b));
         }
+        let joint = Joint::new(old.0.maps(), new.0.maps())?;
+        let sides = (Confirmer::new(old.0, &old.1.name), Confirmer::new(new.0, &new.1.name));
+        Ok(Self { old, new, joint, sides })
     }
-    Ok(differences)
+
+    /// Runs what is generated for each program on both.
+    fn differences_of_inputs(
+        &self,
+        options: &Options,
+        most: usize,
+        tell: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<Difference>, CompareError> {
+        let options =
+            Options { goals: Goals::Sides, boundaries: true, time: options.time / PART, ..*options };
+        let mut found = Vec::new();
+        for (is_new, (object, program)) in [(false, self.old), (true, self.new)] {
+            let generated = failed(is_new, generate_watched(object, program, &options, tell))?;
+            for (_, _, confirmed) in generated.inputs() {
+                let joint = match is_new {
+                    false => confirmed.input.clone(),
+                    true => of_maps(&confirmed.input, |map| self.joint.second.get(map).copied()),
+                };
+                if let Some(Ok(difference)) = self.run(&joint)? {
+                    found.push(difference);
+                }
+                if found.len() >= most {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Runs an input, with the indices of the joint maps, on both; `None` if they do not differ on it, an error if it fails on one.
+    fn run(&self, input: &Input) -> Result<Option<Result<Difference, Missed>>, CompareError> {
+        let (old_object, new_object) = (self.old.0, self.new.0);
+        let of_old = of_maps(input, |map| (map < old_object.maps().len()).then_some(map));
+        let of_new = of_maps(input, |map| self.joint.place(map));
+        let old = failed(false, self.sides.0.run(&of_old))?;
+        let new = failed(true, self.sides.1.run(&of_new))?;
+        Ok(match (old, new) {
+            (Ok((_, old)), Ok((_, new))) => {
+                differ((old_object, &old), (new_object, &new)).then_some(Ok(Difference { old, new }))
+            }
+            (Err(missed), _) | (_, Err(missed)) => Some(Err(missed)),
+        })
+    }
+
+    fn differences_of_paths(
+        &self,
+        options: &Options,
+        most: usize,
+        tell: &mut dyn FnMut(Progress),
+    ) -> Result<Differences, CompareError> {
+        let mut moved = self.new.0.clone();
+        let mut program = self.new.1.clone();
+        self.joint.rename(&mut program.insns)?;
+        moved.specs_mut().maps.clone_from(&self.joint.maps);
+        moved.specs_mut().programs = vec![program.clone()];
+        let mut wide = self.old.0.clone();
+        wide.specs_mut().maps.clone_from(&self.joint.maps);
+        let verify = |object: &Object, program: &ProgramSpec| {
+            object.verify(program).map_err(|refused| GenerateError::Refused(Box::new(refused)))
+        };
+        let first = failed(false, verify(&wide, self.old.1))?;
+        let second = failed(true, verify(&moved, &program))?;
+        let options = Options { random: Host::randoms_of, ..*options };
+        let comparison = compare((&first, &second), &self.joint.maps, &options, most, tell);
+        let mut differences = Differences {
+            is_cut: comparison.differing.len() >= most,
+            left: comparison.left,
+            is_of_paths: true,
+            pairs: comparison.pairs,
+            paths: comparison.paths,
+            bounds: comparison.bounds,
+            ..Differences::default()
+        };
+        for input in comparison.differing {
+            match self.run(&input)? {
+                Some(Ok(difference)) => differences.found.push(difference),
+                // It may have gone a way that is not modelled.
+                _ => match input.guess.clone() {
+                    Some(place) if differences.left.iter().any(|(_, other)| *other == place) => {}
+                    Some(place) => differences.left.push((true, place)),
+                    None => differences.unconfirmed.push(input),
+                },
+            }
+        }
+        Ok(differences)
+    }
 }
 
 /// Whether two runs end differently, or begin a tail call differently.
@@ -199,9 +304,9 @@ impl Joint {
         self.maps.len() - 1
     }
 
-    /// Indices of the second object's maps by those of the joint ones.
-    fn places(&self) -> BTreeMap<usize, usize> {
-        self.second.iter().enumerate().map(|(place, joint)| (*joint, place)).collect()
+    /// Index of the second object's map that a joint one is.
+    fn place(&self, map: usize) -> Option<usize> {
+        self.second.iter().position(|joint| *joint == map)
     }
 
     /// Makes instructions of the second object name the joint maps.

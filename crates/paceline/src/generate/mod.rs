@@ -36,13 +36,13 @@ use paceline_symbolic::{Boundary, Decided, Fate, explore};
 use paceline_vm::Host;
 
 pub use paceline_symbolic::{
-    Call, CallResult, Edge, Element, GiveUp, Goal, Goals, Input, Meets, Options, Place, Progress, Route,
-    RouteOutcome, Side,
+    Assumption, Bounds, Call, CallResult, Edge, Element, GiveUp, Goal, Goals, Input, Meets, Options, Place,
+    Progress, Route, RouteOutcome, Side,
 };
 
 use crate::{NoProgram, Object, Refused, SetupError};
 pub(crate) use confirm::Confirmer;
-pub use differences::{CompareError, Difference, Differences, differences};
+pub use differences::{CompareError, Difference, Differences, differences, differences_of_paths};
 pub use left::{Event, Handover, Target};
 pub use network::{network, network_text};
 pub use run::{Ran, burst, fill, host, outcome, run, run_in};
@@ -191,6 +191,8 @@ pub struct Generated {
     pub failures: Vec<Failure>,
     /// Paths that were followed.
     pub paths: u64,
+    /// The inputs for which unreachable goals are so.
+    pub bounds: Bounds,
     /// Questions to the solver, and how many of them took a search.
     pub questions: (u64, u64),
 }
@@ -263,6 +265,7 @@ pub fn generate_watched(
         paths: exploration.paths,
         questions: exploration.questions,
         left: exploration.left,
+        bounds: exploration.bounds,
         ..Generated::default()
     };
     let confirmer = Confirmer::new(object, &program.name);

@@ -23,7 +23,7 @@ impl Run<'_> {
             Expr::Not(inner) => !self.holds(inner),
             Expr::And(left, right) => self.holds(left) && self.holds(right),
             Expr::Or(left, right) => self.holds(left) || self.holds(right),
-            Expr::Implies(left, right) => !self.holds(left) || self.holds(right),
+            Expr::Implies(left, right, _) => !self.holds(left) || self.holds(right),
             Expr::Has(moment, protocol) => Layers::new(self.packet(*moment)).placed(protocol).is_some(),
             Expr::Verdict(verdict) => self.verdict == *verdict,
             Expr::Compare(comparison, left, right) => self.compares(*comparison, left, right),

@@ -16,7 +16,7 @@ pub(super) fn formula(
         Expr::Not(inner) => not(inner)?,
         Expr::And(left, right) => Formula::All(vec![formula(left, map)?, formula(right, map)?]),
         Expr::Or(left, right) => Formula::Any(vec![formula(left, map)?, formula(right, map)?]),
-        Expr::Implies(left, right) => Formula::Any(vec![not(left)?, formula(right, map)?]),
+        Expr::Implies(left, right, _) => Formula::Any(vec![not(left)?, formula(right, map)?]),
         Expr::Has(moment, protocol) => has(*moment, protocol),
         Expr::Verdict(verdict) => Formula::Verdict(*verdict),
         Expr::Compare(comparison, left, right) => compare(*comparison, left, right),

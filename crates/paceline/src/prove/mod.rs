@@ -23,12 +23,14 @@ mod property;
 mod tests;
 mod token;
 
+use std::time::Instant;
+
 use paceline_spec::ProgramSpec;
-use paceline_symbolic as symbolic;
+use paceline_symbolic::{self as symbolic, Formula};
 use paceline_vm::Host;
 
 pub use error::{Problem, PropertyError};
-pub use paceline_symbolic::{Input, Options, Place, Progress};
+pub use paceline_symbolic::{Assumption, Bounds, Input, Options, Place, Progress};
 pub use property::Property;
 
 use crate::Object;
@@ -59,6 +61,10 @@ pub struct Proof {
     pub is_cut: bool,
     /// Paths that were followed.
     pub paths: u64,
+    /// What this holds for.
+    pub bounds: Bounds,
+    /// The premises of a proved property that never hold, so that it says nothing of any run.
+    pub vacuous: Vec<String>,
 }
 
 impl Proof {
@@ -87,7 +93,8 @@ pub fn prove(
     most: usize,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Proof, ProveError> {
-    let formula = formula::formula(&property.root, &|name| of_elements(object, name))?;
+    let start = Instant::now();
+    let formula = formula_of(object, &property.root)?;
     let verified = object.verify(program).map_err(|refused| GenerateError::Refused(Box::new(refused)))?;
     let options = Options { random: Host::randoms_of, ..*options };
     let found = symbolic::prove(&verified, object.maps(), &formula, &options, most, tell);
@@ -95,6 +102,7 @@ pub fn prove(
         is_cut: found.refuting.len() >= most,
         left: found.left,
         paths: found.paths,
+        bounds: found.bounds,
         ..Proof::default()
     };
     let confirmer = Confirmer::new(object, &program.name);
@@ -109,7 +117,21 @@ pub fn prove(
             },
         }
     }
+    let premises = if proof.is_proved() { property.root.premises() } else { Vec::new() };
+    for (all, text) in premises {
+        let all = all.into_iter().map(|part| formula_of(object, part)).collect::<Result<_, _>>()?;
+        let fails = Formula::Not(Box::new(Formula::All(all)));
+        let options = Options { time: options.time.saturating_sub(start.elapsed()), ..options };
+        let found = symbolic::prove(&verified, object.maps(), &fails, &options, 1, tell);
+        if found.refuting.is_empty() && found.left.is_empty() {
+            proof.vacuous.push(text);
+        }
+    }
     Ok(proof)
+}
+
+fn formula_of(object: &Object, expr: &property::Expr) -> Result<Formula, PropertyError> {
+    formula::formula(expr, &|name| of_elements(object, name))
 }
 
 /// The index of a map of elements.

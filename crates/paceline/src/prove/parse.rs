@@ -15,7 +15,7 @@ use super::token::{Kind, Token, tokens};
 const DEEPEST: usize = 64;
 
 /// The greatest offset in a packet.
-const FARTHEST: usize = 4096;
+const FARTHEST: usize = 65_535;
 
 impl FromStr for Property {
     type Err = PropertyError;
@@ -26,7 +26,7 @@ impl FromStr for Property {
 }
 
 fn parse(text: &str) -> Result<Expr, PropertyError> {
-    let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
+    let mut parser = Parser { text: text.to_owned(), tokens: tokens(text)?, at: 0, depth: 0 };
     let expr = parser.implies()?;
     match parser.peek().kind {
         Kind::End => Ok(expr),
@@ -35,6 +35,7 @@ fn parse(text: &str) -> Result<Expr, PropertyError> {
 }
 
 struct Parser {
+    text: String,
     tokens: Vec<Token>,
     at: usize,
     depth: usize,
@@ -90,12 +91,15 @@ impl Parser {
     }
 
     fn implies(&mut self) -> Result<Expr, PropertyError> {
+        let start = self.peek().column;
         let left = self.or()?;
+        let end = self.peek().column;
         if self.takes(&["implies", "=>"]).is_none() {
             return Ok(left);
         }
+        let premise: String = self.text.chars().skip(start - 1).take(end - start).collect();
         let right = self.nested(Self::implies)?;
-        Ok(Expr::Implies(Box::new(left), Box::new(right)))
+        Ok(Expr::Implies(Box::new(left), Box::new(right), premise.trim_end().to_owned()))
     }
 
     fn or(&mut self) -> Result<Expr, PropertyError> {

@@ -24,7 +24,8 @@ pub(super) enum Expr {
     Not(Box<Self>),
     And(Box<Self>, Box<Self>),
     Or(Box<Self>, Box<Self>),
-    Implies(Box<Self>, Box<Self>),
+    /// The premise, the conclusion, and the premise as it was written.
+    Implies(Box<Self>, Box<Self>, String),
     /// A packet has a header.
     Has(Moment, &'static Protocol),
     Verdict(Verdict),
@@ -32,6 +33,27 @@ pub(super) enum Expr {
     Compare(Comparison, Value, Value),
     /// The run changes a map, which is named at a column.
     Changes(String, usize),
+}
+
+impl Expr {
+    /// The premises of implications that hold if the whole holds, each as what must hold for it and as text.
+    pub(super) fn premises(&self) -> Vec<(Vec<&Self>, String)> {
+        match self {
+            Self::And(left, right) => [left.premises(), right.premises()].concat(),
+            Self::Implies(premise, conclusion, text) => {
+                let mut inner = conclusion.premises();
+                if inner.is_empty() {
+                    return vec![(vec![premise], text.clone())];
+                }
+                for (all, inner_text) in &mut inner {
+                    all.insert(0, premise);
+                    *inner_text = format!("({text}) and ({inner_text})");
+                }
+                inner
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

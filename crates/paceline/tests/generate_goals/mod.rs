@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use paceline::generate::{
     Differences, Edge, Generated, Goal, Goals, Meets, Options, Progress, Side, Variant, differences,
-    generate, generate_watched,
+    differences_of_paths, generate, generate_watched,
 };
 use paceline::{Object, Verdict};
 use paceline_spec::{MapKind, MapSpec};
@@ -200,7 +200,7 @@ fn compared(old: &str, new: &str, maps: &[MapSpec]) -> Differences {
     let (old, new) = (xdp(old, maps.to_vec()), xdp(new, maps.to_vec()));
     let options = Options { time: Duration::from_secs(30), ..Options::default() };
     let sides = ((&old, &old.programs()[0]), (&new, &new.programs()[0]));
-    let found = differences(sides.0, sides.1, &options, 10, &mut |_| {}).unwrap();
+    let found = differences_of_paths(sides.0, sides.1, &options, 10, &mut |_| {}).unwrap();
     assert!(found.unconfirmed.is_empty(), "{:?}", found.unconfirmed);
     found
 }
@@ -302,7 +302,7 @@ fn tail_calls_are_compared_by_their_target() {
     let found = |old: &str, new: &str| {
         let (old, new) = (xdp(old, maps.to_vec()), xdp(new, maps.to_vec()));
         let sides = ((&old, &old.programs()[0]), (&new, &new.programs()[0]));
-        differences(sides.0, sides.1, &Options::default(), 10, &mut |_| {}).unwrap()
+        differences_of_paths(sides.0, sides.1, &Options::default(), 10, &mut |_| {}).unwrap()
     };
     // Other bytes are seen by the program that is called; here it is the program itself, which runs 33 times.
     assert!(!found(&call(1, 7), &call(1, 8)).found.is_empty());
@@ -357,7 +357,7 @@ fn what_only_others_can_tell_apart_is_not_proved_equal() {
         let [a, b] = &objects;
         let options = Options { time: Duration::from_secs(30), ..Options::default() };
         let sides = ((a, &a.programs()[0]), (b, &b.programs()[0]));
-        let told = differences(sides.0, sides.1, &options, 10, &mut |_| {}).unwrap();
+        let told = differences_of_paths(sides.0, sides.1, &options, 10, &mut |_| {}).unwrap();
         assert!(!told.found.is_empty() || !told.is_complete(), "{old}\n\n{new}\n{told:?}");
     }
 }
@@ -370,7 +370,7 @@ fn codes_of_one_verdict_are_not_equal() {
         let objects = [old, new].map(|code| super::object(kind, &format!("r0 = {code}"), Vec::new()));
         let [a, b] = &objects;
         let sides = ((a, &a.programs()[0]), (b, &b.programs()[0]));
-        let told = differences(sides.0, sides.1, &Options::default(), 10, &mut |_| {}).unwrap();
+        let told = differences_of_paths(sides.0, sides.1, &Options::default(), 10, &mut |_| {}).unwrap();
         assert_eq!((told.found.len(), told.is_complete()), (0, complete), "{told:?}");
     }
 }
@@ -380,6 +380,27 @@ fn maps_of_another_shape_are_refused() {
     let (old, new) =
         (xdp(LOOK_UP, vec![hash()]), xdp(LOOK_UP, vec![MapSpec::new("hash", MapKind::Hash, 4, 16, 8)]));
     let sides = ((&old, &old.programs()[0]), (&new, &new.programs()[0]));
-    let error = differences(sides.0, sides.1, &Options::default(), 10, &mut |_| {}).unwrap_err();
+    let error = differences_of_paths(sides.0, sides.1, &Options::default(), 10, &mut |_| {}).unwrap_err();
     assert_eq!(error.to_string(), "map hash has another kind, size or initial contents");
+}
+
+/// What is generated for either program runs on both before paths are compared, and tells apart what these leave unknown.
+#[test]
+fn generated_inputs_are_run_on_both_first() {
+    // bpf_fib_lookup is not modelled for two programs.
+    let zeros: String = (1..=8).map(|word| format!("*(u64 *)(r10 - {}) = 0\n", word * 8)).collect();
+    let text =
+        |verdict| format!("{zeros}r1 = r6\nr2 = r10\nr2 += -64\nr3 = 64\nr4 = 0\ncall 69\nr0 = {verdict}");
+    let objects = [2, 1].map(|verdict| xdp(&text(verdict), Vec::new()));
+    let [old, new] = objects.each_ref().map(|object| (object, &object.programs()[0]));
+    let options = Options { time: Duration::from_secs(20), ..Options::default() };
+    let paths = differences_of_paths(old, new, &options, 10, &mut |_| {}).unwrap();
+    assert!(paths.found.is_empty() && !paths.is_complete() && paths.is_of_paths);
+    let all = differences(old, new, &options, 10, &mut |_| {}).unwrap();
+    assert!(!all.found.is_empty() && !all.is_of_paths && !all.is_complete());
+    let one = &all.found[0];
+    assert_eq!((one.old.verdict, one.new.verdict), (Verdict::Pass, Verdict::Drop));
+    // Without a difference, paths are compared.
+    let same = differences(old, old, &options, 10, &mut |_| {}).unwrap();
+    assert!(same.found.is_empty() && same.is_of_paths);
 }

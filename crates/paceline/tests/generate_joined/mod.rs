@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use paceline::generate::{Differences, Options, differences};
+use paceline::generate::{Differences, Options, differences_of_paths};
 use paceline_spec::MapSpec;
 
 use super::{LOOK_UP, array, hash, xdp};
@@ -12,7 +12,7 @@ pub(super) fn compared(old: &str, new: &str, maps: &[MapSpec]) -> Differences {
     let (old, new) = (xdp(old, maps.to_vec()), xdp(new, maps.to_vec()));
     let options = Options { time: Duration::from_secs(30), ..Options::default() };
     let sides = ((&old, &old.programs()[0]), (&new, &new.programs()[0]));
-    let found = differences(sides.0, sides.1, &options, 10, &mut |_| {}).unwrap();
+    let found = differences_of_paths(sides.0, sides.1, &options, 10, &mut |_| {}).unwrap();
     assert!(found.unconfirmed.is_empty(), "{:?}", found.unconfirmed);
     assert!(found.left.is_empty(), "{:?}", found.left);
     found
@@ -159,7 +159,7 @@ fn a_tag_that_is_pushed_is_compared() {
     let told = |old: &str, new: &str| {
         let (old, new) = (push(old), push(new));
         let sides = ((&old, &old.programs()[0]), (&new, &new.programs()[0]));
-        differences(sides.0, sides.1, &Options::default(), 10, &mut |_| {}).unwrap()
+        differences_of_paths(sides.0, sides.1, &Options::default(), 10, &mut |_| {}).unwrap()
     };
     assert!(told("7", "7").is_complete() && told("7", "7").found.is_empty());
     assert!(!told("7", "8").is_complete(), "another tag");

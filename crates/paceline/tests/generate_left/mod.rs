@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use paceline::generate::{Confirmed, Differences, Handover, Options, differences};
+use paceline::generate::{Confirmed, Differences, Handover, Options, differences_of_paths};
 use paceline::{Object, ProgramKind};
 use paceline_spec::{InitialValue, MapKind, MapSpec};
 
@@ -12,7 +12,7 @@ fn compared(objects: &[Object; 2]) -> Differences {
     let [old, new] = objects;
     let options = Options { time: Duration::from_secs(30), ..Options::default() };
     let sides = ((old, &old.programs()[0]), (new, &new.programs()[0]));
-    let found = differences(sides.0, sides.1, &options, 10, &mut |_| {}).unwrap();
+    let found = differences_of_paths(sides.0, sides.1, &options, 10, &mut |_| {}).unwrap();
     assert!(found.unconfirmed.is_empty(), "{:?}", found.unconfirmed);
     found
 }

@@ -225,7 +225,7 @@ fn bytes_outside_of_a_packet_are_a_fault_for_classifiers() {
     let store = "
         *(u32 *)(r10 - 4) = 1
         r1 = r6
-        r2 = 2000
+        r2 = 4000
         r3 = r10
         r3 += -4
         r4 = 4

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use paceline::Object;
-use paceline::generate::{Differences, Options, differences};
+use paceline::generate::{Differences, Options, differences_of_paths};
 use paceline::isa::{Insn, decode};
 use paceline::prove::{Property, holds, prove};
 use paceline_spec::MapSpec;
@@ -162,7 +162,7 @@ fn last(object: &Object) -> [String; 2] {
 pub(super) fn told(old: &Object, new: &Object) -> Differences {
     let options = Options { time: Duration::from_secs(30), ..Options::default() };
     let sides = ((old, &old.programs()[0]), (new, &new.programs()[0]));
-    let found = differences(sides.0, sides.1, &options, 10, &mut |_| {}).unwrap();
+    let found = differences_of_paths(sides.0, sides.1, &options, 10, &mut |_| {}).unwrap();
     assert!(found.unconfirmed.is_empty(), "{:?}", found.unconfirmed);
     found
 }

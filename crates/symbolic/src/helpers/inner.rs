@@ -3,6 +3,7 @@
 use paceline_solver::Term;
 use paceline_spec::{InitialValue, MapKind};
 
+use crate::bounds::Assumption;
 use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
 use crate::goal::Meets;
@@ -32,6 +33,7 @@ impl Explorer<'_> {
             let known: Vec<_> = known.iter().map(|byte| self.terms.constant(8, u64::from(*byte))).collect();
             let same = self.same_key(&known, key);
             if self.decide(state, same, 0) {
+                self.assume(Assumption::InnerMaps);
                 self.met(state, Meets::Found);
                 return Ok(Value::Map(inner));
             }

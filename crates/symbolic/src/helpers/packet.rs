@@ -7,6 +7,7 @@ use paceline_solver::Term;
 use paceline_spec::Errno;
 
 use crate::alu;
+use crate::bounds::Assumption;
 use crate::csum;
 use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
@@ -55,6 +56,7 @@ impl Explorer<'_> {
     pub(super) fn adjust_meta(&mut self, state: &mut State) -> Result<Value, GiveUp> {
         const LONGEST: i64 = 255;
         let delta = self.delta(state)?;
+        self.assume(Assumption::NoMetadata);
         let meta = state.packet.meta + delta;
         if meta + HEADROOM < KEPT || meta > state.packet.start {
             return Ok(self.failed(Errno::EINVAL));

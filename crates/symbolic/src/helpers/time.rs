@@ -2,6 +2,7 @@
 
 use paceline_solver::Term;
 
+use crate::bounds::Assumption;
 use crate::clock::Clock;
 use crate::explorer::Explorer;
 use crate::source::Source;
@@ -14,6 +15,7 @@ impl Explorer<'_> {
         state.drawn.times += 1;
         let last = state.drawn.clocks[clock as usize].filter(|_| clock.is_steady());
         if let Some(last) = last {
+            self.assume(Assumption::RisingClocks);
             let is_before = self.terms.ult(time, last);
             time = self.terms.ite(is_before, last, time);
         }

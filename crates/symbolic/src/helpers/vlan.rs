@@ -5,6 +5,7 @@ use std::rc::Rc;
 use paceline_isa::Reg;
 use paceline_solver::Answer;
 
+use crate::bounds::Assumption;
 use crate::explorer::Explorer;
 use crate::give_up::GiveUp;
 use crate::source::Source;
@@ -21,6 +22,7 @@ impl Explorer<'_> {
             // What leaves has the tag in it.
             return Err(GiveUp::Helper(name));
         }
+        self.assume(Assumption::TagsInPacket);
         let field = self.field_offset("vlan_present");
         let present = match state.context.get(&field) {
             Some(&number) => number,

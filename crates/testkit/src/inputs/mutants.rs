@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fastrand::Rng;
-use paceline::generate::{Generated, Input, Options, Side, differences};
+use paceline::generate::{Generated, Input, Options, Side, differences_of_paths};
 use paceline::packet::to_text;
 use paceline::{Engine, LoadOptions, Object, Outcome, ProgramSpec};
 use paceline_isa::{Condition, Imm64, Insn, Operand, RawInsn, decode_at, disassemble, encode};
@@ -23,9 +23,13 @@ pub struct Mutants {
     pub made: usize,
     /// Those that an input tells from the program.
     pub killed: usize,
+    /// Those that a comparison of paths tells from the program, without the generated inputs.
+    pub by_paths: usize,
     /// Those that no input can tell from the program.
     pub equivalent: Vec<String>,
-    /// The others: place, and instruction before and after.
+    /// Those that no generated input tells from the program, and a comparison of paths does.
+    pub told: usize,
+    /// The others: place, and instruction before and after; also those that a comparison of paths tells.
     pub survivors: Vec<String>,
     /// Those that are proved to be the same although an input tells them from the program: faults of the proof.
     pub wrong: Vec<String>,
@@ -78,16 +82,22 @@ pub fn mutants(
         let differs = |(input, left): (&&Input, &Left)| run(&mutant, &spec, input).as_ref() != Some(left);
         if inputs.iter().zip(&left).any(differs) {
             mutants.killed += 1;
-            if !limit.is_zero()
-                && let Some(Told::Same) = told_apart(object, program, (&mutant, &spec), limit)
-            {
-                mutants.wrong.push(describe(program, slot, &spec.insns));
+            if !limit.is_zero() {
+                match told_apart(object, program, (&mutant, &spec), limit) {
+                    Some(Told::Same) => mutants.wrong.push(describe(program, slot, &spec.insns)),
+                    Some(Told::By(_)) => mutants.by_paths += 1,
+                    None => {}
+                }
             }
         } else {
             let what = describe(program, slot, &spec.insns);
             match told_apart(object, program, (&mutant, &spec), limit) {
                 Some(Told::Same) => mutants.equivalent.push(what),
-                Some(Told::By(input)) => mutants.survivors.push(format!("{what}    told by {input}")),
+                Some(Told::By(input)) => {
+                    mutants.by_paths += 1;
+                    mutants.told += 1;
+                    mutants.survivors.push(format!("{what}    told by {input}"));
+                }
                 None => mutants.survivors.push(what),
             }
         }
@@ -111,7 +121,7 @@ fn told_apart(
     limit: Duration,
 ) -> Option<Told> {
     let options = Options { time: limit, ..Options::default() };
-    let found = differences((object, program), (mutant, changed), &options, 1, &mut |_| {}).ok()?;
+    let found = differences_of_paths((object, program), (mutant, changed), &options, 1, &mut |_| {}).ok()?;
     match found.found.first() {
         Some(difference) => Some(Told::By(to_text(&difference.old.input.packet))),
         None => found.is_complete().then_some(Told::Same),

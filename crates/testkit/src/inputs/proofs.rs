@@ -21,6 +21,8 @@ const PATHS: u64 = 2000;
 pub struct Proofs {
     /// Those that are proved.
     pub proved: usize,
+    /// Those of them for which no path was followed.
+    pub by_effects: usize,
     /// Those that an input refutes.
     pub refuted: usize,
     /// The others.
@@ -59,6 +61,7 @@ pub fn proofs(
         match (proof.is_proved(), proof.refuting.is_empty()) {
             (true, _) => {
                 proofs.proved += 1;
+                proofs.by_effects += usize::from(proof.paths == 0);
                 proved.push((text, property));
             }
             (false, false) => proofs.refuted += 1,

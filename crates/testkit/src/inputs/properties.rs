@@ -50,6 +50,7 @@ impl<'a> Properties<'a> {
             0 | 1 => format!("verdict {equality} {}", pick(&VERDICTS, rng)),
             2 => format!("returns {relation} {}", self.number(rng, |run| u64::from(run.returned))),
             3 => format!("in.len {relation} {}", self.number(rng, |run| run.input.packet.len() as u64)),
+            4 if rng.bool() => format!("out.len {relation} in.len"),
             4 => format!("out.len {relation} in.len {} {}", pick(&["+", "-"], rng), rng.u8(..12)),
             5 => self.byte("in", relation, rng),
             6 => self.byte("out", relation, rng),
@@ -59,7 +60,7 @@ impl<'a> Properties<'a> {
                 format!("out[{at}:{}] {equality} in[{from}:{}]", at + len, from + len)
             }
             8 => {
-                let at = offset(rng);
+                let at = if rng.bool() { 0 } else { offset(rng) };
                 let from = if rng.bool() { at } else { (at + rng.usize(..9)).saturating_sub(4) };
                 format!("out[{at}:] {equality} in[{from}:]")
             }

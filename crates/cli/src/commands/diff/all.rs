@@ -1,17 +1,16 @@
 //! Both sides over all packets, as conditions on what packets hold.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use paceline::generate::{CompareError, Options, differences};
-use paceline::{Collection, Engine, ProgramSpec};
+use paceline::generate::{CompareError, Progress, differences};
 
 use super::args::DiffArgs;
 use super::told::{Compared, Only, Report};
 use crate::common::failure::{CommandError, Failure};
 use crate::common::report;
-use crate::inputs::{Bar, Words, only_variables};
-use crate::object::{NamedObject, Opener, load, load_options};
+use crate::inputs::{Subjects, Unexplored, Words, each};
+use crate::object::Opener;
 
 /// Most inputs of a program that are told.
 const MOST: usize = 20;
@@ -34,46 +33,33 @@ impl CommandError for AllError {
     }
 }
 
-/// One of the two sides.
-struct Part {
-    name: String,
-    collection: Collection,
-    /// Whether the command line names a program.
-    is_named: bool,
-    programs: Vec<String>,
-}
-
-impl Part {
-    fn open(target: &std::ffi::OsStr, opener: &Opener, args: &DiffArgs) -> Result<Self, Failure> {
-        let named = NamedObject::open(target, opener)?;
-        only_variables(&args.object.files(), &named.object)?;
-        let programs = named.programs()?.into_iter().map(|spec| spec.name.clone()).collect();
-        let is_named = named.program.is_some();
-        let options = load_options(paceline::DEFAULT_BUDGET, Engine::Plain, &args.object, 1);
-        let collection = load(opener, &named.name, named.object, Vec::new(), &options, true)?;
-        Ok(Self { name: named.name, collection, is_named, programs })
-    }
-
-    fn program(&self, name: &str) -> Option<&ProgramSpec> {
-        self.collection.object().program(name)
-    }
-}
+/// A program of each object.
+type Pair<'p> = (&'p str, &'p str);
 
 /// Compares the programs of two objects on all inputs.
 pub(super) fn all(args: &DiffArgs) -> Result<ExitCode, Failure> {
     let opener = Opener::new(&args.object);
-    let old = Part::open(&args.old, &opener, args)?;
-    let new = Part::open(args.new_target(), &opener, args)?;
+    let old = Subjects::open(&args.old, &opener)?;
+    let new = Subjects::open(args.new_target(), &opener)?;
     let pairs = pairs(&old, &new)?;
-    let bar = Bar::new(pairs.len(), Words { reached: "differences", open: "open" });
-    let compare = |pair: &(&str, &str)| {
-        let compared = compare(&old, &new, *pair, args, &bar);
-        bar.done();
-        compared
-    };
-    let compared = pairs.iter().map(compare).collect::<Result<Vec<_>, _>>();
-    bar.finish();
-    let report = Report { compared: compared?, only: only(&old, &new, &pairs) };
+    let words = Words { reached: "differences", open: "open" };
+    let results = each(
+        &pairs,
+        args.search.workers(),
+        words,
+        |pair| pair.0,
+        |pair, tell| compare((&old, &new), *pair, args, tell),
+    );
+    let (mut compared, mut unexplored) = (Vec::new(), Vec::new());
+    for (pair, result) in pairs.iter().zip(results) {
+        match result {
+            Ok(one) => compared.push(one),
+            Err(error) => unexplored.push(failed((&old, &new), *pair, error)),
+        }
+    }
+    unexplored.extend(old.skipped().into_iter().chain(new.skipped()));
+    unexplored.iter().for_each(Unexplored::tell);
+    let report = Report { compared, unexplored, only: only(&old, &new, &pairs) };
     report::print(|out| match args.json {
         true => writeln!(out, "{}", report.to_json()),
         false => report.write_text(out),
@@ -82,7 +68,7 @@ pub(super) fn all(args: &DiffArgs) -> Result<ExitCode, Failure> {
 }
 
 /// The programs that are compared: the only ones, or those of one name.
-fn pairs<'p>(old: &'p Part, new: &'p Part) -> Result<Vec<(&'p str, &'p str)>, AllError> {
+fn pairs<'p>(old: &'p Subjects, new: &'p Subjects) -> Result<Vec<Pair<'p>>, AllError> {
     if let ([left], [right]) = (old.programs.as_slice(), new.programs.as_slice()) {
         return Ok(vec![(left, right)]);
     }
@@ -95,8 +81,8 @@ fn pairs<'p>(old: &'p Part, new: &'p Part) -> Result<Vec<(&'p str, &'p str)>, Al
 }
 
 /// The programs that one object alone has, where none is named.
-fn only(old: &Part, new: &Part, pairs: &[(&str, &str)]) -> Only {
-    let of = |part: &Part, is_compared: &dyn Fn(&str) -> bool| -> Vec<String> {
+fn only(old: &Subjects, new: &Subjects, pairs: &[Pair<'_>]) -> Only {
+    let of = |part: &Subjects, is_compared: &dyn Fn(&str) -> bool| -> Vec<String> {
         let others = part.programs.iter().filter(|name| !old.is_named && !new.is_named && !is_compared(name));
         others.map(|name| format!("{}:{name}", part.name)).collect()
     };
@@ -106,32 +92,47 @@ fn only(old: &Part, new: &Part, pairs: &[(&str, &str)]) -> Only {
     }
 }
 
+/// The reason why a pair is not compared.
+enum PairError {
+    /// Of the old program, or of the new one.
+    Program {
+        is_new: bool,
+        source: paceline::generate::GenerateError,
+    },
+    Compare(CompareError),
+}
+
 fn compare(
-    old: &Part,
-    new: &Part,
-    (left, right): (&str, &str),
+    (old, new): (&Subjects, &Subjects),
+    (left, right): Pair<'_>,
     args: &DiffArgs,
-    bar: &Bar,
-) -> Result<Compared, Failure> {
-    let names = [format!("{}:{left}", old.name), format!("{}:{right}", new.name)];
-    let missing = |part: &Part, program: &str| AllError::Missing {
-        new: part.name.clone(),
-        program: program.to_owned(),
-    };
-    let first = old.program(left).ok_or_else(|| missing(old, left))?;
-    let second = new.program(right).ok_or_else(|| missing(new, right))?;
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Compared, PairError> {
     let start = Instant::now();
-    let options = Options { time: Duration::from_secs(args.limit), ..Options::default() };
-    let (first_object, second_object) = (old.collection.object(), new.collection.object());
+    let program = |is_new| move |source| PairError::Program { is_new, source };
+    let first = old.program(left).map_err(program(false))?;
+    let second = new.program(right).map_err(program(true))?;
+    let (first_object, second_object) = (old.object(), new.object());
     let differences =
-        differences((first_object, first), (second_object, second), &options, MOST, &mut |progress| {
-            bar.tell(left, progress)
-        })
-        .map_err(|source| AllError::Compare {
-            old: names[0].clone(),
-            new: names[1].clone(),
-            source: Box::new(source),
-        })?;
+        differences((first_object, first), (second_object, second), &args.search.options(), MOST, tell)
+            .map_err(PairError::Compare)?;
+    let names = [format!("{}:{left}", old.name), format!("{}:{right}", new.name)];
     let (old, new) = ((first_object.clone(), first.clone()), (second_object.clone(), second.clone()));
     Ok(Compared { names, differences, old, new, time: start.elapsed(), most: MOST })
+}
+
+fn failed((old, new): (&Subjects, &Subjects), (left, right): Pair<'_>, error: PairError) -> Unexplored {
+    let (is_new, source) = match error {
+        PairError::Program { is_new, source } => (is_new, source),
+        PairError::Compare(CompareError::Program { is_new, source }) => (is_new, source),
+        PairError::Compare(source) => {
+            let (old, new) = (format!("{}:{left}", old.name), format!("{}:{right}", new.name));
+            let error = AllError::Compare { old, new, source: Box::new(source) };
+            return Unexplored { program: left.to_owned(), failure: error.into() };
+        }
+    };
+    match is_new {
+        true => new.unexplored(right, source),
+        false => old.unexplored(left, source),
+    }
 }

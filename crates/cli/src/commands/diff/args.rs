@@ -7,6 +7,7 @@ use clap::ValueHint;
 use paceline::{Engine, SkBuffMember};
 
 use crate::common::args::engine_names;
+use crate::inputs::SearchArgs;
 use crate::kernel_side::tells_member;
 use crate::object::ObjectArgs;
 use crate::sides::Ignored;
@@ -26,12 +27,16 @@ metadata, context (of classifiers), redirect target or events differ are grouped
 
 With --all no packets are read: the solver looks for inputs on which verdict, bytes, metadata, redirect target, maps, events, traces or
 tail calls differ. Each is run on both before it is told. Programs that one object alone has are named. Where no path was given up,
-there is none within the bounds that docs/GENERATE.md tells.
+there is none within the bounds that are told.
 
 Exit status: 0 nothing differs, with --all if that is proved; 1 something differs, is not known or could not be done; 2 wrong
 usage.";
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(mut_args(|arg| match arg.get_id().as_str() {
+    "limit" | "length" | "workers" => arg.requires("all"),
+    _ => arg,
+}))]
 pub(crate) struct DiffArgs {
     /// The old object, and which of its programs where it has several, or a chain file.
     #[arg(value_name = "OLD", value_hint = ValueHint::FilePath)]
@@ -63,9 +68,6 @@ pub(crate) struct DiffArgs {
     /// Look for differences on all inputs, and not on those of a capture: packets, maps, time and random numbers.
     #[arg(long, conflicts_with_all = ["input", "ignore", "old_engine", "new_engine", "kernel", "shrink", "count", "unverified", "network", "ingress", "rx_queue", "context", "clock", "seed"])]
     pub(super) all: bool,
-    /// Most seconds for each program, with --all, up to a year.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "all", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
-    pub(super) limit: u64,
     /// Stop after this many packets.
     #[arg(long, value_name = "N")]
     pub(super) count: Option<u64>,
@@ -79,6 +81,8 @@ pub(crate) struct DiffArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(super) object: ObjectArgs,
+    #[command(flatten, next_help_heading = "With --all")]
+    pub(super) search: SearchArgs,
 }
 
 impl DiffArgs {

@@ -10,7 +10,7 @@ use paceline::{Object, ProgramSpec};
 use serde_json::{Value as Json, json};
 
 use crate::common::console::shown;
-use crate::inputs::contents;
+use crate::inputs::{Unexplored, bounds_json, contents, followed};
 use crate::maps::Form;
 
 /// The differences between a pair of programs.
@@ -34,6 +34,8 @@ pub(super) struct Only {
 /// The comparison of two objects.
 pub(super) struct Report {
     pub(super) compared: Vec<Compared>,
+    /// Pairs that are not compared, and programs that are not looked at.
+    pub(super) unexplored: Vec<Unexplored>,
     pub(super) only: Only,
 }
 
@@ -41,11 +43,17 @@ impl Report {
     /// Whether it is proved that nothing differs.
     pub(super) fn is_proved(&self) -> bool {
         let is_proved = |one: &Compared| one.differences.found.is_empty() && one.differences.is_complete();
-        self.only.old.is_empty() && self.only.new.is_empty() && self.compared.iter().all(is_proved)
+        let is_all = self.unexplored.is_empty() && self.only.old.is_empty() && self.only.new.is_empty();
+        is_all && self.compared.iter().all(is_proved)
     }
 
     pub(super) fn to_json(&self) -> Json {
-        let programs: Vec<_> = self.compared.iter().map(pair).collect();
+        let unexplored = self.unexplored.iter().map(|unexplored| {
+            let mut json = unexplored.to_json();
+            json["proved"] = false.into();
+            json
+        });
+        let programs: Vec<_> = self.compared.iter().map(pair).chain(unexplored).collect();
         json!({ "programs": programs, "only": { "old": self.only.old, "new": self.only.new } })
     }
 
@@ -61,22 +69,36 @@ impl Report {
 }
 
 fn write_pair(out: &mut dyn Write, compared: &Compared) -> io::Result<()> {
-    let Differences { found, unconfirmed, left, is_cut, pairs, paths } = &compared.differences;
+    let Differences { found, unconfirmed, left, is_cut, is_of_paths, pairs, paths, bounds } =
+        &compared.differences;
     let [old, new] = compared.names.each_ref().map(|name| shown(name));
     let what = match (found.len(), compared.differences.is_complete()) {
-        (0, true) => "no input tells them apart".to_owned(),
+        (0, true) => format!("no input tells them apart, for {bounds}"),
         (0, false) => "no input was found that tells them apart".to_owned(),
         (1, _) => "differ on 1 input".to_owned(),
         (count, _) => format!("differ on {count} inputs"),
     };
-    writeln!(
-        out,
-        "{old} and {new}: {what}; {pairs} pairs of paths, {paths} paths followed in {:.1?}",
-        compared.time
-    )?;
+    let how = match is_of_paths {
+        true => format!("{pairs} pairs of paths, {}", followed(*paths)),
+        false => "by inputs that were generated for each".to_owned(),
+    };
+    writeln!(out, "{old} and {new}: {what}; {how} in {:.1?}", compared.time)?;
+    // Of generated inputs with the same difference, the first has the smallest packet.
+    let mut told: Vec<(String, &Difference, usize)> = Vec::new();
     for difference in found {
+        let sentence = sentence(difference);
+        match told.iter_mut().find(|(other, _, _)| !is_of_paths && *other == sentence) {
+            Some((_, _, more)) => *more += 1,
+            None => told.push((sentence, difference, 0)),
+        }
+    }
+    for (sentence, difference, more) in told {
         let packet = to_text(&difference.old.input.packet);
-        writeln!(out, "  {}: {}", sentence(difference), shown(&packet))?;
+        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+        writeln!(out, "  {sentence}{more}: {}", shown(&packet))?;
+    }
+    if !is_of_paths {
+        writeln!(out, "  and perhaps on more: their paths were not compared")?;
     }
     if *is_cut {
         writeln!(out, "  and perhaps on more: the search ends after {}", compared.most)?;
@@ -238,5 +260,6 @@ fn pair(compared: &Compared) -> Json {
         "proved": differences.found.is_empty() && differences.is_complete(),
         "pairs": differences.pairs,
         "paths": differences.paths,
+        "bounds": bounds_json(&differences.bounds),
     })
 }

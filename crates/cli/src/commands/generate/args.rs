@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 use paceline::generate::Goals;
 
+use crate::inputs::SearchArgs;
 use crate::object::ObjectArgs;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -17,10 +18,10 @@ Examples:
   paceline generate vlan.o:vlan_push --json | jq '.programs[].unreachable[]'
 
 Packets, map contents, time and random numbers are solved for; variables (.rodata) are as the object or --map has them.
-Each input is run before it is written. A side is called unreachable if no input takes it while no other CPU changes maps.
+Each input is run before it is written. A side is called unreachable if no input within the bounds that are told takes it.
 
-Exit status: 0 success, also if sides are given up; 1 an input does not do what it was made for, or something could not be
-done; 2 wrong usage.";
+Exit status: 0 all programs were explored, also if goals are given up, which the table tells; 1 a program is refused, lacks a map or
+is of another type, an input does not do what it was made for, or something could not be done; 2 wrong usage.";
 
 /// The kind of goals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -55,15 +56,8 @@ pub(crate) struct GenerateArgs {
     /// One input for each goal, without those with other bytes and those at the boundaries of comparisons.
     #[arg(long)]
     pub(super) few: bool,
-    /// Programs of the object that are explored at the same time. The result is the same for any number.
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(super) workers: u16,
-    /// Most seconds for each program, up to a year.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
-    pub(super) limit: u64,
-    /// Greatest length of packets in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = 1514, value_parser = clap::value_parser!(u16).range(14..=3520))]
-    pub(super) length: u16,
+    #[command(flatten)]
+    pub(super) search: SearchArgs,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,

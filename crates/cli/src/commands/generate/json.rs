@@ -5,7 +5,7 @@ use paceline::generate::{Confirmed, Edge, Goal, Meets, Variant, network_text};
 use serde_json::{Value as Json, json};
 
 use super::found::Found;
-use crate::inputs::contents;
+use crate::inputs::{bounds_json, contents};
 use crate::maps::Form;
 
 pub(super) fn of(object: &Object, found: &Found) -> Json {
@@ -46,6 +46,7 @@ pub(super) fn of(object: &Object, found: &Found) -> Json {
         "failed": failures.collect::<Vec<_>>(),
         "unvaried": generated.unvaried,
         "paths": generated.paths,
+        "bounds": bounds_json(&generated.bounds),
         "questions": generated.questions.0,
         "searches": generated.questions.1,
     })

@@ -8,7 +8,6 @@ mod found;
 mod json;
 mod table;
 mod tests_of;
-mod workers;
 
 pub(crate) use args::{EXAMPLES, GenerateArgs};
 pub(crate) use command::generate;

@@ -7,6 +7,7 @@ use paceline::generate::{Goal, Goals};
 
 use super::found::{Found, met};
 use crate::common::console::shown;
+use crate::inputs::followed;
 
 /// Most characters of a source line.
 const TEXT: usize = 80;
@@ -18,7 +19,7 @@ pub(super) fn write(out: &mut dyn Write, name: &str, all: &[Found]) -> io::Resul
         section(
             out,
             found,
-            "unreachable",
+            &format!("unreachable for {}", generated.bounds),
             generated.unreachable.iter().map(|(goal, by_verifier)| {
                 (*goal, if *by_verifier { "by the verifier" } else { "" }.to_owned())
             }),
@@ -81,7 +82,7 @@ fn heading(out: &mut dyn Write, name: &str, found: &Found) -> io::Result<()> {
             write!(out, ", {unreachable} unreachable, {given_up} given up")?;
         }
     }
-    writeln!(out, "; {} paths followed in {:.1?}", generated.paths, found.time)
+    writeln!(out, "; {} in {:.1?}", followed(generated.paths), found.time)
 }
 
 fn section(

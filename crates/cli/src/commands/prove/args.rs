@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 use paceline::prove::Property;
 
+use crate::inputs::SearchArgs;
 use crate::object::ObjectArgs;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -21,9 +22,10 @@ A property is a predicate over the packet that comes in (eth.type, ipv4.ttl, in[
 implies. A comparison with a header or bytes that the packet does not have is false. docs/GENERATE.md has all of it.
 
 All paths of the program are followed. An input with which the property does not hold is run before it is told. The proof is for
-the packets, maps and bounds that docs/GENERATE.md tells.
+the packets and maps within the bounds that are told with it.
 
-Exit status: 0 proved; 1 it does not hold, is not known, or something could not be done; 2 wrong usage, also of the property.";
+Exit status: 0 proved of all programs that are named; 1 it does not hold, is not known of one of them (given up, the time was over,
+refused, without a map, of another type), or something could not be done; 2 wrong usage, also of the property.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProveArgs {
@@ -38,12 +40,8 @@ pub(crate) struct ProveArgs {
     /// Write the first input with which the property does not hold as a test file, which expects what the program does.
     #[arg(long, value_name = "FILE.test.toml", value_hint = ValueHint::FilePath)]
     pub(super) test: Option<PathBuf>,
-    /// Most seconds for each program, up to a year.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
-    pub(super) limit: u64,
-    /// Greatest length of packets in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = 1514, value_parser = clap::value_parser!(u16).range(14..=3520))]
-    pub(super) length: u16,
+    #[command(flatten)]
+    pub(super) search: SearchArgs,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,

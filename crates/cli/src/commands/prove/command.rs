@@ -1,10 +1,10 @@
 //! Proofs of the programs of an object.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use paceline::prove::{Options, ProveError};
-use paceline::{Engine, Object, ProgramSpec};
+use paceline::generate::Progress;
+use paceline::prove::ProveError;
 
 use super::args::ProveArgs;
 use super::told::{Report, Told};
@@ -12,44 +12,45 @@ use crate::common::console;
 use crate::common::failure::{CommandError, Failure};
 use crate::common::files::Opened;
 use crate::common::report;
-use crate::inputs::{Bar, Words, only_variables};
-use crate::maps::identities;
-use crate::object::{NamedObject, ObjectError, Opener, ProgramError, load, load_options};
+use crate::inputs::{Subjects, Unexplored, Words, each};
+use crate::object::Opener;
 
 /// Most inputs of a program that are told.
 const MOST: usize = 5;
 
-/// Nothing was found out about a program, for a reason that the verifier does not tell.
+/// The property is about something that the object does not have.
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: {source}")]
-struct ProofFailure {
+struct PropertyFailure {
     name: String,
-    source: ProveError,
+    source: paceline::prove::PropertyError,
 }
 
-impl CommandError for ProofFailure {}
+impl CommandError for PropertyFailure {}
 
 /// Proves a property of programs, or finds inputs with which it does not hold.
 pub(crate) fn prove(args: &ProveArgs) -> Result<ExitCode, Failure> {
-    let opener = Opener::new(&args.how);
-    let named = NamedObject::open(&args.target, &opener)?;
-    let programs: Vec<_> = named.programs()?.into_iter().map(|spec| spec.name.clone()).collect();
-    let NamedObject { name, object, file, .. } = named;
-    only_variables(&args.how.files(), &object)?;
-    let mut taken: Vec<_> = file.into_iter().chain(identities(&args.how.files())).collect();
+    let subjects = Subjects::open(&args.target, &Opener::new(&args.how))?;
+    let mut taken = subjects.taken.clone();
     let test = args.test.as_ref().map(|path| Opened::open_text(path, "--test", &mut taken)).transpose()?;
-    let options = load_options(paceline::DEFAULT_BUDGET, Engine::Plain, &args.how, 1);
-    let collection = load(&opener, &name, object, Vec::new(), &options, true)?;
-    let object = collection.object();
-    let bar = Bar::new(programs.len(), Words { reached: "inputs", open: "open" });
-    let told = programs.iter().filter_map(|program| object.program(program)).map(|program| {
-        let told = one(object, program, args, &bar);
-        bar.done();
-        told
+    let words = Words { reached: "inputs", open: "open" };
+    let results = each(&subjects.programs, args.search.workers(), words, String::as_str, |program, tell| {
+        one(&subjects, program, args, tell)
     });
-    let told = told.collect::<Result<Vec<_>, _>>().map_err(|error| failed(&name, object, error));
-    bar.finish();
-    let report = Report { property: &args.property, name: &name, object, told: told?, most: MOST };
+    let (mut told, mut unexplored) = (Vec::new(), Vec::new());
+    for (program, result) in subjects.programs.iter().zip(results) {
+        match result {
+            Ok(one) => told.push(one),
+            Err(ProveError::Program(error)) => unexplored.push(subjects.unexplored(program, error)),
+            Err(ProveError::Property(source)) => {
+                return Err(PropertyFailure { name: subjects.name.clone(), source }.into());
+            }
+        }
+    }
+    unexplored.extend(subjects.skipped());
+    unexplored.iter().for_each(Unexplored::tell);
+    let (name, object) = (subjects.name.as_str(), subjects.object());
+    let report = Report { property: &args.property, name, object, told, unexplored, most: MOST };
     if let (Some(test), Some(path)) = (test, &args.test)
         && let Some(text) = report.test(path, &args.how)?
     {
@@ -63,26 +64,14 @@ pub(crate) fn prove(args: &ProveArgs) -> Result<ExitCode, Failure> {
     Ok(if report.is_proved() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn one(object: &Object, program: &ProgramSpec, args: &ProveArgs, bar: &Bar) -> Result<Told, ProveError> {
+fn one(
+    subjects: &Subjects,
+    program: &str,
+    args: &ProveArgs,
+    tell: &mut dyn FnMut(Progress),
+) -> Result<Told, ProveError> {
     let start = Instant::now();
-    let options = Options {
-        time: Duration::from_secs(args.limit),
-        length: (Options::default().length.0, args.length),
-        ..Options::default()
-    };
-    let tell = &mut |progress| bar.tell(&program.name, progress);
-    let proof = paceline::prove::prove(object, program, &args.property, &options, MOST, tell)?;
+    let (object, program) = (subjects.object(), subjects.program(program)?);
+    let proof = paceline::prove::prove(object, program, &args.property, &args.search.options(), MOST, tell)?;
     Ok(Told { program: program.clone(), proof, time: start.elapsed() })
-}
-
-/// An error about an object's program.
-fn failed(name: &str, object: &Object, error: ProveError) -> Failure {
-    use paceline::generate::GenerateError;
-    match error {
-        ProveError::Program(GenerateError::Refused(refused)) => {
-            ProgramError::new(name, object, paceline::NoProgram::Refused(refused)).into()
-        }
-        ProveError::Program(GenerateError::Setup(source)) => ObjectError::setup(name, source).into(),
-        source => ProofFailure { name: name.to_owned(), source }.into(),
-    }
 }

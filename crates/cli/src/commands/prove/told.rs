@@ -12,7 +12,7 @@ use paceline::{Object, ProgramSpec};
 use serde_json::{Value as Json, json};
 
 use crate::common::console::shown;
-use crate::inputs::{UnsaidError, case, contents, toml, variables_given};
+use crate::inputs::{Unexplored, UnsaidError, bounds_json, case, contents, followed, toml, variables_given};
 use crate::maps::Form;
 use crate::object::ObjectArgs;
 
@@ -30,13 +30,15 @@ pub(super) struct Report<'r> {
     pub(super) name: &'r str,
     pub(super) object: &'r Object,
     pub(super) told: Vec<Told>,
+    /// Programs of which nothing is known.
+    pub(super) unexplored: Vec<Unexplored>,
     /// Most inputs that are looked for.
     pub(super) most: usize,
 }
 
 impl Report<'_> {
     pub(super) fn is_proved(&self) -> bool {
-        self.told.iter().all(|told| told.proof.is_proved())
+        self.unexplored.is_empty() && self.told.iter().all(|told| told.proof.is_proved())
     }
 
     pub(super) fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -44,15 +46,18 @@ impl Report<'_> {
     }
 
     fn write_program(&self, out: &mut dyn Write, told: &Told) -> io::Result<()> {
-        let Proof { refuting, unconfirmed, left, is_cut, paths } = &told.proof;
+        let Proof { refuting, unconfirmed, left, is_cut, paths, bounds, vacuous } = &told.proof;
         let what = match (refuting.len(), told.proof.is_proved()) {
-            (0, true) => "proved".to_owned(),
+            (0, true) => format!("proved for {bounds}"),
             (0, false) => "not proved, and no input was found with which it does not hold".to_owned(),
             (1, _) => "does not hold with 1 input".to_owned(),
             (count, _) => format!("does not hold with {count} inputs"),
         };
         let name = format!("{}:{}", self.name, told.program.name);
-        writeln!(out, "{}: {what}; {paths} paths followed in {:.1?}", shown(&name), told.time)?;
+        writeln!(out, "{}: {what}; {} in {:.1?}", shown(&name), followed(*paths), told.time)?;
+        for premise in vacuous {
+            writeln!(out, "  warning: this says nothing of any run: `{}` never holds", shown(premise))?;
+        }
         for confirmed in refuting {
             self.write_input(out, confirmed)?;
         }
@@ -95,7 +100,12 @@ impl Report<'_> {
     }
 
     pub(super) fn to_json(&self) -> Json {
-        let programs: Vec<_> = self.told.iter().map(|told| self.program(told)).collect();
+        let unexplored = self.unexplored.iter().map(|unexplored| {
+            let mut json = unexplored.to_json();
+            json["proved"] = false.into();
+            json
+        });
+        let programs: Vec<_> = self.told.iter().map(|told| self.program(told)).chain(unexplored).collect();
         json!({ "object": self.name, "property": self.property.to_string(), "programs": programs })
     }
 
@@ -125,6 +135,8 @@ impl Report<'_> {
             "left": left.collect::<Vec<_>>(),
             "failed": proof.unconfirmed.len(),
             "paths": proof.paths,
+            "bounds": bounds_json(&proof.bounds),
+            "vacuous": proof.vacuous,
         })
     }
 

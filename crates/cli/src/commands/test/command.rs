@@ -69,8 +69,10 @@ pub(crate) fn test(args: &TestArgs) -> Result<ExitCode, Failure> {
         false if args.update => Ok(()),
         false => write_summary(out, &results, time),
     })?;
-    if let Some(file) = coverage {
-        file.write(&Report::new(results.iter().flat_map(|reported| &reported.result.coverage)), "paceline")?;
+    // Without a program that was loaded, the errors say why there is nothing to report.
+    let counts = || results.iter().flat_map(|reported| &reported.result.coverage);
+    if let Some(file) = coverage.filter(|_| counts().next().is_some() || !has_errors(&results)) {
+        file.write(&Report::new(counts()), "paceline")?;
     }
     if args.update {
         return update_files(&files, &results);
@@ -203,9 +205,14 @@ fn update_files(files: &[TestFile], results: &[Reported<'_>]) -> Result<ExitCode
             ));
         }
     }
-    if is_unchanged {
+    let has_errors = has_errors(results);
+    if is_unchanged && !has_errors {
         console::note("all expectations are met: no file changes");
     }
-    let has_errors = results.iter().any(|reported| reported.status() == Status::Error);
     Ok(if has_errors { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whether a test could not be run.
+fn has_errors(results: &[Reported<'_>]) -> bool {
+    results.iter().any(|reported| reported.status() == Status::Error)
 }

@@ -137,7 +137,7 @@ fn report(options: &Options, totals: &Totals, crashes: usize, time: Duration) {
 /// A table of the programs of objects.
 fn run_objects(options: &Options) -> Outcome {
     let (mut wrong, mut runs, mut sums, mut reasons) = (0, 0, [0_usize; 4], BTreeMap::<String, usize>::new());
-    let mut found = [0; 3];
+    let (mut found, mut by_paths, mut told) = ([0; 3], 0, 0);
     say!(
         "{:40} {:>7} {:>11} {:>8} {:>8} {:>6}",
         "program",
@@ -207,6 +207,8 @@ fn run_objects(options: &Options) -> Outcome {
                 found[0] += mutants.killed;
                 found[1] += mutants.made;
                 found[2] += mutants.equivalent.len();
+                by_paths += mutants.by_paths;
+                told += mutants.told;
             }
             wrong += examined.wrong.len();
             runs += examined.runs;
@@ -226,6 +228,10 @@ fn run_objects(options: &Options) -> Outcome {
             "{} of {} mutants ({share:.1}%) are found; {other:.1}% of those that are not proved equivalent",
             found[0],
             found[1]
+        );
+        say!(
+            "diff --all: {by_paths} mutants differ by their paths alone, {} by generated inputs and paths",
+            found[0] + told
         );
     }
     for (reason, count) in reasons {

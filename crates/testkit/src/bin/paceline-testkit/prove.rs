@@ -59,12 +59,13 @@ pub(crate) fn run(options: &Options) -> Outcome {
         }
     };
     say!(
-        "{} programs from seed {}, {} refused: properties {} proved, {} refuted, {} not known; {} runs, {} unconfirmed, {} wrong, \
+        "{} programs from seed {}, {} refused: properties {} proved ({} without paths), {} refuted, {} not known; {} runs, {} unconfirmed, {} wrong, \
          {crashes} crashes in {:.1} s",
         totals.get("programs"),
         options.seed,
         totals.get("refused"),
         totals.get("proved"),
+        totals.get("without paths"),
         totals.get("refuted"),
         totals.get("not known"),
         totals.get("runs"),
@@ -124,6 +125,7 @@ fn one(
     };
     totals.add("programs", 1, seed);
     totals.add("proved", proofs.proved as u64, seed);
+    totals.add("without paths", proofs.by_effects as u64, seed);
     totals.add("refuted", proofs.refuted as u64, seed);
     totals.add("not known", proofs.unknown as u64, seed);
     totals.add("runs", proofs.runs, seed);
