@@ -72,7 +72,7 @@ pub struct Stats {
 pub fn compile(verified: &Verified, links: &Links, settings: &Settings) -> Result<Compiled, CompileError> {
     if settings.checked {
         // Checked code exists to test the verifier, so it must not rely on its facts.
-        return compile_checked(verified.code(), links, settings);
+        return compile_checked((verified.program(), verified.code()), links, settings);
     }
     select::compile(&Source::verified(verified), links, settings)
 }
@@ -89,15 +89,19 @@ pub fn compile_unverified(
     settings: &Settings,
 ) -> Result<Compiled, CompileError> {
     if settings.checked {
-        return compile_checked(code, links, settings);
+        return compile_checked((program, code), links, settings);
     }
     let settings = Settings { opt_level: OptLevel::None, ..*settings };
     select::compile(&Source::unverified(program, code), links, &settings)
 }
 
-fn compile_checked(code: &Code, links: &Links, settings: &Settings) -> Result<Compiled, CompileError> {
+fn compile_checked(
+    program: (&ProgramSpec, &Code),
+    links: &Links,
+    settings: &Settings,
+) -> Result<Compiled, CompileError> {
     match settings.architecture {
-        Architecture::X86_64 => checked::compile(code, links, settings.features),
+        Architecture::X86_64 => checked::compile(program, links, settings.features),
         Architecture::Arm64 => Err(CompileError::Lack(select::Lack::Checks)),
     }
 }

@@ -34,7 +34,10 @@ use crate::{Collection, Object};
 /// Start of the name of the map that holds the counters: all of it, unless the object has a map of this name.
 const MAP: &str = "paceline.coverage";
 
-/// A program cannot have counters.
+/// Most bytes of a map's value, as in the kernel (`KMALLOC_MAX_SIZE`).
+const MOST: usize = 4 << 20;
+
+/// A program cannot be counted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("program {program}: {source}")]
 pub struct CoverageError {
@@ -47,51 +50,64 @@ pub struct CoverageError {
 /// The counters of an object's programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Plans {
-    /// Name of the map that holds them, which no other map of the object has.
-    map: String,
-    /// Each with the offset of its counters in the map's value.
-    plans: Vec<(usize, paceline_coverage::Plan)>,
+    /// Names of the maps that hold them, which no other maps of the object have.
+    maps: Vec<String>,
+    /// Each with the index of its map among these, and the offset of its counters in the map's value.
+    plans: Vec<(usize, usize, paceline_coverage::Plan)>,
 }
 
 impl Object {
-    /// The object with a map of counters ([`Collection::is_counters`]), and programs that count in it: [`Collection::coverage`] reads them. Programs that the
-    /// object skips stay without, and so does an object that has counters.
+    /// The object with maps of counters ([`Collection::is_counters`]), in which engines count what programs run: [`Collection::coverage`] reads them. The
+    /// programs, and what the verifier says of them, stay as they are. Programs that the object skips are not counted, and an object that has
+    /// counters stays as it is.
     ///
     /// # Errors
-    /// [`CoverageError`] names the first program that cannot have counters.
+    /// [`CoverageError`] names the first program that is malformed.
     pub fn with_coverage(mut self, counting: Counting) -> Result<Self, CoverageError> {
         if self.coverage.is_some() {
             return Ok(self);
         }
-        let map = self.maps().len();
-        let (mut plans, mut offset) = (Vec::new(), 0);
-        for program in &mut self.specs_mut().programs {
-            let instrumented = paceline_coverage::instrument(program, map, offset, counting);
-            let (with_counters, plan) =
-                instrumented.map_err(|source| CoverageError { program: program.name.clone(), source })?;
-            *program = with_counters;
-            let start = offset;
-            offset += plan.bytes();
-            plans.push((start, plan));
+        let (mut plans, mut sizes) = (Vec::new(), Vec::new());
+        for program in self.programs() {
+            let plan = paceline_coverage::Plan::new(program)
+                .map_err(|source| CoverageError { program: program.name.clone(), source })?;
+            let bytes = plan.bytes();
+            if sizes.last().is_none_or(|size| size + bytes > MOST) {
+                sizes.push(0);
+            }
+            let map = sizes.len() - 1;
+            plans.push((map, sizes[map], plan));
+            sizes[map] += bytes;
         }
-        let name = free_name(self.maps());
-        let mut spec = MapSpec::new(&name, MapKind::Array, 4, offset.max(8) as u32, 1);
-        spec.contents = vec![(vec![0; 4], InitialValue::Bytes(Vec::new()))];
-        self.specs_mut().maps.push(spec);
-        self.coverage = Some(Arc::new(Plans { map: name, plans }));
+        let first = self.maps().len();
+        for (program, (map, offset, plan)) in self.specs_mut().programs.iter_mut().zip(&plans) {
+            *program = plan.counted(first + map, *offset, counting);
+        }
+        let mut maps = Vec::new();
+        for size in sizes {
+            let name = free_name(self.maps());
+            let mut spec = MapSpec::new(&name, MapKind::Array, 4, size.max(8) as u32, 1);
+            spec.contents = vec![(vec![0; 4], InitialValue::Bytes(Vec::new()))];
+            self.specs_mut().maps.push(spec);
+            maps.push(name);
+        }
+        self.coverage = Some(Arc::new(Plans { maps, plans }));
         Ok(self)
     }
 }
 
 impl Collection {
-    /// The counts of all programs, for their instructions as they were before they had counters; none without
+    /// The counts of all programs, none without
     /// [`Object::with_coverage`].
     #[must_use]
     pub fn coverage(&self) -> Vec<Counts> {
-        let Some(Plans { map, plans }) = self.object().coverage.as_deref() else { return Vec::new() };
-        let value = self.map(map).and_then(|map| map.lookup(&[0; 4]).ok()).unwrap_or_default();
-        let of_program = |(offset, plan): &(usize, paceline_coverage::Plan)| {
-            plan.counts(value.get(*offset..*offset + plan.bytes()).unwrap_or_default())
+        let Some(Plans { maps, plans }) = self.object().coverage.as_deref() else { return Vec::new() };
+        let value =
+            |name: &String| self.map(name).and_then(|map| map.lookup(&[0; 4]).ok()).unwrap_or_default();
+        let values: Vec<Vec<u8>> = maps.iter().map(value).collect();
+        let of_program = |(map, offset, plan): &(usize, usize, paceline_coverage::Plan)| {
+            let counters = values.get(*map).and_then(|value| value.get(*offset..*offset + plan.bytes()));
+            plan.counts(counters.unwrap_or_default())
         };
         plans.iter().map(of_program).collect()
     }
@@ -99,7 +115,7 @@ impl Collection {
     /// Whether a map holds the counters of coverage, and is none of the object's own.
     #[must_use]
     pub fn is_counters(&self, map: &str) -> bool {
-        self.object().coverage.as_ref().is_some_and(|plans| plans.map == map)
+        self.object().coverage.as_ref().is_some_and(|plans| plans.maps.iter().any(|name| name == map))
     }
 }
 

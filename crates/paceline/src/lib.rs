@@ -138,9 +138,9 @@ pub use paceline_maps::{
     PerCpu, Plain, Record, RedirectTarget as MapTarget, RingReader, TypeError, TypedMap,
 };
 pub use paceline_spec::{
-    Action, Actions, ElementKind, Errno, FunctionInfo, InitialValue, InnerLength, KeyKind, KfuncRef,
-    LineInfo, Linkage, MapFlags, MapKind, MapRules, MapSpec, MapUse, Meaning, MemberError, Pinning, Poison,
-    ProgramKind, ProgramSpec, Rules, SkBuffMember, XdpAttach, context::SkBuff,
+    Action, Actions, Counters, ElementKind, Errno, FunctionInfo, InitialValue, InnerLength, KeyKind,
+    KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapRules, MapSpec, MapUse, Meaning, MemberError, Pinning,
+    Poison, ProgramKind, ProgramSpec, Rules, SkBuffMember, XdpAttach, context::SkBuff,
 };
 pub use paceline_vm::{
     Access, Arrival, ArrivalError, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts,

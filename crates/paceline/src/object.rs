@@ -102,7 +102,13 @@ impl Object {
             }
         }
         let renumber = |map: usize| kept.binary_search(&map).unwrap_or(map);
-        specs.programs.iter_mut().for_each(|program| renumber_maps(&mut program.insns, renumber));
+        for program in &mut specs.programs {
+            renumber_maps(&mut program.insns, renumber);
+            if let Some(counters) = &mut program.counters {
+                let counters = Arc::make_mut(counters);
+                counters.map = renumber(counters.map);
+            }
+        }
         specs.maps = kept.iter().filter_map(|map| self.maps().get(*map)).cloned().collect();
         for (_, value) in specs.maps.iter_mut().flat_map(|spec| &mut spec.contents) {
             if let InitialValue::Map(map) = value {

@@ -61,6 +61,7 @@ pub type EventSink = Box<dyn FnMut(&Event<'_>) + Send>;
 /// Receivers and random state that [`Host::hold_effects`] detaches.
 pub struct Effects {
     random: u64,
+    rehearses: bool,
     trace: Box<dyn Write + Send>,
     events: Option<EventSink>,
 }
@@ -109,6 +110,8 @@ pub struct Host {
     pub timers: Timers,
     cpu: usize,
     random: u64,
+    /// Whether effects are held.
+    rehearses: bool,
     /// Key of signatures that hosts exchange, such as cookies.
     secret: u64,
     network: Arc<Network>,
@@ -188,6 +191,7 @@ impl Host {
             timers: Timers::default(),
             cpu,
             random: 0,
+            rehearses: false,
             secret: common_secret(),
             network: empty_network(),
             connections: Vec::new(),
@@ -296,17 +300,25 @@ impl Host {
         self.trace = Box::new(trace);
     }
 
+    /// Whether [effects are held](Self::hold_effects): what runs is undone, and does not count.
+    #[must_use]
+    pub fn rehearses(&self) -> bool {
+        self.rehearses
+    }
+
     /// Detaches the receivers of events and traces. Programs see whether there is a receiver, so another one takes its place.
     pub fn hold_effects(&mut self) -> Effects {
         let events = self.events.take();
         self.events = events.is_some().then(|| -> EventSink { Box::new(|_| {}) });
         let trace = std::mem::replace(&mut self.trace, Box::new(std::io::sink()));
-        Effects { random: self.random, trace, events }
+        let rehearses = std::mem::replace(&mut self.rehearses, true);
+        Effects { random: self.random, rehearses, trace, events }
     }
 
     /// Attaches the receivers again, and winds the random numbers back.
     pub fn release_effects(&mut self, effects: Effects) {
         (self.random, self.trace, self.events) = (effects.random, effects.trace, effects.events);
+        self.rehearses = effects.rehearses;
     }
 
     /// Receives the events that programs send to perf event arrays. Without a receiver `bpf_perf_event_output` fails

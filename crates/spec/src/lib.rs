@@ -27,7 +27,9 @@ pub use map_kind::MapKind;
 pub use map_rules::{ElementKind, InnerLength, KeyKind, MapRules};
 pub use map_use::MapUse;
 pub use object::{ObjectField, ObjectKind};
-pub use program::{FunctionInfo, KfuncRef, LineInfo, Linkage, Poison, ProgramKind, ProgramSpec, XdpAttach};
+pub use program::{
+    Counters, FunctionInfo, KfuncRef, LineInfo, Linkage, Poison, ProgramKind, ProgramSpec, XdpAttach,
+};
 pub use rules::{Action, Actions, Meaning, Rules};
 pub use sk_buff_member::{MemberError, SkBuffMember};
 pub use variable::{Enumerators, Scalar, ScalarKind, Variable};

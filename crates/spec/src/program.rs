@@ -87,6 +87,33 @@ pub struct LineInfo {
     pub column: u32,
 }
 
+/// Numbers that engines count for a program beside its instructions: 64 bits each, in the only value of an array map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters {
+    /// Index of the map.
+    pub map: usize,
+    /// Whether several threads may run programs of the map: additions are atomic then.
+    pub atomic: bool,
+    /// By slot: the offset in the value of the number that counts how often the instruction starts.
+    pub starts: Vec<Option<u32>>,
+    /// By slot: the offset of the number that counts how often control goes on from the instruction to the next one.
+    pub falls: Vec<Option<u32>>,
+}
+
+impl Counters {
+    /// Offset of the counter of an instruction's starts.
+    #[must_use]
+    pub fn start(&self, slot: usize) -> Option<u32> {
+        self.starts.get(slot).copied().flatten()
+    }
+
+    /// Offset of the counter of the way from an instruction to the next one.
+    #[must_use]
+    pub fn fall(&self, slot: usize) -> Option<u32> {
+        self.falls.get(slot).copied().flatten()
+    }
+}
+
 /// A kernel function (`__ksym`) that a program calls by name: the object knows no number for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KfuncRef {
@@ -155,6 +182,8 @@ pub struct ProgramSpec {
     pub poisoned: Vec<Poison>,
     /// Whether it is loaded by default; false for sections that start with `?`.
     pub autoload: bool,
+    /// What engines count while the program runs.
+    pub counters: Option<Arc<Counters>>,
 }
 
 impl ProgramSpec {
@@ -174,6 +203,7 @@ impl ProgramSpec {
             kfuncs: Vec::new(),
             poisoned: Vec::new(),
             autoload: true,
+            counters: None,
         }
     }
 

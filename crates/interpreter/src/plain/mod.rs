@@ -23,8 +23,8 @@ use paceline_runtime::memory;
 use paceline_runtime::region::{Access, CONTEXT_ADDRESS, Regions};
 use paceline_runtime::rounds::calls_back;
 use paceline_runtime::stack::STACK_FRAME;
-use paceline_spec::MAX_LOOPS;
 use paceline_spec::helper::Helper;
+use paceline_spec::{Counters, MAX_LOOPS};
 
 use crate::entry::Interpreter;
 use crate::image::Exit;
@@ -138,10 +138,10 @@ pub fn run_function(
 }
 
 fn run(machine: &mut Machine<'_>) -> Result<Exit, Box<Fault>> {
-    // Unobserved runs have a loop without the check for an observer: with it a packet takes half as long again.
-    match machine.observer {
-        None => run_to_end::<false>(machine),
-        Some(_) => run_to_end::<true>(machine),
+    // Other runs have a loop without checks for an observer and counters: with them a packet takes half as long again.
+    match machine.observer.is_some() || machine.image.spec.counters.is_some() {
+        false => run_to_end::<false>(machine),
+        true => run_to_end::<true>(machine),
     }
 }
 
@@ -156,6 +156,9 @@ fn run_to_end<const OBSERVED: bool>(machine: &mut Machine<'_>) -> Result<Exit, B
         }
         instructions += 1;
         let insn = *image.code.get(slot).ok_or_else(|| fault(FaultKind::LeftProgram))?;
+        if OBSERVED {
+            machine.count(|counters| counters.start(slot))?;
+        }
         let steer = if OBSERVED { machine.observe() } else { Steer::Follow };
         let next = match steer {
             Steer::Follow => machine.execute(insn),
@@ -163,7 +166,12 @@ fn run_to_end<const OBSERVED: bool>(machine: &mut Machine<'_>) -> Result<Exit, B
             Steer::Stop => Err(FaultKind::Budget(instructions)),
         };
         match next {
-            Ok(Next::Follow) => machine.slot = slot + insn.slots(),
+            Ok(Next::Follow) => {
+                if OBSERVED {
+                    machine.count(|counters| counters.fall(slot))?;
+                }
+                machine.slot = slot + insn.slots();
+            }
             Ok(Next::Jump(target) | Next::CallBack(target)) => machine.slot = target,
             Ok(Next::Exit(r0)) => return Ok(Exit { r0, instructions }),
             // A tail called program has stored its fault already.
@@ -242,6 +250,21 @@ impl<'a> Machine<'a> {
 }
 
 impl Machine<'_> {
+    /// Adds one to a counter of the program, unless the run is a rehearsal.
+    fn count(&self, counter: impl FnOnce(&Counters) -> Option<u32>) -> Result<(), Box<Fault>> {
+        let Some(counters) = self.image.spec.counters.as_deref().filter(|_| !self.host.rehearses()) else {
+            return Ok(());
+        };
+        let Some(offset) = counter(counters) else { return Ok(()) };
+        let map = self.image.maps.get(counters.map);
+        let value = map.and_then(|map| map.for_programs().direct_value(offset).ok());
+        let lacks = || Box::new(Fault { slot: self.slot, kind: FaultKind::LeftProgram, tail_called: None });
+        let address = value.ok_or_else(lacks)?.as_ptr() as u64;
+        // SAFETY: the image keeps the map; the offset is in its value, and a multiple of eight.
+        unsafe { memory::atomic(address, Width::W64, AtomicOp::Add { fetch: false }, 1, 0) };
+        Ok(())
+    }
+
     /// Shows the machine to the observer.
     fn observe(&mut self) -> Steer {
         let Some(observer) = self.observer.as_mut() else { return Steer::Follow };

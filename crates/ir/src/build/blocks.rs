@@ -82,6 +82,8 @@ pub(super) struct Blocks {
     /// By slot from the function's start: what follows its instruction, if that is reached.
     flows: Vec<Option<Flow>>,
     start: usize,
+    /// Blocks on the way from a jump to the next instruction that is counted, with the jump's slot and the next one.
+    counted: Vec<(Block, usize, usize)>,
 }
 
 impl Blocks {
@@ -105,13 +107,13 @@ impl Blocks {
         }
         function.reserve_blocks(scan.leaders.iter().filter(|leads| **leads).count() + 1);
         let begins = scan.leaders.iter().map(|&leads| leads.then(|| function.add_block())).collect();
-        let blocks = Self { begins, flows: scan.flows, start: range.start };
+        let mut blocks = Self { begins, flows: scan.flows, start: range.start, counted: Vec::new() };
         if let (Some(entry), Some(first)) = (function.entry(), blocks.at(range.start))
             && entry != first
         {
             function.terminate(entry, Terminator::Jump(Target::to(first)), None);
         }
-        blocks.link(function)?;
+        blocks.link(source, function)?;
         Ok(blocks)
     }
 
@@ -131,7 +133,19 @@ impl Blocks {
         (self.start..).zip(&self.begins).filter_map(|(slot, block)| Some((slot, (*block)?)))
     }
 
-    fn link(&self, function: &mut Function) -> Result<(), BuildError> {
+    /// Blocks with nothing but a counter, each with the slot of the jump before it and of what follows.
+    pub(super) fn counted(&self) -> &[(Block, usize, usize)] {
+        &self.counted
+    }
+
+    /// The block between the jump of a slot and the next instruction, if that way is counted.
+    pub(super) fn counted_after(&self, slot: usize) -> Option<Block> {
+        self.counted.iter().find(|(_, jump, _)| *jump == slot).map(|(block, ..)| *block)
+    }
+
+    fn link(&mut self, source: &Source<'_>, function: &mut Function) -> Result<(), BuildError> {
+        let counters = source.program.counters.as_deref();
+        let mut counted = Vec::new();
         for (first, block) in self.iter() {
             let mut slot = first;
             let flow = loop {
@@ -143,17 +157,30 @@ impl Blocks {
             let target = |slot| {
                 self.at(slot).map(Target::to).ok_or(BuildError { slot, cause: BuildCause::Flow(slot as i64) })
             };
+            let mut on = |function: &mut Function, next| -> Result<Target, BuildError> {
+                let to = target(next)?;
+                if counters.is_none_or(|counters| counters.fall(slot).is_none()) {
+                    return Ok(to);
+                }
+                let between = function.add_block();
+                function.terminate(between, Terminator::Jump(to), None);
+                counted.push((between, slot, next));
+                Ok(Target::to(between))
+            };
             let end = match flow {
                 Flow::Next(next) | Flow::Jump(next) => Terminator::Jump(target(next)?),
-                Flow::Branch([a, b]) | Flow::MayGoto([a, b]) => Terminator::MayGoto([target(a)?, target(b)?]),
+                Flow::Branch([a, b]) | Flow::MayGoto([a, b]) => {
+                    Terminator::MayGoto([target(a)?, on(function, b)?])
+                }
                 Flow::PacketLoad(next) => {
                     let outside = function.add_block();
-                    Terminator::MayGoto([Target::to(outside), target(next)?])
+                    Terminator::MayGoto([Target::to(outside), on(function, next)?])
                 }
                 Flow::Exit => Terminator::Unset,
             };
             function.terminate(block, end, None);
         }
+        self.counted = counted;
         Ok(())
     }
 }

@@ -3,9 +3,9 @@
 use paceline_isa::{
     AluOp, AtomicOp, Callee as Called, Condition, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width, eval,
 };
-use paceline_spec::MapSpec;
 use paceline_spec::context::FieldKind;
 use paceline_spec::helper::Helper;
+use paceline_spec::{Counters, MapSpec};
 use paceline_verifier::state::MapRef;
 use paceline_verifier::{Base, FunctionFact, InsnFact};
 
@@ -18,7 +18,7 @@ use crate::entity::{Block, FuncId, Value};
 use crate::function::{Function, Target, Terminator};
 use crate::op::{Address, Args, BinaryOp, Callee, Op};
 use crate::ssa::Variables;
-use crate::types::{Access, CallFacts, Kind, Region, Type};
+use crate::types::{Access, CallFacts, Kind, Region, Span, Type};
 
 /// Variables: `r0` to `r9`. `r10` is an address.
 const REGISTERS: usize = 10;
@@ -117,8 +117,16 @@ impl Translator<'_> {
     fn all(&mut self) -> Result<(), BuildError> {
         let mut starts: Side<Block, Option<usize>> = Side::sized(self.function.block_count());
         self.blocks.iter().for_each(|(slot, block)| starts[block] = Some(slot));
+        let mut counted: Side<Block, Option<(usize, usize)>> = Side::sized(self.function.block_count());
+        self.blocks.counted().iter().for_each(|&(block, jump, next)| counted[block] = Some((jump, next)));
         for at in 0..self.cfg.order().len() {
             let block = self.cfg.order()[at];
+            if let Some((jump, next)) = counted[block] {
+                self.block = block;
+                self.variables.enter(&self.cfg, block);
+                self.fill_counted(jump, next)?;
+                continue;
+            }
             let Some(slot) = starts[block] else { continue };
             self.block = block;
             self.slot = slot;
@@ -130,6 +138,48 @@ impl Translator<'_> {
         Ok(())
     }
 
+    /// Fills a block between a jump and the next instruction.
+    fn fill_counted(&mut self, jump: usize, next: usize) -> Result<(), BuildError> {
+        self.slot = jump;
+        self.count(self.counters().and_then(|counters| counters.fall(jump)));
+        let target = self.target(next)?;
+        self.function.terminate(self.block, Terminator::Jump(target), None);
+        Ok(())
+    }
+
+    fn counters(&self) -> Option<&Counters> {
+        self.program.source.program.counters.as_deref()
+    }
+
+    /// Adds one to the counter at an offset, if there is one.
+    fn count(&mut self, counter: Option<u32>) {
+        let Some((offset, counters)) = counter.zip(self.counters()) else { return };
+        let (map, atomic) = (counters.map as u32, counters.atomic);
+        let at = offset as i32;
+        let access = Access {
+            span: Some(Span { min: at, max: at }),
+            ..Access::to(Region::MapValue(MapRef { index: map, inner: false }))
+        };
+        let base = self.emit(Op::Address(Address::MapValue { map, offset }));
+        let one = self.constant(Type::I64, 1);
+        let (size, width) = (Size::Dw, Width::W64);
+        if atomic {
+            let op = AtomicOp::Add { fetch: false };
+            return self.effect(Op::Atomic {
+                op,
+                width,
+                access,
+                base,
+                offset: 0,
+                value: one,
+                expected: None,
+            });
+        }
+        let count = self.emit(Op::Load { size, signed: false, access, base, offset: 0 });
+        let value = self.emit(Op::Binary { op: BinaryOp::Add, ty: Type::I64, args: [count, one] });
+        self.effect(Op::Store { size, access, base, offset: 0, value });
+    }
+
     /// Translates the instructions of a block.
     fn fill(&mut self) -> Result<(), BuildError> {
         let source = self.program.source;
@@ -138,9 +188,11 @@ impl Translator<'_> {
             let (Some(insn), Some(fact)) = (source.code.get(self.slot), source.known(self.slot)) else {
                 return Err(self.error(BuildCause::NoFact));
             };
+            self.count(self.counters().and_then(|counters| counters.start(self.slot)));
             match flow {
                 Flow::Next(next) => {
                     self.insn(insn, fact)?;
+                    self.count(self.counters().and_then(|counters| counters.fall(self.slot)));
                     if let Some(block) = self.blocks.at(next) {
                         self.function.terminate(self.block, Terminator::Jump(Target::to(block)), None);
                         return Ok(());
@@ -155,15 +207,19 @@ impl Translator<'_> {
     /// Ends the block.
     fn end(&mut self, insn: &Insn, flow: Flow) -> Result<(), BuildError> {
         let terminator = match (flow, *insn) {
-            (Flow::Jump(target), _) => Terminator::Jump(self.target(target)?),
+            (Flow::Jump(target), _) => {
+                // A conditional jump that never jumps.
+                if insn.falls_through() && insn.jump_target(self.slot) != Some(target as i64) {
+                    self.count(self.counters().and_then(|counters| counters.fall(self.slot)));
+                }
+                Terminator::Jump(self.target(target)?)
+            }
             (Flow::Branch([taken, next]), Insn::JumpIf { width, condition, dst, src, .. }) => {
                 let ty = Type::of(width);
                 let args = [self.read_as(dst, ty), self.operand(src, ty)];
-                Terminator::Branch { condition, ty, args, targets: [self.target(taken)?, self.target(next)?] }
+                Terminator::Branch { condition, ty, args, targets: [self.target(taken)?, self.on(next)?] }
             }
-            (Flow::MayGoto([taken, next]), _) => {
-                Terminator::MayGoto([self.target(taken)?, self.target(next)?])
-            }
+            (Flow::MayGoto([taken, next]), _) => Terminator::MayGoto([self.target(taken)?, self.on(next)?]),
             (Flow::PacketLoad(next), Insn::LoadPacket { size, index, offset }) => {
                 self.packet_load(size, index, offset, next)?
             }
@@ -192,7 +248,7 @@ impl Translator<'_> {
         let slot = Some(self.slot as u32);
         let zero = self.function.append(failed, Op::constant(Type::I64, 0), slot);
         self.function.terminate(failed, Terminator::Return(zero.unwrap_or(loaded)), slot);
-        let targets = [Target::to(failed), self.target(next)?];
+        let targets = [Target::to(failed), self.on(next)?];
         Ok(Terminator::Branch { condition: Condition::Eq, ty: Type::I64, args: [loaded, outside], targets })
     }
 
@@ -202,6 +258,11 @@ impl Translator<'_> {
 
     fn target(&self, slot: usize) -> Result<Target, BuildError> {
         self.blocks.at(slot).map(Target::to).ok_or(self.error(BuildCause::Flow(slot as i64)))
+    }
+
+    /// The way on to the next instruction, through its counter if it has one.
+    fn on(&self, next: usize) -> Result<Target, BuildError> {
+        self.blocks.counted_after(self.slot).map_or_else(|| self.target(next), |block| Ok(Target::to(block)))
     }
 
     /// Adds an operation with a result.

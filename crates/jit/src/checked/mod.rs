@@ -22,12 +22,13 @@ mod stubs;
 
 use paceline_isa::{Callee, Code, Imm64, Insn, Operand, Reg};
 use paceline_spec::helper::Helper;
+use paceline_spec::{Counters, ProgramSpec};
 
 use crate::error::CompileError;
 use crate::links::Links;
 use crate::program::{ALIGNMENT, Compiled, CompiledFunction, Stats};
 use crate::settings::Features;
-use crate::x64::{Alu, Assembler, Fill, Gpr, Label, Width};
+use crate::x64::{Alu, Assembler, Fill, Gpr, Label, Mem, Width};
 use paceline_graph::Node;
 use stubs::Stubs;
 
@@ -56,8 +57,12 @@ const SCRATCH_2: Gpr = Gpr::R11;
 ///
 /// # Errors
 /// [`CompileError`] for the first instruction that cannot be compiled.
-pub(crate) fn compile(code: &Code, links: &Links, features: Features) -> Result<Compiled, CompileError> {
-    let mut emitter = Emitter::new(code, links, features)?;
+pub(crate) fn compile(
+    (program, code): (&ProgramSpec, &Code),
+    links: &Links,
+    features: Features,
+) -> Result<Compiled, CompileError> {
+    let mut emitter = Emitter::new((program, code), links, features)?;
     let entry = emitter.asm.new_label();
     emitter.asm.bind(entry);
     emitter.enter();
@@ -80,6 +85,7 @@ pub(crate) fn compile(code: &Code, links: &Links, features: Features) -> Result<
 struct Emitter<'a> {
     asm: Assembler,
     code: &'a Code,
+    counters: Option<&'a Counters>,
     links: &'a Links,
     features: Features,
     /// First slots of the functions, increasing, with their entries.
@@ -90,13 +96,26 @@ struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    fn new(code: &'a Code, links: &'a Links, features: Features) -> Result<Self, CompileError> {
+    fn new(
+        (program, code): (&'a ProgramSpec, &'a Code),
+        links: &'a Links,
+        features: Features,
+    ) -> Result<Self, CompileError> {
         let mut asm = Assembler::new();
         let stubs = Stubs::new(&mut asm, links.checked.ok_or(CompileError::NotLinked)?);
         let functions: Vec<(usize, Label)> =
             code.function_starts().into_iter().map(|start| (start, asm.new_label())).collect();
         let targets = vec![None; code.len()];
-        let mut emitter = Self { asm, code, links, features, functions, targets, stubs };
+        let mut emitter = Self {
+            asm,
+            code,
+            counters: program.counters.as_deref(),
+            links,
+            features,
+            functions,
+            targets,
+            stubs,
+        };
         emitter.find_targets()?;
         Ok(emitter)
     }
@@ -133,13 +152,26 @@ impl<'a> Emitter<'a> {
                 self.asm.bind(label);
             }
             self.count(slot);
+            self.add_to_counter(self.counters.and_then(|counters| counters.start(slot)), slot)?;
             self.insn(slot, insn)?;
+            self.add_to_counter(self.counters.and_then(|counters| counters.fall(slot)), slot)?;
             last = Some((slot, insn));
         }
         if let Some((slot, _)) = last.filter(|(_, insn)| insn.falls_through()) {
             let next = self.target(slot, Some(slots.end as i64))?;
             self.asm.jmp(next);
         }
+        Ok(())
+    }
+
+    /// Adds one to the counter at an offset, if there is one.
+    fn add_to_counter(&mut self, counter: Option<u32>, slot: usize) -> Result<(), CompileError> {
+        let Some((offset, counters)) = counter.zip(self.counters) else { return Ok(()) };
+        let (index, what) = (counters.map as i32, "counters");
+        let value = self.links.maps.get(counters.map).and_then(|map| map.value);
+        let value = value.ok_or(CompileError::Map { slot, index, what })?;
+        self.set(SCRATCH, value.wrapping_add(u64::from(offset)));
+        self.asm.lock_alu_mi(Alu::Add, Width::Q64, Mem::at(SCRATCH, 0), 1);
         Ok(())
     }
 
