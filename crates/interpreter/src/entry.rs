@@ -61,7 +61,9 @@ unsafe extern "C" fn entry<I: Interpreter, const RULES: bool>(
 ) -> u64 {
     // SAFETY: the caller vouches for the address.
     let image = unsafe { &*(image as *const Image) };
-    host.begin(context, if RULES { image.rules.as_ref() } else { None });
+    let rules = if RULES { image.rules.as_ref() } else { None };
+    // SAFETY: the caller vouches for the frame.
+    unsafe { host.begin(context as *mut Frame, rules) };
     let Some(code) = I::prepare(image, host) else { return 0 };
     // SAFETY: the host has begun with this frame.
     unsafe { I::run(code, context, host) }
@@ -131,9 +133,11 @@ unsafe fn run_frames<I: Interpreter>(
     let mut frame = frames.start;
     let readable = host.readable;
     while frame != frames.end {
-        host.begin(frame, rules);
         // SAFETY: the frame is one of the burst's, and the host has begun with it.
-        let r0 = unsafe { I::run(code, frame, host) };
+        let r0 = unsafe {
+            host.begin(frame as *mut Frame, rules);
+            I::run(code, frame, host)
+        };
         if host.fault.is_some() {
             break;
         }

@@ -13,6 +13,7 @@ use paceline_isa::{Callee, Code, Imm64, Insn};
 use paceline_maps::{EntryProgram, Map};
 use paceline_runtime::callback::CallbackCode;
 use paceline_runtime::host::Host;
+use paceline_runtime::per_cpu::PerCpuMaps;
 use paceline_runtime::run_rules::RunRules;
 use paceline_spec::helper::Helper;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
@@ -71,9 +72,8 @@ pub struct Image {
     pub shares_machine: bool,
     /// The maps, in the order of the program's indices.
     pub maps: Arc<[Arc<Map>]>,
-    /// The program runs on CPUs below this one only: proofs assume the values of its per-CPU arrays. Native
-    /// code checks itself; look-ups of unverified programs return null.
-    pub cpus: usize,
+    /// The per-CPU maps that the program may use: it runs where the host has their CPU.
+    pub per_cpu: PerCpuMaps,
     /// Rules of the program's type beyond the frame with its verdict.
     pub rules: Option<RunRules>,
     /// Maximum number of instructions per packet, on engines that count.
@@ -102,14 +102,19 @@ pub fn cpus_of(map: &Map) -> Option<usize> {
     is_array.then(|| map.user_value_size() / map.value_stride())
 }
 
-/// Number of CPUs for which all per-CPU arrays of a program have values: compiled code indexes these by the CPU without a
-/// check, so each entry checks once.
-pub fn least_cpus(code: &Code, maps: &[Arc<Map>]) -> usize {
+/// The per-CPU maps of a program: those that it names, and if it makes tail calls all of its object, which the programs that it calls may
+/// name.
+pub fn per_cpu_maps(code: &Code, maps: &[Arc<Map>]) -> PerCpuMaps {
+    let owners = |map: &Arc<Map>| map.for_programs().cpu_owners().cloned();
+    let is_tail_call = |insn: &Insn| matches!(insn, Insn::Call(Callee::Helper(Helper::TAIL_CALL)));
+    if code.iter().any(|(_, insn)| is_tail_call(insn)) {
+        return PerCpuMaps::new(maps.iter().filter_map(owners));
+    }
     let named = code.iter().filter_map(|(_, insn)| match insn {
         Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => maps.get(usize::try_from(*index).ok()?),
         _ => None,
     });
-    named.filter_map(|map| cpus_of(map)).min().unwrap_or(usize::MAX)
+    PerCpuMaps::new(named.filter_map(owners))
 }
 
 /// Whether a program sets functions of its own as timer callbacks.
@@ -124,11 +129,13 @@ impl Image {
     /// Whether the program can run on a host; the host has the fault otherwise.
     #[inline]
     pub fn admits(&self, host: &mut Host) -> bool {
-        let admits = host.cpu() < self.cpus;
-        if !admits {
-            host.lacks_cpu();
+        match host.admit_within(&self.per_cpu) {
+            Ok(()) => true,
+            Err(fault) => {
+                host.fail(fault);
+                false
+            }
         }
-        admits
     }
 
     /// The next number of a program. Numbers start over after 2^32 programs; 0 is left out.

@@ -83,7 +83,7 @@ impl Observed<'_> {
             return Location::Packet((address - data) as usize);
         }
         let top = self.host.stack_top();
-        let deepest = self.host.depth + self.depth() + 1;
+        let deepest = self.host.depth() + self.depth() + 1;
         match (top.wrapping_sub((deepest * STACK_FRAME) as u64)..top).contains(&address) {
             true => Location::Stack,
             false => Location::Other,

@@ -29,7 +29,10 @@ fn programs() -> MutexGuard<'static, Programs> {
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 /// Registers a program by its number, for entries to name; replaces an earlier one.
-pub fn announce(number: u32, program: Weak<dyn EntryProgram>) {
+///
+/// # Safety
+/// An engine that knows the program's type runs it: it must be what the engine makes of a program.
+pub unsafe fn announce(number: u32, program: Weak<dyn EntryProgram>) {
     let mut programs = programs();
     programs.retain(|_, program| program.strong_count() > 0);
     programs.insert(number, program);

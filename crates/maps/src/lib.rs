@@ -26,6 +26,7 @@ mod ahead;
 mod array;
 mod batch;
 mod bloom_filter;
+mod cpu_owners;
 mod cpumap;
 mod create;
 mod described;
@@ -64,6 +65,7 @@ mod words;
 mod xskmap;
 
 pub use batch::{BatchError, Elements};
+pub use cpu_owners::{CpuOwner, CpuOwners};
 pub use create::{CreateError, CreateErrorKind, Limits};
 pub use entry_program::{EntryProgram, announce, entry_program, entry_program_changes};
 pub use fill::Fill;

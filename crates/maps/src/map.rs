@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use paceline_spec::{Errno, InnerLength, MapFlags, MapSpec};
 use thiserror::Error;
 
+use crate::cpu_owners::CpuOwners;
 use crate::create::{CreateError, CreateErrorKind, Limits, Request};
 use crate::described::Described;
 use crate::freeze::Freeze;
@@ -54,6 +55,8 @@ pub struct Map {
     /// Of the storage.
     lookup_function: Option<LookupFunction>,
     users: Users,
+    /// Of a per-CPU map, or one of such maps.
+    cpu_owners: Option<Arc<CpuOwners>>,
     storage: Box<dyn MapOps>,
 }
 
@@ -192,6 +195,9 @@ impl Map {
         if spec.kind.is_read_only() {
             request.spec.flags = request.spec.flags | MapFlags::RDONLY_PROG;
         }
+        let is_per_cpu = |spec: &MapSpec| spec.kind.is_per_cpu();
+        let has_values_of_cpus = is_per_cpu(spec) || spec.inner.as_deref().is_some_and(is_per_cpu);
+        let cpu_owners = has_values_of_cpus.then(|| Arc::new(CpuOwners::new(limits.cpus)));
         let last = LAST_ID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |id| id.checked_add(1));
         let last = last.map_err(|_| CreateErrorKind::NoIds)?;
         let map = Arc::new(Self {
@@ -203,6 +209,7 @@ impl Map {
             freeze: Freeze::default(),
             lookup_function: storage.lookup_function(),
             users: Users::default(),
+            cpu_owners,
             storage,
         });
         all_maps().insert(map.id, Arc::downgrade(&map));

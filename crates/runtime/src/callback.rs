@@ -14,6 +14,7 @@ use paceline_maps::{DueTimer, Map};
 
 use crate::fault::Fault;
 use crate::host::Host;
+use crate::per_cpu::PerCpuMaps;
 use crate::rounds::words;
 use crate::time::Clock;
 
@@ -34,8 +35,8 @@ pub trait CompiledFunctions: Send + Sync {
 pub struct CallbackCode {
     range: Range<u64>,
     code: Box<dyn CompiledFunctions>,
-    /// The code runs for CPUs below this one only: callbacks are entered past the check at the entry of their program.
-    cpus: usize,
+    /// Callbacks are entered past the check at the entry of their program.
+    per_cpu: PerCpuMaps,
     maps: Vec<Arc<Map>>,
 }
 
@@ -45,10 +46,14 @@ fn callback_code() -> MutexGuard<'static, BTreeMap<u64, Weak<CallbackCode>>> {
 }
 
 impl CallbackCode {
-    /// Makes the functions of compiled code known, which runs for CPUs below a number, until the value is dropped.
+    /// Makes the functions of compiled code known, with the per-CPU maps and all maps of their program, until the value is dropped.
     #[must_use]
-    pub fn new(code: impl CompiledFunctions + 'static, cpus: usize, maps: Vec<Arc<Map>>) -> Arc<Self> {
-        let code = Arc::new(Self { range: code.range(), code: Box::new(code), cpus, maps });
+    pub fn new(
+        code: impl CompiledFunctions + 'static,
+        per_cpu: PerCpuMaps,
+        maps: Vec<Arc<Map>>,
+    ) -> Arc<Self> {
+        let code = Arc::new(Self { range: code.range(), code: Box::new(code), per_cpu, maps });
         callback_code().insert(code.range.start, Arc::downgrade(&code));
         code
     }
@@ -98,12 +103,9 @@ impl TimerCallback for CompiledCallback {
         host: &mut Host,
     ) -> Result<(), Box<Fault>> {
         let Self { code, address } = self;
-        if host.cpu() < code.cpus {
-            // SAFETY: the verifier has shown that the function takes what timers pass, and the host runs an empty packet.
-            unsafe { code.code.call(*address, arguments, &code.maps, host) };
-        } else {
-            host.lacks_cpu();
-        }
+        host.admit(&code.per_cpu)?;
+        // SAFETY: the verifier has shown that the function takes what timers pass, and the host runs an empty packet.
+        unsafe { code.code.call(*address, arguments, &code.maps, host) };
         host.fault.take().map_or(Ok(()), Err)
     }
 }
@@ -155,22 +157,26 @@ impl Host {
         });
         // SAFETY: the frame stays in its place while functions run.
         let frame = unsafe { no_packet.descriptors_mut() }.as_mut_ptr();
-        self.begin(frame as u64, None);
+        // SAFETY: nothing else uses the frame, and the run ends below.
+        unsafe { self.begin(frame, None) };
         let (now, started) = (self.now(Clock::Monotonic), self.timers.queue.started());
         let mut fired = 0;
         let result = loop {
             // The element of a timer must not go while its function runs.
-            let one = self.pinned(|host| {
-                let due = host.timers.queue.take_due(now, started)?;
-                Some(host.fire(&due))
-            });
+            // SAFETY: callbacks do not pin.
+            let one = unsafe {
+                self.pinned(|host| {
+                    let due = host.timers.queue.take_due(now, started)?;
+                    Some(host.fire(&due))
+                })
+            };
             match one {
                 None => break Ok(fired),
                 Some(Ok(())) => fired += 1,
                 Some(Err(fault)) => break Err(fault),
             }
         };
-        self.frame = std::ptr::null_mut();
+        self.leave_packet();
         self.timers.no_packet = Some(no_packet);
         self.resume_panic();
         result

@@ -79,9 +79,19 @@ pub enum FaultKind {
     /// More instructions than the budget.
     #[error("still running after {0} instructions")]
     Budget(u64),
-    /// Run on a CPU that the program's per-CPU arrays have no values for.
-    #[error("there is no CPU {0} in the program's per-CPU arrays")]
+    /// Run on a CPU that the program's per-CPU maps have no values for.
+    #[error("there is no CPU {0} in the program's per-CPU maps: load it with more CPUs (LoadOptions::cpus)")]
     NoCpu(usize),
+    /// Run on a CPU that belongs to another host in one of the program's per-CPU maps.
+    #[error(
+        "CPU {0} belongs to another host, which ran a program over the same per-CPU maps: give each host a number of its own"
+    )]
+    CpuInUse(usize),
+    /// Run of a host without a number of its own, where other hosts have all CPUs of the program's per-CPU maps.
+    #[error(
+        "all {0} CPUs of the program's per-CPU maps belong to other hosts: load it with more CPUs (LoadOptions::cpus)"
+    )]
+    NoFreeCpu(usize),
     /// Panic of an embedder's callback for events or traces, which is resumed when the run has ended.
     #[error("what receives events or traces panicked")]
     Panicked,

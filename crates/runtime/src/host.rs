@@ -21,6 +21,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::kernel_context::KernelContext;
 use crate::machine::Machine;
 use crate::memory;
+use crate::per_cpu::Claims;
 use crate::readable::{Readable, longest, readable_at};
 use crate::region::Regions;
 use crate::run_rules::RunRules;
@@ -71,11 +72,11 @@ pub struct Host {
     /// State of the threaded interpreter.
     pub machine: Machine,
     /// Frame of the running packet; null without one. Native code without calls leaves the previous one.
-    pub frame: *mut Frame,
+    frame: *mut Frame,
     /// Tail calls of this run.
     pub tail_calls: u32,
     /// Frames of the interpreters' stack in use by the callers of the running program.
-    pub depth: usize,
+    depth: usize,
     /// The packet's own area ([`SkBuff`]); words are valid if the program's context has fields in them.
     pub area: [AtomicU64; SkBuff::WORDS],
     /// The tunnel key that a program gave the packet, if [`SkBuff::has_tunnel`] says so.
@@ -91,15 +92,15 @@ pub struct Host {
     /// A panic of an embedder's callback, kept until native code, which cannot be unwound, has returned. `fault` is set meanwhile.
     panic: Option<Box<dyn Any + Send>>,
     /// Memory of the running program, for helpers with unchecked addresses; only the plain interpreter sets it.
-    pub regions: Option<Regions>,
+    regions: Option<Regions>,
     /// Memory that such helpers may read on the other engines.
     pub readable: Readable,
     /// Address of the spin lock that the running program holds; 0 for none.
-    pub held_lock: u64,
+    pub(crate) held_lock: u64,
     /// Pins the programs and elements of maps that a run uses.
     pub reader: Reader,
     /// The counters of the running chain, by node and verdict; null if nothing is counted.
-    pub chain_counts: *mut u64,
+    chain_counts: *mut u64,
     /// Calls for which a dispatcher had no direct jump.
     pub misses: u64,
     /// Look-ups that run ahead of a burst; empty until the first.
@@ -109,6 +110,7 @@ pub struct Host {
     /// The timers that programs started on this host.
     pub timers: Timers,
     cpu: usize,
+    pub(crate) claims: Claims,
     random: u64,
     /// Whether effects are held.
     rehearses: bool,
@@ -142,8 +144,16 @@ fn empty_network() -> Arc<Network> {
 }
 
 impl Default for Host {
+    /// A host with the lowest number that no other host has in the per-CPU maps that it runs over: 0 until it runs over one. It may get
+    /// another number between two runs.
     fn default() -> Self {
-        Self::new(0)
+        Self::of_worker(0, true)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.leave_cpu();
     }
 }
 
@@ -167,6 +177,10 @@ impl Host {
     /// Traces go to standard error, events nowhere; random numbers are seeded by the time.
     #[must_use]
     pub fn new(cpu: usize) -> Self {
+        Self::of_worker(cpu, false)
+    }
+
+    fn of_worker(cpu: usize, is_lent: bool) -> Self {
         let stack = zeroed_stack();
         let mut host = Self {
             machine: Machine::new(stack.as_ptr_range().end as u64),
@@ -190,6 +204,7 @@ impl Host {
             trials: Trials::default(),
             timers: Timers::default(),
             cpu,
+            claims: Claims::new(is_lent),
             random: 0,
             rehearses: false,
             secret: common_secret(),
@@ -206,6 +221,12 @@ impl Host {
         host
     }
 
+    /// Offset in bytes of the packet's frame, for generated code.
+    pub const OFFSET_FRAME: usize = std::mem::offset_of!(Self, frame);
+
+    /// Offset in bytes of the chain's counters.
+    pub const OFFSET_CHAIN_COUNTS: usize = std::mem::offset_of!(Self, chain_counts);
+
     /// Offset in bytes of the worker's number, for generated code.
     pub const OFFSET_CPU: usize = std::mem::offset_of!(Self, cpu);
 
@@ -215,8 +236,8 @@ impl Host {
         self.cpu
     }
 
-    /// Moves the worker to the CPU of a number, between runs: helpers and per-CPU maps go by it from then on.
-    pub fn set_cpu(&mut self, cpu: usize) {
+    /// Changes the number, which belongs to the host in the maps that it has been admitted to.
+    pub(crate) fn move_to(&mut self, cpu: usize) {
         self.cpu = cpu;
     }
 
@@ -286,11 +307,14 @@ impl Host {
     }
 
     /// Runs something so that the programs and elements of maps that it reads stay until it is done.
+    ///
+    /// # Safety
+    /// It must not pin the same host again.
     #[inline]
-    pub fn pinned<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+    pub unsafe fn pinned<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let reader: *mut Reader = &mut self.reader;
-        // SAFETY: the host is borrowed until this returns, and runs do not pin again on the same host: nothing
-        // else uses the reader while it is pinned.
+        // SAFETY: the host is borrowed until this returns, and the caller vouches that nothing else uses the reader while it is
+        // pinned.
         let _pin = unsafe { &mut *reader }.pin();
         run(self)
     }
@@ -333,16 +357,81 @@ impl Host {
         self.stack.as_ptr_range().end as u64
     }
 
-    /// Begins the run of a packet; `context` is the address of its frame.
+    /// Begins the run of a packet.
+    ///
+    /// # Safety
+    /// The frame must be one that nothing else uses until the run has ended, and no helper may be called with this host afterwards
+    /// before the next run begins.
     #[inline]
-    pub fn begin(&mut self, context: u64, rules: Option<&RunRules>) {
-        self.frame = context as *mut Frame;
+    pub unsafe fn begin(&mut self, frame: *mut Frame, rules: Option<&RunRules>) {
+        self.frame = frame;
         self.tail_calls = 0;
         let Some(rules) = rules else { return };
         // SAFETY: the frame is the run's, and no other reference to it is in use yet.
         if let Some(frame) = unsafe { self.frame.as_ref() } {
             self.enter(frame, rules.layout);
         }
+    }
+
+    /// Begins or ends a run without a packet.
+    pub fn leave_packet(&mut self) {
+        self.frame = std::ptr::null_mut();
+    }
+
+    /// The frame of the running packet; null or dangling without one.
+    #[inline]
+    pub fn frame(&self) -> *mut Frame {
+        self.frame
+    }
+
+    /// The counters of the running chain; null if nothing is counted.
+    #[inline]
+    pub fn chain_counts(&self) -> *mut u64 {
+        self.chain_counts
+    }
+
+    /// Sets the counters of the chain that runs next, or null.
+    ///
+    /// # Safety
+    /// They must be those of a chain of that length, and exist until others are set.
+    pub unsafe fn set_chain_counts(&mut self, counts: *mut u64) {
+        self.chain_counts = counts;
+    }
+
+    /// Address of the spin lock that the running program holds; 0 for none.
+    #[must_use]
+    pub fn held_lock(&self) -> u64 {
+        self.held_lock
+    }
+
+    /// Frames of the interpreters' stack in use by the callers of the running program.
+    #[inline]
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Sets that number.
+    ///
+    /// # Safety
+    /// The frames above it must be no others', and so many as the running program and those that it calls need be below it.
+    #[inline]
+    pub unsafe fn set_depth(&mut self, depth: usize) {
+        self.depth = depth;
+    }
+
+    /// Memory of the running program, if its accesses are checked.
+    #[must_use]
+    pub fn regions(&self) -> Option<&Regions> {
+        self.regions.as_ref()
+    }
+
+    /// Sets the memory that helpers with unchecked addresses may use, for one call of a helper.
+    ///
+    /// # Safety
+    /// It must be memory of the running program, which exists during the call.
+    pub unsafe fn set_regions(&mut self, regions: Option<Regions>) {
+        self.regions = regions;
     }
 
     /// Initializes the packet's own area for a context of this layout.
@@ -455,7 +544,7 @@ impl Host {
 
     /// Copies bytes from an unchecked address, and returns the number of readable bytes. On every engine a program may read the
     /// packet, its connections, values of its maps and the stack of the running function.
-    pub fn read_unchecked(&self, address: u64, bytes: &mut [u8]) -> usize {
+    pub(crate) fn read_unchecked(&self, address: u64, bytes: &mut [u8]) -> usize {
         let own = match &self.regions {
             Some(regions) => {
                 let (maps, end) = (&*regions.maps, regions.frame_pointer);
@@ -476,7 +565,7 @@ impl Host {
 
     /// Copies bytes of kernel memory that a program may read on every engine: the packet, its context, and the program's
     /// connections. False if the bytes are not all in one of these.
-    pub fn copy_kernel_memory(&self, address: u64, bytes: &mut [u8]) -> bool {
+    pub(crate) fn copy_kernel_memory(&self, address: u64, bytes: &mut [u8]) -> bool {
         let offset_in = |start: u64| usize::try_from(address.checked_sub(start)?).ok();
         let copied = self.connections.iter().any(|connection| {
             let offset = offset_in(connection.record().addr() as u64);

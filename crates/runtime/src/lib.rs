@@ -11,6 +11,7 @@ pub mod host;
 mod kernel_context;
 pub mod machine;
 pub mod memory;
+pub mod per_cpu;
 pub mod readable;
 pub mod region;
 pub mod rounds;

@@ -96,7 +96,7 @@ pub struct Regions {
     /// The frame pointer of the running function.
     pub frame_pointer: u64,
     /// The packet's frame; null when there is no packet.
-    pub frame: *mut Frame,
+    frame: *mut Frame,
     /// Addresses of the context: from [`CONTEXT_ADDRESS`] on, with the size of the context's structure. Empty without a packet.
     pub context: Range<u64>,
     /// Memory that the caller gave a program without packet.
@@ -112,6 +112,28 @@ pub struct Regions {
 }
 
 impl Regions {
+    /// The memory of a program that begins to run with its stack below an address: the packet of a frame, which may be null, memory of
+    /// the caller, and maps.
+    ///
+    /// # Safety
+    /// The frame must be null or that of the run, and the memory exist as long as this.
+    pub unsafe fn new(
+        frame: *mut Frame,
+        context: Range<u64>,
+        memory: Range<u64>,
+        stack_top: u64,
+        maps: Arc<[Arc<Map>]>,
+    ) -> Self {
+        let (keys, objects, inner_maps) = (Vec::new(), Vec::new(), Vec::new());
+        let stack = stack_top..stack_top;
+        Self { stack, frame_pointer: 0, frame, context, memory, keys, objects, maps, inner_maps }
+    }
+
+    /// Address of the packet's frame, or 0.
+    pub fn frame_address(&self) -> u64 {
+        self.frame as u64
+    }
+
     /// The packet's frame.
     #[inline]
     pub fn frame(&self) -> Option<&Frame> {

@@ -15,7 +15,8 @@ impl Program {
     pub(crate) fn announce(&self) {
         if self.image.attach_of_entries().is_some() {
             let image: Arc<dyn EntryProgram> = self.image.clone();
-            announce(self.id(), Arc::downgrade(&image));
+            // SAFETY: the program is an image of this engine.
+            unsafe { announce(self.id(), Arc::downgrade(&image)) };
         }
     }
 }
@@ -46,8 +47,9 @@ impl Target {
         let Uses { tables, pins } = Uses::of(&image.code, &image.maps, image.kind()).ok()?;
         let (entry, burst_entry, token) =
             (image.verdict_entry(), image.burst_entry, Arc::as_ptr(&image) as u64);
+        let per_cpu = image.per_cpu.clone();
         let owner = Arc::new(OfEntry { image, _users: tables });
         // SAFETY: the owner keeps the image, which the token points to.
-        Some(unsafe { Self::new(entry, burst_entry, token, owner, pins) })
+        Some(unsafe { Self::new(entry, burst_entry, token, owner, pins, per_cpu) })
     }
 }

@@ -12,20 +12,26 @@ use paceline_spec::context::{SkBuff, TC_SK_BUFF};
 
 /// The surroundings of one worker: all that its programs observe besides packets and maps. Programs that run on different threads
 /// have different hosts.
+///
+/// Two hosts that run over the same per-CPU maps at a time must have different numbers, as the kernel runs one program at a time on a CPU.
+/// A default host has the lowest number that is free in them, and has it alone, from its first run until it is dropped or moves: others
+/// with that number fail ([`FaultKind::CpuInUse`](crate::FaultKind::CpuInUse)). Hosts with a number that the caller chose are the caller's
+/// to run one at a time.
 #[derive(Default)]
 pub struct Host {
     pub(crate) runtime: host::Host,
 }
 
 impl Host {
-    /// A host for the worker of a number, which `bpf_get_smp_processor_id` returns and per-CPU maps go by.
+    /// A host for the worker of a number, which `bpf_get_smp_processor_id` returns and per-CPU maps go by; below `LoadOptions::cpus` of
+    /// the collections that it runs.
     /// Traces go to standard error, events nowhere; random numbers are seeded by the time.
     #[must_use]
     pub fn new(cpu: usize) -> Self {
         Self { runtime: host::Host::new(cpu) }
     }
 
-    /// The worker's number.
+    /// The worker's number; of a default host 0, or that of the last run.
     #[must_use]
     pub fn cpu(&self) -> usize {
         self.runtime.cpu()

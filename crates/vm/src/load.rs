@@ -4,7 +4,6 @@ mod maps;
 
 use std::sync::Arc;
 
-use paceline_interpreter::image::least_cpus;
 use paceline_interpreter::threaded;
 use paceline_maps::Map;
 use paceline_verifier::Verified;
@@ -40,9 +39,8 @@ impl Program {
         check_load(verified, &maps, engine)?;
         match engine {
             Engine::Plain => {
-                let cpus = least_cpus(verified.code(), &maps);
                 let spec = Arc::new(verified.program().clone());
-                Ok(Self::checked(spec, maps, Form::Proven(verified), cpus)?)
+                Ok(Self::checked(spec, maps, Form::Proven(verified))?)
             }
             #[cfg(feature = "jit")]
             Engine::Jit | Engine::CheckedJit => {

@@ -32,7 +32,7 @@ impl MemoryProgram {
     /// # Errors
     /// [`ProgramError`] names the first malformed instruction.
     pub fn new(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, ProgramError> {
-        Program::checked(spec, maps, Form::Memory, usize::MAX).map(Self)
+        Program::checked(spec, maps, Form::Memory).map(Self)
     }
 
     /// Runs the program over memory. Native code does not count its instructions: the number is 0.
@@ -44,13 +44,16 @@ impl MemoryProgram {
         let (start, end) = (range.start as u64, range.end as u64);
         let image = &self.0.image;
         let host = &mut host.runtime;
+        host.admit(&self.0.per_cpu)?;
         let exit = self.0.pinned(host, |host| match self.0.engine() {
             #[cfg(all(feature = "jit", feature = "testing"))]
-            Engine::CheckedJit => native::run_memory(image, start..end, host),
+            // SAFETY: the memory is borrowed for the run.
+            Engine::CheckedJit => unsafe { native::run_memory(image, start..end, host) },
             #[cfg(all(feature = "jit", feature = "testing"))]
             // SAFETY: the caller of `jit` vouched for the program.
             Engine::Jit => Ok(unsafe { run_native(&self.0, start, end, host) }),
-            _ => plain::run_memory(image, start..end, host),
+            // SAFETY: the memory is borrowed for the run.
+            _ => unsafe { plain::run_memory(image, start..end, host) },
         });
         host.resume_panic();
         exit
@@ -95,7 +98,7 @@ unsafe fn run_native(
 ) -> Exit {
     let r1 = if start == end { 0 } else { start };
     let unset = Unset::uninit();
-    host.frame = std::ptr::null_mut();
+    host.leave_packet();
     host.tail_calls = 0;
     // SAFETY: the caller vouches for the program.
     let r0 = unsafe { (program.image.tail_entry)(r1, end - start, unset, unset, unset, host) };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use paceline_epoch::{Domain, Stalled};
 use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_interpreter::entry::{burst_entry, entry_for, tail_entry};
-use paceline_interpreter::image::{DEFAULT_BUDGET, Entry, Exit, Image, Unset};
+use paceline_interpreter::image::{DEFAULT_BUDGET, Entry, Exit, Image, Unset, per_cpu_maps};
 use paceline_interpreter::observe::{Observed, Steer};
 use paceline_interpreter::plain::{self, Plain};
 use paceline_maps::{Map, MapUser, Owner};
@@ -15,6 +15,7 @@ use paceline_runtime::fault::Fault;
 #[cfg(feature = "testing")]
 use paceline_runtime::fault::FaultKind;
 use paceline_runtime::host as runtime;
+use paceline_runtime::per_cpu::PerCpuMaps;
 use paceline_runtime::run_rules::RunRules;
 use paceline_spec::{Errno, ProgramSpec};
 
@@ -42,6 +43,8 @@ pub struct Program {
     pub(crate) lack: Option<paceline_jit::Lack>,
     /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pub(crate) pins: bool,
+    /// The image's: a copy, which saves a load.
+    pub(crate) per_cpu: PerCpuMaps,
     /// Keeps the programs in the maps that the program uses.
     _tables: Arc<[MapUser]>,
 }
@@ -92,15 +95,14 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] names the first instruction at fault.
     pub fn new(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, ProgramError> {
-        Self::checked(spec, maps, Form::Packet, usize::MAX)
+        Self::checked(spec, maps, Form::Packet)
     }
 
-    /// A program for the plain interpreter, which runs on CPUs below a number.
+    /// A program for the plain interpreter.
     pub(crate) fn checked(
         spec: Arc<ProgramSpec>,
         maps: Vec<Arc<Map>>,
         form: Form<'_>,
-        cpus: usize,
     ) -> Result<Self, ProgramError> {
         let code = check(&spec, &maps, form)?;
         let rules = RunRules::of(spec.kind);
@@ -111,10 +113,10 @@ impl Program {
             id: Image::next_id(),
             rules,
             spec,
+            per_cpu: per_cpu_maps(&code, &maps),
             code,
             operations: None,
             shares_machine: false,
-            cpus,
             maps: maps.into(),
             budget: DEFAULT_BUDGET,
             callbacks: None,
@@ -132,6 +134,7 @@ impl Program {
             (false, true) => translated_entry,
             (false, false) => image.entry,
         };
+        let per_cpu = image.per_cpu.clone();
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
         let (look_ahead, no_slice) = (LookAhead::Never, Some(Arc::new(NoSlice::NotAsked)));
@@ -145,6 +148,7 @@ impl Program {
             #[cfg(feature = "jit")]
             lack: None,
             pins: uses.pins,
+            per_cpu,
             _tables: uses.tables.into(),
         };
         program.announce();
@@ -264,6 +268,9 @@ impl Program {
     /// Runs the packets of a longer burst: a function of its own, so that a single packet saves no registers for it.
     #[inline(never)]
     fn run_several(&self, frames: &mut [Frame], host: &mut runtime::Host) -> Result<(), BurstFault> {
+        if let Err(fault) = host.admit(&self.per_cpu) {
+            return Err(BurstFault::of_all(frames, fault));
+        }
         // SAFETY: the image is the entry's own.
         self.pinned(host, |host| unsafe { run_frames(self.image.burst_entry, self.token, frames, host) })
     }
@@ -271,7 +278,8 @@ impl Program {
     /// Runs something pinned, if the program needs it.
     #[inline]
     pub(crate) fn pinned<T>(&self, host: &mut runtime::Host, run: impl FnOnce(&mut runtime::Host) -> T) -> T {
-        if self.pins { host.pinned(run) } else { run(host) }
+        // SAFETY: programs do not pin.
+        if self.pins { unsafe { host.pinned(run) } } else { run(host) }
     }
 
     /// Runs the program over one packet and returns its value. The frame gets the verdict, by the table of the program's
@@ -291,6 +299,10 @@ impl Program {
 
     #[inline]
     fn run_frame(&self, frame: &mut Frame, host: &mut runtime::Host) -> Result<u64, Box<Fault>> {
+        if let Err(fault) = host.admit(&self.per_cpu) {
+            frame.abort();
+            return Err(fault);
+        }
         let frame: *mut Frame = frame;
         let unset = Unset::uninit();
         // SAFETY: the frame is borrowed for the run and the host runs it; the image is the program's.
@@ -374,7 +386,9 @@ impl Program {
                 }
             }
         };
-        let run = |host: &mut runtime::Host| plain::run_packet(&self.image, host, Some(&mut observe));
+        // SAFETY: `run_plainly` has begun the packet's run.
+        let run =
+            |host: &mut runtime::Host| unsafe { plain::run_packet(&self.image, host, Some(&mut observe)) };
         let exit = self.run_plainly(frame, host, run);
         panic.map_or(exit, |panic| resume_unwind(panic))
     }
@@ -389,14 +403,13 @@ impl Program {
         let host = &mut host.runtime;
         // SAFETY: as in `run`.
         let frame = unsafe { frame.descriptor_mut() };
-        if !self.image.admits(host) {
+        if let Err(fault) = host.admit(&self.per_cpu) {
             frame.abort();
-            if let Some(fault) = host.take_fault() {
-                return Err(fault);
-            }
+            return Err(fault);
         }
         let frame: *mut Frame = frame;
-        host.begin(frame as u64, self.image.rules.as_ref());
+        // SAFETY: the frame is borrowed for the run.
+        unsafe { host.begin(frame, self.image.rules.as_ref()) };
         let exit = self.pinned(host, run);
         // SAFETY: the pointer comes from a reference that is still borrowed.
         let frame = unsafe { &mut *frame };
@@ -423,7 +436,8 @@ impl Program {
         drive: impl FnOnce(&mut plain::Machine<'_>) -> Result<u64, FaultKind>,
     ) -> Result<u64, Box<Fault>> {
         let run = |host: &mut runtime::Host| {
-            let mut machine = plain::Machine::on_packet(&self.image, host);
+            // SAFETY: `run_plainly` has begun the packet's run.
+            let mut machine = unsafe { plain::Machine::on_packet(&self.image, host) };
             let r0 = drive(&mut machine);
             let fault = |kind| Box::new(Fault { slot: machine.slot, kind, tail_called: None });
             // A tail called program has stored its fault already.
@@ -446,8 +460,8 @@ unsafe extern "C" fn pinned_entry(
     r5: Unset,
     host: &mut runtime::Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for it.
-    host.pinned(|host| unsafe { translated_entry(context, image, r3, r4, r5, host) })
+    // SAFETY: the caller vouches for it, and programs do not pin.
+    unsafe { host.pinned(|host| translated_entry(context, image, r3, r4, r5, host)) }
 }
 
 /// Entry of single packets whose return value may have to be translated.

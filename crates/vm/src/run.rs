@@ -28,6 +28,13 @@ impl BurstFault {
         Self { index, fault }
     }
 
+    /// A fault before the first packet: none is run.
+    #[cold]
+    pub(crate) fn of_all(frames: &mut [Frame], fault: Box<Fault>) -> Self {
+        frames.iter_mut().for_each(Frame::abort);
+        Self { index: 0, fault }
+    }
+
     /// A fault of the only packet of a burst, which is aborted already.
     #[cold]
     pub(crate) fn of_only(fault: Box<Fault>) -> Self {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use paceline_frame::Burst;
 use paceline_interpreter::image::{BurstEntry, Entry};
 use paceline_maps::Map;
+use paceline_runtime::per_cpu::PerCpuMaps;
 
 use crate::host::Host;
 use crate::program::Program;
@@ -22,6 +23,7 @@ pub struct Target {
     pub(crate) token: u64,
     /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pinned: bool,
+    pub(crate) per_cpu: PerCpuMaps,
     owner: Arc<dyn Named>,
     data: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -49,8 +51,9 @@ impl Target {
         token: u64,
         owner: Arc<dyn Named>,
         pinned: bool,
+        per_cpu: PerCpuMaps,
     ) -> Self {
-        Self { entry, burst_entry, token, pinned, owner, data: None }
+        Self { entry, burst_entry, token, pinned, per_cpu, owner, data: None }
     }
 
     /// The target with data of the caller, which look-ups at call sites return with it.
@@ -100,13 +103,17 @@ impl Target {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };
         let host = &mut host.runtime;
+        if let Err(fault) = host.admit(&self.per_cpu) {
+            return Err(BurstFault::of_all(frames, fault));
+        }
         let run = |host: &mut paceline_runtime::host::Host| match frames {
             // SAFETY: the token is the entry's own.
             [frame] => unsafe { run_alone(self.entry, self.token, frame, host) },
             // SAFETY: the token is the entry's own.
             frames => unsafe { run_frames(self.burst_entry, self.token, frames, host) },
         };
-        if self.pinned { host.pinned(run) } else { run(host) }
+        // SAFETY: programs do not pin.
+        if self.pinned { unsafe { host.pinned(run) } } else { run(host) }
     }
 }
 
@@ -128,7 +135,10 @@ impl From<&Program> for Target {
     fn from(program: &Program) -> Self {
         let (owner, image) = (Arc::new(program.clone()), &program.image);
         // SAFETY: the program keeps its image, which its token points to.
-        unsafe { Self::new(image.verdict_entry(), image.burst_entry, program.token, owner, program.pins) }
+        unsafe {
+            let (entry, burst_entry) = (image.verdict_entry(), image.burst_entry);
+            Self::new(entry, burst_entry, program.token, owner, program.pins, program.per_cpu.clone())
+        }
     }
 }
 

@@ -25,7 +25,7 @@ impl Machine<'_> {
         let frame_pointer = self.stack_top - (self.callers.len() * STACK_FRAME) as u64;
         let start = frame_pointer - STACK_FRAME as u64;
         self.regions.stack.start = start;
-        self.host.clear_stack_frame(self.host.depth + self.callers.len());
+        self.host.clear_stack_frame(self.host.depth() + self.callers.len());
         self.point_at_frame(frame_pointer);
     }
 
@@ -75,7 +75,7 @@ impl Machine<'_> {
     /// Values of the argument registers for a function of the runtime, which takes the frame for the context.
     pub(super) fn arguments<A>(&self, args: &[A], is_context: impl Fn(&A) -> bool) -> [u64; 5] {
         std::array::from_fn(|index| match args.get(index) {
-            Some(arg) if is_context(arg) => self.regions.frame as u64,
+            Some(arg) if is_context(arg) => self.regions.frame_address(),
             _ => self.registers[index + 1],
         })
     }
@@ -101,10 +101,12 @@ impl Machine<'_> {
             let record = unsafe { record_of(r1) };
             self.forget_record(record);
         }
-        self.host.regions = Some(self.regions.clone());
+        // SAFETY: the regions are those of this run.
+        unsafe { self.host.set_regions(Some(self.regions.clone())) };
         // SAFETY: the arguments were just checked against the prototype.
         let r0 = unsafe { function(r1, r2, r3, r4, r5, self.host) };
-        self.host.regions = None;
+        // SAFETY: nothing is allowed any more.
+        unsafe { self.host.set_regions(None) };
         if let Some(prototype) = &helper.prototype {
             self.note_result(prototype, r1, r0);
             if prototype.args.last() == Some(&Arg::NewRecordDynptr) {
@@ -168,15 +170,16 @@ impl Machine<'_> {
             return Ok(Next::Follow);
         };
         self.host.tail_calls += 1;
-        let depth = self.host.depth;
-        self.host.depth += self.callers.len();
+        let depth = self.host.depth();
+        // SAFETY: the frames above are those of this machine, and the stack has frames for all tail calls that there may be.
+        unsafe { self.host.set_depth(depth + self.callers.len()) };
         // SAFETY: tokens are addresses of images, which live as long as a reader may hold them.
         let image = unsafe { &*(token.get() as *const Image) };
         let r0 = match self.observer.as_deref_mut() {
             // SAFETY: the host runs the frame, and the token is that of the image.
             None => unsafe {
                 (image.tail_entry)(
-                    self.regions.frame as u64,
+                    self.regions.frame_address(),
                     token.get(),
                     Unset::uninit(),
                     Unset::uninit(),
@@ -184,12 +187,14 @@ impl Machine<'_> {
                     self.host,
                 )
             },
-            Some(observer) => match run_packet(image, self.host, Some(observer)) {
+            // SAFETY: the host runs the frame.
+            Some(observer) => match unsafe { run_packet(image, self.host, Some(observer)) } {
                 Ok(exit) => exit.r0,
                 Err(fault) => self.host.fail(fault),
             },
         };
-        self.host.depth = depth;
+        // SAFETY: as it was before.
+        unsafe { self.host.set_depth(depth) };
         if self.host.fault.is_some() {
             return Err(FaultKind::LeftProgram);
         }
@@ -202,7 +207,7 @@ impl Machine<'_> {
         helper: &'static Helper,
         prototype: &Prototype,
     ) -> Result<(), FaultKind> {
-        if self.host.held_lock != 0 && !prototype.args.contains(&Arg::HeldSpinLock) {
+        if self.host.held_lock() != 0 && !prototype.args.contains(&Arg::HeldSpinLock) {
             return Err(FaultKind::CallWithLock(helper.name));
         }
         let mut map = None;
@@ -288,7 +293,7 @@ impl Machine<'_> {
                 Arg::Timer => "timer of a map value",
                 Arg::SpinLock if self.is_spin_lock(value) => continue,
                 Arg::SpinLock => "spin lock of a map value",
-                Arg::HeldSpinLock if value == self.host.held_lock && value != 0 => continue,
+                Arg::HeldSpinLock if value == self.host.held_lock() && value != 0 => continue,
                 Arg::HeldSpinLock => "spin lock that it has",
                 Arg::Socket | Arg::ReleasedSocket
                     if self.regions.object(value, ObjectKind::is_socket).is_some() =>

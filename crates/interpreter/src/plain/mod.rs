@@ -94,7 +94,8 @@ impl Interpreter for Plain {
     }
 
     unsafe fn run(image: &Image, _: u64, host: &mut Host) -> u64 {
-        match run_packet(image, host, None) {
+        // SAFETY: the caller vouches that the host runs the frame.
+        match unsafe { run_packet(image, host, None) } {
             Ok(exit) => exit.r0,
             Err(fault) => host.fail(fault),
         }
@@ -102,25 +103,36 @@ impl Interpreter for Plain {
 }
 
 /// Runs a program over the packet that the host runs; the observer, if any, looks at the machine before each instruction.
-pub fn run_packet<'a>(
+///
+/// # Safety
+/// The host must run a packet ([`Host::begin`]).
+pub unsafe fn run_packet<'a>(
     image: &'a Image,
     host: &'a mut Host,
     observer: Option<&'a mut Observer<'a>>,
 ) -> Result<Exit, Box<Fault>> {
-    let mut machine = Machine::on_packet(image, host);
+    // SAFETY: the caller vouches for the host.
+    let mut machine = unsafe { Machine::on_packet(image, host) };
     machine.observer = observer;
     run(&mut machine)
 }
 
 /// Runs a program over plain memory: `r1` is its address, or 0 if it is empty, and `r2` its length.
-pub fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
+///
+/// # Safety
+/// Nothing else may use the memory during the call.
+pub unsafe fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
-    host.frame = std::ptr::null_mut();
-    run(&mut Machine::on_memory(image, [start, memory.end - memory.start], memory, host))
+    host.leave_packet();
+    // SAFETY: the caller vouches for the memory.
+    run(&mut unsafe { Machine::on_memory(image, [start, memory.end - memory.start], memory, host) })
 }
 
 /// Runs the function that starts at a slot for an element of a map, with its arguments, one of which is the address of a key.
-pub fn run_function(
+///
+/// # Safety
+/// The host must run a packet, and the key exist during the call.
+pub(crate) unsafe fn run_function(
     image: &Image,
     slot: usize,
     arguments: [u64; 5],
@@ -128,7 +140,8 @@ pub fn run_function(
     map: Arc<Map>,
     host: &mut Host,
 ) -> Result<(), Box<Fault>> {
-    let mut machine = Machine::on_memory(image, [0, 0], 0..0, host);
+    // SAFETY: the caller vouches for the host; there is no memory.
+    let mut machine = unsafe { Machine::on_memory(image, [0, 0], 0..0, host) };
     machine.slot = slot;
     machine.registers[1..6].copy_from_slice(&arguments);
     machine.regions.keys.push(key);
@@ -198,18 +211,33 @@ impl Drop for Machine<'_> {
 
 impl<'a> Machine<'a> {
     /// A machine at the start of a program over the packet that the host runs.
-    pub fn on_packet(image: &'a Image, host: &'a mut Host) -> Self {
+    ///
+    /// # Safety
+    /// The host must run a packet as long as the machine exists.
+    pub unsafe fn on_packet(image: &'a Image, host: &'a mut Host) -> Self {
         let context = CONTEXT_ADDRESS..CONTEXT_ADDRESS + u64::from(image.spec.kind.context().size);
-        Self::new(image, [CONTEXT_ADDRESS, 0], context, 0..0, host)
+        // SAFETY: the caller vouches for the host.
+        unsafe { Self::new(image, [CONTEXT_ADDRESS, 0], context, 0..0, host) }
     }
 
     /// A machine at the start of a program without a packet, with the first two arguments and the memory of the caller.
-    pub fn on_memory(image: &'a Image, arguments: [u64; 2], memory: Range<u64>, host: &'a mut Host) -> Self {
-        Self::new(image, arguments, 0..0, memory, host)
+    ///
+    /// # Safety
+    /// The host must run a packet or none, and nothing else use the memory, as long as the machine exists.
+    pub unsafe fn on_memory(
+        image: &'a Image,
+        arguments: [u64; 2],
+        memory: Range<u64>,
+        host: &'a mut Host,
+    ) -> Self {
+        // SAFETY: the caller vouches for both.
+        unsafe { Self::new(image, arguments, 0..0, memory, host) }
     }
 
+    /// # Safety
+    /// As for [`on_packet`](Self::on_packet) and [`on_memory`](Self::on_memory).
     #[inline]
-    fn new(
+    unsafe fn new(
         image: &'a Image,
         arguments: [u64; 2],
         context: Range<u64>,
@@ -218,18 +246,9 @@ impl<'a> Machine<'a> {
     ) -> Self {
         let mut registers = [0; 11];
         registers[1..3].copy_from_slice(&arguments);
-        let stack_top = host.stack_top() - (host.depth * STACK_FRAME) as u64;
-        let regions = Regions {
-            stack: stack_top..stack_top,
-            frame_pointer: 0,
-            frame: host.frame,
-            context,
-            memory,
-            keys: Vec::new(),
-            objects: Vec::new(),
-            maps: image.maps.clone(),
-            inner_maps: Vec::new(),
-        };
+        let stack_top = host.stack_top() - (host.depth() * STACK_FRAME) as u64;
+        // SAFETY: the caller vouches for the frame and the memory.
+        let regions = unsafe { Regions::new(host.frame(), context, memory, stack_top, image.maps.clone()) };
         let (callers, rounds_left, records) = (Vec::new(), MAX_LOOPS, Vec::new());
         let observer = None;
         let mut machine = Machine {

@@ -26,7 +26,8 @@ impl TimerCallback for CheckedCallback {
     ) -> Result<(), Box<Fault>> {
         let Self { image, slot } = self;
         if image.admits(host) {
-            return super::run_function(image, *slot, arguments, key, Arc::clone(&due.map), host);
+            // SAFETY: the host that fires the timer runs an empty packet and has the key.
+            return unsafe { super::run_function(image, *slot, arguments, key, Arc::clone(&due.map), host) };
         }
         host.fault.take().map_or(Ok(()), Err)
     }

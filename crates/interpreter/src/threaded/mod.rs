@@ -38,7 +38,7 @@ use paceline_spec::ProgramSpec;
 use paceline_verifier::Verified;
 
 use crate::entry::{Interpreter, burst_entry, entry_for, tail_entry};
-use crate::image::{BurstEntry, DEFAULT_BUDGET, Entry, Image, least_cpus, sets_callbacks};
+use crate::image::{BurstEntry, DEFAULT_BUDGET, Entry, Image, per_cpu_maps, sets_callbacks};
 use handlers::Dispatch;
 use op::{Op, Packet};
 
@@ -104,8 +104,9 @@ pub fn image(
     maps: Vec<Arc<Map>>,
 ) -> Result<Image, TranslateError> {
     let operations = form::translate(verified, &maps)?;
-    let cpus = least_cpus(verified.code(), &maps);
-    let callbacks = sets_callbacks(&code).then(|| CallbackCode::new(operations.clone(), cpus, maps.clone()));
+    let per_cpu = per_cpu_maps(verified.code(), &maps);
+    let callbacks =
+        sets_callbacks(&code).then(|| CallbackCode::new(operations.clone(), per_cpu.clone(), maps.clone()));
     let rules = RunRules::of(spec.kind);
     let (entry, tail_entry, burst_entry): (_, Entry, BurstEntry) = match operations.words <= LEAST_WORDS {
         true => (
@@ -129,7 +130,7 @@ pub fn image(
         code,
         operations: Some(operations),
         shares_machine: true,
-        cpus,
+        per_cpu,
         maps: maps.into(),
         budget: DEFAULT_BUDGET,
         callbacks,
@@ -185,7 +186,7 @@ impl<const SMALL: bool> Interpreter for Threaded<SMALL> {
 
 /// Runs a program while the machine, and the frames of the stack that are in use, wait for it.
 fn in_fresh_machine(host: &mut Host, run: impl FnOnce(&mut Host) -> u64) -> u64 {
-    let top = host.stack_top() - (host.depth * STACK_FRAME) as u64;
+    let top = host.stack_top() - (host.depth() * STACK_FRAME) as u64;
     let waiting = std::mem::replace(&mut host.machine, Machine::new(top));
     let r0 = run(host);
     host.machine = waiting;

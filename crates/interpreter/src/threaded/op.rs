@@ -24,7 +24,7 @@ impl Packet {
     #[inline(always)]
     pub(super) unsafe fn of(host: *const Host) -> Self {
         // SAFETY: the caller vouches for it.
-        unsafe { Self::in_frame((*host).frame) }
+        unsafe { Self::in_frame((*host).frame()) }
     }
 
     /// # Safety

@@ -2,10 +2,12 @@
 
 use std::num::NonZeroU64;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use paceline_spec::{Errno, MapFlags};
 
 use super::{ArrayLayout, Keys, Map, ProgramAccess};
+use crate::cpu_owners::CpuOwners;
 use crate::fill::Fill;
 use crate::lookup::LookupFunction;
 use crate::map_ops::LOCK;
@@ -87,6 +89,12 @@ impl<'a> ProgramSide<'a> {
     #[must_use]
     pub fn prog_array(self) -> Option<&'a ProgArray> {
         self.0.storage.prog_array()
+    }
+
+    /// The workers that the CPUs of the map belong to; `None` if it has no values of CPUs. A map of per-CPU maps stands for these.
+    #[must_use]
+    pub fn cpu_owners(self) -> Option<&'a Arc<CpuOwners>> {
+        self.0.cpu_owners.as_ref()
     }
 
     /// Whether an address is that of the `bpf_timer` in a value of this map.

@@ -224,7 +224,8 @@ impl EntryProgram for Program {
 /// A program that entries may name by a number, until it is dropped.
 fn program(number: u32, attach: XdpAttach) -> Arc<dyn EntryProgram> {
     let program: Arc<dyn EntryProgram> = Arc::new(Program(attach));
-    announce(number, Arc::downgrade(&program));
+    // SAFETY: no engine runs it.
+    unsafe { announce(number, Arc::downgrade(&program)) };
     program
 }
 

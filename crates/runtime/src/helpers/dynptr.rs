@@ -55,13 +55,13 @@ impl Dynptr {
 
     /// The dynptr's packet: that of the run, since an unverified program may forge a dynptr.
     fn frame(self, host: &Host) -> Option<*mut Frame> {
-        (!self.is_memory && self.data != 0 && self.data == host.frame as u64).then_some(host.frame)
+        (!self.is_memory && self.data != 0 && self.data == host.frame() as u64).then_some(host.frame())
     }
 
     /// The address of its memory at an offset; `None` where that is not the program's, which only an unverified program reaches.
     fn address(self, offset: u32, len: u32, host: &Host) -> Option<u64> {
         let address = self.data.checked_add(u64::from(self.offset))?.checked_add(u64::from(offset))?;
-        let is_own = |access| host.regions.as_ref().is_none_or(|r| r.allows(address, len.into(), access));
+        let is_own = |access| host.regions().is_none_or(|r| r.allows(address, len.into(), access));
         (is_own(Access::Read) && is_own(Access::Write)).then_some(address)
     }
 

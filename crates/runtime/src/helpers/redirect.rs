@@ -17,7 +17,7 @@ const ACTION: u64 = 3;
 /// Sets or clears the redirect target of the packet that runs.
 pub(super) fn set(host: &mut Host, redirect: Option<Redirect>) {
     // SAFETY: the frame is null or that of the running program, and no other reference to it is in use.
-    if let Some(frame) = unsafe { host.frame.as_mut() } {
+    if let Some(frame) = unsafe { host.frame().as_mut() } {
         frame.set_redirect(redirect);
     }
 }

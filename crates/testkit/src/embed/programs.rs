@@ -6,7 +6,7 @@ use fastrand::Rng;
 use paceline::chain::Graph;
 use paceline::{
     Burst, BurstFault, Chain, Change, Collection, FaultKind, Host, LiveChain, LoadOptions, Map, MapFlags,
-    MapSpec, Object, Order, Program, Target, VerifiedProgram,
+    MapSpec, Object, Order, Program, Target, Verdict, VerifiedProgram,
 };
 
 use super::world::{Run, Runner, World, burst, limits, site, total};
@@ -395,6 +395,11 @@ fn run_one(world: &mut World, rng: &mut Rng, index: usize) -> Finding {
     let counted = |run: &Run| run.counter.as_ref().map(|map| total(map, 0));
     let before = counted(run);
     let result = run.runner.run(&mut burst, host, rng.bool());
+    if let Err(BurstFault { index, .. }) = &result
+        && let Some(left) = burst.iter().skip(*index).find(|frame| frame.verdict() != Verdict::Aborted)
+    {
+        return Err(format!("a packet from a fault on has the verdict {}", left.verdict()));
+    }
     match result {
         Ok(()) => {
             let expected = before.map(|before| before.wrapping_add(run.step * burst.len() as u64));
@@ -406,7 +411,8 @@ fn run_one(world: &mut World, rng: &mut Rng, index: usize) -> Finding {
             }
             Ok(())
         }
-        // A CPU beyond the maps'.
+        // A CPU beyond the maps', or that of another host.
+        Err(BurstFault { fault, .. }) if matches!(fault.kind, FaultKind::CpuInUse(_)) => Ok(()),
         Err(BurstFault { fault, .. }) if matches!(fault.kind, FaultKind::NoCpu(_)) && host.cpu() > 0 => {
             Ok(())
         }

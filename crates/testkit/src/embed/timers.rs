@@ -31,7 +31,7 @@ fn arm(world: &mut World, rng: &mut Rng, name: &str) -> Finding {
     for _ in 0..rng.u32(1..4) {
         let mut burst = packets(&[rng.u8(..)], rng.usize(1..4));
         match program.run_burst(&mut burst, &mut world.hosts[host]) {
-            Err(error) if !matches!(error.fault.kind, FaultKind::NoCpu(_)) => {
+            Err(error) if !matches!(error.fault.kind, FaultKind::NoCpu(_) | FaultKind::CpuInUse(_)) => {
                 return Err(format!("a proven program faults: {}", error.fault));
             }
             _ => {}
@@ -47,6 +47,7 @@ fn fire(world: &mut World, rng: &mut Rng) -> Finding {
     let cpus = world.hosts.iter_mut().map(|host| (host.cpu(), host.fire_timers()));
     for (cpu, fired) in cpus.collect::<Vec<_>>() {
         match fired {
+            Err(fault) if matches!(fault.kind, FaultKind::CpuInUse(_)) => {}
             Err(fault) if !(matches!(fault.kind, FaultKind::NoCpu(_)) && cpu > 0) => {
                 return Err(format!("the function of a timer faults: {fault}"));
             }

@@ -2,8 +2,10 @@
 
 mod hostile;
 mod judge;
+mod locks;
 mod soundness;
 
 pub use hostile::{arbitrary, mutated};
 pub use judge::{Judge, Judgement, Ran, reason_class};
+pub use locks::{LockTrial, try_locks};
 pub use soundness::{States, Witness};

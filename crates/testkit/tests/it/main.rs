@@ -21,6 +21,7 @@ mod generated;
 mod import_circles;
 mod ir;
 mod kernel;
+mod locks;
 mod map_uses;
 mod mprog;
 mod native;

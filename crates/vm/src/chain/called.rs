@@ -83,8 +83,8 @@ pub(super) fn count_overrun(host: &Host, chain: &Shared) {
 }
 
 fn count(host: &Host, index: usize) {
-    if !host.chain_counts.is_null() {
+    if !host.chain_counts().is_null() {
         // SAFETY: the counts were made for a chain of this length, and are borrowed while the chain runs.
-        unsafe { *host.chain_counts.add(index) += 1 };
+        unsafe { *host.chain_counts().add(index) += 1 };
     }
 }

@@ -4,10 +4,11 @@ use std::sync::{Arc, OnceLock};
 
 use paceline_exec::CodeBlock;
 use paceline_graph::{Graph, Node};
-use paceline_interpreter::image::{BurstEntry, least_cpus, sets_callbacks};
+use paceline_interpreter::image::{BurstEntry, sets_callbacks};
 use paceline_interpreter::staged::{Ahead, Staged};
 use paceline_maps::Map;
 use paceline_runtime::callback::CallbackCode;
+use paceline_runtime::per_cpu::PerCpuMaps;
 
 use super::error::ChainError;
 use super::part::ChainPart;
@@ -80,6 +81,11 @@ impl Fused {
     pub(super) fn pins(&self) -> bool {
         self.parts.iter().any(ChainPart::pins)
     }
+
+    /// The per-CPU maps of all programs.
+    pub(super) fn per_cpu(&self) -> PerCpuMaps {
+        PerCpuMaps::union(self.parts.iter().map(ChainPart::per_cpu))
+    }
 }
 
 impl Loop {
@@ -96,8 +102,8 @@ impl Loop {
         let (block, offset) = native::chain(&programs, graph, counts, &settings).map_err(failed)?;
         let block = Arc::new(block);
         let callbacks = parts.iter().any(|part| sets_callbacks(part.verified().code())).then(|| {
-            let cpus = parts.iter().map(|part| least_cpus(part.verified().code(), part.maps())).min();
-            CallbackCode::new(NativeFunctions(block.clone()), cpus.unwrap_or(usize::MAX), maps.to_vec())
+            let per_cpu = PerCpuMaps::union(parts.iter().map(ChainPart::per_cpu));
+            CallbackCode::new(NativeFunctions(block.clone()), per_cpu, maps.to_vec())
         });
         // SAFETY: the code there is a chain's loop, which is called like this.
         let burst_entry =

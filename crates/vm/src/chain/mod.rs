@@ -19,6 +19,7 @@ use paceline_interpreter::image::{BurstEntry, Unset};
 use paceline_maps::Map;
 use paceline_runtime::fault::Fault;
 use paceline_runtime::host as runtime;
+use paceline_runtime::per_cpu::PerCpuMaps;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
@@ -135,8 +136,8 @@ impl Chain {
         };
         let ahead = parts.first().and_then(stages);
         let fused = Fused::compile(parts.into(), &graph, ahead)?;
-        let (entry, pins) = (staged::entry::<false>(fused.plain()), fused.pins());
-        let shared = Shared { graph, entry, pins, programs: Box::default(), fused: Some(fused) };
+        let (entry, pins, per_cpu) = (staged::entry::<false>(fused.plain()), fused.pins(), fused.per_cpu());
+        let shared = Shared { graph, entry, pins, per_cpu, programs: Box::default(), fused: Some(fused) };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -157,10 +158,12 @@ impl Chain {
 
     fn calling(programs: Vec<Program>, graph: Graph, entry: BurstEntry) -> Self {
         let pins = programs.iter().any(|program| program.pins);
+        let per_cpu = PerCpuMaps::union(programs.iter().map(|program| &program.per_cpu));
         let shared = Shared {
             graph,
             entry,
             pins,
+            per_cpu,
             programs: programs.into(),
             #[cfg(feature = "jit")]
             fused: None,
@@ -245,12 +248,18 @@ impl Chain {
         let range = frames.as_mut_ptr_range();
         let token = self.token();
         let host = &mut host.runtime;
-        host.chain_counts = counts.counts.as_mut_ptr();
+        if let Err(fault) = host.admit(&self.shared.per_cpu) {
+            return Err(BurstFault::of_all(frames, fault));
+        }
+        // SAFETY: the counts are those of this chain, and borrowed until others are set below.
+        unsafe { host.set_chain_counts(counts.counts.as_mut_ptr()) };
         // SAFETY: the frames are borrowed for the call, and the token is the entry's own.
         let run = |host: &mut runtime::Host| unsafe { enter_frames(entry, token, range.clone(), host) };
-        let reached = if self.shared.pins { host.pinned(run) } else { run(host) };
+        // SAFETY: programs do not pin.
+        let reached = if self.shared.pins { unsafe { host.pinned(run) } } else { run(host) };
         // Before a panic can go on: the counts are borrowed until here.
-        host.chain_counts = std::ptr::null_mut();
+        // SAFETY: null counts nothing.
+        unsafe { host.set_chain_counts(std::ptr::null_mut()) };
         burst_result(frames, frames.len(), reached, host)
     }
 
@@ -261,9 +270,13 @@ impl Chain {
         frames: &mut [Frame],
         host: &mut runtime::Host,
     ) -> Result<(), BurstFault> {
+        if let Err(fault) = host.admit(&self.shared.per_cpu) {
+            return Err(BurstFault::of_all(frames, fault));
+        }
         // SAFETY: the token is the address that the entry takes.
         let mut run = |host: &mut runtime::Host| unsafe { run_frames(entry, self.token(), frames, host) };
-        if self.shared.pins { host.pinned(run) } else { run(host) }
+        // SAFETY: programs do not pin.
+        if self.shared.pins { unsafe { host.pinned(run) } } else { run(host) }
     }
 
     fn token(&self) -> u64 {
@@ -300,6 +313,9 @@ impl From<&Chain> for Target {
     fn from(chain: &Chain) -> Self {
         let owner = Arc::clone(&chain.shared);
         // SAFETY: the token points to the owner, which keeps the programs or their code.
-        unsafe { Self::new(run_packet, chain.shared.entry, chain.token(), owner, chain.shared.pins) }
+        unsafe {
+            let (pins, per_cpu) = (chain.shared.pins, chain.shared.per_cpu.clone());
+            Self::new(run_packet, chain.shared.entry, chain.token(), owner, pins, per_cpu)
+        }
     }
 }

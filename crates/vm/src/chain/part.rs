@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use paceline_interpreter::image::per_cpu_maps;
 use paceline_jit::Part;
 use paceline_maps::{Map, MapUser};
+use paceline_runtime::per_cpu::PerCpuMaps;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
@@ -28,6 +30,7 @@ struct State {
     settings: native::Settings,
     /// Whether runs are pinned.
     pins: bool,
+    per_cpu: PerCpuMaps,
     /// Keeps the programs in the maps that the program uses.
     _tables: Vec<MapUser>,
 }
@@ -50,10 +53,19 @@ impl ChainPart {
         let code = verified.code();
         check_code(verified.program(), code, &maps, Form::Proven(&verified))?;
         let Uses { tables, pins } = Uses::of(code, &maps, u64::from(verified.program().kind.rules().number))?;
+        let per_cpu = per_cpu_maps(code, &maps);
         let maps: Arc<[Arc<Map>]> = maps.into();
         let part = native::part(&verified, &maps, settings)?;
         Ok(Self {
-            state: Arc::new(State { verified, maps, part, settings: *settings, pins, _tables: tables }),
+            state: Arc::new(State {
+                verified,
+                maps,
+                part,
+                settings: *settings,
+                pins,
+                per_cpu,
+                _tables: tables,
+            }),
         })
     }
 
@@ -79,5 +91,9 @@ impl ChainPart {
 
     pub(super) fn pins(&self) -> bool {
         self.state.pins
+    }
+
+    pub(super) fn per_cpu(&self) -> &PerCpuMaps {
+        &self.state.per_cpu
     }
 }

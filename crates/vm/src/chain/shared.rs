@@ -5,6 +5,7 @@ use std::sync::Arc;
 use paceline_graph::Graph;
 use paceline_interpreter::image::BurstEntry;
 use paceline_maps::Map;
+use paceline_runtime::per_cpu::PerCpuMaps;
 
 #[cfg(feature = "jit")]
 use super::fused::Fused;
@@ -18,6 +19,8 @@ pub(super) struct Shared {
     pub(super) entry: BurstEntry,
     /// Whether runs are pinned, because others may remove programs or elements of maps that a program uses.
     pub(super) pins: bool,
+    /// The per-CPU maps of all programs.
+    pub(super) per_cpu: PerCpuMaps,
     /// The programs by node, if they are called; empty if they are compiled to one function.
     pub(super) programs: Box<[Program]>,
     /// The code of that function.

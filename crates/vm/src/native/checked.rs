@@ -69,7 +69,8 @@ impl Interpreter for Checked {
     }
 
     unsafe fn run(image: &Image, _: u64, host: &mut Host) -> u64 {
-        match run(Machine::on_packet(image, host)) {
+        // SAFETY: the caller vouches that the host runs the frame.
+        match run(unsafe { Machine::on_packet(image, host) }) {
             Ok(exit) => exit.r0,
             Err(fault) => host.fail(fault),
         }
@@ -77,15 +78,19 @@ impl Interpreter for Checked {
 }
 
 /// Runs a program over plain memory, as [`paceline_interpreter::plain::run_memory`] does.
+///
+/// # Safety
+/// Nothing else may use the memory during the call.
 #[cfg(feature = "testing")]
-pub(crate) fn run_memory(
+pub(crate) unsafe fn run_memory(
     image: &Image,
     memory: std::ops::Range<u64>,
     host: &mut Host,
 ) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
-    host.frame = std::ptr::null_mut();
-    run(Machine::on_memory(image, [start, memory.end - memory.start], memory, host))
+    host.leave_packet();
+    // SAFETY: the caller vouches for the memory.
+    run(unsafe { Machine::on_memory(image, [start, memory.end - memory.start], memory, host) })
 }
 
 fn run(machine: Machine<'_>) -> Result<Exit, Box<Fault>> {

@@ -13,7 +13,7 @@ use paceline_exec::{Arena, CodeBlock, CodeMap, Function, Relocation, SourceLine}
 use paceline_graph::Graph;
 use paceline_interpreter::entry;
 use paceline_interpreter::image::{
-    BurstEntry, DEFAULT_BUDGET, Entry, Image, Native, least_cpus, packet_by_packet, sets_callbacks,
+    BurstEntry, DEFAULT_BUDGET, Entry, Image, Native, packet_by_packet, per_cpu_maps, sets_callbacks,
 };
 use paceline_interpreter::staged::Ahead;
 use paceline_jit::{Compiled, Features, Part};
@@ -58,8 +58,7 @@ pub(crate) fn load(
     settings: &Settings,
 ) -> Result<Program, LoadError> {
     let spec = Arc::new(verified.program().clone());
-    let cpus = least_cpus(verified.code(), &maps);
-    let image = install(spec, maps, settings, Form::Proven(verified), cpus, |_, links| {
+    let image = install(spec, maps, settings, Form::Proven(verified), |_, links| {
         paceline_jit::compile(verified, links, settings)
     })?;
     program(image, settings)
@@ -78,7 +77,7 @@ pub(crate) unsafe fn load_unverified(
 ) -> Result<Program, LoadError> {
     let program_spec = spec.clone();
     let settings = Settings { checked: engine == Engine::CheckedJit, ..settings() };
-    let image = install(spec, maps, &settings, form, usize::MAX, |code, links| {
+    let image = install(spec, maps, &settings, form, |code, links| {
         paceline_jit::compile_unverified(&program_spec, code, links, &settings)
     })?;
     program(image, &settings)
@@ -94,7 +93,6 @@ fn install(
     maps: Vec<Arc<Map>>,
     settings: &Settings,
     form: Form<'_>,
-    cpus: usize,
     compile: impl FnOnce(&paceline_isa::Code, &paceline_jit::Links) -> Result<Compiled, CompileError>,
 ) -> Result<Image, LoadError> {
     let code = check(&spec, &maps, form)?;
@@ -121,9 +119,10 @@ fn install(
         Some(entry) => unsafe { std::mem::transmute::<usize, BurstEntry>(entry) },
         None => packet_by_packet,
     };
+    let per_cpu = per_cpu_maps(&code, &maps);
     // Checked code lets its machine call functions.
     let callbacks = (!settings.checked && sets_callbacks(&code))
-        .then(|| CallbackCode::new(NativeFunctions(block.clone()), least_cpus(&code, &maps), maps.to_vec()));
+        .then(|| CallbackCode::new(NativeFunctions(block.clone()), per_cpu.clone(), maps.to_vec()));
     Ok(Image {
         entry: image_entry,
         tail_entry: image_tail_entry,
@@ -134,7 +133,7 @@ fn install(
         code,
         operations: None,
         shares_machine: false,
-        cpus,
+        per_cpu,
         maps,
         budget: DEFAULT_BUDGET,
         callbacks,
@@ -147,7 +146,7 @@ fn install(
 pub(crate) fn ahead(slice: Slice, maps: &[Arc<Map>], look_ahead: LookAhead) -> Result<Ahead, LoadError> {
     let Slice { verified, maps: used } = slice;
     let (spec, settings) = (Arc::new(verified.program().clone()), settings());
-    let image = install(spec, maps.to_vec(), &settings, Form::Proven(&verified), usize::MAX, |_, links| {
+    let image = install(spec, maps.to_vec(), &settings, Form::Proven(&verified), |_, links| {
         paceline_jit::compile(&verified, &links::ahead(links, maps), &settings)
     })?;
     Ok(Ahead::new(image, used, look_ahead == LookAhead::Always, LARGE))

@@ -100,6 +100,10 @@ impl<C: Choice> Calls<'_, C> {
 
     #[inline]
     fn run_frame(&mut self, named: C::Named<'_>, frame: &mut Frame) -> Result<u64, Box<Fault>> {
+        if let Err(fault) = C::admit(named, self.image, self.host) {
+            frame.abort();
+            return Err(fault);
+        }
         let r0 = self.enter_packet(named, frame);
         packet_result(frame, r0, self.host)
     }
@@ -157,6 +161,9 @@ impl<C: Choice> Calls<'_, C> {
         named: C::Named<'_>,
         frames: &mut [Frame],
     ) -> Result<(), BurstFault> {
+        if let Err(fault) = C::admit(named, self.image, self.host) {
+            return Err(BurstFault::of_all(frames, fault));
+        }
         let first = frames.as_ptr() as u64;
         let reached = match frames {
             [] => return Ok(()),

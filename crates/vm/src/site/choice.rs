@@ -1,5 +1,9 @@
 //! Keys of call sites.
 
+use paceline_runtime::fault::Fault;
+use paceline_runtime::host::Host;
+
+use super::image::Image;
 use crate::target::Target;
 
 /// The key of a site: [`ByProgram`] or [`ByKey`].
@@ -18,6 +22,12 @@ pub trait Sealed {
 
     /// For a burst.
     fn burst(named: Self::Named<'_>) -> Words;
+
+    /// Ensures that the host has its CPU in the per-CPU maps of the program.
+    ///
+    /// # Errors
+    /// Another host has it, or the maps lack it.
+    fn admit(named: Self::Named<'_>, image: &Image, host: &mut Host) -> Result<(), Box<Fault>>;
 }
 
 /// By the program: calls name a [`Target`]. Keys are the addresses of code, as in the seed, so that a dispatcher is nothing but
@@ -44,6 +54,11 @@ impl Sealed for ByProgram {
     fn burst(target: &Target) -> Words {
         (target.burst_entry as usize as u64, target.token)
     }
+
+    #[inline(always)]
+    fn admit(target: &Target, _: &Image, host: &mut Host) -> Result<(), Box<Fault>> {
+        host.admit(&target.per_cpu)
+    }
 }
 
 impl Sealed for ByKey {
@@ -58,4 +73,19 @@ impl Sealed for ByKey {
     fn burst(key: u64) -> Words {
         (key, 0)
     }
+
+    /// In the maps of all targets at once, which takes no search; if the host cannot have its CPU in all of them, in those of the target.
+    #[inline(always)]
+    fn admit(key: u64, image: &Image, host: &mut Host) -> Result<(), Box<Fault>> {
+        if host.is_admitted(&image.per_cpu) { Ok(()) } else { admit_to_one(key, image, host) }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn admit_to_one(key: u64, image: &Image, host: &mut Host) -> Result<(), Box<Fault>> {
+    if host.admit(&image.per_cpu).is_ok() {
+        return Ok(());
+    }
+    image.target(key).map_or(Ok(()), |target| host.admit(&target.per_cpu))
 }

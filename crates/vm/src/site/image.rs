@@ -5,6 +5,7 @@ use std::mem::transmute;
 use paceline_frame::{Frame, Verdict};
 use paceline_interpreter::image::{BurstEntry, Entry, Unset};
 use paceline_runtime::host::Host;
+use paceline_runtime::per_cpu::PerCpuMaps;
 
 use crate::target::Target;
 
@@ -20,7 +21,7 @@ pub(super) struct Case {
 }
 
 /// The published state of a site. Its address is the fifth argument of its entries, the key the fourth.
-pub(super) struct Image {
+pub struct Image {
     pub(super) packet: Entry,
     pub(super) burst: BurstEntry,
     /// By ascending key.
@@ -29,6 +30,8 @@ pub(super) struct Image {
     /// The generated code, if any.
     #[cfg(feature = "jit")]
     pub(super) block: Option<paceline_exec::CodeBlock>,
+    /// The per-CPU maps of all targets.
+    pub(super) per_cpu: PerCpuMaps,
     /// Targets by ascending slot, which keep the code's jump targets.
     pub(super) targets: Vec<(u64, Target)>,
 }
@@ -60,6 +63,7 @@ impl Image {
             bursts,
             #[cfg(feature = "jit")]
             block: None,
+            per_cpu: PerCpuMaps::union(targets.iter().map(|(_, target)| &target.per_cpu)),
             targets,
         }
     }

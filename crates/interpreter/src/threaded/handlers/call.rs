@@ -130,17 +130,18 @@ pub(super) unsafe fn tail_call(ip: *const Op, host: *mut Host) -> *const Op {
         let image = &*(token.get() as *const Image);
         if host.machine.depth() == 0
             && image.shares_machine
-            && host.cpu() < image.cpus
+            && host.admit_within(&image.per_cpu).is_ok()
             && let Some(operations) = &image.operations
         {
             host.readable = Readable::of(&image.maps);
             return operations.begin(&mut host.machine, context).0;
         }
-        let (depth, readable) = (host.depth, host.readable);
-        host.depth += host.machine.depth();
+        let (depth, readable) = (host.depth(), host.readable);
+        host.set_depth(depth + host.machine.depth());
         let unset = Unset::uninit();
         let r0 = (image.tail_entry)(context, token.get(), unset, unset, unset, host);
-        (host.depth, host.readable) = (depth, readable);
+        host.set_depth(depth);
+        host.readable = readable;
         if host.fault.is_some() {
             host.machine.stop();
             return super::end(host, 0);

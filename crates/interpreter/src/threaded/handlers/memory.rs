@@ -96,13 +96,13 @@ pub(super) unsafe fn atomic(op: &Op, window: *mut u64, width: Width, atomic: Ato
 #[inline(always)]
 pub(super) unsafe fn load_frame(op: &Op, host: *mut Host, size: Size) -> u64 {
     // SAFETY: the immediate is the offset of a field of this size, and nothing else uses the frame while handlers run.
-    unsafe { memory::load_unshared((*host).frame as u64 + op.imm() as u64, size) }
+    unsafe { memory::load_unshared((*host).frame() as u64 + op.imm() as u64, size) }
 }
 
 #[inline(never)]
 pub(super) unsafe fn load_context(op: &Op, host: *mut Host, field: u64, size: Size) -> u64 {
     // SAFETY: the second part holds the address of a field, and the frame is the run's.
-    let (frame, field) = unsafe { (&*(*host).frame, &*(field as *const Field)) };
+    let (frame, field) = unsafe { (&*(*host).frame(), &*(field as *const Field)) };
     match field.place {
         Place::Computed(rule) => context::part(context::number(frame, rule), op.imm() as u64, size),
         _ => 0,

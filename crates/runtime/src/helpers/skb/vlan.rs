@@ -81,7 +81,7 @@ impl Host {
     pub fn put_tag(&mut self) {
         let mut facts = self.sk_buff();
         // SAFETY: the frame is null or the run's, which has ended.
-        let Some(frame) = (unsafe { self.frame.as_mut() }).filter(|_| facts.vlan_present != 0) else {
+        let Some(frame) = (unsafe { self.frame().as_mut() }).filter(|_| facts.vlan_present != 0) else {
             return;
         };
         let _ = insert(&mut Packet { frame, facts });

@@ -16,7 +16,7 @@ use fastrand::Rng;
 use paceline_isa::disassemble;
 use paceline_testkit::random::{Candidate, Purpose, Variety, candidate};
 use paceline_testkit::say;
-use paceline_testkit::verdict::{Judge, Judgement, Ran, reason_class};
+use paceline_testkit::verdict::{Judge, Judgement, Ran, reason_class, try_locks};
 
 use crate::Outcome;
 
@@ -34,6 +34,9 @@ pub(crate) struct Options {
     /// Instructions that are simulated at most
     #[arg(long, default_value_t = 1_000_000)]
     limit: usize,
+    /// Programs that take and release spin locks of values from look-ups, callbacks and timers, run whether they are accepted or not
+    #[arg(long)]
+    locks: bool,
     /// Do not ask the kernel
     #[arg(long)]
     no_kernel: bool,
@@ -91,7 +94,34 @@ fn smallest_fault(judge: &mut Judge, candidate: &Candidate, seed: u64, runs: usi
     small
 }
 
+/// Programs with locks: none that is accepted stops at one that it does not have.
+fn run_locks(options: &Options) -> Outcome {
+    let (mut accepted, mut stopped, mut only_kernel, mut faults) = (0_u64, 0_u64, 0_u64, 0_u64);
+    for seed in options.seed..options.seed + options.count {
+        match try_locks(seed, !options.no_kernel) {
+            Ok(trial) => {
+                accepted += u64::from(trial.accepted);
+                stopped += u64::from(trial.stopped);
+                only_kernel += u64::from(trial.only_kernel);
+            }
+            Err(error) => {
+                faults += 1;
+                say!("FAULT seed {seed}: {error}");
+            }
+        }
+    }
+    say!(
+        "{} programs with locks: {accepted} accepted, {stopped} stop at a lock that they do not have, {only_kernel} accepted by the \
+         kernel alone, {faults} faults",
+        options.count
+    );
+    Ok(if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 pub(crate) fn run(options: &Options) -> Outcome {
+    if options.locks {
+        return run_locks(options);
+    }
     let mut judge = Judge::new()?;
     judge.limit(options.limit);
     let mut tally = Tally::default();
