@@ -91,7 +91,7 @@ fn of_file(error: ChainFileError) -> Failure {
             let (file, place) = (file.display().to_string(), number(at.line, at.column));
             of_cause(&cause, message, &file, place)
         }
-        ChainFileError::NotText { file, at } => {
+        ChainFileError::NotText { file, at, .. } => {
             let place = number(at.line, at.column);
             status(paceline_status::Chain, file.display().to_string(), place)
         }
@@ -109,7 +109,7 @@ fn of_file(error: ChainFileError) -> Failure {
 
 fn status_of(cause: &ContentsCause) -> paceline_status {
     match cause {
-        ContentsCause::Io(_) => paceline_status::Io,
+        ContentsCause::Read(_) => paceline_status::Io,
         _ => paceline_status::Map,
     }
 }

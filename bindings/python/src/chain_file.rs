@@ -112,7 +112,10 @@ fn failure(error: ChainFileError) -> Failure {
                 None => failure,
             }
         }
-        ChainFileError::NotText { file, at } => {
+        ChainFileError::NotText { file, format: Some(format), .. } => {
+            Failure::new(Class::Chain, format_args!("not a text file but {format}")).in_file(Some(&shown(file)))
+        }
+        ChainFileError::NotText { file, at, format: None } => {
             Failure::new(Class::Chain, "not valid UTF-8").in_text(&shown(file), at)
         }
         ChainFileError::Change { file, at, source } => {

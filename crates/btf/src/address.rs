@@ -57,6 +57,16 @@ pub fn prefix_bytes(text: &str, size: usize) -> Option<Vec<u8>> {
     Some([&length.to_ne_bytes()[..], &address].concat())
 }
 
+/// The form of the prefixes that [`prefix_bytes`] takes for keys of a size; `None` for sizes that hold no address.
+#[must_use]
+pub fn prefix_form(size: usize) -> Option<&'static str> {
+    match size {
+        8 => Some("an IPv4 address with a length of 0 to 32, such as 10.0.0.0/8"),
+        20 => Some("an IPv6 address with a length of 0 to 128, such as 2001:db8::/32"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

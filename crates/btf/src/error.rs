@@ -158,8 +158,18 @@ pub enum ValueProblem {
         ty: String,
         /// The expected kind.
         expected: &'static str,
-        /// The kind given.
-        found: &'static str,
+        /// The kind given, or the text.
+        found: String,
+    },
+    /// The name of an enumerator of which the types do not have the whole number ([`Enum::is_cut`](crate::Enum::is_cut)).
+    #[error(
+        "the types have only the low 32 bits of `{text}` of `{ty}`, which has 64: give the number (clang keeps all for `enum : unsigned long long`)"
+    )]
+    CutEnumerator {
+        /// The text.
+        text: String,
+        /// Name of the type.
+        ty: String,
     },
     /// A text that is neither a number nor a name of the enumeration.
     #[error("`{text}` is not a value of `{ty}`{}", suggest(.suggestion))]

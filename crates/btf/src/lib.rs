@@ -18,7 +18,7 @@ mod special;
 mod value;
 mod write;
 
-pub use address::{address_bytes, prefix_bytes};
+pub use address::{address_bytes, prefix_bytes, prefix_form};
 pub use error::{BtfError, ValueError, ValueProblem};
 pub use ext::{BtfExt, CoreKind, CoreRelocation, ExtRecords, FuncRecord, LineRecord};
 pub use special::{SpecialField, SpecialKind};
@@ -127,6 +127,15 @@ pub struct Enum {
     pub wide: bool,
     /// Enumerators in order of declaration.
     pub values: Box<[Enumerator]>,
+}
+
+impl Enum {
+    /// Whether its type has more bits than its kind keeps of an enumerator: clang writes `enum x : __u64` so, with the low 32 bits, and
+    /// `enum x : unsigned long long` whole. Names mean no number then.
+    #[must_use]
+    pub const fn is_cut(&self) -> bool {
+        self.size > 4 && !self.wide
+    }
 }
 
 /// A parameter of a function type; an unnamed last one of type `void` stands for `...`.

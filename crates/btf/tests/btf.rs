@@ -143,6 +143,24 @@ fn all_kinds_are_read_in_both_byte_orders() {
     assert_eq!(little.size_of(13), Err(BtfError::NoSize(13)));
 }
 
+/// clang writes `enum e : __u64` as kind `ENUM` with 8 bytes and the low halves of the enumerators.
+#[test]
+fn names_of_enumerators_that_were_cut_mean_no_number() {
+    let mut w = Writer::new(ByteOrder::NATIVE);
+    let (e, low, one) = (w.name("e"), w.name("LOW"), w.name("ONE"));
+    let cut = w.add(e, ENUM, 2, 8, &[low, 0x789a_bcde, one, 1]);
+    let whole = w.add(e, ENUM, 1, 4, &[one, 1]);
+    let btf = w.parse().expect("good BTF");
+    let error = btf.encode(cut, &Value::Text("LOW".to_owned())).unwrap_err().to_string();
+    assert!(error.starts_with("the types have only the low 32 bits of `LOW` of `enum e`"), "{error}");
+    let number = 0x1234_5678_9abc_u64;
+    assert_eq!(btf.encode(cut, &Value::Unsigned(number.into())), Ok(number.to_ne_bytes().to_vec()));
+    assert_eq!(btf.encode(cut, &Value::Signed(-2)), Ok((-2i64).to_ne_bytes().to_vec()));
+    let decoded = |ty, bytes: &[u8]| btf.decode(ty, bytes).expect("a value");
+    assert_eq!(decoded(cut, &1u64.to_ne_bytes()), Value::Enum { name: None, value: 1 });
+    assert_eq!(decoded(whole, &1u32.to_ne_bytes()), Value::Enum { name: Some("ONE".to_owned()), value: 1 });
+}
+
 #[test]
 fn all_kinds_are_written_as_they_were_read() {
     let read = all_kinds(ByteOrder::Big).parse().expect("good BTF");

@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use paceline_frame::Burst;
+use paceline_suggest::format_of;
 
 use crate::byte_order::ByteOrder;
 use crate::decoder::{Bytes, Decoder, Drained};
@@ -403,21 +404,11 @@ fn unknown(start: &[u8]) -> ReadError {
         (&[0x04, 0x22, 0x4d, 0x18], "lz4"),
         (b"PK\x03\x04", "zip"),
     ];
-    const FOREIGN: [(&[u8], &str); 5] = [
-        (b"\x7fELF", "an ELF object"),
-        (b"snoop\0\0\0", "a snoop capture"),
-        (b"GMBU", "a Network Monitor capture"),
-        (b"RTSS", "a Network Monitor capture"),
-        (b"TRSNIFF", "a Sniffer capture"),
-    ];
-    let find = |table: &[(&[u8], &'static str)]| {
-        table.iter().find(|(magic, _)| start.starts_with(magic)).map(|&(_, name)| name)
-    };
-    if let Some(program) = find(&COMPRESSED) {
-        ReadError::Compressed(program)
-    } else if let Some(kind) = find(&FOREIGN) {
-        ReadError::Foreign(kind)
-    } else {
-        ReadError::Unknown(start.iter().take(8).copied().collect())
+    match COMPRESSED.iter().find(|(magic, _)| start.starts_with(magic)) {
+        Some((_, program)) => ReadError::Compressed(program),
+        None => match format_of(start) {
+            Some(format) => ReadError::Foreign(format),
+            None => ReadError::Unknown(start.iter().take(8).copied().collect()),
+        },
     }
 }

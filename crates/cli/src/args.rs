@@ -182,9 +182,52 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+    use crate::common::args::{in_words, taking_negative_numbers};
 
     #[test]
     fn the_command_line_is_sound() {
         Args::command().debug_assert();
+    }
+
+    /// What the parsers of Rust and clap say by themselves.
+    const RAW: [&str; 9] = [
+        "invalid digit",
+        "invalid float",
+        "cannot parse integer",
+        "number too",
+        "provided string",
+        "out of range integral",
+        "invalid socket address",
+        "is not in",
+        "unexpected argument",
+    ];
+
+    /// The paths of all commands and the options of each that take a value.
+    fn options(command: &clap::Command, path: &[String], found: &mut Vec<(Vec<String>, String)>) {
+        let takes =
+            command.get_arguments().filter(|arg| !arg.is_positional() && arg.get_action().takes_values());
+        found.extend(takes.filter_map(|arg| Some((path.to_vec(), format!("--{}", arg.get_long()?)))));
+        for inner in command.get_subcommands() {
+            options(inner, &[path, &[inner.get_name().to_owned()]].concat(), found);
+        }
+    }
+
+    #[test]
+    fn wrong_values_of_options_are_told_in_words() {
+        let command = taking_negative_numbers(Args::command());
+        let mut all = Vec::new();
+        options(&command, &[], &mut all);
+        assert!(all.len() > 150, "{}", all.len());
+        for (path, option) in all {
+            for value in ["abc", "", "-1", "1.5", "0", "18446744073709551616", "1:2:3", "\u{e4}"] {
+                let args =
+                    [&["paceline".to_owned()], &path[..], &[option.clone(), value.to_owned()]].concat();
+                let Err(error) = command.clone().try_get_matches_from(args) else { continue };
+                let told = in_words(error, &command).to_string();
+                let first = told.lines().next().unwrap_or_default();
+                let raw = RAW.iter().find(|raw| first.contains(**raw));
+                assert_eq!(raw, None, "{path:?} {option} {value:?}: {told}");
+            }
+        }
     }
 }

@@ -25,7 +25,7 @@ mod world;
 use std::io;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
@@ -33,6 +33,7 @@ use commands::{
     bench, capture, completions, diff, dump, filter, generate, inspect, live, man, prove, remote, report,
     run, scan, test, top, verify, why,
 };
+use common::args::{in_words, taking_negative_numbers};
 use common::failure::{CommandError, Failure};
 
 /// Names of native code cannot be announced.
@@ -47,7 +48,12 @@ enum AnnounceError {
 impl CommandError for AnnounceError {}
 
 fn main() -> ExitCode {
-    let command = Args::parse().command;
+    let description = taking_negative_numbers(Args::command());
+    let parsed = description
+        .clone()
+        .try_get_matches()
+        .and_then(|mut matches| Args::from_arg_matches_mut(&mut matches));
+    let command = parsed.unwrap_or_else(|error| in_words(error, &description).exit()).command;
     let json = command.prints_json();
     let done = announce_names().map_err(Failure::from).and_then(|()| execute(command));
     done.unwrap_or_else(|failure| failure.report(json))

@@ -1,8 +1,6 @@
 //! The options of a scenario: network, origin of packets, time, random numbers.
 
 use std::fmt;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,6 +9,7 @@ use paceline::helper::Helper;
 use paceline::isa::{Callee, Insn, decode};
 use paceline::network::{Network, NetworkError, SnapshotError};
 use paceline::scenario::{Origin, Scenario};
+use paceline::text_file::{self, TextFileError};
 use paceline::{Host, Map, MemberError, Program, SkBuff, SkBuffMember, TimeSource};
 
 use clap::ValueHint;
@@ -166,7 +165,7 @@ pub(crate) enum WorldError {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NetworkProblem {
     #[error(transparent)]
-    Read(io::Error),
+    Read(TextFileError),
     #[error(transparent)]
     Parse(#[from] NetworkError),
     #[error(transparent)]
@@ -252,8 +251,19 @@ fn read(path: &Path) -> Result<Network, WorldError> {
     if path == Path::new(HOST) {
         return paceline::network::of_host().map_err(|error| failed(error.into()));
     }
-    let text = fs::read_to_string(path).map_err(|error| failed(NetworkProblem::Read(error)))?;
+    let text = text_file::read(path).map_err(|error| failed(NetworkProblem::Read(error)))?;
     paceline::network::parse(&text).map_err(|error| failed(error.into()))
+}
+
+/// The first names of some, in a line.
+fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<_> = names.clone().take(SHOWN).collect();
+    match names.count().saturating_sub(SHOWN) {
+        0 if shown.is_empty() => "no interface".to_owned(),
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 /// An interface by its index, or by its name in a network.
@@ -268,7 +278,14 @@ fn interface(name: &str, network: Option<&Network>) -> Result<u32, WorldError> {
         WorldError::Ingress {
             name: name.to_owned(),
             has_network: network.is_some(),
-            hint: closest(name, names.map(|interface| interface.name.as_str())),
+            hint: closest(name, names.clone().map(|interface| interface.name.as_str())).or_else(|| {
+                Some(match network {
+                    Some(_) => format!("it has {}", listed(names.map(|interface| interface.name.as_str()))),
+                    None => "say its index, or give the network that has the name by --network; names in a capture are not \
+                             looked up"
+                        .to_owned(),
+                })
+            }),
         }
     })
 }

@@ -51,6 +51,20 @@ pub enum OpenError {
         /// The requested mode.
         mode: &'static str,
     },
+    /// The MTU of the interface is more than XDP takes in one buffer.
+    #[error("cannot attach the redirecting program: the MTU of `{name}`{} is more than XDP takes in one buffer of this driver", .mtu.map_or_else(String::new, |mtu| format!(", {mtu} bytes,")))]
+    Mtu {
+        /// Name of the interface.
+        name: String,
+        /// Its MTU in bytes, where the kernel tells it.
+        mtu: Option<u32>,
+    },
+    /// The name cannot be that of an interface.
+    #[error("`{name}` cannot be the name of an interface: it has 1 to 15 bytes, without `/`, `:` and spaces")]
+    Name {
+        /// The name.
+        name: String,
+    },
     /// Another port of the same memory has other options.
     #[error("interface `{name}`: ports that share memory must agree on zero copy and several buffers")]
     Mixed {
@@ -188,6 +202,10 @@ impl Step {
     /// The error of this step on an interface.
     pub(crate) fn failed(self, name: &str, errno: Errno) -> OpenError {
         match errno {
+            // veth and others check the MTU so (`veth_xdp_set` in `drivers/net/veth.c`).
+            Errno::RANGE if self == Self::AttachProgram => {
+                OpenError::Mtu { name: name.to_owned(), mtu: crate::ethtool::mtu(name) }
+            }
             Errno::PERM | Errno::ACCESS => OpenError::NotPermitted { step: self, needs: self.needs() },
             Errno::BUSY | Errno::EXIST => OpenError::Busy { step: self, name: name.to_owned() },
             Errno::NODEV | Errno::NXIO => OpenError::NoInterface { name: name.to_owned() },

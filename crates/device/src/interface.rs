@@ -52,6 +52,13 @@ impl Interface {
     }
 }
 
+/// Refuses texts that no interface can have as a name (`dev_valid_name` in `net/core/dev.c`).
+pub(crate) fn check_name(name: &str) -> Result<(), OpenError> {
+    let is_wrong = |c: char| c == '/' || c == ':' || c.is_ascii_whitespace() || c == '\0';
+    let is_name = (1..16).contains(&name.len()) && !name.contains(is_wrong) && !matches!(name, "." | "..");
+    if is_name { Ok(()) } else { Err(OpenError::Name { name: name.to_owned() }) }
+}
+
 /// A socket for requests about interfaces; it needs no privilege. One that reaches no network, so that a filter of system calls may allow it.
 fn any_socket() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)

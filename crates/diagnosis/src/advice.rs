@@ -47,12 +47,47 @@ if (!eth)
         }
         Hint::BoundLoop => "for (int i = 0; i < 64 && more(ctx); i++)\n        step(ctx);",
         Hint::Initialize => "__u32 key = 0;",
-        Hint::Release => {
+        Hint::FewerPaths => {
+            "\
+__u32 *action = bpf_map_lookup_elem(&actions, &port);   /* in the place of a comparison for each port */
+return action ? *action : XDP_PASS;"
+        }
+        Hint::ReleaseRecord => {
             "\
 if (!wanted) {
         bpf_ringbuf_discard(record, 0);
         return XDP_PASS;
 }"
+        }
+        Hint::ReleaseSocket => {
+            "\
+sk = bpf_sk_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+if (sk) {
+        found = 1;
+        bpf_sk_release(sk);
+}"
+        }
+        Hint::ReleaseConnection => {
+            "\
+ct = bpf_xdp_ct_lookup(ctx, &tuple, sizeof(tuple.ipv4), &opts, sizeof(opts));
+if (ct) {
+        known = 1;
+        bpf_ct_release(ct);
+}"
+        }
+        Hint::InsertConnection => {
+            "\
+new = bpf_xdp_ct_alloc(ctx, &tuple, sizeof(tuple.ipv4), &opts, sizeof(opts));
+if (new) {
+        ct = bpf_ct_insert_entry(new);
+        if (ct)
+                bpf_ct_release(ct);
+}"
+        }
+        Hint::DestroyIterator => {
+            "\
+bpf_for(i, 0, 10)       /* makes, steps and destroys the iterator */
+        sum += i;"
         }
         Hint::Unlock => {
             "\

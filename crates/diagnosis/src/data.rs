@@ -223,7 +223,7 @@ fn marks(spec: &ProgramSpec, refusal: &Refusal, history: &History, places: &Plac
         let is_slice = refusal.hint == Some(Hint::EndedSlice);
         mark(slot, if is_slice { "the slice ends" } else { "the packet may be moved" });
     }
-    if let Cause::Leak { slot } = refusal.cause {
+    if let Cause::Leak { slot, .. } = refusal.cause {
         mark(slot, "acquired");
     }
     for &slot in &refusal.calls {

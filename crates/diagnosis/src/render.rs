@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 use paceline::isa::Reg;
-use paceline::verifier::Cause;
 
 use super::advice;
 use super::data::{Diagnosis, Source};
@@ -83,10 +82,7 @@ struct Note<'a> {
 
 /// The source lines that matter: those of the guilty file first, and in it those near the guilty line.
 fn snippets(diagnosis: &Diagnosis, line: &Source) -> Vec<Snippet<'static, Annotation<'static>>> {
-    let gave_up = match diagnosis.refusal.cause {
-        Cause::TooComplex(_) | Cause::TooMuchWork(_) | Cause::TooMuchMemory(_) => "given up at ",
-        _ => "",
-    };
+    let gave_up = if diagnosis.refusal.cause.is_too_complex() { "given up at " } else { "" };
     let label = format!("{gave_up}instruction {}: {}", diagnosis.at.slot, diagnosis.at.insn);
     let mut notes = vec![Note { line, kind: AnnotationKind::Primary, label }];
     for mark in &diagnosis.marks {

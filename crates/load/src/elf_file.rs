@@ -50,7 +50,9 @@ pub(crate) enum Place {
     Section(usize),
     /// Undefined.
     Undefined,
-    /// No meaning in BPF: absolute and common symbols.
+    /// A common symbol: a variable that no section has, as `-fcommon` makes it.
+    Common,
+    /// No meaning in BPF: absolute symbols.
     Other,
 }
 
@@ -103,7 +105,7 @@ impl<'a> ElfFile<'a> {
     /// Parses a file, with or without the relocations of its debug information.
     pub(crate) fn parse_with(bytes: &'a [u8], debug: bool) -> Result<Self, LoadError> {
         if !bytes.starts_with(&abi::ELFMAGIC) {
-            return Err(LoadError::NotElf);
+            return Err(LoadError::NotElf(paceline_suggest::format_of(bytes)));
         }
         let file = ElfBytes::<AnyEndian>::minimal_parse(bytes)?;
         let (machine, kind) = (file.ehdr.e_machine, file.ehdr.e_type);
@@ -203,6 +205,7 @@ fn parse_symbols<'a>(
     for (index, symbol) in table.iter().enumerate() {
         let place = match symbol.st_shndx {
             abi::SHN_UNDEF => Place::Undefined,
+            abi::SHN_COMMON => Place::Common,
             section if usize::from(section) < section_count => Place::Section(usize::from(section)),
             _ => Place::Other,
         };

@@ -7,13 +7,16 @@ use paceline_btf::BtfError;
 #[non_exhaustive]
 pub enum LoadError {
     /// The bytes do not start with ELF's magic number.
-    #[error("not an ELF file")]
-    NotElf,
+    #[error("not an ELF file{}", .0.map(|format| format!(" but {format}")).unwrap_or_default())]
+    NotElf(
+        /// The format of the file, with its article, where it is known.
+        Option<&'static str>,
+    ),
     /// ELF structures that are out of bounds or inconsistent.
-    #[error("malformed ELF: {0}")]
+    #[error("malformed ELF: {}", in_words(.0))]
     Elf(elf::ParseError),
     /// An ELF file for another machine, or an executable or shared library.
-    #[error("not a BPF object: ELF machine {machine}, type {kind} (a BPF object has machine 247, type 1)")]
+    #[error("not a BPF object: ELF machine {machine}{}, type {kind} (a BPF object has machine 247, type 1)", machine_name(*.machine))]
     NotBpf {
         /// `e_machine`.
         machine: u16,
@@ -130,6 +133,19 @@ pub enum LoadError {
         target: String,
         /// Offset into it in bytes.
         at: u64,
+    },
+    /// A variable without a section.
+    #[error(
+        "section {section}, offset {offset:#x}: the variable `{name}` is in no section of the object (a common symbol); compile with \
+         -fno-common, or give it a value"
+    )]
+    Common {
+        /// The section.
+        section: String,
+        /// Offset in bytes.
+        offset: u64,
+        /// The variable.
+        name: String,
     },
     /// An undefined symbol.
     #[error("section {section}, offset {offset:#x}: `{name}` is not defined{hint}")]
@@ -254,10 +270,32 @@ pub enum CoreProblem {
     Instruction(u8),
 }
 
+/// The name of the commonest machines that objects are compiled for by mistake.
+fn machine_name(machine: u16) -> &'static str {
+    match machine {
+        3 => " (x86)",
+        40 => " (Arm)",
+        62 => " (x86-64)",
+        183 => " (arm64)",
+        243 => " (RISC-V)",
+        _ => "",
+    }
+}
+
+/// The commonest error is that the file ends too early.
+fn in_words(error: &elf::ParseError) -> String {
+    match error {
+        elf::ParseError::SliceReadError((start, end)) => {
+            format!("bytes {start} to {end} lie behind the end of the file: it is cut off, or damaged")
+        }
+        error => error.to_string(),
+    }
+}
+
 impl From<elf::ParseError> for LoadError {
     fn from(error: elf::ParseError) -> Self {
         match error {
-            elf::ParseError::BadMagic(_) => Self::NotElf,
+            elf::ParseError::BadMagic(_) => Self::NotElf(None),
             error => Self::Elf(error),
         }
     }

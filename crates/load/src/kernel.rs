@@ -40,7 +40,8 @@ impl Needs {
 pub fn parse_types(bytes: &[u8]) -> Result<Btf, LoadError> {
     let parse = |bytes| Btf::parse(bytes).map_err(|source| LoadError::Btf { section: ".BTF", source });
     if !bytes.starts_with(&abi::ELFMAGIC) {
-        return parse(bytes);
+        let format = paceline_suggest::format_of(bytes).filter(|format| *format != "BTF");
+        return parse(bytes).map_err(|error| format.map_or(error, |format| LoadError::NotElf(Some(format))));
     }
     let file = ElfBytes::<AnyEndian>::minimal_parse(bytes)?;
     let section = file.section_header_by_name(".BTF")?.ok_or(LoadError::NoTypes)?;

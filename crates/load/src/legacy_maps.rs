@@ -47,6 +47,9 @@ pub(crate) fn collect(elf: &ElfFile<'_>, btf: Option<&Btf>, maps: &mut Maps) -> 
         let definition = Definition::read(bytes).map_err(problem)?;
         let spec = definition.to_spec(symbol.name, &annotations).map_err(problem)?;
         let index = maps.add_at(section, symbol.value, spec);
+        if definition.id != 0 {
+            maps.by_id.entry(definition.id).or_insert(index);
+        }
         definitions.push((index, definition));
     }
     resolve_inner(&definitions, maps)
@@ -121,13 +124,12 @@ fn annotations(btf: &Btf) -> Annotations<'_> {
 
 /// Resolves iproute2's references to inner map definitions by `id`.
 fn resolve_inner(definitions: &[(usize, Definition)], maps: &mut Maps) -> Result<(), LoadError> {
-    let by_id: HashMap<_, _> = definitions.iter().rev().map(|(map, d)| (d.id, *map)).collect();
     for (outer, definition) in definitions {
         let Some(spec) = maps.specs.get(*outer) else { continue };
         if !spec.kind.holds_maps() || definition.inner_id == 0 {
             continue;
         }
-        let inner = by_id.get(&definition.inner_id).and_then(|index| maps.specs.get(*index)).cloned();
+        let inner = maps.by_id.get(&definition.inner_id).and_then(|index| maps.specs.get(*index)).cloned();
         let inner = inner.ok_or_else(|| LoadError::Map {
             map: spec.name.clone(),
             problem: MapProblem::NoInner(definition.inner_id),

@@ -39,6 +39,7 @@ mod kernel;
 mod legacy_maps;
 mod link;
 mod maps;
+mod numbered;
 mod object;
 mod relocate;
 mod section;

@@ -21,6 +21,8 @@ pub(crate) struct Maps {
     by_section: HashMap<usize, usize>,
     /// The kernel configuration map.
     pub(crate) config: Option<usize>,
+    /// Maps by the numbers that iproute2's definitions give them.
+    pub(crate) by_id: HashMap<u32, usize>,
 }
 
 impl Maps {
@@ -55,7 +57,8 @@ impl Maps {
         self.config = Some(self.add(spec));
     }
 
-    fn add(&mut self, spec: MapSpec) -> usize {
+    fn add(&mut self, mut spec: MapSpec) -> usize {
+        fill_sizes(&mut spec);
         self.specs.push(spec);
         self.specs.len() - 1
     }
@@ -73,6 +76,15 @@ impl Maps {
     /// Whether a section has map definitions.
     pub(crate) fn defined_in(&self, section: usize) -> bool {
         self.sections.contains(&section)
+    }
+}
+
+/// Sets the sizes that a perf event array leaves out to the only ones that there are, as Go's loader does (cilium/ebpf).
+fn fill_sizes(spec: &mut MapSpec) {
+    if spec.kind == MapKind::PerfEventArray {
+        for size in [&mut spec.key_size, &mut spec.value_size] {
+            *size = if *size == 0 { 4 } else { *size };
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::function::Functions;
 use crate::kernel::{Config, KernelVersion, Needs};
 use crate::link::Linker;
 use crate::maps::{self, Maps};
+use crate::numbered::Numbered;
 use crate::relocate::Relocator;
 use crate::section::{ProgramSection, program_section};
 use crate::tagged;
@@ -195,6 +196,7 @@ impl Object {
             }
             maps.add_config(config);
         }
+        let numbered = Numbered::collect(&elf, &functions, &mut maps)?;
         let mut tagged = HashSet::new();
         if let Some(btf) = &btf {
             tagged = tagged::collect(btf, &functions, &mut maps.specs)?;
@@ -221,8 +223,8 @@ impl Object {
             }
             let given = options.given_type.filter(|given| given.program == Some(function.name));
             let given = given.or(options.given_type.filter(|_| program_section(name).is_none()));
-            let section =
-                given.and_then(|given| given.section(function.name)).or_else(|| program_section(name));
+            let own = || numbered.section(function.name).or_else(|| program_section(name));
+            let section = given.and_then(|given| given.section(function.name)).or_else(own);
             let error = match section.map(|section| linker.link(index, function, section)) {
                 Some(Ok(program)) => {
                     programs.push(program);
@@ -235,6 +237,17 @@ impl Object {
             skipped.push(SkippedProgram { name: function.name.to_owned(), section: name.to_owned(), error });
         }
         drop(linker);
+        if programs.is_empty() {
+            // Without a program that calls them, they are programs whose author forgot the section.
+            let forgotten =
+                functions.iter().filter(|(_, f)| f.exported && elf.section_name(f.section) == ".text");
+            let skip = |name: &str| SkippedProgram {
+                name: name.to_owned(),
+                section: ".text".to_owned(),
+                error: None,
+            };
+            skipped.extend(forgotten.map(|(_, function)| skip(function.name)));
+        }
         let data_pointers = data_pointers(&elf, &maps);
         Ok(Self { programs, maps: maps.specs, btf: btf.map(Arc::new), license, skipped, data_pointers })
     }

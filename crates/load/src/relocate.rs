@@ -163,7 +163,7 @@ impl Site<'_> {
                 self.link(section, slot, body)
             }
             Place::Undefined => self.apply_extern_call(body),
-            Place::Other => Err(self.not_applicable()),
+            Place::Common | Place::Other => Err(self.not_applicable()),
         }
     }
 
@@ -171,6 +171,13 @@ impl Site<'_> {
         let section = match self.symbol.place {
             Place::Section(section) => section,
             Place::Undefined => return self.apply_extern_load(body),
+            Place::Common => {
+                return Err(LoadError::Common {
+                    section: self.section.name.to_owned(),
+                    offset: self.relocation.offset,
+                    name: self.symbol.name.to_owned(),
+                });
+            }
             Place::Other => return Err(self.not_applicable()),
         };
         if self.from.elf.sections.get(section).is_some_and(Section::is_code) {

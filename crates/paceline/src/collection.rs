@@ -29,9 +29,19 @@ pub struct LoadOptions {
     pub engine: Engine,
     /// Whether bursts of native code run in stages, with the first look-ups ahead.
     pub look_ahead: LookAhead,
+    /// Whether entries of program arrays stay empty if their programs need what Paceline does not have.
+    pub leaves_unsupported: bool,
 }
 
 impl LoadOptions {
+    /// Lets entries of program arrays stay empty if their programs need what Paceline does not have, instead of refusing the programs that
+    /// may call them: tail calls to them fail, and [`Collection::unfilled`] lists them.
+    #[must_use]
+    pub const fn leaving_unsupported(mut self) -> Self {
+        self.leaves_unsupported = true;
+        self
+    }
+
     /// Sets the engine of verified programs.
     #[must_use]
     pub const fn engine(mut self, engine: Engine) -> Self {
@@ -83,6 +93,7 @@ impl Default for LoadOptions {
             budget: DEFAULT_BUDGET,
             engine: Engine::best(),
             look_ahead: LookAhead::default(),
+            leaves_unsupported: false,
         }
     }
 }
@@ -202,8 +213,8 @@ impl Object {
         }
         let missing = missing.into();
         let maps: Vec<_> = maps.0.into_iter().filter_map(Result::ok).collect();
-        let tables = Tables::new(object.maps(), &maps);
-        let LoadOptions { limits, budget, engine, look_ahead } = *options;
+        let LoadOptions { limits, budget, engine, look_ahead, leaves_unsupported } = *options;
+        let tables = Tables::new(object.maps(), &maps, leaves_unsupported);
         let names = self.programs().iter().map(|program| program.name.clone()).collect();
         Ok(Collection { object, maps, missing, names, tables, limits, budget, engine, look_ahead })
     }

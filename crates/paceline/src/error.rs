@@ -68,11 +68,11 @@ pub enum SetupError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoProgram {
-    /// The object has no XDP program.
-    #[error("no XDP program in the object")]
+    /// The object has no program.
+    #[error("no program in the object")]
     None,
     /// The object has programs, and none of a type that Paceline runs.
-    #[error("no XDP program in the object; it has {}", SkippedList(.0))]
+    #[error("no XDP program, TC classifier or socket filter in the object; it has {}", SkippedList(.0))]
     OtherTypes(Vec<SkippedProgram>),
     /// The program is not of a type that Paceline runs, or could not be read.
     #[error("{}", SkippedNamed(.0))]
@@ -186,7 +186,12 @@ impl fmt::Display for SkippedList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 8;
         for (i, SkippedProgram { name, section, .. }) in self.0.iter().take(SHOWN).enumerate() {
-            write!(f, "{}{name} (section {section})", if i == 0 { "" } else { ", " })?;
+            let place = if section == ".text" {
+                "in no section of programs".to_owned()
+            } else {
+                format!("section {section}")
+            };
+            write!(f, "{}{name} ({place})", if i == 0 { "" } else { ", " })?;
         }
         match self.0.len().saturating_sub(SHOWN) {
             0 => Ok(()),

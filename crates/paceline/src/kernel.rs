@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::text_file::{self, TextFileError};
 use flate2::read::GzDecoder;
 use paceline_btf::Btf;
 pub use paceline_load::{Config, ConfigError, ConfigValue, KernelVersion, Needs, NoKernelVersion};
@@ -21,6 +22,9 @@ pub enum KernelFileError {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The file is no text.
+    #[error(transparent)]
+    Text(#[from] TextFileError),
     /// The file has no types.
     #[error(transparent)]
     Types(#[from] paceline_load::LoadError),
@@ -47,15 +51,15 @@ pub fn types(path: &Path) -> Result<Btf, KernelFileError> {
 /// [`KernelFileError`], but for [`Types`](KernelFileError::Types).
 pub fn config(path: &Path) -> Result<Config, KernelFileError> {
     let bytes = fs::read(path)?;
-    let mut text = String::new();
+    let mut unpacked = Vec::new();
     let read = match bytes.starts_with(&[0x1f, 0x8b]) {
-        true => GzDecoder::new(&*bytes).take(MAX_CONFIG + 1).read_to_string(&mut text)?,
-        false => (&*bytes).take(MAX_CONFIG + 1).read_to_string(&mut text)?,
+        true => GzDecoder::new(&*bytes).take(MAX_CONFIG + 1).read_to_end(&mut unpacked)?,
+        false => (&*bytes).take(MAX_CONFIG + 1).read_to_end(&mut unpacked)?,
     };
     if read as u64 > MAX_CONFIG {
         return Err(KernelFileError::TooLong);
     }
-    Ok(paceline_load::parse_config(&text)?)
+    Ok(paceline_load::parse_config(&text_file::of_bytes(unpacked)?)?)
 }
 
 /// The file with the types of the running kernel, if it has them.

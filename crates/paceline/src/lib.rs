@@ -121,6 +121,7 @@ pub mod scenario;
 mod share;
 mod step;
 mod tables;
+pub mod text_file;
 pub mod verifier;
 mod verify;
 mod version;
@@ -170,6 +171,6 @@ pub use pipeline::{
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay, replay_on};
 pub use share::{Difference, Instance};
 pub use step::{Packet, Step, Trace, TraceStep, step, trace};
-pub use tables::EntryError;
+pub use tables::{EntryError, UnfilledEntry};
 pub use verify::{Refused, VerifiedProgram};
 pub use version::Layout;

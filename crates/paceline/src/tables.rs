@@ -35,6 +35,19 @@ pub enum EntryError {
     Remove(Errno),
 }
 
+/// An entry of a program array that stays empty, because its program needs what Paceline does not have.
+#[derive(Clone, Debug)]
+pub struct UnfilledEntry {
+    /// Name of the program array.
+    pub map: String,
+    /// Index in it.
+    pub index: u32,
+    /// Name of the program.
+    pub program: String,
+    /// What it needs.
+    pub error: Arc<NoProgram>,
+}
+
 /// Index of a map in its object, and of an entry in the map.
 type Entry = (usize, u32);
 
@@ -48,12 +61,16 @@ pub(crate) struct Tables {
     pending: Arc<Mutex<BTreeMap<Entry, String>>>,
     /// The programs that were put into entries.
     installed: Arc<Mutex<BTreeMap<Entry, Named>>>,
+    /// Whether entries stay empty whose programs need what is not supported.
+    leaves_unsupported: bool,
+    /// Those that do.
+    unfilled: Arc<Mutex<Vec<UnfilledEntry>>>,
     /// Keep the entries as long as there is the collection, even without a program.
     _users: Arc<[MapUser]>,
 }
 
 impl Tables {
-    pub(crate) fn new(specs: &[MapSpec], maps: &[Arc<Map>]) -> Self {
+    pub(crate) fn new(specs: &[MapSpec], maps: &[Arc<Map>], leaves_unsupported: bool) -> Self {
         let named = specs.iter().enumerate().flat_map(|(map, spec)| {
             spec.contents.iter().filter_map(move |(key, value)| match value {
                 InitialValue::Program(name) => {
@@ -65,6 +82,8 @@ impl Tables {
         Self {
             pending: Arc::new(Mutex::new(named.collect())),
             installed: Arc::default(),
+            leaves_unsupported,
+            unfilled: Arc::default(),
             _users: maps.iter().filter_map(MapUser::new).collect(),
         }
     }
@@ -96,6 +115,11 @@ impl Tables {
         pending.remove(&(map, index));
         Ok(changed)
     }
+}
+
+/// Whether a program needs what no engine has: an engine that another one could replace is no reason to leave an entry empty.
+fn lacks_support(error: &NoProgram) -> bool {
+    error.is_unsupported() && !matches!(error, NoProgram::Engine { .. })
 }
 
 impl Collection {
@@ -186,13 +210,41 @@ impl Collection {
                     Some(target) => Ok(target.clone()),
                     None => self.program_spec(Some(&name)).and_then(load),
                 };
-                let target = target.map_err(|error| self.entry_error(map, index, error.into()))?;
+                let target = match target {
+                    Ok(target) => target,
+                    Err(error) if self.tables.leaves_unsupported && lacks_support(&error) => {
+                        self.leave_empty(map, index, name, error)?;
+                        continue;
+                    }
+                    Err(error) => return Err(self.entry_error(map, index, error.into())),
+                };
                 todo.extend(self.used_by(target.spec()));
                 self.fill_entry(map, index, &target)?;
                 loaded.insert(name, target);
             }
         }
         Ok(())
+    }
+
+    fn leave_empty(
+        &self,
+        map: usize,
+        index: u32,
+        program: String,
+        error: NoProgram,
+    ) -> Result<(), NoProgram> {
+        let left = self.tables.change(map, index, |_| Ok::<_, NoProgram>(()));
+        let name = self.maps().get(map).map(|map| map.spec().name.clone()).unwrap_or_default();
+        let entry = UnfilledEntry { map: name, index, program, error: Arc::new(error) };
+        self.tables.unfilled.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+        left
+    }
+
+    /// The entries of program arrays that stay empty, in the order in which programs asked for them
+    /// ([`LoadOptions::leaving_unsupported`](crate::LoadOptions::leaving_unsupported)).
+    #[must_use]
+    pub fn unfilled(&self) -> Vec<UnfilledEntry> {
+        self.tables.unfilled.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn fill_entry(&self, map: usize, index: u32, program: &Program) -> Result<(), NoProgram> {

@@ -15,6 +15,12 @@ pub fn build(text: &str) -> Result<Vec<u8>, TextError> {
     assemble(&parse(text)?)
 }
 
+/// The protocol of the first header that a text describes; `None` for bytes, and for texts that describe no packet.
+#[must_use]
+pub fn begins_with(text: &str) -> Option<&'static Protocol> {
+    parse(text).ok()?.layers.first().map(|first| first.protocol)
+}
+
 /// A header, and the place of its first byte.
 struct Placed<'a> {
     given: &'a Given,
@@ -26,7 +32,7 @@ pub(crate) fn assemble(packet: &GivenPacket) -> Result<Vec<u8>, TextError> {
     let mut bytes = Vec::new();
     let mut placed = Vec::new();
     for (index, given) in packet.layers.iter().enumerate() {
-        let header = header(given, packet.layers.get(index + 1).map(|next| next.protocol))?;
+        let header = header(given, packet.layers.get(index + 1))?;
         placed.push(Placed { given, start: bytes.len(), len: header.len() });
         bytes.extend(header);
     }
@@ -55,8 +61,8 @@ impl Given {
 }
 
 /// A header, all of it but lengths and checksums of what follows.
-fn header(given: &Given, next: Option<&'static Protocol>) -> Result<Vec<u8>, TextError> {
-    let protocol = given.protocol;
+fn header(given: &Given, after: Option<&Given>) -> Result<Vec<u8>, TextError> {
+    let (protocol, next) = (given.protocol, after.map(|after| after.protocol));
     let mut bytes = vec![0; protocol.header];
     for field in protocol.fields {
         if let Some(Value::Number(number)) = given.value_of(field) {
@@ -66,9 +72,12 @@ fn header(given: &Given, next: Option<&'static Protocol>) -> Result<Vec<u8>, Tex
     for field in given.open() {
         let number = match field.default {
             Default::Value(number) => number,
-            Default::Next(otherwise) => {
-                next.and_then(|next| protocol.number_of_next(next.name)).unwrap_or(otherwise)
-            }
+            Default::Next(otherwise) => match after {
+                None => otherwise,
+                Some(after) => protocol
+                    .number_of_next(after.protocol.name)
+                    .ok_or_else(|| not_next(protocol, field, after))?,
+            },
             Default::LastOfItsKind => next.is_none_or(|next| next.name != protocol.name).into(),
             _ => continue,
         };
@@ -79,6 +88,20 @@ fn header(given: &Given, next: Option<&'static Protocol>) -> Result<Vec<u8>, Tex
         set_header_length(given, field, &mut bytes)?;
     }
     Ok(bytes)
+}
+
+/// The error of a header that its predecessor cannot announce.
+fn not_next(before: &'static Protocol, field: &'static Field, after: &Given) -> TextError {
+    let joins = |between: &&Protocol| {
+        before.number_of_next(between.name).is_some() && between.number_of_next(after.protocol.name).is_some()
+    };
+    let problem = Problem::NotNext {
+        before: before.name,
+        after: after.protocol.name,
+        field: field.name,
+        between: Protocol::ALL.iter().filter(joins).map(|between| between.name).collect(),
+    };
+    TextError { column: after.column, problem }
 }
 
 /// The variable part, filled with zeros to a length that the header can say.

@@ -86,6 +86,18 @@ pub enum Problem {
         /// Bytes it would have to say.
         bytes: usize,
     },
+    /// A header whose predecessor has no number for it, and is not given one.
+    #[error("{before} cannot say that {after} follows: {}", way_out(.between, .before, .field))]
+    NotNext {
+        /// The protocol before.
+        before: &'static str,
+        /// The protocol after it.
+        after: &'static str,
+        /// The field that names what follows.
+        field: &'static str,
+        /// Protocols that may lie between.
+        between: Vec<&'static str>,
+    },
     /// A text without its closing quote.
     #[error("the text has no closing quote")]
     Unclosed,
@@ -110,6 +122,13 @@ pub enum Problem {
     /// Something other than `/` after a layer of bytes.
     #[error("`/` must follow")]
     Separator,
+}
+
+fn way_out(between: &[&str], before: &str, field: &str) -> String {
+    match between {
+        [] => format!("give {before}.{field} if it shall"),
+        between => format!("{} is missing between, or give {before}.{field}", between.join(" or ")),
+    }
 }
 
 fn perhaps(name: &Option<&'static str>) -> String {

@@ -39,7 +39,7 @@ mod table;
 mod text;
 mod value;
 
-pub use build::build;
+pub use build::{begins_with, build};
 pub use difference::{Difference, differences};
 pub use error::{Problem, TextError};
 pub use layers::{FieldRef, Layer, Layers};

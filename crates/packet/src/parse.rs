@@ -1,6 +1,6 @@
 //! Texts of packets, read to layers.
 
-use paceline_suggest::nearest;
+use paceline_suggest::meant;
 
 use crate::error::{Problem, TextError};
 use crate::protocol::{Field, Protocol};
@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
 
     fn header(&mut self, start: usize, name: &str) -> Result<(), TextError> {
         let Some(protocol) = Protocol::named(name) else {
-            let hint = nearest(name, Protocol::ALL.iter().map(|protocol| protocol.name));
+            let hint = meant(name, Protocol::ALL.iter().map(|protocol| protocol.name));
             let hint = hint.and_then(Protocol::named).map(|protocol| protocol.name);
             return Err(self.error(start, Problem::Protocol { name: name.to_owned(), hint }));
         };
@@ -144,7 +144,7 @@ impl<'a> Parser<'a> {
             return Err(self.error(start, Problem::NoValue(word.to_owned())));
         };
         let Some(field) = protocol.field(name) else {
-            let hint = nearest(name, protocol.fields.iter().map(|field| field.name));
+            let hint = meant(name, protocol.fields.iter().map(|field| field.name));
             let hint = hint.and_then(|name| protocol.field(name)).map(|field| field.name);
             let problem = Problem::Field { protocol: protocol.name, name: name.to_owned(), hint };
             return Err(self.error(start, problem));

@@ -168,8 +168,19 @@ fn errors_have_their_place() {
             "eth / ipv4 / 0x00*65530",
             "column 7: ipv4.len has 16 bits, too few for 65550 bytes: give another value, or send less",
         ),
+        ("eth / ip / tcp", "column 7: no protocol is named `ip`, perhaps `ipv4`"),
+        ("ethernet / ipv4", "column 1: no protocol is named `ethernet`, perhaps `eth`"),
+        (
+            "eth / tcp dport=80",
+            "column 7: eth cannot say that tcp follows: ipv4 or ipv6 is missing between, or give eth.type",
+        ),
+        (
+            "eth / ipv4 / vlan",
+            "column 14: ipv4 cannot say that vlan follows: gre is missing between, or give ipv4.proto",
+        ),
         ("eth / tcp options=0x01*50", "column 19: tcp.options must be bytes such as 0x0102, not `0x01*50`"),
     ];
+    build("eth type=0x1234 / tcp").expect("a number that is given");
     for (text, message) in cases {
         assert_eq!(
             build(text).map(drop).map_err(|error| error.to_string()),

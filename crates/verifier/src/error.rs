@@ -9,7 +9,7 @@ use paceline_spec::kfunc;
 use paceline_spec::{MapKind, ObjectKind};
 
 use crate::facts::Stats;
-use crate::state::{Target, Value};
+use crate::state::{ReferenceKind, Target, Value};
 
 /// Cause of a refusal.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -271,8 +271,13 @@ pub enum Cause {
     #[error("infinite loop")]
     InfiniteLoop,
     /// A million instructions were simulated.
-    #[error("the program is too complex: {0} instructions simulated")]
+    #[error("the program is too complex: {0} instructions simulated, the most allowed")]
     TooComplex(usize),
+    /// Too many sides of branches wait.
+    #[error(
+        "the program is too complex: {0} branches wait for their other side to be explored, the most allowed"
+    )]
+    TooManyBranches(usize),
     /// Comparing states takes too long.
     #[error("the program is too complex: comparing its states took {0} steps")]
     TooMuchWork(usize),
@@ -280,8 +285,10 @@ pub enum Cause {
     #[error("the program is too complex: its states take {0} bytes")]
     TooMuchMemory(usize),
     /// A reference was not released.
-    #[error("reference acquired at {slot} is not released")]
+    #[error("reference to {kind}, acquired at {slot}, is not released")]
     Leak {
+        /// What was acquired.
+        kind: ReferenceKind,
         /// The call that acquired it.
         slot: usize,
     },
@@ -377,7 +384,10 @@ impl Cause {
     /// Whether a complexity limit was exceeded: the program may be safe.
     #[must_use]
     pub const fn is_too_complex(&self) -> bool {
-        matches!(self, Self::TooComplex(_) | Self::TooMuchWork(_) | Self::TooMuchMemory(_))
+        matches!(
+            self,
+            Self::TooComplex(_) | Self::TooManyBranches(_) | Self::TooMuchWork(_) | Self::TooMuchMemory(_)
+        )
     }
 }
 
@@ -465,8 +475,18 @@ hints! {
     BoundLoop => "give the loop a constant bound that the counter must reach",
     /// The register or variable is not set on this path.
     Initialize => "give it a value on every path that leads here",
-    /// A resource must be released on every path.
-    Release => "submit or discard it on every path",
+    /// The program is no loop, and has too many paths.
+    FewerPaths => "replace comparisons by a look-up in a map or table, or verify parts alone: functions that are not static, tail calls",
+    /// A record of a ring buffer must be released on every path.
+    ReleaseRecord => "submit or discard the record on every path",
+    /// A socket must be released on every path.
+    ReleaseSocket => "release the socket by bpf_sk_release on every path on which it is not null",
+    /// A tracked connection must be released on every path.
+    ReleaseConnection => "release the connection by bpf_ct_release on every path on which it is not null",
+    /// A new connection must be put into the table.
+    InsertConnection => "insert the new connection by bpf_ct_insert_entry on every path on which it is not null, and release what that returns",
+    /// An iterator must be destroyed on every path.
+    DestroyIterator => "call bpf_iter_num_destroy on every path; bpf_for and bpf_repeat of bpf_helpers.h do so",
     /// A lock must be released.
     Unlock => "call bpf_spin_unlock before, on every path",
     /// The stack is too small for large variables.

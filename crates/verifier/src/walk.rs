@@ -251,11 +251,11 @@ impl<'a> Walk<'a> {
 
     fn step(&mut self) -> Check<Next> {
         if self.stats.instructions >= self.options.max_instructions {
-            return crate::error::reject_with(Cause::TooComplex(self.stats.instructions), Hint::BoundLoop);
+            return crate::error::reject(Cause::TooComplex(self.stats.instructions));
         }
         let work = self.checkpoints.work();
         if work > self.options.max_work {
-            return crate::error::reject_with(Cause::TooMuchWork(work), Hint::BoundLoop);
+            return crate::error::reject(Cause::TooMuchWork(work));
         }
         if self.meets_earlier_state()? {
             if let Some(observer) = &mut self.observer {
@@ -285,7 +285,7 @@ impl<'a> Walk<'a> {
     /// Adds a waiting branch and continues at `next`.
     fn fork(&mut self, next: usize, target: usize, state: State) -> Check {
         if self.waiting.len() >= MAX_WAITING {
-            return crate::error::reject_with(Cause::TooComplex(self.stats.instructions), Hint::BoundLoop);
+            return crate::error::reject(Cause::TooManyBranches(MAX_WAITING));
         }
         let slot = self.slot;
         let trail = self.trail.add(self.at, Branch { slot, taken: target != slot + 1 });
@@ -308,7 +308,7 @@ impl<'a> Walk<'a> {
         let all = self.held + self.precision.bytes() + self.reads.bytes();
         self.stats.peak_bytes = self.stats.peak_bytes.max(all);
         if all > self.options.max_bytes {
-            return crate::error::reject_with(Cause::TooMuchMemory(all), Hint::BoundLoop);
+            return crate::error::reject(Cause::TooMuchMemory(all));
         }
         Ok(())
     }
@@ -354,15 +354,30 @@ impl<'a> Walk<'a> {
             Lost::Packet => Hint::StalePacketPointer,
             Lost::Buffer => Hint::EndedSlice,
         });
+        let path = self.trail.to(self.at);
+        let complex_hint = problem.cause.is_too_complex().then(|| match self.goes_round(&path) {
+            true => Hint::BoundLoop,
+            false => Hint::FewerPaths,
+        });
         Box::new(Refusal {
             slot: self.slot,
-            hint: stale_hint.or(problem.hint),
+            hint: stale_hint.or(complex_hint).or(problem.hint),
             cause: problem.cause,
             registers,
             invalidated_by: stale.map(|stale| stale.slot as usize),
-            path: self.trail.to(self.at),
+            path,
             calls: self.state.frames().skip(1).map(|frame| frame.call_slot).collect(),
             stats: self.stats(),
         })
+    }
+
+    /// Whether a path leads through a loop: a branch comes again, and not because a function without loops is called again.
+    fn goes_round(&self, path: &[Branch]) -> bool {
+        let comes_again = |branch: &Branch| path.iter().filter(|other| other.slot == branch.slot).count() > 1;
+        let goes_back = |(slot, insn): (usize, &Insn)| {
+            insn.jump_target(slot)
+                .is_some_and(|target| usize::try_from(target).is_ok_and(|target| target <= slot))
+        };
+        (self.flow.has_rounds || self.code.iter().any(goes_back)) && path.iter().any(comes_again)
     }
 }

@@ -2,7 +2,7 @@
 
 use paceline_isa::assemble;
 use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
-use paceline_verifier::{Cause, MAX_BYTES, Options, verify};
+use paceline_verifier::{Cause, Hint, MAX_BYTES, Options, verify};
 
 /// Branches on packet bytes, each of which leaves a number of its own in a register.
 fn branches(count: usize) -> ProgramSpec {
@@ -42,6 +42,31 @@ fn instructions_are_no_more_than_allowed() {
     let options = Options::default().max_instructions(100);
     let refusal = verify(&program, &[], None, &options).unwrap_err();
     assert!(matches!(refusal.cause, Cause::TooComplex(100)), "{refusal}");
+}
+
+#[test]
+fn the_limit_that_a_program_meets_is_told_with_its_way_out() {
+    let mut text = "r2 = *(u32 *)(r1 + 16)\n r6 = 0\n".to_owned();
+    for index in 0..8193 {
+        text += &format!("if r2 == {index} goto l{index}\n r6 += 1\n l{index}:\n");
+    }
+    let refusal = verify(&program(&(text + "r0 = r6\n exit\n")), &[], None, &Options::default()).unwrap_err();
+    assert!(matches!(refusal.cause, Cause::TooManyBranches(8192)), "{refusal}");
+    assert_eq!(refusal.hint, Some(Hint::FewerPaths), "{refusal}");
+    assert!(refusal.cause.is_too_complex());
+
+    let refusal = |text: &str, most| {
+        verify(&program(text), &[], None, &Options::default().max_instructions(most)).unwrap_err()
+    };
+    let turns = "r2 = *(u32 *)(r1 + 16)\n r0 = 0\n loop: r0 += 1\n if r0 < r2 goto loop\n exit\n";
+    assert_eq!(refusal(turns, 1000).hint, Some(Hint::BoundLoop));
+    // A function that is called again and again makes no loop.
+    let call = "call f\n r6 += r0\n";
+    let calls = format!(
+        "r6 = 0\n r1 = 0\n{}r0 = r6\n exit\n f:\n if r1 == 1 goto +0\n r0 = 1\n exit\n",
+        call.repeat(50)
+    );
+    assert_eq!(refusal(&calls, 100).hint, Some(Hint::FewerPaths));
 }
 
 #[test]

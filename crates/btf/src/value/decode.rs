@@ -197,7 +197,8 @@ impl Decoder<'_> {
     fn enumeration(&mut self, e: &Enum, raw: u128, bits: u32) -> Result<Value, ValueError> {
         self.spend(e.values.len() / NAME_SHARE)?;
         let mask = u128::MAX >> (128 - bits.clamp(1, 128));
-        let named = e.values.iter().find(|v| u128::from(v.value.cast_unsigned()) & mask == raw & mask);
+        let values = if e.is_cut() { &[] } else { &*e.values };
+        let named = values.iter().find(|v| u128::from(v.value.cast_unsigned()) & mask == raw & mask);
         let value = if e.signed { sign_extend(raw, bits) } else { raw.cast_signed() };
         let name = named.map(|v| self.btf.name(v.name).to_owned());
         self.spend(name.as_ref().map_or(0, String::len) / NAME_SHARE)?;

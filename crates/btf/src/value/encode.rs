@@ -39,6 +39,17 @@ impl Btf {
     }
 }
 
+/// Most characters of a text that a message repeats.
+const MOST_TEXT: usize = 60;
+
+/// A value in a message: its kind, and what is short enough to repeat.
+fn described(value: &Value) -> String {
+    match value {
+        Value::Text(text) if text.chars().nth(MOST_TEXT).is_none() => format!("the text `{text}`"),
+        value => value.kind().to_owned(),
+    }
+}
+
 struct Encoder<'a> {
     btf: &'a Btf,
     /// Remaining number of members that may be searched.
@@ -96,7 +107,7 @@ impl Encoder<'_> {
     }
 
     fn mismatch(&self, id: TypeId, expected: &'static str, value: &Value) -> ValueError {
-        ValueProblem::Mismatch { ty: self.btf.c_name(id), expected, found: value.kind() }.into()
+        ValueProblem::Mismatch { ty: self.btf.c_name(id), expected, found: described(value) }.into()
     }
 
     fn named<'v>(&self, id: TypeId, value: &'v Value) -> Result<&'v [(String, Value)], ValueError> {
@@ -142,8 +153,15 @@ impl Encoder<'_> {
     fn enumeration(&self, id: TypeId, e: &Enum, value: &Value, bits: u32) -> Result<u128, ValueError> {
         let name = match value {
             Value::Text(text) if Number::of(value).is_none() => text,
-            _ => return self.ranged(id, value, bits, e.signed),
+            // The sign is cut as well.
+            _ => {
+                let is_negative = matches!(Number::of(value), Some(Number::Negative(_)));
+                return self.ranged(id, value, bits, e.signed || e.is_cut() && is_negative);
+            }
         };
+        if e.is_cut() {
+            return Err(ValueProblem::CutEnumerator { text: name.clone(), ty: self.btf.c_name(id) }.into());
+        }
         let named = e.values.iter().find(|v| self.btf.name(v.name) == name);
         let named = named.ok_or_else(|| ValueProblem::NoEnumerator {
             text: name.clone(),

@@ -1,11 +1,11 @@
 //! Chain-call maps as JSON: programs by their names, as `bpftool map dump` would show them.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use paceline::Verdict;
 use paceline::chain::{CallMap, Calls};
+use paceline::text_file;
 use serde_json::Value as Json;
 
 use super::error::{CallsProblem, ChainError};
@@ -16,7 +16,7 @@ pub(super) type Ids = BTreeMap<String, u32>;
 /// Reads `[{"key": "firewall", "value": {"pass": "balancer", "wildcard": "logger"}}]`.
 pub(super) fn read(path: &Path, ids: &Ids) -> Result<CallMap, ChainError> {
     let name = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|source| ChainError::Read { name: name.clone(), source })?;
+    let text = text_file::read(path).map_err(|source| ChainError::Read { name: name.clone(), source })?;
     parse(&text, ids).map_err(|problem| ChainError::Calls { name, problem })
 }
 

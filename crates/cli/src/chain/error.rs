@@ -1,10 +1,9 @@
 //! Errors of chains, on the command line and in files.
 
-use std::io;
-
 use paceline::chain::{ChainFileCause, ChainFileError, FilePlace, RunConfigError};
 use paceline::filter::Missing;
-use paceline::{ChangeError, Fault, FilterTextError};
+use paceline::text_file::TextFileError;
+use paceline::{ChangeError, Fault, FilterTextError, NoProgram};
 
 use crate::common::failure::{CommandError, Failure};
 use crate::common::packets::When;
@@ -15,7 +14,7 @@ use crate::object::{NotXdp, ObjectError, ProgramError};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChainError {
     #[error("{name}: {source}")]
-    Read { name: String, source: io::Error },
+    Read { name: String, source: TextFileError },
     /// A chain file that cannot be read, is wrong, or describes no chain.
     #[error("{0}")]
     Load(ChainFileError),
@@ -24,6 +23,9 @@ pub(crate) enum ChainError {
     /// Something that a chain file names cannot be had.
     #[error("{name}:{at}: {source}")]
     At { name: String, at: FilePlace, source: Failure },
+    /// A chain file names an object with several programs, and none of them.
+    #[error("{object}: several programs in the object, name one of: {}", .names.join(", "))]
+    SeveralPrograms { object: String, names: Vec<String> },
     #[error("{0}")]
     Libpcap(Missing),
     #[error("{name}: {source}")]
@@ -79,6 +81,7 @@ impl CommandError for ChainError {
         match self {
             Self::NoMap { hint, .. } => hint.clone(),
             Self::At { source, .. } => source.hint(),
+            Self::SeveralPrograms { names, .. } => Some(format!("say `function = \"{}\"`", names.first()?)),
             Self::Libpcap(_) => Some(
                 "install it (Debian: apt install libpcap0.8), or give `classic` instead of `filter`: a file with what \
                  `tcpdump -ddd EXPRESSION` prints elsewhere"
@@ -111,12 +114,13 @@ enum Cause {
 
 fn of_cause(cause: ChainFileCause) -> Cause {
     Cause::Other(match cause {
-        ChainFileCause::Program { name, object, source, .. } => {
-            match ProgramError::new(&name, &object, *source) {
+        ChainFileCause::Program { name, object, source, .. } => match *source {
+            NoProgram::Several(names) => ChainError::SeveralPrograms { object: name, names }.into(),
+            source => match ProgramError::new(&name, &object, source) {
                 refused @ ProgramError::Refused(_) => return Cause::Refused(refused),
                 error => error.into(),
-            }
-        }
+            },
+        },
         ChainFileCause::Setup { object, source } => ObjectError::setup(&object, *source).into(),
         ChainFileCause::Contents(error) => error.into(),
         ChainFileCause::Inline(cause) => cause.into(),

@@ -13,6 +13,7 @@ use super::loaded::{LoadHow, Loaded};
 use crate::common::failure::Failure;
 use crate::common::files::Taken;
 use crate::maps::{self, MapFile};
+use crate::object::note_unfilled;
 
 /// Loads a chain file.
 pub(crate) fn load(path: &Path, how: &LoadHow) -> Result<Loaded, Failure> {
@@ -49,7 +50,9 @@ pub(crate) fn make(
         replaces: replaces.unwrap_or_default(),
         contents: &contents,
     };
-    opened.load(&options).map_err(of_file)
+    let made = opened.load(&options).map_err(of_file)?;
+    made.parts.iter().for_each(|part| note_unfilled(&part.collection, 0));
+    Ok(made)
 }
 
 /// Index of each program's object, by its name in the chain.

@@ -5,7 +5,7 @@ use paceline::{Collection, Member, NoMember};
 use super::error::ChainError;
 use super::loaded::LoadHow;
 use crate::common::failure::Failure;
-use crate::object::{ProgramError, check_action};
+use crate::object::{ProgramError, check_action, noting_unfilled};
 
 /// A program of an object, as a member of a chain; named like its function.
 pub(super) fn member(
@@ -14,10 +14,10 @@ pub(super) fn member(
     program: Option<&str>,
     how: &LoadHow,
 ) -> Result<Member, Failure> {
-    let member = match how.unverified {
+    let member = noting_unfilled(collection, || match how.unverified {
         true => collection.member_unverified("", program),
         false => collection.member("", program),
-    };
+    });
     let member = member.map_err(|error| match error {
         NoMember::Program(error) => Failure::from(ProgramError::new(object, collection.object(), error)),
         NoMember::Config(source) => ChainError::Config { name: object.to_owned(), source }.into(),

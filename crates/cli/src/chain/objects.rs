@@ -17,8 +17,6 @@ use crate::object::{NamedObject, ObjectError, check_set, variables_set};
 
 /// Loads a chain of objects.
 pub(super) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure> {
-    let given = how.opener.args.files();
-    let files = maps::read_files(&given)?;
     let mut targets = source
         .targets
         .iter()
@@ -27,9 +25,11 @@ pub(super) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
     if targets.is_empty() {
         targets.push(NamedObject::built_in(&how.opener)?);
     }
-    check_maps(&files, &targets)?;
     check_set(&how.opener.args, targets.iter().map(|target| &target.object))?;
     how.opener.check_shapes(targets.iter().map(|target| &target.object))?;
+    let given = how.opener.args.files();
+    let files = maps::read_files(&given)?;
+    check_maps(&files, &targets)?;
     let taken = targets.iter().filter_map(|target| target.file.clone()).chain(maps::identities(&given));
     let taken: Vec<_> = taken.collect();
     let (mut loaded, instance, saved) = (Vec::new(), Instance::new(), how.saved()?);

@@ -32,7 +32,7 @@ impl CommandError for CaptureError {
             ReadError::Compressed(program @ ("gzip" | "zstd" | "xz" | "bzip2" | "lz4")) => {
                 Some(format!("say `{program} -dc {name} | paceline ... --in -`"))
             }
-            ReadError::Foreign("an ELF object") => {
+            ReadError::Foreign("an ELF file") => {
                 Some(format!("objects are not given with --in: `paceline run {name} --in CAPTURE`"))
             }
             ReadError::PacketLinkType { .. } => {

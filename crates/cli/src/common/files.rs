@@ -28,6 +28,10 @@ impl CommandError for FileError {
         match self {
             Self::SameFile { .. } => Some("nothing was written; give another name".to_owned()),
             Self::Terminal { .. } => Some("send standard output to a file or another command".to_owned()),
+            Self::Io { name, source } if source.kind() == ErrorKind::NotFound => {
+                let folder = Path::new(name).parent().filter(|folder| !folder.as_os_str().is_empty())?;
+                (!folder.exists()).then(|| format!("there is no folder `{}`", folder.display()))
+            }
             Self::Io { .. } | Self::Write { .. } => None,
         }
     }

@@ -1,8 +1,10 @@
 //! Requests to a live run.
 
+use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueHint;
@@ -43,6 +45,10 @@ pub(crate) fn request_stream(
     Ok(send(args, request)?.1)
 }
 
+fn is_socket(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
 fn send(args: &ControlArgs, mut request: Json) -> Result<(Json, BufReader<UnixStream>), ControlError> {
     let path = || args.control.display().to_string();
     let failed = |source: io::Error| match source.kind() {
@@ -51,6 +57,11 @@ fn send(args: &ControlArgs, mut request: Json) -> Result<(Json, BufReader<UnixSt
     };
     request["version"] = VERSION.into();
     let mut stream = UnixStream::connect(&args.control).map_err(|source| match source.kind() {
+        // A socket's path of that length is refused before anybody looks for it.
+        io::ErrorKind::InvalidInput => ControlError::PathTooLong { path: path() },
+        io::ErrorKind::ConnectionRefused if !is_socket(&args.control) => {
+            ControlError::NoSocket { path: path() }
+        }
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
             ControlError::NotRunning { path: path() }
         }

@@ -12,9 +12,11 @@ use crate::common::failure::CommandError;
 pub(crate) enum ControlError {
     #[error("control socket {path}: {source}")]
     Socket { path: String, source: io::Error },
+    #[error("control socket {path}: its path has {} bytes, and paths of sockets have at most 107", .path.len())]
+    PathTooLong { path: String },
     #[error("control socket {path}: a running instance has it")]
     InUse { path: String },
-    #[error("control socket {path}: this is a file, and no socket")]
+    #[error("control socket {path}: this is no socket, but a file or folder")]
     NoSocket { path: String },
     #[error("control socket {path}: no instance runs there")]
     NotRunning { path: String },
@@ -22,7 +24,7 @@ pub(crate) enum ControlError {
     Silent { path: String, timeout: Duration },
     #[error("control socket {path}: the answer is no JSON object: {source}")]
     Answer { path: String, source: serde_json::Error },
-    #[error("--metrics {address}: {source}")]
+    #[error("--metrics {address}: {}", listening(.source))]
     Metrics { address: SocketAddr, source: io::Error },
     #[error("there is no thread for clients: {0}")]
     Thread(io::Error),
@@ -45,10 +47,23 @@ impl ControlError {
     }
 }
 
+/// The reason why nobody can listen at an address.
+fn listening(source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::AddrNotAvailable => "no interface of this host has the address".to_owned(),
+        io::ErrorKind::AddrInUse => "another program listens there".to_owned(),
+        io::ErrorKind::PermissionDenied => "ports below 1024 take CAP_NET_BIND_SERVICE".to_owned(),
+        _ => source.to_string(),
+    }
+}
+
 impl CommandError for ControlError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NotRunning { .. } => Some("`paceline live --control PATH` makes it".to_owned()),
+            Self::NotRunning { .. } => Some(
+                "`paceline live --control PATH` makes it when its ports are open; with --wait that is when the interfaces are there"
+                    .to_owned(),
+            ),
             Self::Silent { .. } => Some(
                 "the run does not answer: it stands still, or another request takes long; this one may take effect later"
                     .to_owned(),

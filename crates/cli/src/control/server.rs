@@ -56,7 +56,10 @@ impl Server {
         let before = umask(Mode::RWXG | Mode::RWXO);
         let listener = UnixListener::bind(path);
         umask(before);
-        let listener = listener.map_err(failed)?;
+        let listener = listener.map_err(|source| match source.kind() {
+            io::ErrorKind::InvalidInput => ControlError::PathTooLong { path: name() },
+            _ => failed(source),
+        })?;
         listener.set_nonblocking(true).map_err(failed)?;
         Ok(Self { listener, path: path.to_owned(), identity: identity(path) })
     }

@@ -1,5 +1,6 @@
 //! Hints for contents of maps that cannot be used.
 
+use paceline::Errno;
 use paceline::contents::{ContentsCause, ContentsError, ContentsProblem};
 
 use crate::common::failure::CommandError;
@@ -21,6 +22,9 @@ impl CommandError for ContentsCause {
             ContentsCause::At { problem, .. } => match &**problem {
                 ContentsProblem::NoVariable { name, names, .. }
                 | ContentsProblem::NoInnerMap { name, names } => closest(name, names),
+                ContentsProblem::Cpu { .. } | ContentsProblem::Refused { errno: Errno::ENODEV, .. } => {
+                    Some("`run --cpus N` and `live --workers N` have the CPUs 0 to N-1".to_owned())
+                }
                 _ => None,
             },
             ContentsCause::Program { source, .. } => closest_program(source),

@@ -1,6 +1,7 @@
 //! Options for objects.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -113,6 +114,16 @@ pub(super) enum MapValue {
     Entries(u32),
     /// The map of the object that its inner maps are like.
     Inner(String),
+}
+
+impl fmt::Display for MapValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Entries(entries) => write!(f, "entries:{entries}"),
+            Self::Inner(map) => write!(f, "inner:{map}"),
+        }
+    }
 }
 
 impl MapArg {

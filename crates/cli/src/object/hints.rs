@@ -14,6 +14,19 @@ fn tells_type(program: &SkippedProgram) -> bool {
     section_tells_type(&program.section)
 }
 
+/// Types of `--type`.
+const TYPES: &str = "xdp, tc for a TC classifier, or socket for a socket filter";
+
+/// The way to make a function a program.
+fn in_section(function: &SkippedProgram) -> String {
+    format!("a section before it makes a function a program: `SEC(\"xdp\") int {}(...)`", function.name)
+}
+
+/// Whether no section makes it a program.
+fn is_in_text(program: &SkippedProgram) -> bool {
+    program.section == ".text"
+}
+
 /// The options that would let maps be created, in one line.
 fn setup_hints(name: &str, errors: &[Arc<SetupError>]) -> String {
     let zero = |error: &Arc<SetupError>| match &**error {
@@ -66,13 +79,17 @@ pub(super) fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
         NoProgram::Several(names) => Some(format!("say `{name}:{}`", names.first()?)),
         NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
         NoProgram::OtherTypes(skipped) if skipped.iter().all(tells_type) => None,
-        NoProgram::OtherTypes(_) => Some(format!(
-            "`--type xdp {name}:PROGRAM` takes one of them for an XDP program, `--type socket` for a filter"
-        )),
+        NoProgram::OtherTypes(skipped) => {
+            let taken =
+                format!("`--type TYPE {name}:PROGRAM` takes one of them for a program of that type: {TYPES}");
+            let forgotten = skipped.iter().find(|skipped| is_in_text(skipped)).map(in_section);
+            Some(forgotten.map_or(taken.clone(), |forgotten| format!("{taken}; {forgotten}")))
+        }
+        NoProgram::Skipped(skipped) if is_in_text(skipped) => Some(in_section(skipped)),
         NoProgram::Skipped(skipped) if tells_type(skipped) => None,
-        NoProgram::Skipped(SkippedProgram { name: program, error: None, .. }) => Some(format!(
-            "`--type xdp {name}:{program}` takes it for an XDP program, `--type socket` for a socket filter"
-        )),
+        NoProgram::Skipped(SkippedProgram { name: program, error: None, .. }) => {
+            Some(format!("`--type TYPE {name}:{program}` takes it for a program of that type: {TYPES}"))
+        }
         NoProgram::Skipped(_) => None,
         NoProgram::Maps { sources, .. } => Some(setup_hints(name, sources)),
         NoProgram::Unknown { .. } => closest_program(error),

@@ -21,6 +21,7 @@ pub(crate) fn load_options(budget: u64, engine: Engine, args: &ObjectArgs, cpus:
         .look_ahead(look_ahead)
         .map_memory(map_memory)
         .cpus(cpus)
+        .leaving_unsupported()
 }
 
 /// Sets the variables that files and `--set` name, makes the maps, and fills them; `restored` come before those of the command line.

@@ -38,11 +38,8 @@ impl NamedObject {
     /// The firewall that runs where no object is named.
     pub(crate) fn built_in(opener: &Opener) -> Result<Self, ObjectError> {
         let name = "built-in firewall".to_owned();
-        let object = Object::parse(FIREWALL).map_err(|source| ObjectError::Open {
-            name: name.clone(),
-            source: Box::new(source),
-            is_capture: false,
-        })?;
+        let object = Object::parse(FIREWALL)
+            .map_err(|source| ObjectError::Open { name: name.clone(), source: Box::new(source) })?;
         let object = opener.with_counters(&name, object)?;
         Ok(Self { name, object, program: None, file: None })
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use paceline::capture::CaptureReader;
+use paceline::contents::section_of;
 use paceline::coverage::Counting;
 use paceline::{GivenType, MapSpec, Object, ObjectOptions, OpenError};
 
@@ -50,14 +50,9 @@ impl Opener {
     /// Reads an object file of which a program is wanted, or any.
     pub(crate) fn open(&self, path: &Path, program: Option<&str>) -> Result<Object, ObjectError> {
         let name = || path.display().to_string();
-        let failed = |source: OpenError, is_capture| ObjectError::Open {
-            name: name(),
-            source: Box::new(source),
-            is_capture,
-        };
-        let bytes = fs::read(path).map_err(|error| failed(error.into(), false))?;
-        let malformed = |source| failed(source, CaptureReader::new(bytes.as_slice()).is_ok());
-        let needs = Object::needs(&bytes).map_err(malformed)?;
+        let failed = |source: OpenError| ObjectError::Open { name: name(), source: Box::new(source) };
+        let bytes = fs::read(path).map_err(|error| failed(error.into()))?;
+        let needs = Object::needs(&bytes).map_err(failed)?;
         let kernel = self.kernel.read(&self.args, &needs)?;
         let given_type = self.args.program_type.map(|kind| GivenType { kind, program });
         let options = ObjectOptions::default()
@@ -66,7 +61,7 @@ impl Opener {
             .config(kernel.config.as_ref())
             .given_type(given_type)
             .variables(self.explains);
-        let mut object = Object::parse_with(&bytes, &options).map_err(malformed)?;
+        let mut object = Object::parse_with(&bytes, &options).map_err(failed)?;
         if let Some(used) = kernel.used(&needs) {
             console::note(format_args!("{}: {used}", name()));
         }
@@ -102,7 +97,7 @@ impl Opener {
         Ok(())
     }
 
-    /// Refuses a shape for a map that none of the objects has.
+    /// Refuses a shape for a map that none of the objects has, and what is given to a variable as if it were a map.
     pub(crate) fn check_shapes<'a>(
         &self,
         objects: impl Iterator<Item = &'a Object> + Clone,
@@ -111,7 +106,17 @@ impl Opener {
             // Maps with files are checked with these.
             let is_there =
                 |object: &Object| object.map(name.strip_suffix(".inner").unwrap_or(name)).is_some();
-            if matches!(value, MapValue::File(_)) || objects.clone().any(is_there) {
+            if objects.clone().any(is_there) {
+                continue;
+            }
+            if let Some(section) = objects.clone().find_map(|object| section_of(object, name)) {
+                return Err(ObjectError::Variable {
+                    variable: name.clone(),
+                    section: section.to_owned(),
+                    value: value.to_string(),
+                });
+            }
+            if matches!(value, MapValue::File(_)) {
                 continue;
             }
             let names = objects.clone().flat_map(|object| object.maps()).map(|spec| spec.name.as_str());

@@ -1,10 +1,11 @@
 //! Programs of loaded objects.
 
-use paceline::{Collection, Meaning, NoProgram, Object, Program, VerifiedProgram};
+use paceline::{Collection, Meaning, NoProgram, Object, Program, UnfilledEntry, VerifiedProgram};
 use paceline_diagnosis::{Diagnosis, refused_to_json, render};
 use serde_json::Value as Json;
 
 use super::hints::program_hint;
+use crate::common::console;
 use crate::common::failure::CommandError;
 
 /// The reason why an object does not give a program.
@@ -31,7 +32,10 @@ impl ProgramError {
 fn way_out(diagnosis: &Diagnosis) -> String {
     match diagnosis.is_unsupported() {
         true => format!("`paceline inspect {}` shows all that it needs", diagnosis.object()),
-        false => "--unverified runs it on the interpreter that checks every access at run time".to_owned(),
+        false => {
+            "`paceline run --unverified` runs it on the interpreter that checks every access at run time"
+                .to_owned()
+        }
     }
 }
 
@@ -64,9 +68,30 @@ pub(crate) fn program_of(
     name: Option<&str>,
     unverified: bool,
 ) -> Result<Program, NoProgram> {
-    match unverified {
+    noting_unfilled(collection, || match unverified {
         true => collection.program_unverified(name),
         false => collection.program(name).map(VerifiedProgram::into_program),
+    })
+}
+
+/// Loads a program, and notes the entries of program arrays that stay empty for it.
+pub(crate) fn noting_unfilled<T>(collection: &Collection, load: impl FnOnce() -> T) -> T {
+    let known = collection.unfilled().len();
+    let loaded = load();
+    note_unfilled(collection, known);
+    loaded
+}
+
+/// Notes the entries of program arrays that stay empty, but for so many that are known.
+pub(crate) fn note_unfilled(collection: &Collection, known: usize) {
+    for UnfilledEntry { map, index, program, error } in collection.unfilled().iter().skip(known) {
+        let reason = match &**error {
+            NoProgram::Refused(refused) => format!("program {program}: {}", refused.refusal.cause),
+            error => error.to_string(),
+        };
+        console::note(format_args!(
+            "entry {index} of map {map} stays empty, so that tail calls to it fail: {reason}"
+        ));
     }
 }
 

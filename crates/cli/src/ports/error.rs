@@ -5,28 +5,28 @@ use paceline::device::OpenError;
 
 use crate::common::failure::CommandError;
 
-/// A port cannot be used.
+/// A port cannot be used; `port` is the option with its value.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PortError {
     /// A device.
-    #[error("--port {port}: {source}")]
+    #[error("{port}: {source}")]
     Open { port: String, source: OpenError },
     /// A capture cannot be opened or created.
-    #[error("--port {port}: {name}: {source}")]
+    #[error("{port}: {name}: {source}")]
     File { port: String, name: String, source: std::io::Error },
     /// A capture is malformed.
-    #[error("--port {port}: {name}: {source}")]
+    #[error("{port}: {name}: {source}")]
     Read { port: String, name: String, source: Box<ReadError> },
     /// The output of a capture cannot be written.
-    #[error("--port {port}: {source}")]
+    #[error("{port}: {source}")]
     Write { port: String, source: paceline::port::PortError },
     /// A driver of DPDK's detaches its program at the end only with privileges.
     #[error(
-        "--port {port}: this driver of DPDK's attaches a program, which it can detach with --keep-privileges only"
+        "{port}: this driver of DPDK's attaches a program, which it can detach with --keep-privileges only"
     )]
     StaysAttached { port: String },
     /// Two ports are the same interface.
-    #[error("--port {port} and --port {other} are one interface")]
+    #[error("{port} and {other} are one interface")]
     Twice { port: String, other: String },
 }
 
@@ -49,6 +49,10 @@ impl CommandError for PortError {
             Self::Open { source: OpenError::Refused { .. }, .. } => {
                 Some("id and secret must be those of the server's interface".to_owned())
             }
+            Self::Open { source: OpenError::Mtu { name, .. }, port } => Some(format!(
+                "`{port},multi-buffer` takes packets of several buffers, for programs of section xdp.frags; or lower the MTU: `ip link set \
+                 {name} mtu 1500`"
+            )),
             Self::StaysAttached { .. } => {
                 Some("`xdp:IFACE` needs neither, and its program ends with the process".to_owned())
             }

@@ -74,7 +74,7 @@ impl Opening {
         for spec in specs {
             match &spec.kind {
                 Kind::Pcap { output: Some(output), .. } => {
-                    outputs.push((spec.text.clone(), Opened::open(output, "--port", &mut taken)?));
+                    outputs.push((spec.text.clone(), Opened::open(output, spec.option, &mut taken)?));
                 }
                 Kind::Memif { socket, options } => {
                     options.check(socket).map_err(|source| open_error(spec, source))?;
@@ -212,7 +212,7 @@ impl Opening {
             .map_err(|source| open_error(spec, source))?;
         let is_attached = ports.iter().any(|port| port.driver() == ATTACHES);
         if is_attached && !self.keep_privileges {
-            return Err(PortError::StaysAttached { port: spec.text.clone() });
+            return Err(PortError::StaysAttached { port: spec.told() });
         }
         let number = ports.first().map_or(0, DpdkPort::ifindex);
         let number = if number == 0 { self.free_number() } else { number };
@@ -230,7 +230,7 @@ impl Opening {
             Some(started) => Some(Box::new(started?.0) as Box<dyn Write + Send>),
             None => None,
         };
-        let error = |source| PortError::Write { port: spec.text.clone(), source };
+        let error = |source| PortError::Write { port: spec.told(), source };
         if self.workers == 1 || !spec.wrappers.is_empty() {
             let port = CapturePort::new(reader, writer).map_err(error)?;
             return Ok(vec![(0, Box::new(port))]);
@@ -278,9 +278,9 @@ impl Opening {
 
     fn add_number(&mut self, spec: &PortSpec, number: u32) -> Result<(), PortError> {
         if let Some((_, other)) = self.numbers.iter().find(|(used, _)| *used == number) {
-            return Err(PortError::Twice { port: other.clone(), other: spec.text.clone() });
+            return Err(PortError::Twice { port: other.clone(), other: spec.told() });
         }
-        self.numbers.push((number, spec.text.clone()));
+        self.numbers.push((number, spec.told()));
         Ok(())
     }
 
@@ -349,7 +349,7 @@ fn queues(spec: &PortSpec) -> u32 {
 }
 
 fn open_error(spec: &PortSpec, source: OpenError) -> PortError {
-    PortError::Open { port: spec.text.clone(), source }
+    PortError::Open { port: spec.told(), source }
 }
 
 /// A generator for each worker: flows, number of packets and rate are divided among them.
@@ -374,7 +374,7 @@ fn generators(traffic: &Traffic, workers: usize) -> impl Iterator<Item = Box<dyn
 }
 
 fn reader(spec: &PortSpec, path: &Path, waiting: &Waiting) -> Result<CaptureReader<'static>, PortError> {
-    let (port, name) = (spec.text.clone(), path.display().to_string());
+    let (port, name) = (spec.told(), path.display().to_string());
     let opened = match path == Path::new("-") {
         true => io::stdin().as_fd().try_clone_to_owned().map(File::from),
         false => File::open(path),

@@ -19,6 +19,8 @@ pub(crate) const FORMS: &str = "xdp:IFACE[@QUEUES][,OPTION...], packet:IFACE, ta
 pub(crate) struct PortSpec {
     /// As it was given.
     pub(crate) text: String,
+    /// The option that it was given by.
+    pub(crate) option: &'static str,
     pub(crate) kind: Kind,
     /// Wrappers of the port, the outermost first.
     pub(crate) wrappers: Vec<Wrapper>,
@@ -90,6 +92,16 @@ pub(crate) enum Protocol {
 }
 
 impl PortSpec {
+    /// The same for another option than `--port`.
+    pub(crate) fn of_option(self, option: &'static str) -> Self {
+        Self { option, ..self }
+    }
+
+    /// The option and its value, for messages.
+    pub(crate) fn told(&self) -> String {
+        format!("{} {}", self.option, self.text)
+    }
+
     /// The file that the port reads, if there is one.
     pub(crate) fn input(&self) -> Option<Taken> {
         match &self.kind {
@@ -153,7 +165,7 @@ impl FromStr for PortSpec {
             "null" => without_argument(kind, argument, Kind::Null)?,
             _ => return Err(format!("`{kind}` is no kind of port; it must be one of {FORMS}")),
         };
-        Ok(Self { text: text.to_owned(), kind, wrappers })
+        Ok(Self { text: text.to_owned(), option: "--port", kind, wrappers })
     }
 }
 

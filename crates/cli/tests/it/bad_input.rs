@@ -52,7 +52,7 @@ fn objects_that_are_none() {
         paceline([subcommand, &traffic]).fails(
             1,
             &format!("{traffic}: not an ELF file"),
-            &["this is a capture", "--in"],
+            &["captures are given by --in"],
         );
     }
 }
@@ -96,7 +96,7 @@ fn captures_that_are_none() {
     fails(&folder.write("short.pcap", &capture(&[])[..20]), "cut in the middle of the file header", "");
     fails(&folder.write("text.pcap", "hello world"), "not a pcap or pcapng capture", "");
     fails(&folder.write("traffic.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0]), "compressed with gzip", "gzip -dc");
-    fails(&verdicts, "not a pcap or pcapng capture but an ELF object", "objects are not given with --in");
+    fails(&verdicts, "not a pcap or pcapng capture but an ELF file", "objects are not given with --in");
     let mut cooked = capture(&[b"\x02"]);
     cooked[20] = 113;
     fails(&folder.write("cooked.pcap", cooked), "link type LINUX_SLL (113) is not supported", "ETHERNET");

@@ -112,7 +112,7 @@ fn a_socket_that_is_left_behind_is_replaced() {
     std::fs::write(&control, "a file").expect("a file");
     let refused =
         command().args(["live", "--port", "null:", "--control", &control]).output().expect("it runs");
-    assert!(stderr(&refused).contains("this is a file, and no socket"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("this is no socket, but a file or folder"), "{}", stderr(&refused));
     assert_eq!(std::fs::read(&control).expect("it is there"), b"a file");
 }
 
@@ -365,7 +365,9 @@ fn hostile_requests_for_captures_are_refused() {
     let mut live =
         Live::start(&["--port", "gen:rate=1K", "--control", &control], || Path::new(&control).exists());
     for (request, part) in [
-        (r#"{"version":1,"command":"capture","count":"x"}"#, "`count` is no number"),
+        (r#"{"version":1,"command":"capture","count":"x"}"#, "`count` is no whole number from 0 on"),
+        (r#"{"version":1,"command":"capture","count":-1}"#, "`count` is no whole number from 0 on"),
+        (r#"{"version":1,"command":"capture","count":1.5}"#, "`count` is no whole number from 0 on"),
         (r#"{"version":1,"command":"capture","seconds":-1}"#, "`seconds` is no time"),
         (r#"{"version":1,"command":"capture","seconds":1e300}"#, "`seconds` is no time"),
         (r#"{"version":1,"command":"capture","filter":7}"#, "`filter` is no list"),

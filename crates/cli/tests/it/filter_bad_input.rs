@@ -185,7 +185,7 @@ fn programs_that_are_none() {
     let binary = folder.write("binary", b"\xff\xfe");
     paceline(["filter", "-F", &binary]).fails(
         1,
-        &format!("{binary}: stream did not contain valid UTF-8"),
+        &format!("{binary}: not a text file: line 1, column 1 is not UTF-8"),
         &[],
     );
 }

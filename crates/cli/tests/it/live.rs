@@ -319,10 +319,10 @@ fn what_is_wrong_is_said() {
         (vec!["--port", "xdp:nosuch"], 1, "--port xdp:nosuch: "),
         (vec!["--port", &format!("pcap:{copy},{copy}")], 1, "is the same file as"),
         (vec![&object, "--port", &format!("pcap:,{object}")], 1, "is the same file as"),
-        (vec!["--port", &format!("pcap:{object}")], 1, "an ELF object"),
+        (vec!["--port", &format!("pcap:{object}")], 1, "an ELF file"),
         (vec!["--port", "pcap:/nosuch/a.pcap"], 1, "/nosuch/a.pcap: No such file"),
         (vec!["--port", "null:", "--seconds", "0"], 2, "it must be more than 0"),
-        (vec!["--port", "pcap:/dev/null", "--workers", "0"], 2, "0 is not in 1..=256"),
+        (vec!["--port", "pcap:/dev/null", "--workers", "0"], 2, "it must be from 1 to 256"),
     ] {
         let output = command().arg("live").args(&arguments).output().expect("it runs");
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", stderr(&output));

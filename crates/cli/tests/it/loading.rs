@@ -141,9 +141,9 @@ fn maps_in_a_map_are_given_by_their_elements() {
 fn programs_whose_sections_tell_no_type_are_given_one() {
     let untold = loader("untold");
     let cause = "program untold is in section mine, which names no type of programs that run here";
-    let hint = format!("hint: `--type xdp {untold}` takes it for an XDP program");
+    let hint = "`--type TYPE ";
     for done in verify_and_run(&untold, &[]) {
-        done.fails(1, "", &[cause, &hint]);
+        done.fails(1, "", &[cause, hint]);
     }
     let run = both_accept(&untold, &["--type", "xdp"]);
     assert_eq!(run["verdicts"]["tx"], run["packets"]);
@@ -160,8 +160,8 @@ fn programs_whose_sections_tell_no_type_are_given_one() {
         for done in verify_and_run(&target, &[]) {
             done.fails(
                 1,
-                &format!("{other}: no XDP program in the object; it has plain (section abc), "),
-                &["untold (section mine)", "--type xdp"],
+                &format!("{other}: no XDP program, TC classifier or socket filter in the object; it has plain (section abc), "),
+                &["untold (section mine)", "--type TYPE", "or socket for a socket filter"],
             );
         }
     }

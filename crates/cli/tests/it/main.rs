@@ -26,6 +26,7 @@ mod live_verdicts;
 mod loading;
 mod maps;
 mod memif;
+mod messages;
 mod metrics;
 mod objects;
 mod prove;

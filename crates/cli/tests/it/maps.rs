@@ -144,7 +144,7 @@ fn fails(map: &str, text: &str, cause: &str) {
 #[test]
 fn mistakes_are_shown_by_line_column_map_and_member() {
     fails("rules", "[{\"key\": 1,\n,}]", "line 2, column 1: key must be a string");
-    fails("rules", "", "line 1, column 0: EOF while parsing a value");
+    fails("rules", "", "line 1, column 0: the text ends within a value");
     fails(
         "rules",
         "[\n  {\"key\": {\"address\": [1, 2], \"port\": 70000}, \"value\": {}}]",

@@ -34,7 +34,7 @@ fn inspect_tells_all_that_is_missing() {
     let needs = fixture("needs.o");
     let out = paceline(["inspect", &needs]).ok();
     let tail = "
-skipped, because they are no XDP programs
+skipped, because they are no programs that run here
   classify  section action
 
 needs what Paceline does not have

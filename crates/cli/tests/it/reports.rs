@@ -109,7 +109,7 @@ fn failures_are_json_where_json_is_asked_for() {
     assert_eq!(done.status, Some(1));
     let json: Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(json["refused"]["cause"]["kind"], "may_be_null", "{json}");
-    assert!(json["hint"].as_str().unwrap().starts_with("--unverified"), "{json}");
+    assert!(json["hint"].as_str().unwrap().starts_with("`paceline run --unverified`"), "{json}");
     // An error in a report is not printed twice.
     let done = paceline(["run", &fixture("outside.o"), "--unverified", "--json"]);
     assert_eq!(done.status, Some(1), "{}", done.err);

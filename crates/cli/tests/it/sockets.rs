@@ -114,5 +114,9 @@ fn flows_are_spread_over_cpus() {
     }
     let text = plain["maps"].to_string();
     assert!(text.contains("\"cpu\":3") && !text.contains("\"cpu\":4"), "{text}");
-    paceline(["run", &object, "--cpus", "0"]).fails(2, "invalid value '0' for '--cpus <N>'", &["1..=1024"]);
+    paceline(["run", &object, "--cpus", "0"]).fails(
+        2,
+        "invalid value '0' for '--cpus <N>'",
+        &["from 1 to 1024"],
+    );
 }

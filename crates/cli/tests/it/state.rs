@@ -168,7 +168,7 @@ fn mistakes_in_saved_maps_are_shown_where_they_are() {
     );
     fails(
         "{\"maps\": {\"prefixes\": [{\"key\": {\"length\": 33}, \"value\": 1}]}}",
-        "line 1, column 24: map prefixes, element 1: the lpm_trie map does not take it (EINVAL)",
+        "line 1, column 24: map prefixes, element 1: the length of the prefix exceeds the bits of the key",
     );
     fails(
         "{\"maps\": {\"flows\":\n [{\"key\": {\"port\": 65536}, \"value\": 1}]}}",

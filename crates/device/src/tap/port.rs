@@ -11,7 +11,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::{Errno, readv, writev};
 
 use crate::error::{OpenError, Step};
-use crate::interface::Interface;
+use crate::interface::{Interface, check_name};
 
 use super::{header, syscalls};
 
@@ -38,6 +38,7 @@ impl TapPort {
     /// # Errors
     /// [`OpenError`]
     pub fn open(name: &str, pool: &Arc<FramePool>, multi_queue: bool) -> Result<Self, OpenError> {
+        check_name(name)?;
         let queue = syscalls::open_queue().map_err(|errno| Step::OpenTun.failed(name, errno))?;
         let attached = syscalls::attach(&queue, name, multi_queue).map_err(|errno| match errno {
             Errno::INVAL => OpenError::NotSupported {

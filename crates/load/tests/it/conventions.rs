@@ -391,7 +391,8 @@ fn instructions_without_an_answer_are_poisoned_with_the_reason() {
 fn what_cannot_be_loaded_is_refused_with_its_place() {
     let error = |bytes: &[u8]| Object::parse(bytes).expect_err("it is refused").to_string();
     assert_eq!(error(b""), "not an ELF file");
-    assert_eq!(error(b"#!/bin/sh\n"), "not an ELF file");
+    assert_eq!(error(b"#!/bin/sh\n"), "not an ELF file but text");
+    assert_eq!(error(b"BC\xc0\xde\x35\x14\0\0"), "not an ELF file but LLVM bitcode");
     assert_eq!(
         error(&fixture("big_endian.clang19.o")),
         "compiled for big-endian machines, this one is not; compile with `-target bpf`"

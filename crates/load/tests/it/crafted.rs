@@ -266,8 +266,14 @@ fn loads_lead_to_code_data_or_maps() {
         load(&elsewhere, R_64_64).refused(),
         "section xdp, offset 0x0: `features` in section features is neither code, data nor a map"
     );
-    let absolute = |e: &mut Elf| e.symbol("common", GLOBAL, OBJECT, 0xfff2, 8, 8);
-    assert!(load(&absolute, R_64_64).refused().contains("against `common` cannot be applied"));
+    let absolute = |e: &mut Elf| e.symbol("absolute", GLOBAL, OBJECT, 0xfff1, 8, 8);
+    assert!(load(&absolute, R_64_64).refused().contains("against `absolute` cannot be applied"));
+    let common = |e: &mut Elf| e.symbol("common", GLOBAL, OBJECT, 0xfff2, 8, 8);
+    let refused = load(&common, R_64_64).refused();
+    assert!(
+        refused.contains("the variable `common` is in no section") && refused.contains("-fno-common"),
+        "{refused}"
+    );
     let beside_a_map = |e: &mut Elf| {
         let maps = e.section("maps", PROGBITS, DATA, &legacy_map(2));
         e.symbol("m", GLOBAL, OBJECT, maps, 0, 20);

@@ -133,7 +133,7 @@ fn values_that_do_not_fit_are_refused_with_place_and_cause() {
         ".name: 9 elements do not fit into an array of 8"
     );
     assert_eq!(one("up", Value::Unsigned(2)), ".up: 2 does not fit into `_Bool` (0 to 1)");
-    assert_eq!(one("port", Value::Text("http".into())), ".port: `__u16` takes a number, not a text");
+    assert_eq!(one("port", Value::Text("http".into())), ".port: `__u16` takes a number, not the text `http`");
     assert_eq!(
         one("flags", named(&[("b", Value::Unsigned(8))])),
         ".flags.b: 8 does not fit into `__u8` (0 to 7)"

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use paceline_chain::{FileError, FilePlace, RunConfigError};
 
 use crate::contents::{ContentsCause, ContentsError};
+use crate::text_file::TextFileError;
 use crate::{ChangeError, FilterTextError, NoProgram, Object, OpenError, SetupError};
 
 /// A chain file cannot be loaded. The messages begin with the file, and the place where there is one.
@@ -22,10 +23,15 @@ pub enum ChainFileError {
         source: io::Error,
     },
     /// It is no text.
-    #[error("{}:{at}: not valid UTF-8", .file.display())]
+    #[error("{}", match .format {
+        Some(format) => format!("{}: not a text file but {format}", .file.display()),
+        None => format!("{}:{at}: not valid UTF-8", .file.display()),
+    })]
     NotText {
         /// The chain file.
         file: PathBuf,
+        /// The format that it has instead, with its article, where it is known.
+        format: Option<&'static str>,
         /// Where the text ends.
         at: FilePlace,
     },
@@ -80,7 +86,7 @@ pub enum ChainFileCause {
         /// Its path.
         path: PathBuf,
         /// Cause.
-        source: io::Error,
+        source: TextFileError,
     },
     /// The file of a classic filter has none.
     #[error("{}: {source}", .path.display())]

@@ -263,7 +263,8 @@ struct Given {
 
 impl Given {
     fn wrong(&self, source: &ChainSource, error: ContentsError) -> ChainFileError {
-        let at = if matches!(*error.cause, ContentsCause::NoMap { .. }) { self.name } else { self.at };
+        let is_name = matches!(*error.cause, ContentsCause::NoMap { .. } | ContentsCause::Variable { .. });
+        let at = if is_name { self.name } else { self.at };
         let cause = match error.at {
             Some(_) => ChainFileCause::Inline(*error.cause),
             None => ChainFileCause::Contents(error),

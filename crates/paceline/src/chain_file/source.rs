@@ -1,13 +1,12 @@
 //! Chain files as text, with the files that they name.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use paceline_chain::{ChainFile, FileError, FileObject, FilePlace, MapSource, ObjectSource};
 
 use super::error::{ChainFileCause, ChainFileError};
 use crate::Object;
-use crate::contents::end_of;
+use crate::text_file::{self, TextFileError};
 
 /// A chain file that was read: `docs/CHAINS.md` describes the format.
 ///
@@ -48,13 +47,11 @@ impl ChainSource {
     /// [`ChainFileError::Read`], [`ChainFileError::NotText`], and [`ChainFileError::File`] for the first error in the text.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ChainFileError> {
         let path = path.as_ref().to_owned();
-        let bytes = fs::read(&path).map_err(|source| ChainFileError::Read { file: path.clone(), source })?;
-        match String::from_utf8(bytes) {
+        match text_file::read(&path) {
             Ok(text) => Self::parse(path, &text),
-            Err(error) => {
-                let bytes = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
-                let (line, column) = end_of(std::str::from_utf8(bytes).unwrap_or_default());
-                Err(ChainFileError::NotText { file: path, at: FilePlace { line, column } })
+            Err(TextFileError::Io(source)) => Err(ChainFileError::Read { file: path, source }),
+            Err(TextFileError::NotText { format, line, column }) => {
+                Err(ChainFileError::NotText { file: path, format, at: FilePlace { line, column } })
             }
         }
     }
@@ -172,7 +169,7 @@ fn opened(path: PathBuf) -> Result<Object, ChainFileCause> {
 }
 
 fn of_classic(path: PathBuf, name: &str) -> Result<Object, ChainFileCause> {
-    match fs::read_to_string(&path) {
+    match text_file::read(&path) {
         Ok(text) => Object::of_filter(name, &text).map_err(|source| ChainFileCause::Classic { path, source }),
         Err(source) => Err(ChainFileCause::Read { path, source }),
     }

@@ -1,13 +1,13 @@
 //! Errors in contents of maps.
 
 use std::fmt;
-use std::io;
 use std::sync::Arc;
 
 use paceline_maps::{CreateError, Mismatch};
 use paceline_spec::{Errno, MapKind, MapSpec};
 
 use crate::json::JsonError;
+use crate::text_file::TextFileError;
 use crate::{EntryError, NoProgram, SetupError};
 
 /// Contents of a map that cannot be used, with the name of their file.
@@ -35,7 +35,10 @@ impl ContentsError {
                 Some((place.line, place.column))
             }
             ContentsCause::Syntax(error) => Some((error.line(), error.column())),
-            ContentsCause::Io(_) | ContentsCause::NoMap { .. } | ContentsCause::Missing(_) => None,
+            ContentsCause::Read(_)
+            | ContentsCause::NoMap { .. }
+            | ContentsCause::Variable { .. }
+            | ContentsCause::Missing(_) => None,
         })
     }
 
@@ -55,7 +58,7 @@ impl ContentsError {
 pub enum ContentsCause {
     /// The file cannot be read.
     #[error("{0}")]
-    Io(io::Error),
+    Read(TextFileError),
     /// The text is no JSON.
     #[error("{}", Syntax(.0))]
     Syntax(serde_json::Error),
@@ -66,6 +69,16 @@ pub enum ContentsCause {
         map: String,
         /// The names there are.
         names: Vec<String>,
+    },
+    /// It is the name of a global variable.
+    #[error(
+        "`{variable}` is no map but a variable of {section}: say `{section}` and {{\"{variable}\": VALUE}}"
+    )]
+    Variable {
+        /// The name.
+        variable: String,
+        /// The map that holds the variable.
+        section: String,
     },
     /// The map could not be made.
     #[error("{0}")]
@@ -97,6 +110,7 @@ impl fmt::Display for Syntax<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0.to_string();
         let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+        let what = what.replace("EOF while parsing ", "the text ends within ");
         write!(f, "line {}, column {}: {what}", self.0.line(), self.0.column())
     }
 }
@@ -220,7 +234,32 @@ impl fmt::Display for Refusal {
             }
             (Errno::E2BIG | Errno::ENOSPC, _) => write!(f, "the map is full: it holds {entries} entries"),
             (Errno::EPERM, _) => f.write_str("the map is read-only outside of programs"),
-            _ => write!(f, "the {kind} map does not take it ({errno})"),
+            _ => match reason(*errno, *kind) {
+                Some(reason) => f.write_str(reason),
+                None => write!(f, "the {kind} map does not take it ({errno})"),
+            },
         }
     }
+}
+
+/// The meaning of an error number that a kind of map has for a reason of its own.
+fn reason(errno: Errno, kind: MapKind) -> Option<&'static str> {
+    Some(match (kind, errno) {
+        (MapKind::CpuMap, Errno::ENODEV) => "the run has no such CPU: its CPUs are numbered from 0",
+        (MapKind::CpuMap, Errno::EOVERFLOW) => "the queue of a CPU has at most 16384 packets",
+        (MapKind::CpuMap, Errno::ENOMEM) => "the program of a CPU must be one of section xdp/cpumap",
+        (MapKind::DevMap | MapKind::DevMapHash, Errno::EINVAL) => {
+            "it is no interface (the index is 0), or names a program that is none of section xdp/devmap"
+        }
+        (MapKind::LpmTrie, Errno::EINVAL) => "the length of the prefix exceeds the bits of the key",
+        (MapKind::SockMap | MapKind::SockHash, _) => "it is no socket, by its number from 1",
+        (MapKind::PerfEventArray, _) => {
+            "the entries are perf events, which no file can give: events are received without them"
+        }
+        (_, Errno::ENOTSUPP | Errno::EOPNOTSUPP) => {
+            "a map of this kind cannot be filled from outside of programs"
+        }
+        (_, Errno::ENOMEM) => "there is no memory for it",
+        _ => return None,
+    })
 }

@@ -27,5 +27,4 @@ mod variables;
 pub use error::{ContentsCause, ContentsError, ContentsPlace, ContentsProblem};
 pub use saved::SavedMaps;
 pub use text::MapContents;
-pub(crate) use text::end_of;
-pub use variables::variables;
+pub use variables::{section_of, variables};

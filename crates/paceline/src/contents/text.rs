@@ -1,7 +1,6 @@
 //! Contents as text: JSON of which every part remembers where it is.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::error::{ContentsCause, ContentsError, ContentsPlace, ContentsProblem};
 use crate::NoProgram;
+use crate::text_file::{self, end_of};
 
 /// Contents of a map, or values of global variables, as JSON text. The elements are a list of `{"key": ..., "value": ...}`, as
 /// `bpftool map dump` prints it, or an object of values by their keys; variables are an object of values by their names.
@@ -35,8 +35,8 @@ impl MapContents {
     /// [`ContentsError`].
     pub fn read(map: &str, path: &Path) -> Result<Self, ContentsError> {
         let name = path.display().to_string();
-        let text = fs::read_to_string(path);
-        Self::parse(map, &name, text.map_err(|error| ContentsError::new(&name, ContentsCause::Io(error)))?)
+        let text = text_file::read(path);
+        Self::parse(map, &name, text.map_err(|error| ContentsError::new(&name, ContentsCause::Read(error)))?)
     }
 
     /// The contents of a map from the text of a file, whose name is for messages. Only its syntax is checked.
@@ -158,11 +158,4 @@ impl<'a> Part<'a> {
         let (line, column) = if self.file.within.is_some() { (0, 0) } else { end_of(before) };
         ContentsPlace { line, column, map: self.file.map.clone(), parts: self.within.clone() }
     }
-}
-
-/// Line and column behind a text.
-pub(crate) fn end_of(text: &str) -> (usize, usize) {
-    let line_start = text.rfind('\n').map_or(0, |newline| newline + 1);
-    let column = text.get(line_start..).unwrap_or_default().chars().count() + 1;
-    (text.matches('\n').count() + 1, column)
 }

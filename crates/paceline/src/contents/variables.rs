@@ -44,7 +44,21 @@ impl Object {
     }
 }
 
+/// The section of global data, which is a map, that has a variable of this name.
+#[must_use]
+pub fn section_of<'a>(object: &'a Object, variable: &str) -> Option<&'a str> {
+    let btf = object.btf()?;
+    let has_it = |spec: &&MapSpec| {
+        variables(btf, spec)
+            .is_some_and(|section| section.vars.iter().any(|var| btf.type_name(var.ty) == variable))
+    };
+    object.maps().iter().find(has_it).map(|spec| spec.name.as_str())
+}
+
 fn no_map(map: &str, object: &Object) -> ContentsCause {
+    if let Some(section) = section_of(object, map) {
+        return ContentsCause::Variable { variable: map.to_owned(), section: section.to_owned() };
+    }
     let names = object.maps().iter().map(|spec| spec.name.clone()).collect();
     ContentsCause::NoMap { map: map.to_owned(), names }
 }

@@ -5,7 +5,7 @@
 
 mod map;
 
-use paceline_btf::{Btf, TypeId, Value, ValueError, address_bytes, prefix_bytes};
+use paceline_btf::{Btf, TypeId, Value, ValueError, address_bytes, prefix_bytes, prefix_form};
 use paceline_spec::MapSpec;
 use serde_json::Value as Json;
 
@@ -26,6 +26,14 @@ pub enum JsonError {
     Untyped {
         /// Bytes there must be.
         size: usize,
+    },
+    /// A text that is no prefix, for a key of a longest-prefix trie.
+    #[error("`{text}` is no prefix: this map takes {form}")]
+    Prefix {
+        /// The text.
+        text: String,
+        /// The form of its prefixes.
+        form: &'static str,
     },
     /// The type is not of the size that is asked for.
     #[error("the type takes {found} bytes, the map has {expected}")]
@@ -62,9 +70,10 @@ pub fn encode(json: &Json, btf: Option<&Btf>, ty: TypeId, size: usize) -> Result
 pub fn encode_key(json: &Json, btf: Option<&Btf>, spec: &MapSpec) -> Result<Vec<u8>, JsonError> {
     let size = spec.key_size as usize;
     let prefix = json.as_str().filter(|_| spec.kind.has_prefixes());
-    match prefix.and_then(|text| prefix_bytes(text, size)) {
-        Some(key) => Ok(key),
-        None => encode(json, btf, spec.key_type, size),
+    match prefix.map(|text| (text, prefix_bytes(text, size), prefix_form(size))) {
+        Some((_, Some(key), _)) => Ok(key),
+        Some((text, None, Some(form))) => Err(JsonError::Prefix { text: text.to_owned(), form }),
+        _ => encode(json, btf, spec.key_type, size),
     }
 }
 
@@ -216,6 +225,18 @@ mod tests {
         assert_eq!(from_untyped(&json!(-1), 8), Some(vec![0xff; 8]));
         assert_eq!(from_untyped(&json!(-1), 4), None);
         assert_eq!(from_untyped(&json!(1), 3), None);
+    }
+
+    #[test]
+    fn texts_that_are_no_prefix_are_told_with_the_form() {
+        let spec = MapSpec::new("m", paceline_spec::MapKind::LpmTrie, 8, 1, 1);
+        for text in ["10.9.1.0/33", "10.9.1.1", "10.9.1.0/-1", "::/0", ""] {
+            let error = encode_key(&json!(text), None, &spec).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("`{text}` is no prefix")) && error.contains("0 to 32"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Errors in properties.
 
+use paceline_packet::Protocol;
+use paceline_suggest::meant;
+
 /// A text is no property.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {problem}")]
@@ -34,10 +37,10 @@ pub enum Problem {
     #[error("`{0}` is no header, such as arp or out.vlan, and compared with nothing")]
     Header(String),
     /// No protocol of that name.
-    #[error("no protocol is named `{0}`")]
+    #[error("no protocol is named `{}`{}", .0, perhaps(.0, Protocol::ALL.iter().map(|protocol| protocol.name)))]
     Protocol(String),
     /// No field of that name.
-    #[error("{protocol} has no field `{name}`")]
+    #[error("{protocol} has no field `{name}`{}", perhaps(.name, fields(.protocol)))]
     Field {
         /// Protocol.
         protocol: &'static str,
@@ -116,4 +119,12 @@ pub enum Problem {
     /// Parentheses and negations within each other.
     #[error("more than {0} parentheses and negations within each other")]
     Deep(usize),
+}
+
+fn fields(protocol: &str) -> impl Iterator<Item = &'static str> + Clone {
+    Protocol::named(protocol).into_iter().flat_map(|protocol| protocol.fields).map(|field| field.name)
+}
+
+fn perhaps<'a>(name: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+    meant(name, names).map_or_else(String::new, |name| format!(", perhaps `{name}`"))
 }

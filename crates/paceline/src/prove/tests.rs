@@ -40,8 +40,8 @@ fn errors_have_their_column_and_cause() {
             "ipv4.src == 192.0.2.400",
             "column 13: ipv4.src is an address such as 192.0.2.1, and never `192.0.2.400`",
         ),
-        ("eth.typ == 1", "column 1: eth has no field `typ`"),
-        ("arp or ethernet.type == 1", "column 8: no protocol is named `ethernet`"),
+        ("eth.typ == 1", "column 1: eth has no field `typ`, perhaps `type`"),
+        ("arp or ethernet.type == 1", "column 8: no protocol is named `ethernet`, perhaps `eth`"),
         (
             "not vxlan",
             "column 5: headers of vxlan are not looked for: they are in tunnels, or behind other headers that have any length",

@@ -1,8 +1,10 @@
 //! Frames, and the whole state.
 
+use std::fmt;
 use std::rc::Rc;
 
 use paceline_isa::Reg;
+use paceline_spec::ObjectKind;
 
 use super::{MapRef, Pointer, Progress, Stack, Target, Value};
 
@@ -100,6 +102,29 @@ pub struct Reference {
     pub id: u32,
     /// Slot of the call that acquired it.
     pub slot: u32,
+    /// Kind of the resource.
+    pub kind: ReferenceKind,
+}
+
+/// Kind of a resource that must be released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReferenceKind {
+    /// A record of a ring buffer, by its address or as a dynptr.
+    Record,
+    /// A kernel object.
+    Object(ObjectKind),
+    /// An open-coded iterator.
+    Iterator,
+}
+
+impl fmt::Display for ReferenceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Record => f.write_str("a ring buffer record"),
+            Self::Object(kind) => write!(f, "a {}", kind.name()),
+            Self::Iterator => f.write_str("an iterator"),
+        }
+    }
 }
 
 /// A spin lock that the program holds.

@@ -4,7 +4,7 @@ mod frame;
 mod stack;
 mod value;
 
-pub use frame::{Frame, Lock, Reference, State};
+pub use frame::{Frame, Lock, Reference, ReferenceKind, State};
 pub(crate) use stack::parts;
 pub use stack::{Byte, MAX_STACK, Slot, Stack};
 pub use value::{

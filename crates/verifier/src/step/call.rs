@@ -1,12 +1,13 @@
 //! Calls of functions of the program, and returns.
 
 use paceline_isa::{Callee, Insn, Reg, RegSet};
+use paceline_spec::ObjectKind;
 
 use super::memory::describe;
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, reject, reject_with};
 use crate::facts::is_tail_call;
-use crate::state::{Buffer, Frame, Lost, Target, Value};
+use crate::state::{Buffer, Frame, Lost, Reference, ReferenceKind, Target, Value};
 use crate::walk::{Next, Root, Walk};
 
 /// Maximum number of active calls (`MAX_CALL_FRAMES`).
@@ -127,10 +128,16 @@ impl Walk<'_> {
 
     /// All resources must be released before the program ends.
     pub(super) fn check_nothing_held(&self) -> Check {
-        match self.state.references.first() {
-            Some(reference) => reject_with(Cause::Leak { slot: reference.slot as usize }, Hint::Release),
-            None => Ok(()),
-        }
+        let Some(&Reference { slot, kind, .. }) = self.state.references.first() else { return Ok(()) };
+        let hint = match kind {
+            ReferenceKind::Record => Hint::ReleaseRecord,
+            ReferenceKind::Iterator => Hint::DestroyIterator,
+            ReferenceKind::Object(ObjectKind::Connection) => Hint::ReleaseConnection,
+            ReferenceKind::Object(ObjectKind::NewConnection) => Hint::InsertConnection,
+            // Sockets are the only others that are acquired.
+            ReferenceKind::Object(_) => Hint::ReleaseSocket,
+        };
+        reject_with(Cause::Leak { kind, slot: slot as usize }, hint)
     }
 
     fn leave(&mut self) -> Check<Next> {

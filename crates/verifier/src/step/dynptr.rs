@@ -9,7 +9,7 @@ use super::memory::{Access, Span};
 use super::stack::check_aligned;
 use crate::error::{Cause, Check, RegName, reject};
 use crate::state::{
-    Buffer, Byte, Dynptr, DynptrMemory, Lent, Lost, Pointer, Reference, Slot, Stack, Target, Value, parts,
+    Buffer, Byte, Dynptr, DynptrMemory, Lent, Lost, Pointer, ReferenceKind, Slot, Stack, Target, Value, parts,
 };
 use crate::walk::Walk;
 
@@ -67,7 +67,7 @@ impl Walk<'_> {
     /// A new reference for a dynptr's record.
     pub(super) fn acquire_record(&mut self) -> u32 {
         let id = self.new_id();
-        self.state.references.push(Reference { id, slot: self.slot as u32 });
+        self.add_reference(id, ReferenceKind::Record);
         id
     }
 

@@ -11,7 +11,7 @@ use super::stack::check_aligned;
 use super::{ARGUMENTS, MAX_OFFSET};
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
-use crate::state::{Byte, Dynptr, DynptrMemory, MapRef, Pointer, Reference, Stack, Target, Value};
+use crate::state::{Byte, Dynptr, DynptrMemory, MapRef, Pointer, ReferenceKind, Stack, Target, Value};
 use crate::walk::{Next, Walk};
 
 /// The checked arguments of a call.
@@ -457,7 +457,7 @@ impl Walk<'_> {
             }
             Return::RecordOrNull => {
                 let id = self.new_id();
-                self.state.references.push(Reference { id, slot: self.slot as u32 });
+                self.add_reference(id, ReferenceKind::Record);
                 let record = Pointer::to(Target::Record { size: arguments.record_size });
                 Value::Pointer(Pointer { nullable: true, id, ..record })
             }

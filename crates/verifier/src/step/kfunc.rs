@@ -12,7 +12,8 @@ use super::stack::check_aligned;
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, Refusal, RegName, reject};
 use crate::state::{
-    Byte, Dynptr, DynptrMemory, NumIterator, Pointer, Progress, Reference, Slot, Stack, State, Target, Value,
+    Byte, Dynptr, DynptrMemory, NumIterator, Pointer, Progress, ReferenceKind, Slot, Stack, State, Target,
+    Value,
 };
 use crate::walk::{Next, Walk};
 
@@ -219,7 +220,7 @@ impl Walk<'_> {
         self.end_slices_of(place.frame, offset, size);
         self.lose_dynptrs(place.frame, offset, size)?;
         let id = self.new_id();
-        self.state.references.push(Reference { id, slot: self.slot as u32 });
+        self.add_reference(id, ReferenceKind::Iterator);
         place.put(&mut self.state, NumIterator { active: true, progress: Progress { id, rounds: 0 } });
         Ok(())
     }

@@ -127,6 +127,10 @@ impl Span {
             PacketRange::Bytes(0) | PacketRange::AtEnd | PacketRange::BeyondEnd => {
                 reject_with(self.out_of_bounds(Some(0)), Hint::MissingBoundsCheck)
             }
+            // The kernel's verifier follows pointers no further (`MAX_PACKET_OFF`), and nothing but a loop gets there.
+            PacketRange::Bytes(bytes) if self.reach().1 > i64::from(u16::MAX) => {
+                reject_with(self.out_of_bounds(Some(bytes.into())), Hint::BoundLoop)
+            }
             PacketRange::Bytes(bytes) => {
                 reject_with(self.out_of_bounds(Some(bytes.into())), Hint::ShortBoundsCheck)
             }

@@ -8,7 +8,7 @@ use super::helper::wrong_argument;
 use super::memory::{Access, Span};
 use crate::domain::Number;
 use crate::error::{Cause, Check, RegName, reject};
-use crate::state::{Pointer, Reference, Target, Value};
+use crate::state::{Pointer, Reference, ReferenceKind, Target, Value};
 use crate::walk::Walk;
 
 impl Span {
@@ -35,10 +35,15 @@ pub(super) fn load_object(span: &Span, kind: ObjectKind) -> Check<Value> {
 }
 
 impl Walk<'_> {
+    /// Adds a reference that the running call acquires.
+    pub(super) fn add_reference(&mut self, id: u32, kind: ReferenceKind) {
+        self.state.references.push(Reference { id, slot: self.slot as u32, kind });
+    }
+
     /// An object that is acquired, or null.
     pub(super) fn acquire(&mut self, kind: ObjectKind) -> Value {
         let id = self.new_id();
-        self.state.references.push(Reference { id, slot: self.slot as u32 });
+        self.add_reference(id, ReferenceKind::Object(kind));
         Value::Pointer(Pointer { nullable: true, id, ..Pointer::to(Target::Object(kind)) })
     }
 

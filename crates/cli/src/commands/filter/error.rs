@@ -1,10 +1,9 @@
 //! Errors of filters.
 
-use std::io;
-
 use paceline::Fault;
 use paceline::filter::text::TextError;
 use paceline::filter::{self, CheckError, Missing, Rule};
+use paceline::text_file::TextFileError;
 
 use crate::common::failure::CommandError;
 
@@ -14,7 +13,9 @@ pub(super) enum FilterError {
     #[error("{0}")]
     Libpcap(Missing),
     #[error("{name}: {source}")]
-    Read { name: String, source: io::Error },
+    Read { name: String, source: TextFileError },
+    #[error("{name}: it is longer than {} MiB", .most >> 20)]
+    TooLong { name: String, most: u64 },
     #[error("{name}:{}:{}: {}", .source.line, .source.column, .source.problem)]
     Text { name: String, source: TextError },
     #[error("{name}: {source}")]
@@ -45,6 +46,10 @@ impl CommandError for FilterError {
             Self::Libpcap(_) => {
                 "install it (Debian: apt install libpcap0.8), or give a program: --program FILE takes what \
                  `tcpdump -ddd EXPRESSION` prints elsewhere"
+            }
+            Self::Read { source: TextFileError::NotText { .. }, .. } => {
+                "-F FILE has an expression, --filters FILE lines `name: expression`, --program FILE what `tcpdump -ddd` or `-dd` \
+                 prints, or bpf_asm's language"
             }
             Self::Text { .. } => {
                 "a program is what `tcpdump -ddd` or `-dd` prints, or bpf_asm's language; expressions are given \

@@ -11,6 +11,7 @@ use paceline::Engine;
 use paceline::filter::{
     ConvertOptions, Filter, Libpcap, PacketFilter, Purpose, Rules, SockFilter, Target, text,
 };
+use paceline::text_file;
 
 use super::args::FilterArgs;
 use super::error::{FilterError, ListProblem};
@@ -164,16 +165,18 @@ pub(super) fn compile(wanted: Vec<Wanted>, target: Target) -> Result<Vec<Compile
 pub(super) fn read_text(path: &Path) -> Result<(String, String), FilterError> {
     let stdin = path == Path::new("-");
     let name = if stdin { "standard input".to_owned() } else { path.display().to_string() };
-    let failed = |source| FilterError::Read { name: name.clone(), source };
+    let failed = |source: io::Error| FilterError::Read { name: name.clone(), source: source.into() };
     let input: Box<dyn Read> =
         if stdin { Box::new(io::stdin().lock()) } else { Box::new(File::open(path).map_err(failed)?) };
-    let mut text = String::new();
-    input.take(MAX_TEXT + 1).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > MAX_TEXT {
-        let text = format!("it is longer than {} MiB", MAX_TEXT >> 20);
-        return Err(failed(io::Error::other(text)));
+    let mut bytes = Vec::new();
+    input.take(MAX_TEXT + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_TEXT {
+        return Err(FilterError::TooLong { name, most: MAX_TEXT });
     }
-    Ok((name, text))
+    match text_file::of_bytes(bytes) {
+        Ok(text) => Ok((name, text)),
+        Err(source) => Err(FilterError::Read { name, source }),
+    }
 }
 
 /// Replaces comments by blanks, so that the columns of other text remain.

@@ -18,13 +18,13 @@ pub(crate) fn write(out: &mut dyn Write, survey: &Survey<'_>) -> io::Result<()> 
     survey.programs.iter().try_for_each(|program| write_program(out, program))?;
     write_maps(out, survey)?;
     if !object.skipped().is_empty() {
-        writeln!(out, "\nskipped, because they are no XDP programs")?;
+        writeln!(out, "\nskipped, because they are no programs that run here")?;
         let row = |name: &str, section: &str| vec![name.to_owned(), format!("section {section}")];
         let rows: Vec<_> = object.skipped().iter().map(|s| row(&s.name, &s.section)).collect();
         table::write(out, &rows)?;
     }
     match (survey.programs.as_slice(), survey.missing.as_slice()) {
-        ([], []) => return writeln!(out, "\nthere is no XDP program in it"),
+        ([], []) => return writeln!(out, "\nthere is no program in it that runs here"),
         (_, []) => return writeln!(out, "\nPaceline has everything that it needs"),
         _ => {}
     }

@@ -48,7 +48,7 @@ pub(crate) struct LiveArgs {
     pub(super) ports: Vec<PortSpec>,
     /// Port that passed packets are sent to. Packets that it receives, such as those of the host behind a TAP interface, are sent to
     /// the first `--port`. Without it passed packets are counted and dropped.
-    #[arg(long, value_name = "KIND:ARGUMENT")]
+    #[arg(long, value_name = "KIND:ARGUMENT", value_parser = passed)]
     pub(super) pass: Option<PortSpec>,
     /// Port that packets are sent to which a program redirects by entries of a socket map (`BPF_MAP_TYPE_XSKMAP`), all of them unless
     /// KEYS, such as 0 or 0-3, are given: it stands for the AF_XDP socket of an application. Packets that it receives are sent to the
@@ -100,6 +100,11 @@ pub(crate) struct LiveArgs {
     /// Print the counts as JSON objects, one in a line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The port of `--pass`.
+fn passed(text: &str) -> Result<PortSpec, String> {
+    Ok(text.parse::<PortSpec>()?.of_option("--pass"))
 }
 
 impl LiveArgs {

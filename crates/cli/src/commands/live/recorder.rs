@@ -38,10 +38,14 @@ impl Wanted {
             Some(value) => value.as_f64().map(Some).ok_or_else(|| format!("`{name}` is no number")),
         };
         let time = number("seconds")?.map(Duration::try_from_secs_f64).transpose();
+        let count = match request.get("count") {
+            None => None,
+            Some(value) => Some(value.as_u64().ok_or("`count` is no whole number from 0 on")?),
+        };
         Ok(Self {
             filter: request.get("filter").map(filter).transpose()?,
-            count: number("count")?.map(|count| count as u64),
-            time: time.map_err(|_| "`seconds` is no time".to_owned())?,
+            count,
+            time: time.map_err(|_| "`seconds` is no time: a number from 0 on".to_owned())?,
         })
     }
 }

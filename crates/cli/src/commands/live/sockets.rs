@@ -38,7 +38,12 @@ impl FromStr for SocketSpec {
         if map.is_empty() {
             return Err(form());
         }
-        Ok(Self { text: entries.to_owned(), map: map.to_owned(), keys, port: port.parse()? })
+        Ok(Self {
+            text: entries.to_owned(),
+            map: map.to_owned(),
+            keys,
+            port: port.parse::<PortSpec>()?.of_option("--socket"),
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Finding tests.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::case::{TestFile, Tests};
@@ -55,7 +56,8 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, TestError> {
 
 /// Searches a folder and those in it, but for hidden ones and links to folders.
 fn search(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), TestError> {
-    let failed = |source| TestError::Read { name: folder.display().to_string(), source };
+    let failed =
+        |source: io::Error| TestError::Read { name: folder.display().to_string(), source: source.into() };
     let mut entries: Vec<_> =
         fs::read_dir(folder).map_err(failed)?.collect::<Result<_, _>>().map_err(failed)?;
     entries.sort_by_key(fs::DirEntry::file_name);

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use paceline::packet::TextError;
+use paceline::text_file::TextFileError;
 
 use super::in_c::FindError;
 use crate::common::failure::CommandError;
@@ -31,7 +32,7 @@ impl Place {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TestError {
     #[error("{name}: {source}")]
-    Read { name: String, source: io::Error },
+    Read { name: String, source: TextFileError },
     #[error("{name}: {source}")]
     Write { name: String, source: io::Error },
     #[error("{name}:{}:{}: {problem}", .at.line, .at.column)]

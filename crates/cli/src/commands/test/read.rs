@@ -1,14 +1,17 @@
 //! Test files: the keys that they may have, and what is read from them. A table of cases becomes one test each.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paceline::capture::CaptureReader;
-use paceline::packet::{Layers, build};
+use paceline::packet::{Layers, begins_with, build};
+use paceline::text_file;
 use paceline::{Burst, SkBuff, SkBuffMember, Verdict};
-use paceline_suggest::nearest;
+use paceline_suggest::meant;
 use serde_json::Value as Json;
 
 use super::case::{
@@ -17,6 +20,7 @@ use super::case::{
 };
 use super::error::{Problem, TestError};
 use super::typed::{Located, Table, Text, Value};
+use crate::common::console;
 
 const ROOT: [&str; 9] = ["object", "objects", "chain", "network", "ingress", "seed", "time", "maps", "test"];
 const STEP: [&str; 13] = [
@@ -42,7 +46,7 @@ const SEED: u64 = 1;
 /// Reads a test file.
 pub(super) fn read(path: &Path) -> Result<TestFile, TestError> {
     let name = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|source| TestError::Read { name: name.clone(), source })?;
+    let text = text_file::read(path).map_err(|source| TestError::Read { name: name.clone(), source })?;
     let cases = cases(Text { name: &name, text: &text }, path.parent().unwrap_or(Path::new("")))?;
     Ok(TestFile { path: path.to_owned(), name, tests: Tests::Cases(text, cases) })
 }
@@ -66,7 +70,7 @@ pub(super) fn cases(text: Text<'_>, folder: &Path) -> Result<Vec<Case>, TestErro
     let tests = root.list("test")?;
     root.finish(&ROOT)?;
     let setup = Arc::new(Setup { targets, network, ingress, seed, maps });
-    let mut reader = Reader { text, folder, setup, time, cases: Vec::new() };
+    let mut reader = Reader { text, folder, setup, time, cases: Vec::new(), noted: RefCell::default() };
     for test in &tests {
         reader.test(test)?;
     }
@@ -135,6 +139,8 @@ struct Reader<'a> {
     /// Seconds since the epoch at which each test starts.
     time: f64,
     cases: Vec<Case>,
+    /// Starts of the packets without an Ethernet header, which are noted once and not for each case.
+    noted: RefCell<BTreeSet<usize>>,
 }
 
 /// Values of the variables of one case.
@@ -146,11 +152,13 @@ const BESIDE: [&str; 2] = ["network", "maps"];
 impl Reader<'_> {
     fn test(&mut self, value: &Located<Value>) -> Result<(), TestError> {
         let mut keys = Table::of(self.text, "a test", value)?;
-        let name = keys.string("name")?.ok_or_else(|| keys.missing("a `name`"))?;
+        let (name, nameless) = (keys.string("name")?, keys.missing("a `name`"));
         let (steps, cases) = (keys.list("step")?, keys.list("cases")?);
         let all = STEP.iter().chain(&BESIDE);
         let own: Vec<_> = all.filter_map(|key| Some(((*key).to_owned(), keys.take(key)?))).collect();
+        // A misspelled key is told before one that is missing for it.
         keys.finish(&[&TEST[..], &STEP].concat())?;
+        let name = name.ok_or(nameless)?;
         if own.iter().any(|(key, _)| key == "packet") != steps.is_empty() {
             return Err(self.text.error(&name.span, Problem::PacketAndSteps));
         }
@@ -301,7 +309,9 @@ impl Reader<'_> {
                 if let Some(name) = variable_in(text) {
                     return Err(error(Problem::Variable(name.to_owned())));
                 }
-                build(text).map_err(|problem| error(Problem::Packet(problem)))
+                let bytes = build(text).map_err(|problem| error(Problem::Packet(problem)))?;
+                self.note_without_ethernet(text, &value.span);
+                Ok(bytes)
             }
             Value::Table(_) => {
                 let mut keys = Table::of(self.text, "packet", value)?;
@@ -309,7 +319,10 @@ impl Reader<'_> {
                     (keys.string("hex")?, keys.string("capture")?, keys.number("number")?);
                 keys.finish(&["hex", "capture", "number"])?;
                 match (hex, capture) {
-                    (Some(hex), None) => bytes_of(&hex.value).ok_or_else(wrong),
+                    (Some(hex), None) => bytes_of(&hex.value).ok_or_else(|| {
+                        let expected = "pairs of hexadecimal digits";
+                        self.text.error(&hex.span, Problem::Type { key: "hex".to_owned(), expected })
+                    }),
                     (None, Some(capture)) => {
                         let path = relative(self.folder, &capture.value);
                         let number = number.map_or(1, |number| number.value);
@@ -395,6 +408,18 @@ impl Reader<'_> {
         }
     }
 
+    /// Programs see the first bytes of a packet as an Ethernet header. Devices without one are the exception, so this is no error.
+    fn note_without_ethernet(&self, text: &str, span: &Range<usize>) {
+        let first = begins_with(text).filter(|first| first.name != "eth");
+        if let Some(first) = first.filter(|_| self.noted.borrow_mut().insert(span.start)) {
+            let (file, at, name) = (self.text.name, self.text.place(span), first.name);
+            console::note(format_args!(
+                "{file}:{}:{}: the packet begins with {name}, and programs see an Ethernet header there: `eth / {name} ...`",
+                at.line, at.column
+            ));
+        }
+    }
+
     /// A target, and its flags if they are named.
     fn target(&self, value: &Located<Value>) -> Result<(Target, Option<u32>), TestError> {
         let wrong = || {
@@ -466,8 +491,7 @@ fn members(
                 json.as_u64().ok_or_else(|| wrong(format!("{key}.{name} must be a number from 0 on")))?;
             if SkBuffMember::named(&name).is_none() {
                 let names = SkBuffMember::ALL.iter().map(|member| member.name);
-                let hint =
-                    nearest(&name, names).map_or_else(String::new, |hint| format!(", perhaps `{hint}`"));
+                let hint = meant(&name, names).map_or_else(String::new, |hint| format!(", perhaps `{hint}`"));
                 return Err(wrong(format!("`__sk_buff` has no field `{name}` that {key} knows{hint}")));
             }
             all.push((name, number));
@@ -547,14 +571,14 @@ fn check_path(path: &str) -> Result<(), Problem> {
     let name = layer.split('#').next().unwrap_or(layer);
     let known = paceline::packet::Protocol::ALL.iter().map(|protocol| protocol.name);
     let Some(protocol) = paceline::packet::Protocol::named(name) else {
-        let hint = nearest(name, known).map_or_else(String::new, |hint| format!(", perhaps `{hint}`"));
+        let hint = meant(name, known).map_or_else(String::new, |hint| format!(", perhaps `{hint}`"));
         return Err(Problem::Pattern(format!("no protocol is named `{name}`{hint}")));
     };
     match protocol.field(field) {
         Some(_) => Ok(()),
         None => {
             let known = protocol.fields.iter().map(|field| field.name);
-            let hint = nearest(field, known).map_or_else(String::new, |hint| format!(", perhaps `{hint}`"));
+            let hint = meant(field, known).map_or_else(String::new, |hint| format!(", perhaps `{hint}`"));
             Err(Problem::Pattern(format!("{name} has no field `{field}`{hint}")))
         }
     }

@@ -142,7 +142,7 @@ impl<'a> Table<'a> {
     }
 
     pub(super) fn number(&mut self, key: &str) -> Result<Option<Located<u64>>, TestError> {
-        self.converted(key, "a number", Json::as_u64)
+        self.converted(key, "a whole number from 0 on", Json::as_u64)
     }
 
     pub(super) fn seconds(&mut self, key: &str) -> Result<Option<Located<f64>>, TestError> {

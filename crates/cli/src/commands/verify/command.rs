@@ -14,7 +14,7 @@ use super::log::Log;
 use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::report;
-use crate::object::{NamedObject, Opener, ProgramError, load, load_options};
+use crate::object::{NamedObject, Opener, ProgramError, load, load_options, noting_unfilled};
 
 /// Loads programs as a run does, and reports refusals.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, Failure> {
@@ -86,7 +86,7 @@ enum Verdict {
 impl Verdict {
     fn of(name: &str, collection: &Collection, program: String) -> Self {
         let start = Instant::now();
-        match collection.program(Some(&program)) {
+        match noting_unfilled(collection, || collection.program(Some(&program))) {
             Ok(verified) => Self::Accepted {
                 program,
                 stats: *verified.verified().stats(),

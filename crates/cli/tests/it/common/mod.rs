@@ -45,6 +45,13 @@ impl Done {
         serde_json::from_str(&self.ok()).expect("one JSON object")
     }
 
+    /// Checks that it failed and gives what it said.
+    #[track_caller]
+    pub(crate) fn json_error(self) -> String {
+        assert_eq!(self.status, Some(1), "{}{}", self.out, self.err);
+        self.err
+    }
+
     /// Checks that it failed with a status and a message that starts so and has these parts.
     #[track_caller]
     pub(crate) fn fails(&self, status: i32, start: &str, parts: &[&str]) {
