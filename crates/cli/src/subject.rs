@@ -6,8 +6,10 @@ use std::sync::Arc;
 use paceline::chain::{EdgePackets, Graph, Next, Node};
 use paceline::contents::{MapContents, SavedMaps};
 use paceline::explain::{ChainExplainer, Explainer};
+use paceline::isa::RawInsn;
 use paceline::{
-    Burst, BurstFault, ChainWorker, Collection, Host, LiveChain, Map, Meaning, Program, RanAs, Verdict,
+    Burst, BurstFault, ChainWorker, Collection, Engine, Host, LiveChain, LoadOptions, Map, Meaning, Object,
+    Program, ProgramKind, ProgramSpec, RanAs, Verdict,
 };
 
 use crate::chain::{self, ChainError, LoadHow, SourceArgs};
@@ -17,6 +19,9 @@ use crate::common::files::Taken;
 use crate::common::suggest::closest;
 use crate::maps;
 use crate::object::{NamedObject, ObjectError, ProgramError, load, load_options, program_of};
+
+/// `exit`
+const EXIT: RawInsn = RawInsn { opcode: 0x95, dst: 0, src: 0, offset: 0, imm: 0 };
 
 /// A program and its name in the chain.
 pub(crate) struct SubjectProgram {
@@ -107,10 +112,31 @@ impl Subject {
         let collection = load(&how.opener, &name, object, restored, &options, how.unverified)?;
         let program = program_of(&collection, wanted.as_deref(), how.unverified)
             .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
+        Ok(Self { taken, ..Self::of_program(name, collection, program) })
+    }
+
+    /// A program of a type that returns at once.
+    pub(crate) fn empty(kind: ProgramKind, engine: Engine) -> Result<Self, Failure> {
+        // r0 = XDP_PASS, or 0; exit
+        let pass = if matches!(kind, ProgramKind::Xdp { .. }) { 2 } else { 0 };
+        let (set, exit) = (RawInsn { opcode: 0xb7, imm: pass, ..EXIT }, EXIT);
+        let name = "empty".to_owned();
+        let object = Object::of_program(ProgramSpec::new(&name, kind, vec![set, exit]));
+        let collection = object
+            .load(&LoadOptions::default().engine(engine))
+            .map_err(|source| ObjectError::setup(&name, source))?;
+        let program = program_of(&collection, None, false)
+            .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
+        Ok(Self::of_program(name, collection, program))
+    }
+
+    /// A program of a collection, without files.
+    pub(crate) fn of_program(name: String, collection: Collection, program: Program) -> Self {
         let runner = Running::Program(program.clone());
         let of_node = SubjectProgram { name: program.spec().name.clone(), program, part: 0 };
         let (programs, parts) = (vec![of_node], vec![(name.clone(), collection)]);
-        Ok(Self { name, programs, graph: Graph::one(), parts, is_chain: false, taken, runner, live: None })
+        let (graph, taken) = (Graph::one(), Vec::new());
+        Self { name, programs, graph, parts, is_chain: false, taken, runner, live: None }
     }
 
     fn of_chain(source: &SourceArgs, how: &LoadHow) -> Result<Self, Failure> {

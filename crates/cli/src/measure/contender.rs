@@ -35,6 +35,14 @@ impl Contender {
         Ok(Self { subject, engine, host, origin: world.origin() })
     }
 
+    /// A program of the same type, on the same engine, that returns at once. `None` for a chain.
+    pub(crate) fn empty(&self) -> Result<Option<Self>, Failure> {
+        let [wanted] = self.subject.programs.as_slice() else { return Ok(None) };
+        let subject = Subject::empty(wanted.program.spec().kind, self.engine)?;
+        let (engine, origin) = (self.engine, self.origin.clone());
+        Ok(Some(Self { subject, engine, host: Host::default(), origin }))
+    }
+
     /// Fills a burst.
     pub(crate) fn fill<'a>(&self, burst: &mut Burst, packets: impl IntoIterator<Item = &'a CapturedPacket>) {
         burst.clear();

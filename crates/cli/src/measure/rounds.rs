@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use paceline::{Burst, BurstFault, MAX_BURST};
 
 use super::contender::Contender;
+use super::statistics::Summary;
 use crate::common::capture::CapturedPacket;
 
 /// Memory that is written to empty the caches.
@@ -22,9 +23,15 @@ pub(crate) enum Manner {
     Cold,
 }
 
+/// Bursts that run between two readings of the clock: few enough to stay in the first caches, and packets enough to hide the clock.
+const WINDOW: usize = 4;
+
+/// Captures with fewer packets are repeated until they fill windows.
+const SHORT: usize = 1024;
+
 /// The memory that rounds work in.
 pub(crate) struct Room {
-    burst: Burst,
+    bursts: Vec<Burst>,
     singles: Vec<Burst>,
     cold: Vec<u8>,
 }
@@ -32,44 +39,47 @@ pub(crate) struct Room {
 impl Room {
     pub(crate) fn new(with_cold: bool) -> Self {
         Self {
-            burst: Burst::new(MAX_BURST),
-            singles: (0..MAX_BURST).map(|_| Burst::new(1)).collect(),
+            bursts: (0..WINDOW).map(|_| Burst::new(MAX_BURST)).collect(),
+            singles: (0..WINDOW * MAX_BURST).map(|_| Burst::new(1)).collect(),
             cold: vec![0; if with_cold { COLD_BYTES } else { 0 }],
         }
     }
 
-    /// Time for all packets, so many times over, without filling them in.
+    /// Time for all packets, so many times over, without filling them in. If it is idle, nothing is run: the time is that of the harness.
     fn pass(
         &mut self,
         contender: &mut Contender,
-        packets: &[CapturedPacket],
+        packets: &[&CapturedPacket],
         manner: Manner,
+        is_idle: bool,
     ) -> Result<Duration, BurstFault> {
         let mut time = Duration::ZERO;
-        for packets in packets.chunks(MAX_BURST) {
-            match manner {
-                Manner::Bursts | Manner::Cold => {
-                    contender.fill(&mut self.burst, packets);
-                    contender.host.arrive(&self.burst);
-                    if manner == Manner::Cold {
-                        self.cold.iter_mut().step_by(64).for_each(|byte| *byte = byte.wrapping_add(1));
-                        black_box(&self.cold);
-                    }
-                    let start = Instant::now();
-                    contender.run(&mut self.burst)?;
-                    time += start.elapsed();
-                }
-                Manner::Alone => {
-                    for (burst, packet) in self.singles.iter_mut().zip(packets) {
-                        contender.fill(burst, [packet]);
-                    }
-                    let start = Instant::now();
-                    for burst in self.singles.iter_mut().take(packets.len()) {
-                        contender.run(burst)?;
-                    }
-                    time += start.elapsed();
+        let (bursts, of_each) = match manner {
+            Manner::Bursts => (&mut self.bursts[..], MAX_BURST),
+            // The caches are emptied before each.
+            Manner::Cold => (&mut self.bursts[..1], MAX_BURST),
+            Manner::Alone => (&mut self.singles[..], 1),
+        };
+        for packets in packets.chunks(bursts.len() * of_each) {
+            let mut filled = 0;
+            for (burst, packets) in bursts.iter_mut().zip(packets.chunks(of_each)) {
+                contender.fill(burst, packets.iter().copied());
+                contender.host.arrive(burst);
+                filled += 1;
+            }
+            if manner == Manner::Cold {
+                self.cold.iter_mut().step_by(64).for_each(|byte| *byte = byte.wrapping_add(1));
+                black_box(&self.cold);
+            }
+            let start = Instant::now();
+            if is_idle {
+                bursts.iter_mut().take(filled).for_each(|burst| drop(black_box(&mut *burst)));
+            } else {
+                for burst in bursts.iter_mut().take(filled) {
+                    contender.run(burst)?;
                 }
             }
+            time += start.elapsed();
         }
         contender.drain();
         Ok(time)
@@ -79,7 +89,19 @@ impl Room {
 /// Nanoseconds for a packet, in each round of each contender.
 pub(crate) type Times = Vec<Vec<f64>>;
 
-/// Measures contenders in turn, in another order each round, after a round that warms up.
+/// A capture as often as whole windows need it, so that one packet alone is a burst too.
+fn repeated(packets: &[CapturedPacket]) -> Vec<&CapturedPacket> {
+    let (window, mut times) = (WINDOW * MAX_BURST, 1);
+    if packets.len() < SHORT {
+        while packets.len() * times % window != 0 {
+            times += 1;
+        }
+    }
+    packets.iter().cycle().take(packets.len() * times).collect()
+}
+
+/// Measures contenders in turn, in another order each round, after a round that warms up. What the harness takes is measured beside, in
+/// the same rounds, and its median is taken off.
 pub(crate) fn rounds(
     contenders: &mut [Contender],
     packets: &[CapturedPacket],
@@ -88,31 +110,32 @@ pub(crate) fn rounds(
     room: &mut Room,
 ) -> Result<Times, BurstFault> {
     let mut times = vec![Vec::new(); contenders.len()];
-    if packets.is_empty() {
-        return Ok(times);
-    }
-    let mut passes = 1_u32;
-    if let Some(first) = contenders.first_mut() {
-        // The first pass meets cold code and empty maps.
-        room.pass(first, packets, manner)?;
-        let once = room.pass(first, packets, manner)?.max(Duration::from_nanos(100));
-        passes = (round.as_nanos() / once.as_nanos()).clamp(1, 1 << 20) as u32;
-    }
-    let mut order: Vec<usize> = (0..contenders.len()).collect();
+    let packets = repeated(packets);
+    let Some(first) = contenders.first_mut().filter(|_| !packets.is_empty()) else { return Ok(times) };
+    // The first pass meets cold code and empty maps.
+    room.pass(first, &packets, manner, false)?;
+    let once = room.pass(first, &packets, manner, false)?.max(Duration::from_nanos(100));
+    let passes = (round.as_nanos() / once.as_nanos()).clamp(1, 1 << 20) as u32;
+    let count = packets.len() as f64 * f64::from(passes);
+    // The last one is the harness.
+    let mut order: Vec<usize> = (0..=contenders.len()).collect();
+    let mut idle = Vec::new();
     let mut rng = fastrand::Rng::with_seed(1);
     for number in 0..=rounds {
         rng.shuffle(&mut order);
         for &index in &order {
-            let Some(contender) = contenders.get_mut(index) else { continue };
+            let is_idle = index == contenders.len();
+            let Some(contender) = contenders.get_mut(if is_idle { 0 } else { index }) else { continue };
             let mut time = Duration::ZERO;
             for _ in 0..passes {
-                time += room.pass(contender, packets, manner)?;
+                time += room.pass(contender, &packets, manner, is_idle)?;
             }
-            let count = packets.len() as f64 * f64::from(passes);
-            if let Some(times) = times.get_mut(index).filter(|_| number > 0) {
-                times.push(time.as_nanos() as f64 / count);
-            }
+            let of_packet = time.as_nanos() as f64 / count;
+            let times = times.get_mut(index).unwrap_or(&mut idle);
+            times.extend((number > 0).then_some(of_packet));
         }
     }
+    let harness = Summary::of(&idle).median;
+    times.iter_mut().flatten().for_each(|time| *time = (*time - harness).max(0.0));
     Ok(times)
 }

@@ -17,7 +17,9 @@ use crate::common::console;
 use crate::common::failure::{CommandError, Failure};
 use crate::common::report;
 use crate::kernel_side::KernelSide;
-use crate::measure::{Contender, Manner, Ratio, Room, Summary, Times, hot_lines, rounds};
+use crate::measure::{
+    Contender, Manner, Ratio, Room, Summary, Times, busy_machine, hot_lines, rounds, uneven,
+};
 
 /// Most packets that are measured: more would not fit into memory beside their copies.
 const MOST: usize = 1 << 20;
@@ -51,18 +53,21 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
         contenders.push(load(Some(against), args.against_engine.or(args.engine))?);
     }
     let (capture, packets) = read(args)?;
+    let mut busy: Vec<String> = busy_machine().into_iter().collect();
     let by_verdict = by_verdict(args, &mut contenders, &packets)?;
     let mut measured = measure(args, &mut contenders, &packets, &by_verdict).map_err(BenchError::Fault)?;
     if args.kernel {
-        measured.extend(in_kernel(args, &contenders, &packets)?);
+        measured.extend(in_kernel(args, &mut contenders, &packets)?);
     }
+    let firsts = measured.iter().filter_map(|measured| Some((&measured.what, measured.summaries.first()?)));
+    busy.extend(firsts.filter_map(|(what, summary)| uneven(what, summary)));
     let counted = packets.get(..COUNTED).unwrap_or(&packets);
     let subject = |contender: &mut Contender| {
         let hot = args.by_line.then(|| hot_lines(contender, counted));
         Subject { hot, ..subject(contender, counted) }
     };
     let subjects = contenders.iter_mut().map(subject).collect();
-    let found = Report { subjects, capture, packets: packets.len(), rounds: args.rounds, measured };
+    let found = Report { subjects, capture, packets: packets.len(), rounds: args.rounds, measured, busy };
     report::print(|out| match args.json {
         true => writeln!(out, "{}", found.to_json()),
         false => found.write_text(out),
@@ -141,27 +146,48 @@ const IN_KERNEL: usize = 16;
 /// Runs of each packet, over which the kernel takes the mean.
 const REPEATED: u32 = 1_000;
 
-/// The first program's test runs in the kernel: a packet alone, hot, with what the program changed left from run to run.
+/// The first program's test runs in the kernel, and its runs here over the same packets: each packet alone, hot, less what an empty
+/// program of its type takes on that side. In the kernel what the program changed stays from run to run.
 fn in_kernel(
     args: &BenchArgs,
-    contenders: &[Contender],
+    contenders: &mut [Contender],
     packets: &[CapturedPacket],
-) -> Result<Option<Measured>, Failure> {
-    let Some(contender) = contenders.first() else { return Ok(None) };
+) -> Result<Vec<Measured>, Failure> {
+    let Some(contender) = contenders.first_mut() else { return Ok(Vec::new()) };
     let kernel = KernelSide::new(&contender.subject)?;
+    let Some(mut empty) = contender.empty()? else { return Ok(Vec::new()) };
+    let empty_kernel = KernelSide::new(&empty.subject)?;
     // The kernel refuses what is shorter than an Ethernet header.
     let long: Vec<_> = packets.iter().filter(|packet| packet.bytes.len() >= ETHERNET_LEN).collect();
-    let chosen: Vec<_> = long.iter().step_by(long.len().div_ceil(IN_KERNEL).max(1)).collect();
-    let mut times = Vec::new();
-    for _ in 0..args.rounds {
+    let every = long.len().div_ceil(IN_KERNEL).max(1);
+    let chosen: Vec<CapturedPacket> = long.into_iter().step_by(every).cloned().collect();
+    let once = |side: &KernelSide| -> Result<f64, Failure> {
         let mut sum = 0.0;
         for packet in &chosen {
-            sum += f64::from(kernel.time(&packet.bytes, REPEATED)?);
+            sum += f64::from(side.time(&packet.bytes, REPEATED)?);
         }
-        times.push(sum / chosen.len().max(1) as f64);
+        Ok(sum / chosen.len().max(1) as f64)
+    };
+    let mut times = Vec::new();
+    for _ in 0..args.rounds {
+        times.push((once(&kernel)? - once(&empty_kernel)?).max(0.0));
     }
-    let summaries = vec![Summary::of(&times)];
-    Ok(Some(Measured { what: "kernel".to_owned(), packets: chosen.len(), summaries, ratio: None }))
+    let how = (args.rounds, Duration::from_millis(args.round_ms.into()));
+    let mut room = Room::new(false);
+    let mut alone = |contender: &mut Contender| {
+        rounds(std::slice::from_mut(contender), &chosen, Manner::Alone, how, &mut room)
+            .map_err(BenchError::Fault)
+    };
+    let (ours, base) = (alone(contender)?, alone(&mut empty)?);
+    let base = base.first().map_or(0.0, |base| Summary::of(base).median);
+    let ours: Vec<f64> = ours.iter().flatten().map(|time| (time - base).max(0.0)).collect();
+    let one = |what: &str, times: &[f64]| Measured {
+        what: what.to_owned(),
+        packets: chosen.len(),
+        summaries: vec![Summary::of(times)],
+        ratio: None,
+    };
+    Ok(vec![one("kernel", &times), one("beside the kernel", &ours)])
 }
 
 /// Counts instructions on the plain interpreter.

@@ -9,7 +9,7 @@ use crate::measure::{Comparison, Hot, Ratio, Summary};
 
 /// One measurement of all contenders.
 pub(super) struct Measured {
-    /// `in bursts`, `alone`, `cold`, or a verdict.
+    /// `in bursts`, `alone`, `cold`, a verdict, `kernel`, or `beside the kernel`.
     pub(super) what: String,
     pub(super) packets: usize,
     /// By contender.
@@ -39,6 +39,8 @@ pub(super) struct Report {
     pub(super) packets: usize,
     pub(super) rounds: u32,
     pub(super) measured: Vec<Measured>,
+    /// Signs that the machine was busy, in words.
+    pub(super) busy: Vec<String>,
 }
 
 impl Report {
@@ -63,6 +65,7 @@ impl Report {
                 writeln!(out, "  {}", ratio.in_words())?;
             }
         }
+        self.busy.iter().try_for_each(|busy| writeln!(out, "{busy}"))?;
         self.subjects.iter().try_for_each(|subject| write_hot(out, subject))
     }
 
@@ -84,6 +87,7 @@ impl Report {
             "capture": self.capture,
             "packets": self.packets,
             "rounds": self.rounds,
+            "busy": self.busy,
             "subjects": self.subjects.iter().map(|subject| json!({
                 "name": subject.name,
                 "engine": subject.engine,
