@@ -39,7 +39,7 @@ impl Contender {
     pub(crate) fn empty(&self) -> Result<Option<Self>, Failure> {
         let [wanted] = self.subject.programs.as_slice() else { return Ok(None) };
         let subject = Subject::empty(wanted.program.spec().kind, self.engine)?;
-        let (engine, origin) = (self.engine, self.origin.clone());
+        let (engine, origin) = (self.engine, self.origin);
         Ok(Some(Self { subject, engine, host: Host::default(), origin }))
     }
 

@@ -73,7 +73,9 @@ impl Room {
             }
             let start = Instant::now();
             if is_idle {
-                bursts.iter_mut().take(filled).for_each(|burst| drop(black_box(&mut *burst)));
+                for burst in bursts.iter_mut().take(filled) {
+                    black_box(burst);
+                }
             } else {
                 for burst in bursts.iter_mut().take(filled) {
                     contender.run(burst)?;
