@@ -14,6 +14,8 @@ pub fn explained(name: Option<&str>, explanation: &Explanation, next: &Json) -> 
         "decision": explanation.cause().map(|cause| of_cause(explanation, cause)),
         "causes": explanation.causes.iter().map(|cause| of_cause(explanation, cause)).collect::<Vec<_>>(),
         "known": explanation.is_known,
+        "otherwise": explanation.otherwise,
+        "target": explanation.target,
         "events": events,
         "truncated": explanation.truncated,
     })

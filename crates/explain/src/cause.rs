@@ -31,16 +31,18 @@ pub(crate) struct Found {
     /// Nearest first.
     pub(crate) causes: Vec<Cause>,
     pub(crate) is_known: bool,
+    /// The sentence with which the packet would fare the same without the nearest one.
+    pub(crate) otherwise: Option<String>,
 }
 
 /// Walks the slice of a run.
-struct Search<'a, 'p> {
-    explainer: &'a mut Explainer,
-    packet: &'a Arrival<'p>,
-    host: &'a mut Host,
-    record: &'a Record,
-    outcome: &'a Outcome,
-    flows: &'a mut Flows,
+pub(crate) struct Search<'a, 'p> {
+    pub(crate) explainer: &'a mut Explainer,
+    pub(crate) packet: &'a Arrival<'p>,
+    pub(crate) host: &'a mut Host,
+    pub(crate) record: &'a Record,
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) flows: &'a mut Flows,
     trials: usize,
 }
 
@@ -67,6 +69,7 @@ impl Search<'_, '_> {
         let record = self.record;
         let mut slice = slice_of(record);
         let (mut causes, mut weak): (Vec<Cause>, Vec<Cause>) = (Vec::new(), Vec::new());
+        let mut otherwise = None;
         while let Some(reason) = slice.next() {
             if causes.len() == MOST_CAUSES || self.trials >= MOST_TRIALS {
                 slice.is_cut = true;
@@ -82,10 +85,15 @@ impl Search<'_, '_> {
                 }
                 Standing::Strong if self.is_told(&causes, reason) || !self.decides(reason)? => {}
                 Standing::Strong => {
-                    causes.extend(self.cause(reason));
+                    let cause = self.cause(reason);
                     if !self.explainer.wants_all {
+                        causes.extend(cause);
                         break;
                     }
+                    if let Some(cause) = cause.as_ref().filter(|_| causes.is_empty()) {
+                        otherwise = self.otherwise(reason, cause)?;
+                    }
+                    causes.extend(cause);
                     slice.follow_operands(reason.step);
                 }
             }
@@ -93,7 +101,7 @@ impl Search<'_, '_> {
         if causes.is_empty() {
             causes = weak;
         }
-        Ok(Found { is_known: !slice.is_cut, causes })
+        Ok(Found { is_known: !slice.is_cut, causes, otherwise })
     }
 
     /// Whether a branch belongs to a condition that is told already.
@@ -103,7 +111,12 @@ impl Search<'_, '_> {
     }
 
     fn cause(&self, reason: Reason) -> Option<Cause> {
-        let (record, at) = (self.record, self.record.steps.get(reason.step)?.at);
+        self.cause_in(self.record, reason)
+    }
+
+    /// The decision of a reason in a run.
+    pub(crate) fn cause_in(&self, record: &Record, reason: Reason) -> Option<Cause> {
+        let at = record.steps.get(reason.step)?.at;
         let writer = FactWriter { btf: self.explainer.btf.as_deref() };
         Some(match (reason.kind, record.jumps.leave_at(reason.step)) {
             (ReasonKind::Value, _) => {
@@ -165,7 +178,7 @@ impl Search<'_, '_> {
     }
 
     /// A run with branches inverted, given by their rising numbers.
-    fn invert(&mut self, inverted: &[u64]) -> Result<(Outcome, Record), ArrivalError> {
+    pub(crate) fn invert(&mut self, inverted: &[u64]) -> Result<(Outcome, Record), ArrivalError> {
         let limit = self.record.instructions * LONGER + MORE;
         let btf = self.explainer.btf.clone();
         let (mut branches, mut instructions) = (0, 0);
@@ -186,11 +199,11 @@ impl Search<'_, '_> {
     }
 }
 
-fn slice_of(record: &Record) -> Slice<'_> {
+pub(crate) fn slice_of(record: &Record) -> Slice<'_> {
     Slice::of(&record.steps, &record.jumps, !record.returned.sources.is_empty())
 }
 
-fn standing(record: &Record, reason: Reason) -> Standing {
+pub(crate) fn standing(record: &Record, reason: Reason) -> Standing {
     match (record.jumps.at(reason.step), record.jumps.leave_at(reason.step)) {
         (Some(jump), _) => jump.standing(),
         // The load that ended the run is its reason; others were inside of the packet.

@@ -37,7 +37,20 @@ impl ChainExplanation {
     }
 }
 
+impl ChainExplanation {
+    /// What the sentences of packets with the same reason have in common: the place, and the names without their values.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        self.steps.last().map_or_else(String::new, |(_, explanation, _)| explanation.summary())
+    }
+}
+
 impl ChainExplainer {
+    /// Has explanations contain all causes, and not only the nearest one: they take longer.
+    pub fn want_all_causes(&mut self, wanted: bool) {
+        self.explainers.iter_mut().for_each(|explainer| explainer.want_all_causes(wanted));
+    }
+
     /// A chain, with an explainer for each node.
     ///
     /// # Panics

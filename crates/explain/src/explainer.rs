@@ -116,6 +116,7 @@ impl Explainer {
             events,
             causes: found.causes,
             is_known: found.is_known,
+            otherwise: found.otherwise,
             end,
             outcome,
             target,

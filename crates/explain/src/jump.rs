@@ -96,6 +96,13 @@ impl Jumps {
         self.kept.get(self.index_of(step)?)
     }
 
+    /// The jump of an event.
+    pub(crate) fn of_event(&self, event: usize) -> Option<&Jump> {
+        // Both rise.
+        let index = self.kept.partition_point(|jump| jump.event.is_some_and(|known| known < event));
+        self.kept.get(index).filter(|jump| jump.event == Some(event))
+    }
+
     /// The jumps after a step and before another one.
     pub(crate) fn between(&self, after: StepId, before: StepId) -> impl Iterator<Item = &Jump> {
         let start = self.kept.partition_point(|jump| jump.step < after);

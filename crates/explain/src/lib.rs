@@ -1,11 +1,12 @@
 //! Explanations of single packets.
 //!
 //! An [`Explainer`] runs a program over a packet on the plain interpreter and records the path ([`Explanation`]): the branches with the
-//! packet fields, map values and results of helpers that they compare, the calls, and the programs that are tail called. The deciding branch is
-//! found by experiment: the packet runs again with one branch inverted, from the last branch to the first, until the outcome is another
-//! one. Changes that such a run makes to maps are undone.
+//! packet fields, map values and results of helpers that they compare, the calls, and the programs that are tail called. The decision is
+//! found by a backward slice from the returned value over the dependences of the run: its nearest branch whose other side was possible.
+//! The packet runs again with that branch inverted to see whether it could have been otherwise. Changes that such a run makes to maps are
+//! undone.
 //!
-//! Where a value comes from is tracked beside the machine: each register and each slot of the stack has the sources of its value.
+//! Where a value comes from is tracked beside the machine: each register, and all memory that the run wrote, has the sources of its value.
 #![forbid(unsafe_code)]
 
 mod cause;
@@ -20,6 +21,8 @@ mod journal;
 mod jump;
 mod line_counts;
 mod origin;
+mod otherwise;
+mod reasons;
 mod recorder;
 mod sentence;
 mod shadow;
@@ -33,5 +36,6 @@ mod writes;
 pub use chain::{ChainExplainer, ChainExplanation};
 pub use explainer::Explainer;
 pub use line_counts::{LineCount, LineCounts};
+pub use reasons::{Reason, Reasons};
 pub use trace::{At, Branch, Call, Cause, CauseKind, Event, Explanation, Fact, FactKind};
 pub use writes::Writes;

@@ -10,8 +10,7 @@ impl Explanation {
     /// One sentence: `dropped at firewall.bpf.c:88 because rules[{port: 22}].action is 1`.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let to = self.target.as_ref().map_or_else(String::new, |target| format!(" to {target}"));
-        let fate = format!("{}{to}", fate(self.outcome.verdict));
+        let fate = self.fate();
         if let Some(fault) = &self.outcome.fault {
             return format!("{fate} {}: {}", self.place(self.end), fault.kind);
         }
@@ -27,6 +26,32 @@ impl Explanation {
             (None, Some(line)) => format!("{fate} {} by `{}`", self.place(cause.at), line.text.trim()),
             (None, None) => format!("{fate} {}", self.place(cause.at)),
         }
+    }
+
+    /// The sentence without values: `dropped at firewall.bpf.c:280 because of ipv4.len and the packet's length`.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let Some(cause) = self.cause().filter(|_| self.outcome.fault.is_none()) else {
+            return self.sentence();
+        };
+        let facts = if cause.facts.is_empty() { &cause.variables } else { &cause.facts };
+        let mut names: Vec<_> = facts.iter().map(Fact::without_value).collect();
+        names.dedup();
+        let names = names.join(" and ");
+        let reason = match &cause.kind {
+            CauseKind::TailCall { entry, .. } => {
+                format!(" because of {} for {names}", entry.split('[').next().unwrap_or(entry))
+            }
+            _ if names.is_empty() => return self.sentence(),
+            _ => format!(" because of {names}"),
+        };
+        format!("{} {}{reason}", self.fate(), self.place(cause.at))
+    }
+
+    /// What became of the packet: `dropped`, `redirected to interface 3`.
+    fn fate(&self) -> String {
+        let to = self.target.as_ref().map_or_else(String::new, |target| format!(" to {target}"));
+        format!("{}{to}", fate(self.outcome.verdict))
     }
 
     /// What a decision depended on: `eth.type is arp`; `None` if it has no name.
@@ -55,6 +80,19 @@ impl Explanation {
             (None, Some(program)) => format!("at instruction {} of {}", at.slot, program.name),
             (None, None) => "before the first instruction".to_owned(),
         }
+    }
+}
+
+impl Fact {
+    /// The name without the key of an element: `rules[..].action`; and whether an element is there.
+    fn without_value(&self) -> String {
+        let name = match (self.kind, self.name.find('['), self.name.rfind(']')) {
+            (FactKind::Element | FactKind::Value, Some(start), Some(end)) if start < end => {
+                format!("{}[..{}", &self.name[..start], &self.name[end..])
+            }
+            _ => self.name.clone(),
+        };
+        if self.kind == FactKind::Element { format!("{name}, {}", self.value) } else { name }
     }
 }
 

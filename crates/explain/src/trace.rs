@@ -136,6 +136,9 @@ pub struct Explanation {
     pub causes: Vec<Cause>,
     /// Whether all that the outcome depends on was followed: without a cause, no branch decides.
     pub is_known: bool,
+    /// The sentence of the packet if the decision had been another one, where it would have fared the same: two checks may both drop it. Only
+    /// looked for if all causes were asked for.
+    pub otherwise: Option<String>,
     /// The instruction that ended the run.
     pub end: At,
     /// Outcome of the packet.

@@ -2,5 +2,5 @@
 
 pub use paceline_explain::{
     At, Branch, Call, Cause, CauseKind, ChainExplainer, ChainExplanation, Event, Explainer, Explanation,
-    Fact, FactKind, LineCount, LineCounts, Writes,
+    Fact, FactKind, LineCount, LineCounts, Reason, Reasons, Writes,
 };

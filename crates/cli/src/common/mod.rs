@@ -9,6 +9,7 @@ pub(crate) mod line;
 pub(crate) mod outcome;
 pub(crate) mod packets;
 pub(crate) mod rate;
+pub(crate) mod reasons;
 pub(crate) mod report;
 pub(crate) mod suggest;
 pub(crate) mod watch;

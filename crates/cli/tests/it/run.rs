@@ -290,7 +290,6 @@ fn packets_are_printed_with_their_verdicts_and_reasons() {
     assert_eq!(scanned.lines().count(), out.lines().count());
     let dropped = |line: &&str| line.split_whitespace().nth(1) == Some("drop");
     assert_eq!(scanned.lines().filter(dropped).count(), of(&out, "drop"));
-    paceline(["run", &firewall, "--in", &traffic, "--why"]).fails(2, "", &["--verdicts FILE or --print"]);
     run(&["--json"]).fails(2, "", &["cannot be used with"]);
     run(&["--out", "-"]).fails(1, "--print", &["is the same file as"]);
 }

@@ -104,6 +104,55 @@ fn the_decision_is_where_the_verdict_was_made() {
     assert!(out.contains("because verdicts[5] is 77\n"), "{out}");
 }
 
+/// The first packet with a verdict, the reasons of all, and what the decision depends on.
+#[test]
+fn packets_are_found_by_their_verdict_and_reasons_are_counted() {
+    let (firewall, capture) = (example("firewall.o"), example("traffic.pcap"));
+    let first = why(&[&firewall, "--in", &capture, "--packet", "drop", "--brief"]).ok();
+    assert_eq!(first.lines().count(), 1);
+    assert!(first.contains(": dropped at firewall.bpf.c:"), "{first}");
+    let five = why(&[&firewall, "--in", &capture, "--packet", "drop:5", "--brief"]).ok();
+    assert_eq!((five.lines().next(), five.lines().count()), (first.lines().next(), 5));
+    let sum = |rows: &serde_json::Value, verdict: &str| -> u64 {
+        let rows = rows.as_array().unwrap().iter().filter(|row| row["verdict"] == verdict);
+        rows.map(|row| row["packets"].as_u64().unwrap()).sum()
+    };
+    let reasons =
+        why(&[&firewall, "--in", &capture, "--packet", "drop", "--count", "--json"]).json()["reasons"]
+            .clone();
+    assert_eq!((sum(&reasons, "drop"), sum(&reasons, "pass")), (115, 0));
+    let text = why(&[&firewall, "--in", &capture, "--packet", "drop", "--count"]).ok();
+    assert!(
+        text.contains("dropped at firewall.bpf.c:280 because of ipv4.len and the packet's length"),
+        "{text}"
+    );
+    // A run counts the same ones.
+    let run = paceline(["run", &firewall, "--in", &capture, "--why", "--json"]).json();
+    assert_eq!((sum(&run["reasons"], "drop"), sum(&run["reasons"], "pass")), (115, 377));
+    let run = paceline(["run", &firewall, "--in", &capture, "--why"]).ok();
+    assert!(run.lines().any(|line| text.lines().skip(1).any(|row| row == line)), "{run}");
+    why(&[&firewall, "--in", &capture, "--packet", "redirect"]).fails(
+        1,
+        &format!("{capture}: none of its 492 packets has the verdict redirect"),
+        &[],
+    );
+    why(&[&firewall, "--packet", "dorp"]).fails(2, "", &["or a verdict: aborted, drop, pass, tx, redirect"]);
+
+    let object = crate::common::fixture("decisions.o");
+    let folder = Folder::new();
+    folder.write("deny.json", r#"[{"key": 16908480, "value": 1}]"#);
+    let (program, deny) = (format!("{object}:deny_list"), format!("deny={}", folder.text("deny.json")));
+    let packet = "eth / ipv4 src=192.0.2.1 / icmp";
+    let all = why(&[&program, "--map", &deny, "--new", packet, "--all"]).ok();
+    let otherwise = all.lines().find(|line| line.starts_with("  otherwise dropped at decisions.bpf.c:"));
+    assert!(
+        otherwise.unwrap_or_default().ends_with("because ipv4.proto is icmp, neither udp nor tcp"),
+        "{all}"
+    );
+    assert!(all.contains("\n  which depends on the decision at decisions.bpf.c:"), "{all}");
+    assert!(all.ends_with("because eth.type is ipv4\n"), "{all}");
+}
+
 #[test]
 fn the_path_has_lines_values_calls_and_changes() {
     let (balancer, maps) = (example("balancer.o"), ["vips", "backends"]);
@@ -212,6 +261,8 @@ fn verdicts_are_written_with_and_without_explanations() {
             ["run", &balancer, "--in", &traffic, "--clock", "capture", "--seed", "1", "--maps", "--json"];
         let mut report = paceline([&arguments, more].concat()).json();
         report["seconds"] = 0.into();
+        // What is asked for beside.
+        report.as_object_mut().unwrap().remove("reasons");
         report
     };
     let plain = run(&[]);

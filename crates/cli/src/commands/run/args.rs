@@ -85,8 +85,9 @@ pub(crate) struct RunArgs {
     /// Print a line for each packet, in the form of `tcpdump -n -S`, with number, verdict and what changed; the report goes to standard error.
     #[arg(long, conflicts_with_all = ["json", "dry_run"])]
     pub(super) print: bool,
-    /// Explain each packet of --verdicts and --print: program, line and sentence, as `paceline why` does. Takes about 50 microseconds a packet.
-    #[arg(long)]
+    /// Print the reasons of the verdicts and how many packets have each, as `paceline why --count` does, and add program, line and
+    /// sentence to each packet of --verdicts and --print. Each packet runs some more times for that, on the plain interpreter.
+    #[arg(long, conflicts_with = "workers")]
     pub(super) why: bool,
     /// Count the lines, functions and branches that run, and write an LCOV tracefile, or, if the name ends in `.txt`, the
     /// source with the counts; `-` is standard output.
@@ -166,12 +167,8 @@ impl RunArgs {
     /// The engine that is asked for.
     ///
     /// # Errors
-    /// Programs that are not verified run on one engine only; explanations need a place to go.
+    /// Programs that are not verified run on one engine only.
     pub(super) fn engine(&self) -> Result<Engine, clap::Error> {
-        if self.why && self.verdicts.is_none() && !self.print {
-            let text = "--why explains the packets of --verdicts FILE or --print";
-            return Err(usage_error::<Self>("run", ErrorKind::MissingRequiredArgument, text));
-        }
         match self.engine {
             Some(engine) if self.unverified && engine != Engine::Plain => {
                 let text = format!(

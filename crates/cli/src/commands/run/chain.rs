@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use paceline::capture::CaptureReader;
 use paceline::coverage::Report as CoverageReport;
-use paceline::explain::ChainExplainer;
 use paceline::{
     ChainWorker, Engine, Host, Outputs, ReplayError, ReplayOptions, Runner, Tally, replay, replay_on,
 };
@@ -21,7 +20,7 @@ use super::outputs::{self, OutputNames, Writers};
 use super::redirects::Counting;
 use super::report::{ChainReport, Run};
 use super::setup::{announce, finish, log_by_packet, save_to};
-use super::verdicts::{Logging, VerdictLog};
+use super::verdicts::{Explaining, Logging, VerdictLog};
 use crate::chain::{
     ChainError, LayoutAsJson, LoadHow, Loaded, Tracer, load, reload, write_layout, write_warnings,
 };
@@ -86,8 +85,8 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         None => Running::Plain(worker),
     };
     let mut loaded = loaded;
-    let explainer = args.why.then(|| loaded.explainer());
-    let replay = Replay { args, how: &how, world: &world, events: events.as_ref(), explainer };
+    let explaining = args.why.then(|| Explaining::new(loaded.explainer()));
+    let replay = Replay { args, how: &how, world: &world, events: events.as_ref(), explaining };
     let (mut run, ended, logs) = replay.run(&mut loaded, &mut runner, &mut capture, writers, watch)?;
     let ended = ended.map_err(|error| failure(error, &loaded, &capture, &names, run.tally.packets));
     let ended = finish(events, &mut run, ended);
@@ -185,7 +184,7 @@ struct Replay<'a> {
     how: &'a LoadHow,
     world: &'a World,
     events: Option<&'a Events>,
-    explainer: Option<ChainExplainer>,
+    explaining: Option<Explaining>,
 }
 
 impl Replay<'_> {
@@ -199,7 +198,7 @@ impl Replay<'_> {
     ) -> Result<Replayed, SignalError> {
         let again = Arc::new(AtomicBool::new(false));
         // Explanations are those of the chain as it is now.
-        if self.args.source.chain_file().is_some() && self.explainer.is_none() {
+        if self.args.source.chain_file().is_some() && self.explaining.is_none() {
             signal_hook::flag::register(SIGHUP, Arc::clone(&again)).map_err(SignalError)?;
         }
         let mut maps = loaded.parts.iter().map(|part| part.collection.maps());
@@ -226,8 +225,8 @@ impl Replay<'_> {
             1 => Vec::new(),
             workers => (0..workers).map(|_| Counting::new(chain.worker())).collect(),
         };
-        let explainer = self.explainer;
-        let mut counting = Counting::new(Logging { runner, ran, logs: writers.verdicts, explainer });
+        let explaining = self.explaining;
+        let mut counting = Counting::new(Logging { runner, ran, logs: writers.verdicts, explaining });
         let (tally, ended) = if several.is_empty() {
             let mut host = self.world.host();
             if let Some(events) = self.events {
@@ -241,8 +240,9 @@ impl Replay<'_> {
         let (time, interrupted) = (start.elapsed(), watch.finish());
         let several = several.into_iter().map(|one| one.redirects);
         let logs = std::mem::take(&mut counting.runner.logs);
+        let reasons = counting.runner.explaining.take().map(|explaining| explaining.reasons);
         let redirects = several.chain([counting.redirects]).sum();
-        Ok((Run { tally, time, interrupted, events: None, redirects }, ended, logs))
+        Ok((Run { tally, time, interrupted, events: None, redirects, reasons }, ended, logs))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use paceline::explain::Reasons;
 use paceline::{Collection, Engine, Layout, Status, Tally, Verdict};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -15,6 +16,7 @@ use crate::chain::{
 use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::rate::Rate;
+use crate::common::reasons::{self, write_reasons};
 use crate::common::report;
 use crate::maps::{self, Form, MapsAsJson};
 
@@ -26,6 +28,8 @@ pub(super) struct Run {
     /// The events, where they are written.
     pub(super) events: Option<EventCount>,
     pub(super) redirects: Redirects,
+    /// The reasons of the verdicts, where they are wanted.
+    pub(super) reasons: Option<Reasons>,
 }
 
 impl Run {
@@ -36,7 +40,7 @@ impl Run {
         capture: &str,
         ended_early: bool,
     ) -> io::Result<()> {
-        let Self { tally, time, interrupted, events, redirects } = self;
+        let Self { tally, time, interrupted, events, redirects, reasons } = self;
         let plural = if tally.packets == 1 { "" } else { "s" };
         write!(out, "{what}: {} packet{plural} of {capture}, ", tally.packets)?;
         writeln!(out, "{} bytes, in {}", tally.bytes, Rate(tally.packets, *time))?;
@@ -64,11 +68,14 @@ impl Run {
                 writeln!(out, "  lost     {lost:>12}        ring buffers were full")?;
             }
         }
-        Ok(())
+        match reasons {
+            Some(reasons) => write_reasons(out, reasons),
+            None => Ok(()),
+        }
     }
 
     fn serialize<M: SerializeMap>(&self, object: &mut M) -> Result<(), M::Error> {
-        let Self { tally, time, interrupted, events, redirects } = self;
+        let Self { tally, time, interrupted, events, redirects, reasons } = self;
         object.serialize_entry("packets", &tally.packets)?;
         object.serialize_entry("bytes", &tally.bytes)?;
         object.serialize_entry("seconds", &time.as_secs_f64())?;
@@ -81,6 +88,9 @@ impl Run {
         }
         if *interrupted {
             object.serialize_entry("interrupted", interrupted)?;
+        }
+        if let Some(reasons) = reasons {
+            object.serialize_entry("reasons", &reasons::to_json(reasons))?;
         }
         Ok(())
     }

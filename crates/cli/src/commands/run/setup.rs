@@ -45,9 +45,9 @@ pub(super) fn save_to(
     Ok((save, taken))
 }
 
-/// Whether packets must run one by one to be logged: what else than frames tells of them is that of the last one.
+/// Whether packets must run one by one to be logged or explained: what else than frames tells of them is that of the last one.
 pub(super) fn log_by_packet(args: &RunArgs) -> bool {
-    args.verdicts.is_some() || args.print
+    args.verdicts.is_some() || args.print || args.why
 }
 
 /// Writes the events that are left, and counts them.

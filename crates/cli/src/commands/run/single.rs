@@ -20,7 +20,7 @@ use super::outputs::{self, OutputNames, Writers};
 use super::redirects::Counting;
 use super::report::{Report, Run};
 use super::setup::{announce, finish, log_by_packet, save_to};
-use super::verdicts::{Logging, VerdictLog};
+use super::verdicts::{Explaining, Logging, VerdictLog};
 use crate::common::capture::{Capture, CaptureError};
 use crate::common::failure::Failure;
 use crate::common::files::FileError;
@@ -62,11 +62,11 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     announce(args, &subject.name, &capture);
     world.announce(&program);
 
-    let explainer = args.why.then(|| {
+    let explaining = args.why.then(|| {
         let explainer = Explainer::new(program.clone(), subject.collection.object().shared_btf());
-        ChainExplainer::of_program(explainer)
+        Explaining::new(ChainExplainer::of_program(explainer))
     });
-    let extras = Extras { events: events.as_ref(), explainer };
+    let extras = Extras { events: events.as_ref(), explaining };
     let (mut run, ended, logs) = replay_all(args, &program, &world, &mut capture, writers, extras, watch);
     let ended =
         ended.map_err(|error| failure(error, &program, &subject, &capture, &names, run.tally.packets));
@@ -103,7 +103,7 @@ struct Loaded {
 /// Receivers of events and explanations.
 struct Extras<'a> {
     events: Option<&'a Events>,
-    explainer: Option<ChainExplainer>,
+    explaining: Option<Explaining>,
 }
 
 fn replay_all(
@@ -127,13 +127,13 @@ fn replay_all(
         outputs.passed.iter_mut().for_each(CaptureWriter::keep_wire_length);
     }
     let start = Instant::now();
-    let Extras { events, mut explainer } = extras;
+    let Extras { events, mut explaining } = extras;
     let mut logs = writers.verdicts;
     let ran = RanAs::Program(program.spec().kind.rules().meaning);
     let mut counting: Vec<_> = (0..args.workers())
         .map(|_| {
-            let (logs, explainer) = (std::mem::take(&mut logs), explainer.take());
-            Counting::new(Logging { runner: program, ran, logs, explainer })
+            let (logs, explaining) = (std::mem::take(&mut logs), explaining.take());
+            Counting::new(Logging { runner: program, ran, logs, explaining })
         })
         .collect();
     let (tally, ended) = match counting.as_mut_slice() {
@@ -156,9 +156,11 @@ fn replay_all(
         }
     };
     let logs = counting.iter_mut().flat_map(|counting| std::mem::take(&mut counting.runner.logs)).collect();
+    let reasons = counting.iter_mut().find_map(|counting| counting.runner.explaining.take());
+    let reasons = reasons.map(|explaining| explaining.reasons);
     let redirects = counting.into_iter().map(|counting| counting.redirects).sum();
     let (time, interrupted) = (start.elapsed(), watch.finish());
-    (Run { tally, time, interrupted, events: None, redirects }, ended, logs)
+    (Run { tally, time, interrupted, events: None, redirects, reasons }, ended, logs)
 }
 
 /// Adds file names to an error.

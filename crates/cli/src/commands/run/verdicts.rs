@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
-use paceline::explain::{ChainExplainer, ChainExplanation};
+use paceline::explain::{ChainExplainer, ChainExplanation, Reasons};
 use paceline::packet::{Difference, differences, to_line};
 use paceline::{Arrival, Burst, BurstFault, FrameMeta, Host, Outcome, RanAs, Runner};
 use serde_json::{Value as Json, json};
@@ -159,20 +159,32 @@ pub(super) struct Logging<R> {
     pub(super) ran: RanAs,
     /// Packets that are logged come one by one.
     pub(super) logs: Vec<VerdictLog>,
-    /// Explains each packet before it runs.
-    pub(super) explainer: Option<ChainExplainer>,
+    pub(super) explaining: Option<Explaining>,
+}
+
+/// Explains each packet before it runs; they come one by one.
+pub(super) struct Explaining {
+    pub(super) explainer: ChainExplainer,
+    pub(super) reasons: Reasons,
+    packets: u64,
+}
+
+impl Explaining {
+    pub(super) fn new(explainer: ChainExplainer) -> Self {
+        Self { explainer, reasons: Reasons::default(), packets: 0 }
+    }
 }
 
 impl<R: Runner> Runner for Logging<R> {
     fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
+        let why = match &mut self.explaining {
+            Some(explaining) => explain(explaining, burst, host),
+            None => None,
+        };
         if self.logs.is_empty() {
             return self.runner.run_burst(burst, host);
         }
         let before = burst.frame(0).packet().to_vec();
-        let why = match &mut self.explainer {
-            Some(explainer) => explain(explainer, burst, host),
-            None => None,
-        };
         self.runner.run_burst(burst, host)?;
         let (frame, meta) = (burst.frame(0), *burst.frame(0).meta());
         let outcome = Outcome::of(frame, host, self.ran, None);
@@ -190,9 +202,13 @@ impl<R: Runner> Runner for Logging<R> {
 }
 
 /// Explains the only packet of a burst.
-fn explain(explainer: &mut ChainExplainer, burst: &Burst, host: &mut Host) -> Option<Why> {
+fn explain(explaining: &mut Explaining, burst: &Burst, host: &mut Host) -> Option<Why> {
     let frame = burst.frame(0);
-    let explanation = explainer.rehearse(&Arrival::of_frame(&frame, host.arriving()), host).ok();
+    let explanation = explaining.explainer.rehearse(&Arrival::of_frame(&frame, host.arriving()), host).ok();
+    explaining.packets += 1;
+    if let Some(explanation) = &explanation {
+        explaining.reasons.add(explaining.packets, explanation);
+    }
     // The explainer has told the host of its own copy of the packet.
     host.arrive(burst);
     explanation.map(|explanation| Why::of(&explanation))

@@ -3,12 +3,14 @@
 use std::io::{self, Write};
 
 use paceline::chain::Next;
+use paceline::explain::Reasons;
 use paceline::packet::{differences, to_text};
 use paceline_diagnosis::explained;
 use serde_json::{Value as Json, json};
 
 use super::explained::Explained;
 use crate::common::outcome;
+use crate::common::reasons;
 use crate::maps::{Form, MapsAsJson};
 use crate::subject::Subject;
 
@@ -31,6 +33,11 @@ pub(super) fn write(
         };
     }
     writeln!(out, "{all}")
+}
+
+/// The reasons of many packets.
+pub(super) fn write_reasons(out: &mut dyn Write, subject: &Subject, reasons: &Reasons) -> io::Result<()> {
+    writeln!(out, "{}", json!({ "subject": subject.name, "reasons": reasons::to_json(reasons) }))
 }
 
 fn of_packet(subject: &Subject, packet: &Explained) -> Json {

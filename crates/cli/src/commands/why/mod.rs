@@ -4,6 +4,7 @@ mod args;
 mod command;
 mod explained;
 mod json;
+mod selection;
 mod text;
 
 pub(crate) use args::{EXAMPLES, WhyArgs};

@@ -19,17 +19,23 @@ pub(super) fn write_brief(out: &mut dyn Write, explained: &[Explained]) -> io::R
     })
 }
 
-pub(super) fn write(out: &mut dyn Write, subject: &Subject, explained: &[Explained]) -> io::Result<()> {
+/// The way of each packet, with the sentence, and with all causes if they are wanted.
+pub(super) fn write(
+    out: &mut dyn Write,
+    subject: &Subject,
+    explained: &[Explained],
+    all: bool,
+) -> io::Result<()> {
     for (index, packet) in explained.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
         }
-        write_packet(out, subject, packet)?;
+        write_packet(out, subject, packet, all)?;
     }
     Ok(())
 }
 
-fn write_packet(out: &mut dyn Write, subject: &Subject, packet: &Explained) -> io::Result<()> {
+fn write_packet(out: &mut dyn Write, subject: &Subject, packet: &Explained, all: bool) -> io::Result<()> {
     let layers = to_text(&packet.bytes);
     let layers = match layers.char_indices().nth(LAYERS) {
         Some((end, _)) => format!("{}...", layers.get(..end).unwrap_or_default()),
@@ -47,7 +53,24 @@ fn write_packet(out: &mut dyn Write, subject: &Subject, packet: &Explained) -> i
         let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
         writeln!(out, "  changed: {} {} -> {}", change.name, value(&change.before), value(&change.after))?;
     }
-    writeln!(out, "{}", packet.explanation.sentence())
+    writeln!(out, "{}", packet.explanation.sentence())?;
+    let Some((_, last, _)) = packet.explanation.steps.last() else { return Ok(()) };
+    if let Some(otherwise) = &last.otherwise {
+        writeln!(out, "  otherwise {}", shown(otherwise))?;
+    }
+    if all {
+        for cause in last.causes.iter().skip(1) {
+            let line = last.line(cause.at).map_or("", |line| line.text.trim());
+            let reason = last.reason(cause).unwrap_or_else(|| format!("of `{line}`"));
+            writeln!(
+                out,
+                "  which depends on the decision {}, because {}",
+                last.place(cause.at),
+                shown(&reason)
+            )?;
+        }
+    }
+    Ok(())
 }
 
 fn write_events(out: &mut dyn Write, explanation: &Explanation) -> io::Result<()> {

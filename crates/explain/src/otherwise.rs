@@ -1,0 +1,101 @@
+//! What would have become of a packet if the nearest decision had been another one.
+
+use paceline_vm::{Arrival, ArrivalError, Outcome, Steer};
+
+use crate::cause::{Search, slice_of, standing};
+use crate::fact::FactWriter;
+use crate::field::Comparison;
+use crate::jump::Standing;
+use crate::recorder::{Record, Recorder};
+use crate::slice::Reason;
+use crate::trace::{Cause, Explanation};
+
+impl Search<'_, '_> {
+    /// The sentence of another decision with the same outcome, if there is one without this decision. A decision about one field of the packet
+    /// is tried with packets in which the field has other values, and others with the branch inverted.
+    pub(crate) fn otherwise(
+        &mut self,
+        reason: Reason,
+        cause: &Cause,
+    ) -> Result<Option<String>, ArrivalError> {
+        if let Some(found) = self.with_other_values(cause)? {
+            return Ok(found);
+        }
+        let Some(jump) = self.record.jumps.at(reason.step) else { return Ok(None) };
+        let (outcome, record) = self.invert(&[jump.number])?;
+        if outcome.fault.is_some() || !outcome.fares_as(self.outcome) {
+            return Ok(None);
+        }
+        let mut slice = slice_of(&record);
+        while let Some(later) = slice.next().filter(|later| later.step > reason.step) {
+            match standing(&record, later) {
+                Standing::HandsOn => slice.follow_operands(later.step),
+                Standing::Strong => {
+                    let causes = self.cause_in(&record, later).into_iter().collect();
+                    return Ok(Some(sentence(record, causes, outcome)));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same for a decision about one field; `None` if it is about more, or the packet was changed before.
+    fn with_other_values(&mut self, cause: &Cause) -> Result<Option<Option<String>>, ArrivalError> {
+        let record = self.record;
+        let jumps = cause.events.iter().filter_map(|event| record.jumps.of_event(*event));
+        let Some(comparisons) = jumps.map(Comparison::of).collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let Some(first) = comparisons.first() else { return Ok(None) };
+        let is_input = |one: &Comparison<'_>| {
+            *one.bits.packet == *self.packet.bytes && one.bits.positions().eq(first.bits.positions())
+        };
+        if !comparisons.iter().all(is_input) {
+            return Ok(None);
+        }
+        let greatest = first.bits.greatest();
+        let near = |number: u64| [number, number.wrapping_add(1), number.wrapping_sub(1)];
+        let numbers = comparisons.iter().flat_map(|one| near(one.number)).chain([0, greatest, greatest / 2]);
+        let mut packets: Vec<Vec<u8>> = Vec::new();
+        for packet in numbers.filter_map(|number| first.bits.patched(number)) {
+            if packet != self.packet.bytes && !packets.contains(&packet) {
+                packets.push(packet);
+            }
+        }
+        let mut same = None;
+        for bytes in &packets {
+            let packet = Arrival { bytes, ..*self.packet };
+            let outcome = self.explainer.rehearsed(&packet, self.host, |_| Steer::Follow)?;
+            if !outcome.fares_as(self.outcome) {
+                return Ok(Some(None));
+            }
+            same = same.or(Some(bytes));
+        }
+        let Some(bytes) = same else { return Ok(None) };
+        self.sentence_of(&Arrival { bytes, ..*self.packet }).map(|sentence| Some(Some(sentence)))
+    }
+
+    /// The sentence of another packet.
+    fn sentence_of(&mut self, packet: &Arrival<'_>) -> Result<String, ArrivalError> {
+        let btf = self.explainer.btf.clone();
+        let mut recorder = Recorder::new(FactWriter { btf: btf.as_deref() }, self.flows);
+        let outcome = self.explainer.rehearsed(packet, self.host, |observed| {
+            recorder.see(observed);
+            Steer::Follow
+        })?;
+        let record = recorder.finish();
+        let wanted = std::mem::take(&mut self.explainer.wants_all);
+        let found = self.explainer.causes(packet, self.host, &record, &outcome, self.flows);
+        self.explainer.wants_all = wanted;
+        Ok(sentence(record, found?.causes, outcome))
+    }
+}
+
+fn sentence(record: Record, causes: Vec<Cause>, outcome: Outcome) -> String {
+    let target = outcome.redirect.map(|redirect| record.target(redirect.target));
+    let (end, truncated) = (record.end, record.is_truncated);
+    let Record { programs, events, .. } = record;
+    let (is_known, otherwise) = (true, None);
+    Explanation { programs, events, causes, is_known, otherwise, end, outcome, target, truncated }.sentence()
+}
