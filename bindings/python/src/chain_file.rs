@@ -113,7 +113,8 @@ fn failure(error: ChainFileError) -> Failure {
             }
         }
         ChainFileError::NotText { file, format: Some(format), .. } => {
-            Failure::new(Class::Chain, format_args!("not a text file but {format}")).in_file(Some(&shown(file)))
+            Failure::new(Class::Chain, format_args!("not a text file but {format}"))
+                .in_file(Some(&shown(file)))
         }
         ChainFileError::NotText { file, at, format: None } => {
             Failure::new(Class::Chain, "not valid UTF-8").in_text(&shown(file), at)

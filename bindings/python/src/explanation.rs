@@ -107,7 +107,9 @@ impl PyExplanation {
     /// The values that decided.
     #[getter]
     fn facts(&self) -> Vec<PyFact> {
-        self.last().and_then(Explanation::cause).map_or_else(Vec::new, |cause| cause.facts.iter().map(PyFact::of).collect())
+        self.last()
+            .and_then(Explanation::cause)
+            .map_or_else(Vec::new, |cause| cause.facts.iter().map(PyFact::of).collect())
     }
 
     /// All that happened, program by program, as `paceline why --json` prints it.

@@ -150,9 +150,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
             let elements = elements.iter().map(|element| to_python(py, element));
             Ok(PyTuple::new(py, elements.collect::<PyResult<Vec<_>>>()?)?.into_any())
         }
-        Value::Struct(members) => {
-            class(py, &STRUCT, "Struct")?.call1((dict_of(py, members)?,))
-        }
+        Value::Struct(members) => class(py, &STRUCT, "Struct")?.call1((dict_of(py, members)?,)),
         Value::Written { text, plain } => match &**plain {
             Value::Struct(members) => {
                 class(py, &STRUCT, "Struct")?.call1((dict_of(py, members)?, text.as_str()))

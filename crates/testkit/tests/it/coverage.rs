@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use paceline::coverage::{BranchCount, Counting, Report};
 use paceline::isa::{AluOp, Code, Condition, Insn, Operand, Reg, Size, Width, decode};
-use paceline::{
-    Burst, Engine, FrameMeta, Host, LoadOptions, Object, ProgramKind, ProgramSpec, TimeSource, XdpAttach,
-};
+use paceline::{Burst, Engine, FrameMeta, Host, LoadOptions, Object, ProgramKind, ProgramSpec, TimeSource};
 use paceline_testkit::generate::{Generated, Mix};
 use paceline_testkit::object_runs::{files_below, packets_of, pool};
 use paceline_testkit::random::{self, Purpose};
