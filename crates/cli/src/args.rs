@@ -206,7 +206,12 @@ mod tests {
     fn options(command: &clap::Command, path: &[String], found: &mut Vec<(Vec<String>, String)>) {
         let takes =
             command.get_arguments().filter(|arg| !arg.is_positional() && arg.get_action().takes_values());
-        found.extend(takes.filter_map(|arg| Some((path.to_vec(), format!("--{}", arg.get_long()?)))));
+        // A value of an option that requires it comes behind an equals sign.
+        let name = |arg: &clap::Arg| {
+            let long = arg.get_long()?;
+            Some(if arg.is_require_equals_set() { format!("--{long}=") } else { format!("--{long}") })
+        };
+        found.extend(takes.filter_map(|arg| Some((path.to_vec(), name(arg)?))));
         for inner in command.get_subcommands() {
             options(inner, &[path, &[inner.get_name().to_owned()]].concat(), found);
         }
@@ -220,8 +225,11 @@ mod tests {
         assert!(all.len() > 150, "{}", all.len());
         for (path, option) in all {
             for value in ["abc", "", "-1", "1.5", "0", "18446744073709551616", "1:2:3", "\u{e4}"] {
-                let args =
-                    [&["paceline".to_owned()], &path[..], &[option.clone(), value.to_owned()]].concat();
+                let given = match option.ends_with('=') {
+                    true => vec![format!("{option}{value}")],
+                    false => vec![option.clone(), value.to_owned()],
+                };
+                let args = [&["paceline".to_owned()], &path[..], &given].concat();
                 let Err(error) = command.clone().try_get_matches_from(args) else { continue };
                 let told = in_words(error, &command).to_string();
                 let first = told.lines().next().unwrap_or_default();

@@ -54,8 +54,11 @@ fn program(map: &Arc<Map>, engine: Engine) -> Program {
     Program::load(&verified, vec![Arc::clone(map)], engine).expect("loads")
 }
 
+/// One way to run a burst.
+type Way = Box<dyn Fn(&mut Burst, &mut Host) -> Result<(), BurstFault>>;
+
 /// All ways to run it.
-fn ways(map: &Arc<Map>, engine: Engine) -> Vec<Box<dyn Fn(&mut Burst, &mut Host) -> Result<(), BurstFault>>> {
+fn ways(map: &Arc<Map>, engine: Engine) -> Vec<Way> {
     let (alone, target) = (program(map, engine), Target::from(&program(map, engine)));
     let verified = verified(COUNTS, std::slice::from_ref(map.spec()));
     let parts = [(&verified, vec![Arc::clone(map)])];

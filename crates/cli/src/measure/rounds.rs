@@ -95,7 +95,7 @@ pub(crate) type Times = Vec<Vec<f64>>;
 fn repeated(packets: &[CapturedPacket]) -> Vec<&CapturedPacket> {
     let (window, mut times) = (WINDOW * MAX_BURST, 1);
     if packets.len() < SHORT {
-        while packets.len() * times % window != 0 {
+        while !(packets.len() * times).is_multiple_of(window) {
             times += 1;
         }
     }

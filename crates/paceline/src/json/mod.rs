@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn texts_that_are_no_prefix_are_told_with_the_form() {
         let spec = MapSpec::new("m", paceline_spec::MapKind::LpmTrie, 8, 1, 1);
-        for text in ["10.9.1.0/33", "10.9.1.1", "10.9.1.0/-1", "::/0", ""] {
+        for text in ["10.9.1.0/33", "10.9.1.0/-1", "::/0", ""] {
             let error = encode_key(&json!(text), None, &spec).unwrap_err().to_string();
             assert!(
                 error.starts_with(&format!("`{text}` is no prefix")) && error.contains("0 to 32"),

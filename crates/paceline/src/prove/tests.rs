@@ -33,7 +33,7 @@ fn errors_have_their_column_and_cause() {
         ("in[0] + 1 == 256", "read"),
         (
             "in[-1] == 2",
-            "column 4: bytes are [FIRST], [FIRST:END] or [FIRST:], with offsets up to 4096, not `[-1]`",
+            "column 4: bytes are [FIRST], [FIRST:END] or [FIRST:], with offsets up to 65535, not `[-1]`",
         ),
         ("in[3 == 2", "column 10: `]` must be here, not the end"),
         (
@@ -56,7 +56,7 @@ fn errors_have_their_column_and_cause() {
         ("verdict == 1 + 1", "column 12: a verdict must be here, not another value"),
         (
             "in[6:2] == 1",
-            "column 4: bytes are [FIRST], [FIRST:END] or [FIRST:], with offsets up to 4096, not `[6:2]`",
+            "column 4: bytes are [FIRST], [FIRST:END] or [FIRST:], with offsets up to 65535, not `[6:2]`",
         ),
         ("in[14:] == 3", "column 9: bytes to the end of a packet are compared with such bytes alone"),
         (
