@@ -91,9 +91,10 @@ impl FromStr for Seed {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "random" => Ok(Self(None)),
-            number => {
-                number.parse().map(|seed| Self(Some(seed))).map_err(|_| "it must be a number, or `random`")
-            }
+            number => number
+                .parse()
+                .map(|seed| Self(Some(seed)))
+                .map_err(|_| "it must be a whole number from 0 to 18446744073709551615, or `random`"),
         }
     }
 }
