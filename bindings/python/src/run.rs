@@ -98,13 +98,13 @@ pub(crate) fn run_explained(subject: &Arc<Subject>, given: Given<'_>) -> PyResul
 fn receive(given: &Given<'_>, lease: &mut Lease) -> PyResult<()> {
     given.settings.apply(lease.worker());
     let Worker { single, host, .. } = lease.worker();
-    Ok(given.arrival().enter(single, host).map_err(not_entered)?)
+    given.arrival().enter(single, host).map_err(not_entered)
 }
 
 /// The exception of a packet that does not enter.
 fn not_entered(error: ArrivalError) -> PyErr {
     match error {
-        ArrivalError::Packet(PushError::TooLong(len)) => too_long(len).into(),
+        ArrivalError::Packet(PushError::TooLong(len)) => too_long(len),
         error => Failure::new(Class::Packet, error).into(),
     }
 }

@@ -63,7 +63,9 @@ fn keys_are_written_as_people_write_them() {
     });
     let json = redirects(&["--map", &files[0], "--map", &files[1], "--map", &files[2], "--maps"]);
     assert_eq!(json["verdicts"]["tx"], 3, "10.1.2.3 is in 10.0.0.0/8");
-    assert_eq!(json["maps"]["routes"], json!([{"key": {"length": 8, "address": [10, 0, 0, 0]}, "value": 1}]));
+    let key = json!({"length": 8, "address": [10, 0, 0, 0]});
+    let routes = json!([{"key": key, "value": 1, "written": {"key": "10.0.0.0/8"}}]);
+    assert_eq!(json["maps"]["routes"], routes);
     let length = u32::to_ne_bytes(32);
     let address = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let key: Vec<String> = length.iter().chain(&address).map(|byte| format!("{byte:#04x}")).collect();
