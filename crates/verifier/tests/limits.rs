@@ -61,11 +61,9 @@ fn the_limit_that_a_program_meets_is_told_with_its_way_out() {
     let turns = "r2 = *(u32 *)(r1 + 16)\n r0 = 0\n loop: r0 += 1\n if r0 < r2 goto loop\n exit\n";
     assert_eq!(refusal(turns, 1000).hint, Some(Hint::BoundLoop));
     // A function that is called again and again makes no loop.
-    let call = "call f\n r6 += r0\n";
-    let calls = format!(
-        "r6 = 0\n r1 = 0\n{}r0 = r6\n exit\n f:\n if r1 == 1 goto +0\n r0 = 1\n exit\n",
-        call.repeat(50)
-    );
+    let call = "r1 = 0\n call f\n r6 += r0\n";
+    let calls =
+        format!("r6 = 0\n{}r0 = r6\n exit\n f:\n if r1 == 1 goto +0\n r0 = 1\n exit\n", call.repeat(50));
     assert_eq!(refusal(&calls, 100).hint, Some(Hint::FewerPaths));
 }
 

@@ -25,7 +25,7 @@ pub(super) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
     if targets.is_empty() {
         targets.push(NamedObject::built_in(&how.opener)?);
     }
-    check_set(&how.opener.args, targets.iter().map(|target| &target.object))?;
+    check_set(&how.opener.args.set, targets.iter().map(|target| &target.object))?;
     how.opener.check_shapes(targets.iter().map(|target| &target.object))?;
     let given = how.opener.args.files();
     let files = maps::read_files(&given)?;
@@ -104,7 +104,7 @@ fn load_target(
 ) -> Result<(Part, Member), Failure> {
     let NamedObject { name, mut object, program, .. } = target;
     let given = files.iter().filter(|file| object.map(file.map()).is_some());
-    let set = variables_set(&how.opener.args, &object);
+    let set = variables_set(&how.opener.args.set, &object);
     let own: Vec<&MapContents> = restored.iter().chain(given).chain(&set).collect();
     object.set_variables(own.iter().copied())?;
     let collection =

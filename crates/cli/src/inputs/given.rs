@@ -59,7 +59,7 @@ pub(crate) fn variables_given(
     for file in &files {
         let _ = writeln!(text, "maps.{} = {}", toml::string(&file.map), toml::string(&path(&file.path)));
     }
-    for (section, variables) in sections_set(args, object) {
+    for (section, variables) in sections_set(&args.set, object) {
         if files.iter().any(|file| file.map == section) {
             return Err(UnsaidError::Both(section));
         }

@@ -24,7 +24,7 @@ pub(crate) struct ObjectArgs {
     pub(super) map_args: Vec<MapArg>,
     /// Set a global variable, a constant too: VALUE is JSON, or an address or enumerator; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = SetArg::parse)]
-    pub(super) set: Vec<SetArg>,
+    pub(crate) set: Vec<SetArg>,
     /// Maximum memory that one map may declare, in bytes, or with `K`, `M`, `G`.
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
     pub(crate) map_memory: u64,

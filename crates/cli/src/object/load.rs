@@ -36,8 +36,8 @@ pub(crate) fn load(
     opener.check_shapes([&object].into_iter())?;
     let mut files = restored;
     files.extend(maps::read_files(&opener.args.files())?);
-    check_set(&opener.args, [&object].into_iter())?;
-    files.extend(variables_set(&opener.args, &object));
+    check_set(&opener.args.set, [&object].into_iter())?;
+    files.extend(variables_set(&opener.args.set, &object));
     object.set_variables(&files)?;
     let collection = object.load(options).map_err(|source| ObjectError::setup(name, source))?;
     let set = collection.set_elements(&files, !unverified);

@@ -4,7 +4,6 @@ use paceline::Object;
 use paceline::contents::{MapContents, variables};
 use serde_json::{Value as Json, json};
 
-use super::args::ObjectArgs;
 use super::error::ObjectError;
 use crate::common::suggest::closest;
 
@@ -37,9 +36,9 @@ impl SetArg {
 }
 
 /// The sections of an object with the variables that are set there, each as an object of names and values.
-pub(crate) fn sections_set(args: &ObjectArgs, object: &Object) -> Vec<(String, Json)> {
+pub(crate) fn sections_set(given: &[SetArg], object: &Object) -> Vec<(String, Json)> {
     let mut sections: Vec<(String, Json)> = Vec::new();
-    for set in &args.set {
+    for set in given {
         let Some(section) = set.section(object) else { continue };
         match sections.iter_mut().find(|(name, _)| name == section) {
             Some((_, variables)) => variables[&set.name] = set.value.clone(),
@@ -50,19 +49,19 @@ pub(crate) fn sections_set(args: &ObjectArgs, object: &Object) -> Vec<(String, J
 }
 
 /// The same as contents of maps.
-pub(crate) fn variables_set(args: &ObjectArgs, object: &Object) -> Vec<MapContents> {
+pub(crate) fn variables_set(given: &[SetArg], object: &Object) -> Vec<MapContents> {
     let of = |(section, variables): (String, Json)| {
         MapContents::inline(&section, "--set", variables.to_string(), (0, 0))
     };
-    sections_set(args, object).into_iter().map(of).collect()
+    sections_set(given, object).into_iter().map(of).collect()
 }
 
 /// Refuses variables that none of the objects has.
 pub(crate) fn check_set<'a>(
-    args: &ObjectArgs,
+    given: &[SetArg],
     objects: impl Iterator<Item = &'a Object> + Clone,
 ) -> Result<(), ObjectError> {
-    for set in &args.set {
+    for set in given {
         if objects.clone().any(|object| set.section(object).is_some()) {
             continue;
         }

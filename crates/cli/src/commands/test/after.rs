@@ -4,8 +4,8 @@ use paceline::Collection;
 use paceline::json::{ElementError, JsonMap, project};
 use serde_json::{Value as Json, json};
 
-use super::check::{Mismatch, Parts};
 use super::json::{has, to_toml};
+use super::mismatch::{Mismatch, Parts};
 
 /// The differences of a map, and what would be expected in the place of what is.
 struct Compared {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use paceline::json::{JsonError, decode_written, encode_typed, project};
 use paceline::packet::{Layers, differences, hex, to_text};
-use paceline::{Collection, Map, Outcome, RanAs, Redirect, RedirectTarget, SkBuff, SkBuffMember, Verdict};
+use paceline::{Map, Outcome, RanAs, Redirect, RedirectTarget, SkBuff, SkBuffMember, Verdict};
 use serde_json::{Value as Json, json};
 
 use super::after::check_map;
 use super::case::{EventData, Expectation, ExpectedEvent, Out, Returned, Target};
 use super::json::{has, to_toml};
+use super::mismatch::{Mismatch, Parts};
 use super::read::layers_of;
 use crate::common::outcome;
 use crate::subject::Subject;
@@ -22,28 +23,6 @@ pub(super) struct Actual {
     /// Map and data of each event of the step.
     pub(super) events: Vec<(String, Vec<u8>)>,
 }
-
-/// An expectation that is not met.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mismatch {
-    /// The differences, one in each line.
-    pub(super) lines: Vec<String>,
-    /// An expectation that the outcome meets, as TOML.
-    pub(super) instead: Option<String>,
-}
-
-impl Mismatch {
-    fn new(what: &str, expected: &str, actual: &str, instead: String) -> Self {
-        Self { lines: vec![format!("{what}: expected {expected}, got {actual}")], instead: Some(instead) }
-    }
-
-    pub(super) fn without(line: String) -> Self {
-        Self { lines: vec![line], instead: None }
-    }
-}
-
-/// The maps of a subject.
-pub(super) type Parts<'a> = &'a [(String, Collection)];
 
 /// Compares one expectation.
 pub(super) fn check(expected: &Expectation, actual: &Actual, subject: &Subject) -> Option<Mismatch> {

@@ -11,6 +11,7 @@ mod in_c;
 mod json;
 mod junit;
 mod kernel;
+mod mismatch;
 mod read;
 mod report;
 mod run;

@@ -11,9 +11,10 @@ use paceline::{Arrival, Engine, FrameMeta};
 
 use super::args::TestArgs;
 use super::case::{Case, MapSource, Step, Test, TestFile};
-use super::check::{Actual, Mismatch, as_expected, check};
+use super::check::{Actual, as_expected, check};
 use super::in_c::{Ended, EndedAs, Suite, TestInC};
 use super::kernel;
+use super::mismatch::Mismatch;
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::failure::Failure;
 use crate::kernel_side::KernelSide;
