@@ -126,7 +126,7 @@ def test_other_wrong_files(text: str, tmp_path: Path, examples: Path) -> None:
         chain.run(b"\0" * 14)
 
     (tmp_path / "rules.json").write_text('[{"key": 1,')
-    for name, cause in [("rules.json", "line 1, column 11: EOF"), ("none.json", "No such file")]:
+    for name, cause in [("rules.json", "line 1, column 11: the text ends within"), ("none.json", "No such file")]:
         broken = text.replace("fw.maps.rules.elements", f'fw.maps.rules.file = "{name}"\n#')
         with pytest.raises(pl.ChainError, match=cause) as wrong_map:
             pl.Chain.from_file(write(tmp_path, broken))

@@ -325,7 +325,7 @@ def test_maps_from_and_to_arrow(fw: pl.Program) -> None:
 
 
 def test_addresses_have_the_text_that_people_write() -> None:
-    collection = pl.load(FIXTURES / "written.o", variables={"passed_port": "htons(80)"})
+    collection = pl.load(FIXTURES / "written.o", "written", variables={"passed_port": "htons(80)"})
     blocked, services = collection.maps["blocked"], collection.maps["services"]
     blocked["10.9.1.0/24"] = 1
     blocked["10.9.1.1"] = 2

@@ -12,12 +12,7 @@ use paceline_vm::Observed;
 use crate::flow::Flow;
 use crate::trace::At;
 use crate::writers::Writers;
-
-/// Number of an instruction of a run, rising.
-pub(crate) type StepId = u32;
-
-/// Stands for what was before the run, or is not known.
-pub(crate) const NONE: StepId = StepId::MAX;
+pub(crate) use crate::writers::{NONE, StepId};
 
 /// Most instructions that are kept of a run, the last ones.
 const MOST_STEPS: usize = 1 << 18;

@@ -2,7 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::steps::{NONE, StepId};
+/// Number of an instruction of a run, rising.
+pub(crate) type StepId = u32;
+
+/// Stands for what was before the run, or is not known.
+pub(crate) const NONE: StepId = StepId::MAX;
 
 /// Bytes of a word.
 const WORD: u64 = 8;
