@@ -5,6 +5,7 @@
 
 pub mod callback;
 pub mod context;
+mod cpu_claim;
 pub mod fault;
 pub mod helpers;
 pub mod host;

@@ -8,18 +8,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use paceline_maps::{CpuOwner, CpuOwners};
 
-use crate::fault::{Fault, FaultKind};
-use crate::host::Host;
-
 /// Programs that a host remembers to have been admitted to.
-const RECENT: usize = 16;
+pub(crate) const RECENT: usize = 16;
 
 /// The per-CPU maps of a program or chain.
 #[derive(Clone, Debug, Default)]
 pub struct PerCpuMaps {
     /// Unique in the process, and no multiple of [`RECENT`]; 0 without maps.
-    id: u32,
-    maps: Arc<[Arc<CpuOwners>]>,
+    pub(crate) id: u32,
+    pub(crate) maps: Arc<[Arc<CpuOwners>]>,
 }
 
 impl PerCpuMaps {
@@ -52,7 +49,7 @@ impl PerCpuMaps {
     }
 
     /// Number of CPUs for which all maps have values.
-    fn cpus(&self) -> usize {
+    pub(crate) fn cpus(&self) -> usize {
         self.maps.iter().map(|map| map.cpus()).min().unwrap_or(usize::MAX)
     }
 }
@@ -61,11 +58,11 @@ impl PerCpuMaps {
 pub(crate) struct Claims {
     host: NonZeroU64,
     /// Whether the number was not chosen by the user: the lowest one that is free.
-    is_lent: bool,
+    pub(crate) is_lent: bool,
     /// The maps in which the host has its CPU.
-    maps: Vec<Arc<CpuOwners>>,
+    pub(crate) maps: Vec<Arc<CpuOwners>>,
     /// Programs that the host was admitted to, by their ids.
-    recent: [u32; RECENT],
+    pub(crate) recent: [u32; RECENT],
 }
 
 impl Claims {
@@ -76,7 +73,11 @@ impl Claims {
     }
 
     /// Takes a CPU in maps, or in none of them.
-    fn take<'a>(&self, cpu: usize, maps: impl Iterator<Item = &'a Arc<CpuOwners>> + Clone) -> bool {
+    pub(crate) fn take<'a>(
+        &self,
+        cpu: usize,
+        maps: impl Iterator<Item = &'a Arc<CpuOwners>> + Clone,
+    ) -> bool {
         let taken = maps.clone().take_while(|map| map.take(cpu, self.owner())).count();
         let all = taken == maps.clone().count();
         if !all {
@@ -85,79 +86,13 @@ impl Claims {
         all
     }
 
-    fn owner(&self) -> CpuOwner {
+    pub(crate) fn owner(&self) -> CpuOwner {
         if self.is_lent { CpuOwner::One(self.host) } else { CpuOwner::Shared }
     }
 
-    fn give_back(&mut self, cpu: usize) {
+    pub(crate) fn give_back(&mut self, cpu: usize) {
         let owner = self.owner();
         self.maps.drain(..).for_each(|map| map.give_back(cpu, owner));
         self.recent = [0; RECENT];
-    }
-}
-
-impl Host {
-    /// Ensures that the host has its CPU in the per-CPU maps of what it runs next.
-    ///
-    /// # Errors
-    /// [`FaultKind::NoCpu`], [`FaultKind::CpuInUse`] or [`FaultKind::NoFreeCpu`].
-    #[inline]
-    pub fn admit(&mut self, maps: &PerCpuMaps) -> Result<(), Box<Fault>> {
-        if self.is_admitted(maps) { Ok(()) } else { self.claim(maps, self.claims.is_lent) }
-    }
-
-    /// The same in the middle of a run, for a program that is tail called: the host keeps its number.
-    ///
-    /// # Errors
-    /// [`FaultKind::NoCpu`] or [`FaultKind::CpuInUse`].
-    #[inline]
-    pub fn admit_within(&mut self, maps: &PerCpuMaps) -> Result<(), Box<Fault>> {
-        if self.is_admitted(maps) { Ok(()) } else { self.claim(maps, false) }
-    }
-
-    /// Whether the host was admitted to them a moment ago.
-    #[inline]
-    pub fn is_admitted(&self, maps: &PerCpuMaps) -> bool {
-        self.claims.recent[maps.id as usize % RECENT] == maps.id
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn claim(&mut self, maps: &PerCpuMaps, may_move: bool) -> Result<(), Box<Fault>> {
-        let (cpus, cpu) = (maps.cpus(), self.cpu());
-        // Those of maps that are gone.
-        self.claims.maps.retain(|map| Arc::strong_count(map) > 1);
-        let is_new = |map: &&Arc<CpuOwners>| !self.claims.maps.iter().any(|known| Arc::ptr_eq(known, map));
-        let new: Vec<Arc<CpuOwners>> = maps.maps.iter().filter(is_new).cloned().collect();
-        if !self.claims.take(cpu, new.iter()) {
-            let fault = |kind| Err(Box::new(Fault { slot: 0, kind, tail_called: None }));
-            if !may_move {
-                return fault(if cpu < cpus { FaultKind::CpuInUse(cpu) } else { FaultKind::NoCpu(cpu) });
-            }
-            let all = || self.claims.maps.iter().chain(&new);
-            let free = (0..cpus).filter(|&other| other != cpu).find(|&other| self.claims.take(other, all()));
-            let Some(free) = free else { return fault(FaultKind::NoFreeCpu(cpus)) };
-            self.claims.maps.iter().for_each(|map| map.give_back(cpu, self.claims.owner()));
-            self.claims.recent = [0; RECENT];
-            self.move_to(free);
-        }
-        self.claims.maps.extend(new);
-        self.claims.recent[maps.id as usize % RECENT] = maps.id;
-        Ok(())
-    }
-
-    /// Moves the worker to the CPU of a number, between runs: helpers and per-CPU maps go by it from then on.
-    pub fn set_cpu(&mut self, cpu: usize) {
-        // A lent number that is the wanted one stays lent.
-        if cpu != self.cpu() {
-            self.claims.give_back(self.cpu());
-            self.claims.is_lent = false;
-            self.move_to(cpu);
-        }
-    }
-
-    /// Gives the CPU back to others, as when the host is dropped.
-    pub(crate) fn leave_cpu(&mut self) {
-        self.claims.give_back(self.cpu());
     }
 }

@@ -1,10 +1,11 @@
 //! One packet: how it arrives, and what became of it.
 
 use paceline_frame::{AdjustError, Burst, FrameMeta, FrameRef, PushError, Redirect, Verdict};
+use paceline_runtime::fault::Fault;
 use paceline_spec::Meaning;
 use paceline_spec::context::SkBuff;
 
-use crate::{Fault, Host};
+use crate::host::Host;
 
 /// A packet as it arrives: all that its device and earlier programs say of it.
 #[derive(Clone, Copy, Debug)]
