@@ -133,5 +133,5 @@ class WrittenTuple(tuple[int, ...]):
     def __repr__(self) -> str:
         return f"<{self.text}: {tuple(self)!r}>"
 
-    def __reduce__(self) -> tuple[type[WrittenTuple], tuple[tuple[int, ...], str]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[type[WrittenTuple], tuple[tuple[int, ...], str]]:
         return WrittenTuple, (tuple(self), self.text)
