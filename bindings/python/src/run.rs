@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_micros(20);
 /// Outcome of a packet.
 #[pyclass(frozen, name = "Run", module = "paceline")]
 pub(crate) struct PyRun {
-    /// What became of the packet, without its bytes.
+    /// The packet's outcome, without its bytes.
     outcome: Outcome,
     data: Py<PyBytes>,
     lines: Vec<String>,

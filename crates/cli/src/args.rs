@@ -189,7 +189,7 @@ mod tests {
         Args::command().debug_assert();
     }
 
-    /// What the parsers of Rust and clap say by themselves.
+    /// Phrases of the parsers of Rust and clap.
     const RAW: [&str; 9] = [
         "invalid digit",
         "invalid float",

@@ -125,7 +125,7 @@ fn is_changed(map: &Map) -> bool {
 fn fill(ours: &Map, theirs: &KernelMap, cpu: usize) -> Result<(), Problem> {
     let (spec, side) = (ours.spec(), ours.for_programs());
     match spec.kind.rules().elements {
-        // What is frozen was given to the kernel's with the object.
+        // Frozen maps were given to the kernel with the object.
         ElementKind::Bytes if ours.is_frozen() => Ok(()),
         ElementKind::Bytes if spec.kind.is_queue() => {
             let values = ours.values().map_err(Problem::Unreadable)?;

@@ -22,7 +22,7 @@ use crate::common::suggest::closest;
 /// The word for the network of this host; a file of that name is `./host`.
 const HOST: &str = "host";
 
-/// What programs see besides packets and maps: the same options in all commands that run packets.
+/// The options of a scenario: the same in all commands that run packets.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "What programs see")]
 pub(crate) struct WorldArgs {

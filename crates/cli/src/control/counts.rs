@@ -20,7 +20,7 @@ impl<T> Count<T> {
     }
 }
 
-/// What becomes of packets that are not lost.
+/// The fates of packets that are not lost.
 static SENT: [Count<PipelineCounts>; 3] = [
     Count {
         name: "copies",

@@ -1,4 +1,4 @@
-//! What proofs hold for, as JSON.
+//! The bounds of proofs, as JSON.
 
 use paceline::prove::Bounds;
 use serde_json::{Value as Json, json};

@@ -11,7 +11,7 @@ const BUSY: f64 = 0.5;
 /// The median of the rounds to the best one from which they are said to be uneven.
 const UNEVEN: f64 = 1.1;
 
-/// What to tell if other programs run on the machine, by its load before the measurement (proc_loadavg(5)).
+/// A warning if other programs run on the machine, by its load before the measurement (proc_loadavg(5)).
 pub(crate) fn busy_machine() -> Option<String> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     let load: f64 = text.split(' ').next()?.parse().ok()?;
@@ -21,7 +21,7 @@ pub(crate) fn busy_machine() -> Option<String> {
     })
 }
 
-/// What to tell if rounds differ more than those of a machine that does nothing else.
+/// A warning if rounds differ more than those of a machine that does nothing else.
 pub(crate) fn uneven(what: &str, summary: &Summary) -> Option<String> {
     let ratio = summary.median / summary.min.max(f64::MIN_POSITIVE);
     (summary.min > 0.0 && ratio > UNEVEN).then(|| {

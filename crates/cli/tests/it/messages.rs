@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use crate::common::{Done, Folder, command, example, fixture, paceline};
 
-/// What libraries say by themselves: it tells nobody which value is wrong, or why.
+/// Phrases of libraries, which tell nobody which value is wrong, or why.
 const RAW: [&str; 12] = [
     "invalid digit found in string",
     "stream did not contain valid UTF-8",

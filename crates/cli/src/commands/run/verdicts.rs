@@ -244,8 +244,9 @@ impl Entry<'_> {
 
     fn to_json(&self) -> Json {
         let change = |change: &Difference| json!({ "field": change.name, "before": change.before, "after": change.after });
-        let head = json!({ "packet": self.number, "time_ns": self.meta.timestamp_ns });
-        let mut line = head.as_object().cloned().unwrap_or_default();
+        let mut line = serde_json::Map::new();
+        line.insert("packet".to_owned(), self.number.into());
+        line.insert("time_ns".to_owned(), self.meta.timestamp_ns.into());
         line.extend(outcome::to_json(&self.outcome, self.ran));
         let changes: Vec<_> = self.changes().iter().map(change).collect();
         line.insert("changed".to_owned(), changes.into());

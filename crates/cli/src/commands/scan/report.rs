@@ -118,7 +118,8 @@ impl Serialize for Report<'_> {
             object["error"] = json!(error.to_string());
         }
         if let Some(collection) = self.maps {
-            object["maps"] = serde_json::to_value(MapsAsJson(collection, Form::Both)).unwrap_or_default();
+            object["maps"] = serde_json::to_value(MapsAsJson(collection, Form::Both))
+                .map_err(serde::ser::Error::custom)?;
         }
         object.serialize(serializer)
     }

@@ -7,7 +7,7 @@ use paceline::capture::CaptureReader;
 use paceline::explain::{ChainExplainer, Reasons};
 use paceline::packet::TextError;
 use paceline::scenario::Origin;
-use paceline::{Burst, Engine, FrameMeta, Host, Verdict};
+use paceline::{Burst, Engine, Fault, FrameMeta, Host, Verdict};
 
 use super::args::WhyArgs;
 use super::explained::Explained;
@@ -31,6 +31,8 @@ enum WhyError {
     New(TextError),
     #[error("--new: the packet is longer than a frame")]
     TooLong,
+    #[error("a timer after packet {packet}: {fault}")]
+    Timer { packet: u64, fault: Box<Fault> },
     #[error("{name}: there is no packet {packet}, it has {packets}")]
     NoPacket { name: String, packet: u64, packets: u64 },
     #[error("{name}: none of its {packets} packets has the verdict {verdict}")]
@@ -128,7 +130,7 @@ impl Run {
                 self.explainer.run(&packet, &mut self.host).map_err(|_| WhyError::TooLong)?;
             }
             // Timers of programs run between packets, as in `run`.
-            let _ = self.host.fire_timers();
+            self.host.fire_timers().map_err(|fault| WhyError::Timer { packet: packets, fault })?;
         }
         let name = capture.name;
         match selection {
