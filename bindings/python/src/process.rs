@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use paceline::Host;
 use pyo3::prelude::*;
 
 /// Number of forks that led to this process. Threads of the parent, and the workers that they had, are not in the child.
@@ -15,6 +16,7 @@ static FORKS: AtomicU64 = AtomicU64::new(0);
 pub(crate) fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     CALLS.store(0, Ordering::SeqCst);
+    Host::take_all_cpus();
 }
 
 /// Number of forks that led to this process.

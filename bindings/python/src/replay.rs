@@ -220,6 +220,7 @@ impl PyReplay {
                 let mut state = lock(&self.state);
                 state.worker.host.set_cpu(cpu);
                 let batch = state.next();
+                state.worker.host.give_back_cpu();
                 batch.map(|batch| (batch, state.worker.effects.take()))
             })?;
             drop(lease);

@@ -180,7 +180,11 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         // A panic may have left it in any state.
-        let worker = self.worker.take().filter(|_| !std::thread::panicking());
+        let mut worker = self.worker.take().filter(|_| !std::thread::panicking());
+        // Another collection or chain with the same maps may use the CPU now.
+        if let Some(worker) = &mut worker {
+            worker.host.give_back_cpu();
+        }
         self.pool.put(self.cpu, worker);
     }
 }

@@ -40,6 +40,9 @@ struct Settings {
     smoke: bool,
 }
 
+/// Contenders that run programs over the same maps, each with a host and so with a CPU of its own, at most.
+const CONTENDERS: usize = 32;
+
 /// Result of a part of a table.
 type Rows = Result<Vec<Row>, Box<dyn std::error::Error>>;
 

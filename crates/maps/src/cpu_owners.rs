@@ -4,21 +4,12 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A CPU that users of the library share out themselves has this bit, and the number of its workers.
-const SHARED: u64 = 1 << 63;
+/// Workers up to this number have no CPU any more.
+static LAST_GONE: AtomicU64 = AtomicU64::new(0);
 
-/// The worker that each CPU of a map belongs to, or how many there are.
+/// The worker that each CPU of a map belongs to; 0 for none.
 #[derive(Debug)]
 pub struct CpuOwners(Box<[AtomicU64]>);
-
-/// How a worker has a CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CpuOwner {
-    /// Alone, by the worker's number.
-    One(NonZeroU64),
-    /// With others whose user takes care that one runs at a time.
-    Shared,
-}
 
 impl CpuOwners {
     pub(crate) fn new(cpus: usize) -> Self {
@@ -31,31 +22,26 @@ impl CpuOwners {
         self.0.len()
     }
 
-    /// Gives a CPU to a worker, unless another has it in a way that does not go with this one. Returns whether it is the worker's now;
-    /// `false` also for a CPU without values. A worker that shares it takes it once.
-    #[must_use]
-    pub fn take(&self, cpu: usize, as_owner: CpuOwner) -> bool {
-        let next = |owner: u64| match as_owner {
-            CpuOwner::One(worker) => (owner == 0 || owner == worker.get()).then_some(worker.get()),
-            CpuOwner::Shared if owner == 0 => Some(SHARED | 1),
-            CpuOwner::Shared => (owner & SHARED != 0).then_some(owner + 1),
-        };
-        // What an earlier owner changed is visible to the next one.
-        let taken =
-            self.0.get(cpu).map(|owner| owner.fetch_update(Ordering::AcqRel, Ordering::Acquire, next));
-        taken.is_some_and(|taken| taken.is_ok())
+    /// Takes all CPUs from the workers up to a number, as a child of a fork does, which has no thread of its parent.
+    pub fn take_from_all_until(last: u64) {
+        LAST_GONE.fetch_max(last, Ordering::Relaxed);
     }
 
-    /// Takes a CPU from a worker that has it.
-    pub fn give_back(&self, cpu: usize, as_owner: CpuOwner) {
-        let next = |owner: u64| match as_owner {
-            CpuOwner::One(worker) => (owner == worker.get()).then_some(0),
-            CpuOwner::Shared if owner == SHARED | 1 => Some(0),
-            CpuOwner::Shared => (owner & SHARED != 0).then(|| owner - 1),
-        };
+    /// Gives a CPU to a worker, unless another has it. Returns whether it is the worker's now; `false` also for a CPU without values.
+    #[must_use]
+    pub fn take(&self, cpu: usize, worker: NonZeroU64) -> bool {
+        let Some(owner) = self.0.get(cpu) else { return false };
+        let last_gone = LAST_GONE.load(Ordering::Relaxed);
+        let next = |owner: u64| (owner <= last_gone || owner == worker.get()).then_some(worker.get());
+        // What an earlier owner changed is visible to the next one.
+        owner.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).is_ok()
+    }
+
+    /// Takes a CPU from a worker, if it has it.
+    pub fn give_back(&self, cpu: usize, worker: NonZeroU64) {
         if let Some(owner) = self.0.get(cpu) {
             // Another worker's stays.
-            let _other = owner.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next);
+            let _other = owner.compare_exchange(worker.get(), 0, Ordering::Release, Ordering::Relaxed);
         }
     }
 }

@@ -65,7 +65,7 @@ mod words;
 mod xskmap;
 
 pub use batch::{BatchError, Elements};
-pub use cpu_owners::{CpuOwner, CpuOwners};
+pub use cpu_owners::CpuOwners;
 pub use create::{CreateError, CreateErrorKind, Limits};
 pub use entry_program::{EntryProgram, announce, entry_program, entry_program_changes};
 pub use fill::Fill;

@@ -6,7 +6,7 @@ use paceline_maps::CpuOwners;
 
 use crate::fault::{Fault, FaultKind};
 use crate::host::Host;
-use crate::per_cpu::{PerCpuMaps, RECENT};
+use crate::per_cpu::{Claims, PerCpuMaps, RECENT};
 
 impl Host {
     /// Ensures that the host has its CPU in the per-CPU maps of what it runs next.
@@ -49,7 +49,7 @@ impl Host {
             let all = || self.claims.maps.iter().chain(&new);
             let free = (0..cpus).filter(|&other| other != cpu).find(|&other| self.claims.take(other, all()));
             let Some(free) = free else { return fault(FaultKind::NoFreeCpu(cpus)) };
-            self.claims.maps.iter().for_each(|map| map.give_back(cpu, self.claims.owner()));
+            self.claims.maps.iter().for_each(|map| self.claims.leave(cpu, map));
             self.claims.recent = [0; RECENT];
             self.move_to(free);
         }
@@ -60,16 +60,22 @@ impl Host {
 
     /// Moves the worker to the CPU of a number, between runs: helpers and per-CPU maps go by it from then on.
     pub fn set_cpu(&mut self, cpu: usize) {
-        // A lent number that is the wanted one stays lent.
+        self.claims.is_lent = false;
         if cpu != self.cpu() {
-            self.claims.give_back(self.cpu());
-            self.claims.is_lent = false;
+            self.give_back_cpu();
             self.move_to(cpu);
         }
     }
 
-    /// Gives the CPU back to others, as when the host is dropped.
-    pub(crate) fn leave_cpu(&mut self) {
-        self.claims.give_back(self.cpu());
+    /// Takes their CPUs from all hosts. The child of a fork calls it: threads that ran hosts are in its parent alone.
+    pub fn take_all_cpus() {
+        Claims::take_from_all();
+    }
+
+    /// Gives the CPU back to others until the next run, as when the host is dropped.
+    pub fn give_back_cpu(&mut self) {
+        if !self.claims.maps.is_empty() {
+            self.claims.give_back(self.cpu());
+        }
     }
 }

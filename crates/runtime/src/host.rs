@@ -153,7 +153,7 @@ impl Default for Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        self.leave_cpu();
+        self.give_back_cpu();
     }
 }
 

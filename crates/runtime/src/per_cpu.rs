@@ -1,12 +1,11 @@
 //! Which CPU a host has in per-CPU maps. Programs store the values of their CPU without synchronization, so that hosts on two threads must
-//! not have one number. A host whose number the user did not choose has its CPU alone, from its first run over a map until it is dropped or
-//! moves. Hosts with a chosen number share it with others of that kind: their user has one of them run at a time.
+//! not have one number. A host has its CPU alone, from its first run over a map until it gives the CPU back, moves or is dropped.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use paceline_maps::{CpuOwner, CpuOwners};
+use paceline_maps::CpuOwners;
 
 /// Programs that a host remembers to have been admitted to.
 pub(crate) const RECENT: usize = 16;
@@ -54,6 +53,8 @@ impl PerCpuMaps {
     }
 }
 
+static LAST_HOST: AtomicU64 = AtomicU64::new(0);
+
 /// The CPU that a host has.
 pub(crate) struct Claims {
     host: NonZeroU64,
@@ -67,9 +68,13 @@ pub(crate) struct Claims {
 
 impl Claims {
     pub(crate) fn new(is_lent: bool) -> Self {
-        static LAST_HOST: AtomicU64 = AtomicU64::new(0);
         let host = NonZeroU64::MIN.saturating_add(LAST_HOST.fetch_add(1, Ordering::Relaxed));
         Self { host, is_lent, maps: Vec::new(), recent: [0; RECENT] }
+    }
+
+    /// Takes their CPUs from all hosts that there are.
+    pub(crate) fn take_from_all() {
+        CpuOwners::take_from_all_until(LAST_HOST.load(Ordering::Relaxed));
     }
 
     /// Takes a CPU in maps, or in none of them.
@@ -78,21 +83,23 @@ impl Claims {
         cpu: usize,
         maps: impl Iterator<Item = &'a Arc<CpuOwners>> + Clone,
     ) -> bool {
-        let taken = maps.clone().take_while(|map| map.take(cpu, self.owner())).count();
+        let taken = maps.clone().take_while(|map| map.take(cpu, self.host)).count();
         let all = taken == maps.clone().count();
         if !all {
-            maps.take(taken).for_each(|map| map.give_back(cpu, self.owner()));
+            maps.take(taken).for_each(|map| self.leave(cpu, map));
         }
         all
     }
 
-    pub(crate) fn owner(&self) -> CpuOwner {
-        if self.is_lent { CpuOwner::One(self.host) } else { CpuOwner::Shared }
+    /// Gives a CPU of one map back.
+    pub(crate) fn leave(&self, cpu: usize, map: &CpuOwners) {
+        map.give_back(cpu, self.host);
     }
 
     pub(crate) fn give_back(&mut self, cpu: usize) {
-        let owner = self.owner();
-        self.maps.drain(..).for_each(|map| map.give_back(cpu, owner));
+        for map in std::mem::take(&mut self.maps) {
+            self.leave(cpu, &map);
+        }
         self.recent = [0; RECENT];
     }
 }

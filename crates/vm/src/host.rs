@@ -13,10 +13,10 @@ use paceline_spec::context::{SkBuff, TC_SK_BUFF};
 /// The surroundings of one worker: all that its programs observe besides packets and maps. Programs that run on different threads
 /// have different hosts.
 ///
-/// Two hosts that run over the same per-CPU maps at a time must have different numbers, as the kernel runs one program at a time on a CPU.
-/// A default host has the lowest number that is free in them, and has it alone, from its first run until it is dropped or moves: others
-/// with that number fail ([`FaultKind::CpuInUse`](crate::FaultKind::CpuInUse)). Hosts with a number that the caller chose are the caller's
-/// to run one at a time.
+/// Hosts that run over the same per-CPU maps have different numbers, as the kernel runs one program at a time on a CPU. A host has its
+/// number alone, from its first run over them until it gives the CPU back ([`give_back_cpu`](Self::give_back_cpu)), moves or is dropped:
+/// the run of another with that number fails ([`FaultKind::CpuInUse`](crate::FaultKind::CpuInUse)). A default host takes the lowest
+/// number that is free.
 #[derive(Default)]
 pub struct Host {
     pub(crate) runtime: host::Host,
@@ -40,6 +40,17 @@ impl Host {
     /// Moves the worker to the CPU of a number, between runs: helpers and per-CPU maps go by it from then on.
     pub fn set_cpu(&mut self, cpu: usize) {
         self.runtime.set_cpu(cpu);
+    }
+
+    /// Takes their CPUs from all hosts that there are. The child of a fork calls it before it runs packets, as threads that ran hosts are in
+    /// its parent alone; a host from before the fork gives its CPU back first if it is to run again.
+    pub fn take_all_cpus() {
+        host::Host::take_all_cpus();
+    }
+
+    /// Gives the CPU back to other hosts until the next run, which fails if another has it then.
+    pub fn give_back_cpu(&mut self) {
+        self.runtime.give_back_cpu();
     }
 
     /// Sets the seed of all that is random: of `bpf_get_prandom_u32`, whose numbers differ between workers, and of the

@@ -131,8 +131,16 @@ fn a_number_belongs_to_one_host() {
                 assert_eq!(lent.cpu(), 1);
                 first.set_cpu(2);
                 assert_eq!(fault(&mut first), Some(FaultKind::NoCpu(2)), "{kind} on {engine}");
-                // Its old number is free.
-                assert_eq!(fault(&mut Host::new(0)), None, "{kind} on {engine}");
+                // Its old number is free; hosts with a number that was chosen have it alone too.
+                let mut chosen = Host::new(0);
+                assert_eq!(fault(&mut chosen), None, "{kind} on {engine}");
+                assert_eq!(fault(&mut Host::new(0)), Some(FaultKind::CpuInUse(0)), "{kind} on {engine}");
+                chosen.give_back_cpu();
+                let mut third = Host::new(0);
+                assert_eq!(fault(&mut third), None, "{kind} on {engine}");
+                assert_eq!(fault(&mut chosen), Some(FaultKind::CpuInUse(0)), "{kind} on {engine}");
+                drop(third);
+                assert_eq!(fault(&mut chosen), None, "{kind} on {engine}");
             }
         }
     }

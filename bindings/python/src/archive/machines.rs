@@ -92,7 +92,9 @@ impl Runner for OnThread {
     fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         let turn = self.turns.take();
         host.set_cpu(turn.cpu());
-        self.subject.run_burst(&mut self.chain, burst, host)
+        let ran = self.subject.run_burst(&mut self.chain, burst, host);
+        host.give_back_cpu();
+        ran
     }
 }
 

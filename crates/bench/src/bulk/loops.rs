@@ -12,7 +12,7 @@ use crate::chains::programs::IPV4;
 use crate::engines::{OBJECT, Packets};
 use crate::measure::{Timing, Work, prepared};
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings};
+use crate::{CONTENDERS, Rows, Settings};
 
 /// Rounds of a full measurement.
 const ROUNDS: usize = 31;
@@ -163,7 +163,7 @@ fn hit() -> Result<Vec<Burst>, Box<dyn Error>> {
 /// All contenders for a workload.
 fn contenders(workload: &str, roles: &[Role]) -> Result<Vec<(Role, Run<'static>)>, Box<dyn Error>> {
     let object = Object::parse(OBJECT)?;
-    let collection = object.load(&LoadOptions::default())?;
+    let collection = object.load(&LoadOptions::default().cpus(CONTENDERS))?;
     let mut contenders: Vec<(Role, Run<'static>)> = Vec::new();
     for &role in roles {
         let run: Run<'static> = match role {

@@ -8,6 +8,7 @@ use paceline_spec::XdpAttach;
 use paceline_testkit::text;
 
 use super::Part;
+use crate::CONTENDERS;
 
 /// The first program of the chain-call patches.
 pub(super) const PASS: &str = "r0 = 2\nexit";
@@ -78,6 +79,6 @@ pub(super) fn examples(names: &[&str], count: usize) -> Result<Vec<Part>, Box<dy
 fn of_object(object: &Object, name: Option<&str>) -> Result<Part, Box<dyn Error>> {
     let mut programs = object.programs().iter();
     let spec = programs.find(|spec| name.is_none_or(|name| spec.name == name)).ok_or("no such program")?;
-    let collection = object.load(&LoadOptions::default())?;
+    let collection = object.load(&LoadOptions::default().cpus(CONTENDERS))?;
     Ok((object.verify(spec)?, collection.maps().to_vec()))
 }

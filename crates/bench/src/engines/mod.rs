@@ -32,7 +32,7 @@ use paceline_vm::by_match;
 
 use crate::measure::{Timing, Work, rounds, thread_time};
 use crate::report::{Bar, Figure, Matrix, Report, Row};
-use crate::{Rows, Settings, Table, code};
+use crate::{CONTENDERS, Rows, Settings, Table, code};
 use contender::{Contender, Role, agree};
 #[cfg(feature = "kernel")]
 pub(crate) use kernel::{load as kernel_object, name as kernel_name};
@@ -133,14 +133,15 @@ fn contender<'a>(name: &str, role: Role, program: Program, collection: &Collecti
 }
 
 fn load(engine: Engine) -> Result<Collection, Box<dyn Error>> {
-    Ok(Object::parse(OBJECT)?.load(&LoadOptions::default().engine(engine))?)
+    Ok(Object::parse(OBJECT)?.load(&LoadOptions::default().engine(engine).cpus(CONTENDERS))?)
 }
 
 /// Counters of W4.
 fn counts(collection: &Collection) -> Vec<u64> {
     let value = |key: u32| -> Option<u64> {
         let value = collection.map("counts")?.lookup(&key.to_ne_bytes()).ok()?;
-        Some(u64::from_ne_bytes(value.try_into().ok()?))
+        let of_cpus = value.chunks(8).map(|value| Some(u64::from_ne_bytes(value.try_into().ok()?)));
+        of_cpus.sum()
     };
     (0..256).map_while(value).collect()
 }

@@ -8,7 +8,7 @@ use super::contender::{Contender, Role, each};
 use super::packets::Packets;
 use super::{Engine, OBJECT, measure};
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings};
+use crate::{CONTENDERS, Rows, Settings};
 
 /// The program for the comparison of prologues.
 const XDP1: &str = "xdp1_program";
@@ -36,7 +36,7 @@ pub(super) fn prologue(settings: Settings) -> Rows {
 /// Both variants, with their copies interleaved in memory.
 fn xdp1<'a>() -> Result<[Contender<'a>; 2], Box<dyn Error>> {
     let object = Object::parse(OBJECT)?;
-    let collection = object.load(&LoadOptions::default())?;
+    let collection = object.load(&LoadOptions::default().cpus(CONTENDERS))?;
     let spec = object.programs().iter().find(|program| program.name == XDP1).ok_or("no such program")?;
     let (verified, maps) = (object.verify(spec)?, collection.maps().to_vec());
     let (mut lean, mut full) = (Vec::new(), Vec::new());

@@ -64,6 +64,7 @@ fn work<'a>(
         for _ in 0..bursts(settings) {
             program.run_burst(traffic.next(&write), &mut host)?;
         }
+        host.give_back_cpu();
         Ok((bursts(settings) * traffic.burst.len()) as u64)
     }))
 }

@@ -1,6 +1,6 @@
 //! One scene through all doors.
 
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,44 +10,31 @@ use paceline::Burst;
 use paceline::capture::CaptureReader;
 use serde_json::Value as Json;
 
-use super::scene::Scene;
+use super::languages::Language;
+use super::problem::{Problem, io_problem, read};
+use super::scene::{Scene, Subject};
+use super::test_file::test_file;
 use super::told::{Told, counts};
 
-/// The commands, and a folder for what they write.
-#[derive(Debug)]
-pub struct Doors {
+/// Who is asked.
+#[derive(Clone, Debug)]
+pub struct Asked {
     /// The command `paceline`.
     pub command: PathBuf,
-    /// A folder of its own.
-    pub folder: PathBuf,
     /// Whether the kernel is asked, which takes root.
     pub kernel: bool,
     /// A Python that has the package, if it is asked.
     pub python: Option<PathBuf>,
+    /// The compiled `door.c`, if it is asked.
+    pub c: Option<PathBuf>,
 }
 
-/// The reason why a door does not answer.
-#[derive(Debug, thiserror::Error)]
-pub enum Problem {
-    /// A command ends with an error.
-    #[error("{command}: {stderr}")]
-    Failed {
-        /// The command line.
-        command: String,
-        /// What it prints to standard error.
-        stderr: String,
-    },
-    /// A command does not start, or its file is not there.
-    #[error("{what}: {source}")]
-    Io {
-        /// The command or file.
-        what: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// A command prints other JSON than it says.
-    #[error("{0}: no such JSON")]
-    Json(String),
+/// The commands and languages, and a folder for what they write.
+#[derive(Debug)]
+pub struct Doors {
+    asked: Asked,
+    folder: PathBuf,
+    languages: Vec<Language>,
 }
 
 /// What `run` tells, which the others are compared with.
@@ -59,6 +46,25 @@ struct Truth {
     maps: Json,
 }
 
+impl Truth {
+    /// What became of each packet, with its bytes.
+    fn with_bytes(&self) -> Vec<Told> {
+        let (mut out, mut drops) = (self.out.iter(), self.drops.iter());
+        let told = self.told.iter().map(|told| {
+            let bytes = if told.is_dropped() { drops.next() } else { out.next() };
+            told.clone().with_bytes(bytes.map(Vec::as_slice))
+        });
+        told.collect()
+    }
+
+    /// The packets that came out with a verdict.
+    fn with_verdict(&self, verdict: &str) -> impl Iterator<Item = Vec<u8>> {
+        let out = self.told.iter().filter(|told| !told.is_dropped()).zip(&self.out);
+        out.filter(move |(told, _)| told.get("verdict") == Some(&verdict.into()))
+            .map(|(_, bytes)| bytes.clone())
+    }
+}
+
 struct Done {
     status: Option<i32>,
     out: String,
@@ -68,11 +74,22 @@ struct Done {
 type Answer = Result<Option<String>, Problem>;
 
 impl Doors {
+    /// Those that are asked, with a folder of their own.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn new(asked: Asked, folder: PathBuf) -> Result<Self, Problem> {
+        let python = asked.python.as_deref().map(|python| Language::python(python, &folder)).transpose()?;
+        let c = asked.c.as_deref().map(|c| Language::c(c, &folder));
+        let languages = python.into_iter().chain(c).collect();
+        Ok(Self { asked, folder, languages })
+    }
+
     /// The differences between the doors, each with its door. A subject that `run` refuses is an error.
     ///
     /// # Errors
     /// [`Problem`]
-    pub fn differences(&self, scene: &Scene) -> Result<Vec<String>, Problem> {
+    pub fn differences(&mut self, scene: &Scene) -> Result<Vec<String>, Problem> {
         let truth = self.run(scene, "run", &[])?;
         let mut all = Vec::new();
         let mut ask = |door: &str, answer: Answer| -> Result<(), Problem> {
@@ -91,15 +108,23 @@ impl Doors {
         ask("why", self.why(scene, &truth))?;
         ask("test", self.test(scene, &truth))?;
         ask("diff", self.diff(scene))?;
+        if let Some(other) = &scene.other {
+            ask("diff of two", self.diff_of_two(scene, other, &truth))?;
+        }
         ask("report", self.report(scene, &truth))?;
-        if scene.subject.is_program() {
+        if scene.subject.is_xdp || scene.subject.is_classifier {
             ask("scan", self.scan(scene, &truth))?;
         }
-        if self.kernel && scene.subject.is_of_kernel && scene.queue.is_none() && scene.ingress.is_none() {
+        let is_plain = !scene.subject.asks_the_machine && scene.queue.is_none() && scene.ingress.is_none();
+        if self.asked.kernel && is_plain && scene.subject.is_program() {
             ask("kernel", self.in_kernel(scene))?;
         }
-        if let Some(python) = self.python.as_ref().filter(|_| scene.maps.is_empty()) {
-            ask("python", self.python(python, scene, &truth))?;
+        if is_plain && scene.subject.takes_xdp() && scene.is_of_one_interface() {
+            ask("live", self.live(scene, &truth))?;
+        }
+        let with_bytes = truth.with_bytes();
+        for language in &mut self.languages {
+            ask(language.name, language.tell(scene).map(|told| same_told(&told, &with_bytes)))?;
         }
         Ok(all)
     }
@@ -109,7 +134,7 @@ impl Doors {
     }
 
     fn call(&self, arguments: &[String]) -> Result<Done, Problem> {
-        call(Command::new(&self.command).args(arguments))
+        call(Command::new(&self.asked.command).args(arguments))
     }
 
     /// A command that must succeed.
@@ -184,7 +209,7 @@ impl Doors {
     /// The truth as a test file, which must pass.
     fn test(&self, scene: &Scene, truth: &Truth) -> Answer {
         let path = self.path("scene.test.toml");
-        let text = test_file(scene, truth);
+        let text = test_file(scene, &truth.with_bytes(), &truth.maps);
         fs::write(&path, text).map_err(|source| io_problem(&path, source))?;
         let done = self.call(&["test".to_owned(), path.display().to_string()])?;
         Ok((done.status != Some(0)).then_some(done.out + &done.text))
@@ -196,6 +221,30 @@ impl Doors {
         arguments.insert(1, target.clone());
         let done = self.call(&arguments)?;
         Ok((done.status != Some(0)).then_some(done.out + &done.text))
+    }
+
+    /// The packets that `diff` names are those of which `run` tells another outcome.
+    fn diff_of_two(&self, scene: &Scene, other: &Subject, truth: &Truth) -> Answer {
+        let [old] = scene.subject.targets.as_slice() else { return Ok(None) };
+        let scene = Scene { subject: other.clone(), ..scene.clone() };
+        // One that the command refuses has no outcome.
+        let Ok(others) = self.run(&scene, "other", &[]) else { return Ok(None) };
+        let pairs = (1..).zip(truth.with_bytes().into_iter().zip(others.with_bytes()));
+        let right: BTreeSet<u64> =
+            pairs.filter(|(_, (this, other))| this.differs(other)).map(|(number, _)| number).collect();
+        let mut arguments = self.arguments(
+            "diff",
+            &scene,
+            &["--json", "--ignore", "maps", "--ignore", "events", "--ignore", "metadata"],
+        );
+        arguments.insert(1, old.clone());
+        let done = self.call(&arguments)?;
+        let json: Json = serde_json::from_str(&done.out).map_err(|_| Problem::Json(done.text))?;
+        let groups = json["groups"].as_array().into_iter().flatten();
+        let found = groups.flat_map(|group| group["packets"].as_array().into_iter().flatten());
+        let found: BTreeSet<u64> = found.filter_map(Json::as_u64).collect();
+        let differs = found.symmetric_difference(&right).next();
+        Ok(differs.map(|first| format!("packet {first} differs in one of diff and run")))
     }
 
     fn report(&self, scene: &Scene, truth: &Truth) -> Answer {
@@ -225,60 +274,27 @@ impl Doors {
         Ok((done.status != Some(0)).then_some(done.out + &done.text))
     }
 
-    fn python(&self, python: &Path, scene: &Scene, truth: &Truth) -> Answer {
-        let script = self.path("door.py");
-        fs::write(&script, PYTHON).map_err(|source| io_problem(&script, source))?;
-        let [target] = scene.subject.targets.as_slice() else { return Ok(None) };
-        let given = serde_json::json!({
-            "target": target,
-            "ingress": scene.ingress,
-            "queue": scene.queue.unwrap_or(0),
-            "seed": scene.seed,
-            "context": scene.context.iter().map(|(name, value)| ((*name).to_owned(), Json::from(*value))).collect::<serde_json::Map<_, _>>(),
-            "packets": scene.packets.iter().map(|packet| serde_json::json!({
-                "bytes": hex(&packet.bytes), "time": packet.time_ns, "interface": packet.interface,
-            })).collect::<Vec<_>>(),
-        });
-        let input = self.path("door.json");
-        fs::write(&input, given.to_string()).map_err(|source| io_problem(&input, source))?;
-        let done = call(Command::new(python).arg(&script).arg(&input))?;
-        if done.status != Some(0) {
-            return Err(Problem::Failed { command: "python".to_owned(), stderr: done.text });
-        }
-        let line = |line: &str| serde_json::from_str(line).map(|json| Told::of_json(&json));
-        let told = done.out.lines().map(line).collect::<Result<Vec<_>, _>>();
-        Ok(same_told(&told.map_err(|_| Problem::Json("python".to_owned()))?, &truth.told))
+    /// Packets of captures through ports, on the host's own clock and by interface 1 alone.
+    fn live(&self, scene: &Scene, truth: &Truth) -> Answer {
+        let passed = self.path("live.pcap");
+        let mut arguments = vec!["live".to_owned()];
+        arguments.extend(scene.subject.targets.iter().cloned());
+        arguments.extend(["--port".to_owned(), format!("pcap:{}", scene.capture.display())]);
+        arguments.extend(["--pass".to_owned(), format!("pcap:,{}", passed.display()), "--json".to_owned()]);
+        arguments.extend(scene.map_options());
+        let text = self.ok(&arguments)?;
+        let last = text.lines().last().and_then(|line| serde_json::from_str::<Json>(line).ok());
+        let counts = last.ok_or_else(|| Problem::Json(arguments.join(" ")))?;
+        let right: Vec<_> = truth.with_verdict("pass").collect();
+        let found = packets(&passed)?;
+        Ok(same_counts(&counts["verdicts"], truth).or_else(|| same_packets(&found, &right)))
     }
 }
-
-/// Prints what a run of each packet gives, as the command does. Random numbers go on from packet to packet, so the seed is given once.
-const PYTHON: &str = r#"import json, sys
-import paceline as pl
-given = json.load(open(sys.argv[1]))
-path, _, name = given["target"].rpartition(":")
-program = pl.load(path, program=name)
-for number, packet in enumerate(given["packets"]):
-    ingress = given["ingress"] if given["ingress"] is not None else packet["interface"] + 1
-    run = program.run(bytes.fromhex(packet["bytes"]), ingress=ingress, queue=given["queue"], context=given["context"],
-                      time=packet["time"], **({"seed": given["seed"]} if number == 0 else {}))
-    told = {"verdict": str(run.verdict.name).lower(), "action": run.action, "length": len(run.data)}
-    if run.context is not None:
-        told["context"] = {name: value for name, value in run.context.items() if value}
-    print(json.dumps(told))
-"#;
 
 fn call(command: &mut Command) -> Result<Done, Problem> {
     let output = command.output().map_err(|source| Problem::Io { what: format!("{command:?}"), source })?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok(Done { status: output.status.code(), out: text(&output.stdout), text: text(&output.stderr) })
-}
-
-fn io_problem(path: &Path, source: io::Error) -> Problem {
-    Problem::Io { what: path.display().to_string(), source }
-}
-
-fn read(path: &Path) -> Result<String, Problem> {
-    fs::read_to_string(path).map_err(|source| io_problem(path, source))
 }
 
 /// The packets of a capture.
@@ -319,50 +335,4 @@ fn same_runs(truth: &Truth, other: &Truth) -> Option<String> {
         .or_else(|| same_packets(&other.out, &truth.out))
         .or_else(|| same_packets(&other.drops, &truth.drops))
         .or_else(|| (other.maps != truth.maps).then(|| "other maps".to_owned()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A test of all packets, which expects what `run` tells of each.
-fn test_file(scene: &Scene, truth: &Truth) -> String {
-    let targets: Vec<_> = scene.subject.targets.iter().map(|target| format!("{target:?}")).collect();
-    let mut text = match targets.as_slice() {
-        [target] => format!("object = {target}\n"),
-        several => format!("objects = [{}]\n", several.join(", ")),
-    };
-    for (name, path) in &scene.maps {
-        let _ = writeln!(text, "maps.{name:?} = {:?}", path.display().to_string());
-    }
-    let _ = write!(text, "seed = {}\n\n[[test]]\nname = \"scene\"\nstep = [\n", scene.seed);
-    let (mut time_ns, mut out) = (0, truth.out.iter());
-    for (packet, told) in scene.packets.iter().zip(&truth.told) {
-        let ingress = scene.ingress.unwrap_or(packet.interface + 1);
-        let wait = (packet.time_ns - time_ns) as f64 / 1e9;
-        time_ns = packet.time_ns;
-        let _ = write!(
-            text,
-            "  {{ packet = {{ hex = \"{}\" }}, wait = {wait:?}, ingress = {ingress}, queue = {}",
-            hex(&packet.bytes),
-            scene.queue.unwrap_or(0)
-        );
-        if !scene.context.is_empty() {
-            let members = scene.context.iter().map(|(name, value)| format!("\"{name}\" = {value}"));
-            let _ = write!(text, ", context = {{ {} }}", members.collect::<Vec<_>>().join(", "));
-        }
-        let value = |name: &str| told.get(name).cloned().unwrap_or(Json::Null);
-        let verdict = value("verdict");
-        let _ = write!(text, ", verdict = {verdict}, returns = {}", value("returns"));
-        let is_dropped = verdict == "drop" || verdict == "aborted";
-        if let Some(bytes) = (!is_dropped).then(|| out.next()).flatten() {
-            let _ = write!(text, ", out = {{ hex = \"{}\" }}", hex(bytes));
-        }
-        if let Json::Object(context) = value("context") {
-            let members = context.iter().map(|(name, value)| format!("\"{name}\" = {value}"));
-            let _ = write!(text, ", context_out = {{ {} }}", members.collect::<Vec<_>>().join(", "));
-        }
-        text.push_str(" },\n");
-    }
-    text + "]\n"
 }

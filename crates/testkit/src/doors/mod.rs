@@ -2,8 +2,16 @@
 //! what becomes of each packet; all others must tell the same.
 
 mod ask;
+mod languages;
+mod problem;
 mod scene;
+mod test_file;
 mod told;
 
-pub use ask::{Doors, Problem};
+pub use ask::{Asked, Doors};
+pub use problem::Problem;
 pub use scene::{Scene, Subject};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

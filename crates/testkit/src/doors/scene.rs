@@ -28,12 +28,13 @@ pub struct Subject {
     pub is_classifier: bool,
     /// Whether it is an XDP program alone.
     pub is_xdp: bool,
-    /// Whether the kernel does the same: no program of the object asks for time, random numbers, routes or sockets.
-    pub is_of_kernel: bool,
+    /// Whether a program of the objects asks for time, random numbers, routes or sockets, of which each machine has others.
+    pub asks_the_machine: bool,
 }
 
 /// Helpers and kernel functions whose results are the machine's, by parts of their names.
-const OF_MACHINE: [&str; 7] = ["ktime", "jiffies", "prandom", "cookie", "fib", "lookup_tcp", "lookup_udp"];
+const OF_MACHINE: [&str; 8] =
+    ["ktime", "jiffies", "prandom", "cookie", "fib", "lookup_tcp", "lookup_udp", "timer"];
 
 fn asks_the_machine(program: &ProgramSpec) -> bool {
     let Ok(code) = decode(&program.insns) else { return true };
@@ -54,14 +55,20 @@ impl Subject {
         // Test files name objects from where they are.
         let Ok(path) = path.canonicalize() else { return Vec::new() };
         let Ok(object) = Object::open(&path) else { return Vec::new() };
-        let is_of_kernel = !object.programs().iter().any(asks_the_machine);
+        let asks_the_machine = object.programs().iter().any(asks_the_machine);
         let subject = |kind: ProgramKind, name: &str| Self {
-            is_of_kernel,
+            asks_the_machine,
             targets: vec![format!("{}:{name}", path.display())],
             is_classifier: kind == ProgramKind::SchedCls,
             is_xdp: matches!(kind, ProgramKind::Xdp { .. }),
         };
         object.programs().iter().map(|program| subject(program.kind, &program.name)).collect()
+    }
+
+    /// Whether it is an XDP program or a chain of them.
+    #[must_use]
+    pub fn takes_xdp(&self) -> bool {
+        self.is_xdp || !self.is_program()
     }
 
     /// Whether it is one program.
@@ -74,7 +81,8 @@ impl Subject {
     #[must_use]
     pub fn chain(first: &Self, second: &Self) -> Self {
         let targets = [first.targets.as_slice(), &second.targets].concat();
-        Self { targets, is_classifier: false, is_xdp: false, is_of_kernel: false }
+        let asks_the_machine = first.asks_the_machine || second.asks_the_machine;
+        Self { targets, is_classifier: false, is_xdp: false, asks_the_machine }
     }
 }
 
@@ -108,6 +116,8 @@ pub struct Scene {
     pub maps: Vec<(String, PathBuf)>,
     /// The capture.
     pub capture: PathBuf,
+    /// Another program of the same type, which the subject is compared with.
+    pub other: Option<Subject>,
 }
 
 /// Elements for the maps of a subject, each map in a file beside the capture.
@@ -153,7 +163,7 @@ impl Scene {
                 targets: Vec::new(),
                 is_classifier: false,
                 is_xdp: true,
-                is_of_kernel: true,
+                asks_the_machine: false,
             }),
         };
         let of_one_worker = rng.bool();
@@ -172,7 +182,14 @@ impl Scene {
             [target] if rng.bool() => maps(target, rng.u64(..), &capture),
             _ => Vec::new(),
         };
+        let of_type = |other: &&Subject| {
+            let same = [(other.is_classifier, subject.is_classifier), (other.is_xdp, subject.is_xdp)];
+            other.targets != subject.targets && same.iter().all(|(other, this)| other == this)
+        };
+        let others: Vec<&Subject> = subjects.iter().filter(of_type).collect();
+        let other = rng.choice(&others).filter(|_| maps.is_empty() && subject.is_program());
         let scene = Self {
+            other: other.map(|other| (*other).clone()),
             maps,
             subject,
             packets,
@@ -218,9 +235,21 @@ impl Scene {
         for (name, value) in &self.context {
             option("--context", Some(format!("{name}={value}")));
         }
-        for (name, path) in &self.maps {
-            option("--map", Some(format!("{name}={}", path.display())));
-        }
+        options.extend(self.map_options());
         options
+    }
+
+    /// The options that fill maps.
+    #[must_use]
+    pub fn map_options(&self) -> Vec<String> {
+        let option =
+            |(name, path): &(String, PathBuf)| ["--map".to_owned(), format!("{name}={}", path.display())];
+        self.maps.iter().flat_map(option).collect()
+    }
+
+    /// Whether all packets come in on the first interface.
+    #[must_use]
+    pub fn is_of_one_interface(&self) -> bool {
+        self.packets.iter().all(|packet| packet.interface == 0)
     }
 }

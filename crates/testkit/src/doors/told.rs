@@ -2,8 +2,10 @@
 
 use serde_json::Value as Json;
 
+use super::hex;
+
 /// Members of an outcome that doors have in common.
-const MEMBERS: [&str; 7] = ["verdict", "returns", "action", "redirect", "length", "context", "fault"];
+const MEMBERS: [&str; 8] = ["verdict", "returns", "action", "redirect", "length", "context", "fault", "data"];
 
 /// What a door tells of a packet.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +22,22 @@ impl Told {
 
     pub(super) fn get(&self, name: &str) -> Option<&Json> {
         self.members.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// Whether the packet does not go on.
+    pub(super) fn is_dropped(&self) -> bool {
+        self.get("verdict").is_some_and(|verdict| verdict == "drop" || verdict == "aborted")
+    }
+
+    /// With the bytes of the packet, if it is known.
+    pub(super) fn with_bytes(mut self, bytes: Option<&[u8]>) -> Self {
+        self.members.extend(bytes.map(|bytes| ("data", hex(bytes).into())));
+        self
+    }
+
+    /// Whether anything that both tell differs.
+    pub(super) fn differs(&self, other: &Self) -> bool {
+        self.members.iter().any(|(name, value)| other.get(name).is_some_and(|other| other != value))
     }
 
     /// The first member that differs from the truth, which must have all that the door tells.

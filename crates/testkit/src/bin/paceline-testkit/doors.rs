@@ -1,4 +1,4 @@
-//! `doors`: random scenes through each command that runs packets, and through the kernel and Python, all of which must tell the same:
+//! `doors`: random scenes through each command that runs packets, and through the kernel, Python and C, all of which must tell the same:
 //!
 //! ```sh
 //! cargo build --release -p paceline-cli
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use fastrand::Rng;
-use paceline_testkit::doors::{Doors, Problem, Scene, Subject};
+use paceline_testkit::doors::{Asked, Doors, Problem, Scene, Subject};
 use paceline_testkit::object_runs::files_below;
 use paceline_testkit::say;
 
@@ -41,6 +41,9 @@ pub(crate) struct Options {
     /// A Python that has the package, to ask it too
     #[arg(long)]
     python: Option<PathBuf>,
+    /// The door in C, to ask it too: `cc crates/testkit/src/doors/door.c $(pkg-config --cflags --libs paceline)`
+    #[arg(long)]
+    c: Option<PathBuf>,
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
@@ -51,12 +54,13 @@ pub(crate) fn run(options: &Options) -> Outcome {
         return Err("there are no objects with programs".to_owned());
     }
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let doors = Doors {
+    let asked = Asked {
         command: options.command.clone(),
-        folder: folder.path().to_owned(),
         kernel: options.kernel,
         python: options.python.clone(),
+        c: options.c.clone(),
     };
+    let mut doors = Doors::new(asked, folder.path().to_owned()).map_err(|error| error.to_string())?;
     let (mut packets, mut refused, mut wrong) = (0, 0, 0);
     for seed in options.seed..options.seed.saturating_add(options.count) {
         let mut rng = Rng::with_seed(seed);

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Scenes of the campaign `doors` through the C library: reads names of files with scenes (languages.rs) from standard input, and prints a JSON
+ * object for each packet, and an empty line at the end of a scene.
+ *   cc door.c -o door $(pkg-config --cflags --libs paceline)
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <paceline.h>
+
+enum { MEMBERS = 2, MAPS = 64, LINE = 1 << 20, BYTES = 1 << 17 };
+
+static struct paceline_error *error;
+
+struct scene {
+    struct paceline_collection *collections[MEMBERS];
+    struct paceline_program *programs[MEMBERS];
+    char *paths[MEMBERS];
+    unsigned members;
+    struct paceline_chain *chain;
+    struct paceline_worker *worker;
+    struct paceline_host *host;
+    struct paceline_sk_buff arriving;
+    unsigned queue;
+    int is_classifier;
+    /* The maps, by number, for the targets of redirects. */
+    struct { uint32_t id; char *name; } maps[MAPS];
+    unsigned map_count;
+};
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "%s: %s\n", what, error ? paceline_error_message(error) : "no such thing");
+    exit(1);
+}
+
+/* The collection of an object, which its programs share; it is new if `index` is that of no earlier member. */
+static struct paceline_collection *load(struct scene *scene, const char *path, int *is_new)
+{
+    *is_new = 0;
+    for (unsigned i = 0; i < scene->members; i++)
+        if (!strcmp(scene->paths[i], path))
+            return scene->collections[i];
+    *is_new = 1;
+    struct paceline_object *object = paceline_object_open(path, NULL, &error);
+    if (!object)
+        fail(path);
+    struct paceline_collection *collection = paceline_object_load(object, NULL, &error);
+    if (!collection)
+        fail(path);
+    for (size_t i = 0; i < paceline_object_maps(object) && scene->map_count < MAPS; i++) {
+        struct paceline_map_info info = { .size = sizeof info };
+        if (paceline_object_map(object, i, &info, &error))
+            fail("map");
+        struct paceline_map *map = paceline_collection_map(collection, info.name, &error);
+        struct paceline_map_info made = { .size = sizeof made };
+        if (!map || paceline_map_read_info(map, &made, &error))
+            fail(info.name);
+        scene->maps[scene->map_count].id = made.id;
+        scene->maps[scene->map_count++].name = strdup(info.name);
+        paceline_map_free(map);
+    }
+    paceline_object_free(object);
+    return collection;
+}
+
+static void add_program(struct scene *scene, char *path, const char *name)
+{
+    int is_new;
+    struct paceline_collection *collection = load(scene, path, &is_new);
+    if (scene->members == MEMBERS)
+        fail("members");
+    scene->paths[scene->members] = strdup(path);
+    scene->collections[scene->members] = collection;
+    scene->programs[scene->members] = paceline_collection_program(collection, name, &error);
+    if (!scene->programs[scene->members++])
+        fail(name);
+}
+
+static void set_element(struct scene *scene, const char *name, const char *key, const char *value)
+{
+    struct paceline_map *map = paceline_collection_map(scene->collections[0], name, &error);
+    if (!map || paceline_map_update_json(map, key, value, 0, &error))
+        fail(name);
+    paceline_map_free(map);
+}
+
+static void set_member(struct paceline_sk_buff *sk_buff, const char *name, uint64_t value)
+{
+    if (!strcmp(name, "mark"))
+        sk_buff->mark = value;
+    else if (!strcmp(name, "priority"))
+        sk_buff->priority = value;
+    else if (!strcmp(name, "tstamp"))
+        sk_buff->tstamp = value;
+    else if (!strncmp(name, "cb[", 3) && name[3] >= '0' && name[3] < '5')
+        sk_buff->cb[name[3] - '0'] = value;
+    else
+        fail(name);
+}
+
+/* The program, or the chain of both. */
+static void build(struct scene *scene)
+{
+    if (scene->members < 2 || scene->worker)
+        return;
+    struct paceline_member members[MEMBERS] = { 0 };
+    for (unsigned i = 0; i < scene->members; i++)
+        members[i] = (struct paceline_member){ .size = sizeof members[i], .program = scene->programs[i] };
+    scene->chain = paceline_chain_new(members, scene->members, PACELINE_ORDER_PRIORITY, &error);
+    if (!scene->chain)
+        fail("chain");
+    scene->worker = paceline_chain_worker(scene->chain, 0, &error);
+    if (!scene->worker)
+        fail("worker");
+}
+
+static void print_target(struct scene *scene, const struct paceline_frame *frame)
+{
+    if (frame->redirect == PACELINE_REDIRECT_INTERFACE)
+        printf("\"interface %u", frame->target);
+    for (unsigned i = 0; frame->redirect == PACELINE_REDIRECT_MAP && i < scene->map_count; i++)
+        if (scene->maps[i].id == frame->target)
+            printf("\"%s[%u]", scene->maps[i].name, frame->key);
+    if (frame->redirect_flags)
+        printf(" with flags 0x%x", frame->redirect_flags);
+    printf("\"");
+}
+
+static void print_context(struct scene *scene)
+{
+    struct paceline_sk_buff after = { .size = sizeof after };
+    if (paceline_host_sk_buff(scene->host, &after, &error))
+        fail("sk_buff");
+    const char *comma = "";
+    printf(",\"context\":{");
+#define MEMBER(name, value)                                              \
+    if (value) {                                                         \
+        printf("%s\"" name "\":%" PRIu64, comma, (uint64_t)(value));     \
+        comma = ",";                                                     \
+    }
+    MEMBER("mark", after.mark)
+    MEMBER("queue_mapping", after.queue_mapping)
+    MEMBER("priority", after.priority)
+    MEMBER("tc_index", after.tc_index)
+    MEMBER("cb[0]", after.cb[0])
+    MEMBER("cb[1]", after.cb[1])
+    MEMBER("cb[2]", after.cb[2])
+    MEMBER("cb[3]", after.cb[3])
+    MEMBER("cb[4]", after.cb[4])
+    MEMBER("hash", after.hash)
+    MEMBER("tc_classid", after.tc_classid)
+    MEMBER("tstamp", after.tstamp)
+    printf("}");
+}
+
+static void run(struct scene *scene, uint64_t time_ns, uint32_t ingress, uint8_t *bytes, size_t length)
+{
+    static const char *const verdicts[] = { "aborted", "drop", "pass", "tx", "redirect" };
+    struct paceline_packet packet = { .size = sizeof packet, .data = bytes, .length = length, .time_ns = time_ns,
+                                      .ingress_ifindex = ingress, .rx_queue = scene->queue };
+    struct paceline_frame frame = { .size = sizeof frame };
+    if (!scene->worker) {
+        enum paceline_status status = paceline_program_run(scene->programs[0], scene->host, &packet, &frame, &error);
+        if (status == PACELINE_STATUS_FAULT) {
+            paceline_error_free(error);
+            printf("{\"verdict\":\"aborted\"}\n");
+            return;
+        }
+        if (status)
+            fail("run");
+    } else {
+        size_t count = 1;
+        struct paceline_burst *burst = paceline_burst_new(1, &error);
+        if (!burst || paceline_burst_push(burst, &packet, 1, &count, &error) ||
+            paceline_worker_run_burst(scene->worker, burst, scene->host, &error) ||
+            paceline_burst_frames(burst, &frame, 1, &count, &error))
+            fail("run");
+        paceline_burst_free(burst);
+    }
+    /* Those of a classifier are of type int. */
+    int64_t returned = scene->is_classifier ? (int64_t)(int32_t)frame.return_value : (int64_t)(uint32_t)frame.return_value;
+    printf("{\"verdict\":\"%s\",\"returns\":%" PRId64 ",\"length\":%zu", verdicts[frame.verdict], returned, frame.length);
+    if (frame.verdict == PACELINE_VERDICT_REDIRECT && frame.redirect != PACELINE_REDIRECT_NONE) {
+        printf(",\"redirect\":");
+        print_target(scene, &frame);
+    }
+    if (scene->is_classifier)
+        print_context(scene);
+    printf(",\"data\":\"");
+    for (size_t i = 0; i < frame.length; i++)
+        printf("%02x", frame.data[i]);
+    printf("\"}\n");
+}
+
+static void read_line(struct scene *scene, char *line)
+{
+    static uint8_t bytes[BYTES];
+    char *word = strtok(line, "\t\n"), *a = strtok(NULL, "\t\n"), *b = strtok(NULL, "\t\n"), *c = strtok(NULL, "\t\n");
+    if (!word || !a)
+        return;
+    uint64_t number = strtoull(a, NULL, 10);
+    if (!strcmp(word, "program") && b) {
+        add_program(scene, a, b);
+    } else if (!strcmp(word, "classifier")) {
+        scene->is_classifier = 1;
+    } else if (!strcmp(word, "element") && c) {
+        set_element(scene, a, b, c);
+    } else if (!strcmp(word, "seed")) {
+        if (paceline_host_seed(scene->host, number, &error))
+            fail("seed");
+    } else if (!strcmp(word, "queue")) {
+        scene->queue = number;
+    } else if (!strcmp(word, "context") && b) {
+        set_member(&scene->arriving, a, strtoull(b, NULL, 10));
+        if (paceline_host_set_sk_buff(scene->host, &scene->arriving, &error))
+            fail("context");
+    } else if (!strcmp(word, "packet") && c) {
+        size_t length = strlen(c) / 2;
+        for (size_t i = 0; i < length && i < sizeof bytes; i++)
+            if (sscanf(c + 2 * i, "%2hhx", &bytes[i]) != 1)
+                fail("packet");
+        build(scene);
+        run(scene, number, strtoul(b, NULL, 10), bytes, length);
+    } else {
+        fail(word);
+    }
+}
+
+static void tell(const char *path)
+{
+    static char line[LINE];
+    FILE *file = fopen(path, "r");
+    struct scene scene = { .arriving = { .size = sizeof scene.arriving } };
+    scene.host = paceline_host_new(0, &error);
+    if (!file || !scene.host || paceline_host_set_time(scene.host, PACELINE_TIME_PACKETS, &error) ||
+        paceline_host_set_trace(scene.host, NULL, NULL, &error))
+        fail(path);
+    while (fgets(line, sizeof line, file))
+        read_line(&scene, line);
+    fclose(file);
+    paceline_worker_free(scene.worker);
+    paceline_chain_free(scene.chain);
+    paceline_host_free(scene.host);
+    for (unsigned i = 0; i < scene.members; i++) {
+        paceline_program_free(scene.programs[i]);
+        if (i == 0 || scene.collections[i] != scene.collections[0])
+            paceline_collection_free(scene.collections[i]);
+        free(scene.paths[i]);
+    }
+    for (unsigned i = 0; i < scene.map_count; i++)
+        free(scene.maps[i].name);
+    printf("\n");
+    fflush(stdout);
+    if (paceline_live_handles())
+        fail("a handle is left");
+}
+
+int main(void)
+{
+    static char path[4096];
+    while (fgets(path, sizeof path, stdin)) {
+        path[strcspn(path, "\n")] = 0;
+        tell(path);
+    }
+    return 0;
+}
