@@ -793,6 +793,23 @@ struct paceline_map *paceline_collection_inner_map(const struct paceline_collect
                                                    const struct paceline_map *outer,
                                                    struct paceline_error **error);
 
+// Name of a field of the sk_buff by its index, from 0: those of `struct __sk_buff`, `cb[0]` to `cb[4]` for the words of `cb`. Null after the
+// last. The text is not freed.
+const char *paceline_context_name(size_t index);
+
+// Sets a field of the sk_buff that packets arrive with at TC classifiers, from now on; all are 0 at first. Fields that are computed from
+// the packet, and values that do not fit, are PACELINE_STATUS_ARGUMENT.
+enum paceline_status paceline_host_set_context(struct paceline_host *host,
+                                               const char *name,
+                                               uint64_t value,
+                                               struct paceline_error **error);
+
+// A field of the sk_buff that the last packet's TC classifier left.
+enum paceline_status paceline_host_context(struct paceline_host *host,
+                                           const char *name,
+                                           uint64_t *value,
+                                           struct paceline_error **error);
+
 // Frees an error. Null is allowed.
 enum paceline_status paceline_error_free(struct paceline_error *error);
 
@@ -881,12 +898,6 @@ enum paceline_status paceline_host_fire_timers(struct paceline_host *host, uint6
 enum paceline_status paceline_host_sk_buff(struct paceline_host *host,
                                            struct paceline_sk_buff *sk_buff,
                                            struct paceline_error **error);
-
-// Sets the fields of the sk_buff that packets arrive with at TC classifiers, from now on; all are 0 at first. queue_mapping is the packet's
-// own and must be 0.
-enum paceline_status paceline_host_set_sk_buff(struct paceline_host *host,
-                                               const struct paceline_sk_buff *sk_buff,
-                                               struct paceline_error **error);
 
 // Frees a handle of a map. The map stays as long as its collection, its programs or other handles. Null is allowed.
 enum paceline_status paceline_map_free(struct paceline_map *map);

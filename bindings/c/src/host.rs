@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use paceline::{Burst, FrameRef, Host, SkBuff, TimeSource, network};
+use paceline::{Burst, FrameRef, Host, TimeSource, Verdict, network};
 
 use crate::bound::{Bound, PROGRAMS, of_burst_fault, of_fault};
 use crate::call;
@@ -11,13 +11,13 @@ use crate::event::{self, paceline_event_function};
 use crate::handles::{Table, Watch};
 use crate::opaque::{paceline_host, paceline_program};
 use crate::packet::paceline_packet;
-use crate::raw::{Callback, Data, Filled, Given, Out, Text, given, paceline_bytes_function};
+use crate::raw::{Callback, Data, Filled, Out, Text, paceline_bytes_function, written};
 use crate::status::{Failure, paceline_status};
 use crate::told::ErrorOut;
 
 /// A host, with what makes a call short.
 pub(crate) struct HostState {
-    host: Host,
+    pub(crate) host: Host,
     /// The program that ran last and its handle: while the handle lives, the program is not looked up again.
     last: Option<(Watch, Arc<Bound>)>,
     /// Whether the host must be told of packets before they run, for their times or their numbers.
@@ -66,7 +66,7 @@ pub struct paceline_sk_buff {
     pub reserved: u16,
 }
 
-given!(paceline_sk_buff);
+written!(paceline_sk_buff);
 
 impl HostState {
     /// The program of a handle, kept for the next call.
@@ -110,12 +110,12 @@ impl HostState {
         run(burst, &mut self.host)
     }
 
-    /// Runs a program over one packet, and gives its return value.
+    /// Runs a program over one packet, and gives its return value and what it means.
     pub(crate) fn run_one(
         &mut self,
         handle: *const paceline_program,
         packet: &paceline_packet,
-    ) -> Result<u64, Failure> {
+    ) -> Result<(u64, Verdict), Failure> {
         self.find(handle)?;
         let Some((_, bound)) = &self.last else { unreachable!("found") };
         self.last_packet ^= 1;
@@ -125,8 +125,9 @@ impl HostState {
         if self.tells {
             self.host.arrive(burst);
         }
-        let run = bound.program().run(&mut burst.frame_mut(0), &mut self.host);
-        run.map_err(|fault| of_fault(&fault, bound.program()))
+        let (program, mut frame) = (bound.program(), burst.frame_mut(0));
+        let value = program.run(&mut frame, &mut self.host).map_err(|fault| of_fault(&fault, program))?;
+        Ok((value, program.spec().kind.rules().meaning.verdict(frame.code())))
     }
 
     /// The packet that ran last one by one.
@@ -301,27 +302,5 @@ pub extern "C" fn paceline_host_sk_buff(
             queue_mapping: skb.queue_mapping,
             reserved: 0,
         })
-    })
-}
-
-/// Sets the fields of the sk_buff that packets arrive with at TC classifiers, from now on; all are 0 at first. queue_mapping is the packet's
-/// own and must be 0.
-#[unsafe(no_mangle)]
-pub extern "C" fn paceline_host_set_sk_buff(
-    host: *mut paceline_host,
-    sk_buff: Given<paceline_sk_buff>,
-    error: ErrorOut,
-) -> paceline_status {
-    call::status(error, || {
-        let given = sk_buff.required()?;
-        if given.queue_mapping != 0 {
-            return Err(Failure::argument("queue_mapping is computed from the packet"));
-        }
-        let mut skb = SkBuff::default();
-        (skb.mark, skb.priority, skb.cb, skb.tstamp) = (given.mark, given.priority, given.cb, given.tstamp);
-        (skb.tc_index, skb.tc_classid) = (given.tc_index, given.tc_classid);
-        (skb.hash, skb.has_hash) = (given.hash, u8::from(given.hash != 0));
-        HOSTS.lock(host)?.host.set_arriving(skb);
-        Ok(())
     })
 }

@@ -90,8 +90,12 @@ pub extern "C" fn paceline_program_run(
     call::status(error, || {
         let mut host = HOSTS.lock(host)?;
         let packet = packet.required()?;
-        let value = host.run_one(program, &packet)?;
-        if frame.is_wanted() { frame.write(paceline_frame::of(host.last_frame(), value)) } else { Ok(()) }
+        let (value, verdict) = host.run_one(program, &packet)?;
+        if !frame.is_wanted() {
+            return Ok(());
+        }
+        frame
+            .write(paceline_frame { verdict: verdict as u32, ..paceline_frame::of(host.last_frame(), value) })
     })
 }
 

@@ -313,10 +313,14 @@ static void hosts_are_set(void)
     CHECK(fired == 0);
     struct paceline_sk_buff skb = STRUCT(paceline_sk_buff);
     OK(paceline_host_sk_buff(host, &skb, &error));
-    struct paceline_sk_buff given = STRUCT(paceline_sk_buff, .mark = 7, .cb = { 1, 2 });
-    OK(paceline_host_set_sk_buff(host, &given, &error));
-    given.queue_mapping = 1;
-    CHECK(paceline_host_set_sk_buff(host, &given, NULL) == PACELINE_STATUS_ARGUMENT);
+    OK(paceline_host_set_context(host, "mark", 7, &error));
+    CHECK(paceline_host_set_context(host, "wire_len", 7, NULL) == PACELINE_STATUS_ARGUMENT);
+    CHECK(paceline_host_set_context(host, "tc_index", 1 << 16, NULL) == PACELINE_STATUS_ARGUMENT);
+    CHECK(paceline_host_set_context(host, "marks", 1, NULL) == PACELINE_STATUS_ARGUMENT);
+    uint64_t mark = 1;
+    CHECK(!strcmp(paceline_context_name(1), "mark") && !paceline_context_name(1000));
+    OK(paceline_host_context(host, "mark", &mark, &error));
+    CHECK(mark == skb.mark);
     paceline_program_free(program);
     paceline_collection_free(collection);
     paceline_host_free(host);

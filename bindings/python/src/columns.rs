@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arrow_array::builder::{LargeBinaryBuilder, UInt32Builder};
 use arrow_array::types::Int8Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Int8Array, RecordBatch, StringArray, TimestampNanosecondArray, UInt32Array,
-    UInt64Array,
+    ArrayRef, DictionaryArray, Int8Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray,
+    UInt32Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use paceline::{Burst, Redirect, RedirectTarget, Verdict};
+use paceline::{Burst, Host, MAX_BURST, RanAs, Redirect, RedirectTarget, Verdict};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -52,7 +52,7 @@ columns! {
     /// `aborted`, `drop`, `pass`, `tx` or `redirect`.
     Verdict = "verdict": DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8)), false;
     /// The program's return value.
-    Code = "code": DataType::UInt32, false;
+    Code = "code": DataType::Int64, false;
     /// Index of the interface that it is redirected to.
     RedirectInterface = "redirect_interface": DataType::UInt32, true;
     /// Key in the map that it is redirected by.
@@ -92,10 +92,10 @@ impl Columns {
         &self.schema
     }
 
-    /// Empty columns, with room for so many packets.
-    pub(crate) fn table(&self, packets: usize) -> Table {
+    /// Empty columns for what runs packets, with room for so many of them.
+    pub(crate) fn table(&self, ran: RanAs, packets: usize) -> Table {
         let columns = self.columns.iter().map(|column| Building::new(*column, packets)).collect();
-        Table { columns, schema: Arc::clone(&self.schema), packets: 0 }
+        Table { columns, ran, schema: Arc::clone(&self.schema), packets: 0 }
     }
 }
 
@@ -104,6 +104,7 @@ enum Building {
     Numbers32(Column, Vec<u32>),
     Numbers64(Column, Vec<u64>),
     Verdicts(Vec<i8>),
+    Codes(Vec<i64>),
     Optional(Column, UInt32Builder),
     Bytes(Column, LargeBinaryBuilder),
 }
@@ -113,13 +114,12 @@ impl Building {
         match column {
             Column::Number | Column::Time => Self::Numbers64(column, Vec::with_capacity(packets)),
             Column::Verdict => Self::Verdicts(Vec::with_capacity(packets)),
+            Column::Code => Self::Codes(Vec::with_capacity(packets)),
             Column::RedirectInterface | Column::RedirectKey => Self::Optional(column, UInt32Builder::new()),
             Column::Input | Column::Data | Column::Metadata => Self::Bytes(column, LargeBinaryBuilder::new()),
-            Column::Interface
-            | Column::OriginalLength
-            | Column::CapturedLength
-            | Column::Length
-            | Column::Code => Self::Numbers32(column, Vec::with_capacity(packets)),
+            Column::Interface | Column::OriginalLength | Column::CapturedLength | Column::Length => {
+                Self::Numbers32(column, Vec::with_capacity(packets))
+            }
         }
     }
 
@@ -137,9 +137,13 @@ impl Building {
     }
 
     /// Adds what is there after the program; `packets` ran before.
-    fn add_after(&mut self, burst: &Burst, packets: u64) {
+    fn add_after(&mut self, burst: &Burst, ran: RanAs, host: &Host, packets: u64) {
         match self {
-            Self::Verdicts(verdicts) => verdicts.extend(burst.iter().map(|frame| frame.verdict() as i8)),
+            Self::Verdicts(verdicts) => verdicts.extend(burst.iter().map(|frame| ran.verdict(frame) as i8)),
+            Self::Codes(codes) => {
+                let (RanAs::Program(meaning) | RanAs::Chain(meaning)) = ran;
+                codes.extend(burst.iter().map(|frame| meaning.number(ran.returned(frame, host))));
+            }
             Self::Numbers64(Column::Number, numbers) => {
                 numbers.extend((packets + 1..).take(burst.len()));
             }
@@ -148,7 +152,6 @@ impl Building {
                 Column::Interface => numbers.extend(burst.iter().map(|frame| frame.meta().interface)),
                 Column::OriginalLength => numbers.extend(burst.iter().map(|frame| frame.meta().original_len)),
                 Column::Length => numbers.extend(burst.iter().map(|frame| frame.len() as u32)),
-                Column::Code => numbers.extend(burst.iter().map(|frame| frame.code())),
                 _ => {}
             },
             Self::Optional(column, numbers) => {
@@ -158,7 +161,7 @@ impl Building {
                     _ => None,
                 };
                 burst.iter().for_each(|frame| {
-                    let redirect = frame.redirect().filter(|_| frame.verdict() == Verdict::Redirect);
+                    let redirect = frame.redirect().filter(|_| ran.verdict(frame) == Verdict::Redirect);
                     numbers.append_option(redirect.and_then(part));
                 });
             }
@@ -178,6 +181,7 @@ impl Building {
             Self::Numbers32(_, numbers) => numbers.truncate(packets),
             Self::Numbers64(_, numbers) => numbers.truncate(packets),
             Self::Verdicts(verdicts) => verdicts.truncate(packets),
+            Self::Codes(codes) => codes.truncate(packets),
             Self::Optional(..) | Self::Bytes(..) => {}
         }
     }
@@ -191,6 +195,7 @@ impl Building {
                 Arc::new(TimestampNanosecondArray::from(times).with_timezone("UTC"))
             }
             Self::Numbers64(_, numbers) => Arc::new(UInt64Array::from(numbers)),
+            Self::Codes(codes) => Arc::new(Int64Array::from(codes)),
             Self::Verdicts(verdicts) => {
                 let names = StringArray::from_iter_values(Verdict::ALL.map(Verdict::name));
                 Arc::new(DictionaryArray::<Int8Type>::try_new(Int8Array::from(verdicts), Arc::new(names))?)
@@ -204,6 +209,7 @@ impl Building {
 /// Columns that are filled.
 pub(crate) struct Table {
     columns: Vec<Building>,
+    ran: RanAs,
     schema: SchemaRef,
     packets: usize,
 }
@@ -215,9 +221,15 @@ impl Table {
     }
 
     /// Adds the rest when they ran; `before` packets ran before the burst.
-    pub(crate) fn add_after(&mut self, burst: &Burst, before: u64) {
-        self.columns.iter_mut().for_each(|column| column.add_after(burst, before));
+    pub(crate) fn add_after(&mut self, burst: &Burst, host: &Host, before: u64) {
+        self.columns.iter_mut().for_each(|column| column.add_after(burst, self.ran, host, before));
         self.packets += burst.len();
+    }
+
+    /// Packets of a burst, at most: one where a column needs what the host knows of the last packet alone.
+    pub(crate) fn burst(&self) -> usize {
+        let needs_last = self.columns.iter().any(|column| matches!(column, Building::Codes(_)));
+        if needs_last && self.ran.only_last_is_known() { 1 } else { MAX_BURST }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -41,8 +41,14 @@ pub(crate) fn run_many(
     settings: &Settings,
 ) -> PyResult<PyBatch> {
     let py = packets.py();
-    let mut run =
-        Many { subject, settings, cpu: None, table: columns.table(0), done: 0, sent: Sent::default() };
+    let mut run = Many {
+        subject,
+        settings,
+        cpu: None,
+        table: columns.table(subject.ran_as(), 0),
+        done: 0,
+        sent: Sent::default(),
+    };
     each(packets, &mut run)?;
     let Many { table, sent, .. } = run;
     let batch = py.detach(|| table.finish()).map_err(|error| arrow_error(&error))?;
@@ -84,7 +90,9 @@ impl Many<'_> {
         let burst = burst.get_or_insert_default();
         let mut next = 0;
         while next < packets.len() {
-            next = fill(burst, packets, next, self.settings, self.done)?;
+            burst.clear();
+            next = burst
+                .limited(self.table.burst(), |burst| fill(burst, packets, next, self.settings, self.done))?;
             host.arrive(burst);
             host.fire_timers().map_err(|fault| Stop::Fault(self.subject.fault(&fault)))?;
             self.table.add_before(burst);
@@ -92,14 +100,14 @@ impl Many<'_> {
                 let number = self.done as usize + fault.index;
                 Stop::Fault(Failure::new(Class::Fault, &fault.fault).at(format!("packets[{number}]")))
             })?;
-            self.table.add_after(burst, self.done);
+            self.table.add_after(burst, host, self.done);
             self.done += burst.len() as u64;
         }
         Ok(())
     }
 }
 
-/// Fills a burst with the packets from an index on, and gives the index of the next.
+/// Fills an empty burst with the packets from an index on, and gives the index of the next.
 fn fill(
     burst: &mut Burst,
     packets: &impl Packets,
@@ -107,7 +115,6 @@ fn fill(
     settings: &Settings,
     done: u64,
 ) -> Result<usize, Stop> {
-    burst.clear();
     while next < packets.len() {
         let packet = packets.get(next).ok_or(Stop::Null(done as usize + burst.len()))?;
         match burst.push(packet, settings.meta(packet.len())) {

@@ -138,7 +138,7 @@ impl State {
         if self.is_done {
             return Ok(None);
         }
-        let mut table = self.columns.table(self.packets);
+        let mut table = self.columns.table(self.subject.ran_as(), self.packets);
         while table.len() < self.packets {
             match self.run_burst(&mut table) {
                 Ok(true) => {}
@@ -169,7 +169,7 @@ impl State {
         let Worker { host, burst, chain, .. } = worker;
         let burst = burst.get_or_insert_default();
         burst.clear();
-        let read = burst.limited(room, |burst| reader.fill(burst));
+        let read = burst.limited(room.min(table.burst()), |burst| reader.fill(burst));
         let read = read.map_err(|error| read_error(&error, self.file.as_deref()))?;
         if read == 0 {
             host.fire_timers().map_err(|fault| self.subject.fault(&fault))?;
@@ -185,8 +185,9 @@ impl State {
                 .at(format!("packet {packet}"))
                 .in_file(self.file.as_deref())
         })?;
-        table.add_after(burst, self.done);
-        burst.iter().for_each(|frame| self.verdicts[frame.verdict() as usize] += 1);
+        table.add_after(burst, host, self.done);
+        let ran = self.subject.ran_as();
+        burst.iter().for_each(|frame| self.verdicts[ran.verdict(frame) as usize] += 1);
         self.done += burst.len() as u64;
         self.left -= burst.len() as u64;
         Ok(true)

@@ -175,10 +175,11 @@ impl PyRun {
         verdict::to_python(py, self.outcome.verdict)
     }
 
-    /// The program's return value; for socket filters the number of bytes to keep.
+    /// The program's return value in the numbers of its type; for socket filters the number of bytes to keep.
     #[getter]
-    fn code(&self) -> u32 {
-        self.outcome.returned
+    fn code(&self) -> i64 {
+        let (RanAs::Program(meaning) | RanAs::Chain(meaning)) = self.subject.ran_as();
+        meaning.number(self.outcome.returned)
     }
 
     /// The name of the return value in the program type's numbers, such as `TC_ACT_SHOT`.

@@ -95,6 +95,8 @@ impl Typing<'_> {
             Value::Array(elements) => {
                 let byte = |element: &Value| match element {
                     Value::Unsigned(byte) => u8::try_from(*byte).ok(),
+                    // As commands print it.
+                    Value::Text(text) => u8::from_str_radix(text.strip_prefix("0x")?, 16).ok(),
                     _ => None,
                 };
                 let bytes: Vec<u8> = elements.iter().map(byte).collect::<Option<_>>()?;

@@ -83,6 +83,12 @@ impl Meaning {
         self.named().iter().find(is_named).map(|action| action.value)
     }
 
+    /// A return value as a number: negative where the type's numbers are of type `int`.
+    #[must_use]
+    pub fn number(self, value: u32) -> i64 {
+        if self.translated().is_some() { value.cast_signed().into() } else { value.into() }
+    }
+
     /// What becomes of a packet whose frame has a code.
     #[must_use]
     pub fn verdict(self, code: u32) -> Verdict {

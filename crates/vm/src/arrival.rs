@@ -111,27 +111,46 @@ pub enum RanAs {
     Chain(Meaning),
 }
 
+impl RanAs {
+    /// The verdict of a packet that ran without a fault.
+    #[must_use]
+    pub fn verdict(self, frame: FrameRef<'_>) -> Verdict {
+        match self {
+            Self::Program(meaning) => meaning.verdict(frame.code()),
+            Self::Chain(_) => frame.verdict(),
+        }
+    }
+
+    /// The return value of the packet that ran last on a host.
+    #[must_use]
+    pub fn returned(self, frame: FrameRef<'_>, host: &Host) -> u32 {
+        match self {
+            Self::Program(_) if self.only_last_is_known() => host.returned(),
+            Self::Program(_) => frame.code(),
+            Self::Chain(meaning) => meaning.standing_for(frame.verdict()).unwrap_or(frame.verdict() as u32),
+        }
+    }
+
+    /// Whether the return value is known of the last packet of a burst alone: frames have the number of the verdict instead.
+    #[must_use]
+    pub fn only_last_is_known(self) -> bool {
+        matches!(self, Self::Program(meaning) if meaning.translated().is_some())
+    }
+}
+
 impl Outcome {
     /// What became of a packet, the only one of the burst that has just run.
     #[must_use]
     pub fn of(frame: FrameRef<'_>, host: &Host, ran: RanAs, fault: Option<Fault>) -> Self {
-        let (verdict, returned, context) = match ran {
-            RanAs::Program(meaning) => {
-                let is_translated = meaning.translated().is_some();
-                let returned = if is_translated { host.returned() } else { frame.code() };
-                (meaning.verdict(frame.code()), Some(returned), is_translated.then(|| host.sk_buff()))
-            }
-            RanAs::Chain(meaning) => (frame.verdict(), meaning.standing_for(frame.verdict()), None),
-        };
-        let verdict = if fault.is_some() { Verdict::Aborted } else { verdict };
+        let verdict = if fault.is_some() { Verdict::Aborted } else { ran.verdict(frame) };
         Self {
             verdict,
-            returned: returned.unwrap_or(verdict as u32),
+            returned: ran.returned(frame, host),
             redirect: frame.redirect().filter(|_| verdict == Verdict::Redirect),
             stored: frame.redirect(),
             bytes: frame.packet().to_vec(),
             metadata: frame.metadata().to_vec(),
-            context,
+            context: ran.only_last_is_known().then(|| host.sk_buff()),
             fault,
         }
     }

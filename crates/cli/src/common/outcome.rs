@@ -22,7 +22,7 @@ pub(crate) fn to_json(outcome: &Outcome, ran: RanAs) -> Object<String, Json> {
 /// A return value as a number: negative where the type's numbers are `int`.
 pub(crate) fn number(returned: u32, ran: RanAs) -> i64 {
     let (RanAs::Program(meaning) | RanAs::Chain(meaning)) = ran;
-    if meaning.translated().is_some() { returned.cast_signed().into() } else { returned.into() }
+    meaning.number(returned)
 }
 
 /// The name of a return value, if it has one.

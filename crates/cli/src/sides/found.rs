@@ -43,7 +43,7 @@ pub(crate) fn find(
     let explain = |maker: &SideMaker<'_>| -> Result<Explained, Failure> {
         match wanted.is_empty() || !maker.is_explained() {
             true => Ok(Explained::new()),
-            false => Ok(maker.make()?.explain(packets, &wanted, &left_out).into_iter().collect()),
+            false => Ok(maker.make()?.explain(packets, &wanted, &left_out)?.into_iter().collect()),
         }
     };
     let groups = groups(&changed, &explain(makers[0])?, &explain(makers[1])?);

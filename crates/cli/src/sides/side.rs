@@ -65,8 +65,26 @@ pub(crate) fn run_both(
     number: usize,
     packet: &CapturedPacket,
 ) -> Result<Option<[Fate; 2]>, Failure> {
-    let Some(new) = new.run(number, packet)? else { return Ok(None) };
-    Ok(old.run(number, packet)?.map(|old| [old, new]))
+    let Some(new_fate) = new.run(number, packet)? else { return Ok(None) };
+    let Some(old_fate) = old.run(number, packet)? else { return Ok(None) };
+    let mut fates = [old_fate, new_fate];
+    if old.kernel.is_some() != new.kernel.is_some() {
+        fates.iter_mut().for_each(|fate| take_tag_out(&mut fate.outcome));
+    }
+    Ok(Some(fates))
+}
+
+/// Takes the VLAN tag out of a packet that was put into it at the end of the run: the kernel's test run leaves it beside the packet, where
+/// it is not seen (`skb->vlan_tci`).
+fn take_tag_out(outcome: &mut Outcome) {
+    const TAG: std::ops::Range<usize> = 12..16;
+    let Some(skb) = outcome.context.filter(|skb| skb.vlan_present == 0 && skb.vlan_proto != 0) else {
+        return;
+    };
+    let ([a, b], [c, d]) = (skb.vlan_proto.to_ne_bytes(), skb.vlan_tci.to_be_bytes());
+    if outcome.bytes.get(TAG) == Some(&[a, b, c, d]) {
+        outcome.bytes.drain(TAG);
+    }
 }
 
 /// A program or chain, and where packets come from.
@@ -169,23 +187,25 @@ impl Side {
         packets: &[CapturedPacket],
         wanted: &[usize],
         left_out: &BTreeSet<usize>,
-    ) -> Vec<(usize, ChainExplanation)> {
+    ) -> Result<Vec<(usize, ChainExplanation)>, Failure> {
         let mut explainer: ChainExplainer = self.session.subject.explainer();
         let mut explained = Vec::new();
+        let name = self.session.subject.name.clone();
         let last = wanted.last().copied().unwrap_or(0);
         for (number, packet) in packets.iter().enumerate().take(last + 1) {
             if left_out.contains(&number) {
                 continue;
             }
-            let packet = self.origin.arrival(&packet.bytes, packet.meta);
+            let (packet, host) = (self.origin.arrival(&packet.bytes, packet.meta), self.session.host());
+            let failed = |source: SessionError| SideError { name: name.clone(), packet: number + 1, source };
             if wanted.binary_search(&number).is_ok() {
-                explained.extend(explainer.explain(&packet, self.session.host()).ok().map(|e| (number, e)));
+                let explanation = explainer.explain(&packet, host);
+                explained.push((number, explanation.map_err(|error| failed(error.into()))?));
             } else {
-                // A packet that no frame holds runs on neither side.
-                let _ = explainer.run(&packet, self.session.host());
+                explainer.run(&packet, host).map_err(|error| failed(error.into()))?;
             }
-            let _ = self.session.host().fire_timers();
+            host.fire_timers().map_err(|fault| failed(SessionError::Timer(fault)))?;
         }
-        explained
+        Ok(explained)
     }
 }

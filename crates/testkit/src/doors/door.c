@@ -23,7 +23,6 @@ struct scene {
     struct paceline_chain *chain;
     struct paceline_worker *worker;
     struct paceline_host *host;
-    struct paceline_sk_buff arriving;
     unsigned queue;
     int is_classifier;
     /* The maps, by number, for the targets of redirects. */
@@ -88,20 +87,6 @@ static void set_element(struct scene *scene, const char *name, const char *key, 
     paceline_map_free(map);
 }
 
-static void set_member(struct paceline_sk_buff *sk_buff, const char *name, uint64_t value)
-{
-    if (!strcmp(name, "mark"))
-        sk_buff->mark = value;
-    else if (!strcmp(name, "priority"))
-        sk_buff->priority = value;
-    else if (!strcmp(name, "tstamp"))
-        sk_buff->tstamp = value;
-    else if (!strncmp(name, "cb[", 3) && name[3] >= '0' && name[3] < '5')
-        sk_buff->cb[name[3] - '0'] = value;
-    else
-        fail(name);
-}
-
 /* The program, or the chain of both. */
 static void build(struct scene *scene)
 {
@@ -132,28 +117,17 @@ static void print_target(struct scene *scene, const struct paceline_frame *frame
 
 static void print_context(struct scene *scene)
 {
-    struct paceline_sk_buff after = { .size = sizeof after };
-    if (paceline_host_sk_buff(scene->host, &after, &error))
-        fail("sk_buff");
-    const char *comma = "";
+    const char *comma = "", *name;
     printf(",\"context\":{");
-#define MEMBER(name, value)                                              \
-    if (value) {                                                         \
-        printf("%s\"" name "\":%" PRIu64, comma, (uint64_t)(value));     \
-        comma = ",";                                                     \
+    for (size_t i = 0; (name = paceline_context_name(i)); i++) {
+        uint64_t value;
+        if (paceline_host_context(scene->host, name, &value, &error))
+            fail(name);
+        if (value) {
+            printf("%s\"%s\":%" PRIu64, comma, name, value);
+            comma = ",";
+        }
     }
-    MEMBER("mark", after.mark)
-    MEMBER("queue_mapping", after.queue_mapping)
-    MEMBER("priority", after.priority)
-    MEMBER("tc_index", after.tc_index)
-    MEMBER("cb[0]", after.cb[0])
-    MEMBER("cb[1]", after.cb[1])
-    MEMBER("cb[2]", after.cb[2])
-    MEMBER("cb[3]", after.cb[3])
-    MEMBER("cb[4]", after.cb[4])
-    MEMBER("hash", after.hash)
-    MEMBER("tc_classid", after.tc_classid)
-    MEMBER("tstamp", after.tstamp)
     printf("}");
 }
 
@@ -215,9 +189,8 @@ static void read_line(struct scene *scene, char *line)
     } else if (!strcmp(word, "queue")) {
         scene->queue = number;
     } else if (!strcmp(word, "context") && b) {
-        set_member(&scene->arriving, a, strtoull(b, NULL, 10));
-        if (paceline_host_set_sk_buff(scene->host, &scene->arriving, &error))
-            fail("context");
+        if (paceline_host_set_context(scene->host, a, strtoull(b, NULL, 10), &error))
+            fail(a);
     } else if (!strcmp(word, "packet") && c) {
         size_t length = strlen(c) / 2;
         for (size_t i = 0; i < length && i < sizeof bytes; i++)
@@ -234,7 +207,7 @@ static void tell(const char *path)
 {
     static char line[LINE];
     FILE *file = fopen(path, "r");
-    struct scene scene = { .arriving = { .size = sizeof scene.arriving } };
+    struct scene scene = { 0 };
     scene.host = paceline_host_new(0, &error);
     if (!file || !scene.host || paceline_host_set_time(scene.host, PACELINE_TIME_PACKETS, &error) ||
         paceline_host_set_trace(scene.host, NULL, NULL, &error))

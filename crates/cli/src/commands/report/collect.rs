@@ -134,7 +134,7 @@ impl<'a> Inputs<'a> {
         let chain = chain(&mut session.subject);
         let subject = &session.subject;
         let counts: Vec<_> = subject.parts.iter().flat_map(|(_, part)| part.coverage()).collect();
-        let (packets, reasons) = explain(&explained, &kept, &world);
+        let (packets, reasons) = explain(&explained, &kept, &world)?;
         Ok(json!({
             "subject": subject.name,
             "programs": subject.programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>(),
@@ -222,15 +222,20 @@ struct Reason {
 }
 
 /// The packets that matter, and all reasons.
-fn explain(subject: &Subject, kept: &[CapturedPacket], world: &World) -> (Vec<Json>, Vec<Json>) {
+fn explain(
+    subject: &Subject,
+    kept: &[CapturedPacket],
+    world: &World,
+) -> Result<(Vec<Json>, Vec<Json>), Failure> {
     let (mut explainer, mut host) = (subject.explainer(), quiet(world));
     let mut reasons: BTreeMap<(&str, String), Reason> = BTreeMap::new();
     let mut packets = Vec::new();
     for (number, CapturedPacket { bytes, meta }) in (1..).zip(kept) {
         let packet = world.origin().arrival(bytes, *meta);
-        // It was in a burst before.
-        let Ok(explanation) = explainer.explain(&packet, &mut host) else { continue };
-        let _ = host.fire_timers();
+        let explanation = explainer.explain(&packet, &mut host).map_err(SessionError::from);
+        let fired = host.fire_timers().map_err(SessionError::Timer);
+        let explanation = explanation.and_then(|explanation| fired.map(|_| explanation));
+        let explanation = explanation.map_err(|source| RunError { packet: number, source })?;
         let verdict = explanation.outcome.verdict.name();
         let reason = reasons.entry((verdict, place(&explanation))).or_insert_with(|| Reason {
             count: 0,
@@ -249,7 +254,7 @@ fn explain(subject: &Subject, kept: &[CapturedPacket], world: &World) -> (Vec<Js
     let reason = |((verdict, place), reason): ((&str, String), Reason)| {
         json!([verdict, place, reason.count, reason.first, reason.sentence])
     };
-    (packets, reasons.into_iter().map(reason).collect())
+    Ok((packets, reasons.into_iter().map(reason).collect()))
 }
 
 /// Where the branch that decided is, in the program that ended the chain.

@@ -73,6 +73,7 @@ struct Entry<'a> {
 }
 
 /// An explanation in short.
+#[derive(Default)]
 struct Why {
     program: String,
     file: Option<String>,
@@ -177,10 +178,7 @@ impl Explaining {
 
 impl<R: Runner> Runner for Logging<R> {
     fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
-        let why = match &mut self.explaining {
-            Some(explaining) => explain(explaining, burst, host),
-            None => None,
-        };
+        let why = self.explaining.as_mut().map(|explaining| explain(explaining, burst, host));
         if self.logs.is_empty() {
             return self.runner.run_burst(burst, host);
         }
@@ -202,16 +200,19 @@ impl<R: Runner> Runner for Logging<R> {
 }
 
 /// Explains the only packet of a burst.
-fn explain(explaining: &mut Explaining, burst: &Burst, host: &mut Host) -> Option<Why> {
+fn explain(explaining: &mut Explaining, burst: &Burst, host: &mut Host) -> Why {
     let frame = burst.frame(0);
-    let explanation = explaining.explainer.rehearse(&Arrival::of_frame(&frame, host.arriving()), host).ok();
+    let explanation = explaining.explainer.rehearse(&Arrival::of_frame(&frame, host.arriving()), host);
     explaining.packets += 1;
-    if let Some(explanation) = &explanation {
+    if let Ok(explanation) = &explanation {
         explaining.reasons.add(explaining.packets, explanation);
     }
     // The explainer has told the host of its own copy of the packet.
     host.arrive(burst);
-    explanation.map(|explanation| Why::of(&explanation))
+    match explanation {
+        Ok(explanation) => Why::of(&explanation),
+        Err(error) => Why { sentence: format!("not explained: {error}"), ..Why::default() },
+    }
 }
 
 impl Why {

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use paceline::contents::MapContents;
 use paceline::coverage::{Counting, Counts};
-use paceline::scenario::Origin;
-use paceline::{Arrival, Engine, FrameMeta};
+use paceline::explain::ChainExplainer;
+use paceline::scenario::{Origin, SessionError};
+use paceline::{Arrival, Engine, FrameMeta, Host};
 
 use super::args::TestArgs;
 use super::case::{Case, MapSource, Step, Test, TestFile};
@@ -149,29 +150,41 @@ impl<'a> Tester<'a> {
         let explained =
             failures.iter_mut().filter(|failure| kernel.is_none() && !failure.mismatches.is_empty());
         for failure in explained {
-            failure.why = self.why(case, file, failure.step);
+            let why = self.why(case, file, failure.step);
+            failure.why =
+                Some(why.unwrap_or_else(|error| format!("not explained: {}", error.lines().join(" "))));
         }
         Ok(failures)
     }
 
     /// Runs the test again up to a step, and explains that.
-    fn why(&self, case: &Case, file: &str, index: usize) -> Option<String> {
-        let mut bench = Bench::new(self, case, file, Engine::Plain).ok()?;
+    fn why(&self, case: &Case, file: &str, index: usize) -> Result<String, Failure> {
+        let mut bench = Bench::new(self, case, file, Engine::Plain)?;
         let mut explainer = bench.session.subject.explainer();
-        for (number, step) in case.steps.get(..=index)?.iter().enumerate() {
-            let packet = bench.packet(step).ok()?;
-            let host = bench.session.host();
-            let before = if number == index { step.repeat - 1 } else { step.repeat };
-            for _ in 0..before {
-                explainer.run(&packet, host).ok()?;
-                let _ = host.fire_timers();
-            }
-            if number == index {
-                return Some(explainer.explain(&packet, host).ok()?.sentence());
-            }
+        let last = &case.steps[index];
+        for step in &case.steps[..index] {
+            let packet = bench.packet(step)?;
+            run(&mut explainer, &packet, bench.session.host(), step.repeat)?;
         }
-        None
+        let packet = bench.packet(last)?;
+        run(&mut explainer, &packet, bench.session.host(), last.repeat - 1)?;
+        let explanation = explainer.explain(&packet, bench.session.host()).map_err(SessionError::from)?;
+        Ok(explanation.sentence())
     }
+}
+
+/// Runs a packet several times.
+fn run(
+    explainer: &mut ChainExplainer,
+    packet: &Arrival<'_>,
+    host: &mut Host,
+    times: u64,
+) -> Result<(), SessionError> {
+    for _ in 0..times {
+        explainer.run(packet, host)?;
+        host.fire_timers().map_err(SessionError::Timer)?;
+    }
+    Ok(())
 }
 
 /// The programs and maps of one test.
