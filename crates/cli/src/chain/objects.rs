@@ -35,10 +35,12 @@ pub(super) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
     let (mut loaded, instance, saved) = (Vec::new(), Instance::new(), how.saved()?);
     let names = maps::distinct_names(targets.iter().map(|target| target.name.as_str()));
     for (target, name) in targets.into_iter().zip(&names) {
-        let name = (names.len() > 1).then_some(name.as_str());
-        let restored = saved.as_ref().map(|saved| maps::restored(saved, &target.object, name)).transpose()?;
-        let restored = restored.unwrap_or_default();
-        loaded.push(load_target(target, (&restored, &files), how, &instance)?);
+        let saved_as = (names.len() > 1).then_some(name.as_str());
+        let restored =
+            saved.as_ref().map(|saved| maps::restored(saved, &target.object, saved_as)).transpose()?;
+        let (part, member) = load_target(target, (&restored.unwrap_or_default(), &files), how, &instance)?;
+        // The same object twice has maps of two names.
+        loaded.push((Part { name: name.clone(), ..part }, member));
     }
     let name = loaded.iter().map(|(part, _)| part.name.as_str()).collect::<Vec<_>>().join(", ");
     let (parts, members): (Vec<_>, Vec<_>) = loaded.into_iter().unzip();

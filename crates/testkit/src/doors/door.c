@@ -18,7 +18,6 @@ static struct paceline_error *error;
 struct scene {
     struct paceline_collection *collections[MEMBERS];
     struct paceline_program *programs[MEMBERS];
-    char *paths[MEMBERS];
     unsigned members;
     struct paceline_chain *chain;
     struct paceline_worker *worker;
@@ -36,14 +35,9 @@ static void fail(const char *what)
     exit(1);
 }
 
-/* The collection of an object, which its programs share; it is new if `index` is that of no earlier member. */
-static struct paceline_collection *load(struct scene *scene, const char *path, int *is_new)
+/* Loads an object, for each program anew, as commands do. */
+static struct paceline_collection *load(struct scene *scene, const char *path)
 {
-    *is_new = 0;
-    for (unsigned i = 0; i < scene->members; i++)
-        if (!strcmp(scene->paths[i], path))
-            return scene->collections[i];
-    *is_new = 1;
     struct paceline_object *object = paceline_object_open(path, NULL, &error);
     if (!object)
         fail(path);
@@ -66,13 +60,11 @@ static struct paceline_collection *load(struct scene *scene, const char *path, i
     return collection;
 }
 
-static void add_program(struct scene *scene, char *path, const char *name)
+static void add_program(struct scene *scene, const char *path, const char *name)
 {
-    int is_new;
-    struct paceline_collection *collection = load(scene, path, &is_new);
     if (scene->members == MEMBERS)
         fail("members");
-    scene->paths[scene->members] = strdup(path);
+    struct paceline_collection *collection = load(scene, path);
     scene->collections[scene->members] = collection;
     scene->programs[scene->members] = paceline_collection_program(collection, name, &error);
     if (!scene->programs[scene->members++])
@@ -220,9 +212,7 @@ static void tell(const char *path)
     paceline_host_free(scene.host);
     for (unsigned i = 0; i < scene.members; i++) {
         paceline_program_free(scene.programs[i]);
-        if (i == 0 || scene.collections[i] != scene.collections[0])
-            paceline_collection_free(scene.collections[i]);
-        free(scene.paths[i]);
+        paceline_collection_free(scene.collections[i]);
     }
     for (unsigned i = 0; i < scene.map_count; i++)
         free(scene.maps[i].name);

@@ -9,8 +9,7 @@ import paceline as pl
 
 
 def tell(path):
-    targets, options, first, collections, runner, maps = [], {"queue": 0}, {}, {}, None, []
-    context = {}
+    targets, options, first, context, runner, maps = [], {"queue": 0}, {}, {}, None, []
     for line in open(path):
         word, *rest = line.rstrip("\n").split("\t")
         if word == "program":
@@ -29,7 +28,7 @@ def tell(path):
                 context[name] = int(rest[1])
         elif word == "packet":
             if runner is None:
-                runner = build(targets, collections, maps)
+                runner = build(targets, maps)
             given = {"context": context} if context else {}
             try:
                 run = runner.run(bytes.fromhex(rest[2]), ingress=int(rest[1]), time=int(rest[0]), **options, **first, **given)
@@ -41,12 +40,9 @@ def tell(path):
     print(flush=True)
 
 
-def build(targets, collections, maps):
-    programs = []
-    for path, name in targets:
-        if path not in collections:
-            collections[path] = pl.Object(path).load()
-        programs.append(collections[path].program(name))
+def build(targets, maps):
+    # Each object by itself, as commands do.
+    programs = [pl.load(path, program=name) for path, name in targets]
     for name, key, value in maps:
         programs[0].maps[name][key] = value
     return programs[0] if len(programs) == 1 else pl.chain(programs, order="priority")
