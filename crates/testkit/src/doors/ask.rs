@@ -35,6 +35,8 @@ pub struct Doors {
     asked: Asked,
     folder: PathBuf,
     languages: Vec<Language>,
+    /// Scenes whose programs a language did not load, each time.
+    pub unloaded: u64,
 }
 
 /// What `run` tells, which the others are compared with.
@@ -82,7 +84,7 @@ impl Doors {
         let python = asked.python.as_deref().map(|python| Language::python(python, &folder)).transpose()?;
         let c = asked.c.as_deref().map(|c| Language::c(c, &folder));
         let languages = python.into_iter().chain(c).collect();
-        Ok(Self { asked, folder, languages })
+        Ok(Self { asked, folder, languages, unloaded: 0 })
     }
 
     /// The differences between the doors, each with its door. A subject that `run` refuses is an error.
@@ -124,7 +126,9 @@ impl Doors {
         }
         let with_bytes = truth.with_bytes();
         for language in &mut self.languages {
-            ask(language.name, language.tell(scene).map(|told| same_told(&told, &with_bytes)))?;
+            let told = language.tell(scene)?;
+            self.unloaded += u64::from(told.is_none());
+            ask(language.name, Ok(told.and_then(|told| same_told(&told, &with_bytes))))?;
         }
         Ok(all)
     }

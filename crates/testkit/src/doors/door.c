@@ -23,7 +23,7 @@ struct scene {
     struct paceline_worker *worker;
     struct paceline_host *host;
     unsigned queue;
-    int is_classifier;
+    int is_classifier, is_refused;
     /* The maps, by number, for the targets of redirects. */
     struct { uint32_t id; char *name; } maps[MAPS];
     unsigned map_count;
@@ -35,22 +35,35 @@ static void fail(const char *what)
     exit(1);
 }
 
+/* The library does not load what the command runs, such as a program whose tail calls lead to one that is not supported. */
+static void refuse(struct scene *scene)
+{
+    scene->is_refused = 1;
+    printf("{\"refused\":true}\n");
+    paceline_error_free(error);
+    error = NULL;
+}
+
 /* Loads an object, for each program anew, as commands do. */
 static struct paceline_collection *load(struct scene *scene, const char *path)
 {
     struct paceline_object *object = paceline_object_open(path, NULL, &error);
-    if (!object)
-        fail(path);
-    struct paceline_collection *collection = paceline_object_load(object, NULL, &error);
-    if (!collection)
-        fail(path);
+    struct paceline_collection *collection = object ? paceline_object_load(object, NULL, &error) : NULL;
+    if (!collection) {
+        refuse(scene);
+        paceline_object_free(object);
+        return NULL;
+    }
     for (size_t i = 0; i < paceline_object_maps(object) && scene->map_count < MAPS; i++) {
         struct paceline_map_info info = { .size = sizeof info };
         if (paceline_object_map(object, i, &info, &error))
             fail("map");
-        struct paceline_map *map = paceline_collection_map(collection, info.name, &error);
+        struct paceline_map *map = paceline_collection_map(collection, info.name, NULL);
         struct paceline_map_info made = { .size = sizeof made };
-        if (!map || paceline_map_read_info(map, &made, &error))
+        /* One that cannot be created is none of the program's. */
+        if (!map)
+            continue;
+        if (paceline_map_read_info(map, &made, &error))
             fail(info.name);
         scene->maps[scene->map_count].id = made.id;
         scene->maps[scene->map_count++].name = strdup(info.name);
@@ -65,10 +78,12 @@ static void add_program(struct scene *scene, const char *path, const char *name)
     if (scene->members == MEMBERS)
         fail("members");
     struct paceline_collection *collection = load(scene, path);
+    if (!collection)
+        return;
     scene->collections[scene->members] = collection;
     scene->programs[scene->members] = paceline_collection_program(collection, name, &error);
     if (!scene->programs[scene->members++])
-        fail(name);
+        refuse(scene);
 }
 
 static void set_element(struct scene *scene, const char *name, const char *key, const char *value)
@@ -166,7 +181,7 @@ static void read_line(struct scene *scene, char *line)
 {
     static uint8_t bytes[BYTES];
     char *word = strtok(line, "\t\n"), *a = strtok(NULL, "\t\n"), *b = strtok(NULL, "\t\n"), *c = strtok(NULL, "\t\n");
-    if (!word || !a)
+    if (!word || !a || scene->is_refused)
         return;
     uint64_t number = strtoull(a, NULL, 10);
     if (!strcmp(word, "program") && b) {
@@ -195,13 +210,19 @@ static void read_line(struct scene *scene, char *line)
     }
 }
 
+/* Programs see a receiver of events, as with commands. */
+static void ignore(void *data, const struct paceline_event *event)
+{
+    (void)data, (void)event;
+}
+
 static void tell(const char *path)
 {
     static char line[LINE];
     FILE *file = fopen(path, "r");
     struct scene scene = { 0 };
     scene.host = paceline_host_new(0, &error);
-    if (!file || !scene.host || paceline_host_set_time(scene.host, PACELINE_TIME_PACKETS, &error) ||
+    if (!file || !scene.host || paceline_host_set_events(scene.host, ignore, NULL, &error) || paceline_host_set_time(scene.host, PACELINE_TIME_PACKETS, &error) ||
         paceline_host_set_trace(scene.host, NULL, NULL, &error))
         fail(path);
     while (fgets(line, sizeof line, file))

@@ -28,7 +28,12 @@ def tell(path):
                 context[name] = int(rest[1])
         elif word == "packet":
             if runner is None:
-                runner = build(targets, maps)
+                try:
+                    runner = build(targets, maps)
+                except (pl.ObjectError, pl.ProgramError):
+                    # The package does not load what the command runs, such as a program whose tail calls lead to one that is not supported.
+                    print(json.dumps({"refused": True}))
+                    break
             given = {"context": context} if context else {}
             try:
                 run = runner.run(bytes.fromhex(rest[2]), ingress=int(rest[1]), time=int(rest[0]), **options, **first, **given)

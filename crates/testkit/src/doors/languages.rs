@@ -80,8 +80,8 @@ impl Language {
         Ok(Process { child, input, output: BufReader::new(output) })
     }
 
-    /// What it tells of each packet of a scene.
-    pub(super) fn tell(&mut self, scene: &Scene) -> Result<Vec<Told>, Problem> {
+    /// What it tells of each packet of a scene; `None` if it does not load the programs.
+    pub(super) fn tell(&mut self, scene: &Scene) -> Result<Option<Vec<Told>>, Problem> {
         let path = self.path("scene");
         fs::write(&path, text(scene)?).map_err(|source| io_problem(&path, source))?;
         let mut process = match self.process.take() {
@@ -90,7 +90,7 @@ impl Language {
         };
         let sent = writeln!(process.input, "{}", path.display()).and_then(|()| process.input.flush());
         sent.map_err(|source| io_problem(&self.program, source))?;
-        let mut told = Vec::new();
+        let (mut told, mut is_refused) = (Vec::new(), false);
         loop {
             let mut line = String::new();
             let read_bytes = process.output.read_line(&mut line);
@@ -101,11 +101,12 @@ impl Language {
             if line.trim().is_empty() {
                 break;
             }
-            let json = serde_json::from_str(&line).map_err(|_| Problem::Json(line.clone()))?;
+            let json: Json = serde_json::from_str(&line).map_err(|_| Problem::Json(line.clone()))?;
+            is_refused |= json["refused"] == true;
             told.push(Told::of_json(&json));
         }
         self.process = Some(process);
-        Ok(told)
+        Ok((!is_refused).then_some(told))
     }
 }
 

@@ -28,13 +28,13 @@ pub struct Subject {
     pub is_classifier: bool,
     /// Whether it is an XDP program alone.
     pub is_xdp: bool,
-    /// Whether a program of the objects asks for time, random numbers, routes or sockets, of which each machine has others.
+    /// Whether a program of the objects asks for time, random numbers, routes or sockets, of which each machine has others, or is refused.
     pub asks_the_machine: bool,
 }
 
 /// Helpers and kernel functions whose results are the machine's, by parts of their names.
-const OF_MACHINE: [&str; 8] =
-    ["ktime", "jiffies", "prandom", "cookie", "fib", "lookup_tcp", "lookup_udp", "timer"];
+const OF_MACHINE: [&str; 9] =
+    ["ktime", "jiffies", "prandom", "cookie", "fib", "lookup_tcp", "lookup_udp", "timer", "perf_event"];
 
 fn asks_the_machine(program: &ProgramSpec) -> bool {
     let Ok(code) = decode(&program.insns) else { return true };
@@ -55,7 +55,9 @@ impl Subject {
         // Test files name objects from where they are.
         let Ok(path) = path.canonicalize() else { return Vec::new() };
         let Ok(object) = Object::open(&path) else { return Vec::new() };
-        let asks_the_machine = object.programs().iter().any(asks_the_machine);
+        // The kernel may run what is refused here.
+        let is_of_both = |program| !asks_the_machine(program) && object.verify(program).is_ok();
+        let asks_the_machine = !object.programs().iter().all(is_of_both);
         let subject = |kind: ProgramKind, name: &str| Self {
             asks_the_machine,
             targets: vec![format!("{}:{name}", path.display())],

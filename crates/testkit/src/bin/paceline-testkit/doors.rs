@@ -84,9 +84,10 @@ pub(crate) fn run(options: &Options) -> Outcome {
         }
     }
     say!(
-        "{} scenes from seed {}, {refused} refused: {packets} packets, {wrong} differences in {:.1} s",
+        "{} scenes from seed {}, {refused} refused, {} not loaded in another language: {packets} packets, {wrong} differences in {:.1} s",
         options.count,
         options.seed,
+        doors.unloaded,
         start.elapsed().as_secs_f64()
     );
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

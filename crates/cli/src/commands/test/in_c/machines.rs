@@ -131,7 +131,6 @@ impl OnEngine {
         let mut scenario = Scenario::default();
         (scenario.seed, scenario.time) = (Some(SEED), TimeSource::Packets);
         let mut host = scenario.host(0);
-        host.set_events(Box::new(|_| {}));
         host.set_trace(std::io::sink());
         Ok(Self { collection, programs, left_out, host, burst: Burst::new(1), time_ns: START_NS })
     }
