@@ -196,10 +196,13 @@ impl Doors {
 
     fn workers(&self, scene: &Scene, truth: &Truth) -> Answer {
         let out = self.path("workers.pcapng");
-        let options = ["--workers", "2", "--out", &out.display().to_string(), "--json"];
+        let options = ["--workers", "2", "--out", &out.display().to_string(), "--maps", "--json"];
         let json = self.json(&self.arguments("run", scene, &options))?;
         let out = packets(&out)?;
-        Ok(same_counts(&json["verdicts"], truth).or_else(|| same_packets(&out, &truth.out)))
+        let differs = without_cpus(&json["maps"]) != without_cpus(&truth.maps);
+        Ok(same_counts(&json["verdicts"], truth)
+            .or_else(|| same_packets(&out, &truth.out))
+            .or_else(|| differs.then(|| "other maps".to_owned())))
     }
 
     fn why(&self, scene: &Scene, truth: &Truth) -> Answer {
@@ -311,6 +314,18 @@ fn packets(path: &Path) -> Result<Vec<Vec<u8>>, Problem> {
         packets.extend(burst.iter().map(|frame| frame.packet().to_vec()));
     }
     Ok(packets)
+}
+
+/// Maps without those that have a value for each CPU, of which there are more with workers.
+fn without_cpus(maps: &Json) -> Json {
+    match maps {
+        Json::Array(elements) if elements.iter().any(|element| element.get("values").is_some()) => Json::Null,
+        Json::Object(maps) => {
+            let maps = maps.iter().map(|(name, map)| (name.clone(), without_cpus(map)));
+            maps.filter(|(_, map)| !map.is_null()).collect::<serde_json::Map<_, _>>().into()
+        }
+        other => other.clone(),
+    }
 }
 
 fn same_counts(verdicts: &Json, truth: &Truth) -> Option<String> {
