@@ -11,6 +11,7 @@ use paceline::{
     Burst, BurstFault, ChainWorker, Collection, Engine, Host, LiveChain, LoadOptions, Map, Meaning, Object,
     Program, ProgramKind, ProgramSpec, RanAs, Verdict,
 };
+use paceline_measure::Runner;
 
 use crate::chain::{self, ChainError, LoadHow, SourceArgs};
 use crate::common::console;
@@ -193,6 +194,14 @@ impl Subject {
         match &mut self.runner {
             Running::Program(program) => program.run_burst(burst, host),
             Running::Chain(worker) => worker.run_burst(burst, host),
+        }
+    }
+
+    /// What runs it, to be measured.
+    pub(crate) fn runner(&mut self) -> Runner<'_> {
+        match &mut self.runner {
+            Running::Program(program) => Runner::Program(program),
+            Running::Chain(worker) => Runner::Chain(worker),
         }
     }
 

@@ -17,11 +17,11 @@ pub trait Interpreter {
     /// That part; `None` if the image is of another engine.
     fn code(image: &Image) -> Option<Self::Code<'_>>;
 
-    /// Prepares a host for the program, and returns that part. `None` if the program cannot run on the host, which has the fault then.
+    /// Prepares a host for the program, and returns that part.
     #[inline]
     fn prepare<'a>(image: &'a Image, host: &mut Host) -> Option<Self::Code<'a>> {
         host.readable = Readable::of(&image.maps);
-        if image.admits(host) { Self::code(image) } else { None }
+        Self::code(image)
     }
 
     /// Runs a program over a packet; a fault is in the host.
@@ -50,7 +50,7 @@ pub fn entry_for<I: Interpreter>(rules: Option<&RunRules>) -> Entry {
 ///
 /// # Safety
 /// The first argument must be the address of a frame that nothing else uses during the call, the second that of an image
-/// of this engine, with rules if `RULES`.
+/// of this engine, with rules if `RULES`, to whose per-CPU maps the host was admitted.
 unsafe extern "C" fn entry<I: Interpreter, const RULES: bool>(
     context: u64,
     image: u64,
@@ -69,10 +69,10 @@ unsafe extern "C" fn entry<I: Interpreter, const RULES: bool>(
     unsafe { I::run(code, context, host) }
 }
 
-/// Entry of tail calls.
+/// Entry of tail calls, which may lead to maps that the host was not admitted to.
 ///
 /// # Safety
-/// As for `entry`, and the host must run this frame.
+/// As for `entry` otherwise, and the host must run this frame.
 pub unsafe extern "C" fn tail_entry<I: Interpreter>(
     context: u64,
     image: u64,
@@ -83,8 +83,9 @@ pub unsafe extern "C" fn tail_entry<I: Interpreter>(
 ) -> u64 {
     // SAFETY: the caller vouches for the address.
     let image = unsafe { &*(image as *const Image) };
+    let code = if image.admits(host) { I::prepare(image, host) } else { None };
     // SAFETY: the caller vouches for the frame.
-    let r0 = I::prepare(image, host).map_or(0, |code| unsafe { I::run_called(code, context, host) });
+    let r0 = code.map_or(0, |code| unsafe { I::run_called(code, context, host) });
     if let Some(fault) = &mut host.fault {
         fault.tail_called.get_or_insert_with(|| image.spec.clone());
     }
@@ -95,7 +96,7 @@ pub unsafe extern "C" fn tail_entry<I: Interpreter>(
 ///
 /// # Safety
 /// The frames must be those of a burst that nothing else uses during the call, and `image` the address of an image of this
-/// engine.
+/// engine, to whose per-CPU maps the host was admitted.
 pub unsafe extern "C" fn burst_entry<I: Interpreter>(
     first: u64,
     end: u64,

@@ -47,6 +47,12 @@ impl PerCpuMaps {
         Self::new(of.into_iter().flat_map(|one| one.maps.iter().cloned()))
     }
 
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.id == 0
+    }
+
     /// Number of CPUs for which all maps have values.
     pub(crate) fn cpus(&self) -> usize {
         self.maps.iter().map(|map| map.cpus()).min().unwrap_or(usize::MAX)

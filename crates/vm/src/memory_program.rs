@@ -44,7 +44,7 @@ impl MemoryProgram {
         let (start, end) = (range.start as u64, range.end as u64);
         let image = &self.0.image;
         let host = &mut host.runtime;
-        host.admit(&self.0.per_cpu)?;
+        host.admit(&self.0.image.per_cpu)?;
         let exit = self.0.pinned(host, |host| match self.0.engine() {
             #[cfg(all(feature = "jit", feature = "testing"))]
             // SAFETY: the memory is borrowed for the run.

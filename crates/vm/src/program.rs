@@ -15,7 +15,6 @@ use paceline_runtime::fault::Fault;
 #[cfg(feature = "testing")]
 use paceline_runtime::fault::FaultKind;
 use paceline_runtime::host as runtime;
-use paceline_runtime::per_cpu::PerCpuMaps;
 use paceline_runtime::run_rules::RunRules;
 use paceline_spec::{Errno, ProgramSpec};
 
@@ -43,8 +42,6 @@ pub struct Program {
     pub(crate) lack: Option<paceline_jit::Lack>,
     /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pub(crate) pins: bool,
-    /// The image's: a copy, which saves a load.
-    pub(crate) per_cpu: PerCpuMaps,
     /// Keeps the programs in the maps that the program uses.
     _tables: Arc<[MapUser]>,
 }
@@ -129,12 +126,13 @@ impl Program {
     /// A program of an image, as a user of its program arrays.
     pub(crate) fn with_image(image: Image, engine: Engine) -> Result<Self, ProgramError> {
         let uses = Uses::of(&image.code, &image.maps, image.kind())?;
-        let entry = match (uses.pins, image.translates()) {
-            (true, _) => pinned_entry,
-            (false, true) => translated_entry,
-            (false, false) => image.entry,
+        let entry = match (image.per_cpu.is_empty(), uses.pins, image.translates()) {
+            (true, true, _) => pinned_entry,
+            (true, false, true) => translated_entry,
+            (true, false, false) => image.entry,
+            (false, true, _) => admitted_entry::<true>,
+            (false, false, _) => admitted_entry::<false>,
         };
-        let per_cpu = image.per_cpu.clone();
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
         let (look_ahead, no_slice) = (LookAhead::Never, Some(Arc::new(NoSlice::NotAsked)));
@@ -148,7 +146,6 @@ impl Program {
             #[cfg(feature = "jit")]
             lack: None,
             pins: uses.pins,
-            per_cpu,
             _tables: uses.tables.into(),
         };
         program.announce();
@@ -268,7 +265,7 @@ impl Program {
     /// Runs the packets of a longer burst: a function of its own, so that a single packet saves no registers for it.
     #[inline(never)]
     fn run_several(&self, frames: &mut [Frame], host: &mut runtime::Host) -> Result<(), BurstFault> {
-        if let Err(fault) = host.admit(&self.per_cpu) {
+        if let Err(fault) = host.admit(&self.image.per_cpu) {
             return Err(BurstFault::of_all(frames, fault));
         }
         // SAFETY: the image is the entry's own.
@@ -299,10 +296,6 @@ impl Program {
 
     #[inline]
     fn run_frame(&self, frame: &mut Frame, host: &mut runtime::Host) -> Result<u64, Box<Fault>> {
-        if let Err(fault) = host.admit(&self.per_cpu) {
-            frame.abort();
-            return Err(fault);
-        }
         let frame: *mut Frame = frame;
         let unset = Unset::uninit();
         // SAFETY: the frame is borrowed for the run and the host runs it; the image is the program's.
@@ -403,7 +396,7 @@ impl Program {
         let host = &mut host.runtime;
         // SAFETY: as in `run`.
         let frame = unsafe { frame.descriptor_mut() };
-        if let Err(fault) = host.admit(&self.per_cpu) {
+        if let Err(fault) = host.admit(&self.image.per_cpu) {
             frame.abort();
             return Err(fault);
         }
@@ -462,6 +455,32 @@ unsafe extern "C" fn pinned_entry(
 ) -> u64 {
     // SAFETY: the caller vouches for it, and programs do not pin.
     unsafe { host.pinned(|host| translated_entry(context, image, r3, r4, r5, host)) }
+}
+
+/// Entry of single packets for programs with per-CPU maps: those without have no check.
+///
+/// # Safety
+/// As for [`pinned_entry`].
+unsafe extern "C" fn admitted_entry<const PINS: bool>(
+    context: u64,
+    image: u64,
+    r3: Unset,
+    r4: Unset,
+    r5: Unset,
+    host: &mut runtime::Host,
+) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    let admitted = unsafe { &*(image as *const Image) };
+    if let Err(fault) = host.admit(&admitted.per_cpu) {
+        return host.fail(fault);
+    }
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        match PINS {
+            true => pinned_entry(context, image, r3, r4, r5, host),
+            false => translated_entry(context, image, r3, r4, r5, host),
+        }
+    }
 }
 
 /// Entry of single packets whose return value may have to be translated.

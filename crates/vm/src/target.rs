@@ -137,7 +137,7 @@ impl From<&Program> for Target {
         // SAFETY: the program keeps its image, which its token points to.
         unsafe {
             let (entry, burst_entry) = (image.verdict_entry(), image.burst_entry);
-            Self::new(entry, burst_entry, program.token, owner, program.pins, program.per_cpu.clone())
+            Self::new(entry, burst_entry, program.token, owner, program.pins, image.per_cpu.clone())
         }
     }
 }

@@ -1,7 +1,10 @@
 //! A program that is measured.
 
+use std::time::Duration;
+
 use paceline::scenario::Origin;
 use paceline::{Burst, BurstFault, Engine, Host};
+use paceline_measure::{Manner, Packet, Room, Times, rounds};
 
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::capture::CapturedPacket;
@@ -57,12 +60,23 @@ impl Contender {
         self.subject.run_burst(burst, &mut self.host)
     }
 
-    /// Empties ring buffers, which programs would find full.
-    pub(crate) fn drain(&self) {
-        for map in self.subject.maps() {
-            if let Some(ring) = map.ring_buffer() {
-                ring.consume(|_| {});
-            }
-        }
+    fn measured(&mut self) -> paceline_measure::Contender<'_> {
+        let maps = self.subject.maps().cloned().collect();
+        let runner = self.subject.runner();
+        paceline_measure::Contender { runner, host: &mut self.host, origin: self.origin, maps }
     }
+}
+
+/// The times of contenders over the same packets, in so many rounds of a length.
+pub(crate) fn timed<'a>(
+    contenders: impl IntoIterator<Item = &'a mut Contender>,
+    packets: &[CapturedPacket],
+    manner: Manner,
+    how: (u32, Duration),
+    room: &mut Room,
+) -> Result<Times, BurstFault> {
+    let mut contenders: Vec<_> = contenders.into_iter().map(Contender::measured).collect();
+    let packets: Vec<_> =
+        packets.iter().map(|CapturedPacket { bytes, meta }| Packet { bytes, meta: *meta }).collect();
+    rounds(&mut contenders, &packets, manner, how, room)
 }

@@ -1,13 +1,7 @@
-//! Times of programs: rounds over the packets of a capture, and their statistics. Knows no command.
+//! Programs that are measured, and the lines that their instructions are spent on. Knows no command; `paceline_measure` has the clock.
 
-mod busy;
 mod contender;
 mod lines;
-mod rounds;
-mod statistics;
 
-pub(crate) use busy::{busy_machine, uneven};
-pub(crate) use contender::Contender;
+pub(crate) use contender::{Contender, timed};
 pub(crate) use lines::{Hot, hot_lines};
-pub(crate) use rounds::{Manner, Room, Times, rounds};
-pub(crate) use statistics::{Comparison, Ratio, Summary};

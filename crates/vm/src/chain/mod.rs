@@ -158,7 +158,7 @@ impl Chain {
 
     fn calling(programs: Vec<Program>, graph: Graph, entry: BurstEntry) -> Self {
         let pins = programs.iter().any(|program| program.pins);
-        let per_cpu = PerCpuMaps::union(programs.iter().map(|program| &program.per_cpu));
+        let per_cpu = PerCpuMaps::union(programs.iter().map(|program| &program.image.per_cpu));
         let shared = Shared {
             graph,
             entry,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use paceline::capture::CaptureReader;
 use paceline::{Burst, BurstFault, Outcome};
 use paceline_kernel::ETHERNET_LEN;
+use paceline_measure::{Busy, Manner, Ratio, Room, Summary, Times, uneven};
 
 use super::args::BenchArgs;
 use super::output::{Measured, Report, Subject};
@@ -17,9 +18,7 @@ use crate::common::console;
 use crate::common::failure::{CommandError, Failure};
 use crate::common::report;
 use crate::kernel_side::KernelSide;
-use crate::measure::{
-    Contender, Manner, Ratio, Room, Summary, Times, busy_machine, hot_lines, rounds, uneven,
-};
+use crate::measure::{Contender, hot_lines, timed};
 
 /// Most packets that are measured: more would not fit into memory beside their copies.
 const MOST: usize = 1 << 20;
@@ -53,12 +52,13 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
         contenders.push(load(Some(against), args.against_engine.or(args.engine))?);
     }
     let (capture, packets) = read(args)?;
-    let mut busy: Vec<String> = busy_machine().into_iter().collect();
+    let mut busy = Busy::begin();
     let by_verdict = by_verdict(args, &mut contenders, &packets)?;
     let mut measured = measure(args, &mut contenders, &packets, &by_verdict).map_err(BenchError::Fault)?;
     if args.kernel {
         measured.extend(in_kernel(args, &mut contenders, &packets)?);
     }
+    let mut busy = busy.signs();
     let firsts = measured.iter().filter_map(|measured| Some((&measured.what, measured.summaries.first()?)));
     busy.extend(firsts.filter_map(|(what, summary)| uneven(what, summary)));
     let counted = packets.get(..COUNTED).unwrap_or(&packets);
@@ -117,7 +117,7 @@ fn measure(
     let mut room = Room::new(args.cold);
     let how = (args.rounds, Duration::from_millis(args.round_ms.into()));
     let mut one = |what: &str, packets: &[CapturedPacket], manner| -> Result<Measured, BurstFault> {
-        let times = rounds(contenders, packets, manner, how, &mut room)?;
+        let times = timed(&mut *contenders, packets, manner, how, &mut room)?;
         Ok(measured(what, packets.len(), &times))
     };
     let mut all = vec![one("in bursts", packets, Manner::Bursts)?, one("alone", packets, Manner::Alone)?];
@@ -168,26 +168,26 @@ fn in_kernel(
         }
         Ok(sum / chosen.len().max(1) as f64)
     };
-    let mut times = Vec::new();
+    let mut times = vec![Vec::new(); 2];
     for _ in 0..args.rounds {
-        times.push((once(&kernel)? - once(&empty_kernel)?).max(0.0));
+        for (times, side) in times.iter_mut().zip([&kernel, &empty_kernel]) {
+            times.push(once(side)?);
+        }
     }
     let how = (args.rounds, Duration::from_millis(args.round_ms.into()));
-    let mut room = Room::new(false);
-    let mut alone = |contender: &mut Contender| {
-        rounds(std::slice::from_mut(contender), &chosen, Manner::Alone, how, &mut room)
-            .map_err(BenchError::Fault)
+    let ours = timed([contender, &mut empty], &chosen, Manner::Alone, how, &mut Room::new(false))
+        .map_err(BenchError::Fault)?;
+    let less_empty = |what: &str, times: &Times| {
+        let empty = times.last().map_or(0.0, |empty| Summary::of(empty).median);
+        let less: Vec<f64> = times.iter().take(1).flatten().map(|time| (time - empty).max(0.0)).collect();
+        Measured {
+            what: what.to_owned(),
+            packets: chosen.len(),
+            summaries: vec![Summary::of(&less)],
+            ratio: None,
+        }
     };
-    let (ours, base) = (alone(contender)?, alone(&mut empty)?);
-    let base = base.first().map_or(0.0, |base| Summary::of(base).median);
-    let ours: Vec<f64> = ours.iter().flatten().map(|time| (time - base).max(0.0)).collect();
-    let one = |what: &str, times: &[f64]| Measured {
-        what: what.to_owned(),
-        packets: chosen.len(),
-        summaries: vec![Summary::of(times)],
-        ratio: None,
-    };
-    Ok(vec![one("kernel", &times), one("beside the kernel", &ours)])
+    Ok(vec![less_empty("kernel", &times), less_empty("beside the kernel", &ours)])
 }
 
 /// Counts instructions on the plain interpreter.

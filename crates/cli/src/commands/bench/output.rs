@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use paceline_measure::{Comparison, Ratio, Summary};
 use serde_json::{Value as Json, json};
 
 use crate::common::console::shown;
-use crate::measure::{Comparison, Hot, Ratio, Summary};
+use crate::measure::Hot;
 
 /// One measurement of all contenders.
 pub(super) struct Measured {

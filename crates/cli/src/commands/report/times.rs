@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use paceline::BurstFault;
+use paceline_measure::{Manner, Ratio, Room, Summary};
 use serde_json::{Value as Json, json};
 
 use super::args::ReportArgs;
 use crate::chain::SourceArgs;
 use crate::common::capture::CapturedPacket;
 use crate::common::failure::{CommandError, Failure};
-use crate::measure::{Contender, Manner, Ratio, Room, Summary, rounds};
+use crate::measure::{Contender, timed};
 
 /// Rounds and the least time of each, as `paceline bench` has them.
 const ROUNDS: u32 = 30;
@@ -32,7 +33,7 @@ pub(super) fn of_rounds(args: &ReportArgs, packets: &[CapturedPacket]) -> Result
     let mut measured = Vec::new();
     for (what, manner) in [("in bursts of 64", Manner::Bursts), ("alone", Manner::Alone)] {
         let times =
-            rounds(&mut contenders, packets, manner, (ROUNDS, ROUND), &mut room).map_err(MeasureError)?;
+            timed(&mut contenders, packets, manner, (ROUNDS, ROUND), &mut room).map_err(MeasureError)?;
         let of = |times: &Vec<f64>| {
             let Summary { min, median, p99 } = Summary::of(times);
             json!({ "min": min, "median": median, "p99": p99, "rounds": times })

@@ -2,15 +2,19 @@
 
 /// Minimum, median and 99th percentile of rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Summary {
-    pub(crate) min: f64,
-    pub(crate) median: f64,
-    pub(crate) p99: f64,
+pub struct Summary {
+    /// The least, in nanoseconds as the others.
+    pub min: f64,
+    /// The median.
+    pub median: f64,
+    /// The 99th percentile.
+    pub p99: f64,
 }
 
 impl Summary {
     /// The summary of at least one round; zeros of none.
-    pub(crate) fn of(times: &[f64]) -> Self {
+    #[must_use]
+    pub fn of(times: &[f64]) -> Self {
         let sorted = sorted(times);
         let at = |share: f64| {
             let index = (share * sorted.len().saturating_sub(1) as f64).round() as usize;
@@ -28,19 +32,23 @@ fn sorted(numbers: &[f64]) -> Vec<f64> {
 
 /// The ratio of two programs' times, round by round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Ratio {
+pub struct Ratio {
     /// Median of ours to theirs: above 1 if ours takes longer.
-    pub(crate) median: f64,
+    pub median: f64,
     /// Interval that has the true median with a probability of at least 95%.
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+    pub low: f64,
+    /// Its end.
+    pub high: f64,
 }
 
 /// Result of a comparison of two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comparison {
+pub enum Comparison {
+    /// Ours is, by more than 2%.
     Faster,
+    /// Ours is, by more than 2%.
     Slower,
+    /// No difference beyond noise.
     Equal,
 }
 
@@ -48,7 +56,9 @@ pub(crate) enum Comparison {
 const INDIFFERENT: f64 = 0.02;
 
 impl Ratio {
-    pub(crate) fn of(ours: &[f64], theirs: &[f64]) -> Self {
+    /// The ratios of times round by round.
+    #[must_use]
+    pub fn of(ours: &[f64], theirs: &[f64]) -> Self {
         let ratios: Vec<_> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs.max(1e-9)).collect();
         let sorted = sorted(&ratios);
         let (low, high) = interval(sorted.len());
@@ -57,7 +67,8 @@ impl Ratio {
     }
 
     /// `1.12 times as fast (1.10 to 1.14)`
-    pub(crate) fn in_words(&self) -> String {
+    #[must_use]
+    pub fn in_words(&self) -> String {
         let Self { median, low, high } = *self;
         match self.comparison() {
             Comparison::Faster => {
@@ -68,7 +79,9 @@ impl Ratio {
         }
     }
 
-    pub(crate) fn comparison(&self) -> Comparison {
+    /// What it tells.
+    #[must_use]
+    pub fn comparison(&self) -> Comparison {
         if self.high < 1.0 - INDIFFERENT {
             Comparison::Faster
         } else if self.low > 1.0 + INDIFFERENT {
