@@ -129,13 +129,14 @@ impl Image {
     /// Whether the program can run on a host; the host has the fault otherwise.
     #[inline]
     pub fn admits(&self, host: &mut Host) -> bool {
-        match host.admit_within(&self.per_cpu) {
-            Ok(()) => true,
-            Err(fault) => {
-                host.fail(fault);
-                false
-            }
-        }
+        host.is_admitted(&self.per_cpu) || self.claims(host)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn claims(&self, host: &mut Host) -> bool {
+        let claimed = host.admit_within(&self.per_cpu).map_err(|fault| host.fail(fault));
+        claimed.is_ok()
     }
 
     /// The next number of a program. Numbers start over after 2^32 programs; 0 is left out.

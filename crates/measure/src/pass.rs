@@ -19,7 +19,7 @@ const LINE: usize = 64;
 const HEADER_LINES: usize = 2;
 
 /// Bursts that run between two readings of the clock: few enough to stay in the first cache, and packets enough to hide the clock.
-pub(crate) const WINDOW: usize = 2;
+pub(crate) const WINDOW: usize = 1;
 
 /// A window that took longer than twice its best time and so much more may have been interrupted.
 const DOUBTFUL: Duration = Duration::from_micros(20);

@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn short_captures_fill_windows() {
         let packet = Packet { bytes: &[0; 60], meta: Default::default() };
-        for (packets, filled) in [(1, 128), (64, 128), (3, 384), (128, 128), (1500, 1500)] {
+        for (packets, filled) in [(1, 64), (64, 64), (3, 192), (128, 128), (1500, 1500)] {
             assert_eq!(repeated(&vec![packet; packets]).len(), filled);
         }
     }

@@ -430,6 +430,7 @@ impl Host {
     ///
     /// # Safety
     /// It must be memory of the running program, which exists during the call.
+    #[inline]
     pub unsafe fn set_regions(&mut self, regions: Option<Regions>) {
         self.regions = regions;
     }

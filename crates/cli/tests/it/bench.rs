@@ -1,6 +1,8 @@
 //! `paceline bench`: what is measured, compared and allowed.
 
-use crate::common::{Done, Folder, example, fixture, paceline};
+use std::process::Command;
+
+use crate::common::{Done, Folder, command, example, fixture, paceline};
 
 fn bench(arguments: &[&str]) -> Done {
     // Short rounds: the figures of a test mean nothing.
@@ -147,6 +149,49 @@ fn programs_that_differ_by_a_tenth_are_ordered() {
         }
     }
     assert!(sums.iter().all(|(all, right)| right * 100 >= 95 * all), "right of all: {sums:?}");
+}
+
+/// A capture of one packet fills bursts and windows: neither the clock nor the set-up of a burst is paid by it alone.
+#[test]
+fn one_packet_takes_what_many_take() {
+    let (object, folder) = (format!("{}:steps_200", fixture("work.o")), Folder::new());
+    let one = folder.capture("one.pcap", &[&[0; 60]]);
+    let many = folder.capture("many.pcap", &[&[0; 60][..]; 256]);
+    let best = |capture: &str, what: &str| {
+        bench(&[&object, "--in", capture, "--json"]).json()[what]["min_ns"].as_f64().unwrap()
+    };
+    for what in ["bursts", "alone"] {
+        let ratios = (0..ATTEMPTS).map(|_| best(&one, what) / best(&many, what));
+        let found: Vec<_> = ratios.take_while(|ratio| !(0.8..1.25).contains(ratio)).collect();
+        assert!(found.len() < ATTEMPTS, "{what}: {found:?}");
+    }
+}
+
+#[test]
+fn other_programs_on_the_processor_are_told() {
+    let firewall = example("firewall.o");
+    let cpu = rustix::thread::sched_getcpu().to_string();
+    let on_it = |command: &mut Command| {
+        let arguments = [
+            &["-c".as_ref(), cpu.as_ref(), command.get_program()][..],
+            &command.get_args().collect::<Vec<_>>(),
+        ]
+        .concat();
+        let mut pinned = Command::new("taskset");
+        pinned.args(arguments);
+        pinned
+    };
+    let mut other = on_it(Command::new("sh").args(["-c", "while :; do :; done"])).spawn().unwrap();
+    let arguments = ["bench", &firewall, "--round-ms", "5", "--json"];
+    let done = Done::from(on_it(command().args(arguments)).output().unwrap());
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let json = done.json();
+    let busy = json["busy"][0].as_str().unwrap();
+    assert!(
+        busy.contains("% of the time other programs had the processor (/proc/thread-self/schedstat)"),
+        "{json}"
+    );
 }
 
 #[test]

@@ -112,7 +112,7 @@ pub fn differences_of_paths(
 }
 
 /// Part of the time that is spent on generating inputs for each program.
-const PART: u32 = 8;
+const PART: u32 = 16;
 
 /// Two programs that are compared.
 struct Pair<'p> {

@@ -57,7 +57,8 @@ impl Sealed for ByProgram {
 
     #[inline(always)]
     fn admit(target: &Target, _: &Image, host: &mut Host) -> Result<(), Box<Fault>> {
-        host.admit(&target.per_cpu)
+        // One comparison for most programs.
+        if target.per_cpu.is_empty() { Ok(()) } else { host.admit(&target.per_cpu) }
     }
 }
 
@@ -77,7 +78,11 @@ impl Sealed for ByKey {
     /// In the maps of all targets at once, which takes no search; if the host cannot have its CPU in all of them, in those of the target.
     #[inline(always)]
     fn admit(key: u64, image: &Image, host: &mut Host) -> Result<(), Box<Fault>> {
-        if host.is_admitted(&image.per_cpu) { Ok(()) } else { admit_to_one(key, image, host) }
+        if image.per_cpu.is_empty() || host.is_admitted(&image.per_cpu) {
+            Ok(())
+        } else {
+            admit_to_one(key, image, host)
+        }
     }
 }
 
