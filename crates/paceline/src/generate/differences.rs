@@ -74,8 +74,8 @@ impl Differences {
 }
 
 /// Looks for inputs on which two programs differ in verdict, packet, metadata, redirect target, maps, events, traces or
-/// tail calls, up to `most`, and runs each on both. The inputs that are generated for either come first: only if they tell nothing apart,
-/// the programs are compared path by path.
+/// tail calls, up to `most`, and runs each on both. Most pairs are compared path by path in a moment; for others the inputs that are
+/// generated for either are run on both, and only if they tell nothing apart, paths are compared for the rest of the time.
 ///
 /// # Errors
 /// [`CompareError`].
@@ -88,10 +88,20 @@ pub fn differences(
 ) -> Result<Differences, CompareError> {
     let start = Instant::now();
     let pair = Pair::new(old, new)?;
+    let soon = Options { time: options.time / SOON, ..*options };
+    let first = pair.differences_of_paths(&soon, most, tell)?;
+    let is_over = start.elapsed() < soon.time;
+    if first.is_complete() || !first.found.is_empty() {
+        return Ok(first);
+    }
     let found = pair.differences_of_inputs(options, most, tell)?;
     if !found.is_empty() {
         let bounds = Bounds { length: options.length, ..Bounds::default() };
         return Ok(Differences { found, bounds, ..Differences::default() });
+    }
+    // More time would lead no further.
+    if is_over {
+        return Ok(first);
     }
     let options = Options { time: options.time.saturating_sub(start.elapsed()), ..*options };
     pair.differences_of_paths(&options, most, tell)
@@ -110,6 +120,9 @@ pub fn differences_of_paths(
 ) -> Result<Differences, CompareError> {
     Pair::new(old, new)?.differences_of_paths(options, most, tell)
 }
+
+/// Part of the time in which paths are compared before inputs are generated.
+const SOON: u32 = 4;
 
 /// Part of the time that is spent on generating inputs for each program.
 const PART: u32 = 16;

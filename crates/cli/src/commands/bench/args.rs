@@ -44,7 +44,7 @@ pub(crate) struct BenchArgs {
     /// Rounds, after one that warms up.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(5..=10_000))]
     pub(super) rounds: u32,
-    /// Milliseconds that a round takes at least.
+    /// Milliseconds of runs in a round, less where filling packets in takes eight times as long.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) round_ms: u32,
     /// Also measure the packets of each verdict by themselves.
