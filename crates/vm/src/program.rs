@@ -130,8 +130,9 @@ impl Program {
             (true, true, _) => pinned_entry,
             (true, false, true) => translated_entry,
             (true, false, false) => image.entry,
-            (false, true, _) => admitted_entry::<true>,
-            (false, false, _) => admitted_entry::<false>,
+            (false, true, _) => admitted_entry::<PINNED>,
+            (false, false, true) => admitted_entry::<TRANSLATED>,
+            (false, false, false) => admitted_entry::<DIRECT>,
         };
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
@@ -457,11 +458,15 @@ unsafe extern "C" fn pinned_entry(
     unsafe { host.pinned(|host| translated_entry(context, image, r3, r4, r5, host)) }
 }
 
+const DIRECT: u8 = 0;
+const TRANSLATED: u8 = 1;
+const PINNED: u8 = 2;
+
 /// Entry of single packets for programs with per-CPU maps: those without have no check.
 ///
 /// # Safety
 /// As for [`pinned_entry`].
-unsafe extern "C" fn admitted_entry<const PINS: bool>(
+unsafe extern "C" fn admitted_entry<const WAY: u8>(
     context: u64,
     image: u64,
     r3: Unset,
@@ -470,15 +475,56 @@ unsafe extern "C" fn admitted_entry<const PINS: bool>(
     host: &mut runtime::Host,
 ) -> u64 {
     // SAFETY: the caller vouches for the address.
-    let admitted = unsafe { &*(image as *const Image) };
-    if let Err(fault) = host.admit(&admitted.per_cpu) {
+    let is_admitted = host.is_admitted(unsafe { &(*(image as *const Image)).per_cpu });
+    // Both are jumps: nothing is saved for what comes once.
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        match is_admitted {
+            true => enter::<WAY>(context, image, r3, r4, r5, host),
+            false => first_entry::<WAY>(context, image, r3, r4, r5, host),
+        }
+    }
+}
+
+/// The same for a host that has not run the program.
+///
+/// # Safety
+/// As for [`pinned_entry`].
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn first_entry<const WAY: u8>(
+    context: u64,
+    image: u64,
+    r3: Unset,
+    r4: Unset,
+    r5: Unset,
+    host: &mut runtime::Host,
+) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    if let Err(fault) = host.admit(unsafe { &(*(image as *const Image)).per_cpu }) {
         return host.fail(fault);
     }
     // SAFETY: the caller vouches for it.
+    unsafe { enter::<WAY>(context, image, r3, r4, r5, host) }
+}
+
+/// # Safety
+/// As for [`pinned_entry`].
+#[inline(always)]
+unsafe fn enter<const WAY: u8>(
+    context: u64,
+    image: u64,
+    r3: Unset,
+    r4: Unset,
+    r5: Unset,
+    host: &mut runtime::Host,
+) -> u64 {
+    // SAFETY: the caller vouches for it.
     unsafe {
-        match PINS {
-            true => pinned_entry(context, image, r3, r4, r5, host),
-            false => translated_entry(context, image, r3, r4, r5, host),
+        match WAY {
+            PINNED => pinned_entry(context, image, r3, r4, r5, host),
+            TRANSLATED => translated_entry(context, image, r3, r4, r5, host),
+            _ => ((*(image as *const Image)).entry)(context, image, r3, r4, r5, host),
         }
     }
 }

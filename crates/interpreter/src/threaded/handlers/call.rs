@@ -130,7 +130,7 @@ pub(super) unsafe fn tail_call(ip: *const Op, host: *mut Host) -> *const Op {
         let image = &*(token.get() as *const Image);
         if host.machine.depth() == 0
             && image.shares_machine
-            && host.admit_within(&image.per_cpu).is_ok()
+            && host.is_admitted(&image.per_cpu)
             && let Some(operations) = &image.operations
         {
             host.readable = Readable::of(&image.maps);
