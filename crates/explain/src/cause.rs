@@ -118,7 +118,7 @@ impl Search<'_, '_> {
     pub(crate) fn cause_in(&self, record: &Record, reason: Reason) -> Option<Cause> {
         let at = record.steps.get(reason.step)?.at;
         let writer = FactWriter { btf: self.explainer.btf.as_deref() };
-        Some(match (reason.kind, record.jumps.leave_at(reason.step)) {
+        let cause = match (reason.kind, record.jumps.leave_at(reason.step)) {
             (ReasonKind::Value, _) => {
                 let facts = writer.facts(&record.returned.sources);
                 Cause { facts, ..bare(at, CauseKind::Value) }
@@ -128,8 +128,9 @@ impl Search<'_, '_> {
                 Cause { facts: index.clone(), events: event.iter().copied().collect(), ..bare(at, kind) }
             }
             (_, Some(Leave::Load)) => bare(at, CauseKind::Load),
-            _ => condition(record, record.jumps.index_of(reason.step)?, writer)?,
-        })
+            _ => return condition(record, record.jumps.index_of(reason.step)?, writer),
+        };
+        Some(Cause { after: record.after(reason.step), ..cause })
     }
 
     /// Whether the outcome would be another one without a branch, or is made again by a branch that comes later, and so on.
@@ -219,5 +220,5 @@ pub(crate) fn standing(record: &Record, reason: Reason) -> Standing {
 }
 
 fn bare(at: At, kind: CauseKind) -> Cause {
-    Cause { at, kind, facts: Vec::new(), variables: Vec::new(), events: Vec::new() }
+    Cause { at, after: None, kind, facts: Vec::new(), variables: Vec::new(), events: Vec::new() }
 }

@@ -56,7 +56,7 @@ pub(crate) fn condition(record: &Record, index: usize, writer: FactWriter<'_>) -
         _ => Vec::new(),
     };
     let events = jumps().filter_map(|jump| jump.event).collect();
-    Some(Cause { at, kind: CauseKind::Condition, facts, variables, events })
+    Some(Cause { at, after: None, kind: CauseKind::Condition, facts, variables, events })
 }
 
 /// Most values that a field is said not to have.

@@ -109,7 +109,8 @@ impl Explainer {
             Steer::Follow
         })?;
         let (programs, events) = (std::mem::take(&mut record.programs), std::mem::take(&mut record.events));
-        let (end, truncated) = (record.end, record.is_truncated);
+        let end = record.after(record.steps.end).unwrap_or(record.end);
+        let truncated = record.is_truncated;
         let target = outcome.redirect.map(|redirect| record.target(redirect.target));
         Ok(Explanation {
             programs,
@@ -124,8 +125,11 @@ impl Explainer {
         })
     }
 
-    /// A run whose changes are undone.
-    pub(crate) fn rehearsed(
+    /// Runs the program over a packet and undoes its changes of maps and host; `steer` sees each instruction, and may invert branches.
+    ///
+    /// # Errors
+    /// [`ArrivalError`].
+    pub fn rehearsed(
         &mut self,
         packet: &Arrival<'_>,
         host: &mut Host,

@@ -152,15 +152,10 @@ impl Jump {
 
     /// For a comparison of a place in the packet with its end: whether the place is inside.
     fn bounds_hold(&self) -> Option<bool> {
-        let is_end = |(origin, value): &(Origin, u64)| {
-            *value == self.packet[1]
-                && origin.sources.iter().any(|source| matches!(**source, Source::Length(_)))
-        };
         // The condition as one on the place.
-        let condition = match (is_end(&self.left), is_end(&self.right)) {
-            (false, true) => self.condition,
-            (true, false) => self.condition.exchanged(),
-            _ => return None,
+        let condition = match self.place()? {
+            (_, true) => self.condition.exchanged(),
+            (_, false) => self.condition,
         };
         match condition {
             Condition::Gt | Condition::Ge => Some(!self.taken),
@@ -168,7 +163,30 @@ impl Jump {
             _ => None,
         }
     }
+
+    /// For a comparison with the packet's end: the other operand, and whether that is the right one.
+    fn place(&self) -> Option<(&(Origin, u64), bool)> {
+        let is_end = |(origin, value): &(Origin, u64)| {
+            *value == self.packet[1]
+                && origin.sources.iter().any(|source| matches!(**source, Source::Length(_)))
+        };
+        match (is_end(&self.left), is_end(&self.right)) {
+            (false, true) => Some((&self.left, false)),
+            (true, false) => Some((&self.right, true)),
+            _ => None,
+        }
+    }
+
+    /// For a comparison of a fixed place in the packet with its end: the place, counted from its start.
+    pub(crate) fn fixed_place(&self) -> Option<usize> {
+        let ((origin, value), _) = self.place().filter(|_| self.bounds_hold().is_some())?;
+        let place = origin.sources.is_empty().then(|| value.checked_sub(self.packet[0]))??;
+        usize::try_from(place).ok().filter(|place| *place < LONGEST)
+    }
 }
+
+/// Places farther from the start of a packet are none.
+const LONGEST: usize = 1 << 16;
 
 /// Whether a value was set when the program was loaded.
 pub(crate) fn is_setting(source: &Source) -> bool {

@@ -5,10 +5,14 @@ use paceline_vm::{Arrival, ArrivalError, Outcome, Steer};
 use crate::cause::{Search, slice_of, standing};
 use crate::fact::FactWriter;
 use crate::field::Comparison;
-use crate::jump::Standing;
+use crate::jump::{Jump, Standing};
 use crate::recorder::{Record, Recorder};
 use crate::slice::Reason;
 use crate::trace::{Cause, Explanation};
+
+/// Lengths of the shortest and the longest common packet in bytes.
+const SHORT: usize = 60;
+const LONG: usize = 1514;
 
 impl Search<'_, '_> {
     /// The sentence of another decision with the same outcome, if there is one without this decision. A decision about one field of the packet
@@ -40,32 +44,11 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// The same for a decision about one field; `None` if it is about more, or the packet was changed before.
+    /// The same for a decision about one field, or the length; `None` if it is about more, or the packet was changed before.
     fn with_other_values(&mut self, cause: &Cause) -> Result<Option<Option<String>>, ArrivalError> {
-        let record = self.record;
-        let jumps = cause.events.iter().filter_map(|event| record.jumps.of_event(*event));
-        let Some(comparisons) = jumps.map(Comparison::of).collect::<Option<Vec<_>>>() else {
-            return Ok(None);
-        };
-        let Some(first) = comparisons.first() else { return Ok(None) };
-        let is_input = |one: &Comparison<'_>| {
-            *one.bits.packet == *self.packet.bytes && one.bits.positions().eq(first.bits.positions())
-        };
-        if !comparisons.iter().all(is_input) {
-            return Ok(None);
-        }
-        let greatest = first.bits.greatest();
-        let near = |number: u64| [number, number.wrapping_add(1), number.wrapping_sub(1)];
-        let numbers = comparisons.iter().flat_map(|one| near(one.number)).chain([0, greatest, greatest / 2]);
-        let mut packets: Vec<Vec<u8>> = Vec::new();
-        for packet in numbers.filter_map(|number| first.bits.patched(number)) {
-            if packet != self.packet.bytes && !packets.contains(&packet) {
-                packets.push(packet);
-            }
-        }
         let mut same = None;
-        for bytes in &packets {
-            let packet = Arrival { bytes, ..*self.packet };
+        for bytes in self.others(cause).unwrap_or_default() {
+            let packet = Arrival { bytes: &bytes, ..*self.packet };
             let outcome = self.explainer.rehearsed(&packet, self.host, |_| Steer::Follow)?;
             if !outcome.fares_as(self.outcome) {
                 return Ok(Some(None));
@@ -73,7 +56,44 @@ impl Search<'_, '_> {
             same = same.or(Some(bytes));
         }
         let Some(bytes) = same else { return Ok(None) };
-        self.sentence_of(&Arrival { bytes, ..*self.packet }).map(|sentence| Some(Some(sentence)))
+        self.sentence_of(&Arrival { bytes: &bytes, ..*self.packet }).map(|sentence| Some(Some(sentence)))
+    }
+
+    /// The packet with other values of what a decision is about.
+    fn others(&self, cause: &Cause) -> Option<Vec<Vec<u8>>> {
+        let jumps = cause.events.iter().filter_map(|event| self.record.jumps.of_event(*event));
+        let jumps: Vec<_> = jumps.collect();
+        let packets = self.other_values(&jumps).or_else(|| self.other_lengths(&jumps))?;
+        let mut others: Vec<Vec<u8>> = Vec::new();
+        for packet in packets {
+            if packet != self.packet.bytes && !others.contains(&packet) {
+                others.push(packet);
+            }
+        }
+        Some(others)
+    }
+
+    fn other_values(&self, jumps: &[&Jump]) -> Option<Vec<Vec<u8>>> {
+        let comparisons = jumps.iter().map(|jump| Comparison::of(jump)).collect::<Option<Vec<_>>>()?;
+        let first = comparisons.first()?;
+        let is_input = |one: &Comparison<'_>| {
+            *one.bits.packet == *self.packet.bytes && one.bits.positions().eq(first.bits.positions())
+        };
+        let greatest = first.bits.greatest();
+        let near = |number: u64| [number, number.wrapping_add(1), number.wrapping_sub(1)];
+        let numbers = comparisons.iter().flat_map(|one| near(one.number)).chain([0, greatest, greatest / 2]);
+        let packets = numbers.filter_map(|number| first.bits.patched(number)).collect();
+        comparisons.iter().all(is_input).then_some(packets)
+    }
+
+    /// Packets that are cut before the places that a decision needs, or long enough for them.
+    fn other_lengths(&self, jumps: &[&Jump]) -> Option<Vec<Vec<u8>>> {
+        let places = jumps.iter().map(|jump| jump.fixed_place()).collect::<Option<Vec<_>>>()?;
+        let last = places.into_iter().max()?;
+        let lengths = [last.saturating_sub(1), last, last + 1, SHORT.max(last), LONG.max(last)];
+        let zeros = std::iter::repeat(0);
+        let packet = |len: usize| self.packet.bytes.iter().copied().chain(zeros.clone()).take(len).collect();
+        Some(lengths.into_iter().filter(|len| *len > 0).map(packet).collect())
     }
 
     /// The sentence of another packet.

@@ -59,7 +59,25 @@ pub(crate) struct Record {
     redirects: Vec<(u32, String)>,
 }
 
+/// Most instructions before one without a line that are looked at.
+const MOST_BEFORE: u32 = 64;
+
 impl Record {
+    /// For a step without a line to which a jump led: the last instruction before that has one.
+    pub(crate) fn after(&self, step: StepId) -> Option<At> {
+        let of = self.steps.get(step)?;
+        let before = (step.saturating_sub(MOST_BEFORE)..=step).rev().filter_map(|step| self.steps.get(step));
+        let mut before = before.filter(|before| before.activation == of.activation);
+        let has_line = |at: At| {
+            let lines = self.programs.get(at.program).map_or(&[][..], |program| &program.lines);
+            let entry = lines.partition_point(|line| line.slot < at.slot);
+            lines.get(entry).is_some_and(|line| line.slot == at.slot && line.line > 0)
+        };
+        let found = before.find(|before| has_line(before.at))?.at;
+        let line = |at: At| self.programs.get(at.program)?.line_of(at.slot).map(|line| line.slot);
+        (line(found) != line(of.at)).then_some(found)
+    }
+
     /// The target of a redirect in words.
     pub(crate) fn target(&self, target: RedirectTarget) -> String {
         match target {

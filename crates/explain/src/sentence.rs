@@ -21,10 +21,11 @@ impl Explanation {
                 false => format!("{fate} {place}; which branch decided is not known"),
             };
         };
+        let place = self.place_of(cause);
         match (self.reason(cause), self.line(cause.at)) {
-            (Some(reason), _) => format!("{fate} {} because {reason}", self.place(cause.at)),
-            (None, Some(line)) => format!("{fate} {} by `{}`", self.place(cause.at), line.text.trim()),
-            (None, None) => format!("{fate} {}", self.place(cause.at)),
+            (Some(reason), _) => format!("{fate} {place} because {reason}"),
+            (None, Some(line)) if cause.after.is_none() => format!("{fate} {place} by `{}`", line.text.trim()),
+            (None, _) => format!("{fate} {place}"),
         }
     }
 
@@ -45,7 +46,7 @@ impl Explanation {
             _ if names.is_empty() => return self.sentence(),
             _ => format!(" because of {names}"),
         };
-        format!("{} {}{reason}", self.fate(), self.place(cause.at))
+        format!("{} {}{reason}", self.fate(), self.place_of(cause))
     }
 
     /// What became of the packet: `dropped`, `redirected to interface 3`.
@@ -66,6 +67,15 @@ impl Explanation {
             CauseKind::TailCall { entry, is_there: false } => Some(format!("{entry} has no program{given}")),
             _ if all.is_empty() => None,
             _ => Some(all),
+        }
+    }
+
+    /// `at firewall.bpf.c:88`; `after firewall.bpf.c:88` where the instruction that decided has no line.
+    #[must_use]
+    pub fn place_of(&self, cause: &Cause) -> String {
+        match cause.after {
+            Some(after) => self.place(after).replacen("at ", "after ", 1),
+            None => self.place(cause.at),
         }
     }
 

@@ -95,6 +95,9 @@ pub enum Event {
 pub struct Cause {
     /// The instruction that decided: the branch, the tail call, or the one that made the returned value.
     pub at: At,
+    /// Where a jump led to it and it has no line, as compilers leave it where they make one of what several lines do: the last instruction
+    /// before it that has one.
+    pub after: Option<At>,
     /// Kind.
     pub kind: CauseKind,
     /// What it depended on; of all branches of a condition that is compiled to several.
@@ -162,10 +165,10 @@ impl Explanation {
         self.causes.first()
     }
 
-    /// The instruction that decided, or else the one that ended the run.
+    /// The instruction that decided, or else the one that ended the run; one before it where it has no line.
     #[must_use]
     pub fn decided_at(&self) -> At {
-        self.cause().map_or(self.end, |cause| cause.at)
+        self.cause().map_or(self.end, |cause| cause.after.unwrap_or(cause.at))
     }
 
     /// The program that ended the run.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use paceline::coverage::{Counting, Report};
-use paceline::explain::{Event, Explainer};
+use paceline::explain::{Branch, CauseKind, Event, Explainer, Explanation, Fact, FactKind};
 use paceline::isa::Insn;
 use paceline::scenario::Origin;
 use paceline::{
@@ -51,19 +51,22 @@ fn fate(burst: &Burst) -> Fate {
 
 /// An outcome whose redirects have no ids of maps, which differ between collections.
 fn without_ids(outcome: &Outcome) -> Outcome {
-    let without = |redirect: Redirect| match redirect.target {
+    let [redirect, stored] = [outcome.redirect, outcome.stored].map(|target| target.map(without_id));
+    Outcome { redirect, stored, ..outcome.clone() }
+}
+
+fn without_id(redirect: Redirect) -> Redirect {
+    match redirect.target {
         RedirectTarget::Interface { .. } => redirect,
         RedirectTarget::Map { key, .. } => {
             Redirect { target: RedirectTarget::Map { map: 1, key }, ..redirect }
         }
-    };
-    let [redirect, stored] = [outcome.redirect, outcome.stored].map(|target| target.map(without));
-    Outcome { redirect, stored, ..outcome.clone() }
+    }
 }
 
 /// Redirects without ids of maps, which differ between collections.
-fn comparable((verdict, code, redirect): Fate) -> (Verdict, u32, bool) {
-    (verdict, code, redirect.is_some())
+fn comparable((verdict, code, redirect): Fate) -> Fate {
+    (verdict, code, redirect.map(without_id))
 }
 
 fn packet<'a>(bytes: &'a [u8], burst: &Burst) -> Arrival<'a> {
@@ -114,8 +117,8 @@ fn explanations_have_the_outcome_of_a_run() {
     });
 }
 
-/// Runs a program with the conditional jump of an index inverted, on maps of its own.
-fn inverted(object: &Object, name: &str, bytes: &[u8], branch: Option<usize>) -> Option<Fate> {
+/// Runs a program with conditional jumps inverted, given by their numbers in the run, on maps of its own. Also the number of jumps.
+fn inverted(object: &Object, name: &str, bytes: &[u8], branches: &[usize]) -> (Option<Fate>, usize) {
     let collection = load(object, Engine::Plain);
     let program: Program = collection.program_unverified(Some(name)).expect("it binds");
     let (mut burst, mut host, mut jumps) = (burst(bytes, 0), host(), 0);
@@ -123,40 +126,138 @@ fn inverted(object: &Object, name: &str, bytes: &[u8], branch: Option<usize>) ->
     let run = program.run_steered(&mut burst.frame_mut(0), &mut host, |observed| {
         let is_jump = matches!(observed.insn(), Some(Insn::JumpIf { .. }));
         jumps += usize::from(is_jump);
-        match is_jump && Some(jumps - 1) == branch {
+        match is_jump && branches.contains(&(jumps - 1)) {
             true => Steer::Invert,
             false => Steer::Follow,
         }
     });
-    run.is_ok().then(|| fate(&burst))
+    (run.is_ok().then(|| comparable(fate(&burst))), jumps)
 }
 
-/// Where a later branch makes the same outcome, such as two checks that drop the packet, the first one decides.
-#[test]
-fn the_outcome_is_another_one_without_the_branch_that_decides() {
-    let (mut decided, mut same) = (0, Vec::new());
+/// A packet whose outcome a branch decides: the numbers of the branches of its condition, and of all that came after.
+struct Decided<'a> {
+    object: &'a Object,
+    name: &'a str,
+    bytes: &'a [u8],
+    explanation: &'a Explanation,
+    parts: Vec<usize>,
+}
+
+impl Decided<'_> {
+    fn without(&self, branches: &[usize]) -> Option<Fate> {
+        inverted(self.object, self.name, self.bytes, branches).0
+    }
+
+    fn branches(&self) -> impl Iterator<Item = (usize, &Branch)> {
+        let branches = self.explanation.events.iter().filter_map(|event| match event {
+            Event::Branch(branch) => Some(branch),
+            _ => None,
+        });
+        branches.enumerate()
+    }
+
+    /// Whether the outcome is another one with a branch of the condition inverted.
+    fn decides(&self, fate: &Option<Fate>) -> bool {
+        self.parts.iter().any(|part| self.without(&[*part]) != *fate)
+    }
+
+    /// Whether the same outcome is made anew, by branches that come later and decide then: it is another one with at most this many of
+    /// them inverted too.
+    fn is_decided_anew(&self, fate: &Option<Fate>) -> bool {
+        self.parts.iter().any(|part| self.is_other(fate, &mut vec![*part], 3))
+    }
+
+    fn is_other(&self, fate: &Option<Fate>, branches: &mut Vec<usize>, most: usize) -> bool {
+        let (_, jumps) = inverted(self.object, self.name, self.bytes, branches);
+        let last = branches.last().copied().unwrap_or(0);
+        let later: Vec<_> = (last + 1..jumps.min(last + 40)).collect();
+        let with = |branches: &mut Vec<usize>, later: usize, check: &mut dyn FnMut(&mut Vec<usize>) -> bool| {
+            branches.push(later);
+            let found = check(branches);
+            branches.pop();
+            found
+        };
+        let is_other = |branches: &mut Vec<usize>| {
+            self.without(branches).is_some_and(|other| Some(other) != *fate)
+        };
+        later.iter().any(|later| with(branches, *later, &mut |branches| is_other(branches)))
+            || (most > 1
+                && later.iter().any(|later| {
+                    with(branches, *later, &mut |branches| self.is_other(fate, branches, most - 1))
+                }))
+    }
+}
+
+/// Explains packets whose outcome a branch decides.
+fn each_decided(seed: u64, mut check: impl FnMut(&Decided<'_>, &str)) {
     each_program(|object, name| {
-        for (number, input) in packets_of(pool(), 2, count() / 4).iter().enumerate() {
+        for (number, input) in packets_of(pool(), seed, count() / 4).iter().enumerate() {
             let collection = load(object, Engine::Plain);
             let program = collection.program_unverified(Some(name)).expect("it binds");
             let mut explainer = Explainer::new(program, object.shared_btf());
+            explainer.want_all_causes(true);
             let (burst, mut host) = (burst(&input.data, 0), host());
             let packet = packet(&input.data, &burst);
             let explanation = explainer.explain(&packet, &mut host).expect("it fits");
-            let Some(&decision) = explanation.cause().and_then(|cause| cause.events.last()) else { continue };
-            decided += 1;
-            let before = explanation.events.iter().take(decision);
-            let index = before.filter(|event| matches!(event, Event::Branch(_))).count();
-            let (with, without) =
-                (inverted(object, name, &input.data, None), inverted(object, name, &input.data, Some(index)));
-            let (with, without) = (with.map(comparable), without.map(comparable));
-            if with == without {
-                same.push(format!("{name}, packet {number}: {}", explanation.sentence()));
+            let number_of = |event: &usize| {
+                let before = explanation.events.iter().take(*event);
+                before.filter(|event| matches!(event, Event::Branch(_))).count()
+            };
+            let Some(cause) = explanation.cause().filter(|cause| cause.kind == CauseKind::Condition) else {
+                continue;
+            };
+            let parts = cause.events.iter().map(number_of).collect();
+            let decided = Decided { object, name, bytes: &input.data, explanation: &explanation, parts };
+            check(&decided, &format!("{name}, packet {number}: {}", explanation.sentence()));
+        }
+    });
+}
+
+/// Without the branch that decides the outcome is another one. Where it is the same, as of two checks that drop a packet the first one
+/// decides, the explanation has the decision that makes it then, and there is one.
+#[test]
+fn the_outcome_is_another_one_without_the_branch_that_decides() {
+    let (mut decided, mut anew, mut wrong) = (0, 0, Vec::new());
+    each_decided(2, |packet, text| {
+        decided += 1;
+        let fate = packet.without(&[]);
+        if packet.decides(&fate) {
+            return;
+        }
+        anew += 1;
+        match (packet.is_decided_anew(&fate), &packet.explanation.otherwise) {
+            (true, Some(_)) => {}
+            (is_anew, otherwise) => wrong.push(format!("{text} ({is_anew}, {otherwise:?})")),
+        }
+    });
+    println!("{decided} are decided by a branch, {anew} of them anew without it");
+    assert!(decided > 100, "only {decided} packets were decided by a branch");
+    assert!(wrong.is_empty(), "{} of {decided}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// No branch after the one that decides changes the outcome by itself, but checks that go without saying, and those of what the path set.
+#[test]
+fn no_later_branch_decides() {
+    let mut wrong = Vec::new();
+    each_decided(4, |packet, text| {
+        let fate = packet.without(&[]);
+        let last = packet.parts.iter().max().copied().unwrap_or(0);
+        for (number, branch) in packet.branches().filter(|(number, _)| *number > last) {
+            let goes_without_saying = |fact: &Fact| {
+                fact.name == "the packet's length"
+                    || fact.kind == FactKind::Result
+                    || (fact.kind == FactKind::Element && fact.value == "present")
+            };
+            if branch.facts.iter().any(goes_without_saying) || branch.facts.is_empty() {
+                continue;
+            }
+            if packet.without(&[number]).is_some_and(|other| Some(other) != fate) {
+                let place = packet.explanation.place(branch.at);
+                wrong.push(format!("{text}, but {place}: {:?}", branch.facts));
             }
         }
     });
-    assert!(decided > 100, "only {decided} packets were decided by a branch");
-    assert!(same.len() * 5 < decided, "{} of {decided}: {}", same.len(), same.join("\n"));
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// The lines of explanations and those of coverage come from different code: an observer, and counters.

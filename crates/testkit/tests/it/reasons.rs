@@ -1,15 +1,13 @@
 //! The place that an explanation names is the one at which the program says, by counters of its own, that it decided.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use paceline::capture::CaptureReader;
-use paceline::explain::{Explainer, Explanation};
+use paceline::explain::Explainer;
 use paceline::scenario::Origin;
-use paceline::{Burst, Engine, FrameMeta, Host, LoadOptions, Map, Object, Verdict};
-use paceline_testkit::object_runs::{fill_from_seed, packets_of, pool, size_maps};
+use paceline::{Burst, Engine, Host, LoadOptions, Map, Object, Verdict};
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
@@ -147,92 +145,4 @@ fn the_firewall_was_left_where_it_counted() {
     }
     assert_eq!(dropped, 115);
     assert!(wrong.is_empty(), "{} of {dropped}: {}", wrong.len(), wrong.join("\n"));
-}
-
-/// A packet, the lines that the program noted while it ran, and its explanation.
-struct Told {
-    noted: Vec<usize>,
-    explanation: Explanation,
-}
-
-/// Runs the programs of an object over random packets, with random contents of its maps. The program notes lines in `decided`: a number of
-/// notes, and the last four lines.
-fn tell(path: &Path, packets: usize, mut each: impl FnMut(&str, usize, &Told)) {
-    const ROUND: usize = 250;
-    let object = match Object::open(path) {
-        Ok(object) => object,
-        Err(error) => return eprintln!("{}: {error}", path.display()),
-    };
-    let names: Vec<_> = object.programs().iter().map(|spec| spec.name.clone()).collect();
-    for name in names {
-        for round in 0..packets.div_ceil(ROUND) {
-            let mut object = Object::open(path).expect("an object");
-            size_maps(&mut object.specs_mut().maps);
-            fill_from_seed(&mut object, round as u64);
-            let collection = object.load(&LoadOptions::default().engine(Engine::Plain)).expect("maps");
-            let program = match collection.program(Some(&name)) {
-                Ok(_) => collection.program_unverified(Some(&name)).expect("it verifies"),
-                Err(error) => {
-                    eprintln!("{}: {name}: {error}", path.display());
-                    break;
-                }
-            };
-            let notes =
-                collection.maps().iter().find(|map| map.spec().name.ends_with(".decided")).expect("decided");
-            let mut explainer = Explainer::new(program, object.shared_btf());
-            let mut host = Host::default();
-            for (number, input) in packets_of(pool(), round as u64, ROUND).iter().enumerate() {
-                let before = note(notes).0;
-                let meta = FrameMeta { original_len: input.data.len() as u32, ..FrameMeta::default() };
-                let packet = Origin::default().arrival(&input.data, meta);
-                let explanation = explainer.explain(&packet, &mut host).expect("it fits");
-                let (after, lines) = note(notes);
-                let count = (after.wrapping_sub(before) as usize).min(4);
-                let noted =
-                    (1..=count as u32).map(|back| lines[(after.wrapping_sub(back) & 3) as usize] as usize);
-                each(&name, round * ROUND + number, &Told { noted: noted.collect(), explanation });
-            }
-        }
-    }
-}
-
-/// The number of notes so far, and the last lines.
-fn note(map: &Map) -> (u32, [u32; 4]) {
-    let bytes = map.lookup(&0_u32.to_ne_bytes()).expect("the only value");
-    let word =
-        |index: usize| u32::from_ne_bytes(bytes[4 * index..4 * index + 4].try_into().expect("4 bytes"));
-    (word(0), [word(1), word(2), word(3), word(4)])
-}
-
-/// Writes what the programs of other projects note, and what explanations say, for a comparison by hand: each folder below
-/// `PACELINE_DECISIONS` has `prog.o`, and gets `told.jsonl`.
-#[test]
-fn others_are_told() {
-    let Ok(folder) = std::env::var("PACELINE_DECISIONS") else { return };
-    let count = std::env::var("PACELINE_EXPLANATIONS").map_or(1000, |count| count.parse().expect("a number"));
-    for entry in std::fs::read_dir(&folder).expect("a folder") {
-        let folder = entry.expect("an entry").path();
-        let object = folder.join("prog.o");
-        if !object.exists() {
-            continue;
-        }
-        let mut out =
-            std::io::BufWriter::new(std::fs::File::create(folder.join("told.jsonl")).expect("a file"));
-        tell(&object, count, |program, packet, told| {
-            let explanation = &told.explanation;
-            let line = explanation.line(explanation.decided_at());
-            let json = serde_json::json!({
-                "program": program,
-                "packet": packet,
-                "noted": told.noted,
-                "file": line.map(|line| line.file.to_string()),
-                "line": line.map(|line| line.line),
-                "found": explanation.cause().is_some(),
-                "known": explanation.is_known,
-                "sentence": explanation.sentence(),
-                "otherwise": explanation.otherwise,
-            });
-            writeln!(out, "{json}").expect("it is written");
-        });
-    }
 }
