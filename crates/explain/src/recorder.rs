@@ -63,11 +63,12 @@ pub(crate) struct Record {
 const MOST_BEFORE: u32 = 64;
 
 impl Record {
-    /// For a step without a line to which a jump led: the last instruction before that has one.
+    /// For a step without a line to which a jump led, or that comes after a branch: the last instruction before that has one.
     pub(crate) fn after(&self, step: StepId) -> Option<At> {
         let of = self.steps.get(step)?;
         let before = (step.saturating_sub(MOST_BEFORE)..=step).rev().filter_map(|step| self.steps.get(step));
         let mut before = before.filter(|before| before.activation == of.activation);
+        let is_branch = |at: At| matches!(self.steps.flow(at).and_then(|flow| flow.insn(at.slot)), Some(Insn::JumpIf { .. }));
         let has_line = |at: At| {
             let lines = self.programs.get(at.program).map_or(&[][..], |program| &program.lines);
             let entry = lines.partition_point(|line| line.slot < at.slot);
@@ -75,7 +76,7 @@ impl Record {
         };
         let found = before.find(|before| has_line(before.at))?.at;
         let line = |at: At| self.programs.get(at.program)?.line_of(at.slot).map(|line| line.slot);
-        (line(found) != line(of.at)).then_some(found)
+        (line(found) != line(of.at) || (found != of.at && is_branch(found))).then_some(found)
     }
 
     /// The target of a redirect in words.

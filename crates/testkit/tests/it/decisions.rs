@@ -1,7 +1,7 @@
 //! Explanations name the conditions that decide by programs that record their own dependences: their sources were instrumented, by reading
 //! the source alone, and each condition can be inverted from outside. The explained object is the one without instrumentation.
 
-use std::collections::{BTreeMap, BinaryHeap, HashSet};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,6 +44,10 @@ struct Place {
     equal: Option<u32>,
     /// Whether a value is a comparison.
     boolean: bool,
+    /// Text of a part of a condition.
+    text: String,
+    /// Whether a function returns here what it does not call for.
+    returns: bool,
 }
 
 impl Place {
@@ -61,6 +65,8 @@ impl Place {
             subject: text("subject"),
             equal: number("equal"),
             boolean: json["boolean"].as_bool().unwrap_or(false),
+            text: text("text"),
+            returns: number("ret") == Some(1),
         }
     }
 }
@@ -89,10 +95,26 @@ enum Standing {
     Strong,
 }
 
+/// A decision of a run.
 struct Candidate {
     number: u32,
     standing: Standing,
-    can_turn: bool,
+    /// The parts of its condition that can be inverted; none if it is no condition.
+    turning: Vec<u32>,
+    /// Later conditions that had no choice after it.
+    also: Vec<u32>,
+}
+
+/// For what a node is followed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    Control,
+    /// For the check of an error.
+    Code,
+    /// For what it tells of a later condition.
+    Told,
+    /// For the returned value.
+    Value,
 }
 
 impl Recorded {
@@ -115,60 +137,120 @@ impl Recorded {
         found
     }
 
-    /// What the only part of a condition is made of.
-    fn made_of(&self, node: &Node) -> Option<[u32; 3]> {
-        Some(self.node(node.operands[0])?.operands)
+    /// The parts of a condition that were tested.
+    fn parts(&self, places: &[Place], number: u32) -> Vec<u32> {
+        let (mut found, mut work) = (Vec::new(), vec![number]);
+        while let Some(next) = work.pop() {
+            let Some(node) = self.node(next) else { continue };
+            match places[node.place].kind.as_str() {
+                "leaf" => found.push(next & !OUTSIDE),
+                "cond" | "phi" => work.extend(node.operands),
+                _ => {}
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
-    /// Whether an earlier condition of the path has told already what a condition tests.
-    fn is_implied(&self, places: &[Place], node: &Node) -> bool {
-        let of = &places[node.place];
-        let mut next = node.control;
-        while let Some(before) = self.node(next) {
-            let place = &places[before.place];
-            if place.kind == "cond"
-                && !place.subject.is_empty()
-                && place.subject == of.subject
-                && place.file == of.file
-                && (place.equal == Some(before.value) || place.equal == Some(2))
-                && self.made_of(before) == self.made_of(node)
-            {
-                return true;
-            }
-            next = before.control;
+    /// What a value is made of, before it is joined with what other branches would have made.
+    fn root(&self, places: &[Place], mut operand: u32) -> u32 {
+        while let Some(node) = self.node(operand).filter(|node| places[node.place].kind == "phi") {
+            operand = node.operands[0];
         }
-        false
+        operand
+    }
+
+    /// Whether an earlier part of a condition has told already what a part tests: the same, or another constant of the same value.
+    fn implied_by(&self, places: &[Place], number: u32) -> Option<u32> {
+        let node = self.node(number)?;
+        let of = &places[node.place];
+        let roots = |node: &Node| node.operands.map(|operand| self.root(places, operand));
+        let before = self.nodes.iter().zip(1..).take((number & !OUTSIDE).saturating_sub(1) as usize);
+        let mut before = before.filter(|(before, _)| places[before.place].kind == "leaf");
+        let found = before.find(|(before, _)| {
+            let place = &places[before.place];
+            let is_same = place.text == of.text;
+            let is_found = !place.subject.is_empty()
+                && place.subject == of.subject
+                && place.equal == Some(before.value);
+            place.file == of.file && (is_same || is_found) && roots(before) == roots(node)
+        })?;
+        Some(found.1)
+    }
+
+    /// The parts of a condition whose other side was possible, and the earlier parts that told the others.
+    fn turning(&self, places: &[Place], number: u32) -> (Vec<u32>, Vec<u32>) {
+        let is_outside = |part: &u32| {
+            self.node(*part).is_some_and(|node| {
+                let sort = places[node.place].sort.as_str();
+                sort != "null" && sort != "code" && node.operands.iter().any(|operand| operand & OUTSIDE != 0)
+            })
+        };
+        let parts = self.parts(places, number).into_iter().filter(is_outside);
+        let (mut turning, mut told) = (Vec::new(), Vec::new());
+        for part in parts {
+            match self.implied_by(places, part) {
+                Some(by) => told.push(by),
+                None => turning.push(part),
+            }
+        }
+        (turning, told)
     }
 
     /// Conditions, tail calls and values from outside that the end of the run depends on, nearest first.
     fn candidates(&self, places: &[Place]) -> Vec<Candidate> {
         let (mut work, mut seen, mut found) = (BinaryHeap::new(), HashSet::new(), Vec::new());
-        work.push((self.returned & !OUTSIDE, true));
-        while let Some((number, is_value)) = work.pop() {
+        let mut implied: HashMap<u32, Vec<u32>> = HashMap::new();
+        work.push((self.returned & !OUTSIDE, Role::Value));
+        while let Some((number, role)) = work.pop() {
             let Some(node) = self.node(number).filter(|_| seen.insert(number)) else { continue };
             let place = &places[node.place];
-            let is_outside = node.operands.iter().any(|operand| operand & OUTSIDE != 0);
-            work.push((node.control, false));
-            let own = node.operands.iter().any(|operand| *operand == OUTSIDE);
+            work.push((node.control, Role::Control));
+            let own = node.operands.contains(&OUTSIDE);
             let standing = match (place.sort.as_str(), place.weak) {
+                // All elements of an array are there.
+                ("array", Some(weak)) if weak == node.value => continue,
                 ("setting", _) => Standing::Weak,
                 (_, Some(weak)) if weak == node.value => Standing::Weak,
                 _ => Standing::Strong,
             };
+            let turning = match (place.kind.as_str(), place.cases) {
+                ("cond", 0) => {
+                    let (turning, told) = self.turning(places, number);
+                    for by in told.into_iter().filter(|_| turning.is_empty()) {
+                        implied.entry(by).or_insert_with(Vec::new).push(number);
+                        work.push((by, Role::Told));
+                    }
+                    turning
+                }
+                ("leaf", _) if role == Role::Told => vec![number],
+                ("cond", _) if node.operands.iter().any(|one| one & OUTSIDE != 0) => vec![number],
+                _ => Vec::new(),
+            };
             match place.kind.as_str() {
-                "cond" if self.is_implied(places, node) => continue,
-                "cond" if is_outside && place.sort != "null" && place.sort != "code" => {
-                    found.push(Candidate { number, standing, can_turn: true });
+                "cond" | "leaf" if !turning.is_empty() => {
+                    let also = implied.remove(&number).unwrap_or_default();
+                    found.push(Candidate { number, standing, turning, also });
                     continue;
                 }
-                "tail" => found.push(Candidate { number, standing, can_turn: false }),
-                "value" if own && is_value => {
-                    found.push(Candidate { number, standing: Standing::Strong, can_turn: false });
+                "tail" => found.push(Candidate { number, standing, turning, also: Vec::new() }),
+                "value" if own && role == Role::Value => {
+                    found.push(Candidate { number, standing, turning, also: Vec::new() });
                 }
                 _ => {}
             }
-            let value = is_value && place.kind != "cond";
-            work.extend(node.operands.iter().map(|operand| (operand & !OUTSIDE, value)));
+            // How a function ended, not what it returned, decides about a check for an error.
+            if role == Role::Code && place.returns {
+                continue;
+            }
+            let role = match (place.sort.as_str(), place.kind.as_str(), role) {
+                ("code", ..) => Role::Code,
+                (_, "cond" | "leaf", _) => Role::Control,
+                (_, _, Role::Told) => Role::Control,
+                (_, _, role) => role,
+            };
+            work.extend(node.operands.iter().map(|operand| (operand & !OUTSIDE, role)));
         }
         found
     }
@@ -180,6 +262,8 @@ struct Program<'a> {
     log: Arc<Map>,
     places: &'a [Place],
     runs: usize,
+    /// Whether a run with something inverted had another outcome, and no fault.
+    differs: bool,
 }
 
 impl Program<'_> {
@@ -235,28 +319,32 @@ impl Program<'_> {
         candidate: &Candidate,
         inverted: &mut Vec<(u32, u32)>,
     ) -> bool {
-        if !candidate.can_turn {
+        if candidate.turning.is_empty() {
             return true;
         }
-        let Some(node) = run.node(candidate.number).copied() else { return false };
-        let place = &self.places[node.place];
-        let others = match place.cases {
-            0 => vec![1 - node.value.min(1)],
-            cases => (0..cases).collect(),
-        };
-        for other in others {
+        let last = inverted.last().map_or(0, |(number, _)| *number);
+        let turns = candidate.turning.iter().filter(|part| **part > last).flat_map(|part| {
+            let node = run.node(*part).copied().expect("a part");
+            let values = match self.places[node.place].cases {
+                0 => 1 - node.value.min(1)..2 - node.value.min(1),
+                cases => 0..cases,
+            };
+            values.map(|value| (*part, value))
+        });
+        let turns: Vec<_> = turns.collect();
+        for (part, value) in turns {
             if self.runs >= MOST_RUNS || inverted.len() >= 15 {
                 return false;
             }
-            inverted.push((candidate.number, other));
+            inverted.push((part, value));
             let turned = self.rehearse(packet, host, inverted);
+            self.differs |= turned.outcome.fault.is_none() && !turned.outcome.fares_as(&run.outcome);
             let differs = turned.outcome.fault.is_some() || !turned.outcome.fares_as(&run.outcome);
             let decides = differs || {
                 let later = turned.candidates(self.places).into_iter();
-                let later = later.filter(|later| {
-                    later.number > candidate.number && later.standing == Standing::Strong
-                });
-                let later: Vec<_> = later.collect();
+                let later: Vec<_> = later
+                    .filter(|later| later.number > part && later.standing == Standing::Strong)
+                    .collect();
                 later.iter().any(|later| self.decides(packet, host, &turned, later, inverted))
             };
             inverted.pop();
@@ -273,7 +361,7 @@ impl Program<'_> {
         while let Some((number, is_first)) = work.pop() {
             let Some(node) = run.node(number).filter(|_| seen.insert(number)) else { continue };
             let place = &self.places[node.place];
-            if is_first || place.kind == "cond" || (place.kind == "value" && place.boolean) {
+            if is_first || matches!(place.kind.as_str(), "cond" | "leaf") || (place.kind == "value" && place.boolean) {
                 lines.push((place.file.clone(), place.first, place.last));
                 if is_first {
                     // An `else if` of the same value is the same decision: compilers make one `switch` of them.
@@ -372,9 +460,18 @@ fn compare(folder: &Path, packets: usize) -> BTreeMap<String, Figures> {
                 log: Arc::clone(log),
                 places: &places,
                 runs: 0,
+                differs: false,
             };
             let mut hosts = (Host::new(0), Host::new(0));
-            for (number, input) in packets_of(pool(), round as u64, ROUND).iter().enumerate() {
+            let inputs = packets_of(pool(), round as u64, ROUND);
+            for input in &inputs {
+                let meta = FrameMeta { original_len: input.data.len() as u32, ..FrameMeta::default() };
+                if program.differs {
+                    break;
+                }
+                program.decision(&Origin::default().arrival(&input.data, meta), &mut hosts.1);
+            }
+            for (number, input) in inputs.iter().enumerate() {
                 let meta = FrameMeta { original_len: input.data.len() as u32, ..FrameMeta::default() };
                 let packet = Origin::default().arrival(&input.data, meta);
                 let (run, decision) = program.decision(&packet, &mut hosts.1);
@@ -391,7 +488,10 @@ fn compare(folder: &Path, packets: usize) -> BTreeMap<String, Figures> {
                 }
                 figures.packets += 1;
                 let line = explanation.cause().and_then(|cause| explanation.line(cause.at));
-                let lines = decision.as_ref().map(|decision| program.lines(&run, decision.number));
+                let lines = decision.as_ref().map(|decision| {
+                    let also = decision.also.iter().copied();
+                    std::iter::once(decision.number).chain(also).flat_map(|one| program.lines(&run, one)).collect::<Vec<_>>()
+                });
                 let is_right = match (line, &lines) {
                     (None, None) => true,
                     (Some(line), Some(lines)) => lines
@@ -399,8 +499,15 @@ fn compare(folder: &Path, packets: usize) -> BTreeMap<String, Figures> {
                         .any(|(file, a, b)| line.file.ends_with(file.as_str()) && (*a..=*b).contains(&line.line)),
                     _ => false,
                 };
+                let is_after = explanation.cause().is_some_and(|cause| cause.after.is_some());
                 if is_right {
                     figures.right += 1;
+                } else if !program.differs {
+                    // Whatever is inverted, there are only faults: what decides is not known.
+                    figures.packets -= 1;
+                    figures.left_out += 1;
+                } else if is_after && decision.is_some() {
+                    figures.unknown += 1;
                 } else if explanation.cause().is_none() && !explanation.is_known {
                     figures.unknown += 1;
                 } else {

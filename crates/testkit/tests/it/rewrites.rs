@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use paceline::explain::{CauseKind, ChainExplainer, Explainer, Explanation, FactKind};
 use paceline::packet::Layers;
 use paceline::scenario::Origin;
-use paceline::{Arrival, Engine, FrameMeta, Host, LoadOptions, Meaning, Object, Outcome, ProgramSpec};
+use paceline::{Arrival, Engine, FrameMeta, Host, LoadOptions, Meaning, Object, Outcome};
 use paceline_testkit::object_runs::{fill_from_seed, packets_of, pool, size_maps};
+use paceline_spec::InitialValue;
 use paceline_vm::Steer;
 
 /// Packets with one content of the maps.
@@ -62,14 +63,27 @@ fn rewritten(bytes: &[u8], bits: &Range<usize>, value: u128) -> Vec<u8> {
     bytes
 }
 
+/// The constants of the programs of an object, and those in its constant data.
+fn constants(object: &Object) -> BTreeSet<u32> {
+    let insns = object.programs().iter().flat_map(|program| program.insns.iter());
+    let contents = object.maps().iter().filter(|map| map.is_constant()).flat_map(|map| &map.contents);
+    let words = contents.filter_map(|(_, value)| match value {
+        InitialValue::Bytes(bytes) => Some(bytes),
+        _ => None,
+    });
+    let words = words.flat_map(|bytes| {
+        let halves = bytes.windows(2).step_by(2).map(|half| u32::from(u16::from_ne_bytes([half[0], half[1]])));
+        halves.chain(bytes.windows(4).step_by(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]])))
+    });
+    insns.map(|insn| insn.imm as u32).chain(words).collect()
+}
+
 /// Values to try: all of a small field, else limits, neighbours, single bits, and the constants of the program in either byte order.
-fn values(programs: &[&ProgramSpec], now: u128, width: usize) -> BTreeSet<u128> {
+fn values(constants: &BTreeSet<u32>, now: u128, width: usize) -> BTreeSet<u128> {
     let greatest = if width >= 128 { u128::MAX } else { (1 << width) - 1 };
     if width <= 10 {
         return (0..=greatest).collect();
     }
-    let insns = programs.iter().flat_map(|program| program.insns.iter());
-    let constants: BTreeSet<u32> = insns.map(|insn| insn.imm as u32).collect();
     let orders = constants.iter().flat_map(|one| [*one, one.swap_bytes(), (*one as u16).swap_bytes().into()]);
     let near = orders.flat_map(|one| [one.wrapping_sub(1), one, one.wrapping_add(1)]).map(u128::from);
     let bits = (0..width).map(|bit| now ^ (1 << bit));
@@ -113,15 +127,30 @@ fn another_value_of_the_field_that_is_named_makes_another_outcome() {
     assert!(faults.is_empty(), "{} of {named}:\n{}", faults.len(), faults.join("\n"));
 }
 
+/// The bits of a field, or of `payload[12..14]`.
+fn bits_of(bytes: &[u8], path: &str) -> Option<Range<usize>> {
+    let layers = Layers::new(bytes);
+    if let Some(field) = layers.field(path) {
+        return Some(field.bits_in_packet());
+    }
+    let (part, range) = path.strip_suffix(']')?.split_once('[')?;
+    let part = if part == "payload" { layers.payload() } else { layers.padding() };
+    let start = part.as_ptr() as usize - bytes.as_ptr() as usize;
+    let (first, last) = range.split_once("..").unwrap_or((range, ""));
+    let first: usize = first.parse().ok()?;
+    let last = if last.is_empty() { first + 1 } else { last.parse().ok()? };
+    Some((start + first) * 8..(start + last) * 8)
+}
+
 /// Packets in which a field has other values, or that have other lengths.
-fn others(programs: &[&ProgramSpec], bytes: &[u8], path: &str) -> Vec<Vec<u8>> {
+fn others(constants: &BTreeSet<u32>, bytes: &[u8], path: &str) -> Vec<Vec<u8>> {
     if path == "the packet's length" {
         let lengths = (1..=300).chain([1514]).filter(|len| *len != bytes.len());
         return lengths.map(|len| bytes.iter().copied().chain(std::iter::repeat(0)).take(len).collect()).collect();
     }
-    let Some(bits) = Layers::new(bytes).field(path).map(|field| field.bits_in_packet()) else { return Vec::new() };
+    let Some(bits) = bits_of(bytes, path) else { return Vec::new() };
     let now = number(bytes, &bits);
-    let others = values(programs, now, bits.len()).into_iter().filter(|value| *value != now);
+    let others = values(constants, now, bits.len()).into_iter().filter(|value| *value != now);
     others.map(|value| rewritten(bytes, &bits, value)).collect()
 }
 
@@ -134,7 +163,7 @@ fn try_packets(object: &Object, name: &str, round: u64, figures: &mut Figures) {
         let program = collection.program_unverified(Some(name)).expect("it binds");
         Explainer::new(program, object.shared_btf())
     };
-    let programs: Vec<_> = object.programs().iter().collect();
+    let constants = constants(object);
     let (mut chain, mut runner) = (ChainExplainer::of_program(explainer()), explainer());
     chain.want_all_causes(true);
     let mut host = Host::new(0);
@@ -147,7 +176,7 @@ fn try_packets(object: &Object, name: &str, round: u64, figures: &mut Figures) {
             && explanation.outcome.fault.is_none()
         {
             figures.named += 1;
-            let changing = others(&programs, &input.data, path).into_iter().find(|bytes| {
+            let changing = others(&constants, &input.data, path).into_iter().find(|bytes| {
                 let meta = FrameMeta { original_len: bytes.len() as u32, ..meta };
                 let packet = Origin::default().arrival(bytes, meta);
                 !run(&mut runner, &packet, &mut host).fares_as(&explanation.outcome)

@@ -65,7 +65,7 @@ fn write_packet(out: &mut dyn Write, subject: &Subject, packet: &Explained, all:
             writeln!(
                 out,
                 "  which depends on the decision {}, because {}",
-                last.place(cause.at),
+                last.place_of(cause),
                 shown(&reason)
             )?;
         }
