@@ -68,7 +68,9 @@ impl Record {
         let of = self.steps.get(step)?;
         let before = (step.saturating_sub(MOST_BEFORE)..=step).rev().filter_map(|step| self.steps.get(step));
         let mut before = before.filter(|before| before.activation == of.activation);
-        let is_branch = |at: At| matches!(self.steps.flow(at).and_then(|flow| flow.insn(at.slot)), Some(Insn::JumpIf { .. }));
+        let is_branch = |at: At| {
+            matches!(self.steps.flow(at).and_then(|flow| flow.insn(at.slot)), Some(Insn::JumpIf { .. }))
+        };
         let has_line = |at: At| {
             let lines = self.programs.get(at.program).map_or(&[][..], |program| &program.lines);
             let entry = lines.partition_point(|line| line.slot < at.slot);

@@ -24,7 +24,9 @@ impl Explanation {
         let place = self.place_of(cause);
         match (self.reason(cause), self.line(cause.at)) {
             (Some(reason), _) => format!("{fate} {place} because {reason}"),
-            (None, Some(line)) if cause.after.is_none() => format!("{fate} {place} by `{}`", line.text.trim()),
+            (None, Some(line)) if cause.after.is_none() => {
+                format!("{fate} {place} by `{}`", line.text.trim())
+            }
             (None, _) => format!("{fate} {place}"),
         }
     }

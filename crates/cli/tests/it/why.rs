@@ -89,6 +89,15 @@ fn the_decision_is_where_the_verdict_was_made() {
         ("by_table", icmp.to_owned(), "dropped", "by_table", "actions[1] is 1"),
         ("by_table", "ipv4 / tcp".to_owned(), "passed", "by_table: absent", "actions[6] is absent"),
         ("in_callback", "ipv4 / tcp".to_owned(), "passed", "in_callback", "verdicts[7] is 0"),
+        ("over_elements", format!("{denied} / udp"), "dropped", "over_elements", "ipv4.src is 192.0.2.1"),
+        ("over_elements", format!("{other} / udp"), "passed", "over_elements", "ipv4.src is 192.0.2.2"),
+        ("checks_more", "ipv4 / udp".to_owned(), "passed", "checks_more", "eth.type is ipv4"),
+        ("by_argument", icmp.to_owned(), "dropped", "by_argument", "ipv4.proto is icmp"),
+        ("by_argument", "ipv4 / udp".to_owned(), "passed", "by_argument", "ipv4.proto is udp"),
+        ("calls_back", "ipv4 / udp".to_owned(), "dropped", "calls_back", "ipv4.proto is udp"),
+        ("calls_back", icmp.to_owned(), "passed", "calls_back", "ipv4.proto is icmp"),
+        ("makes_entry", "ipv4 / udp".to_owned(), "dropped", "makes_entry", "ipv4.proto is udp"),
+        ("by_numbers", "ipv4 / udp".to_owned(), "passed", "by_numbers", "eth.src is 02:00:00:00:00:01"),
     ];
     for (program, packet, fate, mark, reason) in cases {
         let (subject, packet) = (format!("{object}:{program}"), format!("eth / {packet}"));
@@ -97,6 +106,21 @@ fn the_decision_is_where_the_verdict_was_made() {
         let expected = format!("packet 1: {fate} at decisions.bpf.c:{} because {reason}", line_of(mark));
         assert_eq!(why(&arguments).ok().trim_end(), expected, "{program}: {packet}");
     }
+    let by_address = [
+        ("to_option", "dst=07:00:00:00:00:00", "dropped", "to_option: kind", "eth.dst is 07:00:00:00:00:00"),
+        ("to_option", "dst=01:00:00:00:07:00", "dropped", "to_option: kind", "eth.dst is 01:00:00:00:07:00"),
+        ("to_option", "dst=02:00:00:00:07:00", "passed", "to_option: kind", "eth.dst is 02:00:00:00:07:00"),
+        ("by_numbers", "src=00:00:42:00:00:00", "dropped", "by_numbers", "eth.src is 00:00:42:00:00:00"),
+    ];
+    for (program, packet, fate, mark, reason) in by_address {
+        let (subject, packet) = (format!("{object}:{program}"), format!("eth {packet} / ipv4 / udp"));
+        let expected = format!("packet 1: {fate} at decisions.bpf.c:{} because {reason}", line_of(mark));
+        assert_eq!(why(&[&subject, "--new", &packet, "--brief"]).ok().trim_end(), expected, "{program}");
+    }
+    // Clang makes one call of three, and its line is that of none.
+    let merged = why(&[&format!("{object}:merged"), "--new", "eth / ipv4 / tcp", "--brief"]).ok();
+    assert!(merged.starts_with("packet 1: aborted after decisions.bpf.c:"), "{merged}");
+    assert!(merged.ends_with(" because ports[0] is absent\n"), "{merged}");
     folder.write("verdicts.json", r#"[{"key": 5, "value": 77}]"#);
     let verdicts = format!("verdicts={}", folder.text("verdicts.json"));
     let subject = format!("{object}:in_callback");

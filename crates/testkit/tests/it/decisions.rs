@@ -128,7 +128,10 @@ impl Recorded {
         while let Some(before) = self.node(next) {
             let place = &places[before.place];
             let of = &places[node.place];
-            if place.kind != "cond" || place.subject.is_empty() || (&place.subject, &place.file) != (&of.subject, &of.file) {
+            if place.kind != "cond"
+                || place.subject.is_empty()
+                || (&place.subject, &place.file) != (&of.subject, &of.file)
+            {
                 break;
             }
             found.push(next);
@@ -171,9 +174,8 @@ impl Recorded {
         let found = before.find(|(before, _)| {
             let place = &places[before.place];
             let is_same = place.text == of.text;
-            let is_found = !place.subject.is_empty()
-                && place.subject == of.subject
-                && place.equal == Some(before.value);
+            let is_found =
+                !place.subject.is_empty() && place.subject == of.subject && place.equal == Some(before.value);
             place.file == of.file && (is_same || is_found) && roots(before) == roots(node)
         })?;
         Some(found.1)
@@ -342,9 +344,8 @@ impl Program<'_> {
             let differs = turned.outcome.fault.is_some() || !turned.outcome.fares_as(&run.outcome);
             let decides = differs || {
                 let later = turned.candidates(self.places).into_iter();
-                let later: Vec<_> = later
-                    .filter(|later| later.number > part && later.standing == Standing::Strong)
-                    .collect();
+                let later: Vec<_> =
+                    later.filter(|later| later.number > part && later.standing == Standing::Strong).collect();
                 later.iter().any(|later| self.decides(packet, host, &turned, later, inverted))
             };
             inverted.pop();
@@ -361,7 +362,10 @@ impl Program<'_> {
         while let Some((number, is_first)) = work.pop() {
             let Some(node) = run.node(number).filter(|_| seen.insert(number)) else { continue };
             let place = &self.places[node.place];
-            if is_first || matches!(place.kind.as_str(), "cond" | "leaf") || (place.kind == "value" && place.boolean) {
+            if is_first
+                || matches!(place.kind.as_str(), "cond" | "leaf")
+                || (place.kind == "value" && place.boolean)
+            {
                 lines.push((place.file.clone(), place.first, place.last));
                 if is_first {
                     // An `else if` of the same value is the same decision: compilers make one `switch` of them.
@@ -450,7 +454,8 @@ fn compare(folder: &Path, packets: usize) -> BTreeMap<String, Figures> {
                 eprintln!("{}: {name}: {error}", folder.display());
                 break;
             }
-            let log = theirs.maps().iter().find(|map| map.spec().name.ends_with(".decided")).expect("a record");
+            let log =
+                theirs.maps().iter().find(|map| map.spec().name.ends_with(".decided")).expect("a record");
             let bound = |collection: &paceline::Collection| {
                 collection.program_unverified(Some(&name)).expect("it binds")
             };
@@ -490,13 +495,16 @@ fn compare(folder: &Path, packets: usize) -> BTreeMap<String, Figures> {
                 let line = explanation.cause().and_then(|cause| explanation.line(cause.at));
                 let lines = decision.as_ref().map(|decision| {
                     let also = decision.also.iter().copied();
-                    std::iter::once(decision.number).chain(also).flat_map(|one| program.lines(&run, one)).collect::<Vec<_>>()
+                    std::iter::once(decision.number)
+                        .chain(also)
+                        .flat_map(|one| program.lines(&run, one))
+                        .collect::<Vec<_>>()
                 });
                 let is_right = match (line, &lines) {
                     (None, None) => true,
-                    (Some(line), Some(lines)) => lines
-                        .iter()
-                        .any(|(file, a, b)| line.file.ends_with(file.as_str()) && (*a..=*b).contains(&line.line)),
+                    (Some(line), Some(lines)) => lines.iter().any(|(file, a, b)| {
+                        line.file.ends_with(file.as_str()) && (*a..=*b).contains(&line.line)
+                    }),
                     _ => false,
                 };
                 let is_after = explanation.cause().is_some_and(|cause| cause.after.is_some());

@@ -171,15 +171,15 @@ impl Decided<'_> {
         let (_, jumps) = inverted(self.object, self.name, self.bytes, branches);
         let last = branches.last().copied().unwrap_or(0);
         let later: Vec<_> = (last + 1..jumps.min(last + 40)).collect();
-        let with = |branches: &mut Vec<usize>, later: usize, check: &mut dyn FnMut(&mut Vec<usize>) -> bool| {
-            branches.push(later);
-            let found = check(branches);
-            branches.pop();
-            found
-        };
-        let is_other = |branches: &mut Vec<usize>| {
-            self.without(branches).is_some_and(|other| Some(other) != *fate)
-        };
+        let with =
+            |branches: &mut Vec<usize>, later: usize, check: &mut dyn FnMut(&mut Vec<usize>) -> bool| {
+                branches.push(later);
+                let found = check(branches);
+                branches.pop();
+                found
+            };
+        let is_other =
+            |branches: &mut Vec<usize>| self.without(branches).is_some_and(|other| Some(other) != *fate);
         later.iter().any(|later| with(branches, *later, &mut |branches| is_other(branches)))
             || (most > 1
                 && later.iter().any(|later| {

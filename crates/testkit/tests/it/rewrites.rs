@@ -9,8 +9,8 @@ use paceline::explain::{CauseKind, ChainExplainer, Explainer, Explanation, FactK
 use paceline::packet::Layers;
 use paceline::scenario::Origin;
 use paceline::{Arrival, Engine, FrameMeta, Host, LoadOptions, Meaning, Object, Outcome};
-use paceline_testkit::object_runs::{fill_from_seed, packets_of, pool, size_maps};
 use paceline_spec::InitialValue;
+use paceline_testkit::object_runs::{fill_from_seed, packets_of, pool, size_maps};
 use paceline_vm::Steer;
 
 /// Packets with one content of the maps.
@@ -26,12 +26,16 @@ fn objects() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut folders = vec![root.join("examples")];
     if let Ok(folder) = std::env::var("PACELINE_DECISIONS") {
-        folders.extend(std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()));
+        folders.extend(
+            std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()),
+        );
     }
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("a folder"));
     let mut objects: Vec<_> = files
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "o") && !path.ends_with("prog.o"))
+        .filter(|path| {
+            path.extension().is_some_and(|extension| extension == "o") && !path.ends_with("prog.o")
+        })
         .collect();
     objects.push(root.join("crates/cli/tests/fixtures/decisions.o"));
     objects.sort();
@@ -72,8 +76,11 @@ fn constants(object: &Object) -> BTreeSet<u32> {
         _ => None,
     });
     let words = words.flat_map(|bytes| {
-        let halves = bytes.windows(2).step_by(2).map(|half| u32::from(u16::from_ne_bytes([half[0], half[1]])));
-        halves.chain(bytes.windows(4).step_by(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]])))
+        let halves =
+            bytes.windows(2).step_by(2).map(|half| u32::from(u16::from_ne_bytes([half[0], half[1]])));
+        halves.chain(
+            bytes.windows(4).step_by(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]])),
+        )
     });
     insns.map(|insn| insn.imm as u32).chain(words).collect()
 }
@@ -146,7 +153,9 @@ fn bits_of(bytes: &[u8], path: &str) -> Option<Range<usize>> {
 fn others(constants: &BTreeSet<u32>, bytes: &[u8], path: &str) -> Vec<Vec<u8>> {
     if path == "the packet's length" {
         let lengths = (1..=300).chain([1514]).filter(|len| *len != bytes.len());
-        return lengths.map(|len| bytes.iter().copied().chain(std::iter::repeat(0)).take(len).collect()).collect();
+        return lengths
+            .map(|len| bytes.iter().copied().chain(std::iter::repeat(0)).take(len).collect())
+            .collect();
     }
     let Some(bits) = bits_of(bytes, path) else { return Vec::new() };
     let now = number(bytes, &bits);
@@ -185,7 +194,9 @@ fn try_packets(object: &Object, name: &str, round: u64, figures: &mut Figures) {
                 (Some(_), _) => figures.changed += 1,
                 (None, Some(_)) => figures.told += 1,
                 (None, None) => {
-                    figures.faults.push(format!("{name}, packet {index} of {round}: {}", explanation.sentence()));
+                    figures
+                        .faults
+                        .push(format!("{name}, packet {index} of {round}: {}", explanation.sentence()));
                 }
             }
         }
