@@ -134,11 +134,17 @@ fn another_value_of_the_field_that_is_named_makes_another_outcome() {
     assert!(faults.is_empty(), "{} of {named}:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// The bits of a field, or of `payload[12..14]`.
+/// The bits of a field, of `ipv4.{version,ihl}`, or of `payload[12..14]`.
 fn bits_of(bytes: &[u8], path: &str) -> Option<Range<usize>> {
     let layers = Layers::new(bytes);
     if let Some(field) = layers.field(path) {
         return Some(field.bits_in_packet());
+    }
+    if let Some((layer, fields)) = path.split_once(".{") {
+        let fields = fields.trim_end_matches('}').split(',');
+        let bits = fields.map(|field| Some(layers.field(&format!("{layer}.{field}"))?.bits_in_packet()));
+        let bits = bits.collect::<Option<Vec<_>>>()?;
+        return Some(bits.first()?.start..bits.last()?.end);
     }
     let (part, range) = path.strip_suffix(']')?.split_once('[')?;
     let part = if part == "payload" { layers.payload() } else { layers.padding() };
