@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use paceline::explain::Explainer;
+use paceline::explain::{Explainer, Explanation};
 use paceline::isa::Insn;
 use paceline::scenario::Origin;
 use paceline::{Arrival, Engine, FrameMeta, Host, LoadOptions, Map, Object, Outcome};
@@ -221,7 +221,7 @@ impl Recorded {
                 ("cond", 0) => {
                     let (turning, told) = self.turning(places, number);
                     for by in told.into_iter().filter(|_| turning.is_empty()) {
-                        implied.entry(by).or_insert_with(Vec::new).push(number);
+                        implied.entry(by).or_default().push(number);
                         work.push((by, Role::Told));
                     }
                     turning
@@ -419,11 +419,11 @@ fn the_place_named_is_the_one_that_decides_by_the_source() {
         }
     }
     for (name, figures) in &all {
-        println!("{name}: {figures:?}");
+        eprintln!("{name}: {figures:?}");
     }
     let sum = |of: fn(&Figures) -> usize| all.values().map(of).sum::<usize>();
     let (wrong, packets) = (sum(|f| f.wrong), sum(|f| f.packets));
-    println!("all: {packets}, right {}, unknown {}, wrong {wrong}", sum(|f| f.right), sum(|f| f.unknown));
+    eprintln!("all: {packets}, right {}, unknown {}, wrong {wrong}", sum(|f| f.right), sum(|f| f.unknown));
     assert!(wrong * 100 <= packets, "{wrong} of {packets}");
 }
 
@@ -434,8 +434,10 @@ fn open(path: &Path, round: usize) -> Object {
     object
 }
 
+/// Packets with one content of the maps.
+const ROUND: usize = 250;
+
 fn compare(folder: &Path, packets: usize) -> BTreeMap<String, Figures> {
-    const ROUND: usize = 250;
     let table = std::fs::read(folder.join("table.json")).expect("a table");
     let table: Vec<serde_json::Value> = serde_json::from_slice(&table).expect("a table");
     let places: Vec<_> = table.iter().map(Place::of).collect();
@@ -447,97 +449,104 @@ fn compare(folder: &Path, packets: usize) -> BTreeMap<String, Figures> {
         let short = folder.file_name().expect("a name").to_string_lossy().into_owned();
         let figures = all.entry(format!("{short}/{name}")).or_default();
         for round in 0..packets.div_ceil(ROUND) {
-            let (plain, marked) = (open(&folder.join("plain.o"), round), open(&folder.join("prog.o"), round));
-            let options = LoadOptions::default().engine(Engine::Plain);
-            let (ours, theirs) = (plain.load(&options).expect("maps"), marked.load(&options).expect("maps"));
-            if let Err(error) = ours.program(Some(&name)) {
-                eprintln!("{}: {name}: {error}", folder.display());
-                break;
-            }
-            let log =
-                theirs.maps().iter().find(|map| map.spec().name.ends_with(".decided")).expect("a record");
-            let bound = |collection: &paceline::Collection| {
-                collection.program_unverified(Some(&name)).expect("it binds")
-            };
-            let mut explainer = Explainer::new(bound(&ours), plain.shared_btf());
-            let mut program = Program {
-                explainer: Explainer::new(bound(&theirs), None),
-                log: Arc::clone(log),
-                places: &places,
-                runs: 0,
-                differs: false,
-            };
-            let mut hosts = (Host::new(0), Host::new(0));
-            let inputs = packets_of(pool(), round as u64, ROUND);
-            for input in &inputs {
-                let meta = FrameMeta { original_len: input.data.len() as u32, ..FrameMeta::default() };
-                if program.differs {
-                    break;
-                }
-                program.decision(&Origin::default().arrival(&input.data, meta), &mut hosts.1);
-            }
-            for (number, input) in inputs.iter().enumerate() {
-                let meta = FrameMeta { original_len: input.data.len() as u32, ..FrameMeta::default() };
-                let packet = Origin::default().arrival(&input.data, meta);
-                let (run, decision) = program.decision(&packet, &mut hosts.1);
-                program.reset(&[]);
-                program.explainer.run(&packet, &mut hosts.1).expect("it fits");
-                let explanation = explainer.explain(&packet, &mut hosts.0).expect("it fits");
-                if explanation.outcome.fault.is_some()
-                    || !run.is_whole
-                    || explanation.outcome.verdict != run.outcome.verdict
-                    || explanation.outcome.returned != run.outcome.returned
-                {
-                    figures.left_out += 1;
-                    continue;
-                }
-                figures.packets += 1;
-                let line = explanation.cause().and_then(|cause| explanation.line(cause.at));
-                let lines = decision.as_ref().map(|decision| {
-                    let also = decision.also.iter().copied();
-                    std::iter::once(decision.number)
-                        .chain(also)
-                        .flat_map(|one| program.lines(&run, one))
-                        .collect::<Vec<_>>()
-                });
-                let is_right = match (line, &lines) {
-                    (None, None) => true,
-                    (Some(line), Some(lines)) => lines.iter().any(|(file, a, b)| {
-                        line.file.ends_with(file.as_str()) && (*a..=*b).contains(&line.line)
-                    }),
-                    _ => false,
-                };
-                let is_after = explanation.cause().is_some_and(|cause| cause.after.is_some());
-                if is_right {
-                    figures.right += 1;
-                } else if !program.differs {
-                    // Whatever is inverted, there are only faults: what decides is not known.
-                    figures.packets -= 1;
-                    figures.left_out += 1;
-                } else if is_after && decision.is_some() {
-                    figures.unknown += 1;
-                } else if explanation.cause().is_none() && !explanation.is_known {
-                    figures.unknown += 1;
-                } else {
-                    figures.wrong += 1;
-                    let nearest: Vec<_> = run
-                        .candidates(&places)
-                        .iter()
-                        .take(8)
-                        .map(|one| {
-                            let place = &places[run.node(one.number).expect("a node").place];
-                            format!("{}:{} {:?} {}", place.kind, place.first, one.standing, place.sort)
-                        })
-                        .collect();
-                    let json = serde_json::json!({
-                        "program": name, "round": round, "packet": number, "lines": lines, "runs": program.runs,
-                        "nearest": nearest, "sentence": explanation.sentence(),
-                        "data": input.data.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
-                    });
-                    writeln!(out, "{json}").expect("it is written");
-                }
-            }
+            compare_round(folder, (&name, round), &places, figures, &mut out);
         }
     }
     all
+}
+
+/// Compares packets with one content of the maps.
+fn compare_round(
+    folder: &Path,
+    (name, round): (&str, usize),
+    places: &[Place],
+    figures: &mut Figures,
+    out: &mut std::fs::File,
+) {
+    let (plain, marked) = (open(&folder.join("plain.o"), round), open(&folder.join("prog.o"), round));
+    let options = LoadOptions::default().engine(Engine::Plain);
+    let (ours, theirs) = (plain.load(&options).expect("maps"), marked.load(&options).expect("maps"));
+    if let Err(error) = ours.program(Some(name)) {
+        eprintln!("{}: {name}: {error}", folder.display());
+        return;
+    }
+    let log = theirs.maps().iter().find(|map| map.spec().name.ends_with(".decided")).expect("a record");
+    let bound =
+        |collection: &paceline::Collection| collection.program_unverified(Some(name)).expect("it binds");
+    let mut explainer = Explainer::new(bound(&ours), plain.shared_btf());
+    let mut program = Program {
+        explainer: Explainer::new(bound(&theirs), None),
+        log: Arc::clone(log),
+        places,
+        runs: 0,
+        differs: false,
+    };
+    let mut hosts = (Host::new(0), Host::new(0));
+    let inputs = packets_of(pool(), round as u64, ROUND);
+    let meta = |data: &[u8]| FrameMeta { original_len: data.len() as u32, ..FrameMeta::default() };
+    for input in &inputs {
+        if !program.differs {
+            program.decision(&Origin::default().arrival(&input.data, meta(&input.data)), &mut hosts.1);
+        }
+    }
+    for (number, input) in inputs.iter().enumerate() {
+        let packet = Origin::default().arrival(&input.data, meta(&input.data));
+        let (run, decision) = program.decision(&packet, &mut hosts.1);
+        program.reset(&[]);
+        program.explainer.run(&packet, &mut hosts.1).expect("it fits");
+        let explanation = explainer.explain(&packet, &mut hosts.0).expect("it fits");
+        if explanation.outcome.fault.is_some()
+            || !run.is_whole
+            || explanation.outcome.verdict != run.outcome.verdict
+            || explanation.outcome.returned != run.outcome.returned
+        {
+            figures.left_out += 1;
+            continue;
+        }
+        let lines = decision.as_ref().map(|decision| {
+            let all = std::iter::once(&decision.number).chain(&decision.also);
+            all.flat_map(|one| program.lines(&run, *one)).collect::<Vec<_>>()
+        });
+        if is_right(&explanation, lines.as_deref()) {
+            (figures.packets, figures.right) = (figures.packets + 1, figures.right + 1);
+        } else if !program.differs {
+            // Whatever is inverted, there are only faults: what decides is not known.
+            figures.left_out += 1;
+        } else if says_that_it_does_not_know(&explanation) {
+            (figures.packets, figures.unknown) = (figures.packets + 1, figures.unknown + 1);
+        } else {
+            (figures.packets, figures.wrong) = (figures.packets + 1, figures.wrong + 1);
+            let nearest = run.candidates(places);
+            let nearest = nearest.iter().take(8).map(|one| {
+                let place = &places[run.node(one.number).expect("a node").place];
+                format!("{}:{} {:?} {}", place.kind, place.first, one.standing, place.sort)
+            });
+            let json = serde_json::json!({
+                "program": name, "round": round, "packet": number, "lines": lines, "runs": program.runs,
+                "nearest": nearest.collect::<Vec<_>>(), "sentence": explanation.sentence(),
+                "data": input.data.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+            });
+            writeln!(out, "{json}").expect("it is written");
+        }
+    }
+}
+
+/// Whether the line that is named is one of a decision, or none where nothing decides.
+fn is_right(explanation: &Explanation, lines: Option<&[(String, u32, u32)]>) -> bool {
+    let cause = explanation.cause();
+    let line = cause.filter(|cause| cause.after.is_none()).and_then(|cause| explanation.line(cause.at));
+    match (line, lines) {
+        (None, None) => cause.is_none(),
+        (Some(line), Some(lines)) => lines
+            .iter()
+            .any(|(file, a, b)| line.file.ends_with(file.as_str()) && (*a..=*b).contains(&line.line)),
+        _ => false,
+    }
+}
+
+fn says_that_it_does_not_know(explanation: &Explanation) -> bool {
+    match explanation.cause() {
+        Some(cause) => cause.after.is_some(),
+        None => !explanation.is_known,
+    }
 }

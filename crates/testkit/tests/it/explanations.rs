@@ -230,7 +230,7 @@ fn the_outcome_is_another_one_without_the_branch_that_decides() {
             (is_anew, otherwise) => wrong.push(format!("{text} ({is_anew}, {otherwise:?})")),
         }
     });
-    println!("{decided} are decided by a branch, {anew} of them anew without it");
+    eprintln!("{decided} are decided by a branch, {anew} of them anew without it");
     assert!(decided > 100, "only {decided} packets were decided by a branch");
     assert!(wrong.is_empty(), "{} of {decided}:\n{}", wrong.len(), wrong.join("\n"));
 }

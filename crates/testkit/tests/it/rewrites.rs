@@ -129,7 +129,7 @@ fn another_value_of_the_field_that_is_named_makes_another_outcome() {
         }
     }
     let Figures { named, changed, told, faults } = &figures;
-    println!("{named} name one field, {changed} change with it, {told} tell what decides otherwise");
+    eprintln!("{named} name one field, {changed} change with it, {told} tell what decides otherwise");
     assert!(*named > 300, "only {named} name one field");
     assert!(faults.is_empty(), "{} of {named}:\n{}", faults.len(), faults.join("\n"));
 }
