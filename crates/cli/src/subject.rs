@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use paceline::chain::{EdgePackets, Graph, Next, Node};
-use paceline::contents::{MapContents, SavedMaps};
+use paceline::contents::MapContents;
 use paceline::explain::{ChainExplainer, Explainer};
 use paceline::isa::RawInsn;
 use paceline::{
@@ -18,7 +18,6 @@ use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::files::Taken;
 use crate::common::suggest::closest;
-use crate::maps;
 use crate::object::{NamedObject, ObjectError, ProgramError, load, load_options, program_of};
 
 /// `exit`
@@ -103,14 +102,9 @@ impl Subject {
         };
         named.programs()?;
         let NamedObject { name, object, program: wanted, file } = named;
-        let taken = file.into_iter().chain(maps::identities(&how.opener.args.files())).collect();
-        let mut restored = match &how.restore {
-            Some(path) => maps::restored(&SavedMaps::read(path)?, &object, None)?,
-            None => Vec::new(),
-        };
-        restored.extend(given);
-        let options = load_options(how.budget, how.engine, &source.object, how.cpus);
-        let collection = load(&how.opener, &name, object, restored, &options, how.unverified)?;
+        let taken = file.into_iter().chain(how.opener.args.identities()).collect();
+        let options = load_options(how.engine, &source.object, how.cpus);
+        let collection = load(&how.opener, &name, object, given, &options, how.unverified)?;
         let program = program_of(&collection, wanted.as_deref(), how.unverified)
             .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
         Ok(Self { taken, ..Self::of_program(name, collection, program) })

@@ -14,10 +14,8 @@ use crate::object::{ObjectArgs, Opener, load_options};
 /// Options for loading programs.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadHow {
-    pub(crate) budget: u64,
     pub(crate) engine: Engine,
     pub(crate) unverified: bool,
-    pub(crate) restore: Option<PathBuf>,
     pub(crate) opener: Rc<Opener>,
     /// CPUs that maps have values for.
     pub(crate) cpus: usize,
@@ -27,10 +25,8 @@ impl LoadHow {
     /// The options where nothing is run.
     pub(crate) fn of(args: &ObjectArgs) -> Self {
         Self {
-            budget: paceline::DEFAULT_BUDGET,
             engine: Engine::best(),
             unverified: false,
-            restore: None,
             opener: Rc::new(Opener::new(args)),
             cpus: LoadOptions::default().limits.cpus,
         }
@@ -38,11 +34,11 @@ impl LoadHow {
 
     /// The maps of an earlier run.
     pub(super) fn saved(&self) -> Result<Option<SavedMaps>, ContentsError> {
-        self.restore.as_deref().map(SavedMaps::read).transpose()
+        self.opener.args.restore_maps.as_deref().map(SavedMaps::read).transpose()
     }
 
     pub(super) fn options(&self) -> LoadOptions {
-        load_options(self.budget, self.engine, &self.opener.args, self.cpus)
+        load_options(self.engine, &self.opener.args, self.cpus)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::object::{ObjectArgs, sections_set};
 
 /// A map that is no section of variables is to be filled, which inputs do themselves.
 #[derive(Debug, thiserror::Error)]
-#[error("--map {0}: inputs come with what maps must hold, so that only variables can be given")]
+#[error("{0}: inputs come with what maps must hold, so that only variables can be given")]
 pub(crate) struct FilledError(String);
 
 impl CommandError for FilledError {
@@ -23,14 +23,21 @@ impl CommandError for FilledError {
 }
 
 /// Refuses contents for maps that hold no variables.
-pub(crate) fn only_variables(files: &[MapFile], object: &Object) -> Result<(), FilledError> {
+pub(crate) fn only_variables(
+    args: &ObjectArgs,
+    files: &[MapFile],
+    object: &Object,
+) -> Result<(), FilledError> {
+    if let Some(path) = &args.restore_maps {
+        return Err(FilledError(format!("--restore-maps {}", path.display())));
+    }
     for file in files {
         let spec = object.maps().iter().find(|spec| spec.name == file.map);
         // Names of no map are refused when the file is read.
         let holds_variables =
             |spec| object.btf().is_some_and(|btf| paceline::contents::variables(btf, spec).is_some());
         if spec.is_some_and(|spec| !holds_variables(spec)) {
-            return Err(FilledError(file.map.clone()));
+            return Err(FilledError(format!("--map {}", file.map)));
         }
     }
     Ok(())

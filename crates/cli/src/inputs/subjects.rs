@@ -32,9 +32,9 @@ impl Subjects {
         let programs = named.programs()?.into_iter().map(|spec| spec.name.clone()).collect();
         let NamedObject { name, object, program, file } = named;
         let files = opener.args.files();
-        only_variables(&files, &object)?;
+        only_variables(&opener.args, &files, &object)?;
         let taken = file.into_iter().chain(identities(&files)).collect();
-        let options = load_options(paceline::DEFAULT_BUDGET, Engine::Plain, &opener.args, 1);
+        let options = load_options(Engine::Plain, &opener.args, 1);
         let collection = load(opener, &name, object, Vec::new(), &options, true)?;
         Ok(Self { name, programs, taken, is_named: program.is_some(), collection })
     }

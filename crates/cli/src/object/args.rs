@@ -2,8 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::num::ParseIntError;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::ValueHint;
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -12,7 +14,8 @@ use paceline::{LookAhead, ProgramKind, type_of_section};
 
 use super::set::SetArg;
 use crate::common::args::look_ahead_names;
-use crate::maps::MapFile;
+use crate::common::files::Taken;
+use crate::maps::{self, MapFile};
 
 /// Values that an object's own loader would set: a kernel's types, sizes of maps, types of programs.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -32,6 +35,12 @@ pub(crate) struct ObjectArgs {
     /// take 8 MiB or more.
     #[arg(long, value_name = "WHEN", default_value_t, value_parser = look_ahead_names())]
     pub(crate) look_ahead: LookAhead,
+    /// Instructions a program may run for one packet, on engines that count them.
+    #[arg(long, value_name = "N", default_value_t = Budget::default())]
+    pub(crate) budget: Budget,
+    /// Restore the maps that `run --save-maps` saved; applied before --map.
+    #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
+    pub(crate) restore_maps: Option<PathBuf>,
     /// Type of programs whose section name has no type, or of the named program: a section's name, such as `xdp`,
     /// `xdp.frags` or `xdp/devmap`.
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
@@ -49,7 +58,39 @@ pub(crate) struct ObjectArgs {
     pub(super) kconfig: Option<PathBuf>,
 }
 
+/// Instructions of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget(pub(crate) u64);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(paceline::DEFAULT_BUDGET)
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Budget {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
 impl ObjectArgs {
+    /// The files that maps come from, which no output may replace.
+    pub(crate) fn identities(&self) -> Vec<Taken> {
+        let restored = self.restore_maps.iter();
+        let restored =
+            restored.filter_map(|path| Taken::of_path(path, &format!("--restore-maps {}", path.display())));
+        maps::identities(&self.files()).chain(restored).collect()
+    }
+
     /// The files that maps are filled from.
     pub(crate) fn files(&self) -> Vec<MapFile> {
         let file = |map: &MapArg| match &map.value {
@@ -64,6 +105,7 @@ impl ObjectArgs {
         let options = [
             ("--map", !self.map_args.is_empty()),
             ("--set", !self.set.is_empty()),
+            ("--restore-maps", self.restore_maps.is_some()),
             ("--type", self.program_type.is_some()),
             ("--btf", self.btf.is_some()),
             ("--kernel-version", self.kernel_version.is_some()),

@@ -1,6 +1,6 @@
 //! From an object to its maps and programs: the one way of all commands.
 
-use paceline::contents::{ContentsError, MapContents};
+use paceline::contents::{ContentsError, MapContents, SavedMaps};
 use paceline::{Collection, Engine, LoadOptions, NoProgram, Object};
 use paceline_diagnosis::Diagnosis;
 
@@ -13,10 +13,10 @@ use crate::common::failure::Failure;
 use crate::maps;
 
 /// Options for loading objects.
-pub(crate) fn load_options(budget: u64, engine: Engine, args: &ObjectArgs, cpus: usize) -> LoadOptions {
-    let ObjectArgs { map_memory, look_ahead, .. } = *args;
+pub(crate) fn load_options(engine: Engine, args: &ObjectArgs, cpus: usize) -> LoadOptions {
+    let ObjectArgs { map_memory, look_ahead, budget, .. } = *args;
     LoadOptions::default()
-        .budget(budget)
+        .budget(budget.0)
         .engine(engine)
         .look_ahead(look_ahead)
         .map_memory(map_memory)
@@ -24,17 +24,22 @@ pub(crate) fn load_options(budget: u64, engine: Engine, args: &ObjectArgs, cpus:
         .leaving_unsupported()
 }
 
-/// Sets the variables that files and `--set` name, makes the maps, and fills them; `restored` come before those of the command line.
+/// Sets the variables that files and `--set` name, makes the maps, and fills them: with those of an earlier run first, then `given`, then
+/// those of the command line.
 pub(crate) fn load(
     opener: &Opener,
     name: &str,
     mut object: Object,
-    restored: Vec<MapContents>,
+    given: Vec<MapContents>,
     options: &LoadOptions,
     unverified: bool,
 ) -> Result<Collection, Failure> {
     opener.check_shapes([&object].into_iter())?;
-    let mut files = restored;
+    let mut files = match &opener.args.restore_maps {
+        Some(path) => maps::restored(&SavedMaps::read(path)?, &object, None)?,
+        None => Vec::new(),
+    };
+    files.extend(given);
     files.extend(maps::read_files(&opener.args.files())?);
     check_set(&opener.args.set, [&object].into_iter())?;
     files.extend(variables_set(&opener.args.set, &object));

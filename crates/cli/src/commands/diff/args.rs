@@ -63,7 +63,7 @@ pub(crate) struct DiffArgs {
     pub(super) kernel: bool,
     /// Write the shortest sequence of the simplest packets that was found to differ as a test file, which expects what the old one
     /// does of the new one.
-    #[arg(long, value_name = "FILE.test.toml", value_hint = ValueHint::FilePath, value_parser = test_file)]
+    #[arg(long, value_name = "FILE.test.toml", value_hint = ValueHint::FilePath, value_parser = test_file, conflicts_with = "restore_maps")]
     pub(super) shrink: Option<PathBuf>,
     /// Look for differences on all inputs, and not on those of a capture: packets, maps, time and random numbers.
     #[arg(long, conflicts_with_all = ["input", "ignore", "old_engine", "new_engine", "kernel", "shrink", "count", "unverified", "network", "ingress", "rx_queue", "context", "clock", "seed"])]

@@ -22,7 +22,7 @@ pub(super) fn load(
     let named = NamedObject::open(target, &opener)?;
     named.programs()?;
     let NamedObject { name, object, program: wanted, file } = named;
-    let options = load_options(paceline::DEFAULT_BUDGET, engine, &args.object, 1);
+    let options = load_options(engine, &args.object, 1);
     let collection = object::load(&opener, &name, object, Vec::new(), &options, false)?;
     let program = collection
         .program(wanted.as_deref())

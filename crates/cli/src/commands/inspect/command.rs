@@ -20,12 +20,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let survey = Survey::of(
         &name,
         &object,
-        &load_options(
-            paceline::DEFAULT_BUDGET,
-            Engine::best(),
-            &args.how,
-            paceline::LoadOptions::default().limits.cpus,
-        ),
+        &load_options(Engine::best(), &args.how, paceline::LoadOptions::default().limits.cpus),
     );
     report::print(|out| {
         if args.json {

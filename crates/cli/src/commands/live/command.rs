@@ -51,10 +51,8 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     // Before an interface is attached, so that none stays attached longer than needed.
     let signals = Signals::new()?;
     let how = LoadHow {
-        budget: paceline::DEFAULT_BUDGET,
         engine: args.engine(),
         unverified: false,
-        restore: None,
         opener: Rc::new(Opener::new(&args.source.object)),
         cpus: usize::from(args.workers),
     };

@@ -58,9 +58,6 @@ pub(crate) struct RunArgs {
     /// Print the maps after the run.
     #[arg(long)]
     pub(super) maps: bool,
-    /// Restore the maps that --save-maps saved in an earlier run; applied before --map.
-    #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
-    pub(super) restore_maps: Option<PathBuf>,
     /// Save the maps after the run, for --restore-maps; the file is replaced as a whole, or left unchanged.
     #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
     pub(super) save_maps: Option<PathBuf>,
@@ -98,9 +95,6 @@ pub(crate) struct RunArgs {
     /// Stop after this many packets.
     #[arg(long, value_name = "N")]
     pub(super) count: Option<u64>,
-    /// Instructions a program may run for one packet, on engines that count them.
-    #[arg(long, value_name = "N", default_value_t = paceline::DEFAULT_BUDGET)]
-    pub(super) budget: u64,
     /// Engine that runs the program; the default is `jit` where it is supported, else `threaded`.
     ///
     /// `jit` is native code, `threaded` the fast interpreter; `plain` is the interpreter that checks every access at run

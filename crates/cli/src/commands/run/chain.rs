@@ -53,10 +53,8 @@ fn counted(loaded: &Loaded) -> Result<ChainWorker, ChainError> {
 /// Runs a chain over a capture.
 pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let how = LoadHow {
-        budget: args.budget,
         engine,
         unverified: args.unverified,
-        restore: args.restore_maps.clone(),
         opener: Rc::new(Opener::new(&args.source.object).counting(args.counting()).explaining(args.why)),
         cpus: args.cpus(),
     };

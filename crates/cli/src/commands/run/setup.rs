@@ -37,11 +37,8 @@ pub(super) fn save_to(
 ) -> Result<(Option<SaveTo>, Vec<Taken>), FileError> {
     let save = args.save_maps.as_deref().map(|path| SaveTo::open(path, &taken)).transpose()?;
     taken.extend(save.as_ref().and_then(SaveTo::standard_output));
-    let files = [(&args.restore_maps, "--restore-maps"), (&args.save_maps, "--save-maps")];
-    let named = files.into_iter().filter_map(|(path, option)| Some((path.as_deref()?, option)));
-    taken.extend(
-        named.filter_map(|(path, option)| Taken::of_path(path, &format!("{option} {}", path.display()))),
-    );
+    let saved = args.save_maps.as_deref();
+    taken.extend(saved.and_then(|path| Taken::of_path(path, &format!("--save-maps {}", path.display()))));
     Ok((save, taken))
 }
 

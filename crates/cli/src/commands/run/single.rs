@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use paceline::capture::{CaptureReader, CaptureWriter};
-use paceline::contents::SavedMaps;
 use paceline::coverage::Report as CoverageReport;
 use paceline::explain::{ChainExplainer, Explainer};
 use paceline::{
@@ -27,7 +26,6 @@ use crate::common::files::FileError;
 use crate::common::packets::When;
 use crate::common::report::Report as _;
 use crate::common::watch::{INTERRUPTED, Watch};
-use crate::maps;
 use crate::object::{NamedObject, Opener, ProgramError, load, load_options, program_of};
 use crate::world::World;
 
@@ -40,12 +38,8 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     };
     named.programs()?;
     let NamedObject { name, object, program: wanted, file } = named;
-    let restored = match &args.restore_maps {
-        Some(path) => maps::restored(&SavedMaps::read(path)?, &object, None)?,
-        None => Vec::new(),
-    };
-    let options = load_options(args.budget, engine, &args.source.object, args.cpus());
-    let collection = load(&opener, &name, object, restored, &options, args.unverified)?;
+    let options = load_options(engine, &args.source.object, args.cpus());
+    let collection = load(&opener, &name, object, Vec::new(), &options, args.unverified)?;
     let program = program_of(&collection, wanted.as_deref(), args.unverified)
         .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
     let subject = Loaded { name, collection };
@@ -53,7 +47,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
     let inputs = file.iter().chain(&capture.file).cloned();
     let network = args.world.file();
-    let taken: Vec<_> = inputs.chain(maps::identities(&args.source.object.files())).chain(network).collect();
+    let taken: Vec<_> = inputs.chain(args.source.object.identities()).chain(network).collect();
     let (save, taken) = save_to(args, taken)?;
     let watch = Watch::start(capture.size, capture.position.clone())?;
     let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;

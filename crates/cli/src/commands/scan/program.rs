@@ -9,7 +9,6 @@ use super::args::ScanArgs;
 use super::error::ScanError;
 use crate::common::failure::Failure;
 use crate::common::files::Taken;
-use crate::maps;
 use crate::object::{NamedObject, Opener, ProgramError, check_action, load, load_options, program_of};
 use crate::world::World;
 
@@ -53,7 +52,7 @@ impl Machines {
             rules.check(first.maps(), first.object().btf()).map_err(ScanError::from)?;
             before = Snapshot::of(first.maps(), &rules).map_err(ScanError::from)?;
         }
-        let maps: Vec<_> = maps::identities(&args.object.files()).collect();
+        let maps = args.object.identities();
         let taken = file.into_iter().chain(maps).chain(args.world.file()).collect();
         Ok((Self { name, program, collections, rules, before, taken }, machines))
     }
@@ -83,7 +82,7 @@ fn load_one(args: &ScanArgs, target: &OsStr) -> Result<Loaded, Failure> {
     let named = NamedObject::open(target, &opener)?;
     named.programs()?;
     let NamedObject { name, object, program: wanted, file } = named;
-    let options = load_options(paceline::DEFAULT_BUDGET, args.engine(), &args.object, 1);
+    let options = load_options(args.engine(), &args.object, 1);
     let collection = load(&opener, &name, object, Vec::new(), &options, false)?;
     let program = program_of(&collection, wanted.as_deref(), false)
         .map_err(|error| ProgramError::new(&name, collection.object(), error))?;

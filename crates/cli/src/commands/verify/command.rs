@@ -22,12 +22,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, Failure> {
     let named = NamedObject::open(&args.target, &opener)?;
     let programs: Vec<_> = named.programs()?.into_iter().map(|spec| spec.name.clone()).collect();
     let NamedObject { name, object, .. } = named;
-    let options = load_options(
-        paceline::DEFAULT_BUDGET,
-        Engine::best(),
-        &args.how,
-        paceline::LoadOptions::default().limits.cpus,
-    );
+    let options = load_options(Engine::best(), &args.how, paceline::LoadOptions::default().limits.cpus);
     let collection = load(&opener, &name, object, Vec::new(), &options, false)?;
     let mut all_accepted = true;
     let mut verdicts = Vec::new();

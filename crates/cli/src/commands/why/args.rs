@@ -50,14 +50,8 @@ pub(crate) struct WhyArgs {
     /// Print the maps after the last packet.
     #[arg(long, conflicts_with = "brief")]
     pub(super) maps: bool,
-    /// Restore the maps that `run --save-maps` saved; applied before --map.
-    #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
-    pub(super) restore_maps: Option<PathBuf>,
     #[command(flatten)]
     pub(super) world: WorldArgs,
-    /// Instructions a program may run for one packet.
-    #[arg(long, value_name = "N", default_value_t = paceline::DEFAULT_BUDGET)]
-    pub(super) budget: u64,
     /// Explain a program that was not verified.
     #[arg(long)]
     pub(super) unverified: bool,

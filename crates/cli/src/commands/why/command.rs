@@ -44,10 +44,8 @@ impl CommandError for WhyError {}
 /// Explains packets.
 pub(crate) fn why(args: &WhyArgs) -> Result<ExitCode, Failure> {
     let how = LoadHow {
-        budget: args.budget,
         engine: Engine::Plain,
         unverified: args.unverified,
-        restore: args.restore_maps.clone(),
         opener: Rc::new(Opener::new(&args.source.object).explaining(true)),
         ..LoadHow::of(&args.source.object)
     };

@@ -10,8 +10,8 @@ use paceline::coverage::Counts;
 use paceline::explain::{Explainer, Writes};
 use paceline::scenario::{Origin, Scenario};
 use paceline::{
-    Arrival, ArrivalError, Burst, Collection, DEFAULT_BUDGET, Engine, Fault, FrameMeta, Host, InitialValue,
-    NoProgram, Outcome, Program, ProgramKind, RanAs, TimeSource,
+    Arrival, ArrivalError, Burst, Collection, Engine, Fault, FrameMeta, Host, InitialValue, NoProgram,
+    Outcome, Program, ProgramKind, RanAs, TimeSource,
 };
 
 use paceline_kernel::SkBuffBytes;
@@ -83,7 +83,7 @@ impl Setup<'_> {
                 !matches!(value, InitialValue::Program(_)) || !left_out.contains_key(&(name.clone(), index))
             });
         }
-        let options = load_options(DEFAULT_BUDGET, self.engine, &self.opener.args, 1);
+        let options = load_options(self.engine, &self.opener.args, 1);
         load(self.opener, &self.name(), object, Vec::new(), &options, self.unverified)
     }
 
