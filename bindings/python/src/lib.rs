@@ -93,7 +93,7 @@ mod _paceline {
     #[pymodule_export]
     use crate::replay::{PyReplay, replay};
     #[pymodule_export]
-    use crate::run::{PyRedirect, PyRun};
+    use crate::run::{PyRedirect, PyRun, asked, keep_asked};
     #[pymodule_export]
     use crate::runner::PyRunner;
     #[pymodule_export]

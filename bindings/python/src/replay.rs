@@ -16,6 +16,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyDict};
 use crate::columns::{Columns, Table};
 use crate::error::{Class, Failure, guarded};
 use crate::network::PyNetwork;
+use crate::process::Call;
 use crate::runner::PyRunner;
 use crate::settings::Settings;
 use crate::source::{os_error, path_of};
@@ -129,8 +130,14 @@ fn read_error(error: &ReadError, file: Option<&str>) -> Failure {
 }
 
 impl State {
-    /// The next batch; `None` at the end.
+    /// The next batch; `None` at the end. The CPU is free until the one after it.
     fn next(&mut self) -> Result<Option<RecordBatch>, Failure> {
+        let batch = self.next_on_cpu();
+        self.worker.host.give_back_cpu();
+        batch
+    }
+
+    fn next_on_cpu(&mut self) -> Result<Option<RecordBatch>, Failure> {
         if let Some(error) = self.error.take() {
             self.is_done = true;
             return Err(error);
@@ -221,7 +228,6 @@ impl PyReplay {
                 let mut state = lock(&self.state);
                 state.worker.host.set_cpu(cpu);
                 let batch = state.next();
-                state.worker.host.give_back_cpu();
                 batch.map(|batch| (batch, state.worker.effects.take()))
             })?;
             drop(lease);
@@ -250,7 +256,11 @@ impl PyReplay {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let state = Arc::clone(&self.state);
         let batches = std::iter::from_fn(move || {
-            let batch = lock(&state).next_guarded().transpose()?;
+            // Whoever reads may hold the interpreter, which one that uses the CPU may need to end.
+            let call = Call::begin();
+            let next = || lock(&state).next_guarded();
+            let batch = if call.is_some() { Python::attach(|py| py.detach(next)) } else { next() };
+            let batch = batch.transpose()?;
             Some(batch.map_err(|failure| failure.to_string()))
         });
         stream(py, self.columns.schema(), batches, requested_schema)

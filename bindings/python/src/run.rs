@@ -1,6 +1,8 @@
 //! One packet through a program or chain, and what became of it.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline::{
@@ -14,7 +16,7 @@ use crate::error::{Class, Failure, guarded};
 use crate::explanation::PyExplanation;
 use crate::packet::too_long;
 use crate::settings::Settings;
-use crate::subject::Subject;
+use crate::subject::{PATIENCE, Subject, is_in_use};
 use crate::verdict;
 use crate::worker::{Lease, Worker};
 
@@ -39,6 +41,27 @@ pub(crate) struct PyRun {
     explanation: Option<Py<PyExplanation>>,
 }
 
+/// Whether the run is kept whose verdict was asked for last.
+static ASKED_IS_KEPT: AtomicBool = AtomicBool::new(false);
+static ASKED: Mutex<Option<Py<PyRun>>> = Mutex::new(None);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has the run kept, or no longer, whose verdict was asked for last: pytest explains a comparison that fails by it.
+#[pyfunction]
+pub(crate) fn keep_asked(on: bool) {
+    ASKED_IS_KEPT.store(on, Ordering::Relaxed);
+    let _before = if on { None } else { lock(&ASKED).take() };
+}
+
+/// The run whose verdict was asked for last, if it is kept.
+#[pyfunction]
+pub(crate) fn asked(py: Python<'_>) -> Option<Py<PyRun>> {
+    lock(&ASKED).as_ref().map(|run| run.clone_ref(py))
+}
+
 /// A packet, and the surroundings of its run.
 pub(crate) struct Given<'py> {
     pub(crate) packet: Bound<'py, PyBytes>,
@@ -61,13 +84,10 @@ pub(crate) fn run(subject: &Arc<Subject>, given: Given<'_>) -> PyResult<PyRun> {
     receive(&given, &mut lease)?;
     let worker = lease.worker();
     worker.host.fire_timers().map_err(|fault| subject.fault(&fault))?;
-    let run = |worker: &mut Worker| {
-        let start = Instant::now();
-        let ran = subject.run_one(worker);
-        worker.is_slow = start.elapsed() > LONG;
-        ran
-    };
-    if worker.is_slow { py.detach(|| run(worker)) } else { run(worker) }?;
+    let start = Instant::now();
+    let at_once = if worker.is_slow { None } else { subject.run_one_at_once(worker) };
+    at_once.unwrap_or_else(|| py.detach(|| subject.run_one(worker)))?;
+    worker.is_slow = start.elapsed() > LONG;
     let outcome = Outcome::of(worker.single.frame(0), &worker.host, subject.ran_as(), None);
     let sent = worker.effects.take();
     drop(lease);
@@ -82,7 +102,15 @@ pub(crate) fn run_explained(subject: &Arc<Subject>, given: Given<'_>) -> PyResul
     let worker = lease.worker();
     worker.host.fire_timers().map_err(|fault| subject.fault(&fault))?;
     let packet = given.arrival();
-    let explained = py.detach(|| subject.explainer().explain(&packet, &mut worker.host));
+    let explained = py.detach(|| {
+        loop {
+            let explained = subject.explainer().explain(&packet, &mut worker.host);
+            match explained.as_ref().map(|explanation| explanation.outcome.fault.as_ref()) {
+                Ok(Some(fault)) if is_in_use(fault) => thread::sleep(PATIENCE),
+                _ => break explained,
+            }
+        }
+    });
     let explanation = explained.map_err(not_entered)?;
     let outcome = explanation.outcome.clone();
     if let Some(fault) = &outcome.fault {
@@ -171,8 +199,11 @@ impl PyRun {
 #[pymethods]
 impl PyRun {
     #[getter]
-    fn verdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        verdict::to_python(py, self.outcome.verdict)
+    fn verdict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        if ASKED_IS_KEPT.load(Ordering::Relaxed) {
+            let _before = lock(&ASKED).replace(slf.clone().unbind());
+        }
+        verdict::to_python(slf.py(), slf.get().outcome.verdict)
     }
 
     /// The program's return value in the numbers of its type; for socket filters the number of bytes to keep.

@@ -1,10 +1,14 @@
 //! Subjects, which packets run through: a program, or a chain of them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use paceline::explain::{ChainExplainer, Explainer};
 use paceline::filter::PacketFilter;
-use paceline::{Burst, BurstFault, ChainWorker, Host, LiveChain, Map, Meaning, Program, RanAs};
+use paceline::{
+    Burst, BurstFault, ChainWorker, Fault, FaultKind, Host, LiveChain, Map, Meaning, Program, RanAs,
+};
 use pyo3::prelude::*;
 
 use crate::error::{Class, Failure};
@@ -67,6 +71,14 @@ impl From<Vec<Part>> for Parts {
     }
 }
 
+/// Time until the CPU is tried again.
+pub(crate) const PATIENCE: Duration = Duration::from_micros(20);
+
+/// Whether a run did not begin, because another collection or chain with the same per-CPU maps uses the CPU.
+pub(crate) fn is_in_use(fault: &Fault) -> bool {
+    matches!(fault.kind, FaultKind::CpuInUse(_)) && fault.tail_called.is_none()
+}
+
 impl Subject {
     /// The workers that it runs on.
     pub(crate) fn workers(&self) -> &Workers {
@@ -88,10 +100,28 @@ impl Subject {
         }
     }
 
-    /// Runs the packet in the worker's frame for one.
+    /// Runs the packet in the worker's frame for one, as soon as no other collection or chain with the same per-CPU maps uses the CPU. Must
+    /// not be called with the interpreter held, which the other may need to end.
     pub(crate) fn run_one(&self, worker: &mut Worker) -> Result<(), Failure> {
+        loop {
+            match self.try_one(worker) {
+                Err(fault) if is_in_use(&fault) => thread::sleep(PATIENCE),
+                ran => return ran.map_err(|fault| self.fault(&fault)),
+            }
+        }
+    }
+
+    /// The same with the interpreter held; `None` if the CPU is in use.
+    pub(crate) fn run_one_at_once(&self, worker: &mut Worker) -> Option<Result<(), Failure>> {
+        match self.try_one(worker) {
+            Err(fault) if is_in_use(&fault) => None,
+            ran => Some(ran.map_err(|fault| self.fault(&fault))),
+        }
+    }
+
+    fn try_one(&self, worker: &mut Worker) -> Result<(), Box<Fault>> {
         let Worker { host, single, chain, .. } = worker;
-        let run = match self {
+        match self {
             Self::Program { program, .. } => program.run(&mut single.frame_mut(0), host).map(drop),
             Self::Chain { live, .. } => {
                 let chain = chain.get_or_insert_with(|| live.worker());
@@ -100,21 +130,26 @@ impl Subject {
             Self::Filter { filter, .. } => {
                 filter.matches(single, host).map(drop).map_err(|fault| fault.fault)
             }
-        };
-        run.map_err(|fault| self.fault(&fault))
+        }
     }
 
-    /// Runs the packets of a burst.
+    /// Runs the packets of a burst, as soon as the CPU is not in use; not with the interpreter held.
     pub(crate) fn run_burst(
         &self,
         chain: &mut Option<ChainWorker>,
         burst: &mut Burst,
         host: &mut Host,
     ) -> Result<(), BurstFault> {
-        match self {
-            Self::Program { program, .. } => program.run_burst(burst, host),
-            Self::Chain { live, .. } => chain.get_or_insert_with(|| live.worker()).run_burst(burst, host),
-            Self::Filter { filter, .. } => filter.matches(burst, host).map(drop),
+        loop {
+            let ran = match self {
+                Self::Program { program, .. } => program.run_burst(burst, host),
+                Self::Chain { live, .. } => chain.get_or_insert_with(|| live.worker()).run_burst(burst, host),
+                Self::Filter { filter, .. } => filter.matches(burst, host).map(drop),
+            };
+            match ran {
+                Err(fault) if is_in_use(&fault.fault) => thread::sleep(PATIENCE),
+                ran => return ran,
+            }
         }
     }
 

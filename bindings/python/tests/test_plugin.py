@@ -66,6 +66,39 @@ def test_packets_that_differ_are_shown_by_fields(pytester: pytest.Pytester) -> N
     result.stdout.fnmatch_lines(["*At index 0 diff*"])
 
 
+def test_a_verdict_that_is_not_expected_is_explained(pytester: pytest.Pytester, examples: Path) -> None:
+    pytester.makepyfile(
+        f"""
+        import paceline as pl
+
+        TELNET = pl.packet("eth / ipv4 / tcp dport=23")
+
+        def test_it():
+            fw = pl.load({str(examples / "firewall.o")!r})
+            assert fw.run(TELNET).verdict == pl.PASS
+
+        def test_another_packet_ran_since():
+            fw = pl.load({str(examples / "firewall.o")!r})
+            run = fw.run(TELNET)
+            fw.run(pl.packet("eth / ipv4 / tcp dport=80"))
+            assert run.verdict is not pl.DROP
+
+        def test_maps_are_others():
+            fw = pl.load({str(examples / "firewall.o")!r})
+            packet = pl.packet("eth / ipv4 / tcp dport=80")
+            fw.maps["rules"][{{"port": 80, "protocol": 6}}] = {{"action": 1}}
+            run = fw.run(packet)
+            del fw.maps["rules"][{{"port": 80, "protocol": 6}}]
+            assert run.verdict == pl.PASS
+        """
+    )
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(failed=3)
+    why = "*the packet was dropped at firewall.bpf.c:189 because *tcp.dport is 23*"
+    result.stdout.fnmatch_lines(["*DROP: 1> == *PASS: 2>*", why, "*DROP: 1> is not *DROP: 1>*", why])
+    result.stdout.fnmatch_lines(["*not explained: *the program would do something else with the packet now*"])
+
+
 @pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["alone", "xdist"])
 def test_coverage_of_all_tests_is_one_file(pytester: pytest.Pytester, options: list[str]) -> None:
     pytester.makepyfile(

@@ -1,4 +1,5 @@
-"""The pytest plugin: fixtures for objects and captures, packets compared by their layers, coverage of all tests in one file."""
+"""The pytest plugin: fixtures for objects and captures, packets compared by their layers, verdicts explained, coverage of all tests in one
+file."""
 
 from __future__ import annotations
 
@@ -31,10 +32,17 @@ def pytest_configure(config: pytest.Config) -> None:
         "paceline(object, program=None, maps={}, **options): what the fixture `program` loads: the object file, the program, "
         "elements of maps by name, and options of `paceline.load`.",
     )
-    if config.getoption("paceline_coverage"):
-        from paceline import _paceline
+    from paceline import _paceline
 
+    _paceline.keep_asked(True)
+    if config.getoption("paceline_coverage"):
         _paceline.record_coverage(True)
+
+
+def pytest_unconfigure() -> None:
+    from paceline import _paceline
+
+    _paceline.keep_asked(False)
 
 
 _TOTALS = pytest.StashKey[dict[str, tuple[int, int]]]()
@@ -80,11 +88,16 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, right: object) -> Optional[list[str]]:
-    """Packets that differ are shown by their fields. One side is a `Packet` or a packet of Scapy, the other may be bytes."""
+    """Packets that differ are shown by their fields. One side is a `Packet` or a packet of Scapy, the other may be bytes.
+
+    A verdict is shown with the reason for it.
+    """
+    from paceline import Packet, Verdict
+
+    if isinstance(left, Verdict) or isinstance(right, Verdict):
+        return _explained(f"{left!r} {op} {right!r}", left, right)
     if op != "==":
         return None
-    from paceline import Packet
-
     if not (_is_packet(left) or _is_packet(right)):
         return None
     try:
@@ -100,6 +113,18 @@ def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, righ
     if config.get_verbosity() == 0 and len(lines) > _SHOWN:
         lines = [*lines[:_SHOWN], f"  ... and {len(lines) - _SHOWN} more, -v shows all"]
     return lines
+
+
+def _explained(comparison: str, left: object, right: object) -> Optional[list[str]]:
+    from paceline import PacelineError, _paceline
+
+    run = _paceline.asked()
+    if run is None or run.verdict not in (left, right):
+        return None
+    try:
+        return [comparison, f"the packet was {run.why()}"]
+    except PacelineError as error:
+        return [comparison, f"not explained: {error}"]
 
 
 def _shown(value: Optional[str]) -> str:

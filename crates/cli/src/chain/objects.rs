@@ -30,7 +30,7 @@ pub(super) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
     let given = how.opener.args.files();
     let files = maps::read_files(&given)?;
     check_maps(&files, &targets)?;
-    let taken = targets.iter().filter_map(|target| target.file.clone()).chain(how.opener.args.identities());
+    let taken = targets.iter().filter_map(|target| target.file.clone()).chain(maps::identities(&given));
     let taken: Vec<_> = taken.collect();
     let (mut loaded, instance, saved) = (Vec::new(), Instance::new(), how.saved()?);
     let names = maps::distinct_names(targets.iter().map(|target| target.name.as_str()));

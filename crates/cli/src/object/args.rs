@@ -85,10 +85,13 @@ impl FromStr for Budget {
 impl ObjectArgs {
     /// The files that maps come from, which no output may replace.
     pub(crate) fn identities(&self) -> Vec<Taken> {
-        let restored = self.restore_maps.iter();
-        let restored =
-            restored.filter_map(|path| Taken::of_path(path, &format!("--restore-maps {}", path.display())));
-        maps::identities(&self.files()).chain(restored).collect()
+        maps::identities(&self.files()).chain(self.restored()).collect()
+    }
+
+    /// The file that maps are restored from.
+    pub(crate) fn restored(&self) -> Option<Taken> {
+        let path = self.restore_maps.as_ref()?;
+        Taken::of_path(path, &format!("--restore-maps {}", path.display()))
     }
 
     /// The files that maps are filled from.

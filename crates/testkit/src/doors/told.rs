@@ -35,9 +35,13 @@ impl Told {
         self
     }
 
-    /// Whether anything that both tell differs.
-    pub(super) fn differs(&self, other: &Self) -> bool {
-        self.members.iter().any(|(name, value)| other.get(name).is_some_and(|other| other != value))
+    /// Whether anything that both tell differs, of packets that go on bytes and context too.
+    pub(super) fn fares_otherwise(&self, other: &Self) -> bool {
+        let goes_on = !self.is_dropped() || !other.is_dropped();
+        let counts = |name: &str| goes_on || !["data", "length", "context"].contains(&name);
+        self.members
+            .iter()
+            .any(|(name, value)| counts(name) && other.get(name).is_some_and(|other| other != value))
     }
 
     /// The first member that differs from the truth, which must have all that the door tells.

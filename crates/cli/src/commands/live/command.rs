@@ -66,6 +66,7 @@ pub(crate) fn live(args: &LiveArgs) -> Result<ExitCode, Failure> {
     let start = Instant::now();
     // Before the ports, which may write captures, too.
     let mut taken = loaded.taken.clone();
+    taken.extend(args.source.object.restored());
     taken.extend(args.specs().iter().filter_map(|spec| spec.input()));
     let capture = args.capture.as_deref().map(|path| Opened::open(path, "--capture", &mut taken));
     let capture = capture.transpose()?;

@@ -37,6 +37,7 @@ pub(super) fn save_to(
 ) -> Result<(Option<SaveTo>, Vec<Taken>), FileError> {
     let save = args.save_maps.as_deref().map(|path| SaveTo::open(path, &taken)).transpose()?;
     taken.extend(save.as_ref().and_then(SaveTo::standard_output));
+    taken.extend(args.source.object.restored());
     let saved = args.save_maps.as_deref();
     taken.extend(saved.and_then(|path| Taken::of_path(path, &format!("--save-maps {}", path.display()))));
     Ok((save, taken))

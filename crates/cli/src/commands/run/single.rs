@@ -26,6 +26,7 @@ use crate::common::files::FileError;
 use crate::common::packets::When;
 use crate::common::report::Report as _;
 use crate::common::watch::{INTERRUPTED, Watch};
+use crate::maps;
 use crate::object::{NamedObject, Opener, ProgramError, load, load_options, program_of};
 use crate::world::World;
 
@@ -47,7 +48,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
     let inputs = file.iter().chain(&capture.file).cloned();
     let network = args.world.file();
-    let taken: Vec<_> = inputs.chain(args.source.object.identities()).chain(network).collect();
+    let taken: Vec<_> = inputs.chain(maps::identities(&args.source.object.files())).chain(network).collect();
     let (save, taken) = save_to(args, taken)?;
     let watch = Watch::start(capture.size, capture.position.clone())?;
     let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
