@@ -39,6 +39,11 @@ g++ -std=c++17 "${warnings[@]}" examples/chain.cpp -o "$prefix/chain" "${flags[@
 
 say "the test in C"
 "$prefix/library" "$root/examples"
+if [ -n "${PACELINE_TESTKIT-}" ] && [ -n "${PACELINE_COMMAND-}" ]; then
+    say "the same outcomes as those of the command"
+    gcc -std=gnu11 "${warnings[@]}" -Wno-missing-field-initializers "$root/crates/testkit/src/doors/door.c" -o "$prefix/door" "${flags[@]}"
+    "$PACELINE_TESTKIT" doors "$root/examples" --count 10 --packets 40 --c "$prefix/door"
+fi
 say "examples"
 "$prefix/unit_test" "$root/examples/firewall.o"
 "$prefix/unit_test_static" "$root/examples/firewall.o"

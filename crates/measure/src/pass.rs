@@ -38,7 +38,7 @@ pub enum Manner {
 /// A packet as it is received.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// Its bytes, at most [`MAX_PACKET`](paceline::MAX_PACKET).
+    /// Its bytes, at most 262,144 (`MAX_PACKET` of the crate `paceline-frame`).
     pub bytes: &'a [u8],
     /// What its device says of it.
     pub meta: FrameMeta,
