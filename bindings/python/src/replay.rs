@@ -256,7 +256,7 @@ impl PyReplay {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let state = Arc::clone(&self.state);
         let batches = std::iter::from_fn(move || {
-            // Whoever reads may hold the interpreter, which one that uses the CPU may need to end.
+            // The reader may hold the interpreter, which the run that has the CPU may need to end.
             let call = Call::begin();
             let next = || lock(&state).next_guarded();
             let batch = if call.is_some() { Python::attach(|py| py.detach(next)) } else { next() };

@@ -191,7 +191,7 @@ impl Subject {
         }
     }
 
-    /// What runs it, to be measured.
+    /// The program or chain, to be measured.
     pub(crate) fn runner(&mut self) -> Runner<'_> {
         match &mut self.runner {
             Running::Program(program) => Runner::Program(program),

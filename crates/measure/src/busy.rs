@@ -31,7 +31,7 @@ impl Busy {
         Self { load: load().zip(processors()), waits, start: Instant::now() }
     }
 
-    /// What tells that the machine was busy, in words.
+    /// The signs that the machine was busy, in words.
     #[must_use]
     pub fn signs(&mut self) -> Vec<String> {
         let waited = in_words(self.waits.since(), self.start.elapsed());

@@ -40,11 +40,11 @@ pub enum Manner {
 pub struct Packet<'a> {
     /// Its bytes, at most 262,144 (`MAX_PACKET` of the crate `paceline-frame`).
     pub bytes: &'a [u8],
-    /// What its device says of it.
+    /// Metadata of its port.
     pub meta: FrameMeta,
 }
 
-/// What runs packets.
+/// The subject of a measurement.
 pub enum Runner<'a> {
     /// A program.
     Program(&'a Program),
@@ -54,7 +54,7 @@ pub enum Runner<'a> {
 
 /// A program or chain that is measured, with its surroundings.
 pub struct Contender<'a> {
-    /// What runs.
+    /// The program or chain.
     pub runner: Runner<'a>,
     /// Its world.
     pub host: &'a mut Host,
@@ -83,7 +83,7 @@ fn fill(burst: &mut Burst, packets: &[Packet<'_>], contender: &mut Contender<'_>
     contender.host.arrive(burst);
 }
 
-/// The memory that passes work in, and what they learn of the machine.
+/// The memory of passes, and the waits of their thread.
 pub struct Room {
     bursts: Vec<Burst>,
     /// For chains, which run bursts only.
@@ -175,7 +175,7 @@ fn warm(bursts: &[Burst]) {
     }
 }
 
-// What the clock sees, each a function of its own, which profilers find: `.ci` counts their instructions.
+// The timed loops: a function each, so that profilers tell them apart.
 
 #[inline(never)]
 fn run_bursts(program: &Program, bursts: &mut [Burst], host: &mut Host) -> Result<Duration, BurstFault> {

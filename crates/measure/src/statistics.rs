@@ -79,7 +79,7 @@ impl Ratio {
         }
     }
 
-    /// What it tells.
+    /// The result of the comparison.
     #[must_use]
     pub fn comparison(&self) -> Comparison {
         if self.high < 1.0 - INDIFFERENT {

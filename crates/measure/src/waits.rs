@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-/// What the kernel's scheduler counts of the thread that made this (`/proc/thread-self/schedstat`, proc(5) and
+/// The scheduler's counts of the thread that made this (`/proc/thread-self/schedstat`, proc(5) and
 /// `Documentation/scheduler/sched-stats.rst`).
 #[derive(Debug)]
 pub struct Waits {

@@ -1,4 +1,4 @@
-//! What is measured is what a caller of the library sees.
+//! Measured times are those that a caller of the library sees.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::hint::black_box;

@@ -189,8 +189,9 @@ impl Doors {
         let out = self.path("bursts.pcapng");
         let options = ["--out", &out.display().to_string(), "--maps", "--json"];
         let json = self.json(&self.arguments("run", scene, &options))?;
+        let out = packets(&out)?;
         Ok(same_counts(&json["verdicts"], truth)
-            .or_else(|| same_packets(&packets(&out).ok()?, &truth.out))
+            .or_else(|| same_packets(&out, &truth.out))
             .or_else(|| (json["maps"] != truth.maps).then(|| "other maps".to_owned())))
     }
 
@@ -234,8 +235,11 @@ impl Doors {
     fn diff_of_two(&self, scene: &Scene, other: &Subject, truth: &Truth) -> Answer {
         let [old] = scene.subject.targets.as_slice() else { return Ok(None) };
         let scene = Scene { subject: other.clone(), ..scene.clone() };
-        // One that the command refuses has no outcome.
-        let Ok(others) = self.run(&scene, "other", &[]) else { return Ok(None) };
+        let others = match self.run(&scene, "other", &[]) {
+            // A program that the command refuses has no outcome.
+            Err(Problem::Failed { .. }) => return Ok(None),
+            others => others?,
+        };
         let pairs = (1..).zip(truth.with_bytes().into_iter().zip(others.with_bytes()));
         let right: BTreeSet<u64> = pairs
             .filter(|(_, (this, other))| this.fares_otherwise(other))

@@ -90,5 +90,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
         doors.unloaded,
         start.elapsed().as_secs_f64()
     );
+    if packets == 0 {
+        return Err("no scene ran".to_owned());
+    }
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
