@@ -9,7 +9,7 @@ mod statistics;
 mod waits;
 
 pub use busy::{Busy, uneven};
-pub use pass::{Contender, Manner, Packet, Room, Runner};
+pub use pass::{Contender, Manner, MeasureError, Packet, Room, Runner};
 pub use rounds::{Times, rounds};
 pub use statistics::{Comparison, Ratio, Summary};
 pub use waits::Waits;

@@ -1,11 +1,12 @@
 //! Passes over packets: the part that the clock sees, and what is done before it.
 
 use std::hint::black_box;
+use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use paceline::scenario::Origin;
-use paceline::{Burst, BurstFault, ChainWorker, FrameMeta, Host, MAX_BURST, Map, Program};
+use paceline::{Burst, BurstFault, ChainWorker, FrameMeta, Host, MAX_BURST, Map, Program, PushError};
 
 use crate::waits::Waits;
 
@@ -18,8 +19,8 @@ const LINE: usize = 64;
 /// Lines of a packet that are in the caches when it runs: those with its headers.
 const HEADER_LINES: usize = 2;
 
-/// Bursts that run between two readings of the clock: few enough to stay in the first cache, and packets enough to hide the clock.
-pub(crate) const WINDOW: usize = 1;
+/// Packets that run between two readings of the clock: few enough to stay in the first cache, and enough to hide the clock.
+pub(crate) const WINDOW: usize = MAX_BURST;
 
 /// A window that took longer than twice its best time and so much more may have been interrupted.
 const DOUBTFUL: Duration = Duration::from_micros(20);
@@ -73,25 +74,44 @@ impl Contender<'_> {
 }
 
 /// Fills a burst.
-fn fill(burst: &mut Burst, packets: &[Packet<'_>], contender: &mut Contender<'_>) {
+fn fill(
+    burst: &mut Burst,
+    packets: &[Packet<'_>],
+    contender: &mut Contender<'_>,
+) -> Result<(), MeasureError> {
     burst.clear();
     for packet in packets {
-        // Longer ones are left out.
-        let _ = burst.push(packet.bytes, packet.meta);
+        burst.push(packet.bytes, packet.meta)?;
     }
     contender.origin.receive(burst, 0);
     contender.host.arrive(burst);
+    Ok(())
+}
+
+/// The reason why nothing is measured.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// A packet is too long for a frame.
+    #[error(transparent)]
+    Packet(#[from] PushError),
+    /// A run ends with a fault.
+    #[error("the run ended with a fault: {}", .0.fault)]
+    Fault(BurstFault),
+}
+
+impl From<BurstFault> for MeasureError {
+    fn from(fault: BurstFault) -> Self {
+        Self::Fault(fault)
+    }
 }
 
 /// The memory of passes, and the waits of their thread.
 pub struct Room {
-    bursts: Vec<Burst>,
+    burst: Burst,
     /// For chains, which run bursts only.
     singles: Vec<Burst>,
     cold: Vec<u8>,
     waits: Waits,
-    /// Windows that were interrupted.
-    pub(crate) interrupted: u64,
 }
 
 impl Room {
@@ -99,11 +119,10 @@ impl Room {
     #[must_use]
     pub fn new(with_cold: bool) -> Self {
         Self {
-            bursts: (0..WINDOW).map(|_| Burst::new(MAX_BURST)).collect(),
-            singles: (0..WINDOW * MAX_BURST).map(|_| Burst::new(1)).collect(),
+            burst: Burst::new(WINDOW),
+            singles: (0..WINDOW).map(|_| Burst::new(1)).collect(),
             cold: vec![0; if with_cold { COLD_BYTES } else { 0 }],
             waits: Waits::of_this_thread(),
-            interrupted: 0,
         }
     }
 
@@ -115,22 +134,18 @@ impl Room {
         packets: &[Packet<'_>],
         (manner, is_idle): (Manner, bool),
         best: &mut Vec<Duration>,
-    ) -> Result<Duration, BurstFault> {
+    ) -> Result<Duration, MeasureError> {
         let mut time = Duration::ZERO;
         let is_single = manner == Manner::Alone && matches!(contender.runner, Runner::Chain(_));
-        let (bursts, of_each) = match manner {
-            Manner::Alone if is_single => (&mut self.singles[..], 1),
-            Manner::Bursts | Manner::Alone => (&mut self.bursts[..], MAX_BURST),
-            // The caches are emptied before each.
-            Manner::Cold => (&mut self.bursts[..1], MAX_BURST),
-        };
-        for (index, packets) in packets.chunks(bursts.len() * of_each).enumerate() {
-            let mut filled = 0;
+        for (index, packets) in packets.chunks(WINDOW).enumerate() {
+            // A chunk has at most as many packets as there are singles.
+            let (bursts, of_each) = match is_single {
+                true => (&mut self.singles[..packets.len()], 1),
+                false => (slice::from_mut(&mut self.burst), WINDOW),
+            };
             for (burst, packets) in bursts.iter_mut().zip(packets.chunks(of_each)) {
-                fill(burst, packets, contender);
-                filled += 1;
+                fill(burst, packets, contender)?;
             }
-            let bursts = bursts.get_mut(..filled).unwrap_or_default();
             match manner {
                 Manner::Cold => empty_caches(&mut self.cold),
                 Manner::Bursts | Manner::Alone => warm(bursts),
@@ -149,7 +164,6 @@ impl Room {
             };
             let is_doubtful = taken > *best * 2 + DOUBTFUL;
             if is_doubtful && self.waits.since() > Duration::ZERO {
-                self.interrupted += 1;
                 time += *best;
             } else {
                 *best = taken.min(*best);

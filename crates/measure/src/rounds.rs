@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use paceline::{BurstFault, MAX_BURST};
-
-use crate::pass::{Contender, Manner, Packet, Room, WINDOW};
+use crate::pass::{Contender, Manner, MeasureError, Packet, Room, WINDOW};
 use crate::statistics::Summary;
 
 /// Captures with fewer packets are repeated until they fill windows.
@@ -18,9 +16,9 @@ pub type Times = Vec<Vec<f64>>;
 
 /// A capture as often as whole windows need it, so that one packet alone is a burst too.
 fn repeated<'a>(packets: &[Packet<'a>]) -> Vec<Packet<'a>> {
-    let (window, mut times) = (WINDOW * MAX_BURST, 1);
+    let mut times = 1;
     if packets.len() < SHORT {
-        while !(packets.len() * times).is_multiple_of(window) {
+        while !(packets.len() * times).is_multiple_of(WINDOW) {
             times += 1;
         }
     }
@@ -31,14 +29,14 @@ fn repeated<'a>(packets: &[Packet<'a>]) -> Vec<Packet<'a>> {
 /// the same rounds, and its median is taken off. A round takes as many passes over the packets as make their times `round`.
 ///
 /// # Errors
-/// A run ended with a fault.
+/// [`MeasureError`]
 pub fn rounds(
     contenders: &mut [Contender<'_>],
     packets: &[Packet<'_>],
     manner: Manner,
     (rounds, round): (u32, Duration),
     room: &mut Room,
-) -> Result<Times, BurstFault> {
+) -> Result<Times, MeasureError> {
     let mut times = vec![Vec::new(); contenders.len()];
     let packets = repeated(packets);
     let Some(first) = contenders.first_mut().filter(|_| !packets.is_empty()) else { return Ok(times) };

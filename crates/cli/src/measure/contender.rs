@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use paceline::scenario::Origin;
 use paceline::{Burst, BurstFault, Engine, Host};
-use paceline_measure::{Manner, Packet, Room, Times, rounds};
+use paceline_measure::{Manner, MeasureError, Packet, Room, Times, rounds};
 
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::capture::CapturedPacket;
@@ -46,16 +46,7 @@ impl Contender {
         Ok(Some(Self { subject, engine, host: Host::default(), origin }))
     }
 
-    /// Fills a burst.
-    pub(crate) fn fill<'a>(&self, burst: &mut Burst, packets: impl IntoIterator<Item = &'a CapturedPacket>) {
-        burst.clear();
-        for packet in packets {
-            // It was in a burst before.
-            let _ = burst.push(&packet.bytes, packet.meta);
-        }
-        self.origin.receive(burst, 0);
-    }
-
+    /// Runs the packets of a burst.
     pub(crate) fn run(&mut self, burst: &mut Burst) -> Result<(), BurstFault> {
         self.subject.run_burst(burst, &mut self.host)
     }
@@ -74,7 +65,7 @@ pub(crate) fn timed<'a>(
     manner: Manner,
     how: (u32, Duration),
     room: &mut Room,
-) -> Result<Times, BurstFault> {
+) -> Result<Times, MeasureError> {
     let mut contenders: Vec<_> = contenders.into_iter().map(Contender::measured).collect();
     let packets: Vec<_> =
         packets.iter().map(|CapturedPacket { bytes, meta }| Packet { bytes, meta: *meta }).collect();

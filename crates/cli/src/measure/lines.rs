@@ -3,6 +3,7 @@
 //! These are counts, not times: the instructions that the plain interpreter executes for the packets, by the line that each was made from. Native
 //! code takes another time for each of them, and a clock that is read at every line would mostly measure itself.
 
+use paceline::ArrivalError;
 use paceline::explain::LineCounts;
 
 use super::contender::Contender;
@@ -30,13 +31,12 @@ pub(crate) struct Hot {
 }
 
 /// Counts the instructions of packets by line.
-pub(crate) fn hot_lines(contender: &mut Contender, packets: &[CapturedPacket]) -> Hot {
+pub(crate) fn hot_lines(contender: &mut Contender, packets: &[CapturedPacket]) -> Result<Hot, ArrivalError> {
     let mut explainer = contender.subject.explainer();
     let mut counts = LineCounts::default();
     for CapturedPacket { bytes, meta } in packets {
         let packet = contender.origin.arrival(bytes, *meta);
-        // It was in a burst before.
-        let _ = explainer.count_lines(&packet, &mut contender.host, &mut counts);
+        explainer.count_lines(&packet, &mut contender.host, &mut counts)?;
     }
     let (all, packets) = (counts.total().max(1) as f64, packets.len().max(1) as f64);
     let line =
@@ -48,5 +48,5 @@ pub(crate) fn hot_lines(contender: &mut Contender, packets: &[CapturedPacket]) -
         };
     let mut lines: Vec<_> = counts.lines.iter().map(line).collect();
     lines.sort_by(|a, b| b.instructions.total_cmp(&a.instructions));
-    Hot { lines, without_line: counts.others as f64 / all }
+    Ok(Hot { lines, without_line: counts.others as f64 / all })
 }

@@ -2,10 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::num::ParseIntError;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::ValueHint;
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -36,8 +34,8 @@ pub(crate) struct ObjectArgs {
     #[arg(long, value_name = "WHEN", default_value_t, value_parser = look_ahead_names())]
     pub(crate) look_ahead: LookAhead,
     /// Instructions a program may run for one packet, on engines that count them.
-    #[arg(long, value_name = "N", default_value_t = Budget::default())]
-    pub(crate) budget: Budget,
+    #[arg(long, value_name = "N", default_value_t = paceline::DEFAULT_BUDGET)]
+    pub(crate) budget: u64,
     /// Restore the maps that `run --save-maps` saved; applied before --map.
     #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
     pub(crate) restore_maps: Option<PathBuf>,
@@ -56,30 +54,6 @@ pub(crate) struct ObjectArgs {
     /// running kernel if left out.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) kconfig: Option<PathBuf>,
-}
-
-/// Instructions of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Budget(pub(crate) u64);
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self(paceline::DEFAULT_BUDGET)
-    }
-}
-
-impl fmt::Display for Budget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl FromStr for Budget {
-    type Err = ParseIntError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self)
-    }
 }
 
 impl ObjectArgs {

@@ -16,7 +16,7 @@ use crate::maps;
 pub(crate) fn load_options(engine: Engine, args: &ObjectArgs, cpus: usize) -> LoadOptions {
     let ObjectArgs { map_memory, look_ahead, budget, .. } = *args;
     LoadOptions::default()
-        .budget(budget.0)
+        .budget(budget)
         .engine(engine)
         .look_ahead(look_ahead)
         .map_memory(map_memory)

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paceline::capture::CaptureReader;
-use paceline::{Burst, BurstFault, Outcome};
+use paceline::{ArrivalError, Burst, Outcome};
 use paceline_kernel::ETHERNET_LEN;
-use paceline_measure::{Busy, Manner, Ratio, Room, Summary, Times, uneven};
+use paceline_measure::{Busy, Manner, MeasureError, Ratio, Room, Summary, Times, uneven};
 
 use super::args::BenchArgs;
 use super::output::{Measured, Report, Subject};
@@ -31,8 +31,10 @@ const COUNTED: usize = 10_000;
 enum BenchError {
     #[error("{0}: there are no packets")]
     Empty(String),
-    #[error("the run ended with a fault: {}", .0.fault)]
-    Fault(BurstFault),
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+    #[error(transparent)]
+    Arrival(#[from] ArrivalError),
     #[error("the median in bursts is {found:.1} ns, more than --max-ns {most}")]
     TooSlow { found: f64, most: f64 },
     #[error("the ratio in bursts is {low:.2} or more, above --max-ratio {most}")]
@@ -54,7 +56,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
     let (capture, packets) = read(args)?;
     let mut busy = Busy::begin();
     let by_verdict = by_verdict(args, &mut contenders, &packets)?;
-    let mut measured = measure(args, &mut contenders, &packets, &by_verdict).map_err(BenchError::Fault)?;
+    let mut measured = measure(args, &mut contenders, &packets, &by_verdict).map_err(BenchError::from)?;
     if args.kernel {
         measured.extend(in_kernel(args, &mut contenders, &packets)?);
     }
@@ -63,10 +65,10 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
     busy.extend(firsts.filter_map(|(what, summary)| uneven(what, summary)));
     let counted = packets.get(..COUNTED).unwrap_or(&packets);
     let subject = |contender: &mut Contender| {
-        let hot = args.by_line.then(|| hot_lines(contender, counted));
-        Subject { hot, ..subject(contender, counted) }
+        let hot = args.by_line.then(|| hot_lines(contender, counted)).transpose()?;
+        Ok(Subject { hot, ..subject(contender, counted)? })
     };
-    let subjects = contenders.iter_mut().map(subject).collect();
+    let subjects = contenders.iter_mut().map(subject).collect::<Result<_, BenchError>>()?;
     let found = Report { subjects, capture, packets: packets.len(), rounds: args.rounds, measured, busy };
     report::print(|out| match args.json {
         true => writeln!(out, "{}", found.to_json()),
@@ -99,9 +101,8 @@ fn by_verdict(
     let Some(contender) = contenders.first_mut().filter(|_| args.by_verdict) else { return Ok(all) };
     let mut burst = Burst::new(1);
     for packet in packets {
-        contender.fill(&mut burst, [packet]);
-        contender.host.arrive(&burst);
-        contender.run(&mut burst).map_err(BenchError::Fault)?;
+        contender.origin.arrival(&packet.bytes, packet.meta).enter(&mut burst, &mut contender.host)?;
+        contender.run(&mut burst).map_err(MeasureError::from)?;
         let outcome = Outcome::of(burst.frame(0), &contender.host, contender.subject.ran_as(), None);
         all.entry(outcome.verdict.name()).or_default().push(packet.clone());
     }
@@ -113,10 +114,10 @@ fn measure(
     contenders: &mut [Contender],
     packets: &[CapturedPacket],
     by_verdict: &ByVerdict,
-) -> Result<Vec<Measured>, BurstFault> {
+) -> Result<Vec<Measured>, MeasureError> {
     let mut room = Room::new(args.cold);
     let how = (args.rounds, Duration::from_millis(args.round_ms.into()));
-    let mut one = |what: &str, packets: &[CapturedPacket], manner| -> Result<Measured, BurstFault> {
+    let mut one = |what: &str, packets: &[CapturedPacket], manner| -> Result<Measured, MeasureError> {
         let times = timed(&mut *contenders, packets, manner, how, &mut room)?;
         Ok(measured(what, packets.len(), &times))
     };
@@ -176,7 +177,7 @@ fn in_kernel(
     }
     let how = (args.rounds, Duration::from_millis(args.round_ms.into()));
     let ours = timed([contender, &mut empty], &chosen, Manner::Alone, how, &mut Room::new(false))
-        .map_err(BenchError::Fault)?;
+        .map_err(BenchError::from)?;
     let less_empty = |what: &str, times: &Times| {
         let empty = times.last().map_or(0.0, |empty| Summary::of(empty).median);
         let less: Vec<f64> = times.iter().take(1).flatten().map(|time| (time - empty).max(0.0)).collect();
@@ -191,23 +192,23 @@ fn in_kernel(
 }
 
 /// Counts instructions on the plain interpreter.
-fn subject(contender: &mut Contender, counted: &[CapturedPacket]) -> Subject {
+fn subject(contender: &mut Contender, counted: &[CapturedPacket]) -> Result<Subject, BenchError> {
     let mut explainer = contender.subject.explainer();
     let mut instructions = 0;
     for packet in counted {
         let CapturedPacket { bytes, meta } = packet;
         let packet = contender.origin.arrival(bytes, *meta);
-        instructions += explainer.count(&packet, &mut contender.host).unwrap_or(0);
+        instructions += explainer.count(&packet, &mut contender.host)?;
     }
     let programs = contender.subject.programs.iter();
     let native = programs.map(|program| program.program.native_code().map(|code| code.bytes().len())).sum();
-    Subject {
+    Ok(Subject {
         native,
         hot: None,
         name: contender.subject.name.clone(),
         engine: contender.engine.name(),
         instructions: instructions as f64 / counted.len().max(1) as f64,
-    }
+    })
 }
 
 /// Compares with what the command line allows.

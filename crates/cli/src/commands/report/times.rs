@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use paceline::BurstFault;
-use paceline_measure::{Manner, Ratio, Room, Summary};
+use paceline_measure::{Manner, MeasureError, Ratio, Room, Summary};
 use serde_json::{Value as Json, json};
 
 use super::args::ReportArgs;
@@ -15,10 +14,6 @@ use crate::measure::{Contender, timed};
 /// Rounds and the least time of each, as `paceline bench` has them.
 const ROUNDS: u32 = 30;
 const ROUND: Duration = Duration::from_millis(5);
-
-#[derive(Debug, thiserror::Error)]
-#[error("the run ended with a fault: {}", .0.fault)]
-struct MeasureError(BurstFault);
 
 impl CommandError for MeasureError {}
 
@@ -32,8 +27,7 @@ pub(super) fn of_rounds(args: &ReportArgs, packets: &[CapturedPacket]) -> Result
     let mut room = Room::new(false);
     let mut measured = Vec::new();
     for (what, manner) in [("in bursts of 64", Manner::Bursts), ("alone", Manner::Alone)] {
-        let times =
-            timed(&mut contenders, packets, manner, (ROUNDS, ROUND), &mut room).map_err(MeasureError)?;
+        let times = timed(&mut contenders, packets, manner, (ROUNDS, ROUND), &mut room)?;
         let of = |times: &Vec<f64>| {
             let Summary { min, median, p99 } = Summary::of(times);
             json!({ "min": min, "median": median, "p99": p99, "rounds": times })
