@@ -204,6 +204,7 @@ impl State {
     fn next_guarded(&mut self) -> Result<Option<RecordBatch>, Failure> {
         catch_unwind(AssertUnwindSafe(|| self.next())).unwrap_or_else(|_| {
             self.is_done = true;
+            self.worker.host.give_back_cpu();
             Err(Failure::new(Class::Internal, "a fault of Paceline itself"))
         })
     }
@@ -227,7 +228,7 @@ impl PyReplay {
             let (batch, sent) = py.detach(|| {
                 let mut state = lock(&self.state);
                 state.worker.host.set_cpu(cpu);
-                let batch = state.next();
+                let batch = state.next_guarded();
                 batch.map(|batch| (batch, state.worker.effects.take()))
             })?;
             drop(lease);

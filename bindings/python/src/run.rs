@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use paceline::explain::ChainExplanation;
 use paceline::{
     Arrival, ArrivalError, Outcome, PushError, RanAs, Redirect, RedirectTarget, SkBuffMember, Verdict,
 };
@@ -102,16 +103,8 @@ pub(crate) fn run_explained(subject: &Arc<Subject>, given: Given<'_>) -> PyResul
     let worker = lease.worker();
     worker.host.fire_timers().map_err(|fault| subject.fault(&fault))?;
     let packet = given.arrival();
-    let explained = py.detach(|| {
-        loop {
-            let explained = subject.explainer().explain(&packet, &mut worker.host);
-            match explained.as_ref().map(|explanation| explanation.outcome.fault.as_ref()) {
-                Ok(Some(fault)) if is_in_use(fault) => thread::sleep(PATIENCE),
-                _ => break explained,
-            }
-        }
-    });
-    let explanation = explained.map_err(not_entered)?;
+    let explanation =
+        patiently(py, || subject.explainer().explain(&packet, &mut worker.host)).map_err(not_entered)?;
     let outcome = explanation.outcome.clone();
     if let Some(fault) = &outcome.fault {
         return Err(subject.fault(fault).into());
@@ -120,6 +113,22 @@ pub(crate) fn run_explained(subject: &Arc<Subject>, given: Given<'_>) -> PyResul
     drop(lease);
     let explanation = Py::new(py, PyExplanation::new(explanation))?;
     PyRun::new(py, subject, given, outcome, sent, Some(explanation))
+}
+
+/// Explains a run as soon as no other collection or chain with the same per-CPU maps uses the CPU, with the interpreter released.
+fn patiently(
+    py: Python<'_>,
+    mut explain: impl FnMut() -> Result<ChainExplanation, ArrivalError> + Send,
+) -> Result<ChainExplanation, ArrivalError> {
+    py.detach(|| {
+        loop {
+            let explained = explain()?;
+            match &explained.outcome.fault {
+                Some(fault) if is_in_use(fault) => thread::sleep(PATIENCE),
+                _ => return Ok(explained),
+            }
+        }
+    })
 }
 
 /// Places the packet in the worker's frame, and sets the worker's host up.
@@ -183,8 +192,8 @@ impl PyRun {
         receive(&given, &mut lease)?;
         let host = &mut lease.worker().host;
         let packet = given.arrival();
-        let explained = py.detach(|| self.subject.explainer().rehearse(&packet, host));
-        let explanation = explained.map_err(not_entered)?;
+        let explanation =
+            patiently(py, || self.subject.explainer().rehearse(&packet, host)).map_err(not_entered)?;
         let outcome = &explanation.outcome;
         let same = outcome.fares_as(&self.outcome) && outcome.bytes == self.data.bind(py).as_bytes();
         if !same {

@@ -10,6 +10,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use paceline::kernel::KernelVersion;
 use paceline::{LookAhead, ProgramKind, type_of_section};
 
+use super::error::ObjectError;
 use super::set::SetArg;
 use crate::common::args::look_ahead_names;
 use crate::common::files::Taken;
@@ -57,6 +58,14 @@ pub(crate) struct ObjectArgs {
 }
 
 impl ObjectArgs {
+    /// Refuses saved maps, for a command that makes no maps.
+    pub(crate) fn without_maps(&self) -> Result<(), ObjectError> {
+        match &self.restore_maps {
+            Some(path) => Err(ObjectError::NoMaps(path.display().to_string())),
+            None => Ok(()),
+        }
+    }
+
     /// The files that maps come from, which no output may replace.
     pub(crate) fn identities(&self) -> Vec<Taken> {
         maps::identities(&self.files()).chain(self.restored()).collect()

@@ -16,6 +16,8 @@ pub(crate) enum ObjectError {
     Kernel { option: &'static str, name: String, source: Box<KernelFileError> },
     #[error("{option}: the object has no map `{map}`")]
     NoMap { option: &'static str, map: String, hint: Option<String> },
+    #[error("--restore-maps {0}: this command makes no maps")]
+    NoMaps(String),
     #[error("--set {name}: there is no global variable of this name")]
     NoVariable { name: String, hint: Option<String> },
     #[error("--map {variable}={value}: `{variable}` is no map but a variable of {section}")]
@@ -48,6 +50,7 @@ impl CommandError for ObjectError {
                 "`--set {variable}={value}` sets it, or `--map {section}=FILE` with {{\"{variable}\": VALUE}} in the file"
             )),
             Self::Setup { name, source } => Some(setup_hint(name, source)),
+            Self::NoMaps(_) => None,
         }
     }
 }

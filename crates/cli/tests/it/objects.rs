@@ -166,3 +166,12 @@ fn help_teaches_by_example_and_has_no_color_in_a_pipe() {
     let error = command().args(["inspect", "/nowhere"]).output().unwrap().stderr;
     assert!(error.starts_with(b"error: /nowhere: "));
 }
+
+/// Commands that make no maps would leave saved ones out.
+#[test]
+fn saved_maps_are_for_commands_that_make_maps() {
+    for command in ["inspect", "dump"] {
+        let done = paceline([command, &example("firewall.o"), "--restore-maps", "state.json"]);
+        done.fails(1, "--restore-maps state.json: this command makes no maps", &[]);
+    }
+}

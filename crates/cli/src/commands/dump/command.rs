@@ -17,6 +17,7 @@ use crate::object::{NamedObject, Opener};
 
 /// Prints the instructions of programs.
 pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
+    args.how.without_maps()?;
     let opener = Opener::new(&args.how);
     let named = NamedObject::open(&args.target, &opener)?;
     let NamedObject { name, object, .. } = &named;

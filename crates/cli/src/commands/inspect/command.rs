@@ -13,6 +13,7 @@ use crate::object::{Opener, load_options};
 
 /// Prints what is in an object.
 pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
+    args.how.without_maps()?;
     let opener = Opener::new(&args.how);
     let object = opener.open(&args.object, None)?;
     opener.check_shapes([&object].into_iter())?;
