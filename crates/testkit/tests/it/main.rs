@@ -13,7 +13,6 @@ mod compiled;
 mod conformance;
 mod coverage;
 mod coverage_lines;
-mod decisions;
 mod devices;
 mod dispatcher;
 mod engines;

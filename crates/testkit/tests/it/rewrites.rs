@@ -33,9 +33,7 @@ fn objects() -> Vec<PathBuf> {
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("a folder"));
     let mut objects: Vec<_> = files
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| {
-            path.extension().is_some_and(|extension| extension == "o") && !path.ends_with("prog.o")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "o"))
         .collect();
     objects.push(root.join("crates/cli/tests/fixtures/decisions.o"));
     objects.sort();
