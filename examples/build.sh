@@ -48,7 +48,7 @@ for source in examples/*.bpf.c examples/tests/*.bpf.c crates/cli/tests/fixtures/
 done
 
 # The fixtures of the loader have their own script, with the same arguments and statuses.
-fixtures=crates/load/tests/fixtures/build.sh
+fixtures=crates/object/tests/fixtures/build.sh
 if [ -x "$fixtures" ]; then
 	"$fixtures" ${check:+--check} || status=$?
 fi

@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use paceline::{NoProgram, Object};
-use paceline_diagnosis::{Diagnosis, refused_to_json, render};
+use paceline::diagnosis::{Diagnosis, refused_to_json, render};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};

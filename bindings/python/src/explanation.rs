@@ -2,7 +2,7 @@
 
 use paceline::chain::Next;
 use paceline::explain::{At, ChainExplanation, Explanation, Fact, FactKind};
-use paceline_diagnosis::explained;
+use paceline::diagnosis::explained;
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 

@@ -141,7 +141,7 @@ def test_an_explanation_of_another_state_is_refused(examples: Path) -> None:
 
 
 def test_why_has_local_variables_where_asked_for(examples: Path) -> None:
-    path = examples.parent / "crates/load/tests/fixtures/variables.clang19.o"
+    path = examples.parent / "crates/object/tests/fixtures/variables.clang19.o"
     # 25 * 3 + 2, and 25 * 3 + 5, which divided by 3 leaves 2: a member of an enumeration.
     packets = [pl.packet(f"eth type=0x1234 / 0x19{last:02x}000000000000") for last in (2, 5)]
     for named in (False, True):

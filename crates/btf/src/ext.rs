@@ -1,8 +1,9 @@
 //! The `.BTF.ext` section: function and source line information of instructions, and CO-RE relocations.
 
+use super::error::BtfError;
 use crate::parse::{order_of, part};
 use crate::reader::Reader;
-use crate::{BtfError, ByteOrder, Name, TypeId};
+use crate::{ByteOrder, Name, TypeId};
 
 /// The records of one code section.
 #[derive(Clone, Debug, PartialEq, Eq)]

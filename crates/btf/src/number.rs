@@ -1,6 +1,7 @@
 //! Numbers of any sign.
 
-use crate::{ByteOrder, Value};
+use super::value::Value;
+use crate::ByteOrder;
 
 /// An integer with its sign.
 #[derive(Clone, Copy)]

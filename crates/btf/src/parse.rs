@@ -1,9 +1,10 @@
 //! Parsing of `.BTF` sections.
 
+use super::error::BtfError;
 use crate::reader::Reader;
 use crate::{
-    Btf, BtfError, ByteOrder, Composite, DataSection, Enum, Enumerator, Int, IntEncoding, Member, Name,
-    Param, SectionVar, SymbolLinkage, Type, TypeId,
+    Btf, ByteOrder, Composite, DataSection, Enum, Enumerator, Int, IntEncoding, Member, Name, Param,
+    SectionVar, SymbolLinkage, Type, TypeId,
 };
 
 pub(super) const MAGIC: u16 = 0xeb9f;

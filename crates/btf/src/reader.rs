@@ -1,6 +1,7 @@
 //! A cursor over possibly hostile bytes.
 
-use crate::{BtfError, ByteOrder};
+use super::error::BtfError;
+use crate::ByteOrder;
 
 /// Reads integers in one byte order; every read out of bounds is an error with its offset.
 pub(crate) struct Reader<'a> {

@@ -54,6 +54,7 @@ mod input;
 mod link;
 mod link_type;
 mod lost;
+pub mod packet;
 mod packet_log;
 mod pcap;
 mod pcapng;

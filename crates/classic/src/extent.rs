@@ -1,6 +1,7 @@
 //! Bytes of a packet that a filter looks at.
 
-use crate::{Filter, LoadFrom, Operation, Register};
+use super::check::Filter;
+use super::insn::{LoadFrom, Operation, Register};
 
 /// The longest IPv4 header in bytes: the most that a load of a header's length gives.
 const LONGEST_HEADER: u64 = 60;

@@ -17,7 +17,7 @@
 //! libpcap's loop over the headers of `protochain` cannot iterate more often without repeating a state, so a loop that exceeds the
 //! limit never ends in libpcap, and ends without a match here.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod ancillary;
 mod check;
@@ -27,6 +27,9 @@ mod emit;
 mod extent;
 mod insn;
 mod ir;
+#[cfg(feature = "libpcap")]
+#[allow(unsafe_code, reason = "functions of a C library")]
+pub mod libpcap;
 mod loops;
 mod order;
 mod seccomp;

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use paceline::capture::{CaptureReader, CaptureWriter};
+use paceline::diagnosis::{Diagnosis, refused, render};
 use paceline::verifier::{Observer, Options};
 use paceline::{
     Burst, Collection, FrameMeta, Host, LoadOptions, Object, Outputs, ProgramSpec, ReplayOptions, Tally,
     Verdict, replay,
 };
-use paceline_diagnosis::{Diagnosis, refused, render};
 
 use crate::commands::dump::Listing;
 use crate::commands::inspect::{Survey, write_survey};

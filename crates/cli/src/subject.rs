@@ -7,11 +7,11 @@ use paceline::chain::{EdgePackets, Graph, Next, Node};
 use paceline::contents::MapContents;
 use paceline::explain::{ChainExplainer, Explainer};
 use paceline::isa::RawInsn;
+use paceline::measure::Runner;
 use paceline::{
     Burst, BurstFault, ChainWorker, Collection, Engine, Host, LiveChain, LoadOptions, Map, Meaning, Object,
     Program, ProgramKind, ProgramSpec, RanAs, Verdict,
 };
-use paceline_measure::Runner;
 
 use crate::chain::{self, ChainError, LoadHow, SourceArgs};
 use crate::common::console;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Domain, Pin};
+use super::domain::{Domain, Pin};
 
 use crate::sync::model::{AtomicPtr, Ordering};
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::{Domain, Pin, defer_drops};
+use super::defer::defer_drops;
+use super::domain::{Domain, Pin};
 
 use crate::rcu::Rcu;
 use crate::sync::lock;

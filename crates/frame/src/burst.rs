@@ -3,10 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::verdict::Verdict;
 use crate::frame::{Frame, MAX_OFFSET};
 use crate::memory::{Buffer, STRIDE};
 use crate::pool::{Chunk, FramePool, PoolCache, Span};
-use crate::{BUFFER_LEN, HEADROOM, MAX_BURST, MAX_PACKET, TAILROOM, Verdict};
+use crate::{BUFFER_LEN, HEADROOM, MAX_BURST, MAX_PACKET, TAILROOM};
 
 /// Metadata of a port about a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub enum PushError {
 /// Whether each buffer is surrounded by guard pages.
 fn is_guarded() -> bool {
     #[cfg(feature = "guard")]
-    return paceline_guard::is_on();
+    return crate::guard::is_on();
     #[cfg(not(feature = "guard"))]
     false
 }
@@ -533,12 +534,12 @@ impl FrameMut<'_> {
     ///
     /// # Errors
     /// [`AdjustError`](crate::AdjustError); the frame is unchanged.
-    pub fn set_metadata(&mut self, metadata: &[u8]) -> Result<(), crate::AdjustError> {
+    pub fn set_metadata(&mut self, metadata: &[u8]) -> Result<(), crate::frame::AdjustError> {
         self.frame.set_metadata(metadata)
     }
 
     /// Stores what the device tells about the packet.
-    pub fn set_device_metadata(&mut self, metadata: &crate::DeviceMetadata) {
+    pub fn set_device_metadata(&mut self, metadata: &crate::frame::DeviceMetadata) {
         self.frame.set_device_metadata(metadata);
     }
 
@@ -567,7 +568,7 @@ impl FrameMut<'_> {
 
     /// Stores or removes the redirect target.
     #[inline]
-    pub fn set_redirect(&mut self, redirect: Option<crate::Redirect>) {
+    pub fn set_redirect(&mut self, redirect: Option<crate::frame::Redirect>) {
         self.frame.set_redirect(redirect);
     }
 

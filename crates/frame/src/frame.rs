@@ -2,8 +2,9 @@
 
 use std::mem::offset_of;
 
+use super::verdict::Verdict;
 use crate::pool::Span;
-use crate::{FRAME_KEPT, HEADROOM, MIN_PACKET, TAILROOM, Verdict};
+use crate::{FRAME_KEPT, HEADROOM, MIN_PACKET, TAILROOM};
 
 /// Descriptor of one packet: location of its bytes, origin, verdict.
 ///

@@ -13,6 +13,8 @@
 
 mod burst;
 mod frame;
+#[cfg(feature = "guard")]
+pub mod guard;
 mod memory;
 mod pool;
 mod verdict;

@@ -4,7 +4,7 @@ use std::alloc::{self, Layout};
 use std::ptr::NonNull;
 
 #[cfg(feature = "guard")]
-use paceline_guard::{alloc_zeroed, dealloc};
+use crate::guard::{alloc_zeroed, dealloc};
 #[cfg(not(feature = "guard"))]
 use std::alloc::{alloc_zeroed, dealloc};
 

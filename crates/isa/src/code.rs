@@ -1,6 +1,7 @@
 //! A decoded program.
 
-use crate::{EncodeError, Insn, RawInsn, encode_all};
+use super::encode::{EncodeError, encode_all};
+use super::insn::{Insn, RawInsn};
 
 /// A decoded program, indexed by slot, the unit of jump offsets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

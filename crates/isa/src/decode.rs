@@ -4,9 +4,10 @@
 //! exception: `callx`, which clang emits and the kernel does not know. Other rules of the verifier are not checked here: jump
 //! targets, writes to `r10`, constant divisors of zero, constant shift counts, address spaces of casts.
 
+use super::code::Code;
+use super::insn::{Insn, RawInsn, Reg};
 use crate::form::Operands;
 use crate::table::{Encoding, Field, rows_of};
-use crate::{Code, Insn, RawInsn, Reg};
 
 /// A field of a slot, in error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! Registers that instructions read and write, and their successors.
 
-use crate::{AluOp, AtomicOp, Callee, Imm64, Insn, Operand, Reg};
+use super::insn::{AluOp, AtomicOp, Callee, Imm64, Insn, Operand, Reg};
 
 /// A set of registers, as bits.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]

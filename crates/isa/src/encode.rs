@@ -1,8 +1,8 @@
 //! Encoding of instructions to slots.
 
+use super::insn::{Insn, RawInsn};
 use crate::form::Operands;
 use crate::table::{Encoding, Field, row_of};
-use crate::{Insn, RawInsn};
 
 /// Reasons why an instruction cannot be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

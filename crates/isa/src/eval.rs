@@ -3,7 +3,7 @@
 //!
 //! Values are 64-bit registers. A 32-bit operation uses the low halves and zero-extends its result.
 
-use crate::{AluOp, Condition, Size, SwapOrder, Width};
+use super::insn::{AluOp, Condition, Size, SwapOrder, Width};
 
 /// `a op b`.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Conversion between an instruction and its form and operands, which correspond to a row of the table and the fields.
 
+use super::insn::{Callee, Imm64, Insn, Operand, Reg};
 use crate::table::{Form, Imm64Kind, Source};
-use crate::{Callee, Imm64, Insn, Operand, Reg};
 
 /// The operands of an instruction, by field. Fields without an operand are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,8 +24,8 @@
 //! | `{at}` | the second immediate as `+ 12` |
 //! | `{next}` | the second immediate |
 
+use super::insn::{AluOp, Condition};
 use crate::insn::{AtomicOp, Size, SwapOrder, Width};
-use crate::{AluOp, Condition};
 
 /// Contents of a slot's field in an encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

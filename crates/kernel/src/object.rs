@@ -6,10 +6,12 @@ use std::time::Duration;
 use paceline_btf::Btf;
 use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 
+use super::KernelError;
 use super::map::ElementTypes;
+use super::map::Map;
 use super::program::{LOG_STATS, load_btf};
+use super::program::{Program, Request};
 use super::types::{function_types, loadable};
-use super::{KernelError, Map, Program, Request};
 
 /// Error of loading an object into the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

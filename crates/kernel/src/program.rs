@@ -7,10 +7,11 @@ use paceline_isa::RawInsn;
 use paceline_spec::context::{SK_BUFF, SkBuff, TC_SK_BUFF};
 use paceline_spec::{Errno, KfuncRef, MemberError, ProgramKind, SkBuffMember, XdpAttach};
 
+use super::KernelError;
+use super::map::Map;
 use super::map::object_name;
 use super::sys::{self, FuncInfo, ProgLoad};
 use super::types::with_kernel_functions;
-use super::{KernelError, Map};
 
 /// Minimum packet length of a test run: an Ethernet header.
 pub const MIN_PACKET: usize = 14;

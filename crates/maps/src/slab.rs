@@ -13,7 +13,7 @@ use std::slice;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 #[cfg(feature = "guard")]
-use paceline_guard::{alloc_zeroed, dealloc};
+use paceline_frame::guard::{alloc_zeroed, dealloc};
 
 /// Bytes in a word, the unit of a cell.
 pub(crate) const WORD: usize = 8;
@@ -58,7 +58,7 @@ pub(crate) struct NoMemory {
 /// Bytes to align a block with. A guarded block is aligned, and ends with its last lane.
 fn padding() -> usize {
     #[cfg(feature = "guard")]
-    if paceline_guard::is_on() {
+    if paceline_frame::guard::is_on() {
         return 0;
     }
     LANE_ALIGN

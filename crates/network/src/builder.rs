@@ -2,10 +2,13 @@
 
 use std::net::IpAddr;
 
-use crate::{
-    Connection, Family, Interface, Kind, Mac, Network, NextHop, Prefix, Route, Rule, Socket, SocketSpec,
-    tables,
-};
+use super::connection::Connection;
+use super::interface::Interface;
+use super::prefix::Prefix;
+use super::route::{Kind, NextHop, Route};
+use super::rule::Rule;
+use super::socket::{Socket, SocketSpec};
+use crate::{Family, Mac, Network, tables};
 
 /// Builds a [`Network`] from its parts.
 ///

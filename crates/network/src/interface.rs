@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::{Family, Mac, Prefix};
+use super::prefix::Prefix;
+use crate::{Family, Mac};
 
 /// Index of the loopback interface of every network namespace.
 pub const LOOPBACK: u32 = 1;

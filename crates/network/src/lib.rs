@@ -20,6 +20,8 @@
 mod builder;
 pub mod connection;
 mod interface;
+#[cfg(feature = "iproute")]
+pub mod iproute;
 mod prefix;
 mod record;
 mod route;

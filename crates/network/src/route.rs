@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
+use super::prefix::Prefix;
 use crate::prefix::first_bits;
-use crate::{Family, Flow, Network, NoRoute, Prefix};
+use crate::{Family, Flow, Network, NoRoute};
 
 /// Type of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{Flow, Network, NoRoute, Prefix, tables};
+use super::prefix::Prefix;
+use crate::{Flow, Network, NoRoute, tables};
 
 /// Action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

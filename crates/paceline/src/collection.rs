@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use paceline_engine::{DEFAULT_BUDGET, Engine, LoadError as EngineError, LookAhead, Program};
 use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map};
 use paceline_spec::{Errno, InitialValue, MapSpec, ProgramSpec};
-use paceline_vm::{DEFAULT_BUDGET, Engine, LoadError as EngineError, LookAhead, Program};
 
+use super::error::{NoProgram, SetupError};
+use super::object::Object;
+use super::verify::VerifiedProgram;
 use crate::tables::Tables;
-use crate::{NoProgram, Object, SetupError, VerifiedProgram};
 
 /// Options of [`Object::load`], set one after the other.
 ///

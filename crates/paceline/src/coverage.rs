@@ -24,12 +24,13 @@ use std::sync::Arc;
 
 use paceline_spec::{InitialValue, MapKind, MapSpec};
 
-pub use paceline_coverage::{
+pub use paceline_analysis::coverage::{
     BranchCount, BranchLine, Counting, Counts, FileReport, FunctionReport, InstrumentError, LineReport,
     Report, Totals,
 };
 
-use crate::{Collection, Object};
+use super::collection::Collection;
+use super::object::Object;
 
 /// Start of the name of the map that holds the counters: all of it, unless the object has a map of this name.
 const MAP: &str = "paceline.coverage";
@@ -53,7 +54,7 @@ pub(crate) struct Plans {
     /// Names of the maps that hold them, which no other maps of the object have.
     maps: Vec<String>,
     /// Each with the index of its map among these, and the offset of its counters in the map's value.
-    plans: Vec<(usize, usize, paceline_coverage::Plan)>,
+    plans: Vec<(usize, usize, paceline_analysis::coverage::Plan)>,
 }
 
 impl Object {
@@ -69,7 +70,7 @@ impl Object {
         }
         let (mut plans, mut sizes) = (Vec::new(), Vec::new());
         for program in self.programs() {
-            let plan = paceline_coverage::Plan::new(program)
+            let plan = paceline_analysis::coverage::Plan::new(program)
                 .map_err(|source| CoverageError { program: program.name.clone(), source })?;
             let bytes = plan.bytes();
             if sizes.last().is_none_or(|size| size + bytes > MOST) {
@@ -105,7 +106,7 @@ impl Collection {
         let value =
             |name: &String| self.map(name).and_then(|map| map.lookup(&[0; 4]).ok()).unwrap_or_default();
         let values: Vec<Vec<u8>> = maps.iter().map(value).collect();
-        let of_program = |(map, offset, plan): &(usize, usize, paceline_coverage::Plan)| {
+        let of_program = |(map, offset, plan): &(usize, usize, paceline_analysis::coverage::Plan)| {
             let counters = values.get(*map).and_then(|value| value.get(*offset..*offset + plan.bytes()));
             plan.counts(counters.unwrap_or_default())
         };
@@ -137,8 +138,11 @@ mod tests {
         for name in [MAP, "paceline.coverage.2"] {
             object.specs_mut().maps.push(MapSpec::new(name, MapKind::Array, 4, 8, 1));
         }
-        let collection =
-            object.with_coverage(Counting::Plain).unwrap().load(&crate::LoadOptions::default()).unwrap();
+        let collection = object
+            .with_coverage(Counting::Plain)
+            .unwrap()
+            .load(&crate::collection::LoadOptions::default())
+            .unwrap();
         let program = collection.program(None).unwrap();
         let mut burst = crate::Burst::default();
         burst.push(&[0; 60], crate::FrameMeta::default()).unwrap();

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use paceline_capture::{CaptureReader, Division, ReadError, Window};
-use paceline_port::queue_of;
+use paceline_ports::queue_of;
 
 /// Windows in the row beside one for each worker.
 const AHEAD: usize = 2;

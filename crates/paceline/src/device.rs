@@ -21,7 +21,7 @@
 //! # }
 //! ```
 
-pub use paceline_device::{
+pub use paceline_ports::device::{
     AttachMode, DpdkPort, Interface, MemifOptions, MemifPort, MemifRole, OpenError, SocketPort, Step,
     TapPort, Umem, XdpDevice, XdpOptions, XdpPort,
 };

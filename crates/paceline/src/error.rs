@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use paceline_load::SkippedProgram;
+use paceline_engine::{Engine, LoadError as EngineError, ProgramError};
 use paceline_maps::{CreateError, CreateErrorKind, FillError, Mismatch};
-use paceline_vm::{Engine, LoadError as EngineError, ProgramError};
+use paceline_object::SkippedProgram;
 
+use super::share::Difference;
+use super::verify::Refused;
 use crate::tables::EntryError;
-use crate::{Difference, Refused};
 
 /// An object cannot be loaded.
 #[derive(Debug, thiserror::Error)]

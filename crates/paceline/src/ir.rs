@@ -13,8 +13,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use paceline_ir::text::ParseError;
-pub use paceline_ir::{
+pub use paceline_compiler::ir::text::ParseError;
+pub use paceline_compiler::ir::{
     BuildCause, BuildError, CheckError, Module, NoSuchPass, Pass, PassError, Passes, build, check, optimize,
     parse,
 };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::text_file::{self, TextFileError};
 use flate2::read::GzDecoder;
 use paceline_btf::Btf;
-pub use paceline_load::{Config, ConfigError, ConfigValue, KernelVersion, Needs, NoKernelVersion};
+pub use paceline_object::{Config, ConfigError, ConfigValue, KernelVersion, Needs, NoKernelVersion};
 
 /// The types of the running kernel.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
@@ -27,7 +27,7 @@ pub enum KernelFileError {
     Text(#[from] TextFileError),
     /// The file has no types.
     #[error(transparent)]
-    Types(#[from] paceline_load::LoadError),
+    Types(#[from] paceline_object::LoadError),
     /// Not a configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -42,7 +42,7 @@ pub enum KernelFileError {
 /// # Errors
 /// [`KernelFileError::Io`] and [`KernelFileError::Types`].
 pub fn types(path: &Path) -> Result<Btf, KernelFileError> {
-    Ok(paceline_load::parse_types(&fs::read(path)?)?)
+    Ok(paceline_object::parse_types(&fs::read(path)?)?)
 }
 
 /// Reads a configuration, for [`ObjectOptions::config`](crate::ObjectOptions::config): a `.config`, which may be packed by gzip.
@@ -59,7 +59,7 @@ pub fn config(path: &Path) -> Result<Config, KernelFileError> {
     if read as u64 > MAX_CONFIG {
         return Err(KernelFileError::TooLong);
     }
-    Ok(paceline_load::parse_config(&text_file::of_bytes(unpacked)?)?)
+    Ok(paceline_object::parse_config(&text_file::of_bytes(unpacked)?)?)
 }
 
 /// The file with the types of the running kernel, if it has them.

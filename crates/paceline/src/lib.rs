@@ -91,15 +91,20 @@ mod collection;
 #[cfg(feature = "json")]
 pub mod contents;
 pub mod context;
+#[cfg(feature = "analysis")]
 pub mod coverage;
 #[cfg(feature = "captures")]
 mod deal;
 #[cfg(feature = "devices")]
 pub mod device;
+#[cfg(feature = "report")]
+pub mod diagnosis;
 pub mod epoch;
 mod error;
+#[cfg(feature = "analysis")]
 pub mod explain;
 pub mod filter;
+#[cfg(feature = "analysis")]
 pub mod generate;
 pub mod helper;
 pub mod ir;
@@ -109,11 +114,15 @@ pub mod json;
 pub mod kernel;
 pub mod kfunc;
 mod live;
+#[cfg(feature = "measure")]
+pub mod measure;
 pub mod network;
 mod object;
+#[cfg(any(feature = "analysis", feature = "captures"))]
 pub mod packet;
 mod pipeline;
 pub mod port;
+#[cfg(feature = "analysis")]
 pub mod prove;
 #[cfg(feature = "captures")]
 mod replay;
@@ -126,24 +135,7 @@ pub mod verifier;
 mod verify;
 mod version;
 
-pub use paceline_frame::{
-    Burst, DeviceMetadata, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget,
-    Verdict,
-};
-pub use paceline_load::{
-    DataPointer, GivenType, LoadError, LoadOptions as ObjectOptions, Object as ObjectSpecs, SkippedProgram,
-    section_tells_type, type_of_section,
-};
-pub use paceline_maps::{
-    BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapValue, Mismatch, Origin,
-    PerCpu, Plain, Record, RedirectTarget as MapTarget, RingReader, TypeError, TypedMap,
-};
-pub use paceline_spec::{
-    Action, Actions, Counters, ElementKind, Errno, FunctionInfo, InitialValue, InnerLength, KeyKind,
-    KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapRules, MapSpec, MapUse, Meaning, MemberError, Pinning,
-    Poison, ProgramKind, ProgramSpec, Rules, SkBuffMember, XdpAttach, context::SkBuff,
-};
-pub use paceline_vm::{
+pub use paceline_engine::{
     Access, Arrival, ArrivalError, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts,
     ChainError, Choice, DEFAULT_BUDGET, Engine, Event, EventSink, Exit, Fallback, Fault, FaultAddress,
     FaultKind, Host, InstallError, KeyedSite, LoadError as EngineError, LookAhead, NoSlice, NoSuchEngine,
@@ -151,9 +143,26 @@ pub use paceline_vm::{
     UpdateError,
 };
 #[cfg(feature = "jit")]
-pub use paceline_vm::{
+pub use paceline_engine::{
     ChainPart, CodeMap, DispatcherCode, JitSymbols, JitSymbolsError, Lack, NAMES_VARIABLE, NativeCode,
     NativeFunction,
+};
+pub use paceline_frame::{
+    Burst, DeviceMetadata, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget,
+    Verdict,
+};
+pub use paceline_maps::{
+    BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapValue, Mismatch, Origin,
+    PerCpu, Plain, Record, RedirectTarget as MapTarget, RingReader, TypeError, TypedMap,
+};
+pub use paceline_object::{
+    DataPointer, GivenType, LoadError, LoadOptions as ObjectOptions, Object as ObjectSpecs, SkippedProgram,
+    section_tells_type, type_of_section,
+};
+pub use paceline_spec::{
+    Action, Actions, Counters, ElementKind, Errno, FunctionInfo, InitialValue, InnerLength, KeyKind,
+    KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapRules, MapSpec, MapUse, Meaning, MemberError, Pinning,
+    Poison, ProgramKind, ProgramSpec, Rules, SkBuffMember, XdpAttach, context::SkBuff,
 };
 
 pub use collection::{Collection, LoadOptions, MissingMap};

@@ -5,7 +5,7 @@
 //! ([`Host::set_network`](crate::Host::set_network)).
 
 #[cfg(feature = "json")]
-pub use paceline_iproute::{NetworkError, Problem, SnapshotError, host_text, of_host, parse};
+pub use paceline_network::iproute::{NetworkError, Problem, SnapshotError, host_text, of_host, parse};
 pub use paceline_network::{
     Action, Connection, Connections, ETHERNET_HEADER, Family, Flow, Found, Interface, Kind, LOOPBACK, Mac,
     Network, NetworkBuilder, NextHop, NoRoute, Prefix, Protocol, Route, Rule, Socket, SocketSpec, State,

@@ -11,7 +11,7 @@ use paceline_classic::{
     CheckError, ConvertError, ConvertOptions, Filter, Purpose, Returns, SockFilter, text,
 };
 use paceline_isa::RawInsn;
-use paceline_load::{
+use paceline_object::{
     DataPointer, LoadOptions as ObjectOptions, Needs, Object as ObjectSpecs, SkippedProgram,
 };
 use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
@@ -27,7 +27,7 @@ pub enum OpenError {
     Io(#[from] io::Error),
     /// Invalid object.
     #[error(transparent)]
-    Parse(#[from] paceline_load::LoadError),
+    Parse(#[from] paceline_object::LoadError),
 }
 
 /// A text is not a classic filter.

@@ -8,7 +8,9 @@ use paceline_epoch::defer_drops;
 use paceline_maps::Map;
 use paceline_spec::{MapFlags, MapSpec, Pinning};
 
-use crate::{Collection, LoadOptions, Object, SetupError};
+use super::collection::{Collection, LoadOptions};
+use super::error::SetupError;
+use super::object::Object;
 
 /// Difference between two maps of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

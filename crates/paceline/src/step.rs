@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use paceline_chain::{Graph, MAX_RUNS, Next, Node};
+use crate::chain::{Graph, MAX_RUNS, Next, Node};
+use paceline_engine::{Fault, Host, Program};
 use paceline_frame::{Frame, FrameMut, Verdict};
-use paceline_vm::{Fault, Host, Program};
 
 /// One run of a program of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Step {
     pub time: Duration,
 }
 
-/// Runs a chain over one packet as [`Chain`](paceline_vm::Chain) does, and tells of every program: `before` when it is
+/// Runs a chain over one packet as [`Chain`](paceline_engine::Chain) does, and tells of every program: `before` when it is
 /// about to run, and `after` when it has. Verdict and frame are the same; it takes longer.
 ///
 /// # Errors

@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use paceline_engine::{InstallError, Program};
 use paceline_epoch::defer_drops;
 use paceline_isa::{Imm64, Insn};
 use paceline_maps::{Map, MapUser};
 use paceline_spec::{Errno, InitialValue, MapSpec, ProgramSpec};
-use paceline_vm::{InstallError, Program};
 
-use crate::{Collection, NoProgram};
+use super::collection::Collection;
+use super::error::NoProgram;
 
 /// A program cannot be stored in an entry of a program array.
 #[derive(Debug, thiserror::Error)]

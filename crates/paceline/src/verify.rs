@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline_engine::{BurstFault, Fault, Host, Program};
 use paceline_frame::{Burst, FrameMut};
 use paceline_spec::ProgramSpec;
 use paceline_verifier::{Cause, Observer, Options, Refusal, Verified, verify, verify_observed};
-use paceline_vm::{BurstFault, Fault, Host, Program};
 
-use crate::Object;
+use super::object::Object;
 
 /// Refusal of a program, with the program: its instructions and source lines.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Versions of chains that change.
 
-use paceline_chain::{Graph, Reason, RunConfig, Warning};
-use paceline_vm::{Chain, Program};
+use crate::chain::{Graph, Reason, RunConfig, Warning};
+use paceline_engine::{Chain, Program};
 
 /// One version of a chain: the graph and its reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]

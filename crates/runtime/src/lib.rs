@@ -9,6 +9,7 @@ mod cpu_claim;
 pub mod fault;
 pub mod helpers;
 pub mod host;
+pub mod interpreter;
 mod kernel_context;
 pub mod machine;
 pub mod memory;

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use paceline_frame::Frame;
 
-use crate::{ProgramKind, XdpAttach};
+use super::program::{ProgramKind, XdpAttach};
 
 /// Kind of the value that a load of a field gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

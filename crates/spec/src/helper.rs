@@ -8,9 +8,11 @@
 //! `tc_cls_act_func_proto` and `bpf_sk_base_func_proto` in `net/core/filter.c` and `bpf_base_func_proto` in
 //! `kernel/bpf/helpers.c`, for a privileged loader.
 
+use super::map_kind::MapKind;
+use super::map_use::MapUse;
+use super::program::ProgramKind;
 use crate::availability::{Callers, IMPLEMENTATION, SOCKETS, TASKS, TUNNELS, USER_RING_BUFFERS};
 pub use crate::prototype::{Arg, Callback, Prototype, Return};
-use crate::{MapKind, MapUse, ProgramKind};
 
 /// A helper function of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

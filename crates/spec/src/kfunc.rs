@@ -6,8 +6,9 @@
 //!
 //! Beside them are the functions that the kernel's converter of classic filters calls, and no program can: so it is here.
 
+use super::object::ObjectKind;
+use super::program::ProgramKind;
 use crate::availability::IMPLEMENTATION;
-use crate::{ObjectKind, ProgramKind};
 
 /// Type of a kernel function's argument, in one of `r1` to `r5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

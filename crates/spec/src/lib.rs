@@ -8,6 +8,7 @@ pub mod availability;
 pub mod context;
 mod errno;
 pub mod format;
+pub mod graph;
 pub mod helper;
 pub mod kfunc;
 mod map;

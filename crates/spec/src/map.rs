@@ -2,7 +2,7 @@
 
 use paceline_btf::{Btf, SpecialField, SpecialKind, Value};
 
-use crate::MapKind;
+use super::map_kind::MapKind;
 
 /// Creation flags, the bits of `map_flags` (`BPF_F_*` in the UAPI header).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -7,9 +7,10 @@ use paceline_btf::SpecialKind::{
     Workqueue,
 };
 
+use super::errno::Errno;
+use super::map_use::MapUse;
 use crate::availability::{SOCKETS, TASKS, USER_RING_BUFFERS};
 use crate::map_rules::{ElementKind, InnerLength, KeyKind, MapRules};
-use crate::{Errno, MapUse};
 
 /// Helpers on elements with keys of bytes.
 const VALUES: &[MapUse] = &[MapUse::Lookup, MapUse::Update, MapUse::Delete, MapUse::ForEach];

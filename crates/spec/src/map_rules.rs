@@ -2,7 +2,8 @@
 
 use paceline_btf::SpecialKind;
 
-use crate::{Errno, MapUse};
+use super::errno::Errno;
+use super::map_use::MapUse;
 
 /// Keys of a map kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The vocabulary of helper prototypes: arguments and results (`struct bpf_func_proto` in `include/linux/bpf.h`).
 
-use crate::ObjectKind;
+use super::object::ObjectKind;
 
 /// Type of a helper's argument, in one of `r1` to `r5` (`enum bpf_arg_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 
 use paceline_frame::Verdict;
 
-use crate::ProgramKind;
+use super::program::ProgramKind;
 use crate::context::{Layout, SK_BUFF, TC_SK_BUFF, XDP_MD};
 
 /// A number that programs of a type return.
@@ -224,8 +224,10 @@ mod tests {
 
     #[test]
     fn return_values_have_names() {
-        let (xdp, tc) =
-            (ProgramKind::Xdp { attach: crate::XdpAttach::Interface, frags: false }, ProgramKind::SchedCls);
+        let (xdp, tc) = (
+            ProgramKind::Xdp { attach: crate::program::XdpAttach::Interface, frags: false },
+            ProgramKind::SchedCls,
+        );
         let (xdp, tc) = (xdp.rules().meaning, tc.rules().meaning);
         assert_eq!(
             (xdp.name(1), tc.name(2), tc.name(u32::MAX)),
@@ -244,7 +246,7 @@ mod tests {
 
     #[test]
     fn verdicts_and_bytes_are_not_translated() {
-        let xdp = ProgramKind::Xdp { attach: crate::XdpAttach::Interface, frags: false };
+        let xdp = ProgramKind::Xdp { attach: crate::program::XdpAttach::Interface, frags: false };
         for kind in [xdp, ProgramKind::SocketFilter] {
             assert_eq!(kind.rules().meaning.code(0x1_0000_0007), 7);
         }

@@ -6,9 +6,9 @@ use paceline::{
     Burst, Engine, EngineError, FrameMeta, Host, LoadOptions, Map, Object, Program, ProgramKind, ProgramSpec,
     XdpAttach,
 };
+use paceline_engine::MemoryProgram;
 use paceline_isa::RawInsn;
 use paceline_verifier::{Options, Refusal, verify};
-use paceline_vm::MemoryProgram;
 
 use crate::kernel::{self, MIN_PACKET, Packet, Request};
 

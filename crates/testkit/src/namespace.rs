@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::classic::own_network;
+use super::classic::packet_socket::own_network;
 use crate::skip;
 
 /// Moves this thread to a network namespace of its own and runs the lines of a script of `ip` in it, each the arguments of a call.

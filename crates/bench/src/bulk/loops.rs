@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::error::Error;
 
 use paceline::{Burst, Collection, Engine, FrameMeta, Host, LoadOptions, Object, Program, XdpAttach};
+use paceline_engine::{NativeSettings, Prefetch};
 use paceline_testkit::text;
-use paceline_vm::{NativeSettings, Prefetch};
 
 use super::cache::{evict, in_huge_pages};
 use crate::chains::programs::IPV4;

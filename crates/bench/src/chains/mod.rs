@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use paceline::{Burst, Chain, ChainPart, Engine, FrameMeta, Host, LookAhead, Map, Program};
 use paceline_frame::Verdict;
-use paceline_graph::{Edges, Graph, Next, Node};
+use paceline_spec::graph::{Edges, Graph, Next, Node};
 use paceline_verifier::Verified;
 
 use crate::engines::Packets;

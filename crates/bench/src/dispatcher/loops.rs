@@ -6,9 +6,9 @@ use std::error::Error;
 use std::mem::transmute;
 
 use paceline::{Burst, CallSite, Fallback, Host, Target, Verdict};
-use paceline_exec::{Arena, Code, CodeBlock, Relocation};
+use paceline_compiler::native::x64::{Alu, Assembler, Cond, Fill, Gpr, Mem, OpSize, Width};
+use paceline_engine::exec::{Arena, Code, CodeBlock, Relocation};
 use paceline_frame::Frame;
-use paceline_jit::x64::{Alu, Assembler, Cond, Fill, Gpr, Mem, OpSize, Width};
 
 use super::{FRAMES, TURN, burst, bursts, measure, site};
 use crate::Settings;

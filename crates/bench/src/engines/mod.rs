@@ -28,7 +28,7 @@ use std::error::Error;
 use std::hint::black_box;
 
 use paceline::{Collection, Engine, FrameMut, Host, LoadOptions, Object, Program};
-use paceline_vm::by_match;
+use paceline_engine::by_match;
 
 use crate::measure::{Timing, Work, rounds, thread_time};
 use crate::report::{Bar, Figure, Matrix, Report, Row};

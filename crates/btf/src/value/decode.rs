@@ -1,10 +1,9 @@
 //! Decoding of bytes to values.
 
 use super::written::written_form;
-use crate::{
-    Btf, BtfError, ByteOrder, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId, Value,
-    ValueError, ValueProblem,
-};
+use crate::error::{BtfError, ValueError, ValueProblem};
+use crate::value::Value;
+use crate::{Btf, ByteOrder, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId};
 
 /// Maximum number of parts (numbers, elements, members) of a value. Malformed types can describe far more parts than bytes: empty
 /// elements, overlapping members.

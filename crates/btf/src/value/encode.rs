@@ -4,12 +4,11 @@ use std::cell::Cell;
 
 use super::decode::{MOST_DEPTH, bitfield, is_char, section_part};
 use crate::address::address_bytes;
+use crate::error::{BtfError, ValueError, ValueProblem};
 use crate::number::{Number, put_number};
 use crate::overlay::{Clash, Overlay};
-use crate::{
-    Btf, BtfError, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId, Value, ValueError,
-    ValueProblem,
-};
+use crate::value::Value;
+use crate::{Btf, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId};
 
 /// Maximum size of a value in bytes: memory is allocated by the type's size before the value is examined.
 const MOST_BYTES: u64 = 1 << 26;

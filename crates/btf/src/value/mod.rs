@@ -6,7 +6,8 @@ mod written;
 
 use std::fmt;
 
-use crate::{Btf, TypeId, ValueError};
+use super::error::ValueError;
+use crate::{Btf, TypeId};
 
 /// A value of a C type, independent of its representation in bytes.
 ///

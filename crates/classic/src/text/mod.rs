@@ -13,7 +13,7 @@ pub use error::{Problem, TextError};
 pub use numbers::{parse_c_array, parse_decimal};
 pub use source::{Language, filter_source, program_source};
 
-use super::SockFilter;
+use super::insn::SockFilter;
 
 /// Parses a filter in any format: decimal numbers (`-ddd`), a C array (`-dd`), or assembly. The first character determines the
 /// format.

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use clap::builder::styling::{AnsiColor, Style};
 
-pub(crate) use paceline_diagnosis::shown;
+pub(crate) use paceline::diagnosis::shown;
 
 /// Writes a result to standard output.
 pub(super) fn write_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

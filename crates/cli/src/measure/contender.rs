@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use paceline::measure::{Manner, MeasureError, Packet, Room, Times, rounds};
 use paceline::scenario::Origin;
 use paceline::{Burst, BurstFault, Engine, Host};
-use paceline_measure::{Manner, MeasureError, Packet, Room, Times, rounds};
 
 use crate::chain::{LoadHow, SourceArgs};
 use crate::common::capture::CapturedPacket;
@@ -51,10 +51,10 @@ impl Contender {
         self.subject.run_burst(burst, &mut self.host)
     }
 
-    fn measured(&mut self) -> paceline_measure::Contender<'_> {
+    fn measured(&mut self) -> paceline::measure::Contender<'_> {
         let maps = self.subject.maps().cloned().collect();
         let runner = self.subject.runner();
-        paceline_measure::Contender { runner, host: &mut self.host, origin: self.origin, maps }
+        paceline::measure::Contender { runner, host: &mut self.host, origin: self.origin, maps }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Programs that are measured, and the lines that their instructions are spent on. Knows no command; `paceline_measure` has the clock.
+//! Programs that are measured, and the lines that their instructions are spent on. Knows no command; `paceline::measure` has the clock.
 
 mod contender;
 mod lines;

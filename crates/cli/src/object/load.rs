@@ -1,8 +1,8 @@
 //! From an object to its maps and programs: the one way of all commands.
 
 use paceline::contents::{ContentsError, MapContents, SavedMaps};
+use paceline::diagnosis::Diagnosis;
 use paceline::{Collection, Engine, LoadOptions, NoProgram, Object};
-use paceline_diagnosis::Diagnosis;
 
 use super::args::ObjectArgs;
 use super::error::ObjectError;

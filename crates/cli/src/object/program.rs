@@ -1,7 +1,7 @@
 //! Programs of loaded objects.
 
+use paceline::diagnosis::{Diagnosis, refused_to_json, render};
 use paceline::{Collection, Meaning, NoProgram, Object, Program, UnfilledEntry, VerifiedProgram};
-use paceline_diagnosis::{Diagnosis, refused_to_json, render};
 use serde_json::Value as Json;
 
 use super::hints::program_hint;

@@ -13,11 +13,11 @@ use super::Imm64Kind::{Code, MapFd, MapIndex, MapValueFd, MapValueIndex, Value, 
 use super::Source::{K, X};
 use super::{Cpu, Encoding, Field, Form, Group};
 use crate::AluOp::{Add, And, Arsh, Div, Lsh, Mod, Mov, Mul, Or, Rsh, SDiv, SMod, Sub, Xor};
-use crate::AtomicOp;
 use crate::Condition::{Eq, Ge, Gt, Le, Lt, Ne, SGe, SGt, SLe, SLt, Set};
 use crate::Size::{B, Dw, H, W};
 use crate::SwapOrder::{Always, ToBe, ToLe};
 use crate::Width::{W32, W64};
+use crate::insn::AtomicOp;
 
 /// A reserved field.
 const __: Field = Field::Zero;

@@ -9,9 +9,10 @@ use super::line::{InsnLine, Part, Statement, statements};
 use super::matching::{LabelUse, Match, Scope, match_line};
 use super::names::Names;
 use super::template::{LISTING_TEMPLATES, TEMPLATES, Template};
+use crate::code::Code;
 use crate::form::Operands;
+use crate::insn::{Insn, RawInsn};
 use crate::table::{Encoding, Form, Imm64Kind, row_of, rows_of};
-use crate::{Code, Insn, RawInsn};
 
 /// Assembles a program.
 ///

@@ -2,7 +2,8 @@
 
 use std::fmt::{Display, Formatter};
 
-use crate::{DecodeError, Insn, RawInsn, decode_at};
+use crate::decode::{DecodeError, decode_at};
+use crate::insn::{Insn, RawInsn};
 
 /// A line of a disassembled program.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Formatter};
 
-use crate::Reg;
+use crate::insn::Reg;
 
 /// A syntax error with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

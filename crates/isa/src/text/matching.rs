@@ -8,8 +8,8 @@ use super::error::{Problem, Wanted};
 use super::failure::{Failure, Furthest};
 use super::names::Names;
 use super::template::{NumberPlace, RegisterField, RegisterPlace, Template, Token};
-use crate::Reg;
 use crate::form::{Operands, halves, join};
+use crate::insn::Reg;
 use crate::table::Encoding;
 
 /// Resolution of names for a line.

@@ -4,8 +4,8 @@ use std::fmt::{Display, Formatter, Result};
 
 use super::template::{NumberPlace, Piece, RegisterField, RegisterPlace, pieces};
 use crate::form::{Operands, halves};
+use crate::insn::{Imm64, Insn, Reg};
 use crate::table::row_of;
-use crate::{Imm64, Insn, Reg};
 
 /// clang's BPF assembly, with decimal immediates as printed by `llvm-objdump --no-print-imm-hex`. Loads and stores use `r`
 /// registers, as clang does below `-mcpu=v3`.

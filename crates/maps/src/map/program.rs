@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use paceline_spec::{Errno, MapFlags};
 
-use super::{ArrayLayout, Keys, Map, ProgramAccess};
+use super::user::Keys;
+use super::{ArrayLayout, Map, ProgramAccess};
 use crate::cpu_owners::CpuOwners;
 use crate::fill::Fill;
 use crate::lookup::LookupFunction;

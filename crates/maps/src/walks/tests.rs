@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use paceline_spec::{MapFlags, MapKind, MapSpec};
 
+use crate::create::Limits;
+use crate::fill::Fill;
+use crate::map::Map;
 use crate::slab::PREFETCHED;
-use crate::{Fill, Limits, Map, Walks};
+use crate::walks::Walks;
 
 const LINE: usize = 64;
 const ELEMENTS: u32 = 2000;

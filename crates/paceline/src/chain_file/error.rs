@@ -4,11 +4,13 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use paceline_chain::{FileError, FilePlace, RunConfigError};
+use crate::chain::{FileError, FilePlace, RunConfigError};
 
 use crate::contents::{ContentsCause, ContentsError};
+use crate::error::{NoProgram, SetupError};
+use crate::live::ChangeError;
+use crate::object::{FilterTextError, Object, OpenError};
 use crate::text_file::TextFileError;
-use crate::{ChangeError, FilterTextError, NoProgram, Object, OpenError, SetupError};
 
 /// A chain file cannot be loaded. The messages begin with the file, and the place where there is one.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +101,7 @@ pub enum ChainFileCause {
     /// libpcap, which compiles expressions, is not there.
     #[cfg(feature = "libpcap")]
     #[error(transparent)]
-    Libpcap(paceline_libpcap::Missing),
+    Libpcap(paceline_classic::libpcap::Missing),
     /// The library was built without libpcap.
     #[cfg(not(feature = "libpcap"))]
     #[error("expressions need libpcap, which this build leaves out")]

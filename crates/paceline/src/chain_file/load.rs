@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use paceline_chain::{
+use crate::chain::{
     Edges, FileError, FileObject, FileOrder, FilePlace, FileProblem, FileProgram, MapSource, Next, Placement,
     RunConfig,
 };
@@ -14,11 +14,11 @@ use paceline_spec::Meaning;
 
 use super::error::{ChainFileCause, ChainFileError};
 use super::source::{ChainSource, OpenedChain};
+use crate::collection::{Collection, LoadOptions};
 use crate::contents::{ContentsCause, ContentsError, MapContents};
-use crate::{
-    ChangeError, Collection, Instance, Link, LinkTarget, LiveChain, LoadOptions, Member, NoMember, Object,
-    Order,
-};
+use crate::live::{ChangeError, Link, LiveChain, Member, NoMember, Order, Target as LinkTarget};
+use crate::object::Object;
+use crate::share::Instance;
 
 /// How the objects of a chain file are loaded.
 #[derive(Clone, Copy)]

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use paceline_chain::{ChainFile, FileError, FileObject, FilePlace, MapSource, ObjectSource};
+use crate::chain::{ChainFile, FileError, FileObject, FilePlace, MapSource, ObjectSource};
 
 use super::error::{ChainFileCause, ChainFileError};
-use crate::Object;
+use crate::object::Object;
 use crate::text_file::{self, TextFileError};
 
 /// A chain file that was read: `docs/CHAINS.md` describes the format.

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use paceline_btf::Btf;
+use paceline_engine::Program;
 use paceline_maps::Map;
 use paceline_spec::Errno;
-use paceline_vm::Program;
 use serde_json::Value as Json;
 
 use super::encode::{encode, encode_key};
 use super::error::{ContentsCause, ContentsError, ContentsProblem};
 use super::text::{MapContents, Part};
 use super::variables::variables;
+use crate::collection::{Collection, MissingMap};
+use crate::error::NoProgram;
 use crate::json::JsonError;
-use crate::{Collection, EntryError, MissingMap, NoProgram, VerifiedProgram};
+use crate::tables::EntryError;
+use crate::verify::VerifiedProgram;
 
 const ELEMENTS: &str = "a map is filled by a list of elements {\"key\": ..., \"value\": ...}";
 

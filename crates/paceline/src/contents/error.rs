@@ -6,9 +6,10 @@ use std::sync::Arc;
 use paceline_maps::{CreateError, Mismatch};
 use paceline_spec::{Errno, MapKind, MapSpec};
 
+use crate::error::{NoProgram, SetupError};
 use crate::json::JsonError;
+use crate::tables::EntryError;
 use crate::text_file::TextFileError;
-use crate::{EntryError, NoProgram, SetupError};
 
 /// Contents of a map that cannot be used, with the name of their file.
 #[derive(Debug, thiserror::Error)]

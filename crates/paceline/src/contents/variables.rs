@@ -6,8 +6,8 @@ use paceline_spec::{InitialValue, MapSpec};
 use super::encode::typed;
 use super::error::{ContentsCause, ContentsError, ContentsProblem};
 use super::text::{MapContents, Part};
-use crate::Object;
 use crate::json::JsonError;
+use crate::object::Object;
 
 const VARIABLES: &str = "global variables are set by an object of names and values";
 

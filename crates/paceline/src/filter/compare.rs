@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "libpcap")]
+use paceline_classic::libpcap::{CompileError, Libpcap, Target};
 use paceline_classic::{ConvertError, ConvertOptions, Filter, Returns};
 #[cfg(feature = "libpcap")]
 use paceline_classic::{LoadFrom, Operation, Purpose, SockFilter};
 use paceline_frame::Verdict;
-#[cfg(feature = "libpcap")]
-use paceline_libpcap::{CompileError, Libpcap, Target};
 
-use crate::Object;
 use crate::generate::{CompareError, Options, differences};
+use crate::object::Object;
 
 /// What is known of two filters.
 #[derive(Clone, Debug, PartialEq, Eq)]

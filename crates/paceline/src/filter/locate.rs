@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use paceline_libpcap::{CompileError, Libpcap, Target};
+use paceline_classic::libpcap::{CompileError, Libpcap, Target};
 
 /// The bytes of an expression that an error refers to, on a best-effort basis.
 ///

@@ -34,12 +34,12 @@ pub use compare::compile_checked;
 pub use compare::{CompareFiltersError, Comparison, compare};
 #[cfg(feature = "libpcap")]
 pub use locate::locate;
+#[cfg(feature = "libpcap")]
+pub use paceline_classic::libpcap::{CompileError, Libpcap, MAX_SNAPLEN, Missing, Packets, Target};
 pub use paceline_classic::{
     Action, CheckError, ConvertError, ConvertOptions, Converted, Filter, Purpose, Returns, Rule, Rules,
     SECCOMP_DATA_BYTES, SockFilter, SystemCall, text,
 };
-#[cfg(feature = "libpcap")]
-pub use paceline_libpcap::{CompileError, Libpcap, MAX_SNAPLEN, Missing, Packets, Target};
 pub use packet::{FilterError, PacketFilter, program};
 pub use seccomp::Seccomp;
 #[cfg(feature = "captures")]

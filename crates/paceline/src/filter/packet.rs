@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use paceline_classic::{ConvertError, ConvertOptions, Filter, LoadFrom, Operation, Returns, Rules};
+use paceline_engine::{BurstFault, Engine, Host, LoadError, Program};
 use paceline_frame::{Burst, FrameRef, Verdict};
 use paceline_spec::Meaning;
 use paceline_verifier::{Options, verify};
-use paceline_vm::{BurstFault, Engine, Host, LoadError, Program};
 
-use crate::{Refused, VerifiedProgram};
+use crate::verify::{Refused, VerifiedProgram};
 
 /// A filter cannot be made a program.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paceline_classic::{Action, ConvertError, Filter, SystemCall};
-use paceline_vm::{Fault, Host, MemoryProgram};
+use paceline_engine::{Fault, Host, MemoryProgram};
 
 /// A seccomp program that computes the actions for system calls.
 ///

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 
 use paceline_capture::{CaptureReader, CaptureWriter, ReadError, WriteError};
+use paceline_engine::{Fault, Host};
 use paceline_frame::{Burst, FrameRef};
-use paceline_vm::{Fault, Host};
 
-use super::PacketFilter;
+use super::packet::PacketFilter;
 
 /// Packets, and their bytes as captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,15 +3,16 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use paceline_analysis::symbolic::{Call, CallResult, Element, Goal, Input};
+use paceline_engine::{Engine, Outcome, Program};
 use paceline_spec::{InitialValue, MapSpec};
-use paceline_symbolic::{Call, CallResult, Element, Goal, Input};
-use paceline_vm::{Engine, Outcome, Program};
 
 use super::left::Target;
 use super::run::{fill, put};
 use super::watch::{Trace, trace};
 use super::{Confirmed, GenerateError, Missed};
-use crate::{Collection, LoadOptions, Object};
+use crate::collection::{Collection, LoadOptions};
+use crate::object::Object;
 
 /// Runs inputs of a program on the plain interpreter, each with maps as the object has them.
 pub(crate) struct Confirmer<'a> {

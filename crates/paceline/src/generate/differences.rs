@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use paceline_analysis::symbolic::{Bounds, Goals, Input, Options, Place, Progress, compare};
+use paceline_engine::Host;
 use paceline_isa::{Imm64, Insn, RawInsn, decode_at, encode};
 use paceline_spec::{MapSpec, ProgramSpec};
-use paceline_symbolic::{Bounds, Goals, Input, Options, Place, Progress, compare};
-use paceline_vm::Host;
 
 use super::confirm::Confirmer;
 use super::left::{Changes, Event, Handover};
 use super::{Confirmed, GenerateError, Missed, generate_watched};
-use crate::Object;
+use crate::object::Object;
 
 /// The reason why two programs cannot be compared.
 #[derive(Debug, thiserror::Error)]

@@ -29,18 +29,20 @@ mod watch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use paceline_analysis::symbolic::{Boundary, Decided, Fate, explore};
+use paceline_engine::Host;
 use paceline_frame::Verdict;
 use paceline_isa::Insn;
 use paceline_spec::{Errno, ProgramSpec};
-use paceline_symbolic::{Boundary, Decided, Fate, explore};
-use paceline_vm::Host;
 
-pub use paceline_symbolic::{
+pub use paceline_analysis::symbolic::{
     Assumption, Bounds, Call, CallResult, Edge, Element, GiveUp, Goal, Goals, Input, Meets, Options, Place,
     Progress, Route, RouteOutcome, Side,
 };
 
-use crate::{NoProgram, Object, Refused, SetupError};
+use super::error::{NoProgram, SetupError};
+use super::object::Object;
+use super::verify::Refused;
 pub(crate) use confirm::Confirmer;
 pub use differences::{CompareError, Difference, Differences, differences, differences_of_paths};
 pub use left::{Event, Handover, Target};

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
+use paceline_analysis::symbolic::{Route, RouteOutcome};
 use paceline_network::{
     ETHERNET_HEADER, Family, Interface, Kind, Network, NetworkBuilder, NextHop, NoRoute, Prefix, tables,
 };
-use paceline_symbolic::{Route, RouteOutcome};
 
 /// Interfaces have an MTU of at most this many bytes for routes; more is that of a route.
 const MOST: u32 = 0xffff;
@@ -206,7 +206,8 @@ mod tests {
         for _ in 0..2000 {
             let route = route(&mut rng);
             let text = network_text(&route);
-            let parsed = paceline_iproute::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let parsed =
+                paceline_network::iproute::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
             assert_eq!(seen(&network(&route).unwrap(), &route), seen(&parsed, &route), "{route:?}\n{text}");
         }
     }

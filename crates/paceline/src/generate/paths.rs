@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use paceline_analysis::symbolic::{Edge, Fate, Goals, Meets, Options, Side, explore};
 use paceline_frame::Verdict;
 use paceline_spec::MapSpec;
-use paceline_symbolic::{Edge, Fate, Goals, Meets, Options, Side, explore};
 use paceline_verifier::Verified;
 
 use super::confirm::Confirmer;

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use paceline_engine::Host;
 use paceline_maps::Map;
-use paceline_vm::Host;
 
 use super::left::Event;
-use crate::Collection;
+use crate::collection::Collection;
 
 /// What programs have sent so far.
 pub(super) struct Receiver {

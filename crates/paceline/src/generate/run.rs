@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use paceline_analysis::symbolic::{Edge, Element, Input, Side};
+use paceline_engine::{Fault, Host, Observed, Outcome, Program, RanAs, TimeSource};
 use paceline_frame::{Burst, FrameMeta};
 use paceline_isa::{Condition, Insn, Operand, Reg, Width, eval};
 use paceline_maps::Map;
 use paceline_spec::{Errno, ProgramKind};
-use paceline_symbolic::{Edge, Element, Input, Side};
-use paceline_vm::{Fault, Host, Observed, Outcome, Program, RanAs, TimeSource};
 
 use super::{Missed, network};
-use crate::{Collection, Object};
+use crate::collection::Collection;
+use crate::object::Object;
 
 /// Puts the elements of an input into the maps of a collection.
 ///

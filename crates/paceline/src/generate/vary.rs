@@ -1,8 +1,8 @@
 //! Inputs whose bytes differ from each other and from zero, where that does not change which sides are taken: swapped, shifted and lost bytes
 //! show in what comes out.
 
+use paceline_analysis::symbolic::{Decided, Edge, Element, Input, Role, Side, roles, set_checksums};
 use paceline_spec::{MapFlags, MapSpec};
-use paceline_symbolic::{Decided, Edge, Element, Input, Role, Side, roles, set_checksums};
 
 use super::confirm::Confirmer;
 use super::watch::Trace;

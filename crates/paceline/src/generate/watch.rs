@@ -3,19 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use paceline_analysis::symbolic::{Call, CallResult, Edge, Input, Meets, Side};
+use paceline_engine::{Observed, Outcome, Program};
 use paceline_frame::Verdict;
 use paceline_isa::{Callee, Imm64, Insn, Reg};
 use paceline_maps::Map;
 use paceline_spec::Errno;
 use paceline_spec::helper::{Helper, HelperId};
-use paceline_symbolic::{Call, CallResult, Edge, Input, Meets, Side};
-use paceline_vm::{Observed, Outcome, Program};
 
 use super::Missed;
 use super::left::{Changes, Event, Handover, Target};
 use super::receive::Receiver;
 use super::run::{edges, host, observed, side};
-use crate::{Collection, Object};
+use crate::collection::Collection;
+use crate::object::Object;
 
 /// An element of a map, by the map's index and the key.
 pub(super) type Key = (usize, Vec<u8>);

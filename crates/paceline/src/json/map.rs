@@ -8,7 +8,7 @@ use paceline_spec::{Errno, MapSpec};
 use serde_json::Value as Json;
 
 use super::{JsonError, encode, encode_key, hex, project, to_json, to_written_json};
-use crate::Collection;
+use crate::collection::Collection;
 use crate::contents::variables;
 
 /// An element cannot be read or written.

@@ -1,10 +1,10 @@
 //! Changes of a chain, and their errors.
 
-use paceline_chain::{CallMap, CallMapError, Calls, Place, PlanError, RunConfig, SequenceError};
+use crate::chain::{CallMap, CallMapError, Calls, Place, PlanError, RunConfig, SequenceError};
+use paceline_engine::{ChainError, UpdateError};
 use paceline_frame::Verdict;
-use paceline_vm::{ChainError, UpdateError};
 
-use super::Member;
+use super::member::Member;
 
 /// Order of the programs of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ use super::Member;
 pub enum Order {
     /// The order of the members: each runs when the verdict of the one before is one of its actions.
     Given,
-    /// libxdp's: by priority, and pass after the last ([`Plan::by_priority`](paceline_chain::Plan::by_priority)).
+    /// libxdp's: by priority, and pass after the last ([`Plan::by_priority`](crate::chain::Plan::by_priority)).
     Priority,
     /// Edges, by the names of members.
     Links {

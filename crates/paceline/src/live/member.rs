@@ -4,13 +4,16 @@ use std::fmt;
 #[cfg(feature = "jit")]
 use std::sync::{Arc, OnceLock};
 
-use paceline_chain::{Entrant, RunConfig};
-use paceline_vm::Program;
+use crate::chain::{Entrant, RunConfig};
+use paceline_engine::Program;
 #[cfg(feature = "jit")]
-use paceline_vm::{ChainPart, Engine, LoadError};
+use paceline_engine::{ChainPart, Engine, LoadError};
 
-use crate::{Collection, NoProgram, Object, VerifiedProgram};
-use paceline_chain::RunConfigError;
+use crate::chain::RunConfigError;
+use crate::collection::Collection;
+use crate::error::NoProgram;
+use crate::object::Object;
+use crate::verify::VerifiedProgram;
 #[cfg(feature = "jit")]
 use paceline_verifier::Verified;
 

@@ -10,15 +10,15 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use paceline_engine::Target as SiteTarget;
 use paceline_epoch::defer_drops;
-use paceline_vm::Target as SiteTarget;
 
 pub use change::{Change, ChangeError, Link, Order, Target};
 pub use member::{Member, NoMember};
 pub use status::{ProgramStatus, Status};
 pub use worker::ChainWorker;
 
-use crate::Pipeline;
+use super::pipeline::Pipeline;
 use crate::version::{Layout, Version};
 use state::State;
 use status::Totals;

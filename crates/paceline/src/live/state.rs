@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use paceline_chain::{CallMap, Calls, Edges, Entrant, Graph, Next, Place, Plan, Sequence};
-use paceline_frame::Verdict;
+use crate::chain::{CallMap, Calls, Edges, Entrant, Graph, Next, Place, Plan, Sequence};
 #[cfg(feature = "jit")]
-use paceline_vm::LookAhead;
-use paceline_vm::{Chain, ChainError};
+use paceline_engine::LookAhead;
+use paceline_engine::{Chain, ChainError};
+use paceline_frame::Verdict;
 
-use super::{Change, ChangeError, Link, Member, Order, Target};
+use super::change::{Change, ChangeError, Link, Order, Target};
+use super::member::Member;
 use crate::version::{Layout, Version};
 
 /// Order of the programs of a chain, by their ids.

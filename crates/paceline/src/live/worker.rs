@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use paceline_engine::{BurstFault, ByKey, Caller, Calls, ChainCounts, Host};
 use paceline_frame::Burst;
-use paceline_vm::{BurstFault, ByKey, Caller, Calls, ChainCounts, Host};
 
+use super::change::ChangeError;
 use super::status::ProgramStatus;
-use super::{ChangeError, Shared, lock};
+use super::{Shared, lock};
 use crate::version::{Layout, Version};
 
 /// Number of bursts between two updates of the shared counts.
@@ -92,7 +93,7 @@ impl ChainWorker {
 
     /// The programs of the chain that ran the last burst, by node, and their graph, for [`trace`](crate::trace).
     #[must_use]
-    pub fn parts(&self) -> (&[paceline_vm::Program], &paceline_chain::Graph) {
+    pub fn parts(&self) -> (&[paceline_engine::Program], &crate::chain::Graph) {
         (&self.version.programs, &self.version.layout.graph)
     }
 

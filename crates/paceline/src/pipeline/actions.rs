@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Weak};
 
+use paceline_engine::{Fault, Host};
 use paceline_frame::{Burst, FrameRef, MAX_BURST, Redirect, RedirectTarget, Verdict};
 use paceline_maps::{Map, RedirectTarget as Element};
-use paceline_port::{Group, Port};
-use paceline_vm::{Fault, Host};
+use paceline_ports::{Group, Port};
 
+use super::Shared;
 use super::counted::CountedPort;
 use super::counts::PipelineCounts;
 use super::cpus::CpuQueue;
@@ -14,7 +15,7 @@ use super::entry_programs::EntryPrograms;
 use super::failures::Failures;
 use super::known::Seen;
 use super::queue::{Queue, Through};
-use super::{Shared, WorkerError};
+use super::worker::WorkerError;
 
 /// `BPF_F_BROADCAST`: to all entries of a device map.
 const BROADCAST: u32 = 1 << 3;

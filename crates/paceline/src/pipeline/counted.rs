@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paceline_frame::Burst;
-use paceline_port::{Group, Port, PortError, SendError};
+use paceline_ports::{Group, Port, PortError, SendError};
 
 use super::counts::{PipelineCounts, PortCounter};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use paceline_frame::{Burst, FrameMeta, FrameRef};
-use paceline_port::Group;
+use paceline_ports::Group;
 
 use super::queue::Through;
 

@@ -1,7 +1,7 @@
 //! Programs of device maps' entries, which run on the way out (`dev_map_bpf_prog_run` in `kernel/bpf/devmap.c`).
 
+use paceline_engine::Target;
 use paceline_frame::{Burst, MAX_BURST, Verdict};
-use paceline_vm::Target;
 
 use super::actions::Act;
 use super::counted::CountedPort;

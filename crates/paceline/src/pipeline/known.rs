@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use paceline_engine::Target;
 use paceline_maps::{Map, entry_program_changes};
-use paceline_vm::Target;
 
 /// Maps by number. Who uses them keeps them.
 #[derive(Default)]

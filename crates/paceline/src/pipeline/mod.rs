@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use paceline_engine::{KeyedSite, Target, UpdateError};
 use paceline_maps::Map;
-use paceline_vm::{KeyedSite, Target, UpdateError};
 
 pub use counts::{PipelineCounts, PortCounts, PortErrors};
 pub use follow::{AbortPlace, ChainEdge, FollowCounts, LastBranch};
@@ -45,7 +45,7 @@ use observe::Observers;
 /// - socket maps to the port that stands for the socket ([`Worker::attach_socket`]);
 /// - CPU maps to the queue of the CPU, which its worker empties: there the packet goes through the entry's program, and passes.
 ///
-/// Entries name their programs by [number](paceline_vm::Program::id), and keep them.
+/// Entries name their programs by [number](paceline_engine::Program::id), and keep them.
 ///
 /// ```
 /// use paceline::port::MemoryPort;

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use paceline_engine::{BurstFault, ByKey, Caller, Host};
 use paceline_frame::{Burst, FrameRef, Redirect, Verdict};
-use paceline_vm::{BurstFault, ByKey, Caller, Host};
 
 use super::Shared;
 use super::follow::{self, LastBranch};

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paceline_port::Port;
+use paceline_ports::Port;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Worker, WorkerError};
+use super::worker::{Worker, WorkerError};
 
 /// Behaviour of a worker while nothing arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

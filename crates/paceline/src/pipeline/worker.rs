@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use paceline_engine::{BurstFault, ByKey, Caller, Fault, Host, Target};
 use paceline_frame::{Burst, FramePool, MAX_BURST, Verdict};
-use paceline_port::{Group, Port, PortError};
-use paceline_vm::{BurstFault, ByKey, Caller, Fault, Host, Target};
+use paceline_ports::{Group, Port, PortError};
 
 use super::Shared;
 use super::actions::{Act, TxPort, TxPorts};

@@ -9,7 +9,7 @@ use paceline_capture::{
     CaptureReader, CaptureWriter, GroupReader, Header, PcapHeader, ReadError, Resolution, Window, WriteError,
 };
 use paceline_frame::{Burst, FrameMeta};
-use paceline_port::{Group, Port, PortError, SendError};
+use paceline_ports::{Group, Port, PortError, SendError};
 
 use crate::deal::{Deal, Next};
 

@@ -13,7 +13,7 @@ mod capture;
 #[cfg(feature = "captures")]
 pub use capture::{CapturePort, CaptureQueue};
 pub use paceline_frame::{Chunk, ChunkLayout, FrameMemory, FramePool, HeapMemory, PoolCache, Span, Taken};
-pub use paceline_port::{
+pub use paceline_ports::{
     Direction, Faults, Faulty, Gathered, Generator, Group, MemoryPort, Overflow, PacketPort, Port, PortError,
     RateLimited, SendError, SpreadPort,
 };

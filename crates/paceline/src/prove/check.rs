@@ -1,8 +1,8 @@
 //! Properties of a run that was made.
 
+use paceline_analysis::symbolic::Moment;
+use paceline_capture::packet::Layers;
 use paceline_frame::Verdict;
-use paceline_packet::Layers;
-use paceline_symbolic::Moment;
 
 use super::property::{Comparison, Expr, Form, Value};
 

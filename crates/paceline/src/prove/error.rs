@@ -1,6 +1,6 @@
 //! Errors in properties.
 
-use paceline_packet::Protocol;
+use paceline_capture::packet::Protocol;
 use paceline_suggest::meant;
 
 /// A text is no property.

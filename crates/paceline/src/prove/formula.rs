@@ -1,7 +1,7 @@
 //! Properties as formulas over unknown packets.
 
-use paceline_packet::{Condition, Field, Offset, Protocol, Said, places};
-use paceline_symbolic::{Formula, Moment, Number, Relation, Rest};
+use paceline_analysis::symbolic::{Formula, Moment, Number, Relation, Rest};
+use paceline_capture::packet::{Condition, Field, Offset, Protocol, Said, places};
 
 use super::error::{Problem, PropertyError};
 use super::property::{Comparison, Expr, Form, Value};

@@ -25,15 +25,15 @@ mod token;
 
 use std::time::Instant;
 
+use paceline_analysis::symbolic::{self as symbolic, Formula};
+use paceline_engine::Host;
 use paceline_spec::ProgramSpec;
-use paceline_symbolic::{self as symbolic, Formula};
-use paceline_vm::Host;
 
 pub use error::{Problem, PropertyError};
-pub use paceline_symbolic::{Assumption, Bounds, Input, Options, Place, Progress};
+pub use paceline_analysis::symbolic::{Assumption, Bounds, Input, Options, Place, Progress};
 pub use property::Property;
 
-use crate::Object;
+use super::object::Object;
 use crate::generate::{Confirmed, Confirmer, GenerateError};
 use check::Run;
 

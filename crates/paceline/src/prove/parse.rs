@@ -3,9 +3,9 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use paceline_analysis::symbolic::Moment;
+use paceline_capture::packet::{Protocol, places};
 use paceline_frame::Verdict;
-use paceline_packet::{Protocol, places};
-use paceline_symbolic::Moment;
 
 use super::error::{Problem, PropertyError};
 use super::property::{Comparison, Expr, Form, Property, Value};

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use paceline_analysis::symbolic::Moment;
+use paceline_capture::packet::{Field, Protocol};
 use paceline_frame::Verdict;
-use paceline_packet::{Field, Protocol};
-use paceline_symbolic::Moment;
 
 /// A property of all runs of a program, as text: `eth.type == arp implies verdict != drop`.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! Errors with their places, and formulas against runs.
 
 use fastrand::Rng;
+use paceline_analysis::symbolic::{Formula, Moment, Number, Relation, Rest};
+use paceline_capture::packet::build;
 use paceline_frame::Verdict;
-use paceline_packet::build;
-use paceline_symbolic::{Formula, Moment, Number, Relation, Rest};
 
 use super::Property;
 use super::check::Run;

@@ -5,14 +5,14 @@ mod parallel;
 use std::ops::ControlFlow;
 
 use paceline_capture::{CaptureReader, CaptureWriter, ReadError, WriteError};
+use paceline_engine::{BurstFault, Chain, Fault, Host, Program, Target};
 use paceline_frame::{Burst, FrameRef, MAX_BURST, Verdict};
-use paceline_port::queue_of;
+use paceline_ports::queue_of;
 use paceline_spec::Meaning;
-use paceline_vm::{BurstFault, Chain, Fault, Host, Program, Target};
 
 pub use parallel::replay_on;
 
-use crate::ChainWorker;
+use super::live::ChainWorker;
 use crate::scenario::Origin;
 
 /// Counts of a run.

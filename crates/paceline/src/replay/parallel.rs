@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use paceline_capture::{CaptureReader, ReadError, Records, Window};
+use paceline_engine::{Fault, Host};
 use paceline_frame::{Burst, MAX_BURST, Verdict};
-use paceline_vm::{Fault, Host};
 
 use super::{Outputs, ReplayError, ReplayOptions, Runner, Tally, finish, is_dropped, keep_bytes};
 use crate::deal::Deal;

@@ -5,8 +5,8 @@ mod session;
 
 use std::sync::Arc;
 
+use paceline_engine::{Host, TimeSource};
 use paceline_network::Network;
-use paceline_vm::{Host, TimeSource};
 
 pub use origin::Origin;
 pub use session::{Session, SessionError};

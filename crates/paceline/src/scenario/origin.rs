@@ -1,8 +1,8 @@
 //! Where packets come from.
 
+use paceline_engine::Arrival;
 use paceline_frame::{Burst, FrameMeta};
 use paceline_spec::context::SkBuff;
-use paceline_vm::Arrival;
 
 /// Where the packets of a run come from, as programs see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

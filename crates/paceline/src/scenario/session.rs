@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use paceline_engine::{Arrival, ArrivalError, BurstFault, Fault, Host, Outcome, RanAs};
 use paceline_frame::Burst;
 use paceline_maps::Map;
-use paceline_vm::{Arrival, ArrivalError, BurstFault, Fault, Host, Outcome, RanAs};
 
 use super::Scenario;
 

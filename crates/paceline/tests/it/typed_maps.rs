@@ -124,7 +124,7 @@ fn what_does_not_fit_is_named() {
 fn objects() -> Vec<Object> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let folders =
-        ["examples", "crates/cli/tests/fixtures", "crates/load/tests/fixtures", "crates/testkit/fixtures"];
+        ["examples", "crates/cli/tests/fixtures", "crates/object/tests/fixtures", "crates/testkit/fixtures"];
     let files = folders.into_iter().flat_map(|folder| std::fs::read_dir(format!("{root}/{folder}")).unwrap());
     let paths =
         files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "o"));

@@ -7,7 +7,7 @@ use paceline::chain::{
 use paceline_frame::Verdict;
 use paceline_spec::ProgramSpec;
 
-use super::{ParseError, Problem};
+use super::error::{ParseError, Problem};
 
 /// A chain of a case's programs.
 #[derive(Clone, Debug, PartialEq, Eq)]

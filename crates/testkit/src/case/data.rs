@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::DataError;
+use super::error::DataError;
 use super::layer::{self, Layer, QINQ, VLAN};
 
 /// The bytes of a text in the data language.

@@ -1,7 +1,7 @@
 //! Splits a case file into directives with their blocks.
 
 use super::data::{fit, parse_data, parse_number};
-use super::{ParseError, Problem};
+use super::error::{ParseError, Problem};
 use crate::ENGINES;
 
 /// The order of directives in a case.

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::DataError;
+use super::error::DataError;
 
 /// A layer or a run of plain bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

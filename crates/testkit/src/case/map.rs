@@ -5,9 +5,9 @@ use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec};
 
 use super::data::{parse_data, parse_number};
 use super::directive::Directive;
+use super::error::{DataError, ParseError, Problem};
 use super::parse::check_name;
 use super::types::Types;
-use super::{DataError, ParseError, Problem};
 
 pub(super) fn map(
     directive: &Directive<'_>,

@@ -7,15 +7,14 @@ use paceline_btf::Btf;
 use paceline_frame::Verdict;
 use paceline_spec::{InitialValue, Linkage};
 
+use super::chain::CaseChain;
 use super::data::parse_number;
 use super::directive::{Directive, Stage, directives};
+use super::error::{ParseError, Problem};
 use super::map::{element, map, sized};
 use super::source::Source;
 use super::types::Types;
-use super::{
-    ByteOrder, Case, CaseChain, CaseKind, CaseNetwork, Change, Context, Expect, Note, NoteKind, ParseError,
-    Problem, Run, Verifier,
-};
+use super::{ByteOrder, Case, CaseKind, CaseNetwork, Change, Context, Expect, Note, NoteKind, Run, Verifier};
 use super::{chain, classic};
 use crate::{Contents, ENGINES};
 
@@ -52,7 +51,7 @@ fn network(directive: &Directive<'_>) -> Result<CaseNetwork, ParseError> {
     }
     let lines: Vec<&str> = directive.block.iter().map(|(_, line)| line.trim()).collect();
     let text = lines.join("\n");
-    let network = paceline_iproute::parse(&text)
+    let network = paceline_network::iproute::parse(&text)
         .map_err(|error| directive.error(Problem::Network(error.to_string())))?;
     Ok(CaseNetwork { text, network: Arc::new(network) })
 }

@@ -3,7 +3,7 @@
 use paceline_btf::{Btf, Composite, Int, IntEncoding, Member, Name, Param, SymbolLinkage, Type, TypeId};
 use paceline_spec::{KfuncRef, Linkage};
 
-use super::{ParseError, Problem};
+use super::error::{ParseError, Problem};
 
 /// Predefined integer types: the words of the type, its size in bytes and its encoding.
 const INTEGERS: &[(&[&str], u32, IntEncoding)] = &[

@@ -3,7 +3,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Ended, Event, Jobs, Totals, command, run, supervise};
+use super::jobs::{Event, Jobs, supervise};
+use super::totals::Totals;
+use super::{Ended, command, run};
 use crate::say;
 
 /// Time limit of a child for one seed.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use paceline::{Burst, FrameMeta, Host};
+use paceline_classic::libpcap::Libpcap;
 use paceline_classic::{ConvertOptions, Filter, Purpose, Rules};
-use paceline_libpcap::Libpcap;
+use paceline_engine::{Engine, LoadError, Program};
 use paceline_spec::{Errno, ProgramKind, ProgramSpec};
 use paceline_verifier::{Options, verify};
-use paceline_vm::{Engine, LoadError, Program};
 
 use super::generate::{Sample, is_comparable};
 use super::packet_socket::{Interface, attach_errno};

@@ -9,7 +9,7 @@ mod steer;
 
 pub use compare::{Bench, Difference, Tally};
 pub use generate::{Sample, sample, shrink};
-pub use paceline_libpcap::{Libpcap, Missing, Packets, Target};
+pub use paceline_classic::libpcap::{Libpcap, Missing, Packets, Target};
 pub use packet_socket::{Interface, MIN_PACKET, attach_errno, own_network, seccomp_accepts};
 pub use reference::{Reference, run as reference};
 pub use steer::{is_defined, steered};

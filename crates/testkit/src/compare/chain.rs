@@ -5,16 +5,18 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use fastrand::Rng;
+use paceline::chain::{Edges, Graph, Next, Node};
 use paceline::{Chain, Engine, FrameMeta, LookAhead, Map};
-use paceline_chain::{Edges, Graph, Next, Node};
+use paceline_engine::OptLevel;
 use paceline_frame::{MAX_BURST, Verdict};
 use paceline_isa::assemble;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::Verified;
-use paceline_vm::OptLevel;
 
+use super::engine::EngineSubject;
 use super::engine::random_array;
-use super::{EngineSubject, Left, Stopped, Work, Workshop, redirect_of};
+use super::work::{Work, Workshop};
+use super::{Left, Stopped, redirect_of};
 use crate::Contents;
 use crate::engine::load_native_chain;
 use crate::random::{Purpose, candidate};

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use paceline::{Burst, Engine, EngineError, FrameMeta, Host, Limits, Map, Program};
+use paceline_compiler::ir::{Module, Passes, build, optimize};
+use paceline_engine::OptLevel;
 use paceline_frame::MAX_BURST;
-use paceline_ir::{Module, Passes, build, optimize};
 use paceline_spec::{MapSpec, ProgramKind};
 use paceline_verifier::Verified;
-use paceline_vm::OptLevel;
 
 use super::dirt::Dirt;
+use super::work::Work;
 use super::work::contents;
-use super::{Left, Stopped, Subject, Work, redirect_of};
+use super::{Left, Stopped, Subject, redirect_of};
 use crate::Contents;
 use crate::engine::{fill_map, load_native, map_contents, native_name};
 use crate::ir::run_on;
@@ -43,7 +44,7 @@ pub struct EngineSubject {
     salt: u64,
     /// Runs before each program, except on the plain interpreter, which clears its stack.
     dirt: Option<Dirt>,
-    /// Runs programs in the form of `paceline-ir` after these passes, on the plain interpreter's machine.
+    /// Runs programs in the form of `paceline-compiler` after these passes, on the plain interpreter's machine.
     passes: Option<Passes>,
     /// The program in that form.
     module: Module,
@@ -80,7 +81,7 @@ impl EngineSubject {
         })
     }
 
-    /// The interpreter of `paceline-ir`, after these passes.
+    /// The interpreter of `paceline-compiler`, after these passes.
     ///
     /// # Errors
     /// A map cannot be created.

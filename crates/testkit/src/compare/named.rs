@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use paceline::Engine;
-use paceline_vm::OptLevel;
+use paceline_engine::OptLevel;
 
-use super::EngineSubject;
+use super::engine::EngineSubject;
 use crate::engine::native_name;
 
 /// An engine, or native code without passes.
@@ -14,7 +14,7 @@ use crate::engine::native_name;
 pub enum Named {
     /// An engine.
     Engine(Engine),
-    /// Native code without the passes of `paceline-ir`.
+    /// Native code without the passes of `paceline-compiler`.
     Unoptimized,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Cost;
+use super::measure::Cost;
 
 /// Fixed allowance in nanoseconds.
 const BASE_TIME: u64 = 50_000_000;

@@ -5,11 +5,11 @@ use std::fs::read_to_string;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
+use paceline_engine::{Engine, Program};
 use paceline_maps::{Limits, Map};
 use paceline_verifier::{Options, verify};
-use paceline_vm::{Engine, Program};
 
-use super::Item;
+use super::families::Item;
 
 /// Maximum size of its maps in bytes.
 const MAP_MEMORY: u64 = 1 << 20;

@@ -9,7 +9,7 @@ use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
 use paceline::helper::Helper;
 use paceline::isa::{Callee, Insn, decode};
 use paceline::{LoadOptions, Object, ProgramKind, ProgramSpec};
-use paceline_port::queue_of;
+use paceline_ports::queue_of;
 
 use serde_json::{Value as Json, json};
 

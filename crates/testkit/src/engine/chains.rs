@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use paceline::chain::{Graph, Node};
 use paceline::{Object, RedirectTarget, step};
+use paceline_engine::{Chain, Engine as VmEngine, Host, LookAhead, OptLevel, Program};
 use paceline_frame::{Burst, FrameMeta, Verdict};
 use paceline_maps::Map;
 use paceline_spec::InitialValue;
 use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{Chain, Engine as VmEngine, Host, LookAhead, OptLevel, Program};
 
 use super::maps::{create_maps, map_contents, set_program};
 use super::ours::load_native_chain;

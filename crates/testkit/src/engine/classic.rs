@@ -7,7 +7,8 @@ use paceline_classic::{Filter, Purpose, SockFilter};
 
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseKind};
-use crate::classic::{Interface, Libpcap, MIN_PACKET, reference};
+use crate::classic::packet_socket::{Interface, MIN_PACKET};
+use crate::classic::{Libpcap, reference};
 use crate::outcome::{Finished, Outcome, Ran, Return};
 
 /// The classic program of a case. Of the two cases that it becomes only the one for socket filters has it, so that it runs

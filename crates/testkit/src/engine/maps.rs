@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use paceline_engine::Program;
 use paceline_maps::{Limits, Map};
 use paceline_spec::{Errno, InitialValue, MapSpec};
-use paceline_vm::Program;
 
 use super::Unsupported;
 use crate::Contents;

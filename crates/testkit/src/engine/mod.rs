@@ -40,7 +40,7 @@ pub enum Unsupported {
     NoKernelFunction(String),
     /// The engine does not exist on this machine.
     #[error("engine {0} is not available")]
-    Unavailable(paceline_vm::Engine),
+    Unavailable(paceline_engine::Engine),
     /// The program is accepted, but needs a feature that the engine does not support.
     #[error("needs what it does not have")]
     Lacks,

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::process::Command;
 
-use crate::classic::own_network;
+use crate::classic::packet_socket::own_network;
 
 /// Sockets in the network namespace of the calling thread.
 #[derive(Default)]

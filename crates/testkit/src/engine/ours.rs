@@ -5,15 +5,15 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use paceline::chain::Graph;
-use paceline_frame::{Burst, FrameMeta, FrameRef, MAX_BURST, RedirectTarget, Verdict};
-use paceline_ir::{Module, Passes, build, optimize, parse};
-use paceline_maps::Map;
-use paceline_spec::{InitialValue, ProgramSpec};
-use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{
+use paceline_compiler::ir::{Module, Passes, build, optimize, parse};
+use paceline_engine::{
     Chain, ChainError, CompileError, DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, LookAhead, Machine,
     MemoryProgram, OptLevel, Program,
 };
+use paceline_frame::{Burst, FrameMeta, FrameRef, MAX_BURST, RedirectTarget, Verdict};
+use paceline_maps::Map;
+use paceline_spec::{InitialValue, ProgramSpec};
+use paceline_verifier::{Options, Verified, verify};
 
 use super::maps::{create_maps, map_contents, set, set_map, set_program};
 use super::{Engine, Unsupported};
@@ -34,9 +34,9 @@ enum Way {
     Burst(VmEngine),
     /// Verified, to native code with packets in bursts in stages: look-ups ahead, then the program.
     Staged,
-    /// Verified, to native code without the passes of `paceline-ir`.
+    /// Verified, to native code without the passes of `paceline-compiler`.
     Unoptimized,
-    /// Verified, in the form of `paceline-ir` after all passes, on the plain interpreter's machine.
+    /// Verified, in the form of `paceline-compiler` after all passes, on the plain interpreter's machine.
     Form,
 }
 
@@ -322,7 +322,7 @@ fn verify_all(case: &Case) -> Result<Vec<Verified>, Refusal> {
     case.programs.iter().enumerate().map(verify).collect()
 }
 
-/// A program in the form of `paceline-ir`, after all passes.
+/// A program in the form of `paceline-compiler`, after all passes.
 fn form(verified: &Verified) -> Result<Module, String> {
     let mut module = build(verified).map_err(|error| error.to_string())?;
     optimize(&mut module, &Passes::default().checked(true)).map_err(|error| format!("{error}\n{module}"))?;

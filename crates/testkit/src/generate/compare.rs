@@ -5,7 +5,8 @@ use std::sync::Arc;
 use paceline::{Burst, FrameMeta, Host, Limits, Map};
 use paceline_spec::ProgramSpec;
 
-use super::{Generated, State, state_map};
+use super::Generated;
+use super::state::{State, state_map};
 use crate::kernel::{self, KernelError, Packet, Request};
 
 /// An engine that runs generated programs.

@@ -1,6 +1,7 @@
 //! Shrinks failing programs.
 
-use super::{Generated, State};
+use super::Generated;
+use super::state::State;
 
 /// The smallest program found that still fails: removes steps, in runs first and then one by one, keeps one failing input,
 /// and sets words of it to zero.

@@ -1,14 +1,14 @@
 //! The plain interpreter's machine as the one of the form's interpreter: each access and each call is an instruction that the machine
 //! executes, with all its checks.
 
-use paceline_ir::{
+use paceline_compiler::ir::{
     Access, Address, Called, Callee, Function, Interpreter, Kind, Machine, Module, Region, RunError,
     STACK_BYTES,
 };
+use paceline_engine::{FaultKind, Machine as Plain, Next};
 use paceline_isa::{AtomicOp, Callee as CalledBy, Imm64, Insn, Operand, Reg, Size, Width};
 use paceline_spec::context::FieldKind;
 use paceline_spec::helper::Helper;
-use paceline_vm::{FaultKind, Machine as Plain, Next};
 
 /// Runs the main program of a module on the machine of a run that has begun, with a budget of operations.
 ///

@@ -1,4 +1,4 @@
-//! The form of `paceline-ir`: whole programs on the plain interpreter's machine.
+//! The form of `paceline-compiler`: whole programs on the plain interpreter's machine.
 
 mod machine;
 

@@ -1,7 +1,7 @@
 //! Programs of an object as a chain, on all ways to run one.
 
+use paceline::chain::{Graph, Node};
 use paceline::{Chain, LookAhead};
-use paceline_chain::{Graph, Node};
 use paceline_frame::Verdict;
 use paceline_verifier::Verified;
 

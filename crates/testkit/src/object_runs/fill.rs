@@ -4,7 +4,7 @@ use fastrand::Rng;
 use paceline::Object;
 use paceline_spec::{ElementKind, InitialValue, MapSpec};
 
-use super::pool;
+use super::packets::pool;
 
 /// Maximum number of elements added to a map.
 const MOST: u32 = 32;

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use paceline::Engine;
 use paceline_verifier::Verified;
 
-use super::{Trial, is_pure, on_engine, on_kernel};
+use super::Trial;
+use super::kernel::on_kernel;
+use super::ours::{is_pure, on_engine};
 use crate::compare::Stopped;
 use crate::kernel::LoadError;
 

@@ -8,7 +8,7 @@ use paceline_spec::helper::Helper;
 use paceline_spec::{Linkage, MapSpec, ProgramSpec};
 use paceline_verifier::{Base, Verified};
 
-use super::Candidate;
+use super::layout::Candidate;
 
 type Counts = BTreeMap<String, u64>;
 

@@ -5,8 +5,8 @@ mod program;
 mod table;
 
 use fastrand::Rng;
+use paceline_engine::{Engine, Host, LookAhead, NoSlice, Program};
 use paceline_frame::{Burst, FrameMeta, MAX_BURST};
-use paceline_vm::{Engine, Host, LookAhead, NoSlice, Program};
 
 use self::program::Subject;
 

@@ -9,7 +9,7 @@ use paceline_btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
 use paceline_verifier::{Options, Refusal, Verified, verify};
 
-use super::{States, Witness};
+use super::soundness::{States, Witness};
 use crate::engine::fill_map;
 use crate::kernel::{self, KernelError, Request};
 use crate::random;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use paceline::{Burst, Host, Map, Program};
 use paceline_btf::Btf;
+use paceline_engine::{FaultKind, Observed};
 use paceline_isa::{Code, Insn, Operand, Reg, decode, eval};
 use paceline_spec::{MapSpec, ProgramSpec};
 use paceline_verifier::state::{Byte, Link, PacketRange, Pointer, Region, Scalar, State, Target, Value};
 use paceline_verifier::{Base, Cause, KeyFact, MemoryFact, Observer, Options, Verified, verify_observed};
-use paceline_vm::{FaultKind, Observed};
 
 /// Maximum instructions of an exact walk; programs that need more are only checked against facts.
 const EXACT_LIMIT: usize = 20_000;

@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use paceline::capture::{ByteOrder, CaptureReader, Link};
 use paceline::{Burst, FrameMeta, Host};
 use paceline_classic::{ConvertOptions, Filter, Purpose, Rules};
+use paceline_engine::{Engine, LoadError, Program};
 use paceline_testkit::classic::{self, Libpcap, Target};
 use paceline_testkit::skip;
 use paceline_verifier::{Options, verify};
-use paceline_vm::{Engine, LoadError, Program};
 
 const GOPACKET: &str = "/usr/share/gocode/src/github.com/google/gopacket";
 

@@ -17,11 +17,11 @@ use paceline_classic::text::{
 use paceline_classic::{
     Action, ConvertOptions, Filter, Purpose, Returns, Rules, SockFilter, SystemCall, table,
 };
+use paceline_engine::{Engine, LoadError, MemoryProgram, Program};
 use paceline_spec::ProgramSpec;
 use paceline_testkit::classic::{Libpcap, Target, is_defined, reference, sample, seccomp_accepts, steered};
 use paceline_testkit::{kernel, skip};
 use paceline_verifier::{Options, verify};
-use paceline_vm::{Engine, LoadError, MemoryProgram, Program};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

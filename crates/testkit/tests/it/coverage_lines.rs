@@ -9,11 +9,11 @@ use std::path::Path;
 
 use paceline::coverage::{Counting, Report};
 use paceline::{Burst, Engine, FrameMeta, Host, LoadOptions, Object, TimeSource};
+use paceline_engine::Steer;
 use paceline_isa::{Insn, decode};
 use paceline_spec::ProgramSpec;
 use paceline_testkit::compiled::{Compiler, compile_text, compilers};
 use paceline_testkit::counted::{COUNTERS, CountedProgram, PACKET};
-use paceline_vm::Steer;
 
 /// Packets whose bytes are small numbers, as the programs' conditions compare with these.
 fn packets(seed: u64, count: usize) -> Vec<Vec<u8>> {

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paceline_device::{
-    AttachMode, Interface, OpenError, SocketPort, TapPort, Umem, XdpDevice, XdpOptions, XdpPort,
-};
+use paceline_engine::{Engine, Host, Program};
 use paceline_frame::{Burst, FramePool};
 use paceline_isa::assemble;
-use paceline_port::{Group, Port, PortError};
+use paceline_ports::device::{
+    AttachMode, Interface, OpenError, SocketPort, TapPort, Umem, XdpDevice, XdpOptions, XdpPort,
+};
+use paceline_ports::{Group, Port, PortError};
 use paceline_spec::ProgramKind;
 use paceline_testkit::case::parse_file;
 use paceline_testkit::kernel::{Program as KernelProgram, Request};
 use paceline_testkit::namespace::{ip, namespace, veth};
 use paceline_testkit::wire::{Wire, tap_with_headers};
 use paceline_verifier::{Options, verify};
-use paceline_vm::{Engine, Host, Program};
 
 /// Time within which packets must arrive.
 const PATIENCE: Duration = Duration::from_secs(5);

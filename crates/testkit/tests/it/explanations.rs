@@ -11,8 +11,8 @@ use paceline::{
     Arrival, Burst, Collection, Engine, FrameMeta, Host, LoadOptions, Meaning, Object, Outcome, Program,
     RanAs, Redirect, RedirectTarget, TimeSource, Verdict,
 };
+use paceline_engine::Steer;
 use paceline_testkit::object_runs::{packets_of, pool};
-use paceline_vm::Steer;
 
 const EXAMPLES: [&str; 8] =
     ["balancer", "counter", "firewall", "protocols", "reflector", "sampler", "steering", "vlan"];

@@ -1,6 +1,6 @@
-//! The form of `paceline-ir` against the plain interpreter, on random programs: verdicts, packets and maps.
+//! The form of `paceline-compiler` against the plain interpreter, on random programs: verdicts, packets and maps.
 
-use paceline_ir::{Pass, Passes};
+use paceline_compiler::ir::{Pass, Passes};
 use paceline_testkit::compare::{Comparator, Comparison, EngineSubject, Subject, Workshop};
 use paceline_testkit::kernel;
 use paceline_testkit::random::maps;

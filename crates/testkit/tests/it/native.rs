@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use paceline::LoadOptions;
+use paceline_engine::{Architecture, CompileError, Lack, LoadError, LookAhead, OptLevel, compile_for};
 use paceline_maps::Map;
 use paceline_testkit::case::{CaseKind, find_files, read_file};
 use paceline_testkit::engine::{load_native, load_native_chain};
 use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{Architecture, CompileError, Lack, LoadError, LookAhead, OptLevel, compile_for};
 
 /// Programs by what they lack.
 #[derive(Debug, Default)]

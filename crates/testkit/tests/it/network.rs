@@ -192,9 +192,9 @@ fn mtu_query(rng: &mut Rng, interfaces: u32) -> Vec<u8> {
 fn settled() -> Network {
     let mut before = String::new();
     for _ in 0..50 {
-        let now = paceline_iproute::host_text().expect("ip says what there is");
+        let now = paceline_network::iproute::host_text().expect("ip says what there is");
         if now == before {
-            return paceline_iproute::parse(&now).unwrap_or_else(|error| panic!("{error} in {now}"));
+            return paceline_network::iproute::parse(&now).unwrap_or_else(|error| panic!("{error} in {now}"));
         }
         before = now;
         thread::sleep(Duration::from_millis(200));

@@ -9,9 +9,9 @@ use paceline::explain::{CauseKind, ChainExplainer, Explainer, Explanation, FactK
 use paceline::packet::Layers;
 use paceline::scenario::Origin;
 use paceline::{Arrival, Engine, FrameMeta, Host, LoadOptions, Meaning, Object, Outcome};
+use paceline_engine::Steer;
 use paceline_spec::InitialValue;
 use paceline_testkit::object_runs::{fill_from_seed, packets_of, pool, size_maps};
-use paceline_vm::Steer;
 
 /// Packets with one content of the maps.
 const ROUND: usize = 100;

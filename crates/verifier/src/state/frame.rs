@@ -6,7 +6,8 @@ use std::rc::Rc;
 use paceline_isa::Reg;
 use paceline_spec::ObjectKind;
 
-use super::{MapRef, Pointer, Progress, Stack, Target, Value};
+use super::stack::Stack;
+use super::value::{MapRef, Pointer, Progress, Target, Value};
 
 /// One active call of a function.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The stack of one frame, byte by byte.
 
-use super::{Dynptr, NumIterator, Value};
+use super::value::{Dynptr, NumIterator, Value};
 use crate::reads::Origin;
 
 /// Maximum stack size of a frame, and of all frames of a call chain, in bytes (`MAX_BPF_STACK`).

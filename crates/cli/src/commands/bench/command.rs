@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use paceline::capture::CaptureReader;
+use paceline::measure::{Busy, Manner, MeasureError, Ratio, Room, Summary, Times, uneven};
 use paceline::{ArrivalError, Burst, Outcome};
 use paceline_kernel::ETHERNET_LEN;
-use paceline_measure::{Busy, Manner, MeasureError, Ratio, Room, Summary, Times, uneven};
 
 use super::args::BenchArgs;
 use super::output::{Measured, Report, Subject};

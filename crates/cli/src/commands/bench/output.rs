@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use paceline_measure::{Comparison, Ratio, Summary};
+use paceline::measure::{Comparison, Ratio, Summary};
 use serde_json::{Value as Json, json};
 
 use crate::common::console::shown;

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use paceline::btf::{Btf, Type};
+use paceline::diagnosis::Symbols;
 use paceline::isa::{Line, RawInsn, disassemble};
 use paceline::{FunctionInfo, LineInfo, Linkage, Object, ProgramSpec};
-use paceline_diagnosis::Symbols;
 use serde_json::{Value as Json, json};
 
 use super::native::{Function, Native};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use paceline::diagnosis::helper;
 use paceline::helper::Helper;
 use paceline::isa::{Callee, Imm64, Insn, disassemble};
 use paceline::{FunctionInfo, KfuncRef, Linkage, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
-use paceline_diagnosis::helper;
 use serde_json::{Value as Json, json};
 
 /// The contents of a program.

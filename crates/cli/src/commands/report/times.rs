@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use paceline_measure::{Manner, MeasureError, Ratio, Room, Summary};
+use paceline::measure::{Manner, MeasureError, Ratio, Room, Summary};
 use serde_json::{Value as Json, json};
 
 use super::args::ReportArgs;

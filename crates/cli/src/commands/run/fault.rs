@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use paceline::diagnosis::Symbols;
 use paceline::isa::disassemble;
 use paceline::{Fault, FaultKind, LineInfo, Object, ProgramSpec};
-use paceline_diagnosis::Symbols;
 
 use crate::common::failure::CommandError;
 use crate::common::packets::{When, processed};

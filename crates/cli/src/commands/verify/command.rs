@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use paceline::diagnosis::{Diagnosis, refused, render};
 use paceline::verifier::{Options, Stats};
 use paceline::{Collection, Engine, Object, ProgramSpec};
-use paceline_diagnosis::{Diagnosis, refused, render};
 use serde_json::{Value as Json, json};
 
 use super::args::VerifyArgs;

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use paceline::diagnosis::Symbols;
 use paceline::isa::{Insn, Reg, disassemble};
 use paceline::verifier::state::State;
 use paceline::verifier::{Observer, PathEnd};
 use paceline::{Object, ProgramSpec};
-use paceline_diagnosis::Symbols;
 
 /// Writes each instruction with the values of the registers that it reads.
 pub(super) struct Log<'a> {

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use paceline::chain::Next;
+use paceline::diagnosis::explained;
 use paceline::explain::Reasons;
 use paceline::packet::{differences, to_text};
-use paceline_diagnosis::explained;
 use serde_json::{Value as Json, json};
 
 use super::explained::Explained;

@@ -188,7 +188,9 @@ fn run_jobs(options: &Options, jobs: &[Job], first: u64) -> Outcome {
 
 fn read_network(path: &Path) -> Result<Arc<Network>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    paceline_iproute::parse(&text).map(Arc::new).map_err(|error| format!("{}: {error}", path.display()))
+    paceline_network::iproute::parse(&text)
+        .map(Arc::new)
+        .map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Both verdicts on a program, and the results of its runs.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use paceline::Engine;
-use paceline_guard::Side;
+use paceline_frame::guard::Side;
 use paceline_testkit::embed::{self, Campaign, Failure, Settings};
 use paceline_testkit::say;
 
@@ -61,7 +61,7 @@ fn child(options: &Options) -> Outcome {
         _ => Some(Side::End),
     };
     if let Some(side) = side
-        && !paceline_guard::enable(side)
+        && !paceline_frame::guard::enable(side)
     {
         return Err("memory cannot be guarded".to_owned());
     }

@@ -11,8 +11,8 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use paceline_ir::Passes;
-use paceline_ir::random::{compare, pass_sets};
+use paceline_compiler::ir::Passes;
+use paceline_compiler::ir::random::{compare, pass_sets};
 use paceline_testkit::child::{self, Totals};
 use paceline_testkit::say;
 

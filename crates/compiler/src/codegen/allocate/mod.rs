@@ -1,0 +1,124 @@
+//! Registers and slots for virtual registers.
+//!
+//! Each instruction has four points: before it, where moves are made; early, where it reads its uses; late, where it writes its
+//! definitions; and after it, where moves are made again. A virtual register has one register from its definition up to a point, and
+//! from there on its slot of the frame, where it was stored when it was defined. A use behind that point has a register of its own, which
+//! is loaded before the instruction. So where a value is depends on the point alone, not on the way that led there.
+
+pub mod check;
+mod friends;
+mod held;
+mod homes;
+mod live;
+mod moves;
+mod point;
+mod ranges;
+mod result;
+mod scan;
+mod slots;
+mod uses;
+mod weights;
+
+use thiserror::Error;
+
+use crate::codegen::lir::{Function, Reg, RegSet};
+use check::CheckError;
+use friends::Friends;
+use held::Held;
+use homes::Assigned;
+use live::Live;
+pub(crate) use moves::Walk;
+pub use moves::{Loc, Move, MoveLists};
+use ranges::Ranges;
+pub use result::Allocation;
+use scan::Scan;
+
+/// Why registers cannot be allocated: the selection of instructions is wrong, or this is.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AllocateError {
+    /// An instruction needs more registers at a time than there are.
+    #[error("instruction {0} needs more registers than there are")]
+    OutOfRegisters(u32),
+    /// A virtual register is live before its definition: its uses are not dominated by it, or the blocks are not in an order in which
+    /// each comes after those that dominate it.
+    #[error("virtual register {0} is live before its definition in the order of the code")]
+    Order(u32),
+    /// A virtual register without a definition is read.
+    #[error("virtual register {0} is read and has no definition")]
+    Undefined(u32),
+    /// A use would read another value.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+}
+
+/// The allocator, whose memory is used again for each function.
+pub struct Allocator {
+    /// By register.
+    held: Vec<Held>,
+    friends: Friends,
+    ranges: Ranges,
+    live: Live,
+    assigned: Assigned,
+    /// Moves before and after the current instruction.
+    moves: [Vec<Move>; 2],
+    allocation: Allocation,
+}
+
+impl Default for Allocator {
+    fn default() -> Self {
+        Self {
+            held: vec![Held::default(); RegSet::MOST],
+            friends: Friends::default(),
+            ranges: Ranges::default(),
+            live: Live::default(),
+            assigned: Assigned::default(),
+            moves: Default::default(),
+            allocation: Allocation::default(),
+        }
+    }
+}
+
+impl Allocator {
+    /// Allocates the registers of a function, and checks the result if that is asked for, or in debug builds.
+    ///
+    /// # Errors
+    /// [`AllocateError`]: an error of the selection, or of the allocation.
+    pub fn allocate<O>(
+        &mut self,
+        function: &Function<O>,
+        registers: RegSet,
+        scratch: Reg,
+        checked: bool,
+    ) -> Result<&Allocation, AllocateError> {
+        let Self { held, friends, ranges, live, assigned, moves, allocation } = self;
+        held.iter_mut().for_each(Held::clear);
+        friends.find(function);
+        ranges.find(function, held, friends, live);
+        if let Some(vreg) = ranges.live_before_definition() {
+            return Err(AllocateError::Order(vreg));
+        }
+        let scan = Scan::new(function, ranges, held, friends, assigned, registers);
+        scan.run().map_err(AllocateError::OutOfRegisters)?;
+        let resolved = result::resolve(function, ranges, assigned, scratch, moves, allocation);
+        resolved.map_err(AllocateError::Undefined)?;
+        if checked || cfg!(debug_assertions) {
+            check::check(function, allocation, registers)?;
+        }
+        Ok(allocation)
+    }
+}
+
+/// Allocates the registers of one function.
+///
+/// # Errors
+/// As [`Allocator::allocate`].
+pub fn allocate<O>(
+    function: &Function<O>,
+    registers: RegSet,
+    scratch: Reg,
+    checked: bool,
+) -> Result<Allocation, AllocateError> {
+    let mut allocator = Allocator::default();
+    allocator.allocate(function, registers, scratch, checked)?;
+    Ok(allocator.allocation)
+}

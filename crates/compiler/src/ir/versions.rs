@@ -1,0 +1,76 @@
+//! Versions of variables or classes of memory: which write is the last one before each block.
+
+use crate::ir::cfg::Cfg;
+
+/// The version at the function's entry.
+pub(crate) const ENTRY: u32 = 0;
+
+/// The write that a variable has its value from: 0 for the entry, the number of a write, which is below 2^31, or a block where versions meet.
+pub type Version = u32;
+
+const MET: Version = 1 << 31;
+
+/// The version of a variable for which different ones meet in the block at a position.
+const fn met(position: u32) -> Version {
+    MET | position
+}
+
+/// The position of the block where versions met; `None` for the entry and for writes.
+pub(crate) const fn met_at(version: Version) -> Option<u32> {
+    if version & MET != 0 { Some(version & !MET) } else { None }
+}
+
+/// Versions of `N` variables at the start of each block, by its position.
+pub struct Versions<const N: usize> {
+    before: Vec<Option<[Version; N]>>,
+}
+
+impl<const N: usize> Versions<N> {
+    /// The versions in a graph in which the last writes of each block, by its position, are these.
+    #[must_use]
+    pub fn of(cfg: &Cfg, last: &[[Option<Version>; N]]) -> Self {
+        // All are those of the entry.
+        if last.iter().all(|last| *last == [None; N]) {
+            return Self { before: Vec::new() };
+        }
+        let count = cfg.order().len();
+        let mut before: Vec<Option<[Version; N]>> = vec![None; count];
+        let after = |before: &[Option<[Version; N]>], position: u32| {
+            let written = last.get(position as usize).copied().unwrap_or([None; N]);
+            let versions = before.get(position as usize).copied().flatten()?;
+            Some(std::array::from_fn::<Version, N, _>(|at| written[at].unwrap_or(versions[at])))
+        };
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for position in 0..count as u32 {
+                let old = before[position as usize];
+                let mut known = cfg.predecessors(position).iter().filter_map(|&from| after(&before, from));
+                // Nothing precedes the entry.
+                let mut new = known.next().unwrap_or([ENTRY; N]);
+                for other in known {
+                    for (version, other) in new.iter_mut().zip(other) {
+                        if *version != other {
+                            *version = met(position);
+                        }
+                    }
+                }
+                // Versions that met once stay so, which makes the search end.
+                for (version, old) in new.iter_mut().zip(old.into_iter().flatten()) {
+                    if old == met(position) {
+                        *version = old;
+                    }
+                }
+                if old != Some(new) {
+                    (before[position as usize], changed) = (Some(new), cfg.has_loops());
+                }
+            }
+        }
+        Self { before }
+    }
+
+    /// The versions at the start of the block at a position.
+    #[must_use]
+    pub fn before(&self, position: u32) -> [Version; N] {
+        self.before.get(position as usize).copied().flatten().unwrap_or([ENTRY; N])
+    }
+}

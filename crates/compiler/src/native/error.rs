@@ -1,0 +1,89 @@
+//! Compile errors.
+
+use crate::codegen::GenerateError;
+use crate::ir::{Module, PassError};
+use paceline_isa::Insn;
+use thiserror::Error;
+
+use crate::native::select::Lack;
+use crate::native::x64::AssembleError;
+
+/// Reasons why a program cannot be compiled; slots count from 0.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CompileError {
+    /// The instruction has no native code.
+    #[error("instruction {slot} ({insn}) cannot be compiled")]
+    Unsupported {
+        /// Slot.
+        slot: usize,
+        /// The instruction.
+        insn: Insn,
+    },
+    /// A map that the code is not linked with, or not in the way that the instruction needs.
+    #[error("instruction {slot} needs map {index} as {what}, which it is not")]
+    Map {
+        /// Slot.
+        slot: usize,
+        /// Index of the map.
+        index: i32,
+        /// The kind of map that is required.
+        what: &'static str,
+    },
+    /// A jump whose target is no instruction of the same function.
+    #[error("instruction {slot} jumps to {target}, which is no instruction of its function")]
+    JumpTarget {
+        /// Slot of the jump.
+        slot: usize,
+        /// The target slot.
+        target: i64,
+    },
+    /// Something that there is no native code for.
+    #[error("there is no native code for {0}")]
+    Lack(Lack),
+    /// [`Links::checked`](crate::native::Links::checked) is missing for checked code.
+    #[error("there is nothing to link checked code with")]
+    NotLinked,
+    /// A state that the code generator rules out: a bug of Paceline, not of the program.
+    #[error("internal error of the code generator: {0}")]
+    Internal(&'static str),
+    /// No code can be generated from the program in SSA form: a bug of Paceline, not of the program.
+    #[error(transparent)]
+    Form(#[from] Box<FormError>),
+    /// The code is too long, or the code generator misused the assembler.
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
+}
+
+/// A bug of the passes or of the code generator that a program in SSA form shows.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("internal error of the code generator: {cause}\n{module}")]
+pub struct FormError {
+    /// What the bug is.
+    pub cause: FormCause,
+    /// The program as text.
+    pub module: String,
+}
+
+/// What is wrong with a program in SSA form, or with its code.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FormCause {
+    /// A pass left a function that is not well formed.
+    #[error(transparent)]
+    Pass(#[from] PassError),
+    /// No code can be generated.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+}
+
+impl FormError {
+    /// An error of a program.
+    pub(crate) fn new(cause: impl Into<FormCause>, module: &Module) -> Box<Self> {
+        Box::new(Self { cause: cause.into(), module: module.to_string() })
+    }
+}
+
+impl From<Lack> for CompileError {
+    fn from(lack: Lack) -> Self {
+        Self::Lack(lack)
+    }
+}

@@ -1,0 +1,36 @@
+//! Native code for x86-64 and arm64 from verified programs.
+//!
+//! [`compile`] takes the verifier's results and the [`Links`] of the code, and returns machine code with relocations. Placement and
+//! calls of the code are up to other crates; this one accesses no memory by address.
+//!
+//! # Calling convention
+//! A program is `extern "C" fn(r1, r2, r3, r4, r5, host) -> r0`, and so is every helper: the first five arguments are the
+//! BPF registers, the sixth the host. `r1` of a program is the packet's [`Frame`](paceline_frame::Frame), whatever the
+//! program's type, and loads from the context become loads from the frame.
+//!
+//! Code is generated from programs in the SSA form of `paceline-compiler`, by selection of instructions with the allocator of `paceline-compiler`. [Checked](Settings::checked)
+//! code is none of it: it translates one instruction after the other. A program without native
+//! code has a [`Lack`].
+//!
+//! A function saves the callee-saved registers that it writes, and no others; one that makes no calls and has up to 128 bytes of stack
+//! needs no stack adjustment on x86-64.
+
+pub mod arm64;
+mod checked;
+mod dispatcher;
+mod entry;
+mod error;
+mod links;
+mod program;
+mod select;
+mod settings;
+pub mod x64;
+
+pub use dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
+pub use error::{CompileError, FormCause, FormError};
+pub use links::{
+    ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,
+};
+pub use program::{Compiled, CompiledFunction, Stats, compile, compile_chain, compile_unverified};
+pub use select::{Lack, Part};
+pub use settings::{Architecture, Features, OptLevel, Prefetch, Settings};

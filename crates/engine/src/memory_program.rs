@@ -1,0 +1,106 @@
+//! Programs that run over plain memory, without a packet.
+
+use std::sync::Arc;
+
+use paceline_maps::Map;
+use paceline_runtime::fault::Fault;
+use paceline_runtime::interpreter::image::Exit;
+#[cfg(all(feature = "jit", feature = "testing"))]
+use paceline_runtime::interpreter::image::Unset;
+use paceline_runtime::interpreter::plain;
+use paceline_spec::ProgramSpec;
+
+#[cfg(all(feature = "jit", feature = "testing"))]
+use crate::engine::Engine;
+use crate::form::{Form, ProgramError};
+use crate::host::Host;
+#[cfg(all(feature = "jit", feature = "testing"))]
+use crate::load_error::LoadError;
+#[cfg(all(feature = "jit", feature = "testing"))]
+use crate::native;
+use crate::program::Program;
+
+/// A program over plain memory, such as a seccomp filter or a test of the bpf_conformance suite: `r1` is the address of the memory,
+/// or 0 if it is empty, and `r2` its length. It may also use the legacy packet loads, over that memory. The verifier knows
+/// no such programs: the plain interpreter checks every access.
+#[derive(Clone)]
+pub struct MemoryProgram(Program);
+
+impl MemoryProgram {
+    /// Binds a program to its maps, which its instructions name by index, for the plain interpreter.
+    ///
+    /// # Errors
+    /// [`ProgramError`] names the first malformed instruction.
+    pub fn new(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, ProgramError> {
+        Program::checked(spec, maps, Form::Memory).map(Self)
+    }
+
+    /// Runs the program over memory. Native code does not count its instructions: the number is 0.
+    ///
+    /// # Errors
+    /// The program made an invalid access.
+    pub fn run(&self, memory: &mut [u8], host: &mut Host) -> Result<Exit, Box<Fault>> {
+        let range = memory.as_mut_ptr_range();
+        let (start, end) = (range.start as u64, range.end as u64);
+        let image = &self.0.image;
+        let host = &mut host.runtime;
+        host.admit(&self.0.image.per_cpu)?;
+        let exit = self.0.pinned(host, |host| match self.0.engine() {
+            #[cfg(all(feature = "jit", feature = "testing"))]
+            // SAFETY: the memory is borrowed for the run.
+            Engine::CheckedJit => unsafe { native::run_memory(image, start..end, host) },
+            #[cfg(all(feature = "jit", feature = "testing"))]
+            // SAFETY: the caller of `jit` vouched for the program.
+            Engine::Jit => Ok(unsafe { run_native(&self.0, start, end, host) }),
+            // SAFETY: the memory is borrowed for the run.
+            _ => unsafe { plain::run_memory(image, start..end, host) },
+        });
+        host.resume_panic();
+        exit
+    }
+}
+
+/// Native code over memory, which only tests run.
+#[cfg(all(feature = "jit", feature = "testing"))]
+impl MemoryProgram {
+    /// The program as native code that checks every access.
+    ///
+    /// # Errors
+    /// [`LoadError`](LoadError): it is malformed, or there is no native code on this machine.
+    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+        // SAFETY: the code is checked.
+        unsafe { native::load_unverified(spec, maps, Engine::CheckedJit, Form::Memory) }.map(Self)
+    }
+
+    /// The program as native code that checks nothing.
+    ///
+    /// # Errors
+    /// [`LoadError`](LoadError): it is malformed, or there is no native code for it.
+    ///
+    /// # Safety
+    /// Runs of the program must end, and access only its stack, its arguments, and its maps.
+    pub unsafe fn jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+        // SAFETY: the caller vouches for the program.
+        unsafe { native::load_unverified(spec, maps, Engine::Jit, Form::Memory) }.map(Self)
+    }
+}
+
+/// Enters native code past the instructions that set up a packet's run.
+///
+/// # Safety
+/// The program must be one of [`MemoryProgram::jit`].
+#[cfg(all(feature = "jit", feature = "testing"))]
+unsafe fn run_native(
+    program: &Program,
+    start: u64,
+    end: u64,
+    host: &mut paceline_runtime::host::Host,
+) -> Exit {
+    let r1 = if start == end { 0 } else { start };
+    let unset = Unset::uninit();
+    host.leave_packet();
+    host.tail_calls = 0;
+    // SAFETY: the caller vouches for the program.
+    let r0 = unsafe { (program.image.tail_entry)(r1, end - start, unset, unset, unset, host) };
+    Exit { r0, instructions: 0 }
+}

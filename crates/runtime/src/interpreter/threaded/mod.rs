@@ -1,0 +1,194 @@
+//! The threaded interpreter, for verified programs.
+//!
+//! A program is translated once, by its SSA form and the passes of native code (`form`, `select`), to operations: 16 bytes each, with the
+//! address of the code that executes it and operands that need no decoding. Each handler ends by jumping to the handler of the next
+//! operation, so that every operation has an indirect jump of its own, which the processor predicts by what came before. Operations that
+//! often follow each other have a handler for all (`fuse`). In builds that do not optimize, and on other architectures, handlers return
+//! to a loop instead.
+
+#[cfg(feature = "variants")]
+mod by_match;
+mod code;
+mod error;
+mod form;
+mod fuse;
+mod handlers;
+mod helpers;
+pub mod inspect;
+mod kind;
+mod op;
+mod select;
+mod sequence;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::callback::{CallbackCode, CompiledFunctions};
+use crate::host::Host;
+use crate::machine::{LEAST_WORDS, Machine};
+use crate::readable::Readable;
+use crate::run_rules::RunRules;
+use crate::stack::STACK_FRAME;
+use paceline_frame::Frame;
+use paceline_isa::Code;
+use paceline_maps::Map;
+use paceline_spec::ProgramSpec;
+use paceline_verifier::Verified;
+
+use crate::interpreter::entry::{Interpreter, burst_entry, entry_for, tail_entry};
+use crate::interpreter::image::{BurstEntry, DEFAULT_BUDGET, Entry, Image, per_cpu_maps, sets_callbacks};
+use handlers::Dispatch;
+use op::{Op, Packet};
+
+pub use error::TranslateError;
+
+#[cfg(feature = "variants")]
+pub use by_match::by_match;
+
+/// A program as operations, which hold the addresses of its maps.
+#[derive(Clone)]
+pub struct Operations {
+    ops: Arc<[Op]>,
+    /// The codes of their handlers.
+    #[cfg(any(test, feature = "variants"))]
+    codes: Arc<[u16]>,
+    /// Words of the windows of all functions that may be active.
+    words: usize,
+}
+
+impl Operations {
+    #[cfg_attr(
+        not(any(test, feature = "variants")),
+        expect(unused_variables, reason = "others need no codes")
+    )]
+    fn new(ops: &[Op], codes: &[u16], words: usize) -> Self {
+        Self {
+            ops: ops.into(),
+            #[cfg(any(test, feature = "variants"))]
+            codes: codes.into(),
+            words,
+        }
+    }
+
+    /// Prepares an idle machine; returns where the program starts, and its window, which has all of the words that the program needs.
+    #[inline]
+    fn begin(&self, machine: &mut Machine, context: u64) -> (*const Op, *mut u64) {
+        machine.reserve(self.words);
+        // SAFETY: there are so many words now.
+        unsafe { self.begin_small(machine, context) }
+    }
+
+    /// The same if every machine has so many words.
+    ///
+    /// # Safety
+    /// The machine must have the words that the program needs.
+    #[inline]
+    unsafe fn begin_small(&self, machine: &mut Machine, context: u64) -> (*const Op, *mut u64) {
+        let window = machine.window();
+        // SAFETY: the window has the registers of a function.
+        unsafe { *window.add(1) = context };
+        (self.ops.as_ptr(), window)
+    }
+}
+
+/// The image of a verified program for the threaded interpreter.
+///
+/// # Errors
+/// [`TranslateError`]: a bug.
+pub fn image(
+    verified: &Verified,
+    spec: Arc<ProgramSpec>,
+    code: Code,
+    maps: Vec<Arc<Map>>,
+) -> Result<Image, TranslateError> {
+    let operations = form::translate(verified, &maps)?;
+    let per_cpu = per_cpu_maps(verified.code(), &maps);
+    let callbacks =
+        sets_callbacks(&code).then(|| CallbackCode::new(operations.clone(), per_cpu.clone(), maps.clone()));
+    let rules = RunRules::of(spec.kind);
+    let (entry, tail_entry, burst_entry): (_, Entry, BurstEntry) = match operations.words <= LEAST_WORDS {
+        true => (
+            entry_for::<Threaded<true>>(rules.as_ref()),
+            tail_entry::<Threaded<true>>,
+            burst_entry::<Threaded<true>>,
+        ),
+        false => (
+            entry_for::<Threaded<false>>(rules.as_ref()),
+            tail_entry::<Threaded<false>>,
+            burst_entry::<Threaded<false>>,
+        ),
+    };
+    Ok(Image {
+        entry,
+        tail_entry,
+        burst_entry,
+        id: Image::next_id(),
+        rules,
+        spec,
+        code,
+        operations: Some(operations),
+        shares_machine: true,
+        per_cpu,
+        maps: maps.into(),
+        budget: DEFAULT_BUDGET,
+        callbacks,
+        native: None,
+        staged: None,
+    })
+}
+
+impl CompiledFunctions for Operations {
+    fn range(&self) -> Range<u64> {
+        let ops = self.ops.as_ptr_range();
+        ops.start as u64..ops.end as u64
+    }
+
+    unsafe fn call(&self, address: u64, arguments: [u64; 5], maps: &[Arc<Map>], host: &mut Host) {
+        host.readable = Readable::of(maps);
+        in_fresh_machine(host, |host| {
+            let (_, window) = self.begin(&mut host.machine, 0);
+            // SAFETY: the caller vouches for the function and its arguments, which the window has room for.
+            unsafe {
+                window.add(1).cast::<[u64; 5]>().write(arguments);
+                handlers::Jump::run(address as *const Op, host, Packet::of(host), window)
+            }
+        });
+    }
+}
+
+/// The threaded interpreter; for programs to which [`LEAST_WORDS`] are enough if `SMALL`.
+struct Threaded<const SMALL: bool>;
+
+impl<const SMALL: bool> Interpreter for Threaded<SMALL> {
+    type Code<'a> = &'a Operations;
+
+    fn code(image: &Image) -> Option<&Operations> {
+        image.operations.as_ref()
+    }
+
+    unsafe fn run(operations: &Operations, context: u64, host: &mut Host) -> u64 {
+        let (start, window) = match SMALL {
+            // SAFETY: every machine has so many words.
+            true => unsafe { operations.begin_small(&mut host.machine, context) },
+            false => operations.begin(&mut host.machine, context),
+        };
+        // SAFETY: the operations are those of a verified program, whose maps the image keeps; the caller vouches for the rest.
+        unsafe { handlers::Jump::run(start, host, Packet::in_frame(context as *const Frame), window) }
+    }
+
+    unsafe fn run_called(operations: &Operations, context: u64, host: &mut Host) -> u64 {
+        // SAFETY: the caller vouches for it.
+        in_fresh_machine(host, |host| unsafe { Self::run(operations, context, host) })
+    }
+}
+
+/// Runs a program while the machine, and the frames of the stack that are in use, wait for it.
+fn in_fresh_machine(host: &mut Host, run: impl FnOnce(&mut Host) -> u64) -> u64 {
+    let top = host.stack_top() - (host.depth() * STACK_FRAME) as u64;
+    let waiting = std::mem::replace(&mut host.machine, Machine::new(top));
+    let r0 = run(host);
+    host.machine = waiting;
+    r0
+}
