@@ -1,7 +1,6 @@
 //! `docs/SUPPORT.md` is written from the tables that the engines go by.
 //! `PACELINE_WRITE_DOCS=1 cargo test -p paceline --test support` writes it anew.
 
-use std::fmt::Write;
 use std::fs;
 
 use paceline::helper::Helper;
@@ -15,95 +14,82 @@ const HEAD: &str = "\
 # Support matrix
 
 Every map type of the kernel, and every helper and kernel function that XDP programs, TC classifiers and socket filters may
-call there.
-This page is written from the tables that the verifier and the engines go by, and a test holds it against them
-(`cargo test -p paceline --test support`; with `PACELINE_WRITE_DOCS=1` it writes the page). `paceline inspect OBJECT` says
-the same of an object. Unsupported features are refused by name when a program is loaded.
+call there. `paceline inspect OBJECT` says the same of an object; unsupported features are refused by name when a program is loaded.
+The tables are those of the verifier and the engines: `PACELINE_WRITE_DOCS=1 cargo test -p paceline --test support` writes this page.
 ";
 
 const TAIL: &str = "
-## Where they differ from the kernel's
+## Differences from the kernel
 
-- Sockets and tracked connections are those of the network that the host is given; there is no namespace but the packet's own, and none of
-  several sockets with `SO_REUSEPORT` is chosen by a hash: the first one is found. Connections that programs put into the table are
-  there for all hosts of that network. TCP's cookies are the kernel's with another secret.
-- A TC classifier's `__sk_buff` has `mark`, `priority`, `tc_index`, `tc_classid`, `cb`, `tstamp` and `hash` 0 when the packet
-  comes, and after the run they are in `Host::sk_buff`. `pkt_type` is that of a packet for this host, `napi_id`, `gso_*`
-  and `hwtstamp` are 0, and `wire_len` is the length of the packet as it came. `sk` is refused, which needs sockets. A VLAN tag of
-  the packet stays in it until a program pops it; one that a program pushes lies beside the packet, as in the kernel, and goes into
-  it when the run ends. Packets grow at their head by up to 216 bytes and at their end as far as the buffer goes; then it is
-  `ENOMEM`. `bpf_get_hash_recalc` has another key and another function. No network card has summed a packet, so that
+- Sockets and tracked connections are those of the network that the host is given; there is no namespace but the packet's own. Of
+  several sockets with `SO_REUSEPORT` the first is found. Connections that programs insert are there for all hosts of that network.
+  TCP's cookies have another secret.
+- A TC classifier's `__sk_buff` has `mark`, `priority`, `tc_index`, `tc_classid`, `cb`, `tstamp` and `hash` 0 when the packet comes, and
+  after the run they are in `Host::sk_buff`. `pkt_type` is that of a packet for this host, `napi_id`, `gso_*` and `hwtstamp` are 0,
+  `wire_len` is the length as the packet came, and `sk` is refused. A VLAN tag stays in the packet until a program pops it; a pushed
+  one lies beside the packet, and goes into it when the run ends. Packets grow at their head by up to 216 bytes and at their end up to
+  the buffer's; then it is `ENOMEM`. `bpf_get_hash_recalc` has another key and function. No network card has summed a packet:
   `BPF_F_RECOMPUTE_CSUM` does nothing and `bpf_csum_update` is `ENOTSUPP`, as in a test run of the kernel's.
-- `bpf_probe_read_kernel` reads the packet, what `bpf_cast_to_kern_ctx` gives and the connections that the program has, on every engine; other
-  addresses are `EFAULT` or `ERANGE`.
-  There is no other memory of a kernel, and the program's own it reads by itself.
-- `bpf_cast_to_kern_ctx` is for XDP programs only, and what it gives has the fields that [VERIFIER.md](VERIFIER.md) names.
-- Text and addresses in formats (`%s`, `%pI4` and the like of `bpf_trace_printk`, `bpf_trace_vprintk`, `bpf_snprintf`) are read from the
-  packet, the values of the program's own maps and the stack of the function that prints, on every engine; elsewhere there is
-  nothing, where the kernel prints whatever memory has.
-- `bpf_timer_cancel` does not wait for the timer's function where another worker is in it, as no packet waits for another worker here.
-  In the function itself it is `EDEADLK`, as in the kernel.
-- A redirect to a neighbor (`bpf_redirect_neigh`) names its interface, and a pipeline counts it as one without target: nothing here
-  writes the neighbor's link-layer header, and the address of a next hop is not kept.
+- `bpf_probe_read_kernel` reads the packet, what `bpf_cast_to_kern_ctx` gives and the program's connections; other addresses are
+  `EFAULT` or `ERANGE`. `bpf_cast_to_kern_ctx` is for XDP programs only, with the fields that [VERIFIER](VERIFIER.md) names.
+- Text and addresses in formats (`%s`, `%pI4`) are read from the packet, the values of the program's own maps and the stack of the
+  function that prints; elsewhere there is nothing.
+- `bpf_timer_cancel` does not wait for the timer's function where another worker is in it; in the function itself it is `EDEADLK`.
+- `bpf_redirect_neigh` names its interface, and a pipeline counts the packet as one without target: nothing writes the neighbor's
+  link-layer header, and the address of a next hop is not kept.
 - Packets come without a tunnel key, and no device encapsulates them: the key and options of `bpf_skb_set_tunnel_key` and
-  `bpf_skb_set_tunnel_opt` stay with the packet for programs that ask for them. `bpf_sk_assign` changes nothing about the packet, since
-  sockets receive none.
-- Entries of device maps take any interface but 0, and those of maps of AF_XDP sockets any number: what these stand for is up to who
-  runs the pipeline.
-- User space stores the number of a socket in `sockmap` and `sockhash`, where the kernel wants a descriptor: its place among the `ss` lines of
-  the host's network, from 1. The number is what user space gets back, in place of the kernel's cookie. A program finds a socket as long as
-  the network has one of that number, and references are not counted. No packet reaches a socket: nothing that redirects to one
-  is for XDP.
-- The element that a full LRU table evicts is unspecified. It is one that was not used for a while, as in the kernel, but the kernel has lists
-  and goes by when an element came, and here a hand goes round the table: where it stands, and which elements wait for the end of a
-  burst, depends on what the table and its workers did before.
-- A packet of any length lies in one piece. The kernel has the first 3,520 bytes of its test runs, or a page of a driver's, in one and the
-  rest in fragments, which only programs of `xdp.frags` sections get and which they reach through helpers.
-- A change of a prefix of 9 to 23 bits in an IPv4 trie writes the parts of the trie anew which lie below the prefix, so its cost grows
-  with the routes there; that of a longer or a shorter one does not. Look-ups are fast for that.
+  `bpf_skb_set_tunnel_opt` stay with the packet for programs that ask. `bpf_sk_assign` changes nothing, since sockets receive no packets.
+- Entries of device maps take any interface but 0, those of maps of AF_XDP sockets any number: who runs the pipeline gives them a meaning.
+- User space stores in `sockmap` and `sockhash` the place of a socket among the `ss` lines of the network, from 1, in the place of
+  a descriptor, and gets it back in the place of a cookie. References are not counted, and no packet reaches a socket.
+- Which element a full LRU table evicts is unspecified. It is one that was not used for a while, by a hand that goes round the table;
+  the kernel has lists.
+- A packet of any length lies in one piece. The kernel has the first 3,520 bytes of its test runs, or a page of a driver's, in one, and
+  the rest in fragments, which only programs of `xdp.frags` sections get.
+- A change of a prefix of 9 to 23 bits in an IPv4 trie costs the more the more routes lie below the prefix.
 - Hashes and tries keep room for a bounded number of elements that were replaced or removed in bursts that still run. A program that
-  uses it up within one burst gets `ENOMEM` until the burst is over; the kernel allocates more.
+  uses it up gets `ENOMEM` until the burst is over; the kernel allocates more.
 ";
 
-fn yes(is: bool) -> &'static str {
-    if is { "yes" } else { "no" }
+fn supported(needs: Option<&str>) -> String {
+    needs.map_or_else(|| "yes".to_owned(), |needs| format!("no: needs {needs}"))
+}
+
+/// A table with a line for each key: all names that have it.
+fn table(head: &str, rule: &str, rows: impl Iterator<Item = (String, String)>) -> String {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for (key, name) in rows {
+        match lines.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, names)) => names.push_str(&format!(", {name}")),
+            None => lines.push((key, name)),
+        }
+    }
+    let lines: String = lines.iter().map(|(key, names)| format!("| {key} | {names} |\n")).collect();
+    format!("\n{head}\n{rule}\n{lines}")
 }
 
 fn page() -> String {
-    let mut page = HEAD.to_owned();
-    page.push_str("\n## Map types\n\n| map type | supported | needs |\n|---|---|---|\n");
-    for &kind in MapKind::ALL {
-        let _ = writeln!(page, "| {kind} | {} | {} |", yes(kind.is_supported()), kind.needs().unwrap_or(""));
-    }
-    page.push_str(
-        "\n## Helpers\n\n| helper | XDP | TC | socket filters | supported | needs |\n|---|---|---|---|---|---|\n",
-    );
-    for helper in Helper::all() {
-        let kinds = [XDP, ProgramKind::SchedCls, ProgramKind::SocketFilter].map(|kind| helper.is_for(kind));
-        let [xdp, classifier, filter] = kinds;
-        if kinds == [false; 3] {
-            continue;
-        }
-        let take = helper.needs().unwrap_or("");
-        let _ = writeln!(
-            page,
-            "| {} | {} | {} | {} | {} | {take} |",
-            helper.name,
-            yes(xdp),
-            yes(classifier),
-            yes(filter),
-            yes(helper.is_supported())
-        );
-    }
-    page.push_str("\n## Kernel functions\n\n| function | supported | needs |\n|---|---|---|\n");
-    for kfunc in Kfunc::all() {
-        let _ = writeln!(page, "| {} | yes | |", kfunc.name);
-    }
-    for (name, take) in ABSENT {
+    let maps = MapKind::ALL.iter().map(|kind| (supported(kind.needs()), kind.to_string()));
+    let kinds = [(XDP, "XDP"), (ProgramKind::SchedCls, "TC"), (ProgramKind::SocketFilter, "socket filters")];
+    let helpers = Helper::all().iter().filter_map(|helper| {
+        let callers = kinds.iter().filter(|(kind, _)| helper.is_for(*kind)).map(|(_, name)| *name);
+        let callers = callers.collect::<Vec<_>>().join(", ");
+        let key = format!("{callers} | {}", supported(helper.needs()));
+        (!callers.is_empty()).then(|| (key, helper.name.to_owned()))
+    });
+    let present = Kfunc::all().iter().map(|kfunc| (supported(None), kfunc.name.to_owned()));
+    let absent = ABSENT.iter().map(|(name, needs)| {
         assert!(Kfunc::from_name(name).is_none(), "{name} is there");
-        let _ = writeln!(page, "| {name} | no | {take} |");
-    }
-    page + TAIL
+        (supported(Some(needs)), (*name).to_owned())
+    });
+    HEAD.to_owned()
+        + "\n## Map types\n"
+        + &table("| supported | map types |", "|---|---|", maps)
+        + "\n## Helpers\n"
+        + &table("| programs | supported | helpers |", "|---|---|---|", helpers)
+        + "\n## Kernel functions\n"
+        + &table("| supported | functions |", "|---|---|", present.chain(absent))
+        + TAIL
 }
 
 #[test]
