@@ -15,6 +15,10 @@
 //! All classes are frozen: what changes is behind locks of its own, or of the library. Packets are copied into frames that a worker owns,
 //! and results are copied out, so that nothing in Python points into a frame. Arrow buffers are reference counted on both sides.
 //! No lock is held while code of Python runs.
+//!
+//! Every class is frozen; what changes is behind the library's own locks, or those of `worker.rs`. Each entry is `guarded`: a panic
+//! becomes an `InternalError`, and its worker is dropped. The list of free workers is replaced when `os.register_at_fork` says that
+//! this is a child.
 
 mod archive;
 mod chain;

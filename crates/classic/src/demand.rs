@@ -1,4 +1,7 @@
 //! Backward analysis: live values, and the packet length that the rest of a program requires.
+//!
+//! A length check covers all bytes without which the program returns 0 on every path from there; values that are only compared with
+//! constants stay in network order.
 
 use super::insn::Register;
 use super::ir::{Answer, Op, Operand, Value};

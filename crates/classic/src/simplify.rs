@@ -2,6 +2,10 @@
 //!
 //! One pass in program order joins all predecessors of an instruction, except along backward jumps: at a loop's head no facts are
 //! assumed.
+//!
+//! Only libpcap's `protochain` has loops: a counter of two rounds per byte of the packet bounds them, which is more than the states
+//! that accumulator and index register can have. Its value is unknown to verifiers, so that all rounds look equal, and `may_goto`
+//! tells that the loop ends.
 
 use super::insn::{AluOp, Condition, MEMORY_WORDS, Register, Size};
 use super::ir::{Answer, Layout, Op, Operand, Value, at_sum};

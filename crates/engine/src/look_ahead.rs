@@ -1,4 +1,8 @@
 //! When look-ups are made ahead of bursts.
+//!
+//! Not looked up ahead: inner maps of maps of maps, prefixes of other sizes than IPv4's, keys of more than 64 bytes, programs on
+//! interpreters, and the programs of a chain behind its first. A program without a slice has the reason (`NoSlice`); a slice that
+//! the verifier refuses costs time only.
 
 use std::fmt;
 use std::str::FromStr;

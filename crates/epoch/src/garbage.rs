@@ -1,4 +1,8 @@
 //! Retired values that wait for the end of their grace period: limits and reports.
+//!
+//! Each retirement frees up to 64 values whose grace period is over. `Domain::admit` is asked before a program, an inner map or a
+//! callback is replaced: while a worker stalls and the limit is reached, the change is refused (`UpdateError::Stalled`,
+//! `InstallError::Stalled`, `ENOMEM` from maps). Removals are not refused, because each follows an addition that was admitted.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,9 @@
 //! Locks, and the primitives that the model checker replaces (`--cfg loom`).
+//!
+//! The model checker runs the epochs with a late denial of `membarrier(2)`, the slots of call sites, and of maps the index, slots
+//! and permits of tables, the bits of LRU tables, the IPv4 trie with a root of two entries, and a ring buffer with its reader's
+//! waits. It models no whole map, because programs reach values by address and the checker's atomics are not plain memory:
+//! `crates/maps/tests/hammer.rs` tests those.
 
 /// Primitives of the epoch scheme.
 #[cfg(not(loom))]

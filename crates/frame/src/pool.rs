@@ -1,4 +1,7 @@
 //! Pools of frames: memory divided into chunks, which bursts and ports pass on to each other.
+//!
+//! A chunk is the right to use one part of the memory: it cannot be copied, and whoever has it is the only user of the bytes. A
+//! thread takes chunks from its cache, which locks the pool once in up to 64.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};

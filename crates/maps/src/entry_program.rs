@@ -1,5 +1,8 @@
 //! Programs that entries of device and CPU maps name, by number, where the kernel takes a descriptor (`__dev_map_alloc_node` in
 //! `kernel/bpf/devmap.c`, `__cpu_map_load_bpf_program` in `kernel/bpf/cpumap.c`). An entry keeps its program.
+//!
+//! Maps that hold programs (in timers, as program arrays, or in such entries) drop them with the map's last user (`MapUser`). A
+//! user of a map of maps is also a user of the inner maps.
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -5,6 +5,8 @@
 //! elements. A *slot* is memory for one, and there are more: the slot of an element that was replaced or removed waits until no
 //! worker can be using it. Waiting slots are tagged by the batch, because finding out that they have waited long enough
 //! costs a fence on all CPUs.
+//!
+//! A worker that finds only waiting slots gets `ENOMEM`; it does not block.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;

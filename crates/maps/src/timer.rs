@@ -5,6 +5,10 @@
 //!
 //! A started timer is in the [queue](TimerQueue) of the worker that started it, which fires it between bursts, as the kernel fires
 //! a timer on the CPU that started it. Lock order: the timers of a map, a timer, a queue.
+//!
+//! No packet exists when a timer fires, so engines enter the callback by its address (`callback` in `paceline-runtime`). The state
+//! of timers is under locks; their only atomic, the time of a queue's first timer, is a hint that the worker reads again in its
+//! next burst.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};

@@ -2,6 +2,9 @@
 //!
 //! No thread reads for the others. A worker that has nothing to run reads the next window of records, and divides its packets by flow; each
 //! worker decodes and runs its own packets of each window, in the order of the capture. One worker at a time reads.
+//!
+//! A worker reads another window before it runs one while fewer than two are ready, unless the source gave less than a buffer the
+//! last time, as pipes do.
 
 use std::borrow::BorrowMut;
 use std::collections::VecDeque;

@@ -1,4 +1,6 @@
 //! Maps that outlive a program or serve several: shared between objects, and kept when an object is replaced.
+//!
+//! A map is kept across a replacement if everything that a program can observe of it agrees.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

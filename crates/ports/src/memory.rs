@@ -1,4 +1,7 @@
 //! Ports in memory: for tests, benchmarks, and communication between threads of a process.
+//!
+//! Ports store the parts of a packet's state one by one: a structure that is stored in halves and copied as a whole right after is
+//! not forwarded from the store buffer, which cost 7 ns a packet.
 
 use std::fmt;
 use std::mem;

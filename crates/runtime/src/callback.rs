@@ -2,6 +2,9 @@
 //!
 //! Engines know such a function by an address. In compiled code the address lies in the program's [`CallbackCode`], which is found by the
 //! address and keeps the code; the plain interpreter has callbacks of its own.
+//!
+//! A `CallbackCode` is kept alive by the timer. It records how many CPUs its maps allow, because a callback bypasses the check at
+//! the program's entry.
 
 use std::any::Any;
 use std::collections::BTreeMap;

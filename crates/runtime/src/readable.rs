@@ -1,4 +1,7 @@
 //! Memory that helpers with unchecked addresses may read, on engines without regions.
+//!
+//! These are values of the program's maps and the stack of the calling function: interpreters record the maps on entry, native code
+//! before the call. In functions whose formats ask for text, the whole stack is zeroed on entry and no store to it is dead.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -2,6 +2,10 @@
 //!
 //! A field lies at an offset of the context structure. A load of a 32-bit field that represents a pointer (`xdp_md.data`) gives the
 //! real 64-bit pointer.
+//!
+//! A field's place is a member of the frame, a member of the packet's area in the host (`SkBuff`), a rule that computes it, or
+//! none, which reads as 0. The area is initialized when a packet enters, if the layout has fields in it; a tail call leaves it
+//! unchanged.
 
 use std::ops::Range;
 

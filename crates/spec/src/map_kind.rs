@@ -1,4 +1,8 @@
 //! The table of map kinds: number, name and capabilities.
+//!
+//! A kind is a row of capabilities and a file in `paceline-maps` with its checks, storage and `MapOps`. Helpers name the use that
+//! they make of a map, and a call is compatible if the kind's row has it. A const assertion in `map_ops` compares the rows with the
+//! constructors.
 
 use std::fmt;
 

@@ -1,4 +1,9 @@
 //! The table of program types: all differences between them.
+//!
+//! A program type is a variant of `ProgramKind`, a row here, a layout, its helpers and the sections that name it. Engines and rules
+//! of the verifier read the row and do not match on types. If return values are not numbers of verdicts, the row has a table of
+//! actions. A helper that defers work to the end of the run makes engines call `Host::end_run` before anything else accesses the
+//! packet.
 
 use paceline_frame::Verdict;
 

@@ -1,4 +1,7 @@
 //! What is counted of a program.
+//!
+//! Loads, additions and stores of counters are made while the form is built or the program runs, and no instruction is inserted.
+//! Tail calls and `LD_ABS` end a block: the program may not come back. The counts of taken jumps follow by subtraction.
 
 use std::sync::Arc;
 

@@ -4,6 +4,9 @@
 //! statements (inlining, unrolling) and mixes those of neighbouring lines. So instructions of one line, column and operation are copies of
 //! one part of the line. A part runs as often as all its copies together, and the line as often as the part that runs most often: the
 //! condition of a loop's head, the whole of a line with one statement. `llvm-cov` counts lines alike, by the regions of their source.
+//!
+//! Line information holds until its next entry. At a join, instructions without an entry of their own belong to no line: LLVM's
+//! copies for phi nodes have none, and would count for whichever line stands before them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,4 +1,8 @@
 //! Elements of maps that a run may have changed, to be put back.
+//!
+//! They are saved before an instruction that may change them, or give the program a pointer to them: look-ups by the key of the
+//! value that was found, `for_each` all elements, direct addresses of global data the whole section. `Host::rehearse` winds random
+//! numbers back and gives events and traces to nobody.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! The origins of all values of a machine.
+//!
+//! A value has up to four sources, and the element of a map that a pointer leads to. A source of packet bits remembers mask, shift
+//! and byte order, so that `(byte & 0xf) << 2` is named `ipv4.ihl`. Memory that a helper writes has the helper as its source.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

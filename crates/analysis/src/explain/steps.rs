@@ -1,5 +1,9 @@
 //! The dynamic dependences of a run: for each instruction that ran, the instructions that made the values it read, and the branch that it
 //! is control dependent on (Agrawal and Horgan; the branch is found online, as by Xin and Zhang).
+//!
+//! The last 262,144 instructions of a run are kept. A branch is the last one whose sides have not come together, by the immediate
+//! post-dominators of `flow`. A function that a helper calls depends on the call; what follows a tail call that failed depends on
+//! it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

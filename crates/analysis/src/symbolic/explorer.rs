@@ -1,4 +1,10 @@
 //! The search: paths from the most promising on, until all goals are met or nothing is left.
+//!
+//! The next path is by turns the nearest to a side that is looked for, and the one at the place that was visited least. Paths from
+//! which no such side can be reached are dropped. An instruction that decides something (whether an element is there, whether two
+//! keys are equal) leaves behind a state before that same instruction with the opposite condition, so that it decides before it
+//! changes anything. One deadline ends the paths, the translation of terms and the searches; terms, open paths and answers that are
+//! kept have limits.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;

@@ -1,4 +1,7 @@
 //! How many more elements fit into a map, as far as a path tells.
+//!
+//! An interval, which insertions, removals and elements that are there narrow: an insertion that may find the map full is two
+//! paths.
 
 /// The room that a map has from the start, and what the path added and removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,7 @@
 //! What the variables stand for.
+//!
+//! Numbers that no input can give (another CPU, an address, the size of the buffer, a tail call that fails) are variables too, so
+//! that proofs hold for all of them. An input has the one that a run has, or is given up.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,7 @@
 //! Results of a table as data: one file of JSON Lines per table in `docs/benchmarks`, from which the page is made.
+//!
+//! The outcome of a row is stored, not computed from the stored figures, because these are rounded. The records of 2026-11-21 and
+//! 2026-11-22 were converted from the page: their commit and rounds are null.
 
 mod json;
 mod markdown;

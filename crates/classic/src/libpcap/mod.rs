@@ -2,6 +2,9 @@
 //! BPF.
 //!
 //! Programs are not linked with libpcap, so that they start without it, and report its absence only if an expression is used.
+//!
+//! An expression is compiled with a handle of a capture file that consists of its header alone, so that libpcap's rules for files
+//! apply.
 
 mod abi;
 

@@ -2,6 +2,8 @@
 //!
 //! Moves on the way from a block with several targets to one with several predecessors have a place of their own: right behind the block
 //! if the other target is not what comes next, or behind all blocks. A block that does nothing but go on has no code.
+//!
+//! So no edge is split: a number that is an argument is made before the branch.
 
 use std::ops::Range;
 

@@ -1,4 +1,9 @@
 //! What a machine does for the code generator.
+//!
+//! `begin` is called when registers are allocated: it gets the number of slots and the registers that are written, from which
+//! prologue and frame follow. A loop over items has a block before the function's blocks and one behind them; a block that returns
+//! has two targets, the function with the next item and the end of the loop. The test machine has 4 to 14 registers and runs
+//! operations by the form's interpreter.
 
 use crate::ir::uses::Uses;
 use crate::ir::{Block, Value};

@@ -1,4 +1,8 @@
 //! What is computed of a function's graph, for as long as the graph stays as it is, and of its values, which keep their ranges.
+//!
+//! A pass that changes the graph says so, and graph and dominators are dropped; debug builds compare them after each pass. Ranges
+//! stay right whatever passes make of the graph. Dominators are where the ways up from all predecessors meet (Cooper, Harvey and
+//! Kennedy), and for graphs for which that takes too many steps those of Lengauer and Tarjan.
 
 use std::rc::Rc;
 

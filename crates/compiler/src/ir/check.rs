@@ -1,4 +1,8 @@
 //! The checker: whether a function is well formed.
+//!
+//! It runs after each pass in debug builds. The interpreter compares each value with its kind and range and each access with its
+//! region and offsets, over one of two machines: `random::Memory`, a few vectors, for random modules, and that of the plain
+//! interpreter in `testkit`, so that whole programs with helpers, maps, callbacks and tail calls are compared.
 
 use thiserror::Error;
 

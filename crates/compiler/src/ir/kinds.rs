@@ -2,6 +2,8 @@
 //!
 //! A kind holds when the value is computed. A pointer to the packet is a number as soon as a helper may have moved the packet: the
 //! verifier then admits any arithmetic with it, so what is made of it later has no kind.
+//!
+//! Kinds are inferred once, when those functions are inlined that will be, and again where pointers on the stack were promoted.
 
 use paceline_isa::Size;
 use paceline_spec::helper::{Helper, Return};

@@ -1,4 +1,7 @@
 //! Caches after code was written, on machines whose instruction caches do not follow their data caches.
+//!
+//! `membarrier` makes other CPUs drop what they have fetched. QEMU before 8.1 ignores `ic ivau`: the feature `emulated` maps what
+//! was written anew, for tests.
 
 /// Makes code at these addresses visible to instruction fetches of all CPUs. Those that have fetched old instructions already are
 /// [serialized](crate::exec::serialize) afterwards.

@@ -1,4 +1,11 @@
 //! Native code: compiled by [`paceline_compiler::native`], placed in executable memory, entered like any engine's.
+//!
+//! The main program is compiled as an entry for a single packet, which a burst of one uses too, and as a loop over a burst; a chain
+//! has a loop only, and one that counts verdicts when counts are asked for. A tail call loads the target's image from the array,
+//! undoes the prologue and jumps behind that of the target. Programs with tail calls, or whose maps can free elements, run pinned:
+//! a replaced target, and each element that a look-up returned, stays valid until the run ends. What does not depend on the other
+//! programs of a chain is computed once (`ChainPart`). A program without code runs on the threaded interpreter, and a chain with
+//! such a program calls its programs one by one.
 
 mod checked;
 mod code;

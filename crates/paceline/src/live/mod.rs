@@ -1,4 +1,7 @@
 //! Chains that change while packets run through them.
+//!
+//! A change is planned (`chain::Plan`), compiled and installed on an interface of a pipeline like any program. The revision is
+//! attached to the chain, so that a worker that counts knows which revision it runs.
 
 mod change;
 mod member;

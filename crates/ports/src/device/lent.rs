@@ -1,4 +1,8 @@
 //! Chunks that a device uses.
+//!
+//! The set of lent chunks is what makes an index that the kernel returns a chunk again, once; what the kernel still has when the
+//! socket is closed comes back then. A UMEM's chunks are 4,096 bytes and begin with the 256 bytes of headroom that the kernel
+//! leaves.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;

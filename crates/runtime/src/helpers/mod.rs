@@ -1,4 +1,8 @@
 //! The helpers and kernel functions, one typed function each, and the tables that find them by id or name.
+//!
+//! Parameters have types: `&Map`, `Key`, `ReadMem` (an address and its size in two registers), `&mut Frame` for the context. Values
+//! of these types exist only where a register fits the prototype, so the functions are safe; the tables `common_fn` and `kfunc_fn`
+//! make the C function that engines call, and compare parameters and result with the row at compile time.
 
 mod argument;
 mod checksum;

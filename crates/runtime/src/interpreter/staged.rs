@@ -3,6 +3,10 @@
 //! The slice of a program (`paceline-compiler`) runs over the burst with look-ups that only ask for memory, the walks that it began are taken
 //! to their ends, and then the program runs as it does without. The first two stages change nothing that programs, maps or users see, so
 //! that results are those of one packet after the other: whatever the packets insert, delete or evict, each look-up is made in its turn.
+//!
+//! All walks go one step at a time, so that their misses overlap: a hash has two steps (bucket, slot), a trie one for each node and
+//! line. They mark nothing as used and count nothing. The slice changes nothing but the verdicts in the frames, which the program
+//! stores anew, and which are restored from the packet on that the program fails on.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -4,6 +4,9 @@
 //! definitions; and after it, where moves are made again. A virtual register has one register from its definition up to a point, and
 //! from there on its slot of the frame, where it was stored when it was defined. A use behind that point has a register of its own, which
 //! is loaded before the instruction. So where a value is depends on the point alone, not on the way that led there.
+//!
+//! Uses come before definitions, and a definition that takes the register of a use is the last operand. A fixed operand holds its
+//! register at one of the two inner points only, and a move brings the value there. Slots are given afterwards.
 
 pub mod check;
 mod friends;

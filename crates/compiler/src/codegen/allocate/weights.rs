@@ -1,4 +1,7 @@
 //! Spill weights of virtual registers.
+//!
+//! A weight is the number of uses, eight times for each loop, by the length of life; it is computed when a function needs more
+//! registers than there are.
 
 use super::ranges::Ranges;
 use crate::codegen::lir::Function;

@@ -1,4 +1,11 @@
 //! Construction from a program and the facts about it, in one pass over its reached instructions.
+//!
+//! Functions come after those that they call; stack memory stays memory. A register that has no value on some way is 0 there: no
+//! run uses it. A function's parameters are the argument registers that it reads, and a call gives those only; a function of which
+//! only the address is used returns 0. An access has its region and its offsets from the verifier's fact. The context has
+//! operations of its own, since its fields are not where the program's structure has them. A legacy packet load gives -1 outside of
+//! the packet, and a branch returns 0 then. Of a program that nobody verified nothing is known: each access may go anywhere, and no
+//! pass runs.
 
 mod blocks;
 mod error;

@@ -1,4 +1,12 @@
 //! The operations.
+//!
+//! As text: `const.i64 -1`; addresses `map_address 0`, `value_address 2+8`, `function_address 1`, `stack_address -8`; arithmetic
+//! `add` to `ashr`, `neg`, and of passes only `rotl` and `umulhi`, each `.i32` or `.i64`; `zext`, `trunc`, `sext8.i32`,
+//! `swap16.i32`; `compare.ult.i64 v1, v2`; `load.u16 packet v1+12 in 12..12 of 34`, where `s16` extends the sign; `store.u32 stack
+//! v1-8, v2`; `atomic.fetch_add.i64`, `load_acquire.u32`, `store_release.u32`; `context_load.u32 v0+0`, `context_store.u32 v0+8,
+//! v1`; `packet_load.u16 v0, v1+14`; `call bpf_ktime_get_ns()`, `call kfunc 0(v1)`, `call function 1(v1)`, in native code `call
+//! look_up 3(v1)` by a key's number; `tail_call(v0, v1, v2)`; in a chain `run_program(v0, v1, v2)`, `begin 1`, `count 5`, `finish`,
+//! `fault`; ends of blocks `jump`, `branch.ugt.i64 v1, v2, block1, block2(v3)`, `may_goto`, `return v1`, `stop`.
 
 mod call;
 mod number;

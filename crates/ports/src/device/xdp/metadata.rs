@@ -6,6 +6,9 @@
 //! ```text
 //! 0 time  8 hash  12 type of the hash  16 VLAN protocol  18 VLAN tag  20 results of the three functions  32 -  36 TAG | packet
 //! ```
+//!
+//! The port takes it out of the chunk and clears the tag. It then lies in the reserved area at the start of the frame's buffer,
+//! where the kernel has its `xdp_frame` and no program reaches; the highest bit of `exposed` says that it is there.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -3,6 +3,10 @@
 //! It is the oracle of the other engines and the safe engine for programs that no verifier has seen, so it is
 //! written to be read. Results that are unspecified in the kernel are defined: a stack frame is zero when its function
 //! is entered.
+//!
+//! A violation is a `Fault` with the slot and the region that the address is near. An observer sees the machine before each
+//! instruction and may invert a conditional jump; inverted runs are safe because every access is checked, and bounded. A tail call
+//! of an observed run interprets the called image whatever its engine.
 
 mod call;
 mod context;

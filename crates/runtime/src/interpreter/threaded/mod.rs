@@ -5,6 +5,12 @@
 //! operation, so that every operation has an indirect jump of its own, which the processor predicts by what came before. Operations that
 //! often follow each other have a handler for all (`fuse`). In builds that do not optimize, and on other architectures, handlers return
 //! to a loop instead.
+//!
+//! Registers are words of memory, the window of the running function: a call moves the window on and saves none. Handlers hold the
+//! packet's start and length in registers of the machine. A comparison that leads to a constant result ends the program itself. A
+//! handler ends in a tail call of the next one: `crates/vm/tests/tail_jumps.rs` reads the machine code to check that the compiler
+//! made it a jump. Runs that count instructions are those of the plain interpreter. There is nothing that it cannot run: an error
+//! of translation is a bug.
 
 #[cfg(feature = "variants")]
 mod by_match;

@@ -1,4 +1,9 @@
 //! Constant folding, algebra, and what ranges decide: one walk in an order in which definitions come before uses.
+//!
+//! The second walk over a function looks at what was made since the first one, at uses of values that others were replaced by and
+//! of parameters with other ranges, and at what is made of these. `divide` multiplies by the reciprocal of a known divisor, in 64
+//! bits where the dividend has no more than 32, else by the high half of a product; a signed division that stays has no test for 0
+//! and -1. `rotate` makes `rotl` of two shifts; `swap` compares numbers in network order with constants in reverse order.
 
 mod algebra;
 mod branch;

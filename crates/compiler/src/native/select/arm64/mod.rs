@@ -2,6 +2,13 @@
 //!
 //! Operations on memory are loads and stores with the operation in between, numbers that do not fit into an instruction come from a
 //! scratch register. Functions of the runtime are called by their addresses, so that the code has no relocations.
+//!
+//! Values are in `x0` to `x14` and `x19` to `x28`, the host in `x5`. `x16`, `x17` and `x15` are scratch: of moves and operands; of
+//! addresses and offsets that no instruction has; of a second operand and the status of an exclusive store. `x18` is the
+//! platform's. A function that makes calls has a frame record first; there is no red zone. Atomic operations are loops of `ldaxr`
+//! and `stlxr`, and end with `dmb ish` if they give the old value, as the kernel's are full barriers. Acquire and release are
+//! instructions of their own, since loads and stores are reordered. A conditional branch that does not reach its label (1 MiB)
+//! becomes the inverse one around a branch.
 
 mod arithmetic;
 mod atomic;
