@@ -1,18 +1,22 @@
-//! The page of the benchmarks: prose by hand, and between markers the tables that the records give.
+//! The page of the benchmarks: prose by hand, and between markers what it shows of the records.
+//!
+//! `<!-- begin bulk: a burst against one call | in a pipeline -->` shows the rows whose name, with what they are compared
+//! with, has one of the texts; without texts all. `<!-- begin dispatcher/matrix: 1 | 16 -->` shows columns of the matrix. A
+//! part ends with `<!-- end -->`.
 
-mod dispatcher;
 mod summary;
 
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use crate::record::{self, Record};
+use crate::record::{self, Entry, Record};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/BENCHMARKS.md");
 
 const BEGIN: &str = "<!-- begin ";
 const CLOSE: &str = " -->";
+const END: &str = "<!-- end -->";
 
 /// Writes the generated parts of the page anew.
 pub(crate) fn write() -> Result<(), Box<dyn Error>> {
@@ -33,17 +37,15 @@ fn current() -> Result<(String, String), Box<dyn Error>> {
 fn render(page: &str, records: &[Record]) -> Result<String, Box<dyn Error>> {
     let mut made = String::new();
     let mut rest = page;
-    let mut names = Vec::new();
-    while let Some(start) = rest.find(BEGIN) {
-        let after = &rest[start + BEGIN.len()..];
-        let name = &after[..after.find(CLOSE).ok_or("a marker is not closed")?];
-        let end = format!("<!-- end {name} -->");
-        let stop = after.find(&end).ok_or_else(|| format!("part {name} does not end"))?;
-        made += &format!("{}{BEGIN}{name}{CLOSE}\n{}{end}", &rest[..start], part(name, records)?);
-        rest = &after[stop + end.len()..];
-        names.push(name);
+    let mut tables = Vec::new();
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        let (name, after) = after.split_once(CLOSE).ok_or("a marker is not closed")?;
+        let (_, after) = after.split_once(END).ok_or_else(|| format!("part {name} does not end"))?;
+        made += &format!("{before}{BEGIN}{name}{CLOSE}\n{}{END}", part(name, records)?);
+        tables.extend(name.split(['/', ':']).next());
+        rest = after;
     }
-    match records.iter().find(|record| !names.contains(&&*record.table)) {
+    match records.iter().find(|record| !tables.contains(&&*record.table)) {
         Some(missing) => Err(format!("the page has no part for the record of {}", missing.table).into()),
         None => Ok(made + rest),
     }
@@ -54,19 +56,54 @@ fn part(name: &str, records: &[Record]) -> Result<String, Box<dyn Error>> {
     if name == "summary" {
         return Ok(summary::markdown(records));
     }
-    let table = name.split('/').next().unwrap_or(name);
+    let (name, texts) = name.split_once(": ").unwrap_or((name, ""));
+    let texts: Vec<&str> = texts.split(" | ").filter(|text| !text.is_empty()).collect();
+    let (table, is_matrix) = name.strip_suffix("/matrix").map_or((name, false), |table| (table, true));
     let record = records.iter().find(|record| record.table == table);
     let record = record.ok_or_else(|| format!("there is no record of {table}"))?;
-    match name {
-        "dispatcher/patches" => dispatcher::markdown(record),
-        name if name == table => Ok(tables(record)),
-        _ => Err(format!("nothing generates {name}").into()),
+    if is_matrix {
+        let matrix = record.matrix(&texts).ok_or_else(|| format!("the record of {table} has no matrix"))?;
+        return Ok(matrix.split_inclusive('|').map(brief).collect());
     }
+    rows(record, &texts)
 }
 
-/// How to repeat the run, where it was made, and its tables.
-fn tables(record: &Record) -> String {
-    format!("`{}`\n\n{}\n\n{}", record.run.command, record.run.description(), record.markdown())
+/// Rows that have one of the texts: a line for each figure of ours, with the ratio to each contender.
+///
+/// # Errors
+/// A text that no row has.
+fn rows(record: &Record, texts: &[&str]) -> Result<String, Box<dyn Error>> {
+    let mut unseen = texts.to_vec();
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    for [name, ours, against, _, ratio, ..] in record.entries.iter().map(Entry::cells) {
+        let row = format!("{name} against {against}");
+        unseen.retain(|text| !row.contains(text));
+        if !texts.is_empty() && !texts.iter().any(|text| row.contains(text)) {
+            continue;
+        }
+        let line = format!("| {name} | {} |", brief(&ours));
+        let index = lines.iter().position(|(other, _)| *other == line).unwrap_or_else(|| {
+            lines.push((line, Vec::new()));
+            lines.len() - 1
+        });
+        if !ratio.is_empty() {
+            lines[index].1.push(format!("{}: {ratio}", brief(&against)));
+        }
+    }
+    if let Some(text) = unseen.first() {
+        return Err(format!("no row of {} has {text:?}", record.table).into());
+    }
+    let lines: String =
+        lines.iter().map(|(line, others)| format!("{line} {} |\n", others.join("; "))).collect();
+    Ok(format!("| | median | ratio to |\n|---|---|---|\n{lines}"))
+}
+
+/// A cell without what stands in parentheses: best rounds, versions of compilers.
+fn brief(cell: &str) -> String {
+    match (cell.find(" ("), cell.rfind(')')) {
+        (Some(start), Some(end)) if start < end => cell[..start].to_owned() + &cell[end + 1..],
+        _ => cell.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -89,19 +126,28 @@ mod tests {
 
     #[test]
     fn parts_are_made_anew_and_prose_stays() {
-        let page = "prose\n<!-- begin engines -->\nold\n<!-- end engines -->\nmore\n";
+        let page = "prose\n<!-- begin engines: met | missed -->\nold\n<!-- end -->\nmore\n";
         let made = render(page, &[record("engines")]).unwrap();
-        assert!(made.starts_with("prose\n<!-- begin engines -->\n`command`\n"), "{made}");
-        assert!(made.ends_with("|\n<!-- end engines -->\nmore\n") && !made.contains("old"), "{made}");
+        assert_eq!(
+            made,
+            "prose\n<!-- begin engines: met | missed -->\n| | median | ratio to |\n|---|---|---|\n\
+             | met | 0.50 ns | other 1: 4.00 |\n| missed | 1.00 ns | other 1: 2.00 |\n<!-- end -->\nmore\n"
+        );
         assert_eq!(render(&made, &[record("engines")]).unwrap(), made);
+    }
+
+    #[test]
+    fn columns_are_chosen() {
+        let made = part("engines/matrix: W1", &[record("engines")]).unwrap();
+        assert_eq!(made, "| ns, median | W1 |\n|---|---|\n| jit | 2.0 |\n");
     }
 
     #[test]
     fn pages_and_records_fit() {
         let fails = |page: &str| render(page, &[record("engines")]).unwrap_err().to_string();
         assert!(fails("prose").contains("no part for the record of engines"));
-        assert!(fails("<!-- begin maps --><!-- end maps -->").contains("no record of maps"));
+        assert!(fails("<!-- begin maps --><!-- end -->").contains("no record of maps"));
         assert!(fails("<!-- begin engines -->").contains("does not end"));
-        assert!(fails("<!-- begin engines/x --><!-- end engines/x -->").contains("nothing generates"));
+        assert!(fails("<!-- begin engines: nowhere --><!-- end -->").contains("no row of engines"));
     }
 }

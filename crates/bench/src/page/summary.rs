@@ -1,12 +1,11 @@
 //! The summary: per table the bars that are met, and by name those that are not.
 
+use super::brief;
 use crate::record::{Entry, Record};
 
 /// The table, followed by the rows whose bars are not met.
 pub(super) fn markdown(records: &[Record]) -> String {
-    let mut text = "| table | rows with a bar | met | best rounds only | not met | goals reached | date |\n\
-                    |---|---|---|---|---|---|---|\n"
-        .to_owned();
+    let mut text = "| table | bars met | machine | date, commit |\n|---|---|---|---|\n".to_owned();
     for record in records {
         text += &line(record);
     }
@@ -18,30 +17,24 @@ pub(super) fn markdown(records: &[Record]) -> String {
 }
 
 fn line(record: &Record) -> String {
-    let count = |is: fn(&Entry) -> bool| record.entries.iter().filter(|entry| is(entry)).count();
-    let table = &record.table;
+    let Record { table, run, entries, .. } = record;
+    let met = entries.iter().filter(|entry| entry.met == Some(true)).count();
+    let all = entries.iter().filter(|entry| entry.met.is_some()).count();
+    let commit = run.commit.as_deref().unwrap_or_default();
     format!(
-        "| [{table}](#{table}) | {} | {} | {} | {} | {} of {} | {} |\n",
-        count(|entry| entry.met.is_some()),
-        count(|entry| entry.met == Some(true)),
-        count(is_missed_by_medians),
-        count(|entry| entry.met == Some(false) && !is_missed_by_medians(entry)),
-        count(|entry| entry.reached == Some(true)),
-        count(|entry| entry.reached.is_some()),
-        record.run.date,
+        "| [{table}](#{table}) | {met} of {all} | {}, Linux {} | {}, {commit} |\n",
+        run.machine, run.kernel, run.date
     )
-}
-
-fn is_missed_by_medians(entry: &Entry) -> bool {
-    entry.met == Some(false) && entry.met_by_best == Some(true)
 }
 
 fn missed(record: &Record) -> Vec<String> {
     let missed = record.entries.iter().filter(|entry| entry.met == Some(false));
     let line = |entry: &Entry| {
         let [name, ours, against, _, ratio, bar, _] = entry.cells();
+        let against = brief(&against);
         let figure = if against.is_empty() { ours } else { format!("{ratio} against {against}") };
-        format!("- {}: {name}: {figure}, bar {bar}\n", record.table)
+        let by = if entry.met_by_best == Some(true) { ", which medians miss" } else { "" };
+        format!("- {}: {name}: {figure}, bar {bar}{by}\n", record.table)
     };
     missed.map(line).collect()
 }
@@ -54,13 +47,16 @@ mod tests {
     #[test]
     fn rows_that_miss_are_counted_and_named() {
         let text = markdown(&[record("engines")]);
-        assert!(text.contains("| [engines](#engines) | 3 | 1 | 1 | 1 | 1 of 2 | 2026-11-23 |"), "{text}");
+        assert!(
+            text.contains("| [engines](#engines) | 1 of 3 | Processor, Linux 6.18 | 2026-11-23, abc |"),
+            "{text}"
+        );
         let missed: Vec<_> = text.lines().filter(|line| line.starts_with("- ")).collect();
         assert_eq!(
             missed,
             [
                 "- engines: missed: 2.00 against other 1, bar 3.00 (3.00)",
-                "- engines: unsteady: 5.00 (1.00) ns, bar 2 ns"
+                "- engines: unsteady: 5.00 (1.00) ns, bar 2 ns, which medians miss"
             ]
         );
     }

@@ -13,7 +13,7 @@ const ROWS_HEAD: &str = "\
 impl Record {
     /// The matrix, and the rows that the matrix does not have or that have a bar.
     pub(crate) fn markdown(&self) -> String {
-        let mut text = self.matrix.as_ref().map(matrix).unwrap_or_default();
+        let mut text = self.matrix(&[]).unwrap_or_default();
         let mut shown = self.entries.iter().filter(|entry| !entry.row.in_matrix || entry.row.bar.is_some());
         let Some(first) = shown.next() else { return text };
         if !text.is_empty() {
@@ -24,6 +24,11 @@ impl Record {
             text += &format!("| {} |\n", entry.cells().join(" | "));
         }
         text
+    }
+
+    /// Columns of the matrix, all if none is named.
+    pub(crate) fn matrix(&self, columns: &[&str]) -> Option<String> {
+        self.matrix.as_ref().map(|all| matrix(all, columns))
     }
 }
 
@@ -101,15 +106,18 @@ fn bar(asked: Bar, figure: Figure) -> String {
     }
 }
 
-fn matrix(matrix: &Matrix) -> String {
-    let mut text = format!("| ns, median (min) | {} |\n", matrix.columns.join(" | "));
-    text += &format!("|---|{}\n", "---|".repeat(matrix.columns.len()));
+fn matrix(matrix: &Matrix, columns: &[&str]) -> String {
+    let is_shown = |name: &str| columns.is_empty() || columns.contains(&name);
+    let shown: Vec<_> = matrix.columns.iter().enumerate().filter(|(_, name)| is_shown(name)).collect();
+    let names: Vec<&str> = shown.iter().map(|(_, name)| name.as_str()).collect();
+    let mut text = format!("| ns, median (min) | {} |\n", names.join(" | "));
+    text += &format!("|---|{}\n", "---|".repeat(names.len()));
     for (name, cells) in &matrix.lines {
-        let cell = |index| match cells.get(index).copied().flatten() {
+        let cell = |index: usize| match cells.get(index).copied().flatten() {
             Some(Timing { min, median, .. }) => format!("{median:.1} ({min:.1})"),
             None => "-".to_owned(),
         };
-        let cells: Vec<String> = (0..matrix.columns.len()).map(cell).collect();
+        let cells: Vec<String> = shown.iter().map(|(index, _)| cell(*index)).collect();
         text += &format!("| {name} | {} |\n", cells.join(" | "));
     }
     text
