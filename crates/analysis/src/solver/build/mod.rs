@@ -6,7 +6,7 @@
 //! Extensions, shifts by constants and masks are concatenations of parts, so that a byte swap is the bytes in another order;
 //! comparisons with sign are those without sign of biased numbers. Each node is simplified once, and no more than some hundred
 //! deep, since terms share operands and may be chains of a hundred thousand. Z3 refutes what was refuted
-//! (`crates/symbolic/tests/second_solver.rs`).
+//! (`crates/analysis/tests/second_solver.rs`).
 
 mod arithmetic;
 mod bitwise;

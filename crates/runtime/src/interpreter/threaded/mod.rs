@@ -8,7 +8,7 @@
 //!
 //! Registers are words of memory, the window of the running function: a call moves the window on and saves none. Handlers hold the
 //! packet's start and length in registers of the machine. A comparison that leads to a constant result ends the program itself. A
-//! handler ends in a tail call of the next one: `crates/vm/tests/tail_jumps.rs` reads the machine code to check that the compiler
+//! handler ends in a tail call of the next one: `crates/engine/tests/tail_jumps.rs` reads the machine code to check that the compiler
 //! made it a jump. Runs that count instructions are those of the plain interpreter. There is nothing that it cannot run: an error
 //! of translation is a bug.
 
