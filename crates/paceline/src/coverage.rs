@@ -29,8 +29,9 @@ pub use paceline_analysis::coverage::{
     Report, Totals,
 };
 
-use super::collection::Collection;
-use super::object::Object;
+use crate::load::Collection;
+use crate::load::Object;
+use crate::load::counters::Plans;
 
 /// Start of the name of the map that holds the counters: all of it, unless the object has a map of this name.
 const MAP: &str = "paceline.coverage";
@@ -46,15 +47,6 @@ pub struct CoverageError {
     pub program: String,
     /// Cause.
     pub source: InstrumentError,
-}
-
-/// The counters of an object's programs.
-#[derive(Clone, Debug)]
-pub(crate) struct Plans {
-    /// Names of the maps that hold them, which no other maps of the object have.
-    maps: Vec<String>,
-    /// Each with the index of its map among these, and the offset of its counters in the map's value.
-    plans: Vec<(usize, usize, paceline_analysis::coverage::Plan)>,
 }
 
 impl Object {
@@ -141,7 +133,7 @@ mod tests {
         let collection = object
             .with_coverage(Counting::Plain)
             .unwrap()
-            .load(&crate::collection::LoadOptions::default())
+            .load(&crate::load::LoadOptions::default())
             .unwrap();
         let program = collection.program(None).unwrap();
         let mut burst = crate::Burst::default();

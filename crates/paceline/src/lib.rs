@@ -87,7 +87,7 @@ pub mod capture;
 pub mod chain;
 #[cfg(feature = "json")]
 mod chain_file;
-mod collection;
+mod chain_graph;
 #[cfg(feature = "json")]
 pub mod contents;
 pub mod context;
@@ -100,7 +100,6 @@ pub mod device;
 #[cfg(feature = "report")]
 pub mod diagnosis;
 pub mod epoch;
-mod error;
 #[cfg(feature = "analysis")]
 pub mod explain;
 pub mod filter;
@@ -114,10 +113,10 @@ pub mod json;
 pub mod kernel;
 pub mod kfunc;
 mod live;
+mod load;
 #[cfg(feature = "measure")]
 pub mod measure;
 pub mod network;
-mod object;
 #[cfg(any(feature = "analysis", feature = "captures"))]
 pub mod packet;
 mod pipeline;
@@ -127,12 +126,9 @@ pub mod prove;
 #[cfg(feature = "captures")]
 mod replay;
 pub mod scenario;
-mod share;
 mod step;
-mod tables;
 pub mod text_file;
 pub mod verifier;
-mod verify;
 mod version;
 
 pub use paceline_engine::{
@@ -165,21 +161,19 @@ pub use paceline_spec::{
     Poison, ProgramKind, ProgramSpec, Rules, SkBuffMember, XdpAttach, context::SkBuff,
 };
 
-pub use collection::{Collection, LoadOptions, MissingMap};
-pub use error::{NoProgram, SetupError};
 pub use live::{
     ChainWorker, Change, ChangeError, Link, LiveChain, Member, NoMember, Order, ProgramStatus, Status,
     Target as LinkTarget,
 };
-pub use object::{FilterTextError, Object, OpenError};
+pub use load::{
+    Collection, Difference, EntryError, FilterTextError, Instance, LoadOptions, MissingMap, NoProgram,
+    Object, OpenError, Refused, SetupError, UnfilledEntry, VerifiedProgram,
+};
 pub use pipeline::{
     AbortPlace, ChainEdge, FollowCounts, Idle, LastBranch, Observed, Observer, Pipeline, PipelineCounts,
     Polls, PortCounts, PortErrors, Worker, WorkerError,
 };
 #[cfg(feature = "captures")]
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay, replay_on};
-pub use share::{Difference, Instance};
 pub use step::{Packet, Step, Trace, TraceStep, step, trace};
-pub use tables::{EntryError, UnfilledEntry};
-pub use verify::{Refused, VerifiedProgram};
 pub use version::Layout;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::chain::{Graph, MAX_RUNS, Next, Node};
 use paceline_engine::{Fault, Host, Program};
 use paceline_frame::{Frame, FrameMut, Verdict};
+use paceline_spec::graph::{Graph, MAX_RUNS, Next, Node};
 
 /// One run of a program of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

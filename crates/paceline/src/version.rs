@@ -1,7 +1,8 @@
 //! Versions of chains that change.
 
-use crate::chain::{Graph, Reason, RunConfig, Warning};
+use crate::chain_graph::{Reason, RunConfig, Warning};
 use paceline_engine::{Chain, Program};
+use paceline_spec::graph::Graph;
 
 /// One version of a chain: the graph and its reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]

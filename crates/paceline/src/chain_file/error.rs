@@ -4,12 +4,12 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::chain::{FileError, FilePlace, RunConfigError};
+use crate::chain_graph::{FileError, FilePlace, RunConfigError};
 
 use crate::contents::{ContentsCause, ContentsError};
-use crate::error::{NoProgram, SetupError};
 use crate::live::ChangeError;
-use crate::object::{FilterTextError, Object, OpenError};
+use crate::load::{FilterTextError, Object, OpenError};
+use crate::load::{NoProgram, SetupError};
 use crate::text_file::TextFileError;
 
 /// A chain file cannot be loaded. The messages begin with the file, and the place where there is one.

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::chain::{
-    Edges, FileError, FileObject, FileOrder, FilePlace, FileProblem, FileProgram, MapSource, Next, Placement,
-    RunConfig,
+use crate::chain_graph::{
+    FileError, FileObject, FileOrder, FilePlace, FileProblem, FileProgram, MapSource, Placement, RunConfig,
 };
 use paceline_frame::Verdict;
 use paceline_maps::Map;
 use paceline_spec::Meaning;
+use paceline_spec::graph::{Edges, Next};
 
 use super::error::{ChainFileCause, ChainFileError};
 use super::source::{ChainSource, OpenedChain};
-use crate::collection::{Collection, LoadOptions};
 use crate::contents::{ContentsCause, ContentsError, MapContents};
 use crate::live::{ChangeError, Link, LiveChain, Member, NoMember, Order, Target as LinkTarget};
-use crate::object::Object;
-use crate::share::Instance;
+use crate::load::Instance;
+use crate::load::Object;
+use crate::load::{Collection, LoadOptions};
 
 /// How the objects of a chain file are loaded.
 #[derive(Clone, Copy)]

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::chain::{ChainFile, FileError, FileObject, FilePlace, MapSource, ObjectSource};
+use crate::chain_graph::{ChainFile, FileError, FileObject, FilePlace, MapSource, ObjectSource};
 
 use super::error::{ChainFileCause, ChainFileError};
-use crate::object::Object;
+use crate::load::Object;
 use crate::text_file::{self, TextFileError};
 
 /// A chain file that was read: `docs/CHAINS.md` describes the format.

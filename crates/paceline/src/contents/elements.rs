@@ -11,12 +11,12 @@ use serde_json::Value as Json;
 use super::encode::{encode, encode_key};
 use super::error::{ContentsCause, ContentsError, ContentsProblem};
 use super::text::{MapContents, Part};
-use super::variables::variables;
-use crate::collection::{Collection, MissingMap};
-use crate::error::NoProgram;
 use crate::json::JsonError;
-use crate::tables::EntryError;
-use crate::verify::VerifiedProgram;
+use crate::json::variables;
+use crate::load::EntryError;
+use crate::load::NoProgram;
+use crate::load::VerifiedProgram;
+use crate::load::{Collection, MissingMap};
 
 const ELEMENTS: &str = "a map is filled by a list of elements {\"key\": ..., \"value\": ...}";
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use paceline_maps::{CreateError, Mismatch};
 use paceline_spec::{Errno, MapKind, MapSpec};
 
-use crate::error::{NoProgram, SetupError};
 use crate::json::JsonError;
-use crate::tables::EntryError;
+use crate::load::EntryError;
+use crate::load::{NoProgram, SetupError};
 use crate::text_file::TextFileError;
 
 /// Contents of a map that cannot be used, with the name of their file.

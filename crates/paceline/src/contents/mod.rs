@@ -24,7 +24,8 @@ mod saved;
 mod text;
 mod variables;
 
+pub use crate::json::variables;
 pub use error::{ContentsCause, ContentsError, ContentsPlace, ContentsProblem};
 pub use saved::SavedMaps;
 pub use text::MapContents;
-pub use variables::{section_of, variables};
+pub use variables::section_of;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::error::{ContentsCause, ContentsError, ContentsProblem};
 use super::text::{MapContents, Part};
-use crate::object::Object;
+use crate::load::Object;
 
 const FORM: &str = "saved maps are an object {\"maps\": {NAME: ...}}";
 const BY_OBJECT: &str = "saved maps of several objects are an object {\"maps\": {OBJECT: {NAME: ...}}}";

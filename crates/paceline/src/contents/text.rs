@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::error::{ContentsCause, ContentsError, ContentsPlace, ContentsProblem};
-use crate::error::NoProgram;
+use crate::load::NoProgram;
 use crate::text_file::{self, end_of};
 
 /// Contents of a map, or values of global variables, as JSON text. The elements are a list of `{"key": ..., "value": ...}`, as

@@ -1,24 +1,15 @@
 //! Setting global variables.
 
-use paceline_btf::{Btf, DataSection, SectionVar, Type};
+use paceline_btf::{Btf, DataSection, SectionVar};
 use paceline_spec::{InitialValue, MapSpec};
 
 use super::encode::typed;
 use super::error::{ContentsCause, ContentsError, ContentsProblem};
 use super::text::{MapContents, Part};
-use crate::json::JsonError;
-use crate::object::Object;
+use crate::json::{JsonError, variables};
+use crate::load::Object;
 
 const VARIABLES: &str = "global variables are set by an object of names and values";
-
-/// The variables of a map that is a section of global data; `None` for other maps.
-#[must_use]
-pub fn variables<'a>(btf: &'a Btf, spec: &MapSpec) -> Option<&'a DataSection> {
-    match btf.get(spec.value_type)? {
-        Type::DataSection(section) if spec.max_entries == 1 => Some(section),
-        _ => None,
-    }
-}
 
 impl Object {
     /// Sets the global variables among these contents, constants too: those in `.rodata` cannot be changed once they are a map. Contents of

@@ -1,6 +1,6 @@
 //! Examples in C that avoid the commonest mistakes.
 
-use crate::verifier::Hint;
+use paceline_verifier::Hint;
 
 /// An example of code that the verifier understands.
 pub(super) fn example(hint: Hint) -> Option<&'static str> {

@@ -2,14 +2,15 @@
 
 use std::fmt;
 
-use crate::error::NoProgram;
-use crate::isa::{Line, Reg, decode_at, disassemble};
-use crate::object::Object;
-use crate::tables::EntryError;
+use crate::load::EntryError;
+use crate::load::NoProgram;
+use crate::load::Object;
+use crate::load::Refused;
 use crate::verifier::state::{Lost, Stale, Value};
-use crate::verifier::{Branch, Cause, Hint, Refusal, RegName};
-use crate::verify::Refused;
-use crate::{LineInfo, ProgramSpec};
+use paceline_isa::text::Line;
+use paceline_isa::{Reg, decode_at, disassemble};
+use paceline_spec::{LineInfo, ProgramSpec};
+use paceline_verifier::{Branch, Cause, Hint, Refusal, RegName};
 
 use super::history::History;
 use super::shown::shown;

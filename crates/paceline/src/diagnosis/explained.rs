@@ -1,6 +1,6 @@
 //! Explanations of packets as JSON.
 
-use crate::explain::{At, Branch, Cause, CauseKind, Event, Explanation, Fact, FactKind};
+use paceline_analysis::explain::{At, Branch, Cause, CauseKind, Event, Explanation, Fact, FactKind};
 use serde_json::{Value as Json, json};
 
 /// A run of a program: return value, `next` after it, the decision that made its outcome and those behind it, and all events.

@@ -1,9 +1,10 @@
 //! The path to a refusal, and the origins of values on it.
 
-use crate::isa::{Insn, Operand, Reg, Width, decode_at};
-use crate::verifier::Observer;
+use crate::isa;
 use crate::verifier::state::State;
-use crate::{ProgramSpec, isa};
+use paceline_isa::{Insn, Operand, Reg, Width, decode_at};
+use paceline_spec::ProgramSpec;
+use paceline_verifier::Observer;
 
 const NONE: u32 = u32::MAX;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::verifier::Hint;
+use paceline_verifier::Hint;
 use serde_json::{Value as Json, json};
 
 use super::advice;

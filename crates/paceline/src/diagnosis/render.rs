@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::isa::Reg;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
+use paceline_isa::Reg;
 
 use super::advice;
 use super::data::{Diagnosis, Source};

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::btf::{Btf, Type};
-use crate::helper::Helper;
-use crate::isa::{Callee, Imm64, Insn, Line, disassemble};
-use crate::object::Object;
-use crate::{MapSpec, ProgramSpec};
+use crate::load::Object;
+use paceline_btf::{Btf, Type};
+use paceline_isa::text::Line;
+use paceline_isa::{Callee, Imm64, Insn, disassemble};
+use paceline_spec::helper::Helper;
+use paceline_spec::{MapSpec, ProgramSpec};
 
 /// The names of helpers, functions, maps and variables that a program's instructions refer to by number.
 pub struct Symbols<'a> {

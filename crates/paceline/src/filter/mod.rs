@@ -21,7 +21,10 @@
 //! A filter that is to be a link of a [`Chain`](crate::Chain) comes from [`program`] with
 //! [`Returns::PASS_OR_DROP`]; [`select()`] sorts the packets of a capture by several filters at once.
 
+#[cfg(feature = "analysis")]
 mod compare;
+#[cfg(feature = "libpcap")]
+mod compile;
 #[cfg(feature = "libpcap")]
 mod locate;
 mod packet;
@@ -29,9 +32,10 @@ mod seccomp;
 #[cfg(feature = "captures")]
 mod select;
 
-#[cfg(feature = "libpcap")]
-pub use compare::compile_checked;
+#[cfg(feature = "analysis")]
 pub use compare::{CompareFiltersError, Comparison, compare};
+#[cfg(feature = "libpcap")]
+pub use compile::compile_checked;
 #[cfg(feature = "libpcap")]
 pub use locate::locate;
 #[cfg(feature = "libpcap")]

@@ -9,7 +9,7 @@ use paceline_frame::{Burst, FrameRef, Verdict};
 use paceline_spec::Meaning;
 use paceline_verifier::{Options, verify};
 
-use crate::verify::{Refused, VerifiedProgram};
+use crate::load::{Refused, VerifiedProgram};
 
 /// A filter cannot be made a program.
 #[derive(Debug, thiserror::Error)]

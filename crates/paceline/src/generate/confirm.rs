@@ -7,12 +7,12 @@ use paceline_analysis::symbolic::{Call, CallResult, Element, Goal, Input};
 use paceline_engine::{Engine, Outcome, Program};
 use paceline_spec::{InitialValue, MapSpec};
 
+use super::found::{Confirmed, GenerateError, Missed};
 use super::left::Target;
 use super::run::{fill, put};
 use super::watch::{Trace, trace};
-use super::{Confirmed, GenerateError, Missed};
-use crate::collection::{Collection, LoadOptions};
-use crate::object::Object;
+use crate::load::Object;
+use crate::load::{Collection, LoadOptions};
 
 /// Runs inputs of a program on the plain interpreter, each with maps as the object has them.
 pub(crate) struct Confirmer<'a> {

@@ -9,9 +9,10 @@ use paceline_isa::{Imm64, Insn, RawInsn, decode_at, encode};
 use paceline_spec::{MapSpec, ProgramSpec};
 
 use super::confirm::Confirmer;
+use super::found::{Confirmed, GenerateError, Missed};
+use super::goals::generate_watched;
 use super::left::{Changes, Event, Handover};
-use super::{Confirmed, GenerateError, Missed, generate_watched};
-use crate::object::Object;
+use crate::load::Object;
 
 /// The reason why two programs cannot be compared.
 #[derive(Debug, thiserror::Error)]

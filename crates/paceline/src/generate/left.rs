@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paceline_frame::{Redirect, RedirectTarget};
 
-use crate::collection::Collection;
+use crate::load::Collection;
 
 /// Where a packet was redirected to.
 #[derive(Clone, Debug, PartialEq, Eq)]

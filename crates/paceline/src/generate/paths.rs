@@ -9,8 +9,8 @@ use paceline_spec::MapSpec;
 use paceline_verifier::Verified;
 
 use super::confirm::Confirmer;
+use super::found::{Confirmed, Failure, Further, GenerateError, Generated, Variant};
 use super::vary::Pattern;
-use super::{Confirmed, Failure, Further, GenerateError, Generated, Variant};
 
 /// Paths that are looked for, and paths that are followed for them.
 const PATHS: u32 = 128;

@@ -7,7 +7,7 @@ use paceline_engine::Host;
 use paceline_maps::Map;
 
 use super::left::Event;
-use crate::collection::Collection;
+use crate::load::Collection;
 
 /// What programs have sent so far.
 pub(super) struct Receiver {

@@ -10,9 +10,10 @@ use paceline_isa::{Condition, Insn, Operand, Reg, Width, eval};
 use paceline_maps::Map;
 use paceline_spec::{Errno, ProgramKind};
 
-use super::{Missed, network};
-use crate::collection::Collection;
-use crate::object::Object;
+use super::found::Missed;
+use super::network;
+use crate::load::Collection;
+use crate::load::Object;
 
 /// Puts the elements of an input into the maps of a collection.
 ///

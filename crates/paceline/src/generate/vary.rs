@@ -5,8 +5,8 @@ use paceline_analysis::symbolic::{Decided, Edge, Element, Input, Role, Side, rol
 use paceline_spec::{MapFlags, MapSpec};
 
 use super::confirm::Confirmer;
+use super::found::{Confirmed, GenerateError};
 use super::watch::Trace;
-use super::{Confirmed, GenerateError};
 
 /// Most runs that are made for one input.
 const RUNS: usize = 250;

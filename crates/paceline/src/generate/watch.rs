@@ -11,12 +11,12 @@ use paceline_maps::Map;
 use paceline_spec::Errno;
 use paceline_spec::helper::{Helper, HelperId};
 
-use super::Missed;
+use super::found::Missed;
 use super::left::{Changes, Event, Handover, Target};
 use super::receive::Receiver;
 use super::run::{edges, host, observed, side};
-use crate::collection::Collection;
-use crate::object::Object;
+use crate::load::Collection;
+use crate::load::Object;
 
 /// An element of a map, by the map's index and the key.
 pub(super) type Key = (usize, Vec<u8>);

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use paceline_btf::{Btf, Value};
+use paceline_btf::{Btf, DataSection, Type, Value};
 use paceline_maps::Map;
 use paceline_spec::{Errno, MapSpec};
 use serde_json::Value as Json;
 
-use super::{JsonError, encode, encode_key, hex, project, to_json, to_written_json};
-use crate::collection::Collection;
-use crate::contents::variables;
+use super::value::{JsonError, encode, encode_key, hex, project, to_json, to_written_json};
+use crate::load::Collection;
 
 /// An element cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +38,15 @@ pub enum ElementError {
         /// As the kernel would.
         errno: Errno,
     },
+}
+
+/// The variables of a map that is a section of global data; `None` for other maps.
+#[must_use]
+pub fn variables<'a>(btf: &'a Btf, spec: &MapSpec) -> Option<&'a DataSection> {
+    match btf.get(spec.value_type)? {
+        Type::DataSection(section) if spec.max_entries == 1 => Some(section),
+        _ => None,
+    }
 }
 
 /// A map as user space sees it, its keys and values in JSON by the types that its object gives; from [`Collection::json_map`].

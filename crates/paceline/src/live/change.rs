@@ -1,6 +1,6 @@
 //! Changes of a chain, and their errors.
 
-use crate::chain::{CallMap, CallMapError, Calls, Place, PlanError, RunConfig, SequenceError};
+use crate::chain_graph::{CallMap, CallMapError, Calls, Place, PlanError, RunConfig, SequenceError};
 use paceline_engine::{ChainError, UpdateError};
 use paceline_frame::Verdict;
 
@@ -12,7 +12,7 @@ use super::member::Member;
 pub enum Order {
     /// The order of the members: each runs when the verdict of the one before is one of its actions.
     Given,
-    /// libxdp's: by priority, and pass after the last ([`Plan::by_priority`](crate::chain::Plan::by_priority)).
+    /// libxdp's: by priority, and pass after the last ([`Plan::by_priority`](crate::chain_graph::Plan::by_priority)).
     Priority,
     /// Edges, by the names of members.
     Links {

@@ -4,16 +4,16 @@ use std::fmt;
 #[cfg(feature = "jit")]
 use std::sync::{Arc, OnceLock};
 
-use crate::chain::{Entrant, RunConfig};
+use crate::chain_graph::{Entrant, RunConfig};
 use paceline_engine::Program;
 #[cfg(feature = "jit")]
 use paceline_engine::{ChainPart, Engine, LoadError};
 
-use crate::chain::RunConfigError;
-use crate::collection::Collection;
-use crate::error::NoProgram;
-use crate::object::Object;
-use crate::verify::VerifiedProgram;
+use crate::chain_graph::RunConfigError;
+use crate::load::Collection;
+use crate::load::NoProgram;
+use crate::load::Object;
+use crate::load::VerifiedProgram;
 #[cfg(feature = "jit")]
 use paceline_verifier::Verified;
 

@@ -5,13 +5,14 @@
 
 mod change;
 mod member;
+mod shared;
 mod state;
 mod status;
 mod worker;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use paceline_engine::Target as SiteTarget;
 use paceline_epoch::defer_drops;
@@ -23,6 +24,7 @@ pub use worker::ChainWorker;
 
 use super::pipeline::Pipeline;
 use crate::version::{Layout, Version};
+use shared::{Shared, lock};
 use state::State;
 use status::Totals;
 
@@ -56,32 +58,6 @@ use status::Totals;
 #[derive(Clone)]
 pub struct LiveChain {
     shared: Arc<Shared>,
-}
-
-struct Shared {
-    /// State for the next change; locked during a change.
-    state: Mutex<State>,
-    /// The published version.
-    current: Mutex<Arc<Version>>,
-    pipeline: Pipeline,
-    /// The interface that the chain was made for, which its own workers run.
-    ifindex: u32,
-    /// Interfaces whose packets run through the chain; changed only with the state locked.
-    ifindexes: Mutex<Vec<u32>>,
-    /// Counts of all workers.
-    totals: Mutex<Totals>,
-    /// Whether a worker counts, or did: changes compile code that counts. Set only with the state locked.
-    counts: AtomicBool,
-}
-
-impl Shared {
-    /// Compiles code that counts, now and with each change.
-    fn count(&self) -> Result<(), ChangeError> {
-        let _state = lock(&self.state);
-        lock(&self.current).chain.counts()?;
-        self.counts.store(true, Ordering::Relaxed);
-        Ok(())
-    }
 }
 
 impl LiveChain {
@@ -233,9 +209,4 @@ impl fmt::Debug for LiveChain {
 fn publish(pipeline: &Pipeline, ifindexes: &[u32], version: &Arc<Version>) -> Result<(), ChangeError> {
     let target = SiteTarget::from(&version.chain).with_data(Arc::clone(version));
     ifindexes.iter().try_for_each(|&ifindex| Ok(pipeline.set_program(ifindex, Some(&target))?))
-}
-
-/// The locked state is consistent at all times, so that poisoning by a panic of another thread is ignored.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::chain::{CallMap, Calls, Edges, Entrant, Graph, Next, Place, Plan, Sequence};
+use crate::chain_graph::{CallMap, Calls, Entrant, Place, Plan, Sequence};
 #[cfg(feature = "jit")]
 use paceline_engine::LookAhead;
 use paceline_engine::{Chain, ChainError};
 use paceline_frame::Verdict;
+use paceline_spec::graph::{Edges, Graph, Next};
 
 use super::change::{Change, ChangeError, Link, Order, Target};
 use super::member::Member;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::chain::Node;
 use paceline_engine::ChainCounts;
 use paceline_frame::Verdict;
+use paceline_spec::graph::Node;
 
 use crate::version::Layout;
 
@@ -42,7 +42,7 @@ pub struct Status {
     pub layout: Layout,
     /// Counts of each program since it was added, by node. An edge was taken as often as its verdict was returned.
     pub programs: Vec<ProgramStatus>,
-    /// Packets that were aborted because more than [`MAX_RUNS`](crate::chain::MAX_RUNS) programs would have run.
+    /// Packets that were aborted because more than [`MAX_RUNS`](crate::chain_graph::MAX_RUNS) programs would have run.
     pub overruns: u64,
 }
 

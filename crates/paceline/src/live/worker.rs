@@ -6,8 +6,8 @@ use paceline_engine::{BurstFault, ByKey, Caller, Calls, ChainCounts, Host};
 use paceline_frame::Burst;
 
 use super::change::ChangeError;
+use super::shared::{Shared, lock};
 use super::status::ProgramStatus;
-use super::{Shared, lock};
 use crate::version::{Layout, Version};
 
 /// Number of bursts between two updates of the shared counts.
@@ -93,7 +93,7 @@ impl ChainWorker {
 
     /// The programs of the chain that ran the last burst, by node, and their graph, for [`trace`](crate::trace).
     #[must_use]
-    pub fn parts(&self) -> (&[paceline_engine::Program], &crate::chain::Graph) {
+    pub fn parts(&self) -> (&[paceline_engine::Program], &crate::chain_graph::Graph) {
         (&self.version.programs, &self.version.layout.graph)
     }
 

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::live::ChainWorker;
 use crate::scenario::Origin;
-use crate::{Burst, BurstFault, FrameMeta, Host, MAX_BURST, Map, Program, PushError};
+use paceline_engine::{BurstFault, Host, Program};
+use paceline_frame::{Burst, FrameMeta, MAX_BURST, PushError};
+use paceline_maps::Map;
 
 use crate::measure::waits::Waits;
 

@@ -2,70 +2,23 @@
 
 use std::sync::{Arc, Weak};
 
-use paceline_engine::{Fault, Host};
 use paceline_frame::{Burst, FrameRef, MAX_BURST, Redirect, RedirectTarget, Verdict};
 use paceline_maps::{Map, RedirectTarget as Element};
 use paceline_ports::{Group, Port};
 
-use super::Shared;
 use super::counted::CountedPort;
 use super::counts::PipelineCounts;
 use super::cpus::CpuQueue;
+use super::dispatch::Dispatch;
 use super::entry_programs::EntryPrograms;
-use super::failures::Failures;
-use super::known::Seen;
-use super::queue::{Queue, Through};
-use super::worker::WorkerError;
+use super::known::Cache;
+use super::queue::{Egress, Queue};
+use super::shared::Shared;
 
 /// `BPF_F_BROADCAST`: to all entries of a device map.
 const BROADCAST: u32 = 1 << 3;
 /// `BPF_F_EXCLUDE_INGRESS`: but not to where the packet came in.
 const EXCLUDE_INGRESS: u32 = 1 << 4;
-
-/// A burst that is acted on.
-pub(super) struct Act<'a, 'b> {
-    pub(super) burst: &'a mut Burst,
-    /// Packets that go to more than one place, as a bit each by index: their frames stay until all are sent.
-    pub(super) keep: u64,
-    /// Index of the port that it came from; `None` if another CPU handed it over.
-    pub(super) from: Option<usize>,
-    pub(super) shared: &'a Shared,
-    pub(super) host: &'a mut Host,
-    pub(super) counts: &'a mut PipelineCounts,
-    pub(super) failures: &'a mut Failures<'b>,
-    /// Interface of the first packet, for failures of ports.
-    pub(super) ifindex: u32,
-}
-
-impl Act<'_, '_> {
-    /// Sends packets of the burst to the port of a number.
-    fn send(&mut self, port: &mut CountedPort, number: u32, indices: &[u8]) {
-        let sent = port.send(Group::new(self.burst, indices, self.keep), self.counts);
-        if let Err(source) = sent {
-            self.failures.add(WorkerError::Send { ifindex: self.ifindex, port: number, source });
-        }
-    }
-
-    /// Sends packets of another burst.
-    pub(super) fn send_copies(
-        &mut self,
-        port: &mut CountedPort,
-        number: u32,
-        copies: &mut Burst,
-        indices: &[u8],
-    ) {
-        if let Err(source) = port.send(Group::new(copies, indices, 0), self.counts) {
-            self.failures.add(WorkerError::Send { ifindex: self.ifindex, port: number, source });
-        }
-    }
-
-    /// An invalid access of the program of a map's entry, with the packet's index in the burst.
-    pub(super) fn fault(&mut self, index: u8, fault: Box<Fault>) {
-        let index = usize::from(index);
-        let ifindex = self.burst.frame(index).ingress_ifindex();
-        self.failures.add(WorkerError::Fault { ifindex, index, fault });
-    }
-}
 
 /// A port and the packets that wait to be sent to it.
 pub(super) struct TxPort {
@@ -81,20 +34,20 @@ impl TxPort {
         Self { number, port, queue: Queue::default() }
     }
 
-    fn send(&mut self, act: &mut Act<'_, '_>, entry_programs: &mut EntryPrograms) {
+    fn send(&mut self, dispatch: &mut Dispatch<'_, '_>, entry_programs: &mut EntryPrograms) {
         match self.queue.plain() {
-            Some(indices) => act.send(&mut self.port, self.number, indices),
-            None => self.send_through(act, entry_programs),
+            Some(indices) => dispatch.send(&mut self.port, self.number, indices),
+            None => self.send_through(dispatch, entry_programs),
         }
         self.queue.clear();
     }
 
     #[cold]
-    fn send_through(&mut self, act: &mut Act<'_, '_>, entry_programs: &mut EntryPrograms) {
+    fn send_through(&mut self, dispatch: &mut Dispatch<'_, '_>, entry_programs: &mut EntryPrograms) {
         for (through, indices) in self.queue.runs() {
             match through.program {
-                0 => act.send(&mut self.port, self.number, indices),
-                program => entry_programs.send(&mut self.port, self.number, program, indices, act),
+                0 => dispatch.send(&mut self.port, self.number, indices),
+                program => entry_programs.send(&mut self.port, self.number, program, indices, dispatch),
             }
         }
     }
@@ -108,16 +61,16 @@ struct CpuTx {
 }
 
 impl CpuTx {
-    fn send(&mut self, act: &mut Act<'_, '_>) {
+    fn send(&mut self, dispatch: &mut Dispatch<'_, '_>) {
         if self.queue.is_empty() {
             return;
         }
         let cpu_queue = self.cpu_queue.upgrade();
         for (through, indices) in self.queue.runs() {
-            let group = Group::new(act.burst, indices, act.keep);
+            let group = Group::new(dispatch.burst, indices, dispatch.keep);
             let sent = cpu_queue.as_ref().map_or(0, |cpu_queue| cpu_queue.send(&group, through));
-            act.counts.sent += sent as u64;
-            act.counts.refused += (indices.len() - sent) as u64;
+            dispatch.counts.sent += sent as u64;
+            dispatch.counts.refused += (indices.len() - sent) as u64;
         }
         self.queue.clear();
     }
@@ -181,44 +134,44 @@ pub(super) struct TxPorts {
     /// Sockets, by the numbers that socket maps hold.
     pub(super) sockets: Vec<TxPort>,
     cpus: Vec<CpuTx>,
-    maps: Seen<Arc<Map>>,
+    maps: Cache<Arc<Map>>,
     entry_programs: EntryPrograms,
 }
 
 impl TxPorts {
     /// Acts on a burst. A place at fault keeps no other one from what is for it.
     #[inline(never)]
-    pub(super) fn act(&mut self, act: &mut Act<'_, '_>) {
-        self.maps.follow_maps(&act.shared.maps);
-        let verdicts = Verdicts::of(act.burst);
-        verdicts.add_to(act.counts, act.from.is_some());
+    pub(super) fn act(&mut self, dispatch: &mut Dispatch<'_, '_>) {
+        self.maps.follow_maps(&dispatch.shared.maps);
+        let verdicts = Verdicts::of(dispatch.burst);
+        verdicts.add_to(dispatch.counts, dispatch.from.is_some());
         // The others are released with the burst.
         let mut going = verdicts.going;
         while going != 0 {
             let index = going.trailing_zeros() as usize;
             going &= going - 1;
-            let frame = act.burst.frame(index);
+            let frame = dispatch.burst.frame(index);
             match frame.verdict() {
                 Verdict::Aborted | Verdict::Drop => {}
                 Verdict::Pass => {
-                    let passes = push(self.passed.as_mut(), index, Through::default());
-                    act.counts.released += u64::from(!passes);
+                    let passes = push(self.passed.as_mut(), index, Egress::default());
+                    dispatch.counts.released += u64::from(!passes);
                 }
                 Verdict::Tx => {
                     // From another CPU it counts as aborted.
-                    let Some(from) = act.from else { continue };
-                    let is_sent = push(self.ports.get_mut(from), index, Through::default());
-                    act.counts.no_target += u64::from(!is_sent);
+                    let Some(from) = dispatch.from else { continue };
+                    let is_sent = push(self.ports.get_mut(from), index, Egress::default());
+                    dispatch.counts.no_target += u64::from(!is_sent);
                 }
                 Verdict::Redirect => {
-                    let places = self.redirect(frame, index, act.shared);
-                    act.counts.no_target += u64::from(places == 0);
-                    act.counts.copies += places.saturating_sub(1) as u64;
-                    act.keep |= u64::from(places > 1) << index;
+                    let places = self.redirect(frame, index, dispatch.shared);
+                    dispatch.counts.no_target += u64::from(places == 0);
+                    dispatch.counts.copies += places.saturating_sub(1) as u64;
+                    dispatch.keep |= u64::from(places > 1) << index;
                 }
             }
         }
-        self.send(act);
+        self.send(dispatch);
     }
 
     /// Queues a packet for all places that it is redirected to, and returns their number.
@@ -254,12 +207,12 @@ impl TxPorts {
     fn redirect_to(&mut self, element: Element, index: usize, shared: &Shared) -> bool {
         match element {
             Element::Device { ifindex, program } => {
-                push(find(&mut self.ports, ifindex), index, Through { program, room: 0 })
+                push(find(&mut self.ports, ifindex), index, Egress { program, room: 0 })
             }
-            Element::Socket { socket } => push(find(&mut self.sockets, socket), index, Through::default()),
+            Element::Socket { socket } => push(find(&mut self.sockets, socket), index, Egress::default()),
             Element::Cpu { cpu, queue_size, program } => {
                 let tx_port = self.cpu(cpu, shared);
-                let through = Through { program, room: queue_size };
+                let through = Egress { program, room: queue_size };
                 tx_port.map(|tx_port| tx_port.queue.push(index, through)).is_some()
             }
         }
@@ -279,14 +232,14 @@ impl TxPorts {
         Some(tx_port)
     }
 
-    fn send(&mut self, act: &mut Act<'_, '_>) {
+    fn send(&mut self, dispatch: &mut Dispatch<'_, '_>) {
         let Self { ports, passed, sockets, cpus, entry_programs, .. } = self;
         for tx_ports in [ports.as_mut_slice(), passed.as_mut_slice(), sockets.as_mut_slice()] {
             for tx_port in tx_ports.iter_mut().filter(|tx_port| !tx_port.queue.is_empty()) {
-                tx_port.send(act, entry_programs);
+                tx_port.send(dispatch, entry_programs);
             }
         }
-        cpus.iter_mut().for_each(|tx_port| tx_port.send(act));
+        cpus.iter_mut().for_each(|tx_port| tx_port.send(dispatch));
     }
 }
 
@@ -294,7 +247,7 @@ fn find(tx_ports: &mut [TxPort], number: u32) -> Option<&mut TxPort> {
     tx_ports.iter_mut().find(|tx_port| tx_port.number == number)
 }
 
-fn push(tx_port: Option<&mut TxPort>, index: usize, through: Through) -> bool {
+fn push(tx_port: Option<&mut TxPort>, index: usize, through: Egress) -> bool {
     tx_port.map(|tx_port| tx_port.queue.push(index, through)).is_some()
 }
 

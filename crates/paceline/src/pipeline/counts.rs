@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_frame::Verdict;
 
-use super::worker::WorkerError;
+use super::error::WorkerError;
 
 /// Counts of packets by outcome. The end of each packet and of each copy is counted once ([`balance`](Self::balance)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use paceline_frame::{Burst, FrameMeta, FrameRef};
 use paceline_ports::Group;
 
-use super::queue::Through;
+use super::queue::Egress;
 
 /// A packet on its way, with what stays known of it. The queue it came in on does not, as in the kernel.
 #[derive(Default)]
@@ -62,7 +62,7 @@ impl CpuQueue {
     }
 
     /// Hands a group over; returns the number of packets that fit.
-    pub(super) fn send(&self, group: &Group<'_>, through: Through) -> usize {
+    pub(super) fn send(&self, group: &Group<'_>, through: Egress) -> usize {
         let mut packets = self.lock();
         let room = (through.room as usize).saturating_sub(packets.waiting.len());
         for frame in group.iter().take(room) {

@@ -3,14 +3,14 @@
 use paceline_engine::Target;
 use paceline_frame::{Burst, MAX_BURST, Verdict};
 
-use super::actions::Act;
 use super::counted::CountedPort;
-use super::known::Seen;
+use super::dispatch::Dispatch;
+use super::known::Cache;
 
 /// State for running these programs, and reused buffers.
 #[derive(Default)]
 pub(super) struct EntryPrograms {
-    programs: Seen<Target>,
+    programs: Cache<Target>,
     /// Copies: another device, or another program, may get the packet as it was.
     copies: Option<Burst>,
     /// Indices of the copied packets in their burst.
@@ -26,31 +26,31 @@ impl EntryPrograms {
         ifindex: u32,
         program: u32,
         indices: &[u8],
-        act: &mut Act<'_, '_>,
+        dispatch: &mut Dispatch<'_, '_>,
     ) {
-        let Some(target) = self.programs.program(program, &act.shared.maps) else {
-            act.counts.no_target += indices.len() as u64;
+        let Some(target) = self.programs.program(program, &dispatch.shared.maps) else {
+            dispatch.counts.no_target += indices.len() as u64;
             return;
         };
         let copies = self.copies.get_or_insert_default();
         let mut left = indices.len() as u64;
         // A broadcast to several entries of an interface has more packets than a burst.
         for indices in indices.chunks(MAX_BURST) {
-            copy(act.burst, indices, ifindex, copies, &mut self.copied);
-            act.counts.lost += (indices.len() - copies.len()) as u64;
+            copy(dispatch.burst, indices, ifindex, copies, &mut self.copied);
+            dispatch.counts.lost += (indices.len() - copies.len()) as u64;
             left -= indices.len() as u64;
-            let ran = target.run_burst(copies, act.host);
+            let ran = target.run_burst(copies, dispatch.host);
             if let Err(fault) = &ran {
-                act.counts.lost += left + (copies.len() - fault.index) as u64;
+                dispatch.counts.lost += left + (copies.len() - fault.index) as u64;
                 copies.truncate(fault.index);
             }
             self.passed.clear();
             let passes = |&index: &usize| copies.frame(index).verdict() == Verdict::Pass;
             self.passed.extend((0..copies.len()).filter(passes).map(|index| index as u8));
-            act.counts.stopped += (copies.len() - self.passed.len()) as u64;
-            act.send_copies(port, ifindex, copies, &self.passed);
+            dispatch.counts.stopped += (copies.len() - self.passed.len()) as u64;
+            dispatch.send_copies(port, ifindex, copies, &self.passed);
             if let Err(fault) = ran {
-                act.fault(self.copied[fault.index], fault.fault);
+                dispatch.fault(self.copied[fault.index], fault.fault);
                 break;
             }
         }

@@ -1,7 +1,7 @@
 //! Failures of a worker's turn.
 
 use super::counts::Errors;
-use super::worker::WorkerError;
+use super::error::WorkerError;
 
 /// Counts each failure, and keeps the first one.
 pub(super) struct Failures<'a> {

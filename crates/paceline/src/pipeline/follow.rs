@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::chain::{Next, Node};
 use paceline_engine::{BurstFault, ByKey, Caller, Fault, Host, Program, Steer, Target};
 use paceline_frame::{Burst, FrameMut, Verdict};
 use paceline_isa::Insn;
+use paceline_spec::graph::{Next, Node};
 use paceline_spec::{LineInfo, ProgramSpec};
 
 use crate::step::{Step, step_with};

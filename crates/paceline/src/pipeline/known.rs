@@ -32,18 +32,18 @@ impl KnownMaps {
 }
 
 /// Things that a worker has come upon.
-pub(super) struct Seen<T> {
+pub(super) struct Cache<T> {
     things: Vec<(u32, T)>,
     changes: u64,
 }
 
-impl<T> Default for Seen<T> {
+impl<T> Default for Cache<T> {
     fn default() -> Self {
         Self { things: Vec::new(), changes: 0 }
     }
 }
 
-impl<T> Seen<T> {
+impl<T> Cache<T> {
     /// Lets all go that others may not have any more, if anything changed.
     fn follow(&mut self, changes: u64) {
         if self.changes != changes {
@@ -64,7 +64,7 @@ impl<T> Seen<T> {
     }
 }
 
-impl Seen<Arc<Map>> {
+impl Cache<Arc<Map>> {
     pub(super) fn follow_maps(&mut self, all: &KnownMaps) {
         self.follow(all.changes.load(Ordering::Acquire));
     }
@@ -74,7 +74,7 @@ impl Seen<Arc<Map>> {
     }
 }
 
-impl Seen<Target> {
+impl Cache<Target> {
     /// The program that an entry names. Its maps become known before a packet comes through it.
     pub(super) fn program(&mut self, number: u32, maps: &KnownMaps) -> Option<&Target> {
         self.follow(entry_program_changes());

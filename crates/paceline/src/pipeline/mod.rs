@@ -4,14 +4,18 @@ mod actions;
 mod counted;
 mod counts;
 mod cpus;
+mod dispatch;
 mod entry_programs;
+mod error;
 mod failures;
 mod follow;
 mod known;
 mod observe;
+mod observer;
 mod polls;
 mod queue;
 mod run;
+mod shared;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -22,17 +26,20 @@ use paceline_engine::{KeyedSite, Target, UpdateError};
 use paceline_maps::Map;
 
 pub use counts::{PipelineCounts, PortCounts, PortErrors};
+pub use error::WorkerError;
 pub use follow::{AbortPlace, ChainEdge, FollowCounts, LastBranch};
-pub use observe::{Observed, Observer};
+pub use observe::Observed;
+pub use observer::Observer;
 pub use polls::Polls;
 pub use run::Idle;
-pub use worker::{Worker, WorkerError};
+pub use worker::Worker;
 
 use counts::{Errors, PortTotals, Totals};
 use cpus::CpuQueues;
 use follow::Follow;
 use known::KnownMaps;
 use observe::Observers;
+use shared::Shared;
 
 /// Programs by interface, for any number of workers. Clones are handles to the same pipeline.
 ///
@@ -72,17 +79,6 @@ use observe::Observers;
 #[derive(Clone)]
 pub struct Pipeline {
     shared: Arc<Shared>,
-}
-
-struct Shared {
-    site: KeyedSite,
-    maps: KnownMaps,
-    cpu_queues: CpuQueues,
-    totals: Totals,
-    ports: PortTotals,
-    errors: Errors,
-    observers: Observers,
-    follow: Follow,
 }
 
 impl Pipeline {
@@ -152,7 +148,7 @@ impl Pipeline {
     /// `capacity` wait for it, and others are only counted ([`Observer::lost`]). Workers take longer for each packet meanwhile.
     #[must_use]
     pub fn observe(&self, capacity: usize) -> Observer {
-        Observers::add(&self.shared, capacity)
+        Observer::new(&self.shared, capacity)
     }
 
     /// Whether a sample of the packets is followed through their programs ([`followed`](Self::followed)). Each worker spends a hundredth

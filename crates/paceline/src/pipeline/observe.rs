@@ -1,15 +1,13 @@
 //! Observers: what programs did to packets, told while they run.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use paceline_engine::{BurstFault, ByKey, Caller, Host};
 use paceline_frame::{Burst, FrameRef, Redirect, Verdict};
 
-use super::Shared;
 use super::follow::{self, LastBranch};
 
 /// A packet that ran through the program of its interface.
@@ -40,44 +38,10 @@ pub struct Observed {
     pub branch: Option<LastBranch>,
 }
 
-/// Receives what happens to the packets of a pipeline ([`Pipeline::observe`](super::Pipeline::observe)), until it is dropped.
-pub struct Observer {
-    observed: Receiver<Observed>,
-    sink: Arc<Sink>,
-    shared: Arc<Shared>,
-}
-
 /// The workers' side of an observer.
-struct Sink {
-    sender: SyncSender<Observed>,
-    lost: AtomicU64,
-}
-
-impl Observer {
-    /// The next packet; `None` if none comes within this time.
-    #[must_use]
-    pub fn next(&self, timeout: Duration) -> Option<Observed> {
-        // The sink has a sender as long as this lives, so that the only error is the time.
-        self.observed.recv_timeout(timeout).ok()
-    }
-
-    /// Number of packets that it was not told of, because too many waited.
-    #[must_use]
-    pub fn lost(&self) -> u64 {
-        self.sink.lost.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Observer {
-    fn drop(&mut self) {
-        self.shared.observers.remove(&self.sink);
-    }
-}
-
-impl fmt::Debug for Observer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observer").field("lost", &self.lost()).finish_non_exhaustive()
-    }
+pub(super) struct Sink {
+    pub(super) sender: SyncSender<Observed>,
+    pub(super) lost: AtomicU64,
 }
 
 /// The observers of a pipeline.
@@ -89,16 +53,13 @@ pub(super) struct Observers {
 }
 
 impl Observers {
-    pub(super) fn add(shared: &Arc<Shared>, capacity: usize) -> Observer {
-        let (sender, observed) = sync_channel(capacity);
-        let sink = Arc::new(Sink { sender, lost: AtomicU64::new(0) });
-        let mut sinks = shared.observers.lock();
-        sinks.push(Arc::clone(&sink));
-        shared.observers.any.store(true, Ordering::Relaxed);
-        Observer { observed, sink, shared: Arc::clone(shared) }
+    pub(super) fn add(&self, sink: Arc<Sink>) {
+        let mut sinks = self.lock();
+        sinks.push(sink);
+        self.any.store(true, Ordering::Relaxed);
     }
 
-    fn remove(&self, sink: &Arc<Sink>) {
+    pub(super) fn remove(&self, sink: &Arc<Sink>) {
         let mut sinks = self.lock();
         sinks.retain(|other| !Arc::ptr_eq(other, sink));
         self.any.store(!sinks.is_empty(), Ordering::Relaxed);

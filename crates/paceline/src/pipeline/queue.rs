@@ -2,7 +2,7 @@
 
 /// Path of packets to an entry of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Through {
+pub(super) struct Egress {
     /// Number of the entry's program; 0 for none.
     pub(super) program: u32,
     /// Packets that may wait there before it, in a CPU's queue.
@@ -14,13 +14,13 @@ pub(super) struct Through {
 pub(super) struct Queue {
     indices: Vec<u8>,
     /// From which on they go through something else than those before; the first ones go through nothing.
-    changes: Vec<(usize, Through)>,
+    changes: Vec<(usize, Egress)>,
 }
 
 impl Queue {
     #[inline]
-    pub(super) fn push(&mut self, index: usize, through: Through) {
-        let before = self.changes.last().map_or(Through::default(), |&(_, before)| before);
+    pub(super) fn push(&mut self, index: usize, through: Egress) {
+        let before = self.changes.last().map_or(Egress::default(), |&(_, before)| before);
         if before != through {
             self.changes.push((self.indices.len(), through));
         }
@@ -39,8 +39,8 @@ impl Queue {
     }
 
     /// Neighbors that go through the same.
-    pub(super) fn runs(&self) -> impl Iterator<Item = (Through, &[u8])> {
-        let starts = std::iter::once((0, Through::default())).chain(self.changes.iter().copied());
+    pub(super) fn runs(&self) -> impl Iterator<Item = (Egress, &[u8])> {
+        let starts = std::iter::once((0, Egress::default())).chain(self.changes.iter().copied());
         let ends = self.changes.iter().map(|&(start, _)| start).chain([self.indices.len()]);
         starts.zip(ends).map(|((start, through), end)| (through, &self.indices[start..end]))
     }

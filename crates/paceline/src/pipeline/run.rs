@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use paceline_ports::Port;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::worker::{Worker, WorkerError};
+use super::error::WorkerError;
+use super::worker::Worker;
 
 /// Behaviour of a worker while nothing arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,65 +3,24 @@
 use std::fmt;
 use std::sync::Arc;
 
-use paceline_engine::{BurstFault, ByKey, Caller, Fault, Host, Target};
+use paceline_engine::{BurstFault, ByKey, Caller, Host, Target};
 use paceline_frame::{Burst, FramePool, MAX_BURST, Verdict};
-use paceline_ports::{Group, Port, PortError};
+use paceline_ports::{Group, Port};
 
-use super::Shared;
-use super::actions::{Act, TxPort, TxPorts};
+use super::actions::{TxPort, TxPorts};
 use super::counted::CountedPort;
 use super::counts::{Counts, PipelineCounts};
 use super::cpus::CpuQueue;
+use super::dispatch::Dispatch;
+use super::error::WorkerError;
 use super::failures::Failures;
 use super::follow::Sampler;
-use super::known::Seen;
+use super::known::Cache;
 use super::polls::Polls;
+use super::shared::Shared;
 
 /// More packets than a port in memory holds for a worker.
 const HELD: usize = 2048;
-
-/// A worker did not finish a burst.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WorkerError {
-    /// A port does not work any more.
-    #[error("interface {ifindex}: {source}")]
-    Receive {
-        /// The interface.
-        ifindex: u32,
-        /// Cause.
-        source: PortError,
-    },
-    /// A port that packets go to does not work any more.
-    #[error("sending packets of interface {ifindex} to port {port}: {source}")]
-    Send {
-        /// Input interface of the packets.
-        ifindex: u32,
-        /// The port: number of an interface or socket, or 0 for the port of passed packets.
-        port: u32,
-        /// Cause.
-        source: PortError,
-    },
-    /// A packet made a program do what it may not: that of the interface, or of an entry of a map. The packets before were acted
-    /// on; it and those behind it that go the same way are lost.
-    #[error("interface {ifindex}, packet {index} of the burst: {fault}")]
-    Fault {
-        /// Input interface of the packet.
-        ifindex: u32,
-        /// Its index in the burst.
-        index: usize,
-        /// The invalid access.
-        #[source]
-        fault: Box<Fault>,
-    },
-    /// A timer callback made an invalid access.
-    #[error("timer: {fault}")]
-    Timer {
-        /// The invalid access.
-        #[source]
-        fault: Box<Fault>,
-    },
-}
 
 /// Runs the packets of its ports through their programs, on one thread. It has a port for each interface that it sends to.
 pub struct Worker {
@@ -80,7 +39,7 @@ pub struct Worker {
     /// Packets from other CPUs.
     cpu_queue: Arc<CpuQueue>,
     /// The programs that it goes through.
-    arrival: Seen<Target>,
+    arrival: Cache<Target>,
     counts: Arc<Counts>,
     polls: Polls,
     sampler: Sampler,
@@ -100,7 +59,7 @@ impl Worker {
             queues: Vec::new(),
             has_stack: false,
             stack_queues: Vec::new(),
-            arrival: Seen::default(),
+            arrival: Cache::default(),
             polls: Polls::default(),
             sampler: Sampler::default(),
         }
@@ -351,7 +310,7 @@ impl Worker {
         }
         // Afterwards its frame may have gone to a port.
         let ifindex = self.burst.iter().next().map_or(0, |frame| frame.ingress_ifindex());
-        self.tx_ports.act(&mut Act {
+        self.tx_ports.act(&mut Dispatch {
             burst: &mut self.burst,
             keep: 0,
             from,

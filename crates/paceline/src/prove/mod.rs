@@ -33,8 +33,8 @@ pub use error::{Problem, PropertyError};
 pub use paceline_analysis::symbolic::{Assumption, Bounds, Input, Options, Place, Progress};
 pub use property::Property;
 
-use super::object::Object;
 use crate::generate::{Confirmed, Confirmer, GenerateError};
+use crate::load::Object;
 use check::Run;
 
 /// The reason why nothing is proved.

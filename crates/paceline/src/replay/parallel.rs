@@ -9,7 +9,11 @@ use paceline_capture::{CaptureReader, ReadError, Records, Window};
 use paceline_engine::{Fault, Host};
 use paceline_frame::{Burst, MAX_BURST, Verdict};
 
-use super::{Outputs, ReplayError, ReplayOptions, Runner, Tally, finish, is_dropped, keep_bytes};
+use super::error::ReplayError;
+use super::options::ReplayOptions;
+use super::outputs::{Outputs, finish, is_dropped};
+use super::runner::{Runner, keep_bytes};
+use super::tally::Tally;
 use crate::deal::Deal;
 use crate::scenario::Origin;
 

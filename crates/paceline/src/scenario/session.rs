@@ -6,7 +6,7 @@ use paceline_engine::{Arrival, ArrivalError, BurstFault, Fault, Host, Outcome, R
 use paceline_frame::Burst;
 use paceline_maps::Map;
 
-use super::Scenario;
+use super::world::Scenario;
 
 /// A packet of a session does not run, or a timer's function fails.
 #[derive(Debug, thiserror::Error)]

@@ -6,16 +6,16 @@ use std::ops::Range;
 use paceline_frame::Verdict;
 use toml::de::{DeTable, DeValue};
 
+use super::contents::{
+    ChainFile, FileMap, FileObject, FileOrder, FilePort, FileProgram, Located, MapSource, ObjectSource,
+    load_order,
+};
 use super::error::{FileError, FileProblem};
 use super::json::json;
 use super::places::Places;
 use super::typed::{Table, Text, Value, verdict};
-use super::{
-    ChainFile, FileMap, FileObject, FileOrder, FilePort, FileProgram, Located, MapSource, ObjectSource,
-    load_order,
-};
-use crate::chain::sequence::{Place, Placement, Sequence};
-use crate::chain::{Edges, Next};
+use crate::chain_graph::sequence::{Place, Placement, Sequence};
+use paceline_spec::graph::{Edges, Next};
 
 const ROOT: &[&str] = &["order", "first", "revision", "objects", "program", "port"];
 const OBJECT: &[&str] = &["file", "classic", "filter", "maps"];
@@ -33,7 +33,17 @@ type Names<'a> = BTreeMap<&'a str, usize>;
 /// The key for verdicts without an edge of their own.
 const WILDCARD: &str = "wildcard";
 
-pub(super) fn read(source: &str) -> Result<ChainFile, FileError> {
+impl ChainFile {
+    /// Parses a chain file.
+    ///
+    /// # Errors
+    /// [`FileError`] for the first error, with its position.
+    pub fn parse(text: &str) -> Result<Self, FileError> {
+        read(text)
+    }
+}
+
+fn read(source: &str) -> Result<ChainFile, FileError> {
     let places = Places::of(source);
     let text = Text { source, places: &places };
     let root = DeTable::parse(source).map_err(|error| {

@@ -81,6 +81,7 @@ impl<T> Default for Sequence<T> {
     }
 }
 
+#[cfg(feature = "json")]
 impl<T> Sequence<T> {
     /// A sequence of these members, which must be distinct, at revision 1.
     pub(crate) fn of(members: Vec<T>) -> Self {

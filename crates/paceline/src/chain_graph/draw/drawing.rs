@@ -1,14 +1,7 @@
-//! Drawings of graphs.
-
-mod dot;
-mod svg;
+//! A graph with its labels, and its arrows.
 
 use paceline_frame::Verdict;
-
-use crate::chain::{Edges, Graph, Next, Node};
-
-pub use dot::dot;
-pub use svg::svg;
+use paceline_spec::graph::{Edges, Graph, Next, Node};
 
 /// A graph with its labels.
 #[derive(Clone, Copy, Debug)]
@@ -33,20 +26,20 @@ pub struct EdgePackets {
 }
 
 impl Drawing<'_> {
-    fn name(&self, node: Node) -> &str {
+    pub(super) fn name(&self, node: Node) -> &str {
         self.names.get(node.index()).map_or("", String::as_str)
     }
 }
 
 /// An arrow: all edges from a node to the same target, with a label.
-struct Arrow {
-    from: Node,
-    to: Next,
-    label: String,
+pub(super) struct Arrow {
+    pub(super) from: Node,
+    pub(super) to: Next,
+    pub(super) label: String,
 }
 
 /// The arrows of a graph, by node. For chains that end with the program's own verdict, one arrow per verdict.
-fn arrows(drawing: &Drawing<'_>) -> Vec<Arrow> {
+pub(super) fn arrows(drawing: &Drawing<'_>) -> Vec<Arrow> {
     let mut arrows: Vec<_> =
         drawing.graph.iter().flat_map(|(node, edges)| arrows_from(node, edges)).collect();
     let Some(packets) = drawing.packets else { return arrows };

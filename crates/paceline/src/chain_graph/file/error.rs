@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::chain::run_config::did_you_mean;
+use crate::chain_graph::run_config::did_you_mean;
 
 /// A position in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

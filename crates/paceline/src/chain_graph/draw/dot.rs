@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Drawing, arrows};
-use crate::chain::Next;
+use super::drawing::{Drawing, arrows};
+use paceline_spec::graph::Next;
 
 /// The graph in DOT. Verdicts without an edge, which end the chain with themselves, are omitted.
 #[must_use]

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use paceline_engine::{Engine, LoadError as EngineError, ProgramError};
+use paceline_engine::{Engine, InstallError, LoadError as EngineError, ProgramError};
 use paceline_maps::{CreateError, CreateErrorKind, FillError, Mismatch};
 use paceline_object::SkippedProgram;
+use paceline_spec::Errno;
 
-use super::share::Difference;
+use super::difference::Difference;
 use super::verify::Refused;
-use crate::tables::EntryError;
 
 /// An object cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -168,6 +168,29 @@ impl SetupError {
         }
         matches!(cause, CreateErrorKind::Unsupported(_))
     }
+}
+
+/// A program cannot be stored in an entry of a program array.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EntryError {
+    /// There is no map of this name.
+    #[error("no map {name}; there is: {}", .names.join(", "))]
+    NoMap {
+        /// The name.
+        name: String,
+        /// The names there are.
+        names: Vec<String>,
+    },
+    /// The program cannot be loaded.
+    #[error(transparent)]
+    Program(#[from] NoProgram),
+    /// The map does not take it.
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    /// The entry cannot be removed.
+    #[error("the entry cannot be removed: {0}")]
+    Remove(Errno),
 }
 
 /// Several causes in a message.

@@ -16,7 +16,8 @@ use paceline_object::{
 };
 use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 
-use crate::coverage::Plans;
+#[cfg(feature = "analysis")]
+use super::counters::Plans;
 
 /// A file is not an object.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,7 @@ pub enum FilterTextError {
 #[derive(Clone, Debug)]
 pub struct Object {
     inner: ObjectSpecs,
+    #[cfg(feature = "analysis")]
     pub(crate) coverage: Option<Arc<Plans>>,
 }
 
@@ -66,7 +68,7 @@ impl Object {
     /// # Errors
     /// [`OpenError::Parse`].
     pub fn parse(bytes: &[u8]) -> Result<Self, OpenError> {
-        Ok(Self { inner: ObjectSpecs::parse(bytes)?, coverage: None })
+        Ok(Self::of_specs(ObjectSpecs::parse(bytes)?))
     }
 
     /// Reads an object from memory, with what it may ask of a kernel, and what its loader gives it.
@@ -74,7 +76,15 @@ impl Object {
     /// # Errors
     /// [`OpenError::Parse`].
     pub fn parse_with(bytes: &[u8], options: &ObjectOptions<'_>) -> Result<Self, OpenError> {
-        Ok(Self { inner: ObjectSpecs::parse_with(bytes, options)?, coverage: None })
+        Ok(Self::of_specs(ObjectSpecs::parse_with(bytes, options)?))
+    }
+
+    fn of_specs(inner: ObjectSpecs) -> Self {
+        Self {
+            inner,
+            #[cfg(feature = "analysis")]
+            coverage: None,
+        }
     }
 
     /// The parts of a kernel that an object uses.
@@ -130,7 +140,7 @@ impl Object {
             skipped: Vec::new(),
             data_pointers: Vec::new(),
         };
-        Self { inner, coverage: None }
+        Self::of_specs(inner)
     }
 
     /// A classic filter, in any of its forms as text (what `tcpdump -d`, `-dd` and `-ddd` print), as an XDP program of

@@ -1,8 +1,4 @@
-//! The graph of a chain: which program runs after which, by verdict; descriptions that it is made from, and drawings of it.
-//!
-//! A [`Graph`] names programs by index. It comes from [`Edges`], from a [`Sequence`], from the priorities and actions of xdp-tools
-//! ([`Plan`]), from a tail call map ([`CallMap`]) or from a file ([`ChainFile`], which [`ChainSource`] loads with all that it names). [`Chain::load`](crate::Chain::load) makes it
-//! run; a [`LiveChain`](crate::LiveChain) changes under traffic.
+//! Descriptions that graphs of chains are made from, and drawings of graphs.
 
 mod actions;
 mod call_map;
@@ -27,8 +23,3 @@ pub use plan::{Lead, Plan, PlanError, Reason, Warning};
 pub use priority::{Entrant, Tie};
 pub use run_config::{DEFAULT_PRIORITY, RunConfig, RunConfigError};
 pub use sequence::{Place, Placement, Sequence, SequenceError};
-
-#[cfg(feature = "json")]
-pub use crate::chain_file::{
-    ChainFileCause, ChainFileError, ChainLoadOptions, ChainPart, ChainSource, LoadedChain, OpenedChain,
-};

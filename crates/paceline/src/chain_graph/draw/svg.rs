@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Arrow, Drawing, arrows};
-use crate::chain::Next;
+use super::drawing::{Arrow, Drawing, arrows};
+use paceline_spec::graph::Next;
 
 /// Width of a character in SVG units.
 const LETTER: usize = 8;

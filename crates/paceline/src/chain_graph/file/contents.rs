@@ -1,20 +1,13 @@
-//! Chain files: programs with their sources, maps, and order. `docs/CHAINS.md` describes the format.
-
-mod error;
-mod json;
-mod places;
-mod read;
-mod typed;
+//! What a chain file says.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::PathBuf;
 
-use super::actions::Actions;
-use super::sequence::Placement;
-use crate::chain::Edges;
-
-pub use error::{FileError, FilePlace, FileProblem};
+use super::error::FilePlace;
+use crate::chain_graph::actions::Actions;
+use crate::chain_graph::sequence::Placement;
+use paceline_spec::graph::Edges;
 
 /// Contents of a chain file. Paths are as written, relative to the file's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,14 +125,6 @@ pub struct FilePort {
 }
 
 impl ChainFile {
-    /// Parses a chain file.
-    ///
-    /// # Errors
-    /// [`FileError`] for the first error, with its position.
-    pub fn parse(text: &str) -> Result<Self, FileError> {
-        read::read(text)
-    }
-
     /// The indices of all objects in an order in which they can be loaded: each after those whose maps it shares.
     #[must_use]
     pub fn load_order(&self) -> Vec<usize> {
@@ -163,7 +148,7 @@ impl ChainFile {
 }
 
 /// Indices of objects, each after those whose maps it shares, and otherwise as in the file; without those that share maps in a circle.
-fn load_order(objects: &[FileObject]) -> Vec<usize> {
+pub(super) fn load_order(objects: &[FileObject]) -> Vec<usize> {
     let mut awaited = vec![0_usize; objects.len()];
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); objects.len()];
     for (index, object) in objects.iter().enumerate() {

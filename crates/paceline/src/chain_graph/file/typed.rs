@@ -7,10 +7,10 @@ use paceline_frame::Verdict;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Located;
+use super::contents::Located;
 use super::error::{FileError, FilePlace, FileProblem};
 use super::places::Places;
-use crate::chain::actions::Actions;
+use crate::chain_graph::actions::Actions;
 
 /// A value with its span.
 pub(super) type Value<'a> = Spanned<DeValue<'a>>;

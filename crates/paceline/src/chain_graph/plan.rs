@@ -4,8 +4,8 @@ use paceline_frame::Verdict;
 
 use super::actions::Actions;
 use super::sequence::Placement;
-use crate::chain::priority::{Entrant, Tie, compare};
-use crate::chain::{Edges, Graph, GraphError, MAX_RUNS, Next, Node};
+use crate::chain_graph::priority::{Entrant, Tie, compare};
+use paceline_spec::graph::{Edges, Graph, GraphError, MAX_RUNS, Next, Node};
 
 /// Reason for the position of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,7 +199,7 @@ fn leads(from: Node, edges: &Edges, to: Node) -> impl Iterator<Item = Lead> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::RunConfig;
+    use crate::chain_graph::RunConfig;
 
     fn entrant(name: &str, priority: u32, slots: usize, attached: Option<u64>) -> Entrant {
         let config = RunConfig { priority, ..RunConfig::default() };

@@ -1,120 +1,96 @@
-//! Program arrays, the tables of `bpf_tail_call`: the programs that an object gives to them, and changes while traffic
-//! runs.
+//! The programs of a collection, verified and bound to its maps, and the tables of `bpf_tail_call`: the programs that the object gives
+//! to program arrays, and changes while traffic runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
-use paceline_engine::{InstallError, Program};
-use paceline_epoch::defer_drops;
+use paceline_engine::{InstallError, LoadError as EngineError, LookAhead, Program};
 use paceline_isa::{Imm64, Insn};
-use paceline_maps::{Map, MapUser};
-use paceline_spec::{Errno, InitialValue, MapSpec, ProgramSpec};
+use paceline_maps::Map;
+use paceline_spec::{Errno, ProgramSpec};
 
 use super::collection::Collection;
-use super::error::NoProgram;
+use super::error::{EntryError, NoProgram};
+use super::tables::UnfilledEntry;
+use super::verify::VerifiedProgram;
 
-/// A program cannot be stored in an entry of a program array.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum EntryError {
-    /// There is no map of this name.
-    #[error("no map {name}; there is: {}", .names.join(", "))]
-    NoMap {
-        /// The name.
-        name: String,
-        /// The names there are.
-        names: Vec<String>,
-    },
-    /// The program cannot be loaded.
-    #[error(transparent)]
-    Program(#[from] NoProgram),
-    /// The map does not take it.
-    #[error(transparent)]
-    Install(#[from] InstallError),
-    /// The entry cannot be removed.
-    #[error("the entry cannot be removed: {0}")]
-    Remove(Errno),
-}
+impl Collection {
+    /// A program, verified and bound to the maps; the only one if no name is given. Programs of one collection share
+    /// its maps.
+    ///
+    /// The programs that the object gives to the program arrays it uses are loaded and put there, unless they are
+    /// already or the entry was changed.
+    ///
+    /// # Errors
+    /// [`NoProgram`] says which there are, or why the program, or one that it may tail call, may not run.
+    pub fn program(&self, name: Option<&str>) -> Result<VerifiedProgram, NoProgram> {
+        let program = self.load(self.program_spec(name)?, self.look_ahead)?;
+        // Programs that are tail called run no bursts.
+        let target = |spec: &ProgramSpec| Ok(self.load(spec, LookAhead::Never)?.into_program());
+        self.fill_tables(program.program(), &target)?;
+        Ok(program)
+    }
 
-/// An entry of a program array that stays empty, because its program needs what Paceline does not have.
-#[derive(Clone, Debug)]
-pub struct UnfilledEntry {
-    /// Name of the program array.
-    pub map: String,
-    /// Index in it.
-    pub index: u32,
-    /// Name of the program.
-    pub program: String,
-    /// What it needs.
-    pub error: Arc<NoProgram>,
-}
+    /// A program without a proof: the plain interpreter checks every operation at run time, also of the
+    /// programs that it tail calls.
+    ///
+    /// # Errors
+    /// [`NoProgram`] says which there are, or what no engine can run.
+    pub fn program_unverified(&self, name: Option<&str>) -> Result<Program, NoProgram> {
+        let program = self.bind(self.program_spec(name)?)?;
+        self.fill_tables(&program, &|spec| self.bind(spec))?;
+        Ok(program)
+    }
 
-/// Index of a map in its object, and of an entry in the map.
-type Entry = (usize, u32);
+    fn load(&self, spec: &ProgramSpec, look_ahead: LookAhead) -> Result<VerifiedProgram, NoProgram> {
+        let start = Instant::now();
+        let verified = self.object.verify(spec).map_err(|refused| NoProgram::Refused(Box::new(refused)))?;
+        let time = start.elapsed();
+        let program = Program::load_with(&verified, self.maps.clone(), self.engine, look_ahead);
+        let program = program.map_err(|error| {
+            let name = spec.name.clone();
+            match error {
+                EngineError::Program(source) => NoProgram::Malformed { name, source },
+                source => NoProgram::Engine { name, engine: self.engine, source },
+            }
+        })?;
+        Ok(VerifiedProgram::new(program.with_budget(self.budget), verified, time))
+    }
 
-/// A program by its number in the process and its name.
-type Named = (u32, String);
+    /// The spec of a program, which need not be safe; the only one if no name is given.
+    ///
+    /// # Errors
+    /// [`NoProgram`] says which there are, or which maps it lacks.
+    pub fn program_spec(&self, name: Option<&str>) -> Result<&ProgramSpec, NoProgram> {
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => self.only_name()?,
+        };
+        if let Some(program) = self.object.program(&name) {
+            return Ok(program);
+        }
+        let missing = self.missing.iter().filter(|missing| missing.programs.contains(&name));
+        let sources: Vec<_> = missing.map(|missing| Arc::clone(&missing.error)).collect();
+        if !sources.is_empty() {
+            return Err(NoProgram::Maps { name, sources });
+        }
+        Err(self.object.no_program(&name, self.names.to_vec()))
+    }
 
-/// The program arrays of a collection.
-#[derive(Clone)]
-pub(crate) struct Tables {
-    /// Entries that the object names a program for, and nobody has filled or changed.
-    pending: Arc<Mutex<BTreeMap<Entry, String>>>,
-    /// The programs that were put into entries.
-    installed: Arc<Mutex<BTreeMap<Entry, Named>>>,
-    /// Whether entries stay empty whose programs need what is not supported.
-    leaves_unsupported: bool,
-    /// Those that do.
-    unfilled: Arc<Mutex<Vec<UnfilledEntry>>>,
-    /// Keep the entries as long as there is the collection, even without a program.
-    _users: Arc<[MapUser]>,
-}
-
-impl Tables {
-    pub(crate) fn new(specs: &[MapSpec], maps: &[Arc<Map>], leaves_unsupported: bool) -> Self {
-        let named = specs.iter().enumerate().flat_map(|(map, spec)| {
-            spec.contents.iter().filter_map(move |(key, value)| match value {
-                InitialValue::Program(name) => {
-                    Some(((map, u32::from_ne_bytes(key.as_slice().try_into().ok()?)), name.clone()))
-                }
-                InitialValue::Bytes(_) | InitialValue::Map(_) => None,
-            })
-        });
-        Self {
-            pending: Arc::new(Mutex::new(named.collect())),
-            installed: Arc::default(),
-            leaves_unsupported,
-            unfilled: Arc::default(),
-            _users: maps.iter().filter_map(MapUser::new).collect(),
+    /// The name of the program where there is only one.
+    fn only_name(&self) -> Result<String, NoProgram> {
+        match &*self.names {
+            [] => Err(self.object.without_programs()),
+            [only] => Ok(only.clone()),
+            names => Err(NoProgram::Several(names.to_vec())),
         }
     }
 
-    /// The entries of a map that wait for their program.
-    fn waiting(&self, map: usize) -> Vec<(u32, String)> {
-        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        pending.range((map, 0)..=(map, u32::MAX)).map(|(&(_, index), name)| (index, name.clone())).collect()
-    }
-
-    fn put(&self, (position, map): (usize, &Map), index: u32, program: &Program) -> Result<(), InstallError> {
-        program.install(map, index)?;
-        let mut installed = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
-        installed.insert((position, index), (program.id(), program.spec().name.clone()));
-        Ok(())
-    }
-
-    /// Changes an entry, which is no longer what the object says then. `change` is told whether it was until now.
-    fn change<T, E>(
-        &self,
-        map: usize,
-        index: u32,
-        change: impl FnOnce(bool) -> Result<T, E>,
-    ) -> Result<T, E> {
-        // Declared before the lock, and dropped after it: what goes may come back here.
-        let _drops = defer_drops();
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = change(pending.contains_key(&(map, index)))?;
-        pending.remove(&(map, index));
-        Ok(changed)
+    fn bind(&self, spec: &ProgramSpec) -> Result<Program, NoProgram> {
+        Program::new(Arc::new(spec.clone()), self.maps.clone())
+            .map(|program| program.with_budget(self.budget))
+            .map_err(|source| NoProgram::Malformed { name: spec.name.clone(), source })
     }
 }
 

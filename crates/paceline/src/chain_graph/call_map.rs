@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paceline_frame::Verdict;
 
-use crate::chain::{Edges, Graph, Next, Node};
+use paceline_spec::graph::{Edges, Graph, Next, Node};
 
 /// An entry of a chain-call map: the id of the next program for each verdict, 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

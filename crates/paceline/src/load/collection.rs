@@ -1,118 +1,29 @@
 //! The programs and maps of an object, made and ready.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use paceline_engine::{DEFAULT_BUDGET, Engine, LoadError as EngineError, LookAhead, Program};
+use paceline_engine::{Engine, LookAhead};
 use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map};
 use paceline_spec::{Errno, InitialValue, MapSpec, ProgramSpec};
 
 use super::error::{NoProgram, SetupError};
 use super::object::Object;
-use super::verify::VerifiedProgram;
-use crate::tables::Tables;
-
-/// Options of [`Object::load`], set one after the other.
-///
-/// ```
-/// use paceline::{Engine, LoadOptions};
-///
-/// let options = LoadOptions::default().engine(Engine::Plain).cpus(4).map_memory(1 << 30);
-/// assert_eq!(options.limits.cpus, 4);
-/// ```
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct LoadOptions {
-    /// Limits of maps.
-    pub limits: Limits,
-    /// Maximum number of instructions that a program may run for one packet, on engines that count them.
-    pub budget: u64,
-    /// Engine of verified programs; unverified ones run on the plain interpreter.
-    pub engine: Engine,
-    /// Whether bursts of native code run in stages, with the first look-ups ahead.
-    pub look_ahead: LookAhead,
-    /// Whether entries of program arrays stay empty if their programs need what Paceline does not have.
-    pub leaves_unsupported: bool,
-}
-
-impl LoadOptions {
-    /// Lets entries of program arrays stay empty if their programs need what Paceline does not have, instead of refusing the programs that
-    /// may call them: tail calls to them fail, and [`Collection::unfilled`] lists them.
-    #[must_use]
-    pub const fn leaving_unsupported(mut self) -> Self {
-        self.leaves_unsupported = true;
-        self
-    }
-
-    /// Sets the engine of verified programs.
-    #[must_use]
-    pub const fn engine(mut self, engine: Engine) -> Self {
-        self.engine = engine;
-        self
-    }
-
-    /// Sets whether bursts of native code run in stages, with the first look-ups ahead.
-    #[must_use]
-    pub const fn look_ahead(mut self, look_ahead: LookAhead) -> Self {
-        self.look_ahead = look_ahead;
-        self
-    }
-
-    /// Sets the instructions that a program may run for one packet, on engines that count them.
-    #[must_use]
-    pub const fn budget(mut self, instructions: u64) -> Self {
-        self.budget = instructions;
-        self
-    }
-
-    /// Sets the limits of maps.
-    #[must_use]
-    pub const fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Sets the number of CPUs (workers) that have values of their own in per-CPU maps.
-    #[must_use]
-    pub const fn cpus(mut self, cpus: usize) -> Self {
-        self.limits.cpus = cpus;
-        self
-    }
-
-    /// Sets the maximum number of bytes of one map.
-    #[must_use]
-    pub const fn map_memory(mut self, bytes: u64) -> Self {
-        self.limits.memory = bytes;
-        self
-    }
-}
-
-impl Default for LoadOptions {
-    /// One CPU, maps of up to 4 GiB each, [`DEFAULT_BUDGET`], and the fastest engine of this machine.
-    fn default() -> Self {
-        Self {
-            limits: Limits { cpus: 1, memory: 4 << 30 },
-            budget: DEFAULT_BUDGET,
-            engine: Engine::best(),
-            look_ahead: LookAhead::default(),
-            leaves_unsupported: false,
-        }
-    }
-}
+use super::options::LoadOptions;
+use crate::load::tables::Tables;
 
 /// The maps of an object, made and filled, and its programs, to be bound to them.
 #[derive(Clone)]
 pub struct Collection {
-    pub(crate) object: Object,
-    maps: Vec<Arc<Map>>,
-    missing: Arc<[MissingMap]>,
+    pub(super) object: Object,
+    pub(super) maps: Vec<Arc<Map>>,
+    pub(super) missing: Arc<[MissingMap]>,
     /// The names of all programs of the object, also those whose maps are missing.
-    names: Arc<[String]>,
-    pub(crate) tables: Tables,
+    pub(super) names: Arc<[String]>,
+    pub(super) tables: Tables,
     limits: Limits,
-    budget: u64,
-    engine: Engine,
-    look_ahead: LookAhead,
+    pub(super) budget: u64,
+    pub(super) engine: Engine,
+    pub(super) look_ahead: LookAhead,
 }
 
 /// A map that could not be made.
@@ -178,7 +89,7 @@ impl Object {
     }
 
     /// Causes why no program exists.
-    fn without_programs(&self) -> NoProgram {
+    pub(super) fn without_programs(&self) -> NoProgram {
         match self.skipped() {
             [] => NoProgram::None,
             skipped => NoProgram::OtherTypes(skipped.to_vec()),
@@ -186,7 +97,7 @@ impl Object {
     }
 
     /// The error for a missing name, given the names that exist.
-    fn no_program(&self, name: &str, names: Vec<String>) -> NoProgram {
+    pub(super) fn no_program(&self, name: &str, names: Vec<String>) -> NoProgram {
         match self.skipped().iter().find(|skipped| skipped.name == name) {
             Some(skipped) => NoProgram::Skipped(skipped.clone()),
             None if names.is_empty() => self.without_programs(),
@@ -310,82 +221,5 @@ impl Collection {
     #[must_use]
     pub fn map(&self, name: &str) -> Option<&Arc<Map>> {
         self.maps.iter().find(|map| map.spec().name == name)
-    }
-
-    /// A program, verified and bound to the maps; the only one if no name is given. Programs of one collection share
-    /// its maps.
-    ///
-    /// The programs that the object gives to the program arrays it uses are loaded and put there, unless they are
-    /// already or the entry was changed.
-    ///
-    /// # Errors
-    /// [`NoProgram`] says which there are, or why the program, or one that it may tail call, may not run.
-    pub fn program(&self, name: Option<&str>) -> Result<VerifiedProgram, NoProgram> {
-        let program = self.load(self.program_spec(name)?, self.look_ahead)?;
-        // Programs that are tail called run no bursts.
-        let target = |spec: &ProgramSpec| Ok(self.load(spec, LookAhead::Never)?.into_program());
-        self.fill_tables(program.program(), &target)?;
-        Ok(program)
-    }
-
-    /// A program without a proof: the plain interpreter checks every operation at run time, also of the
-    /// programs that it tail calls.
-    ///
-    /// # Errors
-    /// [`NoProgram`] says which there are, or what no engine can run.
-    pub fn program_unverified(&self, name: Option<&str>) -> Result<Program, NoProgram> {
-        let program = self.bind(self.program_spec(name)?)?;
-        self.fill_tables(&program, &|spec| self.bind(spec))?;
-        Ok(program)
-    }
-
-    fn load(&self, spec: &ProgramSpec, look_ahead: LookAhead) -> Result<VerifiedProgram, NoProgram> {
-        let start = Instant::now();
-        let verified = self.object.verify(spec).map_err(|refused| NoProgram::Refused(Box::new(refused)))?;
-        let time = start.elapsed();
-        let program = Program::load_with(&verified, self.maps.clone(), self.engine, look_ahead);
-        let program = program.map_err(|error| {
-            let name = spec.name.clone();
-            match error {
-                EngineError::Program(source) => NoProgram::Malformed { name, source },
-                source => NoProgram::Engine { name, engine: self.engine, source },
-            }
-        })?;
-        Ok(VerifiedProgram::new(program.with_budget(self.budget), verified, time))
-    }
-
-    /// The spec of a program, which need not be safe; the only one if no name is given.
-    ///
-    /// # Errors
-    /// [`NoProgram`] says which there are, or which maps it lacks.
-    pub fn program_spec(&self, name: Option<&str>) -> Result<&ProgramSpec, NoProgram> {
-        let name = match name {
-            Some(name) => name.to_owned(),
-            None => self.only_name()?,
-        };
-        if let Some(program) = self.object.program(&name) {
-            return Ok(program);
-        }
-        let missing = self.missing.iter().filter(|missing| missing.programs.contains(&name));
-        let sources: Vec<_> = missing.map(|missing| Arc::clone(&missing.error)).collect();
-        if !sources.is_empty() {
-            return Err(NoProgram::Maps { name, sources });
-        }
-        Err(self.object.no_program(&name, self.names.to_vec()))
-    }
-
-    /// The name of the program where there is only one.
-    fn only_name(&self) -> Result<String, NoProgram> {
-        match &*self.names {
-            [] => Err(self.object.without_programs()),
-            [only] => Ok(only.clone()),
-            names => Err(NoProgram::Several(names.to_vec())),
-        }
-    }
-
-    fn bind(&self, spec: &ProgramSpec) -> Result<Program, NoProgram> {
-        Program::new(Arc::new(spec.clone()), self.maps.clone())
-            .map(|program| program.with_budget(self.budget))
-            .map_err(|source| NoProgram::Malformed { name: spec.name.clone(), source })
     }
 }

@@ -1,0 +1,22 @@
+//! Objects, from the file to programs that run: read, verified, their maps made, bound to them.
+
+pub(crate) mod collection;
+#[cfg(feature = "analysis")]
+pub(crate) mod counters;
+mod difference;
+pub(crate) mod error;
+pub(crate) mod object;
+mod options;
+mod programs;
+mod share;
+mod tables;
+mod verify;
+
+pub use collection::{Collection, MissingMap};
+pub use difference::Difference;
+pub use error::{EntryError, NoProgram, SetupError};
+pub use object::{FilterTextError, Object, OpenError};
+pub use options::LoadOptions;
+pub use share::Instance;
+pub use tables::UnfilledEntry;
+pub use verify::{Refused, VerifiedProgram};
