@@ -197,7 +197,7 @@ fn the_path_has_lines_values_calls_and_changes() {
 
 #[test]
 fn local_variables_have_names_and_values() {
-    let object = "../load/tests/fixtures/variables.clang19.o";
+    let object = "../object/tests/fixtures/variables.clang19.o";
     // 25 * 3 + 2: no field of a packet has this value.
     let packet = "eth type=0x1234 / 0x1902000000000000";
     let out = why(&[object, "--new", packet]).ok();

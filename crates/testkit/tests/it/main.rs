@@ -2,6 +2,7 @@
 
 mod accounting;
 mod availability;
+mod by_hand;
 mod campaigns;
 mod captures;
 mod case_format;
