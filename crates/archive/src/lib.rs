@@ -37,6 +37,7 @@ mod plan;
 mod rows;
 mod scan;
 mod source;
+pub mod table;
 mod totals;
 mod values;
 

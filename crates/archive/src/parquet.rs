@@ -10,6 +10,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 
+use crate::table::{Field, Kind, Value};
+
 /// Rows of a row group, at most, and bytes of its texts after which it is complete, in the first row groups.
 const FIRST: Limits = Limits { rows: 1 << 17, bytes: 32 << 20 };
 /// Row groups of a file, at most: their numbers have 16 bits.
@@ -30,41 +32,6 @@ impl Limits {
         let doubled = groups / GROUPS_OF_A_SIZE;
         Self { rows: self.rows << doubled, bytes: self.bytes << doubled }
     }
-}
-
-/// Type of a column. No value is null.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// `uint32`
-    U32,
-    /// `uint64`
-    U64,
-    /// Nanoseconds since 1970, `timestamp[ns, tz=UTC]`.
-    Time,
-    /// One of few strings.
-    Word,
-    /// `binary`
-    Bytes,
-}
-
-/// A column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Its name.
-    pub name: &'static str,
-    /// Its type.
-    pub kind: Kind,
-}
-
-/// A value of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
-    /// Of [`Kind::U32`], [`Kind::U64`] and [`Kind::Time`].
-    Number(u64),
-    /// Of [`Kind::Word`].
-    Word(&'a str),
-    /// Of [`Kind::Bytes`].
-    Bytes(&'a [u8]),
 }
 
 /// Values of a column that wait for the end of their row group.

@@ -4,9 +4,11 @@ use std::io::Write;
 use std::sync::Arc;
 
 use paceline_frame::Burst;
+use paceline_maps::Map;
 use paceline_network::Network;
 use paceline_runtime::fault::Fault;
 use paceline_runtime::host::{self, EventSink};
+use paceline_runtime::per_cpu::PerCpuMaps;
 use paceline_runtime::time::TimeSource;
 use paceline_spec::context::{SkBuff, TC_SK_BUFF};
 
@@ -40,6 +42,17 @@ impl Host {
     /// Moves the worker to the CPU of a number, between runs: helpers and per-CPU maps go by it from then on.
     pub fn set_cpu(&mut self, cpu: usize) {
         self.runtime.set_cpu(cpu);
+    }
+
+    /// Takes a CPU in per-CPU maps at once, which the first run over them does otherwise: the number of the host, or of a default host the
+    /// lowest that is free in all of them.
+    ///
+    /// # Errors
+    /// [`FaultKind::NoCpu`](crate::FaultKind::NoCpu), [`FaultKind::CpuInUse`](crate::FaultKind::CpuInUse) or
+    /// [`FaultKind::NoFreeCpu`](crate::FaultKind::NoFreeCpu).
+    pub fn take_cpu(&mut self, maps: &[Arc<Map>]) -> Result<(), Box<Fault>> {
+        let owners = maps.iter().filter_map(|map| map.for_programs().cpu_owners().cloned());
+        self.runtime.admit(&PerCpuMaps::new(owners))
     }
 
     /// Takes their CPUs from all hosts that there are. The child of a fork calls it before it runs packets, as threads that ran hosts are in

@@ -99,6 +99,7 @@ mod deal;
 pub mod device;
 #[cfg(feature = "report")]
 pub mod diagnosis;
+mod embed;
 pub mod epoch;
 #[cfg(feature = "analysis")]
 pub mod explain;
@@ -144,8 +145,8 @@ pub use paceline_engine::{
     NativeFunction,
 };
 pub use paceline_frame::{
-    Burst, DeviceMetadata, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget,
-    Verdict,
+    Burst, DeviceMetadata, Frame, FrameMeta, FrameMut, FrameRef, HEADROOM, MAX_BURST, PushError, Redirect,
+    RedirectTarget, TAILROOM, Verdict,
 };
 pub use paceline_maps::{
     BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapValue, Mismatch, Origin,
@@ -161,13 +162,14 @@ pub use paceline_spec::{
     Poison, ProgramKind, ProgramSpec, Rules, SkBuffMember, XdpAttach, context::SkBuff,
 };
 
+pub use embed::MapError;
 pub use live::{
     ChainWorker, Change, ChangeError, Link, LiveChain, Member, NoMember, Order, ProgramStatus, Status,
     Target as LinkTarget,
 };
 pub use load::{
-    Collection, Difference, EntryError, FilterTextError, Instance, LoadOptions, MissingMap, NoProgram,
-    Object, OpenError, Refused, SetupError, UnfilledEntry, VerifiedProgram,
+    Collection, Difference, EntryError, FilterTextError, GlobalError, Instance, LoadOptions, MissingMap,
+    NoProgram, Object, OpenError, Refused, SetupError, UnfilledEntry, VerifiedProgram,
 };
 pub use pipeline::{
     AbortPlace, ChainEdge, FollowCounts, Idle, LastBranch, Observed, Observer, Pipeline, PipelineCounts,

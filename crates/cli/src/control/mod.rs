@@ -13,9 +13,12 @@ mod text;
 mod version;
 
 pub(crate) use client::{ControlArgs, request, request_stream};
+#[cfg_attr(not(feature = "top"), allow(unused_imports, reason = "the view names it"))]
 pub(crate) use error::ControlError;
 pub(crate) use metrics::{MetricsAddress, MetricsServer};
 pub(crate) use question::{Answer, Question};
 pub(crate) use rates::{rates, shortened};
 pub(crate) use server::Server;
-pub(crate) use text::{AbortedPlace, aborted_places, write_counts};
+pub(crate) use text::write_counts;
+#[cfg(feature = "top")]
+pub(crate) use text::{AbortedPlace, aborted_places};

@@ -44,6 +44,8 @@ pub use paceline_classic::{
     Action, CheckError, ConvertError, ConvertOptions, Converted, Filter, Purpose, Returns, Rule, Rules,
     SECCOMP_DATA_BYTES, SockFilter, SystemCall, text,
 };
+#[cfg(feature = "libpcap")]
+pub use packet::ExpressionError;
 pub use packet::{FilterError, PacketFilter, program};
 pub use seccomp::Seccomp;
 #[cfg(feature = "captures")]

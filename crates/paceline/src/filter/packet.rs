@@ -9,6 +9,11 @@ use paceline_frame::{Burst, FrameRef, Verdict};
 use paceline_spec::Meaning;
 use paceline_verifier::{Options, verify};
 
+#[cfg(feature = "libpcap")]
+use paceline_classic::libpcap::{CompileError, Libpcap, Missing, Target};
+#[cfg(feature = "libpcap")]
+use paceline_classic::{CheckError, Purpose};
+
 use crate::load::{Refused, VerifiedProgram};
 
 /// A filter cannot be made a program.
@@ -73,7 +78,45 @@ enum Origin {
     SocketFilter,
 }
 
+/// An expression cannot be made a filter.
+#[cfg(feature = "libpcap")]
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExpressionError {
+    /// libpcap is not installed.
+    #[error(transparent)]
+    Libpcap(#[from] Missing),
+    /// libpcap does not take the expression.
+    #[error("{expression}: {source}")]
+    Compile {
+        /// The expression.
+        expression: String,
+        /// Cause.
+        source: CompileError,
+    },
+    /// The code that libpcap made is no filter.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// The filter cannot be made a program.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+}
+
 impl PacketFilter {
+    /// The filter of an expression of tcpdump's for Ethernet, such as `tcp port 22`, on the fastest engine. libpcap compiles it, which is
+    /// loaded at run time.
+    ///
+    /// # Errors
+    /// [`ExpressionError`].
+    #[cfg(feature = "libpcap")]
+    pub fn compile(expression: &str) -> Result<Self, ExpressionError> {
+        let insns = Libpcap::open()?
+            .compile(expression, Target::default())
+            .map_err(|source| ExpressionError::Compile { expression: expression.to_owned(), source })?;
+        let filter = Filter::new(insns, Purpose::UserSpace)?;
+        Ok(Self::new("filter", filter, &ConvertOptions::default(), Engine::best())?)
+    }
+
     /// Makes a filter ready to run. What `options` say about results is no matter here.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The programs and maps of an object, made and ready.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_engine::{Engine, LookAhead};
 use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map};
@@ -9,7 +10,8 @@ use paceline_spec::{Errno, InitialValue, MapSpec, ProgramSpec};
 use super::error::{NoProgram, SetupError};
 use super::object::Object;
 use super::options::LoadOptions;
-use crate::load::tables::Tables;
+use super::tables::Tables;
+use super::verify::VerifiedProgram;
 
 /// The maps of an object, made and filled, and its programs, to be bound to them.
 #[derive(Clone)]
@@ -24,6 +26,8 @@ pub struct Collection {
     pub(super) budget: u64,
     pub(super) engine: Engine,
     pub(super) look_ahead: LookAhead,
+    /// Programs that were prepared, by name.
+    prepared: Arc<Mutex<BTreeMap<String, Arc<VerifiedProgram>>>>,
 }
 
 /// A map that could not be made.
@@ -129,7 +133,8 @@ impl Object {
         let LoadOptions { limits, budget, engine, look_ahead, leaves_unsupported } = *options;
         let tables = Tables::new(object.maps(), &maps, leaves_unsupported);
         let names = self.programs().iter().map(|program| program.name.clone()).collect();
-        Ok(Collection { object, maps, missing, names, tables, limits, budget, engine, look_ahead })
+        let prepared = Arc::default();
+        Ok(Collection { object, maps, missing, names, tables, limits, budget, engine, look_ahead, prepared })
     }
 
     /// Whether the object puts a map into another.
@@ -215,6 +220,17 @@ impl Collection {
     #[must_use]
     pub fn engine(&self) -> Engine {
         self.engine
+    }
+
+    /// The program of a name that was prepared before.
+    pub(crate) fn prepared(&self, name: &str) -> Option<Arc<VerifiedProgram>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Keeps a prepared program, unless another thread has kept one meanwhile, and returns the one that is kept.
+    pub(crate) fn keep_prepared(&self, name: &str, program: Arc<VerifiedProgram>) -> Arc<VerifiedProgram> {
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(prepared.entry(name.to_owned()).or_insert(program))
     }
 
     /// The map of a name.

@@ -55,7 +55,8 @@ impl Collection {
                 source => NoProgram::Engine { name, engine: self.engine, source },
             }
         })?;
-        Ok(VerifiedProgram::new(program.with_budget(self.budget), verified, time))
+        let program = VerifiedProgram::new(program.with_budget(self.budget), verified, time);
+        Ok(program.with_btf(self.object.shared_btf()))
     }
 
     /// The spec of a program, which need not be safe; the only one if no name is given.

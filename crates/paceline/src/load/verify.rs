@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline_btf::Btf;
 use paceline_engine::{BurstFault, Fault, Host, Program};
 use paceline_frame::{Burst, FrameMut};
 use paceline_spec::ProgramSpec;
@@ -80,11 +81,24 @@ pub struct VerifiedProgram {
     program: Program,
     verified: Arc<Verified>,
     time: Duration,
+    /// The types of its object, by which explanations show keys and values.
+    btf: Option<Arc<Btf>>,
 }
 
 impl VerifiedProgram {
     pub(crate) fn new(program: Program, verified: Verified, time: Duration) -> Self {
-        Self { program, verified: Arc::new(verified), time }
+        Self { program, verified: Arc::new(verified), time, btf: None }
+    }
+
+    pub(super) fn with_btf(mut self, btf: Option<Arc<Btf>>) -> Self {
+        self.btf = btf;
+        self
+    }
+
+    /// The types of its object, if it was compiled with them.
+    #[must_use]
+    pub fn btf(&self) -> Option<Arc<Btf>> {
+        self.btf.clone()
     }
 
     /// Duration of the proof.

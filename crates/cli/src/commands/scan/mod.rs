@@ -5,6 +5,7 @@ mod captures;
 mod command;
 mod error;
 mod outputs;
+mod parquet;
 mod program;
 mod report;
 mod table;

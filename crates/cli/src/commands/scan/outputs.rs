@@ -7,11 +7,11 @@ use std::path::Path;
 use paceline::capture::{CaptureWriter, WriteError};
 use paceline::packet::to_line;
 use paceline::{FrameMeta, Verdict};
-use paceline_archive::parquet::ParquetWriter;
 use paceline_archive::{Opened, Rows, Wanted};
 
 use super::args::ScanArgs;
 use super::captures::header;
+use super::parquet::ParquetWriter;
 use super::table::{self, ColumnName};
 use crate::common::failure::Failure;
 use crate::common::files::{FileError, Opened as OpenedFile, Taken};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::ValueEnum;
-use paceline_archive::parquet::{Field, Kind, Value};
+use paceline_archive::table::{Field, Kind, Value};
 use paceline_archive::{Rows, Wanted};
 
 /// A column, by its name.

@@ -1,0 +1,141 @@
+//! What an embedder asks for most, in one call each.
+
+use std::sync::Arc;
+
+use paceline_engine::{Fault, Host, Outcome, RanAs};
+use paceline_frame::FrameMeta;
+use paceline_maps::{MapValue, Plain, TypeError, TypedMap};
+
+use crate::load::{Collection, NoProgram, VerifiedProgram};
+use crate::scenario::{Scenario, Session, SessionError};
+
+/// A map of a name has no access by Rust types.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MapError {
+    /// The collection has no map of this name.
+    #[error("no map {map} (available: {})", .names.join(", "))]
+    NoMap {
+        /// The name.
+        map: String,
+        /// The names of its maps.
+        names: Vec<String>,
+    },
+    /// The types do not fit the map's keys and values.
+    #[error("map {map}: {source}")]
+    Type {
+        /// Name of the map.
+        map: String,
+        /// What differs.
+        source: TypeError,
+    },
+}
+
+impl Collection {
+    /// A host for a thread that runs programs of this collection. It has a CPU of its own in all per-CPU maps from here on.
+    ///
+    /// ```
+    /// # use paceline::{LoadOptions, Object};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
+    /// let collection = Object::open(path)?.load(&LoadOptions::default().cpus(2))?;
+    /// let (first, second) = (collection.host()?, collection.host()?);
+    /// assert_ne!(first.cpu(), second.cpu());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`FaultKind::NoFreeCpu`](paceline_engine::FaultKind::NoFreeCpu) if other hosts have all CPUs that the maps have values for
+    /// ([`LoadOptions::cpus`](crate::LoadOptions::cpus)).
+    pub fn host(&self) -> Result<Host, Box<Fault>> {
+        let mut host = Host::default();
+        host.take_cpu(self.maps())?;
+        Ok(host)
+    }
+
+    /// The map of a name, with keys and values of Rust types.
+    ///
+    /// ```
+    /// # use paceline::{LoadOptions, Object, PerCpu};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
+    /// let collection = Object::open(path)?.load(&LoadOptions::default())?;
+    /// let error = collection.typed_map::<u32, u64>("by_etherytpe").unwrap_err();
+    /// assert!(error.to_string().starts_with("no map by_etherytpe (available: by_ethertype"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`MapError`].
+    pub fn typed_map<K: Plain, V: MapValue>(&self, name: &str) -> Result<TypedMap<K, V>, MapError> {
+        let map = self.map(name).ok_or_else(|| MapError::NoMap {
+            map: name.to_owned(),
+            names: self.maps().iter().map(|map| map.spec().name.clone()).collect(),
+        })?;
+        map.typed().map_err(|source| MapError::Type { map: name.to_owned(), source })
+    }
+
+    /// As [`program`](Self::program), but each program is verified and compiled once: later calls return the same.
+    ///
+    /// # Errors
+    /// As for [`program`](Self::program).
+    pub fn prepare(&self, name: Option<&str>) -> Result<Arc<VerifiedProgram>, NoProgram> {
+        let name = &self.program_spec(name)?.name;
+        if let Some(known) = self.prepared(name) {
+            return Ok(known);
+        }
+        let program = Arc::new(self.program(Some(name))?);
+        Ok(self.keep_prepared(name, program))
+    }
+}
+
+impl VerifiedProgram {
+    /// Runs the program over one packet on a host of its own, and returns what became of it: verdict, bytes, redirect, context.
+    ///
+    /// ```
+    /// # use paceline::{LoadOptions, Object, Verdict};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
+    /// let program = Object::open(path)?.load(&LoadOptions::default())?.program(None)?;
+    /// assert_eq!(program.test(&[0; 60])?.verdict, Verdict::Pass);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub fn test(&self, bytes: &[u8]) -> Result<Outcome, SessionError> {
+        let scenario = Scenario::default();
+        let ran = RanAs::Program(self.spec().kind.rules().meaning);
+        let mut session = Session::new(&scenario, ran, self.program().maps());
+        let packet = scenario.origin.arrival(bytes, FrameMeta::default());
+        session.run(&packet, |burst, host| self.program().run_burst(burst, host))
+    }
+
+    /// Runs the program over one packet, and says why it did what it did. Maps and host are afterwards as after one run.
+    ///
+    /// # Errors
+    /// The packet does not enter.
+    #[cfg(feature = "analysis")]
+    pub fn explain(
+        &self,
+        bytes: &[u8],
+        host: &mut Host,
+    ) -> Result<crate::explain::Explanation, paceline_engine::ArrivalError> {
+        let mut explainer = crate::explain::Explainer::new(self.program().clone(), self.btf());
+        explainer.explain(&Scenario::default().origin.arrival(bytes, FrameMeta::default()), host)
+    }
+}
+
+#[cfg(feature = "report")]
+impl crate::Refused {
+    /// The refusal as the command prints it: the guilty source line, the values there, the way to it, and a fix.
+    #[must_use]
+    pub fn report(&self, object: &crate::Object) -> String {
+        use crate::diagnosis::{Diagnosis, render};
+
+        render(&Diagnosis::new(&self.program.name, object, self), false)
+    }
+}
