@@ -11,6 +11,7 @@ use clap::ValueHint;
 use serde_json::Value as Json;
 
 use super::error::ControlError;
+use super::request::Request;
 use super::version::VERSION;
 use crate::common::args::parse_seconds;
 
@@ -30,7 +31,7 @@ pub(crate) struct ControlArgs {
 ///
 /// # Errors
 /// [`ControlError`]; a refusal has the words of the live run.
-pub(crate) fn request(args: &ControlArgs, request: Json) -> Result<Json, ControlError> {
+pub(crate) fn request(args: &ControlArgs, request: &Request) -> Result<Json, ControlError> {
     Ok(send(args, request)?.0)
 }
 
@@ -40,7 +41,7 @@ pub(crate) fn request(args: &ControlArgs, request: Json) -> Result<Json, Control
 /// [`ControlError`]
 pub(crate) fn request_stream(
     args: &ControlArgs,
-    request: Json,
+    request: &Request,
 ) -> Result<BufReader<UnixStream>, ControlError> {
     Ok(send(args, request)?.1)
 }
@@ -49,12 +50,13 @@ fn is_socket(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
 }
 
-fn send(args: &ControlArgs, mut request: Json) -> Result<(Json, BufReader<UnixStream>), ControlError> {
+fn send(args: &ControlArgs, request: &Request) -> Result<(Json, BufReader<UnixStream>), ControlError> {
     let path = || args.control.display().to_string();
     let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::WouldBlock => ControlError::Silent { path: path(), timeout: args.timeout },
         _ => ControlError::Socket { path: path(), source },
     };
+    let mut request = request.to_json();
     request["version"] = VERSION.into();
     let mut stream = UnixStream::connect(&args.control).map_err(|source| match source.kind() {
         // A socket's path of that length is refused before anybody looks for it.

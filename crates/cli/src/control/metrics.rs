@@ -9,12 +9,13 @@ use std::sync::mpsc::Sender;
 use std::thread::Scope;
 use std::time::Instant;
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::connection::{LOOK, PATIENCE, Place, accept};
 use super::counts::{self, Count, PORT, WORKER};
 use super::error::ControlError;
 use super::question::{Answer, Question, ask};
+use super::request::Request;
 
 /// Maximum length of the head of a request in bytes.
 const MAX_HEAD: usize = 8192;
@@ -59,7 +60,7 @@ impl MetricsServer {
         stop: &'env AtomicBool,
     ) -> Result<(), ControlError> {
         let questions = questions.clone();
-        let status = move || match ask(json!({ "command": "status" }), &questions)? {
+        let status = move || match ask(Request::Status { follow: false }, &questions)? {
             Answer::Value(status) => Ok(status),
             Answer::Stream(_) => Err("the status is no value".to_owned()),
         };
@@ -173,6 +174,8 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -8,6 +8,7 @@ mod error;
 mod metrics;
 mod question;
 mod rates;
+mod request;
 mod server;
 mod text;
 mod version;
@@ -18,6 +19,7 @@ pub(crate) use error::ControlError;
 pub(crate) use metrics::{MetricsAddress, MetricsServer};
 pub(crate) use question::{Answer, Question};
 pub(crate) use rates::{rates, shortened};
+pub(crate) use request::{Capture, ChainForm, Request};
 pub(crate) use server::Server;
 pub(crate) use text::write_counts;
 #[cfg(feature = "top")]

@@ -5,12 +5,14 @@ use std::sync::mpsc::{Sender, channel};
 
 use serde_json::Value as Json;
 
+use super::request::Request;
+
 /// The answer of a run that has ended.
 pub(super) const ENDED: &str = "the run has ended";
 
 /// A request, and where its answer goes.
 pub(crate) struct Question {
-    pub(crate) request: Json,
+    pub(crate) request: Request,
     pub(crate) answer: Sender<Result<Answer, String>>,
 }
 
@@ -27,7 +29,7 @@ pub(crate) enum Answer {
 }
 
 /// Sends a request to the run, and waits for the answer.
-pub(super) fn ask<Q: From<Question>>(request: Json, questions: &Sender<Q>) -> Result<Answer, String> {
+pub(super) fn ask<Q: From<Question>>(request: Request, questions: &Sender<Q>) -> Result<Answer, String> {
     let (sender, receiver) = channel();
     let ended = |_| ENDED.to_owned();
     questions.send(Question { request, answer: sender }.into()).map_err(|_| ended(()))?;

@@ -22,6 +22,7 @@ use serde_json::{Value as Json, json};
 use super::connection::{LOOK, PATIENCE, Place, accept};
 use super::error::ControlError;
 use super::question::{Answer, ENDED, Question, Stream, ask};
+use super::request::Request;
 use super::version::VERSION;
 
 /// Maximum length of a request in bytes.
@@ -168,5 +169,5 @@ fn answer<Q: From<Question>>(line: &str, questions: &Sender<Q>) -> Result<Answer
         Some(other) => return Err(format!("version {other} of the protocol is not known, only {VERSION}")),
         None => return Err("`version` is missing".to_owned()),
     }
-    ask(request, questions)
+    ask(Request::parse(&request)?, questions)
 }

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use paceline::capture::WriteError;
 use paceline::filter::{Libpcap, Missing, Packets, SockFilter, Target};
-use serde_json::{Value as Json, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -21,7 +20,7 @@ use crate::common::console;
 use crate::common::failure::{CommandError, Failure};
 use crate::common::files::{FileError, Opened};
 use crate::common::watch::SignalError;
-use crate::control::request_stream;
+use crate::control::{Capture, Request, request_stream};
 use crate::expression::{self, Passage};
 
 /// Time between two looks whether an interrupt came.
@@ -44,23 +43,18 @@ impl CommandError for CaptureError {}
 
 /// Writes a capture of a live run.
 pub(crate) fn capture(args: &CaptureArgs) -> Result<ExitCode, Failure> {
-    let mut wanted = json!({ "command": "capture" });
-    if !args.expression.is_empty() {
-        wanted["filter"] = compiled(&args.expression.join(" "))?.iter().map(insn).collect();
-    }
-    if let Some(count) = args.count {
-        wanted["count"] = count.into();
-    }
-    if let Some(time) = args.seconds {
-        wanted["seconds"] = time.as_secs_f64().into();
-    }
+    let filter = match args.expression.is_empty() {
+        true => None,
+        false => Some(compiled(&args.expression.join(" "))?),
+    };
+    let wanted = Request::Capture(Capture { filter, count: args.count, time: args.seconds });
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         flag::register_conditional_default(signal, Arc::clone(&interrupted)).map_err(SignalError)?;
         flag::register(signal, Arc::clone(&interrupted)).map_err(SignalError)?;
     }
     let opened = Opened::open(&args.out, "--out", &mut Vec::new())?;
-    let mut stream = request_stream(&args.control, wanted)?;
+    let mut stream = request_stream(&args.control, &wanted)?;
     stream.get_ref().set_read_timeout(Some(LOOK)).map_err(CaptureError::Connection)?;
     let (mut file, name) = opened.start_text()?;
     let blocks = copy(&mut stream, &mut file, &name, &interrupted)?;
@@ -78,10 +72,6 @@ fn compiled(expression: &str) -> Result<Vec<SockFilter>, Failure> {
     let packets = Packets::Capture { big_endian: cfg!(target_endian = "big") };
     let target = Target { packets, ..Target::default() };
     Ok(expression::compile(&libpcap, &Passage::of_text(expression.to_owned()), target)?)
-}
-
-fn insn(insn: &SockFilter) -> Json {
-    json!([insn.code, insn.jt, insn.jf, insn.k])
 }
 
 /// Copies whole blocks until the end. An interrupt asks the live run to end the capture, which then is complete.

@@ -10,63 +10,53 @@ use serde_json::{Value as Json, json};
 use super::maps::named;
 use super::report::Counts;
 use crate::chain::{Loaded, Part, to_json, write_layout, write_reasons};
+use crate::control::{ChainForm, Request};
 use crate::maps::{Form, MapAsJson};
 
 /// Answers a request; `stop` is called by the request of this name.
 pub(super) fn answer(
-    request: &Json,
+    request: &Request,
     loaded: &Loaded,
     counts: &Counts<'_>,
     stop: impl FnOnce(),
 ) -> Result<Json, String> {
-    match text(request, "command")? {
-        "status" => Ok(status(loaded, counts)),
-        "stop" => {
+    match request {
+        Request::Status { .. } => Ok(status(loaded, counts)),
+        Request::Stop => {
             stop();
             Ok(Json::Null)
         }
-        "chain" => chain(request, loaded),
-        "map list" => Ok(list(loaded)),
-        "map show" => show(request, loaded),
-        "map dump" => dump(&map(request, loaded)?, loaded),
-        "map get" => found(map(request, loaded)?.lookup(value(request, "key")?)),
-        "map set" => {
-            let changed = map(request, loaded)?.update(value(request, "key")?, value(request, "value")?, 0);
+        Request::Chain(form) => chain(*form, loaded),
+        Request::Capture(_) => Err("a capture is answered with packets, not with a value".to_owned()),
+        Request::MapList => Ok(list(loaded)),
+        Request::MapShow { map } => show(map, loaded),
+        Request::MapDump { map } => dump(&named(map, &loaded.parts)?, loaded),
+        Request::MapGet { map, key } => found(named(map, &loaded.parts)?.lookup(key)),
+        Request::MapSet { map, key, value } => {
+            let changed = named(map, &loaded.parts)?.update(key, value, 0);
             changed.map(|()| Json::Null).map_err(|error| error.to_string())
         }
-        "map delete" => match map(request, loaded)?.delete(value(request, "key")?) {
+        Request::MapDelete { map, key } => match named(map, &loaded.parts)?.delete(key) {
             Ok(true) => Ok(Json::Null),
             Ok(false) => Err("there is no element of this key".to_owned()),
             Err(error) => Err(error.to_string()),
         },
-        other => Err(format!(
-            "`{other}` is no command; it must be status, stop, chain, capture, map list, map show, map dump, map get, map set or map delete"
-        )),
     }
 }
 
 /// The chain as JSON, or as a text in another form.
-fn chain(request: &Json, loaded: &Loaded) -> Result<Json, String> {
+fn chain(form: ChainForm, loaded: &Loaded) -> Result<Json, String> {
     let layout = loaded.layout();
     let drawing = Drawing { graph: &layout.graph, names: &layout.names, packets: None };
     let mut out = Vec::new();
-    match request.get("form").map_or(Some("json"), Json::as_str) {
-        Some("json") => return Ok(to_json(loaded, &layout)),
-        Some("text") => write_layout(&mut out, &layout).map_err(|error| error.to_string())?,
-        Some("explain") => write_reasons(&mut out, &layout).map_err(|error| error.to_string())?,
-        Some("dot") => out = dot(&drawing).into_bytes(),
-        Some("svg") => out = svg(&drawing).into_bytes(),
-        _ => return Err("`form` must be json, text, explain, dot or svg".to_owned()),
+    match form {
+        ChainForm::Json => return Ok(to_json(loaded, &layout)),
+        ChainForm::Text => write_layout(&mut out, &layout).map_err(|error| error.to_string())?,
+        ChainForm::Explain => write_reasons(&mut out, &layout).map_err(|error| error.to_string())?,
+        ChainForm::Dot => out = dot(&drawing).into_bytes(),
+        ChainForm::Svg => out = svg(&drawing).into_bytes(),
     }
     Ok(String::from_utf8_lossy(&out).into())
-}
-
-fn text<'a>(request: &'a Json, name: &str) -> Result<&'a str, String> {
-    value(request, name)?.as_str().ok_or_else(|| format!("`{name}` is no text"))
-}
-
-fn value<'a>(request: &'a Json, name: &str) -> Result<&'a Json, String> {
-    request.get(name).ok_or_else(|| format!("`{name}` is missing"))
 }
 
 fn status(loaded: &Loaded, counts: &Counts<'_>) -> Json {
@@ -99,8 +89,8 @@ fn described(object: &str, map: &Map) -> Json {
 }
 
 /// A map's definition and its number of elements.
-fn show(request: &Json, loaded: &Loaded) -> Result<Json, String> {
-    let map = map(request, loaded)?;
+fn show(map: &str, loaded: &Loaded) -> Result<Json, String> {
+    let map = named(map, &loaded.parts)?;
     let has = |part: &&Part| part.collection.maps().iter().any(|other| Arc::ptr_eq(other, map.map()));
     let object = loaded.parts.iter().find(has).map_or("", |part| part.name.as_str());
     let mut shown = described(object, map.map());
@@ -110,11 +100,6 @@ fn show(request: &Json, loaded: &Loaded) -> Result<Json, String> {
         shown["entries"] = elements.into();
     }
     Ok(shown)
-}
-
-/// The map that a request names.
-fn map(request: &Json, loaded: &Loaded) -> Result<JsonMap, String> {
-    named(text(request, "map")?, &loaded.parts)
 }
 
 /// The elements of a map, or its variables, as `run --json` has them.

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use paceline::device::Interface;
 use paceline::port::FramePool;
 use paceline::{LiveChain, Pipeline};
-use serde_json::Value as Json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -32,7 +31,7 @@ use crate::common::failure::Failure;
 use crate::common::files::{FileError, Opened, Taken};
 use crate::common::report::{Report as _, StdoutError};
 use crate::common::watch::SignalError;
-use crate::control::{Answer, MetricsServer, Question, Server};
+use crate::control::{Answer, Capture, MetricsServer, Question, Request, Server};
 use crate::object::Opener;
 use crate::ports::{OpenedPort, Opening, PortSpec, Waiting};
 
@@ -385,22 +384,22 @@ impl Run<'_> {
     }
 
     fn answer(&mut self, question: &Question) {
-        if question.request.get("follow").and_then(Json::as_bool) == Some(true) {
+        if question.request == (Request::Status { follow: true }) {
             self.sampled = Some(Instant::now());
             self.pipeline.follow(true);
         }
         let stop = || self.signals.stop.store(true, Ordering::Relaxed);
-        let answer = match question.request.get("command").and_then(Json::as_str) {
-            Some("capture") => self.capture(&question.request),
-            _ => answer(&question.request, &self.loaded, &self.counts(None), stop).map(Answer::Value),
+        let answer = match &question.request {
+            Request::Capture(wanted) => self.capture(wanted),
+            request => answer(request, &self.loaded, &self.counts(None), stop).map(Answer::Value),
         };
         // The client may have gone.
         let _ = question.answer.send(answer);
     }
 
     /// Answers with a capture from now on.
-    fn capture(&self, request: &Json) -> Result<Answer, String> {
-        let recorder = Recorder::new(self.pipeline, &self.names, Wanted::of_request(request)?);
+    fn capture(&self, wanted: &Capture) -> Result<Answer, String> {
+        let recorder = Recorder::new(self.pipeline, &self.names, Wanted::of(wanted)?);
         // A client that has gone, or is too slow, ends the capture.
         Ok(Answer::Stream(Box::new(move |out, is_over| drop(recorder.record(out, is_over)))))
     }

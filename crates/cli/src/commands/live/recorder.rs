@@ -6,11 +6,11 @@ use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::control::Capture;
 use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
 use paceline::filter::{ConvertOptions, Filter, PacketFilter, Purpose, Rules, SockFilter};
 use paceline::packet::to_line;
 use paceline::{Burst, Engine, FrameMeta, Host, Observed, Observer, Pipeline, RedirectTarget};
-use serde_json::Value as Json;
 
 use super::report::PortNames;
 use crate::common::line::PacketLine;
@@ -31,40 +31,14 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Reads a request: `count`, `seconds`, and `filter`, the instructions of a classic program.
-    pub(super) fn of_request(request: &Json) -> Result<Self, String> {
-        let number = |name: &str| match request.get(name) {
-            None => Ok(None),
-            Some(value) => value.as_f64().map(Some).ok_or_else(|| format!("`{name}` is no number")),
-        };
-        let time = number("seconds")?.map(Duration::try_from_secs_f64).transpose();
-        let count = match request.get("count") {
-            None => None,
-            Some(value) => Some(value.as_u64().ok_or("`count` is no whole number from 0 on")?),
-        };
-        Ok(Self {
-            filter: request.get("filter").map(filter).transpose()?,
-            count,
-            time: time.map_err(|_| "`seconds` is no time: a number from 0 on".to_owned())?,
-        })
+    pub(super) fn of(request: &Capture) -> Result<Self, String> {
+        let filter = request.filter.clone().map(filter).transpose()?;
+        Ok(Self { filter, count: request.count, time: request.time })
     }
 }
 
-/// A filter as a list of instructions, each a list of its four numbers.
-fn filter(value: &Json) -> Result<PacketFilter, String> {
-    let malformed = || "`filter` is no list of instructions [code, jt, jf, k]".to_owned();
-    let insn = |insn: &Json| {
-        let [code, jt, jf, k] = insn.as_array()?.as_slice() else { return None };
-        Some(SockFilter {
-            code: u16::try_from(code.as_u64()?).ok()?,
-            jt: u8::try_from(jt.as_u64()?).ok()?,
-            jf: u8::try_from(jf.as_u64()?).ok()?,
-            k: u32::try_from(k.as_u64()?).ok()?,
-        })
-    };
-    let insns: Option<Vec<_>> = value.as_array().ok_or_else(malformed)?.iter().map(insn).collect();
-    let filter = Filter::new(insns.ok_or_else(malformed)?, Purpose::UserSpace)
-        .map_err(|error| format!("`filter`: {error}"))?;
+fn filter(insns: Vec<SockFilter>) -> Result<PacketFilter, String> {
+    let filter = Filter::new(insns, Purpose::UserSpace).map_err(|error| format!("`filter`: {error}"))?;
     let options = ConvertOptions::default().rules(Rules::Libpcap);
     PacketFilter::new("filter", filter, &options, Engine::Threaded)
         .map_err(|error| format!("`filter`: {error}"))

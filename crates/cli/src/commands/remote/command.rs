@@ -3,17 +3,17 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::args::{MapArgs, MapCommand, StatusArgs, StopArgs};
 use crate::common::console::shown;
 use crate::common::failure::Failure;
 use crate::common::report;
-use crate::control::{request, write_counts};
+use crate::control::{Request, request, write_counts};
 
 /// Prints what a live run counts and runs.
 pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
-    let status = request(&args.control, json!({ "command": "status" }))?;
+    let status = request(&args.control, &Request::Status { follow: false })?;
     report::print(|out| if args.json { writeln!(out, "{status}") } else { write_status(out, &status) })
 }
 
@@ -27,7 +27,7 @@ fn write_status(out: &mut dyn Write, status: &Json) -> io::Result<()> {
 
 /// Ends a live run.
 pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
-    request(&args.control, json!({ "command": "stop" }))?;
+    request(&args.control, &Request::Stop)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -35,31 +35,31 @@ pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
 pub(crate) fn map(args: &MapArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         MapCommand::List(args) => {
-            let maps = request(&args.control, json!({ "command": "map list" }))?;
+            let maps = request(&args.control, &Request::MapList)?;
             report::print(|out| if args.json { writeln!(out, "{maps}") } else { write_list(out, &maps) })
         }
         MapCommand::Show { status, map } => {
-            let shown = request(&status.control, json!({ "command": "map show", "map": map }))?;
+            let shown = request(&status.control, &Request::MapShow { map: map.clone() })?;
             report::print(|out| if status.json { writeln!(out, "{shown}") } else { write_map(out, &shown) })
         }
         MapCommand::Dump { control, map } => {
-            let elements = request(control, json!({ "command": "map dump", "map": map }))?;
+            let elements = request(control, &Request::MapDump { map: map.clone() })?;
             report::print(|out| match &elements {
                 Json::Array(elements) => elements.iter().try_for_each(|element| writeln!(out, "{element}")),
                 variables => writeln!(out, "{variables}"),
             })
         }
         MapCommand::Get { control, map, key } => {
-            let value = request(control, json!({ "command": "map get", "map": map, "key": parsed(key) }))?;
+            let value = request(control, &Request::MapGet { map: map.clone(), key: parsed(key) })?;
             report::print(|out| writeln!(out, "{value}"))
         }
         MapCommand::Set { control, map, key, value } => {
-            let set = json!({ "command": "map set", "map": map, "key": parsed(key), "value": parsed(value) });
-            request(control, set)?;
+            let (map, key, value) = (map.clone(), parsed(key), parsed(value));
+            request(control, &Request::MapSet { map, key, value })?;
             Ok(ExitCode::SUCCESS)
         }
         MapCommand::Delete { control, map, key } => {
-            request(control, json!({ "command": "map delete", "map": map, "key": parsed(key) }))?;
+            request(control, &Request::MapDelete { map: map.clone(), key: parsed(key) })?;
             Ok(ExitCode::SUCCESS)
         }
     }

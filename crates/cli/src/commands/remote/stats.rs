@@ -5,18 +5,18 @@ use std::process::ExitCode;
 use std::thread;
 
 use paceline::Verdict;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::args::StatsArgs;
 use crate::common::failure::Failure;
 use crate::common::report;
-use crate::control::{counts, rates, request, shortened};
+use crate::control::{Request, counts, rates, request, shortened};
 
 /// Lines between two headings.
 const LINES: u64 = 20;
 /// Prints rates until the run ends, or as many lines as are asked for.
 pub(crate) fn stats(args: &StatsArgs) -> Result<ExitCode, Failure> {
-    let status = || request(&args.control, json!({ "command": "status" }));
+    let status = || request(&args.control, &Request::Status { follow: false });
     let mut before = status()?;
     for line in 0..args.count.unwrap_or(u64::MAX) {
         thread::sleep(args.every);

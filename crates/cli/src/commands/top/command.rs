@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::args::TopArgs;
 use super::asker::Asker;
@@ -14,7 +14,7 @@ use super::history::History;
 use super::view::{self, State};
 use crate::common::console;
 use crate::common::failure::{CommandError, Failure};
-use crate::control::{ControlError, request};
+use crate::control::{ControlError, Request, request};
 
 /// Time between two looks for an answer.
 const LOOK: Duration = Duration::from_millis(20);
@@ -99,7 +99,7 @@ fn show(args: &TopArgs, mut history: History, terminal: &mut DefaultTerminal) ->
 }
 
 fn status(args: &TopArgs) -> Result<Json, ControlError> {
-    request(&args.control, json!({ "command": "status", "follow": true }))
+    request(&args.control, &Request::Status { follow: true })
 }
 
 /// Waits for a key, or for another size of the terminal.
