@@ -1,6 +1,6 @@
 //! Errors of BTF, and of values that do not fit its types.
 
-use crate::TypeId;
+use crate::types::TypeId;
 
 /// An error in BTF.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

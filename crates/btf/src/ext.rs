@@ -3,7 +3,7 @@
 use super::error::BtfError;
 use crate::parse::{order_of, part};
 use crate::reader::Reader;
-use crate::{ByteOrder, Name, TypeId};
+use crate::types::{ByteOrder, Name, TypeId};
 
 /// The records of one code section.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Numbers of any sign.
 
 use super::value::Value;
-use crate::ByteOrder;
+use crate::types::ByteOrder;
 
 /// An integer with its sign.
 #[derive(Clone, Copy)]
-pub(super) enum Number {
+pub(crate) enum Number {
     /// Less than zero.
     Negative(i128),
     /// Zero or greater.
@@ -13,7 +13,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    pub(super) fn of(value: &Value) -> Option<Self> {
+    pub(crate) fn of(value: &Value) -> Option<Self> {
         Some(match value {
             Value::Bool(b) => Self::Positive(u128::from(*b)),
             Value::Signed(n) | Value::Enum { value: n, .. } => Self::from_signed(*n),
@@ -40,7 +40,7 @@ impl Number {
         }
     }
 
-    pub(super) const fn bits(self) -> u128 {
+    pub(crate) const fn bits(self) -> u128 {
         match self {
             Self::Negative(n) => n.cast_unsigned(),
             Self::Positive(n) => n,
@@ -58,7 +58,7 @@ impl std::fmt::Display for Number {
 }
 
 /// Writes the low bytes of a number in native byte order.
-pub(super) fn put_number(bytes: &mut [u8], number: u128) {
+pub(crate) fn put_number(bytes: &mut [u8], number: u128) {
     let count = bytes.len().min(16);
     let wide = number.to_le_bytes();
     for (byte, new) in bytes.iter_mut().zip(wide.iter().take(count)) {

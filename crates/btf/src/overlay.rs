@@ -1,9 +1,9 @@
 //! The bytes of a structure whose members are being encoded, which may overlap.
 
-use crate::ByteOrder;
+use crate::types::ByteOrder;
 
 /// Reasons why a member cannot be written.
-pub(super) enum Clash<'v> {
+pub(crate) enum Clash<'v> {
     /// It is out of the structure's bounds.
     Outside,
     /// It differs from this member in shared bits.
@@ -12,7 +12,7 @@ pub(super) enum Clash<'v> {
 
 /// The bytes of a structure, a mask of the bits that were written, and the members that wrote them. Members of unions share bits,
 /// and may be given together if they agree.
-pub(super) struct Overlay<'b, 'v> {
+pub(crate) struct Overlay<'b, 'v> {
     bytes: &'b mut [u8],
     written: Vec<u8>,
     /// Name, first bit, end bit.
@@ -20,18 +20,18 @@ pub(super) struct Overlay<'b, 'v> {
 }
 
 impl<'b, 'v> Overlay<'b, 'v> {
-    pub(super) fn new(bytes: &'b mut [u8]) -> Self {
+    pub(crate) fn new(bytes: &'b mut [u8]) -> Self {
         let written = vec![0; bytes.len()];
         Self { bytes, written, members: Vec::new() }
     }
 
     /// Whether a member with this name was written.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.members.iter().any(|(written, ..)| *written == name)
     }
 
     /// Writes the low `count` bits of a number at a bit offset; the inverse of `bits_at` of `value/decode.rs`.
-    pub(super) fn put_bits(
+    pub(crate) fn put_bits(
         &mut self,
         name: &'v str,
         offset: u32,
@@ -57,7 +57,7 @@ impl<'b, 'v> Overlay<'b, 'v> {
     }
 
     /// Writes whole bytes at a bit offset.
-    pub(super) fn put_bytes(&mut self, name: &'v str, offset: u32, part: &[u8]) -> Result<(), Clash<'v>> {
+    pub(crate) fn put_bytes(&mut self, name: &'v str, offset: u32, part: &[u8]) -> Result<(), Clash<'v>> {
         let bits = u32::try_from(part.len()).unwrap_or(u32::MAX).saturating_mul(8);
         let end = offset.saturating_add(bits);
         for (at, new) in (offset as usize / 8..).zip(part) {

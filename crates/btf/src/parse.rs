@@ -2,15 +2,15 @@
 
 use super::error::BtfError;
 use crate::reader::Reader;
-use crate::{
+use crate::types::{
     Btf, ByteOrder, Composite, DataSection, Enum, Enumerator, Int, IntEncoding, Member, Name, Param,
     SectionVar, SymbolLinkage, Type, TypeId,
 };
 
-pub(super) const MAGIC: u16 = 0xeb9f;
+pub(crate) const MAGIC: u16 = 0xeb9f;
 
 /// The byte order, as determined by the magic number.
-pub(super) fn order_of(bytes: &[u8]) -> Result<ByteOrder, BtfError> {
+pub(crate) fn order_of(bytes: &[u8]) -> Result<ByteOrder, BtfError> {
     let magic = bytes.first_chunk().ok_or(BtfError::Truncated { offset: 0 })?;
     match u16::from_le_bytes(*magic) {
         MAGIC => Ok(ByteOrder::Little),
@@ -20,7 +20,7 @@ pub(super) fn order_of(bytes: &[u8]) -> Result<ByteOrder, BtfError> {
 }
 
 /// A part of `bytes` at an offset and size from the header.
-pub(super) fn part<'a>(
+pub(crate) fn part<'a>(
     bytes: &'a [u8],
     offset: u32,
     size: u32,
@@ -40,7 +40,7 @@ pub(super) fn part<'a>(
 const STRING_LIMIT: usize = 4096;
 
 /// The string at an offset of a string section, truncated to 4096 bytes.
-pub(super) fn string_at(strings: &[u8], offset: u32) -> Option<&[u8]> {
+pub(crate) fn string_at(strings: &[u8], offset: u32) -> Option<&[u8]> {
     let rest = strings.get(offset as usize..).filter(|rest| !rest.is_empty())?;
     let window = rest.get(..STRING_LIMIT).unwrap_or(rest);
     let end = window.iter().position(|&b| b == 0).unwrap_or(window.len());

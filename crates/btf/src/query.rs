@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::error::BtfError;
 use crate::parse::string_at;
-use crate::{Btf, DataSection, Name, Type, TypeId};
+use crate::types::{Btf, DataSection, Name, Type, TypeId};
 
 /// Maximum length of chains of typedefs, modifiers and arrays (`MAX_RESOLVE_DEPTH` of kernel and libbpf).
 const MAX_DEPTH: usize = 32;

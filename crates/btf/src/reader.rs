@@ -1,7 +1,7 @@
 //! A cursor over possibly hostile bytes.
 
 use super::error::BtfError;
-use crate::ByteOrder;
+use crate::types::ByteOrder;
 
 /// Reads integers in one byte order; every read out of bounds is an error with its offset.
 pub(crate) struct Reader<'a> {

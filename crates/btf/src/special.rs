@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Btf, Composite, Type, TypeId};
+use crate::types::{Btf, Composite, Type, TypeId};
 
 /// Maximum number of special fields of a value (`BTF_FIELDS_MAX`); the kernel treats a value with more as one without any.
 const MOST_FIELDS: usize = 11;

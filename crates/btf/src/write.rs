@@ -1,7 +1,9 @@
 //! Writing of `.BTF` sections, to be passed to a kernel with a program.
 
 use crate::parse::MAGIC;
-use crate::{Btf, Composite, DataSection, Enum, Int, IntEncoding, Member, Name, SymbolLinkage, Type, TypeId};
+use crate::types::{
+    Btf, Composite, DataSection, Enum, Int, IntEncoding, Member, Name, SymbolLinkage, Type, TypeId,
+};
 
 /// Size of the header in bytes, `struct btf_header`.
 const HEADER: u32 = 24;

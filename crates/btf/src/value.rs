@@ -1,13 +1,9 @@
 //! Values of C types.
 
-mod decode;
-mod encode;
-mod written;
-
 use std::fmt;
 
-use super::error::ValueError;
-use crate::{Btf, TypeId};
+/// Maximum nesting depth of structures and arrays in a value.
+pub(crate) const MOST_DEPTH: usize = 32;
 
 /// A value of a C type, independent of its representation in bytes.
 ///
@@ -66,32 +62,6 @@ impl Value {
             Self::Array(_) => "an array",
             Self::Struct(_) => "a structure",
             Self::Written { plain, .. } => plain.kind(),
-        }
-    }
-}
-
-impl Btf {
-    /// Decodes a key of a longest-prefix trie: the length of a prefix as 32 bits in native byte order, then an IPv4 or IPv6 address. It is
-    /// [`Value::Written`] as `10.9.1.0/24`, unless its type says that there is more behind the length than an address.
-    ///
-    /// # Errors
-    /// As of [`decode`](Self::decode).
-    pub fn decode_prefix(&self, id: TypeId, key: &[u8]) -> Result<Value, ValueError> {
-        match written::prefix_form(key).filter(|_| written::is_one_address(self, id)) {
-            Some(text) => Ok(Value::Written { text, plain: Box::new(self.decode(id, key)?) }),
-            None => self.decode_written(id, key),
-        }
-    }
-}
-
-impl Value {
-    /// A key of a longest-prefix trie without a type: as of [`Btf::decode_prefix`], and bytes where it is no prefix of an address.
-    #[must_use]
-    pub fn untyped_prefix(key: &[u8]) -> Self {
-        let plain = Self::Bytes(key.to_vec());
-        match written::prefix_form(key) {
-            Some(text) => Self::Written { text, plain: Box::new(plain) },
-            None => plain,
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::cell::Cell;
 
-use super::decode::{MOST_DEPTH, bitfield, is_char, section_part};
 use crate::address::address_bytes;
+use crate::decode::{bitfield, is_char, section_part};
 use crate::error::{BtfError, ValueError, ValueProblem};
 use crate::number::{Number, put_number};
 use crate::overlay::{Clash, Overlay};
-use crate::value::Value;
-use crate::{Btf, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId};
+use crate::types::{Btf, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId};
+use crate::value::{MOST_DEPTH, Value};
 
 /// Maximum size of a value in bytes: memory is allocated by the type's size before the value is examined.
 const MOST_BYTES: u64 = 1 << 26;

@@ -1,17 +1,15 @@
 //! Decoding of bytes to values.
 
-use super::written::written_form;
 use crate::error::{BtfError, ValueError, ValueProblem};
-use crate::value::Value;
-use crate::{Btf, ByteOrder, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId};
+use crate::types::{Btf, ByteOrder, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId};
+use crate::value::{MOST_DEPTH, Value};
+use crate::written::{is_one_address, prefix_form, written_form};
 
 /// Maximum number of parts (numbers, elements, members) of a value. Malformed types can describe far more parts than bytes: empty
 /// elements, overlapping members.
 const MOST_PARTS: usize = 1 << 20;
 /// Number of bytes of names that count as one part.
 const NAME_SHARE: usize = 16;
-/// Maximum nesting depth of structures and arrays in a value.
-pub(super) const MOST_DEPTH: usize = 32;
 
 impl Btf {
     /// Decodes `bytes`, in native byte order, as a value of a type.
@@ -31,12 +29,36 @@ impl Btf {
         self.decode_to(id, bytes, true)
     }
 
+    /// Decodes a key of a longest-prefix trie: the length of a prefix as 32 bits in native byte order, then an IPv4 or IPv6 address. It is
+    /// [`Value::Written`] as `10.9.1.0/24`, unless its type says that there is more behind the length than an address.
+    ///
+    /// # Errors
+    /// As of [`decode`](Self::decode).
+    pub fn decode_prefix(&self, id: TypeId, key: &[u8]) -> Result<Value, ValueError> {
+        match prefix_form(key).filter(|_| is_one_address(self, id)) {
+            Some(text) => Ok(Value::Written { text, plain: Box::new(self.decode(id, key)?) }),
+            None => self.decode_written(id, key),
+        }
+    }
+
     fn decode_to(&self, id: TypeId, bytes: &[u8], is_written: bool) -> Result<Value, ValueError> {
         let expected = self.size_of(id)?;
         if u64::try_from(bytes.len()) != Ok(expected) {
             return Err(ValueProblem::Length { expected, found: bytes.len() }.into());
         }
         Decoder { btf: self, is_written, parts: MOST_PARTS }.value(id, "", bytes, 0)
+    }
+}
+
+impl Value {
+    /// A key of a longest-prefix trie without a type: as of [`Btf::decode_prefix`], and bytes where it is no prefix of an address.
+    #[must_use]
+    pub fn untyped_prefix(key: &[u8]) -> Self {
+        let plain = Self::Bytes(key.to_vec());
+        match prefix_form(key) {
+            Some(text) => Self::Written { text, plain: Box::new(plain) },
+            None => plain,
+        }
     }
 }
 
@@ -54,14 +76,14 @@ impl From<BtfError> for ValueError {
 
 impl ValueError {
     /// The same error, located in a member or element.
-    pub(super) fn within(mut self, part: &str) -> Self {
+    pub(crate) fn within(mut self, part: &str) -> Self {
         self.path.insert_str(0, part);
         self
     }
 }
 
 /// Bit offset and width of a member that is a bitfield.
-pub(super) fn bitfield(btf: &Btf, m: &Member) -> Result<Option<(u32, u32)>, BtfError> {
+pub(crate) fn bitfield(btf: &Btf, m: &Member) -> Result<Option<(u32, u32)>, BtfError> {
     if m.bit_size != 0 {
         return Ok(Some((m.bit_offset, u32::from(m.bit_size))));
     }
@@ -75,7 +97,7 @@ pub(super) fn bitfield(btf: &Btf, m: &Member) -> Result<Option<(u32, u32)>, BtfE
 }
 
 /// The bits of a bitfield as an unsigned number; `None` if they are more than 64 or out of bounds.
-pub(super) fn bits_at(bytes: &[u8], offset: u32, count: u32) -> Option<u64> {
+pub(crate) fn bits_at(bytes: &[u8], offset: u32, count: u32) -> Option<u64> {
     if count > 64 {
         return None;
     }
@@ -116,7 +138,7 @@ fn int_value(int: &Int, raw: u128, bits: u32) -> Value {
 }
 
 /// Whether the elements of an array are characters.
-pub(super) fn is_char(btf: &Btf, element: TypeId) -> bool {
+pub(crate) fn is_char(btf: &Btf, element: TypeId) -> bool {
     match btf.resolve(element) {
         Ok((_, Type::Int(int))) => {
             int.size == 1 && (int.encoding == IntEncoding::Char || btf.name(int.name) == "char")
@@ -315,7 +337,7 @@ impl Decoder<'_> {
 }
 
 /// The byte range of a variable in its section, if it is within bounds.
-pub(super) fn section_part(
+pub(crate) fn section_part(
     btf: &Btf,
     ty: TypeId,
     offset: u32,

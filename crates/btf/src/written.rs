@@ -2,8 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::decode::MOST_DEPTH;
-use crate::{Btf, Int, IntEncoding, Type, TypeId};
+use crate::types::{Btf, Int, IntEncoding, Type, TypeId};
+use crate::value::MOST_DEPTH;
 
 /// The parts of names of members and variables that hold an Ethernet address if they have six bytes.
 const ETHERNET: [&str; 7] = ["mac", "eth", "addr", "src", "dst", "source", "dest"];
@@ -13,7 +13,7 @@ const OCTETS: [&str; 2] = ["addr", "octets"];
 const IPV6: [&str; 3] = ["ip6", "v6", "in6"];
 
 /// The text that people write for a value, if its type, or for arrays its name, says so. The length of `bytes` is the type's size.
-pub(super) fn written_form(btf: &Btf, id: TypeId, name: &str, bytes: &[u8]) -> Option<String> {
+pub(crate) fn written_form(btf: &Btf, id: TypeId, name: &str, bytes: &[u8]) -> Option<String> {
     let mut id = id;
     for _ in 0..=MOST_DEPTH {
         let ty = btf.get(id)?;
@@ -53,7 +53,7 @@ fn array(btf: &Btf, element: TypeId, name: &str, bytes: &[u8]) -> Option<String>
 }
 
 /// The text of a prefix: its length as 32 bits in native byte order, then an IPv4 or IPv6 address. `None` for other keys.
-pub(super) fn prefix_form(key: &[u8]) -> Option<String> {
+pub(crate) fn prefix_form(key: &[u8]) -> Option<String> {
     let (length, address) = key.split_first_chunk()?;
     let (length, bits) = (u32::from_ne_bytes(*length), address.len() * 8);
     let text = match address.len() {
@@ -86,7 +86,7 @@ const MOST_LEAVES: usize = 256;
 
 /// Whether a key type of a longest-prefix trie has one member, or a union of them, behind the length: an address, and not an address
 /// with other parts.
-pub(super) fn is_one_address(btf: &Btf, id: TypeId) -> bool {
+pub(crate) fn is_one_address(btf: &Btf, id: TypeId) -> bool {
     let Ok(size) = btf.size_of(id) else { return false };
     let mut leaves = Vec::new();
     let is_known = collect(btf, id, 0, 0, &mut leaves);
