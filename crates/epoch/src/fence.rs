@@ -46,7 +46,7 @@ mod kernel {
     use rustix::io::Errno;
     use rustix::thread::{MembarrierCommand, membarrier};
 
-    use super::Heavy;
+    use crate::fence::Heavy;
 
     /// `membarrier(2)` with `MEMBARRIER_CMD_PRIVATE_EXPEDITED`.
     #[derive(Clone, Copy, Debug)]
@@ -87,7 +87,7 @@ mod kernel {
 /// The model checker does not support `membarrier`: it checks full fences, and late denial of the call.
 #[cfg(loom)]
 mod model {
-    use super::Heavy;
+    use crate::fence::Heavy;
 
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Membarrier;
