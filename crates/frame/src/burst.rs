@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::verdict::Verdict;
 use crate::frame::{Frame, MAX_OFFSET};
+use crate::layout::{BUFFER_LEN, HEADROOM, MAX_BURST, MAX_PACKET, TAILROOM};
 use crate::memory::{Buffer, STRIDE};
 use crate::pool::{Chunk, FramePool, PoolCache, Span};
-use crate::{BUFFER_LEN, HEADROOM, MAX_BURST, MAX_PACKET, TAILROOM};
 
 /// Metadata of a port about a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

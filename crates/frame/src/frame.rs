@@ -3,8 +3,8 @@
 use std::mem::offset_of;
 
 use super::verdict::Verdict;
+use crate::layout::{FRAME_KEPT, HEADROOM, MIN_PACKET, TAILROOM};
 use crate::pool::Span;
-use crate::{FRAME_KEPT, HEADROOM, MIN_PACKET, TAILROOM};
 
 /// Descriptor of one packet: location of its bytes, origin, verdict.
 ///

@@ -8,7 +8,7 @@ use crate::guard::{alloc_zeroed, dealloc};
 #[cfg(not(feature = "guard"))]
 use std::alloc::{alloc_zeroed, dealloc};
 
-use crate::BUFFER_LEN;
+use crate::layout::BUFFER_LEN;
 
 /// Distance between ordinary buffers in bytes. An odd number of cache lines, so that the headers of a burst's packets are
 /// distributed over the sets of the first-level cache.

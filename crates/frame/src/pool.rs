@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::layout::{FRAME_KEPT, HEADROOM, TAILROOM};
 use crate::memory::{ChunkLayout, FrameMemory, HeapMemory};
-use crate::{HEADROOM, TAILROOM};
 
 /// Chunks that move between a cache and its pool at once.
 const BATCH: usize = 64;
@@ -205,7 +205,7 @@ impl FramePool {
     #[must_use]
     pub fn fill(&self, chunk: &mut Chunk, metadata: &[u8], packet: &[u8]) -> Option<Span> {
         let (start, _) = self.buffer(chunk);
-        if packet.len() > self.capacity() || metadata.len() > HEADROOM - crate::FRAME_KEPT {
+        if packet.len() > self.capacity() || metadata.len() > HEADROOM - FRAME_KEPT {
             return None;
         }
         // SAFETY: both ranges are inside of the buffer, which only the owner of `chunk` uses.
