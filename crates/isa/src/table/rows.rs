@@ -3,21 +3,21 @@
 //! The group is the one that the section names, else base32 (section 2.4); `exit` is in base32 with the other unconditional jumps,
 //! as in the public bpf_conformance suite.
 
-use super::Cpu::{V1, V2, V3, V4};
-use super::Form::{
+use super::encoding::Cpu::{V1, V2, V3, V4};
+use super::encoding::Form::{
     AddrSpaceCast, Alu, Atomic, CallHelper, CallKfunc, CallReg, CallSubprogram, Exit, Jump, JumpIf, JumpLong,
     Load, LoadAcquire, LoadImm64, LoadPacket, LoadSx, MayGoto, MovSx, Neg, Store, StoreRelease, Swap,
 };
-use super::Group::{Atomic32, Atomic64, Base32, Base64, DivMul32, DivMul64, Extension, Packet};
-use super::Imm64Kind::{Code, MapFd, MapIndex, MapValueFd, MapValueIndex, Value, Variable};
-use super::Source::{K, X};
-use super::{Cpu, Encoding, Field, Form, Group};
-use crate::AluOp::{Add, And, Arsh, Div, Lsh, Mod, Mov, Mul, Or, Rsh, SDiv, SMod, Sub, Xor};
-use crate::Condition::{Eq, Ge, Gt, Le, Lt, Ne, SGe, SGt, SLe, SLt, Set};
-use crate::Size::{B, Dw, H, W};
-use crate::SwapOrder::{Always, ToBe, ToLe};
-use crate::Width::{W32, W64};
+use super::encoding::Group::{Atomic32, Atomic64, Base32, Base64, DivMul32, DivMul64, Extension, Packet};
+use super::encoding::Imm64Kind::{Code, MapFd, MapIndex, MapValueFd, MapValueIndex, Value, Variable};
+use super::encoding::Source::{K, X};
+use super::encoding::{Cpu, Encoding, Field, Form, Group};
+use crate::insn::AluOp::{Add, And, Arsh, Div, Lsh, Mod, Mov, Mul, Or, Rsh, SDiv, SMod, Sub, Xor};
 use crate::insn::AtomicOp;
+use crate::insn::Condition::{Eq, Ge, Gt, Le, Lt, Ne, SGe, SGt, SLe, SLt, Set};
+use crate::insn::Size::{B, Dw, H, W};
+use crate::insn::SwapOrder::{Always, ToBe, ToLe};
+use crate::insn::Width::{W32, W64};
 
 /// A reserved field.
 const __: Field = Field::Zero;

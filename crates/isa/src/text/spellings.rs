@@ -1,8 +1,8 @@
 //! Alternative spellings, which are parsed but never printed. In addition to the table's placeholders, `{map_id}` is a kernel's map
 //! id and `{kfunc}` the name of a kernel function.
 
-use crate::Width::{W32, W64};
 use crate::insn::AtomicOp;
+use crate::insn::Width::{W32, W64};
 use crate::table::Form;
 use crate::table::Imm64Kind::{Code, MapFd, MapIndex, MapValueFd, MapValueIndex, Value, Variable};
 
