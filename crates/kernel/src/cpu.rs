@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::sys::{self, CpuSet};
+use crate::sys::{self, CpuSet};
 
 /// Number of CPUs for which the kernel has per-CPU values (`/sys/devices/system/cpu/possible`); 1 if unknown.
 #[must_use]

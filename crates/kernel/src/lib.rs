@@ -5,142 +5,23 @@
 #![deny(unsafe_code)]
 
 mod cpu;
+mod error;
 mod map;
 mod mprog;
 mod object;
+mod probe;
 mod program;
 mod sys;
 mod types;
 
-use std::collections::BTreeMap;
-use std::fmt;
-
-use paceline_spec::{ElementKind, Errno, MapKind};
-
 pub use cpu::{Pinned, pin, possible_cpus};
-pub use map::{ElementTypes, Map};
+pub use error::KernelError;
+pub use map::{Contents, ElementTypes, Map, has_byte_contents};
 pub use mprog::{Beside, Classifier, Ingress};
 pub use object::{KernelObject, LoadError, LoadOptions, VerifierStats};
+pub use probe::{Unavailable, probe};
 pub use program::{
     ETHERNET_LEN, Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, SK_BUFF_MEMBERS, SkBuffBytes,
     TestRun, check_packet, load_btf, members_of,
 };
 pub use types::FIND_FUNCTION;
-
-/// A `bpf(2)` command failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{operation}: {errno}{}", self.log_tail())]
-pub struct KernelError {
-    /// The command, such as `load program`.
-    pub operation: &'static str,
-    /// The kernel's error.
-    pub errno: Errno,
-    /// The verifier's or BTF checker's log; empty for other commands.
-    pub log: String,
-}
-
-impl KernelError {
-    fn new(operation: &'static str, errno: Errno) -> Self {
-        Self { operation, errno, log: String::new() }
-    }
-
-    /// The last line of the log that is not a statistic or a state: the verifier's reason.
-    #[must_use]
-    pub fn reason(&self) -> &str {
-        let told = |line: &&str| !line.is_empty() && !ADDENDA.iter().any(|start| line.starts_with(start));
-        self.log.lines().rev().map(str::trim).find(told).unwrap_or("")
-    }
-
-    /// The slot of the instruction that the verifier's reason refers to; `None` for reasons about the whole program.
-    #[must_use]
-    pub fn guilty_slot(&self) -> Option<usize> {
-        let reason = self.reason();
-        if ABOUT_WHOLE_PROGRAMS.iter().any(|start| reason.starts_with(start)) {
-            return None;
-        }
-        let named = NAMES_SLOT.iter().find_map(|before| reason.split_once(before));
-        match named {
-            Some((_, slot)) => leading_number(slot),
-            // The kernel's verifier logs each instruction before it checks it: `7: (95) exit`.
-            None => self.log.lines().rev().find_map(|line| {
-                let (slot, rest) = line.split_once(": ")?;
-                if rest.starts_with('(') { slot.parse().ok() } else { None }
-            }),
-        }
-    }
-
-    fn log_tail(&self) -> impl fmt::Display {
-        let reason = self.reason();
-        if reason.is_empty() { String::new() } else { format!(": {reason}") }
-    }
-}
-
-/// Prefixes of lines that follow the reason.
-const ADDENDA: &[&str] = &["processed ", "verification time", "stack depth ", "cur state:", "old state:"];
-
-/// Prefixes of reasons that refer to no instruction (`kernel/bpf/verifier.c`), although instructions may be logged before
-/// them.
-const ABOUT_WHOLE_PROGRAMS: &[&str] =
-    &["combined stack size", "tail_calls are not allowed", "BPF program is too large", "The sequence of"];
-
-/// Prefixes of the guilty slot in reasons that name it.
-const NAMES_SLOT: &[&str] = &["unreachable insn ", "from insn ", "detected at insn "];
-
-fn leading_number(text: &str) -> Option<usize> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    text.get(..end)?.parse().ok()
-}
-
-/// Reason why the kernel is not available as oracle.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the kernel does not run BPF programs for us: {0}")]
-pub struct Unavailable(KernelError);
-
-/// Whether XDP programs can be loaded and test-run here, found by trying it once.
-///
-/// # Errors
-/// [`Unavailable`] with the failed call: no privilege, no such system call, a sandbox.
-pub fn probe() -> Result<(), Unavailable> {
-    let attempt = || {
-        // r0 = 2; exit
-        let pass = [[0xb7, 0, 0, 0, 2, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
-        let insns = pass.map(paceline_isa::RawInsn::from_le_bytes);
-        Program::load(&Request::xdp(&insns))?.test_run(&Packet::new(&[0; 64]))
-    };
-    attempt().map(drop).map_err(Unavailable)
-}
-
-/// Elements of a map by key; for per-CPU maps the values of the CPU that ran the program. Keys of queues and stacks are
-/// positions in pop order, 4 bytes big-endian.
-pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// Whether elements of a map are bytes, and not programs, maps or buffers.
-#[must_use]
-pub fn has_byte_contents(kind: MapKind) -> bool {
-    matches!(kind.rules().elements, ElementKind::Bytes | ElementKind::Devices | ElementKind::Cpus)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Errno, KernelError};
-
-    fn guilty(log: &str) -> Option<usize> {
-        KernelError { operation: "load program", errno: Errno::EINVAL, log: log.to_owned() }.guilty_slot()
-    }
-
-    #[test]
-    fn finds_the_guilty_slot() {
-        let walked = "0: R1=ctx() R10=fp0\n0: (b7) r2 = 1\n12: (95) exit\n";
-        let after = "processed 2 insns (limit 1000000) max_states_per_insn 0\n";
-        assert_eq!(guilty(&format!("{walked}R0 !read_ok\n{after}")), Some(12));
-        assert_eq!(guilty("unreachable insn 3\n"), Some(3));
-        assert_eq!(guilty("jump out of range from insn 1 to 9\n"), Some(1));
-        let states = "cur state: R0=1\nold state: R0=1\n";
-        assert_eq!(guilty(&format!("{walked}infinite loop detected at insn 7\n{states}{after}")), Some(7));
-        assert_eq!(
-            guilty(&format!("{walked}combined stack size of 2 calls is 528. Too large\n{after}")),
-            None
-        );
-        assert_eq!(guilty("last insn is not an exit or jmp\n"), None);
-    }
-}

@@ -1,14 +1,14 @@
 //! Kernel maps.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use paceline_btf::TypeId;
-use paceline_spec::{Errno, InitialValue, MapKind, MapSpec};
+use paceline_spec::{ElementKind, Errno, InitialValue, MapKind, MapSpec};
 
-use super::KernelError;
-use super::cpu::possible_cpus;
-use super::sys::{self, MapCreate, Sizes};
-use crate::Contents;
+use crate::cpu::possible_cpus;
+use crate::error::KernelError;
+use crate::sys::{self, MapCreate, Sizes};
 
 /// A map in the kernel; it is freed with this value and the programs that use it.
 #[derive(Debug)]
@@ -30,6 +30,16 @@ pub struct ElementTypes<'a> {
     pub key: TypeId,
     /// Type of values.
     pub value: TypeId,
+}
+
+/// Elements of a map by key; for per-CPU maps the values of the CPU that ran the program. Keys of queues and stacks are
+/// positions in pop order, 4 bytes big-endian.
+pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Whether elements of a map are bytes, and not programs, maps or buffers.
+#[must_use]
+pub fn has_byte_contents(kind: MapKind) -> bool {
+    matches!(kind.rules().elements, ElementKind::Bytes | ElementKind::Devices | ElementKind::Cpus)
 }
 
 impl Map {
@@ -203,7 +213,7 @@ impl Map {
         match self.kind {
             kind if kind.is_array() => self.by_index(cpu).map(Some),
             kind if kind.is_queue() => self.popped().map(Some),
-            kind if crate::has_byte_contents(kind) => self.by_key(cpu).map(Some),
+            kind if has_byte_contents(kind) => self.by_key(cpu).map(Some),
             _ => Ok(None),
         }
     }

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use paceline_spec::Errno;
 
-use super::KernelError;
-use super::sys;
+use crate::error::KernelError;
+use crate::sys;
 
 /// `BPF_PROG_TYPE_SCHED_CLS`
 const CLASSIFIER: u32 = 3;

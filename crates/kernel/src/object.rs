@@ -6,12 +6,10 @@ use std::time::Duration;
 use paceline_btf::Btf;
 use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 
-use super::KernelError;
-use super::map::ElementTypes;
-use super::map::Map;
-use super::program::{LOG_STATS, load_btf};
-use super::program::{Program, Request};
-use super::types::{function_types, loadable};
+use crate::error::KernelError;
+use crate::map::{ElementTypes, Map};
+use crate::program::{LOG_STATS, Program, Request, load_btf};
+use crate::types::{function_types, loadable};
 
 /// Error of loading an object into the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,11 +7,11 @@ use paceline_isa::RawInsn;
 use paceline_spec::context::{SK_BUFF, SkBuff, TC_SK_BUFF};
 use paceline_spec::{Errno, KfuncRef, MemberError, ProgramKind, SkBuffMember, XdpAttach};
 
-use super::KernelError;
-use super::map::Map;
-use super::map::object_name;
-use super::sys::{self, FuncInfo, ProgLoad};
-use super::types::with_kernel_functions;
+use crate::error::KernelError;
+use crate::map::Map;
+use crate::map::object_name;
+use crate::sys::{self, FuncInfo, ProgLoad};
+use crate::types::with_kernel_functions;
 
 /// Minimum packet length of a test run: an Ethernet header.
 pub const MIN_PACKET: usize = 14;

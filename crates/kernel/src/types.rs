@@ -10,7 +10,7 @@ use paceline_btf::{
 use paceline_isa::{Callee, Insn, RawInsn, decode_at};
 use paceline_spec::{Errno, KfuncRef, Linkage, ProgramSpec};
 
-use super::KernelError;
+use crate::error::KernelError;
 
 /// Name of the operation in errors about kernel functions that this kernel lacks.
 pub const FIND_FUNCTION: &str = "find kernel function";
