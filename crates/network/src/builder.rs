@@ -2,13 +2,15 @@
 
 use std::net::IpAddr;
 
-use super::connection::Connection;
-use super::interface::Interface;
-use super::prefix::Prefix;
-use super::route::{Kind, NextHop, Route};
-use super::rule::Rule;
-use super::socket::{Socket, SocketSpec};
-use crate::{Family, Mac, Network, tables};
+use crate::address::{Family, Mac};
+use crate::connection::Connection;
+use crate::flow::tables;
+use crate::interface::Interface;
+use crate::network::Network;
+use crate::prefix::Prefix;
+use crate::route::{Kind, NextHop, Route};
+use crate::rule::Rule;
+use crate::socket::{Socket, SocketSpec};
 
 /// Builds a [`Network`] from its parts.
 ///
@@ -40,14 +42,14 @@ impl NetworkBuilder {
     /// [`TakenInterface`].
     pub fn interface(&mut self, interface: Interface) -> Result<(), TakenInterface> {
         if !self.has_interfaces {
-            (self.has_interfaces, self.network.interfaces) = (true, Vec::new());
+            (self.has_interfaces, self.network.interfaces.0) = (true, Vec::new());
         }
         let taken = self.network.interface(interface.index).is_some()
             || self.network.interface_named(&interface.name).is_some();
         if taken {
             return Err(TakenInterface);
         }
-        self.network.interfaces.push(interface);
+        self.network.interfaces.0.push(interface);
         Ok(())
     }
 
@@ -55,7 +57,8 @@ impl NetworkBuilder {
     /// Unknown names are ignored.
     pub fn forwarding(&mut self, name: &str, family: Family, forwards: bool, ignores_linkdown: bool) {
         self.has_forwarding = true;
-        if let Some(interface) = self.network.interfaces.iter_mut().find(|interface| interface.name == name) {
+        if let Some(interface) = self.network.interfaces.0.iter_mut().find(|interface| interface.name == name)
+        {
             interface.forwards[family as usize] = forwards;
             interface.ignores_linkdown[family as usize] = ignores_linkdown;
         }
@@ -98,7 +101,7 @@ impl NetworkBuilder {
     #[must_use]
     pub fn build(mut self) -> Network {
         if !self.has_forwarding {
-            self.network.interfaces.iter_mut().for_each(|interface| interface.forwards = [true; 2]);
+            self.network.interfaces.0.iter_mut().for_each(|interface| interface.forwards = [true; 2]);
         }
         for family in [Family::V4, Family::V6] {
             if let Some(rules) = self.rules[family as usize].take() {
@@ -113,7 +116,7 @@ impl NetworkBuilder {
 
     /// Adds the routes of the interfaces' own addresses.
     fn own_addresses(&mut self, family: Family) {
-        let own: Vec<(u32, IpAddr)> = (self.network.interfaces.iter())
+        let own: Vec<(u32, IpAddr)> = (self.network.interfaces.0.iter())
             .flat_map(|interface| interface.addresses.iter().map(|(address, _)| (interface.index, *address)))
             .filter(|(_, address)| Family::from(*address) == family)
             .collect();

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::prefix::Prefix;
-use crate::{Family, Mac};
+use crate::address::{Family, Mac};
+use crate::prefix::Prefix;
 
 /// Index of the loopback interface of every network namespace.
 pub const LOOPBACK: u32 = 1;
@@ -60,6 +60,20 @@ impl Interface {
         let own = || self.addresses.iter().filter(|(address, _)| address.is_ipv4() == like.is_ipv4());
         let close = own().find(|(_, network)| near.is_some_and(|near| network.contains(near)));
         close.or_else(|| own().find(|(address, _)| is_global(*address))).map(|(address, _)| *address)
+    }
+}
+
+/// The interfaces of a network.
+#[derive(Clone, Debug)]
+pub(crate) struct Interfaces(pub(crate) Vec<Interface>);
+
+impl Interfaces {
+    pub(crate) fn at(&self, index: u32) -> Option<&Interface> {
+        self.0.iter().find(|interface| interface.index == index)
+    }
+
+    pub(crate) fn named(&self, name: &str) -> Option<&Interface> {
+        self.0.iter().find(|interface| interface.name == name)
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
-use super::prefix::Prefix;
-use crate::prefix::first_bits;
-use crate::{Family, Flow, Network, NoRoute};
+use crate::address::Family;
+use crate::flow::{Flow, NoRoute};
+use crate::interface::Interfaces;
+use crate::prefix::{Prefix, first_bits};
 
 /// Type of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,14 +88,6 @@ impl Found<'_> {
     pub fn gateway(&self) -> Option<IpAddr> {
         self.hop.gateway
     }
-
-    /// Maximum size of an IP packet in bytes (`ip_mtu_from_fib_result`, `ip6_mtu_from_fib6`).
-    #[must_use]
-    pub fn mtu(&self, network: &Network) -> u32 {
-        const MAX: u32 = 0xffff;
-        let interface = network.interface(self.hop.interface).map_or(0, |interface| interface.mtu);
-        self.route.locked_mtu.unwrap_or_else(|| interface.min(MAX))
-    }
 }
 
 /// The routes of one table and family.
@@ -130,7 +123,7 @@ impl RouteTable {
 pub(crate) fn lookup<'a>(
     tables: &[&'a RouteTable],
     flow: &Flow,
-    network: &'a Network,
+    interfaces: &Interfaces,
 ) -> Option<Result<Found<'a>, NoRoute>> {
     let mut lens: Vec<u8> = tables.iter().flat_map(|table| table.lens.iter().copied()).collect();
     lens.sort_unstable_by(|a, b| b.cmp(a));
@@ -139,8 +132,8 @@ pub(crate) fn lookup<'a>(
         .find_map(|len| {
             let routes = tables.iter().flat_map(|table| table.at(flow.destination, len));
             match Family::from(flow.destination) {
-                Family::V4 => first_v4(routes, flow, network),
-                Family::V6 => best_v6(routes, flow, network),
+                Family::V4 => first_v4(routes, flow, interfaces),
+                Family::V6 => best_v6(routes, flow, interfaces),
             }
         })
         .and_then(|outcome| match outcome {
@@ -159,7 +152,7 @@ enum Refused {
 fn first_v4<'a>(
     mut routes: impl Iterator<Item = &'a Route>,
     flow: &Flow,
-    network: &Network,
+    interfaces: &Interfaces,
 ) -> Option<Result<Found<'a>, Refused>> {
     routes.find_map(|route| {
         if route.tos != 0 && route.tos != flow.tos {
@@ -171,7 +164,7 @@ fn first_v4<'a>(
             Kind::Unicast | Kind::NotForwarded => {}
         }
         let usable = |hop: &&NextHop| {
-            is_alive(hop, Family::V4, network) && flow.output.is_none_or(|output| output == hop.interface)
+            is_alive(hop, Family::V4, interfaces) && flow.output.is_none_or(|output| output == hop.interface)
         };
         let first = route.hops.iter().find(usable)?;
         let hop = if flow.output.is_some() { first } else { choose(route, usable, flow).unwrap_or(first) };
@@ -184,10 +177,10 @@ fn first_v4<'a>(
 fn best_v6<'a>(
     routes: impl Iterator<Item = &'a Route>,
     flow: &Flow,
-    network: &Network,
+    interfaces: &Interfaces,
 ) -> Option<Result<Found<'a>, Refused>> {
     let preferred = flow.output.unwrap_or(flow.input);
-    let usable = |hop: &&NextHop| is_alive(hop, Family::V6, network);
+    let usable = |hop: &&NextHop| is_alive(hop, Family::V6, interfaces);
     let mut best: Option<(u32, bool, Found<'a>)> = None;
     for route in routes {
         if best.is_some_and(|(metric, ..)| route.metric > metric) {
@@ -212,8 +205,8 @@ fn best_v6<'a>(
     })
 }
 
-fn is_alive(hop: &NextHop, family: Family, network: &Network) -> bool {
-    let ignores = || network.interface(hop.interface).is_some_and(|i| i.ignores_linkdown[family as usize]);
+fn is_alive(hop: &NextHop, family: Family, interfaces: &Interfaces) -> bool {
+    let ignores = || interfaces.at(hop.interface).is_some_and(|i| i.ignores_linkdown[family as usize]);
     !(hop.dead || hop.linkdown && ignores())
 }
 

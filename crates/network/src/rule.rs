@@ -2,8 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::prefix::Prefix;
-use crate::{Flow, Network, NoRoute, tables};
+use crate::flow::{Flow, NoRoute, tables};
+use crate::interface::Interfaces;
+use crate::prefix::Prefix;
 
 /// Action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +76,10 @@ impl Rule {
     }
 
     /// Whether it matches a flow.
-    pub(crate) fn matches(&self, flow: &Flow, network: &Network) -> bool {
+    pub(crate) fn matches(&self, flow: &Flow, interfaces: &Interfaces) -> bool {
         let is = |name: &Option<String>, index: Option<u32>| {
             name.as_ref().is_none_or(|name| {
-                network.interface_named(name).is_some_and(|interface| Some(interface.index) == index)
+                interfaces.named(name).is_some_and(|interface| Some(interface.index) == index)
             })
         };
         let within = |ports: &Option<RangeInclusive<u16>>, port| {

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::{fs, io};
 
-use crate::Network;
+use crate::network::Network;
 
 use super::error::NetworkError;
 use super::text::parse;

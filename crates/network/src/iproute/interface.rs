@@ -1,6 +1,6 @@
 //! Interfaces, as `ip -j addr` prints them, and their settings, as `ip -j netconf` does.
 
-use crate::Family;
+use crate::address::Family;
 use crate::interface::{ETHERNET_HEADER, Interface};
 use crate::prefix::Prefix;
 use serde::de::Deserialize;

@@ -25,6 +25,7 @@ mod host;
 mod interface;
 mod json;
 mod line;
+mod list;
 mod neighbor;
 mod route;
 mod rule;

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::flow::{NoRoute, tables};
 use crate::prefix::Prefix;
 use crate::route::{Kind, NextHop, Route};
-use crate::{NoRoute, tables};
 use serde::de::Deserialize;
 use serde_json::Value;
 

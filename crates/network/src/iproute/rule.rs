@@ -2,9 +2,10 @@
 
 use std::ops::RangeInclusive;
 
+use crate::address::Family;
+use crate::flow::NoRoute;
 use crate::prefix::Prefix;
 use crate::rule::{Action, Rule};
-use crate::{Family, NoRoute};
 
 use super::error::Problem;
 use crate::iproute::json::{Object, byte, number, wrong};

@@ -1,6 +1,6 @@
 //! The text of a network: a sequence of JSON lists and lines of words.
 
-use crate::Network;
+use crate::network::Network;
 use serde_json::Deserializer;
 
 use super::error::{NetworkError, Problem};
