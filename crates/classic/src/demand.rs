@@ -3,7 +3,7 @@
 //! A length check covers all bytes without which the program returns 0 on every path from there; values that are only compared with
 //! constants stay in network order.
 
-use super::insn::Register;
+use super::insn::{AluOp, Register};
 use super::ir::{Answer, Op, Operand, Value};
 use super::loops::is_back;
 
@@ -132,7 +132,7 @@ fn without_need(op: Op, live: Live) -> Op {
         Op::Load(_, Value::Packet { offset, size }) => Op::Require(offset + size.bytes()),
         Op::Load(_, Value::HeaderLength { offset }) => Op::Require(offset + 1),
         Op::Load(_, Value::Indirect { .. }) => op,
-        Op::Alu(op @ (super::AluOp::Div | super::AluOp::Mod), Operand::X) => Op::Alu(op, Operand::X),
+        Op::Alu(op @ (AluOp::Div | AluOp::Mod), Operand::X) => Op::Alu(op, Operand::X),
         _ => Op::Nothing,
     }
 }

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::table::{Row, row_of};
-
 /// An instruction, `struct sock_filter` of `linux/filter.h` (libpcap's `struct bpf_insn`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SockFilter {
@@ -152,12 +150,6 @@ impl SockFilter {
     #[must_use]
     pub const fn new(code: u16, k: u32) -> Self {
         Self { code, jt: 0, jf: 0, k }
-    }
-
-    /// The instruction's row in the table; `None` for opcodes that do not exist.
-    #[must_use]
-    pub fn row(self) -> Option<&'static Row> {
-        row_of(self.code)
     }
 }
 

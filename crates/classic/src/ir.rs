@@ -2,8 +2,9 @@
 
 use super::ancillary::{Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET};
 use super::check::{Filter, Purpose, distance};
-use super::convert::Rules;
 use super::insn::{AluOp, Condition, LoadFrom, Operation, Register, Size, SockFilter, Source};
+use super::options::Rules;
+use super::seccomp::SECCOMP_DATA_BYTES;
 
 /// A value that a load returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +144,7 @@ fn resolve_load(register: Register, from: LoadFrom, k: u32, layout: Layout) -> O
     let load = |value| Op::Load(register, value);
     match from {
         LoadFrom::Immediate => load(Value::Constant(k)),
-        LoadFrom::Length if layout.seccomp => load(Value::Constant(super::SECCOMP_DATA_BYTES)),
+        LoadFrom::Length if layout.seccomp => load(Value::Constant(SECCOMP_DATA_BYTES)),
         LoadFrom::Length => load(Value::Length),
         LoadFrom::Memory => load(Value::Memory(k as u8)),
         LoadFrom::Absolute(_) if layout.seccomp => load(Value::Data { offset: k }),

@@ -31,10 +31,12 @@ mod ir;
 #[allow(unsafe_code, reason = "functions of a C library")]
 pub mod libpcap;
 mod loops;
+mod options;
 mod order;
 mod seccomp;
 mod seccomp_load;
 mod simplify;
+mod site;
 mod socket_load;
 pub mod table;
 pub mod text;
@@ -42,9 +44,10 @@ mod xdp_load;
 
 pub use ancillary::{ANCILLARY_OFFSET, Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET};
 pub use check::{CheckError, Filter, Purpose, Rule};
-pub use convert::{ConvertError, ConvertOptions, Converted, Returns, Rules};
+pub use convert::{ConvertError, Converted};
 pub use insn::{
     AluOp, Condition, LoadFrom, MAX_INSNS, MAX_USER_INSNS, MEMORY_WORDS, Operation, Register, Size,
     SockFilter, Source,
 };
+pub use options::{ConvertOptions, Returns, Rules};
 pub use seccomp::{Action, SECCOMP_DATA_BYTES, SystemCall};

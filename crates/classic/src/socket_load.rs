@@ -4,11 +4,12 @@ use paceline_isa as isa;
 use paceline_isa::{Condition, Insn, Operand, Reg, Width};
 
 use super::ancillary::{Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET};
-use super::convert::{Rules, Site};
 use super::emit::{Emitter, Registers, Target, isa_size};
 use super::insn::{Register, Size};
 use super::ir::Value;
 use super::loops::allow_rounds;
+use super::options::Rules;
+use super::site::Site;
 
 /// Legacy packet loads take the context from `r6`, return the value in `r0` and preserve `r6` to `r9` only.
 pub(super) const REGISTERS: Registers = Registers { a: Reg::R0, x: Reg::R7 };

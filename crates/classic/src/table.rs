@@ -3,7 +3,7 @@
 //! The checker, converter, assembler and disassemblers use it. Opcodes are those of `chk_code_allowed` in `net/core/filter.c`; the
 //! last column is the subset of `seccomp_check_filter` in `kernel/seccomp.c`.
 
-use super::insn::{AluOp, Condition, LoadFrom, Operation, Register, Size, Source};
+use super::insn::{AluOp, Condition, LoadFrom, Operation, Register, Size, SockFilter, Source};
 
 /// Syntax of an instruction's operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +132,14 @@ static OTHERS: &[Row] = &[
 /// All instructions.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
     [LOADS, ARITHMETIC, JUMPS, OTHERS].into_iter().flatten()
+}
+
+impl SockFilter {
+    /// The instruction's row in the table; `None` for opcodes that do not exist.
+    #[must_use]
+    pub fn row(self) -> Option<&'static Row> {
+        row_of(self.code)
+    }
 }
 
 /// The row with an opcode.

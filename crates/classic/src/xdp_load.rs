@@ -9,12 +9,13 @@ use paceline_isa::{Condition, Operand, Reg, Width};
 use paceline_spec::context::XDP_MD;
 
 use super::ancillary::Ancillary;
-use super::convert::{Rules, Site};
 use super::emit::{Emitter, Registers, Target, isa_size};
 use super::insn::{Register, Size};
 use super::ir::{Op, Value};
 use super::loops::allow_rounds;
+use super::options::Rules;
 use super::order::Order;
+use super::site::Site;
 use super::socket_load::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, HARDWARE_TYPE, Loads, call_function, place};
 
 /// Verifiers do not track packet offsets above this one (`MAX_PACKET_OFF` in `kernel/bpf/verifier.c`), and no XDP packet is longer.
