@@ -1,6 +1,6 @@
 //! Programs that may call a helper, and the parts that Paceline lacks for helpers that it does not have.
 
-use super::program::ProgramKind;
+use super::program_kind::ProgramKind;
 
 /// Program types that may call a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

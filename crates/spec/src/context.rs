@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use paceline_frame::Frame;
 
-use super::program::{ProgramKind, XdpAttach};
+use super::program_kind::{ProgramKind, XdpAttach};
 
 /// Kind of the value that a load of a field gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,7 +10,7 @@
 
 use super::map_kind::MapKind;
 use super::map_use::MapUse;
-use super::program::ProgramKind;
+use super::program_kind::ProgramKind;
 use crate::availability::{Callers, IMPLEMENTATION, SOCKETS, TASKS, TUNNELS, USER_RING_BUFFERS};
 pub use crate::prototype::{Arg, Callback, Prototype, Return};
 

@@ -7,7 +7,7 @@
 //! Beside them are the functions that the kernel's converter of classic filters calls, and no program can: so it is here.
 
 use super::object::ObjectKind;
-use super::program::ProgramKind;
+use super::program_kind::ProgramKind;
 use crate::availability::IMPLEMENTATION;
 
 /// Type of a kernel function's argument, in one of `r1` to `r5`.

@@ -17,6 +17,7 @@ mod map_rules;
 mod map_use;
 pub mod object;
 mod program;
+mod program_kind;
 mod prototype;
 mod rules;
 mod sk_buff_member;
@@ -28,9 +29,8 @@ pub use map_kind::MapKind;
 pub use map_rules::{ElementKind, InnerLength, KeyKind, MapRules};
 pub use map_use::MapUse;
 pub use object::{ObjectField, ObjectKind};
-pub use program::{
-    Counters, FunctionInfo, KfuncRef, LineInfo, Linkage, Poison, ProgramKind, ProgramSpec, XdpAttach,
-};
+pub use program::{Counters, FunctionInfo, KfuncRef, LineInfo, Linkage, Poison, ProgramSpec};
+pub use program_kind::{ProgramKind, XdpAttach};
 pub use rules::{Action, Actions, Meaning, Rules};
 pub use sk_buff_member::{MemberError, SkBuffMember};
 pub use variable::{Enumerators, Scalar, ScalarKind, Variable};

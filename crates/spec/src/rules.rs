@@ -7,7 +7,7 @@
 
 use paceline_frame::Verdict;
 
-use super::program::ProgramKind;
+use super::program_kind::ProgramKind;
 use crate::context::{Layout, SK_BUFF, TC_SK_BUFF, XDP_MD};
 
 /// A number that programs of a type return.
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn return_values_have_names() {
         let (xdp, tc) = (
-            ProgramKind::Xdp { attach: crate::program::XdpAttach::Interface, frags: false },
+            ProgramKind::Xdp { attach: crate::program_kind::XdpAttach::Interface, frags: false },
             ProgramKind::SchedCls,
         );
         let (xdp, tc) = (xdp.rules().meaning, tc.rules().meaning);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn verdicts_and_bytes_are_not_translated() {
-        let xdp = ProgramKind::Xdp { attach: crate::program::XdpAttach::Interface, frags: false };
+        let xdp = ProgramKind::Xdp { attach: crate::program_kind::XdpAttach::Interface, frags: false };
         for kind in [xdp, ProgramKind::SocketFilter] {
             assert_eq!(kind.rules().meaning.code(0x1_0000_0007), 7);
         }

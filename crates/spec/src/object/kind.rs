@@ -1,9 +1,4 @@
-//! Objects of the kernel that programs are given pointers to: sockets, tracked connections, maps, the kernel's context. A program reads
-//! their fields, by a table for each kind, and must give back those that it acquired.
-
-mod types;
-
-pub use types::types;
+//! Kinds of objects, and the fields that programs may read of each.
 
 /// A kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,13 +146,13 @@ const fn pointer(name: &'static str, offset: u16, to: ObjectKind) -> ObjectField
     ObjectField { to: Some(to), ..field(name, offset, 8, Sizes::Whole) }
 }
 
-/// Whether a structure of the kernel is that of an object with the layout of [`types`]. `struct bpf_sock` is the same everywhere.
+/// Whether a structure of the kernel is that of an object with the layout of [`types`](super::types()). `struct bpf_sock` is the same everywhere.
 #[must_use]
 pub fn is_structure(name: &str) -> bool {
     is_one_of(&[ObjectKind::Connection, ObjectKind::Map], name)
 }
 
-/// Whether a structure of the kernel is one that `bpf_cast_to_kern_ctx` leads to, with the layout of [`types`].
+/// Whether a structure of the kernel is one that `bpf_cast_to_kern_ctx` leads to, with the layout of [`types`](super::types()).
 #[must_use]
 pub fn is_context_structure(name: &str) -> bool {
     is_one_of(&[ObjectKind::XdpBuff, ObjectKind::RxQueue, ObjectKind::Device], name)

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use super::{ObjectField, ObjectKind};
+use super::kind::{ObjectField, ObjectKind};
 use paceline_btf::{Btf, Composite, Enum, Int, IntEncoding, Member, Type, TypeId};
 
 /// The structures that programs are given pointers to, with those of their members that say something here.
