@@ -9,7 +9,7 @@ use super::error::LoadError;
 use crate::elf_file::{ElfFile, Place, Symbol, SymbolKind};
 use crate::kernel::{ConfigValue, KernelVersion};
 use crate::maps;
-use crate::object::LoadOptions;
+use crate::options::LoadOptions;
 
 /// Resolution of an external symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]

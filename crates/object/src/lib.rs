@@ -42,6 +42,7 @@ mod link;
 mod maps;
 mod numbered;
 mod object;
+mod options;
 mod relocate;
 mod section;
 mod tagged;
@@ -51,5 +52,6 @@ pub use error::{CoreProblem, LoadError, MapProblem};
 pub use kernel::{
     Config, ConfigError, ConfigValue, KernelVersion, Needs, NoKernelVersion, parse_config, parse_types,
 };
-pub use object::{DataPointer, GivenType, LoadOptions, Object, SkippedProgram, type_of_section};
-pub use section::section_tells_type;
+pub use object::{DataPointer, Object, SkippedProgram};
+pub use options::{GivenType, LoadOptions};
+pub use section::{section_tells_type, type_of_section};

@@ -2,13 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use paceline_btf::Btf;
 use paceline_spec::{MapKind, MapSpec};
-
-use super::error::LoadError;
-use crate::elf_file::ElfFile;
-use crate::function::Functions;
-use crate::{btf_maps, data_maps, legacy_maps};
 
 /// All maps of an object in libbpf's order: legacy definitions, BTF definitions, then data sections.
 #[derive(Debug, Default)]
@@ -27,18 +21,6 @@ pub(crate) struct Maps {
 }
 
 impl Maps {
-    pub(crate) fn collect(
-        elf: &ElfFile<'_>,
-        btf: Option<&Btf>,
-        functions: &Functions<'_>,
-    ) -> Result<Self, LoadError> {
-        let mut maps = Self::default();
-        legacy_maps::collect(elf, btf, &mut maps)?;
-        btf_maps::collect(elf, btf, functions, &mut maps)?;
-        data_maps::collect(elf, btf, &mut maps)?;
-        Ok(maps)
-    }
-
     /// Adds a map that is defined at an offset of a section.
     pub(crate) fn add_at(&mut self, section: usize, offset: u64, spec: MapSpec) -> usize {
         let index = self.add(spec);

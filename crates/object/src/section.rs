@@ -85,6 +85,13 @@ const TELLING: &[&str] = &[
     "usdt",
 ];
 
+/// The program type of a section name, by libbpf's rules: `xdp`, `xdp.frags/devmap`, `tc`, `socket`. `None` for names of other
+/// types.
+#[must_use]
+pub fn type_of_section(name: &str) -> Option<ProgramKind> {
+    program_section(name).map(|section| section.kind)
+}
+
 /// Whether a code section's name determines a program type, whether or not Paceline runs it.
 #[must_use]
 pub fn section_tells_type(name: &str) -> bool {

@@ -2,7 +2,8 @@
 
 use paceline_btf::{Btf, CoreKind, CoreRelocation, Member, Type, TypeId};
 
-use super::{Budget, compatible, essential, matching, resolve};
+use super::types::{Budget, essential, essential_name, resolve};
+use super::{compatible, matching};
 use crate::error::CoreProblem;
 
 /// Maximum length of a path (`BPF_CORE_SPEC_MAX_LEN`).
@@ -177,7 +178,7 @@ impl<'a> Access<'a> {
         let (Type::Enum(e), Some(Step { name: Some(name), .. })) = (ty, of.path.first()) else {
             return Ok(false);
         };
-        let wanted = super::essential_name(name);
+        let wanted = essential_name(name);
         let found = (0..).zip(&e.values).find(|(_, v)| essential(target, v.name) == wanted);
         self.path.extend(found.map(|(index, v)| Step { ty: id, index, name: Some(target.name(v.name)) }));
         Ok(found.is_some())

@@ -3,7 +3,7 @@
 use paceline_btf::{Btf, CoreKind, IntEncoding, Type, TypeId};
 
 use super::access::{Access, Step, is_about_enumerator, is_about_type};
-use super::resolve;
+use super::types::resolve;
 use crate::error::CoreProblem;
 
 /// Result of a relocation.

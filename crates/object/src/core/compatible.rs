@@ -2,7 +2,7 @@
 
 use paceline_btf::{Btf, Type, TypeId};
 
-use super::{Budget, essential, resolve};
+use super::types::{Budget, essential, resolve};
 use crate::error::CoreProblem;
 
 /// Maximum length of chains of pointers and arrays, and nesting depth of function types.

@@ -3,7 +3,7 @@
 
 use paceline_btf::{Btf, Composite, Enum, IntEncoding, Name, Type, TypeId};
 
-use super::{Budget, resolve};
+use super::types::{Budget, resolve};
 use crate::error::CoreProblem;
 
 /// Maximum length of chains of pointers and arrays, and nesting depth of members.

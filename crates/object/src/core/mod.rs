@@ -11,54 +11,24 @@ mod answer;
 mod compatible;
 mod matching;
 mod patch;
+mod types;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use paceline_btf::{Btf, BtfExt, CoreKind, CoreRelocation, Name, Type, TypeId};
+use paceline_btf::{Btf, BtfExt, CoreKind, CoreRelocation, Type, TypeId};
 use paceline_isa::RawInsn;
 use paceline_spec::{Poison, object};
 
 use self::access::Access;
 use self::answer::{Answer, answer};
+use self::types::{Budget, essential_name};
 use super::error::LoadError;
 use crate::debug_info::by_section;
 use crate::error::CoreProblem;
 use crate::function::Function;
-
-/// Limit on type comparisons for the relocations of an object. Types with cyclic references and many parameters or anonymous
-/// members could otherwise be compared forever.
-#[derive(Debug)]
-pub(crate) struct Budget(usize);
-
-impl Budget {
-    /// Several times the steps of the largest objects in use.
-    const STEPS: usize = 1 << 24;
-
-    /// Takes one step.
-    fn step(&mut self) -> Result<(), CoreProblem> {
-        self.spend(1)
-    }
-
-    fn spend(&mut self, steps: usize) -> Result<(), CoreProblem> {
-        self.0 = self.0.checked_sub(steps).ok_or(CoreProblem::TooComplex)?;
-        Ok(())
-    }
-
-    /// Whether two names are equal apart from their flavors; long names take several steps.
-    fn same_name(
-        &mut self,
-        (local, a): (&Btf, Option<Name>),
-        (target, b): (&Btf, Option<Name>),
-    ) -> Result<bool, CoreProblem> {
-        let a = a.map_or("", |name| essential(local, name));
-        let b = b.map_or("", |name| essential(target, name));
-        self.spend(1 + (a.len() + b.len()) / 64)?;
-        Ok(a == b)
-    }
-}
 
 /// Target types.
 #[derive(Debug)]
@@ -120,7 +90,7 @@ impl<'a> CoreRelocations<'a> {
     pub(crate) fn new(local: &'a Btf, ext: &BtfExt, target: Option<&'a Btf>) -> Self {
         let relocations = by_section(local, &ext.relocations, |r| r.offset);
         let target = target.filter(|_| !relocations.is_empty()).map(Target::new);
-        let budget = RefCell::new(Budget(Budget::STEPS));
+        let budget = RefCell::new(Budget::new());
         let objects = Target::new(object::types());
         let own = OwnStructures::of(local);
         Self { local, target, objects, own, relocations, candidates: RefCell::default(), budget }
@@ -283,46 +253,4 @@ const fn asks_whether_it_exists(kind: CoreKind) -> bool {
         kind,
         CoreKind::FieldExists | CoreKind::TypeExists | CoreKind::TypeMatches | CoreKind::EnumeratorExists
     )
-}
-
-/// A name without its flavor, `task_struct` for `task_struct___old`: flavors let a program declare several versions of a type.
-pub(crate) fn essential_name(name: &str) -> &str {
-    let bytes = name.as_bytes();
-    let is_separator =
-        |w: &[u8]| matches!(w, [before, b'_', b'_', b'_', after] if *before != b'_' && *after != b'_');
-    match bytes.windows(5).rposition(is_separator) {
-        Some(at) => name.get(..=at).unwrap_or(name),
-        None => name,
-    }
-}
-
-/// A name without its flavor.
-pub(crate) fn essential(btf: &Btf, name: Name) -> &str {
-    essential_name(btf.name(name))
-}
-
-/// The type after typedefs and modifiers.
-pub(crate) fn resolve(btf: &Btf, id: TypeId) -> Result<(TypeId, &Type), CoreProblem> {
-    Ok(btf.resolve(id)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::essential_name;
-
-    #[test]
-    fn flavors_are_cut_off() {
-        for (name, essential) in [
-            ("task_struct", "task_struct"),
-            ("task_struct___old", "task_struct"),
-            ("a___b___c", "a___b"),
-            ("sample____not", "sample____not"),
-            ("___leading", "___leading"),
-            ("trailing___", "trailing___"),
-            ("x___y", "x"),
-            ("", ""),
-        ] {
-            assert_eq!(essential_name(name), essential, "{name}");
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gimli::{AttributeValue, Dwarf, Result, Unit, UnitOffset};
 use paceline_spec::{Enumerators, Scalar};
 
-use crate::dwarf::Reader;
+use crate::dwarf::local::Reader;
 use crate::dwarf::name::LONGEST;
 
 /// Entries of an enumeration that are read.

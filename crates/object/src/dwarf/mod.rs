@@ -6,36 +6,20 @@
 //! The bytes may be hostile. The work is limited ([`locals`]), and what is malformed ends a unit without losing the ones before.
 
 mod enumeration;
+mod local;
 mod name;
 mod scalar;
 mod scope;
 mod unit;
 
-use std::ops::Range;
+pub(crate) use local::Local;
 
-use gimli::{Dwarf, EndianSlice, NativeEndian, SectionId};
-use paceline_spec::{Enumerators, Scalar};
+use gimli::{Dwarf, NativeEndian, SectionId};
 
-/// Bytes of a section.
-pub(crate) type Reader<'a> = EndianSlice<'a, NativeEndian>;
+use local::Reader;
 
 /// Compilation units that are read; an object that is linked of several has one for each.
 const MOST_UNITS: usize = 1024;
-
-/// A local variable or parameter while it is in a register.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Local {
-    /// Name in the source.
-    pub name: String,
-    /// Addresses of the instructions before which the register has its value, as the relocated sections have them.
-    pub range: Range<u64>,
-    /// Number of the register, 0 to 10.
-    pub register: u8,
-    /// Its type.
-    pub scalar: Scalar,
-    /// Members of its type, if that is an enumeration: at most 1,024.
-    pub enumerators: Enumerators,
-}
 
 /// Locals by sections of an object whose relocations were applied. `section` returns the bytes of a section by its name, such as
 /// `.debug_info`, and none where there is no such section. They are in the machine's byte order.

@@ -2,7 +2,7 @@
 
 use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, Result, Unit, UnitOffset};
 
-use crate::dwarf::Reader;
+use crate::dwarf::local::Reader;
 
 /// Copies of copies, at most: hostile entries may be cyclic.
 const MOST_STEPS: usize = 8;

@@ -4,7 +4,7 @@ use gimli::{AttributeValue, DwAte, DwTag, Unit, UnitOffset};
 
 use paceline_spec::{Scalar, ScalarKind};
 
-use crate::dwarf::Reader;
+use crate::dwarf::local::Reader;
 
 /// Qualifiers and names on the way to a type, at most: hostile types may be cyclic.
 const MOST_STEPS: usize = 16;

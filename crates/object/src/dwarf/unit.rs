@@ -5,10 +5,10 @@ use std::ops::Range;
 use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, Expression, Operation, Result, Unit};
 
 use crate::dwarf::enumeration::Enumerations;
+use crate::dwarf::local::{Local, Reader};
 use crate::dwarf::name::name_and_type;
 use crate::dwarf::scalar::scalar;
 use crate::dwarf::scope::Scopes;
-use crate::dwarf::{Local, Reader};
 
 /// Entries that are read.
 const MOST_ENTRIES: usize = 1 << 20;
