@@ -4,7 +4,8 @@ use paceline_spec::Errno;
 use thiserror::Error;
 
 use crate::map::{Keys, Map};
-use crate::map_ops::{Batches, LOCK};
+use crate::map_ops::Batches;
+use crate::mode::LOCK;
 
 /// Error of a batch that ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -257,6 +257,8 @@ pub(crate) const REFERENCE_FLAGS: MapFlags = MapFlags(NUMA_NODE.0 | MapFlags::RD
 pub(crate) struct Request<'a> {
     pub(crate) spec: MapSpec,
     pub(crate) limits: &'a Limits,
+    /// Makes a map for a trial, and gives its specification as completed: the template of inner maps.
+    pub(crate) try_inner: fn(&MapSpec, &Limits) -> Result<MapSpec, CreateErrorKind>,
 }
 
 impl Request<'_> {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use paceline_spec::Errno;
 
-use crate::array;
 use crate::create::{CreateErrorKind, Request};
-use crate::map_ops::Mode;
+use crate::indices::{index_keys, index_of, next_index};
+use crate::mode::Mode;
 use crate::slab::{Shape, Slab};
 
 pub(crate) struct Entries {
@@ -39,7 +39,7 @@ impl Entries {
 
     /// Index of a key, where it is in range.
     pub(crate) fn index(&self, key: &[u8]) -> Option<usize> {
-        array::index_of(key, self.count)
+        index_of(key, self.count)
     }
 
     /// Number of words that are not zero.
@@ -111,11 +111,11 @@ impl Entries {
     }
 
     pub(crate) fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        array::index_keys(self.count, part, out)
+        index_keys(self.count, part, out)
     }
 
     pub(crate) fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        array::next_index(self.count, after)
+        next_index(self.count, after)
     }
 }
 

@@ -90,7 +90,8 @@ impl Lines {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::Lines;
 

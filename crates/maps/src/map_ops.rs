@@ -1,70 +1,56 @@
-//! The interface of a map kind, and the constructors of all kinds. A new kind is a file of its own and an arm of [`constructor`].
+//! The interface of a map kind.
 
 use std::ptr::NonNull;
 
-use paceline_spec::{Errno, MapKind};
+use paceline_spec::{Errno, MapSpec};
 
-use crate::create::{CreateErrorKind, Request};
 use crate::entry_program::Kept;
 use crate::fill::Fill;
+use crate::inner::{InnerMaps, Mismatch};
 use crate::lookup::LookupFunction;
-use crate::map::{ArrayLayout, Map, Mismatch, RedirectTarget};
-use crate::map_of_maps::InnerMaps;
+use crate::mode::Mode;
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
 use crate::timer::Timers;
 use crate::walks::AheadFunction;
-use crate::{
-    array, bloom_filter, cpumap, devmap, hash, lpm_trie, map_of_maps, perf_event_array, queue, sockmap,
-    xskmap,
-};
 
-/// Checks a request by the rules of its kind and allocates the storage.
-type Open = fn(&mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind>;
-
-/// The constructor of a kind; `None` for kinds that Paceline does not have.
-const fn constructor(kind: MapKind) -> Option<Open> {
-    Some(match kind {
-        MapKind::Array => |request| array::Array::open(request),
-        MapKind::PerCpuArray => |request| array::PerCpuArray::open(request),
-        MapKind::Hash => |request| hash::Hash::open(request),
-        MapKind::PerCpuHash => |request| hash::PerCpuHash::open(request),
-        MapKind::LruHash => |request| hash::Hash::open_lru(request),
-        MapKind::LruPerCpuHash => |request| hash::PerCpuHash::open_lru(request),
-        MapKind::LpmTrie => |request| lpm_trie::LpmTrie::open(request),
-        MapKind::ProgArray => |request| ProgArray::open(request),
-        MapKind::PerfEventArray => |request| perf_event_array::PerfEventArray::open(request),
-        MapKind::DevMap => |request| devmap::DevMap::open(request),
-        MapKind::DevMapHash => |request| devmap::DevMapHash::open(request),
-        MapKind::CpuMap => |request| cpumap::CpuMap::open(request),
-        MapKind::RingBuf => |request| RingBuffer::open(request),
-        MapKind::Queue | MapKind::Stack => |request| queue::Queue::open(request),
-        MapKind::BloomFilter => |request| bloom_filter::BloomFilter::open(request),
-        MapKind::ArrayOfMaps => |request| map_of_maps::ArrayOfMaps::open(request),
-        MapKind::HashOfMaps => |request| map_of_maps::HashOfMaps::open(request),
-        MapKind::XskMap => |request| xskmap::XskMap::open(request),
-        MapKind::SockMap => |request| sockmap::SockMap::open(request),
-        MapKind::SockHash => |request| sockmap::SockHash::open(request),
-        _ => return None,
-    })
+/// Layout of the values of an array: the value of index `i` on CPU `c` is at `base + c * cpu_stride + i * stride`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrayLayout {
+    /// Value of index 0 on CPU 0; good as long as the map lives.
+    pub base: NonNull<u8>,
+    /// Bytes from one index to the next.
+    pub stride: usize,
+    /// Bytes from one CPU to the next; 0 for arrays that are not per CPU.
+    pub cpu_stride: usize,
+    /// Number of indices.
+    pub entries: u32,
 }
 
-const _: () = {
-    let mut index = 0;
-    while index < MapKind::ALL.len() {
-        let kind = MapKind::ALL[index];
-        assert!(
-            constructor(kind).is_some() == kind.is_supported(),
-            "a map kind is supported by its row in `paceline-spec` exactly if it has a constructor here"
-        );
-        index += 1;
-    }
-};
-
-/// The storage of a new map, after the kernel's checks for its kind.
-pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
-    let kind = request.spec.kind;
-    constructor(kind).ok_or(CreateErrorKind::Unsupported(kind))?(request)
+/// Target of `bpf_redirect_map`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedirectTarget {
+    /// Out of an interface, through the program of that number first unless it is 0.
+    Device {
+        /// The interface.
+        ifindex: u32,
+        /// The program to run on the way out.
+        program: u32,
+    },
+    /// To another CPU, to run the program of that number there unless it is 0.
+    Cpu {
+        /// The CPU.
+        cpu: u32,
+        /// Length of its queue in packets.
+        queue_size: u32,
+        /// The program to run there.
+        program: u32,
+    },
+    /// To the socket of that number.
+    Socket {
+        /// The number user space stored.
+        socket: u32,
+    },
 }
 
 /// The batches of elements that a kind has (`map_lookup_batch` and its like in the kernel's `struct bpf_map_ops`); each variant
@@ -78,45 +64,6 @@ pub(crate) enum Batches {
     Delete,
     /// Look-ups that delete as well.
     Take,
-}
-
-/// `BPF_NOEXIST`, among the flags of an update.
-pub(crate) const NO_EXIST: u64 = 1;
-/// `BPF_EXIST`
-pub(crate) const EXIST: u64 = 2;
-/// `BPF_F_LOCK`: hold the value's spin lock meanwhile.
-pub(crate) const LOCK: u64 = 4;
-
-/// When an update may happen, from the low bits of its flags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// `BPF_ANY`
-    Any,
-    /// `BPF_NOEXIST`
-    NoExist,
-    /// `BPF_EXIST`
-    Exist,
-}
-
-impl Mode {
-    /// `EINVAL` for unknown flags, [`LOCK`] among them.
-    pub(crate) fn from_flags(flags: u64) -> Result<Self, Errno> {
-        match flags {
-            0 => Ok(Self::Any),
-            NO_EXIST => Ok(Self::NoExist),
-            EXIST => Ok(Self::Exist),
-            _ => Err(Errno::EINVAL),
-        }
-    }
-
-    /// Whether an element that is there (or is not) may be updated (or made).
-    pub(crate) fn check(self, exists: bool) -> Result<(), Errno> {
-        match (self, exists) {
-            (Self::NoExist, true) => Err(Errno::EEXIST),
-            (Self::Exist, false) => Err(Errno::ENOENT),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// The operations of a kind. Keys and values have the sizes of the map: [`Map`](crate::Map) checks that, and the
@@ -215,8 +162,8 @@ pub(crate) trait MapOps: Send + Sync {
         Ok(())
     }
 
-    /// Whether a map may be an element.
-    fn check_inner(&self, _map: &Map) -> Result<(), Mismatch> {
+    /// Whether a map of a specification may be an element.
+    fn check_inner(&self, _map: &MapSpec) -> Result<(), Mismatch> {
         Err(Mismatch::NoMapOfMaps)
     }
 

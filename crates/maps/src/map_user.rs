@@ -1,18 +1,8 @@
 //! Users of maps that hold programs.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::map::Map;
-
-/// Users of a map.
-#[derive(Default)]
-pub(crate) struct Users(Mutex<usize>);
-
-impl Users {
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// A user of a map that holds programs: a program array, a device or CPU map, a map with timers, which call programs, or a map of
 /// maps. The drop of the last user removes the array's entries, the timers, and the programs of entries, as the kernel does when the

@@ -8,10 +8,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use paceline_spec::Errno;
 
-use crate::array;
-use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
+use crate::create::{CreateErrorKind, Request};
 use crate::entries::{Entries, Pair};
-use crate::map_ops::{MapOps, Mode};
 
 /// Second half of an entry that is there: 0 is a program number too.
 const PRESENT: u32 = 1;
@@ -22,7 +20,7 @@ pub type Owner = Box<dyn Send + Sync>;
 /// An array of programs. An entry is a program's number, set by user space, with a token of the engine that runs the programs, by
 /// which the engine jumps to the program. An entry without a token has a number alone, and tail calls to it fail.
 pub struct ProgArray {
-    programs: Entries,
+    pub(crate) programs: Entries,
     /// The owners of the entries that are there, if they were given.
     owners: Mutex<BTreeMap<usize, Option<Owner>>>,
     /// Property that all programs using the array share; the first program sets it.
@@ -41,12 +39,10 @@ pub struct TokenLayout {
 }
 
 impl ProgArray {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
-        array::check(request, REFERENCE_FLAGS)?;
-        request.check_value_is_one_of(&[4])?;
+    /// Checks the memory and takes it.
+    pub(crate) fn new(request: &Request<'_>) -> Result<Self, CreateErrorKind> {
         let programs = Entries::with_companions(request)?;
-        let owners = Mutex::default();
-        Ok(Box::new(Self { programs, owners, kind: OnceLock::new() }))
+        Ok(Self { programs, owners: Mutex::default(), kind: OnceLock::new() })
     }
 
     /// Number of entries, empty ones included.
@@ -65,7 +61,7 @@ impl ProgArray {
     pub(crate) fn clear(&self) {
         let entries: Vec<usize> = self.owners().keys().copied().collect();
         for index in entries {
-            self.put(index, 0, None);
+            self.empty(index);
         }
     }
 
@@ -112,12 +108,22 @@ impl ProgArray {
         if index >= self.len() {
             return Err(Errno::E2BIG);
         }
-        self.put(index, Pair { first: program, second: PRESENT }.to_word(), Some((token, owner)));
+        self.put(index, program, Some((token, owner)));
         Ok(())
     }
 
-    /// Replaces an entry, with its token and owner; gives the earlier one.
-    fn put(&self, index: usize, entry: u64, bound: Option<(NonZeroU64, Owner)>) -> u64 {
+    /// Sets an entry, with a token or without one.
+    pub(crate) fn put(&self, index: usize, program: u32, bound: Option<(NonZeroU64, Owner)>) {
+        self.replace(index, Pair { first: program, second: PRESENT }.to_word(), bound);
+    }
+
+    /// Empties an entry; whether there was one.
+    pub(crate) fn empty(&self, index: usize) -> bool {
+        self.replace(index, 0, None) != 0
+    }
+
+    /// Replaces an entry, with its token and owner; gives the earlier entry.
+    fn replace(&self, index: usize, entry: u64, bound: Option<(NonZeroU64, Owner)>) -> u64 {
         let mut owners = self.owners();
         let old = self.programs.swap(index, entry);
         let (token, owner) = bound.map_or((0, None), |(token, owner)| (token.get(), Some(owner)));
@@ -129,48 +135,5 @@ impl ProgArray {
         // Outside the lock: it may be the last to hold a program, and that the last to hold other maps.
         drop(displaced);
         old
-    }
-}
-
-impl MapOps for ProgArray {
-    fn user_value_size(&self) -> usize {
-        4
-    }
-
-    fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
-        let index = self.programs.index(key).ok_or(Errno::ENOENT)?;
-        let word = self.programs.load(index).ok_or(Errno::ENOENT)?;
-        Pair::from_word(word).append(out, 4);
-        Ok(())
-    }
-
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
-        if mode != Mode::Any {
-            return Err(Errno::EINVAL);
-        }
-        let index = self.programs.index(key).ok_or(Errno::E2BIG)?;
-        self.put(index, Pair { second: PRESENT, ..Pair::from_value(value) }.to_word(), None);
-        Ok(())
-    }
-
-    fn remove(&self, key: &[u8]) -> Result<(), Errno> {
-        let index = self.programs.index(key).ok_or(Errno::E2BIG)?;
-        if self.put(index, 0, None) == 0 { Err(Errno::ENOENT) } else { Ok(()) }
-    }
-
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.programs.keys(part, out)
-    }
-
-    fn set_entries(&self) -> Option<usize> {
-        Some(self.programs.set())
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.programs.next_key(after)
-    }
-
-    fn prog_array(&self) -> Option<&ProgArray> {
-        Some(self)
     }
 }

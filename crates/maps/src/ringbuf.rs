@@ -5,8 +5,6 @@
 //! record lies at its position modulo the ring's size, and the block is twice that size, so that the one record that
 //! runs over the ring's end lies in one piece all the same.
 
-mod reader;
-
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::PoisonError;
@@ -14,17 +12,11 @@ use std::time::{Duration, Instant};
 
 use paceline_spec::Errno;
 
-use crate::create::{CreateErrorKind, NUMA_NODE, Request};
-use crate::map_ops::{MapOps, Mode};
 use crate::slab::{NoMemory, WORD, Zeroed};
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, model_fence};
 
-pub use reader::RingReader;
-
 /// `RINGBUF_MAX_RECORD_SZ`
 const MAX_RECORD: u64 = (u32::MAX / 4) as u64;
-/// Pages of the kernel's sizes.
-const PAGE: u32 = 4096;
 /// In a header beside the length: the program has the record.
 const BUSY: u64 = 1 << 31;
 /// In a header beside the length: the reader skips the record.
@@ -40,12 +32,12 @@ const NO_WAKEUP: u64 = 1;
 const FORCE_WAKEUP: u64 = 2;
 
 /// Questions of [`RingBuffer::query`] (`BPF_RB_AVAIL_DATA` and so on).
-const AVAILABLE: u64 = 0;
+pub(crate) const AVAILABLE: u64 = 0;
 const SIZE: u64 = 1;
 const CONSUMED: u64 = 2;
 const PRODUCED: u64 = 3;
 
-/// Origin of a record, for readers that [request](RingReader::keep_origins) it.
+/// Origin of a record, for readers that [request](crate::RingReader::keep_origins) it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Number of the packet that was run, from 1, where it was known.
@@ -106,18 +98,13 @@ fn room(len: u64) -> u64 {
 }
 
 impl RingBuffer {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
-        request.check_flags(NUMA_NODE)?;
-        let spec = &request.spec;
-        if spec.key_size != 0 {
-            return Err(CreateErrorKind::KeySize { size: spec.key_size, expected: 0 });
-        }
-        request.check_value_is_one_of(&[0])?;
-        let entries = spec.max_entries;
-        if !entries.is_power_of_two() || !entries.is_multiple_of(PAGE) {
-            return Err(CreateErrorKind::RingSize { entries, page: PAGE });
-        }
-        request.check_memory(u64::try_from(words_for(entries) * WORD).ok())?;
+    /// Bytes of memory that a ring of so many bytes takes.
+    pub(crate) fn memory(entries: u32) -> usize {
+        words_for(entries) * WORD
+    }
+
+    /// A ring of so many bytes, a power of two, whose block begins with its address.
+    pub(crate) fn boxed(entries: u32) -> Result<Box<Self>, NoMemory> {
         let ring = Box::new(Self::new(entries)?);
         if let Some(first) = ring.words().first() {
             first.store(&raw const *ring as u64, Ordering::Relaxed);
@@ -125,7 +112,6 @@ impl RingBuffer {
         Ok(ring)
     }
 
-    /// A ring of so many bytes, a power of two.
     fn new(entries: u32) -> Result<Self, NoMemory> {
         Ok(Self {
             words: Zeroed::new(words_for(entries))?,
@@ -181,7 +167,7 @@ impl RingBuffer {
     }
 
     /// Keeps the origin of each record from now on.
-    fn keep_origins(&self) {
+    pub(crate) fn keep_origins(&self) {
         self.keeps_origins.store(true, Ordering::Relaxed);
     }
 
@@ -307,7 +293,7 @@ impl RingBuffer {
     }
 
     /// Takes the next submitted record out of the ring, without discarded ones: its bytes and its origin.
-    fn take_next(&self, bytes: &mut Vec<u8>) -> Option<Option<Origin>> {
+    pub(crate) fn take_next(&self, bytes: &mut Vec<u8>) -> Option<Option<Origin>> {
         let _reading = lock(&self.reading);
         loop {
             let (position, header) = self.next_done()?;
@@ -353,11 +339,11 @@ impl RingBuffer {
     }
 
     /// Number of records that found no room.
-    fn lost(&self) -> u64 {
+    pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    fn wait(&self, timeout: Duration) -> bool {
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
         let start = Instant::now();
         let mut wakeups = lock(&self.wakeups);
         let before = *wakeups;
@@ -372,6 +358,12 @@ impl RingBuffer {
             let waited = self.wakeup.wait_timeout(wakeups, rest);
             wakeups = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Whether a range lies in a record that a program holds.
+    pub(crate) fn contains(&self, address: usize, len: usize) -> bool {
+        self.offset_of(address).is_some()
+            && self.reserved(address).is_some_and(|(start, size)| address - start + len <= size)
     }
 
     /// Whether a program holds the record at an address.
@@ -391,41 +383,6 @@ impl RingBuffer {
             let len = (header & LENGTH) as usize;
             (header & BUSY != 0 && (start..start + len.max(1)).contains(&address)).then_some((start, len))
         })
-    }
-}
-
-impl MapOps for RingBuffer {
-    fn contains(&self, address: usize, len: usize) -> bool {
-        self.offset_of(address).is_some()
-            && self.reserved(address).is_some_and(|(start, size)| address - start + len <= size)
-    }
-
-    fn user_value_size(&self) -> usize {
-        0
-    }
-
-    fn get(&self, _key: &[u8], _out: &mut Vec<u8>) -> Result<(), Errno> {
-        Err(Errno::ENOTSUPP)
-    }
-
-    fn set(&self, _key: &[u8], _value: &[u8], _mode: Mode) -> Result<(), Errno> {
-        Err(Errno::ENOTSUPP)
-    }
-
-    fn remove(&self, _key: &[u8]) -> Result<(), Errno> {
-        Err(Errno::ENOTSUPP)
-    }
-
-    fn keys(&self, _part: usize, _out: &mut Vec<u8>) -> bool {
-        false
-    }
-
-    fn next_key(&self, _after: Option<&[u8]>) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn ring_buffer(&self) -> Option<&RingBuffer> {
-        Some(self)
     }
 }
 

@@ -17,10 +17,10 @@
 //! waiting nodes have come back and the free lines are still too short for a new node, nodes move to the first lines that
 //! are free ([`Routes::compact`]), each with one store in the entry that leads to it.
 
+mod line;
 mod short;
 mod unused;
 
-use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -32,6 +32,7 @@ use crate::lines::Lines;
 use crate::slab::{Atomics, NoMemory, Zeroed, prefetch};
 use crate::slots::PATIENCE;
 use crate::sync::AtomicU32;
+use line::{LINE, Line, positions};
 use short::ShortPrefixes;
 use unused::{Node, Unused};
 
@@ -48,8 +49,6 @@ const ENTRIES: usize = 1 << NODE_BITS;
 /// Marks an entry that is the number of a node's first line. Others are a slot's number and 1, or 0.
 const NODE: u32 = 1 << 31;
 
-/// Numbers of 32 bits in a line.
-const LINE: usize = 16;
 /// A node begins with a bit for each entry,
 const BITS: usize = ENTRIES / 32;
 /// then for each 32 of them how many runs begin before, a byte each; then come the entries.
@@ -73,15 +72,8 @@ struct Path {
 #[cfg_attr(loom, derive(Default))]
 struct RootPair([AtomicU32; 2]);
 
-/// A cache line of nodes.
-#[repr(C, align(64))]
-#[cfg_attr(loom, derive(Default))]
-struct Line([AtomicU32; LINE]);
-
 // SAFETY: atomics alone, for which zeros are a value.
 unsafe impl Atomics for RootPair {}
-// SAFETY: the same.
-unsafe impl Atomics for Line {}
 
 /// A prefix: its slot in the table of prefixes, and its length in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -528,14 +520,6 @@ impl Routes {
         }
         header.into_iter().enumerate().for_each(|(index, value)| store(index, value));
     }
-}
-
-/// The positions, among those that the next bits after `depth` choose, of the addresses that begin with these bits.
-fn positions(bits: u32, length: u32, depth: u32, width: u32) -> Range<usize> {
-    let fixed = length.saturating_sub(depth).min(width);
-    let count = 1 << (width - fixed);
-    let first = (bits << depth >> (32 - width)) as usize & !(count - 1);
-    if fixed == 0 { 0..count } else { first..first + count }
 }
 
 /// The common value of all entries of a node, if they are one prefix or all empty.

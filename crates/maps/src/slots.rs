@@ -251,7 +251,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 pub(crate) mod tests {
     use super::*;
 
@@ -293,7 +294,8 @@ pub(crate) mod tests {
     }
 }
 
-#[cfg(all(test, loom))]
+#[cfg(test)]
+#[cfg(loom)]
 mod model {
     use std::sync::Arc;
     use std::sync::atomic::Ordering::{Acquire, Release};

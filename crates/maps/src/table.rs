@@ -1,7 +1,7 @@
 //! Keys to slots: the table behind the hash kinds.
 //!
 //! A slot is a cell of one slab: the key, rounded up to words, then as many words of payload as the kind wants; before them
-//! a word of [state](crate::lru) in the tables that give up elements. The [index](crate::index) finds the slot of a key. Look-ups
+//! a word of [state](crate::occupied) in the tables that give up elements. The [index](crate::index) finds the slot of a key. Look-ups
 //! take no lock; changes take that of the key's stripe.
 //!
 //! An element is replaced by another slot with the same key, so that a reader sees the old value or the new one, never
@@ -16,10 +16,10 @@ use paceline_epoch::{Deferral, Domain, defer_drops};
 use paceline_spec::{Errno, MapFlags};
 
 use crate::create::Request;
-use crate::eviction::{Occupied, State};
 use crate::fill::Fill;
 use crate::hashing::KeyHash;
 use crate::index::{Index, Place};
+use crate::occupied::{Occupied, State};
 use crate::slab::{NoMemory, Shape, Slab, WORD, prefetch_bytes};
 use crate::slots::{Caller, Permit, SlotCount, Slots};
 use crate::timer::Timers;

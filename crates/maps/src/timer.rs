@@ -11,6 +11,7 @@
 //! next burst.
 
 use std::any::Any;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,11 +20,9 @@ use paceline_btf::{SpecialField, SpecialKind};
 use paceline_epoch::Domain;
 use paceline_spec::Errno;
 
-use crate::map::Map;
-
 /// The callback of a timer, as the engine that runs it represents it. Its drop must wait for workers that still run the
 /// function.
-type Callback = Arc<dyn Any + Send + Sync>;
+pub(crate) type Callback = Arc<dyn Any + Send + Sync>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -31,14 +30,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// When a timer of a queue is due: nanoseconds of the queue's clock, and its number among those of one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
+pub(crate) struct Due {
     at: u64,
     number: u64,
 }
 
 /// A timer in a value.
 pub struct Timer {
-    map: Weak<Map>,
+    /// The map that it is in, which timers know nothing else of.
+    map: Weak<dyn Any + Send + Sync>,
     /// Address of its field.
     address: usize,
     clock: u64,
@@ -61,27 +61,6 @@ impl State {
         let Some((queue, due)) = self.running.take() else { return (false, None) };
         let queue = queue.upgrade();
         (queue.as_ref().is_none_or(|queue| queue.remove(due)), queue)
-    }
-}
-
-/// A timer that is due, ready to be fired.
-pub struct DueTimer {
-    /// The timer.
-    pub timer: Arc<Timer>,
-    /// Its map.
-    pub map: Arc<Map>,
-    /// Key of its element.
-    pub key: Vec<u8>,
-    /// Address of its value.
-    pub value: usize,
-    callback: Callback,
-}
-
-impl DueTimer {
-    /// The callback. It must not be used with other timers: the function is verified for keys and values of this map alone.
-    #[must_use]
-    pub fn callback(&self) -> &(dyn Any + Send + Sync) {
-        &*self.callback
     }
 }
 
@@ -146,20 +125,24 @@ impl Timer {
         self.cancel();
     }
 
-    /// The due timer; `None` if it was cancelled or restarted since it was due.
-    fn fire(self: Arc<Self>, due: Due) -> Option<DueTimer> {
+    /// The callback of a timer that was due; `None` if it was cancelled or restarted since.
+    pub(crate) fn end_run(&self, due: Due) -> Option<Callback> {
         let mut state = lock(&self.state);
         if state.running.as_ref().is_none_or(|(_, running)| *running != due) {
             return None;
         }
         state.running = None;
-        let callback = state.callback.clone()?;
-        drop(state);
-        let map = self.map.upgrade()?;
-        let offset = map.timers()?.offset;
-        let value = self.address.checked_sub(offset)?;
-        let key = map.key_at(value)?;
-        Some(DueTimer { timer: self, map, key, value, callback })
+        state.callback.clone()
+    }
+
+    /// The map, if it still exists.
+    pub(crate) fn map(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.map.upgrade()
+    }
+
+    /// Address of its field.
+    pub(crate) fn address(&self) -> usize {
+        self.address
     }
 }
 
@@ -210,20 +193,14 @@ impl TimerQueue {
         lock(&self.timers).last
     }
 
-    /// Takes the first timer that is due at a time, among those that were started when [`started`](Self::started) was asked.
-    #[must_use]
-    pub fn take_due(&self, now: u64, started: u64) -> Option<DueTimer> {
-        loop {
-            let mut timers = lock(&self.timers);
-            let is_due = |(due, _): &(&Due, &Arc<Timer>)| due.at <= now && due.number <= started;
-            let due = *timers.by_due.iter().take_while(|(due, _)| due.at <= now).find(is_due)?.0;
-            let timer = timers.by_due.remove(&due)?;
-            self.note_first(&timers);
-            drop(timers);
-            if let Some(fired) = timer.fire(due) {
-                return Some(fired);
-            }
-        }
+    /// Takes the first timer that is due at a time out of the queue, among the first `started` ones.
+    pub(crate) fn next_due(&self, now: u64, started: u64) -> Option<(Due, Arc<Timer>)> {
+        let mut timers = lock(&self.timers);
+        let is_due = |(due, _): &(&Due, &Arc<Timer>)| due.at <= now && due.number <= started;
+        let due = *timers.by_due.iter().take_while(|(due, _)| due.at <= now).find(is_due)?.0;
+        let timer = timers.by_due.remove(&due)?;
+        self.note_first(&timers);
+        Some((due, timer))
     }
 
     fn insert(&self, at: u64, timer: Arc<Timer>) -> Due {
@@ -253,7 +230,7 @@ impl TimerQueue {
 /// The timers of a map, by the address of their fields.
 pub(crate) struct Timers {
     /// Offset of the field in a value.
-    pub(crate) offset: usize,
+    offset: usize,
     by_address: Mutex<HashMap<usize, Arc<Timer>>>,
 }
 
@@ -277,124 +254,30 @@ impl Timers {
         }
     }
 
-    /// Ends all timers.
-    pub(crate) fn clear(&self) {
-        let timers = std::mem::take(&mut *lock(&self.by_address));
-        timers.values().for_each(|timer| timer.end());
-    }
-}
-
-/// `bpf_timer_init`: makes a timer at the address of a field; `clock` is as [`Timer::clock`] gives it.
-///
-/// # Errors
-/// `EINVAL`: no timer's field of this map. `EBUSY`: there is a timer already.
-pub fn make_timer(map: &Arc<Map>, address: usize, clock: u64) -> Result<(), Errno> {
-    let timers = map.timers().filter(|_| map.for_programs().is_timer(address)).ok_or(Errno::EINVAL)?;
-    let timer = Timer { map: Arc::downgrade(map), address, clock, state: Mutex::default() };
-    match lock(&timers.by_address).entry(address) {
-        std::collections::hash_map::Entry::Occupied(_) => Err(Errno::EBUSY),
-        std::collections::hash_map::Entry::Vacant(place) => {
-            place.insert(Arc::new(timer));
-            Ok(())
-        }
-    }
-}
-
-/// The timer at the address of a field, if one was made there.
-#[must_use]
-pub fn timer_at(map: &Map, address: usize) -> Option<Arc<Timer>> {
-    lock(&map.timers()?.by_address).get(&address).cloned()
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use paceline_spec::{MapKind, MapSpec};
-
-    use super::*;
-    use crate::create::Limits;
-
-    /// A map of one element with a timer, made and ready to start.
-    fn timer() -> (Arc<Map>, Arc<Timer>) {
-        let field = SpecialField { kind: SpecialKind::Timer, offset: 0, size: 16 };
-        let spec = MapSpec { special: [field].into(), ..MapSpec::new("m", MapKind::Array, 4, 16, 1) };
-        let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 }).unwrap();
-        let address = map.for_programs().lookup(&[0; 4], 0).unwrap().as_ptr() as usize;
-        make_timer(&map, address, 1).unwrap();
-        let timer = timer_at(&map, address).unwrap();
-        // SAFETY: it is no function that anybody calls.
-        unsafe { timer.set_callback(Arc::new(())) }.unwrap();
-        (map, timer)
-    }
-
-    /// State of [`TimerQueue::take_due`] after it unlocks the queue.
-    fn take(queue: &TimerQueue) -> (Due, Arc<Timer>) {
-        lock(&queue.timers).by_due.pop_first().unwrap()
-    }
-
-    #[test]
-    fn a_timer_that_was_moved_while_its_queue_took_it_fires_where_it_is_now() {
-        let (_map, timer) = timer();
-        let [old, new] = [TimerQueue::new(), TimerQueue::new()];
-        timer.start(&old, 0).unwrap();
-        let (due, taken) = take(&old);
-        timer.start(&new, 7).unwrap();
-        assert!(taken.fire(due).is_none());
-        assert!(new.take_due(6, new.started()).is_none());
-        assert!(new.take_due(7, new.started()).is_some());
-    }
-
-    #[test]
-    fn a_timer_that_was_cancelled_while_its_queue_took_it_does_not_fire() {
-        let (_map, timer) = timer();
-        let queue = TimerQueue::new();
-        timer.start(&queue, 0).unwrap();
-        let (due, taken) = take(&queue);
-        assert!(!timer.cancel(), "it did not run any more");
-        // SAFETY: it is no function that anybody calls.
-        unsafe { timer.set_callback(Arc::new(())) }.unwrap();
-        assert!(taken.fire(due).is_none());
-    }
-
-    /// Retires a value when it is dropped, as engines do with functions, and enough others for a collection.
-    struct Function(Arc<Map>, Arc<AtomicU64>);
-
-    impl Drop for Function {
-        fn drop(&mut self) {
-            for _ in 0..100 {
-                Domain::global().retire(Asking(Arc::clone(&self.0), Arc::clone(&self.1)));
+    /// Makes a timer of a map at the address of its field; `EBUSY` if there is one.
+    pub(crate) fn make(
+        &self,
+        map: Weak<dyn Any + Send + Sync>,
+        address: usize,
+        clock: u64,
+    ) -> Result<(), Errno> {
+        match lock(&self.by_address).entry(address) {
+            Entry::Occupied(_) => Err(Errno::EBUSY),
+            Entry::Vacant(place) => {
+                place.insert(Arc::new(Timer { map, address, clock, state: Mutex::default() }));
+                Ok(())
             }
         }
     }
 
-    /// Changes the element whose timer goes.
-    struct Asking(Arc<Map>, Arc<AtomicU64>);
-
-    impl Drop for Asking {
-        fn drop(&mut self) {
-            let _ = self.0.delete(&[0; 4]);
-            self.1.fetch_add(1, Ordering::Relaxed);
-        }
+    /// The timer at the address of a field.
+    pub(crate) fn at(&self, address: usize) -> Option<Arc<Timer>> {
+        lock(&self.by_address).get(&address).cloned()
     }
 
-    #[test]
-    fn what_goes_with_a_timer_may_use_its_map() {
-        let _turn = lock(&crate::slots::tests::BURSTS_END);
-        let (done, is_done) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            let field = SpecialField { kind: SpecialKind::Timer, offset: 0, size: 16 };
-            let spec = MapSpec { special: [field].into(), ..MapSpec::new("m", MapKind::Hash, 4, 16, 1) };
-            let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 }).unwrap();
-            let asked = Arc::new(AtomicU64::new(0));
-            map.update(&[0; 4], &[0; 16], 0).unwrap();
-            let address = map.for_programs().lookup(&[0; 4], 0).unwrap().as_ptr() as usize;
-            make_timer(&map, address, 1).unwrap();
-            let function = Function(Arc::clone(&map), Arc::clone(&asked));
-            // SAFETY: it is no function that anybody calls.
-            unsafe { timer_at(&map, address).unwrap().set_callback(Arc::new(function)) }.unwrap();
-            map.delete(&[0; 4]).unwrap();
-            done.send(asked.load(Ordering::Relaxed)).unwrap();
-        });
-        let asked = is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("no deadlock");
-        assert_ne!(asked, 0);
+    /// Ends all timers.
+    pub(crate) fn clear(&self) {
+        let timers = std::mem::take(&mut *lock(&self.by_address));
+        timers.values().for_each(|timer| timer.end());
     }
 }

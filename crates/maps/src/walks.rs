@@ -126,5 +126,6 @@ impl AheadFunction {
 }
 
 // Maps are made outside of the model checker.
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

@@ -6,19 +6,39 @@ use std::sync::Arc;
 
 use paceline_spec::{Errno, MapFlags};
 
+use super::base::Map;
 use super::user::Keys;
-use super::{ArrayLayout, Map, ProgramAccess};
 use crate::cpu_owners::CpuOwners;
 use crate::fill::Fill;
 use crate::lookup::LookupFunction;
-use crate::map_ops::LOCK;
+use crate::map_ops::ArrayLayout;
+use crate::mode::LOCK;
 use crate::prog_array::{Owner, ProgArray};
 use crate::ringbuf::RingBuffer;
 use crate::walks::AheadFunction;
 
+/// Access of programs to the values of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramAccess {
+    /// Load from them: all maps but those with `BPF_F_WRONLY_PROG`.
+    pub read: bool,
+    /// Store to them, and update and delete elements: all maps but those with `BPF_F_RDONLY_PROG`, and
+    /// socket maps.
+    pub write: bool,
+}
+
+impl Map {
+    /// The map as programs see it.
+    #[inline]
+    #[must_use]
+    pub fn for_programs(&self) -> ProgramSide<'_> {
+        ProgramSide(self)
+    }
+}
+
 /// A map as programs see it, from [`Map::for_programs`]: the semantics of the helpers, on one CPU, with addresses of values.
 #[derive(Clone, Copy)]
-pub struct ProgramSide<'a>(pub(super) &'a Map);
+pub struct ProgramSide<'a>(&'a Map);
 
 impl<'a> ProgramSide<'a> {
     /// Access of programs to the values.

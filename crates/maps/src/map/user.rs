@@ -1,10 +1,21 @@
 //! User space's side: the commands of `bpf(2)` on elements, and freezing.
 
 use paceline_spec::{Errno, InitialValue, MapFlags, MapUse};
+use thiserror::Error;
 
-use super::{FillError, Map};
+use super::base::Map;
 use crate::freeze::Writing;
-use crate::map_ops::{LOCK, Mode};
+use crate::mode::{LOCK, Mode};
+
+/// An initial element that the map did not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("initial element {index}: {errno}")]
+pub struct FillError {
+    /// Position in the list.
+    pub index: usize,
+    /// Cause: `EINVAL` for a wrong size, otherwise the error of [`Map::update`].
+    pub errno: Errno,
+}
 
 impl Map {
     /// `BPF_MAP_LOOKUP_ELEM`: a copy of the value, [`user_value_size`](Self::user_value_size) bytes. Special fields, such

@@ -7,7 +7,8 @@ mod model {
 
     use loom::thread;
 
-    use super::super::{RingBuffer, RingReader};
+    use super::super::RingBuffer;
+    use crate::ring_reader::RingReader;
 
     impl RingBuffer {
         /// A record of one word, as a program makes it: reserved, written and given back. Not through its address, which
@@ -53,13 +54,12 @@ mod threads {
     use std::thread;
     use std::time::Duration;
 
-    use super::super::{Origin, RingBuffer, RingReader};
+    use super::super::{Origin, RingBuffer};
+    use crate::ring_reader::RingReader;
 
     /// Room for many records, and what it takes to give them back by their addresses.
     fn ring() -> Box<RingBuffer> {
-        let ring = Box::new(RingBuffer::new(1 << 12).unwrap());
-        ring.words()[0].store(&raw const *ring as u64, Ordering::Relaxed);
-        ring
+        RingBuffer::boxed(1 << 12).unwrap()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::{LINE, Line, positions};
+use super::line::{LINE, Line, positions};
 use crate::slab::{NoMemory, Zeroed};
 use crate::sync::AtomicU32;
 

@@ -8,8 +8,8 @@ use paceline_spec::{Errno, XdpAttach};
 use crate::create::{CreateErrorKind, NUMA_NODE, Request};
 use crate::entries::{Entries, Pair};
 use crate::entry_program::{EntryProgram, Kept, named};
-use crate::map::RedirectTarget;
-use crate::map_ops::{MapOps, Mode};
+use crate::map_ops::{MapOps, RedirectTarget};
+use crate::mode::Mode;
 
 /// Longest queue in packets, from `cpu_map_update_elem`.
 const MAX_QUEUE: u32 = 16384;

@@ -1,30 +1,32 @@
 //! The map: identity, specification and storage.
 
-mod program;
-mod user;
-
 use std::collections::BTreeMap;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use paceline_spec::{Errno, InnerLength, MapFlags, MapSpec};
-use thiserror::Error;
+use paceline_spec::{Errno, MapSpec};
 
 use crate::cpu_owners::CpuOwners;
-use crate::create::{CreateError, CreateErrorKind, Limits, Request};
+use crate::create::{CreateErrorKind, Request};
 use crate::described::Described;
 use crate::freeze::Freeze;
+use crate::inner::{InnerMaps, Mismatch};
 use crate::lookup::LookupFunction;
-use crate::map_of_maps::InnerMaps;
-use crate::map_ops::{self, Batches, LOCK, MapOps, Mode};
-use crate::map_user::Users;
-use crate::ringbuf::RingReader;
+use crate::map_ops::{Batches, MapOps, RedirectTarget};
+use crate::mode::{LOCK, Mode};
+use crate::ring_reader::RingReader;
 use crate::timer::Timers;
 use crate::words;
 
-pub use program::ProgramSide;
-pub use user::{KeyCursor, Keys};
+/// Users of a map.
+#[derive(Default)]
+pub(crate) struct Users(Mutex<usize>);
+
+impl Users {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The last map number of this process.
 static LAST_ID: AtomicU32 = AtomicU32::new(0);
@@ -47,165 +49,34 @@ impl Drop for Map {
 #[repr(C)]
 pub struct Map {
     _described: Described,
-    id: u32,
-    spec: MapSpec,
-    key_size: usize,
-    value_size: usize,
-    freeze: Freeze,
+    pub(super) id: u32,
+    pub(super) spec: MapSpec,
+    pub(super) key_size: usize,
+    pub(super) value_size: usize,
+    pub(super) freeze: Freeze,
     /// Of the storage.
-    lookup_function: Option<LookupFunction>,
+    pub(super) lookup_function: Option<LookupFunction>,
     users: Users,
     /// Of a per-CPU map, or one of such maps.
-    cpu_owners: Option<Arc<CpuOwners>>,
-    storage: Box<dyn MapOps>,
-}
-
-/// Access of programs to the values of a map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProgramAccess {
-    /// Load from them: all maps but those with `BPF_F_WRONLY_PROG`.
-    pub read: bool,
-    /// Store to them, and update and delete elements: all maps but those with `BPF_F_RDONLY_PROG`, and
-    /// socket maps.
-    pub write: bool,
-}
-
-/// Layout of the values of an array: the value of index `i` on CPU `c` is at `base + c * cpu_stride + i * stride`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArrayLayout {
-    /// Value of index 0 on CPU 0; good as long as the map lives.
-    pub base: NonNull<u8>,
-    /// Bytes from one index to the next.
-    pub stride: usize,
-    /// Bytes from one CPU to the next; 0 for arrays that are not per CPU.
-    pub cpu_stride: usize,
-    /// Number of indices.
-    pub entries: u32,
-}
-
-/// Target of `bpf_redirect_map`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RedirectTarget {
-    /// Out of an interface, through the program of that number first unless it is 0.
-    Device {
-        /// The interface.
-        ifindex: u32,
-        /// The program to run on the way out.
-        program: u32,
-    },
-    /// To another CPU, to run the program of that number there unless it is 0.
-    Cpu {
-        /// The CPU.
-        cpu: u32,
-        /// Length of its queue in packets.
-        queue_size: u32,
-        /// The program to run there.
-        program: u32,
-    },
-    /// To the socket of that number.
-    Socket {
-        /// The number user space stored.
-        socket: u32,
-    },
-}
-
-/// An initial element that the map did not take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("initial element {index}: {errno}")]
-pub struct FillError {
-    /// Position in the list.
-    pub index: usize,
-    /// Cause: `EINVAL` for a wrong size, otherwise the error of [`Map::update`].
-    pub errno: Errno,
-}
-
-/// Why a map cannot be an element of a map of maps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum Mismatch {
-    /// The map holds no maps.
-    #[error("it holds no maps")]
-    NoMapOfMaps,
-    /// The inner map differs from the template.
-    #[error("the {what} of inner maps is {expected}, of this one {found}")]
-    Differs {
-        /// Name of the property that differs.
-        what: &'static str,
-        /// Value in the template.
-        expected: u32,
-        /// Value in this map.
-        found: u32,
-    },
-    /// The special fields of its values differ.
-    #[error("locks, timers and the like in values of inner maps are not those of this one's")]
-    SpecialFields,
-}
-
-/// Compares a map with the template of inner maps (`bpf_map_meta_equal` in `kernel/bpf/map_in_map.c`).
-pub(crate) fn compare_inner(like: &MapSpec, map: &MapSpec) -> Result<(), Mismatch> {
-    let is_sized = match like.kind.rules().inner_length {
-        InnerLength::FixedUnlessFlagged => !like.flags.contains(MapFlags::INNER_MAP),
-        InnerLength::Fixed => true,
-        InnerLength::Any | InnerLength::Forbidden => false,
-    };
-    let differs = |(what, expected, found): (&'static str, u32, u32)| {
-        (expected != found).then_some(Mismatch::Differs { what, expected, found })
-    };
-    let first = [
-        ("type", like.kind.number(), map.kind.number()),
-        ("key size", like.key_size, map.key_size),
-        ("value size", like.value_size, map.value_size),
-        ("flags", like.flags.0, map.flags.0),
-        ("max_entries", like.max_entries, if is_sized { map.max_entries } else { like.max_entries }),
-    ]
-    .into_iter()
-    .find_map(differs);
-    match first {
-        Some(mismatch) => Err(mismatch),
-        None if like.special != map.special => Err(Mismatch::SpecialFields),
-        None => Ok(()),
-    }
+    pub(super) cpu_owners: Option<Arc<CpuOwners>>,
+    pub(super) storage: Box<dyn MapOps>,
 }
 
 impl Map {
-    /// Makes an empty map, after the kernel's checks for its kind; see [`fill`](Self::fill) for its initial
-    /// elements. Declares no more memory than the limits allow.
-    ///
-    /// # Errors
-    /// A [`CreateError`] that names the map and the first rule it breaks.
-    pub fn create(spec: &MapSpec, limits: &Limits) -> Result<Arc<Self>, CreateError> {
-        Self::try_create(spec, limits).map_err(|cause| CreateError {
-            name: spec.name.clone(),
-            kind: spec.kind,
-            cause,
-        })
-    }
-
-    pub(crate) fn try_create(spec: &MapSpec, limits: &Limits) -> Result<Arc<Self>, CreateErrorKind> {
-        if limits.cpus == 0 {
-            return Err(CreateErrorKind::NoCpus);
-        }
-        let mut request = Request { spec: MapSpec { contents: Vec::new(), ..spec.clone() }, limits };
-        request.check_user_access()?;
-        if !spec.kind.rules().has_extra {
-            request.check_extra_at_most(0)?;
-        }
-        let storage = map_ops::open(&mut request)?;
-        request.check_special_fields()?;
-        if spec.kind.is_read_only() {
-            request.spec.flags = request.spec.flags | MapFlags::RDONLY_PROG;
-        }
+    /// A map of a request that was checked, with the storage of its kind.
+    pub(crate) fn new(request: Request<'_>, storage: Box<dyn MapOps>) -> Result<Arc<Self>, CreateErrorKind> {
+        let (limits, spec) = (request.limits, request.spec);
         let is_per_cpu = |spec: &MapSpec| spec.kind.is_per_cpu();
-        let has_values_of_cpus = is_per_cpu(spec) || spec.inner.as_deref().is_some_and(is_per_cpu);
+        let has_values_of_cpus = is_per_cpu(&spec) || spec.inner.as_deref().is_some_and(is_per_cpu);
         let cpu_owners = has_values_of_cpus.then(|| Arc::new(CpuOwners::new(limits.cpus)));
         let last = LAST_ID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |id| id.checked_add(1));
         let last = last.map_err(|_| CreateErrorKind::NoIds)?;
         let map = Arc::new(Self {
-            _described: Described::new(&request.spec, last + 1),
+            _described: Described::new(&spec, last + 1),
             id: last + 1,
-            key_size: request.key_size(),
-            value_size: request.value_size(),
-            spec: request.spec,
+            key_size: spec.key_size as usize,
+            value_size: spec.value_size as usize,
+            spec,
             freeze: Freeze::default(),
             lookup_function: storage.lookup_function(),
             users: Users::default(),
@@ -242,15 +113,8 @@ impl Map {
         &self.spec
     }
 
-    /// The map as programs see it.
-    #[inline]
-    #[must_use]
-    pub fn for_programs(&self) -> ProgramSide<'_> {
-        ProgramSide(self)
-    }
-
     /// An update with `BPF_F_LOCK`, in place, under the element's lock; false where there is no element yet.
-    fn change_locked(&self, key: &[u8], value: &[u8], flags: u64) -> Result<bool, Errno> {
+    pub(super) fn change_locked(&self, key: &[u8], value: &[u8], flags: u64) -> Result<bool, Errno> {
         let mode = Mode::from_flags(flags & !LOCK)?;
         let lock = self.spec.spin_lock().ok_or(Errno::EINVAL)?;
         self.storage.change_locked(key, value, mode, lock.offset as usize)
@@ -258,7 +122,7 @@ impl Map {
 
     /// A value with its special fields zeroed, as those of a new element are; arrays keep theirs. `None` where it has
     /// none.
-    fn without_special(&self, value: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn without_special(&self, value: &[u8]) -> Option<Vec<u8>> {
         (!self.spec.special.is_empty()).then(|| {
             let mut value = value.to_vec();
             self.hide_special(&mut value);
@@ -266,7 +130,7 @@ impl Map {
         })
     }
 
-    fn hide_special(&self, value: &mut [u8]) {
+    pub(super) fn hide_special(&self, value: &mut [u8]) {
         for value in value.chunks_mut(self.value_stride().max(1)) {
             words::hide(value, &self.spec.special);
         }
@@ -277,7 +141,7 @@ impl Map {
     /// # Errors
     /// [`Mismatch`].
     pub fn check_inner(&self, map: &Self) -> Result<(), Mismatch> {
-        self.storage.check_inner(map)
+        self.storage.check_inner(&map.spec)
     }
 
     /// Target of `bpf_redirect_map` for an index or key; `None` if there is no element, or the kind has no targets.

@@ -8,8 +8,8 @@ use paceline_spec::Errno;
 
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
-use crate::map::RedirectTarget;
-use crate::map_ops::{MapOps, Mode};
+use crate::map_ops::{MapOps, RedirectTarget};
+use crate::mode::Mode;
 
 /// Second half of an entry that is there: any number may be stored, 0 too.
 const PRESENT: u32 = 1;

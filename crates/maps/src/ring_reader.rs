@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{AVAILABLE, Record, RingBuffer};
+use crate::ringbuf::{AVAILABLE, Record, RingBuffer};
 
 /// The reader of a ring buffer's records, from [`Map::ring_buffer`](crate::Map::ring_buffer).
 #[derive(Clone, Copy)]

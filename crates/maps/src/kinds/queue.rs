@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use paceline_spec::{Errno, MapKind};
 
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
-use crate::map_ops::{EXIST, MapOps, Mode, NO_EXIST};
+use crate::map_ops::MapOps;
+use crate::mode::{EXIST, Mode, NO_EXIST};
 use crate::slab::{Shape, Slab};
 use crate::words;
 

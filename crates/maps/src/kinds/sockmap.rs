@@ -5,7 +5,8 @@ use paceline_spec::Errno;
 
 use crate::create::{CreateErrorKind, MAX_STACK, REFERENCE_FLAGS, Request};
 use crate::entries::Entries;
-use crate::map_ops::{MapOps, Mode};
+use crate::map_ops::MapOps;
+use crate::mode::Mode;
 use crate::slots::Caller;
 use crate::table::{Table, TableShape};
 use crate::words;

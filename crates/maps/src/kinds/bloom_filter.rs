@@ -7,7 +7,8 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::hashing::KeyHash;
-use crate::map_ops::{MapOps, Mode};
+use crate::map_ops::MapOps;
+use crate::mode::Mode;
 use crate::slab::{Shape, Slab};
 use crate::words;
 

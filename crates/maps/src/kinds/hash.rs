@@ -6,12 +6,13 @@ use paceline_btf::SpecialField;
 use paceline_spec::{Errno, MapFlags};
 
 use crate::ahead;
-use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::eviction::Clock;
 use crate::fill::Fill;
+use crate::kinds::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
 use crate::lookup::{self, Elements as _, LookupFunction};
-use crate::map_ops::{Batches, MapOps, Mode};
+use crate::map_ops::{Batches, MapOps};
+use crate::mode::Mode;
 use crate::slab::{Shape, Slab, WORD, prefetch_bytes};
 use crate::slots::{Caller, Permit};
 use crate::table::{Found, Locked, Spare, Table, TableShape};

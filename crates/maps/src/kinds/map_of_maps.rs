@@ -2,6 +2,7 @@
 //! descriptor and gives back an id. A program's look-up finds the inner map's handle, its address. A map that was replaced
 //! or taken out lives until the bursts are over that may have found it.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::ptr::NonNull;
@@ -12,15 +13,17 @@ use paceline_epoch::Domain;
 use paceline_spec::{Errno, InnerLength, MapSpec};
 
 use crate::ahead;
-use crate::array;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::Entries;
 use crate::fill::Fill;
-use crate::hash;
+use crate::indices;
+use crate::inner::{InnerMaps, Mismatch, compare_inner};
+use crate::kinds::hash;
 use crate::lookup::{self, LookupFunction};
-use crate::map::{Map, Mismatch};
-use crate::map_ops::{Batches, MapOps, Mode};
+use crate::map::Map;
+use crate::map_ops::{Batches, MapOps};
 use crate::map_user::MapUser;
+use crate::mode::Mode;
 use crate::slots::Caller;
 use crate::table::{Found, Table, TableShape};
 use crate::walks::AheadFunction;
@@ -39,20 +42,19 @@ impl Template {
         if inner.kind.rules().inner_length == InnerLength::Forbidden {
             return Err(CreateErrorKind::InnerKind(inner.kind));
         }
-        let made = Map::try_create(inner, request.limits)
-            .map_err(|error| CreateErrorKind::Inner(Box::new(error)))?;
-        Ok(Self(made.spec().clone()))
+        let made = (request.try_inner)(inner, request.limits);
+        made.map(Self).map_err(|error| CreateErrorKind::Inner(Box::new(error)))
     }
 
-    fn check(&self, map: &Map) -> Result<(), Mismatch> {
-        crate::map::compare_inner(&self.0, map.spec())
+    fn check(&self, map: &MapSpec) -> Result<(), Mismatch> {
+        compare_inner(&self.0, map)
     }
 
     /// The map of a number, if it fits.
     fn map_of(&self, value: &[u8]) -> Result<Arc<Map>, Errno> {
         let id = value.try_into().map(u32::from_ne_bytes).map_err(|_| Errno::EINVAL)?;
         let map = Map::by_id(id).ok_or(Errno::EBADF)?;
-        self.check(&map).map_err(|_| Errno::EINVAL)?;
+        self.check(map.spec()).map_err(|_| Errno::EINVAL)?;
         Ok(map)
     }
 }
@@ -109,15 +111,6 @@ impl<K: Eq + Hash> State<K> {
     }
 }
 
-/// The maps in a map, for its users.
-pub(crate) trait InnerMaps {
-    /// The map that they are in has users from now on.
-    fn use_all(&self);
-
-    /// It has none any more. Gives those of the maps in it, to be dropped.
-    fn leave_all(&self) -> Vec<MapUser>;
-}
-
 impl<K> InnerMaps for Kept<K> {
     fn use_all(&self) {
         let mut state = self.lock();
@@ -125,10 +118,11 @@ impl<K> InnerMaps for Kept<K> {
         state.maps.values_mut().for_each(|held| held.user = MapUser::new(&held.map));
     }
 
-    fn leave_all(&self) -> Vec<MapUser> {
+    fn leave_all(&self) -> Box<dyn Any> {
         let mut state = self.lock();
         state.is_used = false;
-        state.maps.values_mut().filter_map(|held| held.user.take()).collect()
+        let users = state.maps.values_mut().filter_map(|held| held.user.take());
+        Box::new(users.collect::<Vec<MapUser>>())
     }
 }
 
@@ -147,7 +141,7 @@ pub(crate) struct ArrayOfMaps {
 impl ArrayOfMaps {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         request.check_value_is_one_of(&[4])?;
-        array::check(request, REFERENCE_FLAGS)?;
+        indices::check(request, REFERENCE_FLAGS)?;
         let template = Template::of(request)?;
         Ok(Box::new(Self { handles: Entries::open(request)?, kept: Kept::default(), template }))
     }
@@ -175,7 +169,7 @@ impl MapOps for ArrayOfMaps {
         true
     }
 
-    fn check_inner(&self, map: &Map) -> Result<(), Mismatch> {
+    fn check_inner(&self, map: &MapSpec) -> Result<(), Mismatch> {
         self.template.check(map)
     }
 
@@ -293,7 +287,7 @@ impl MapOps for HashOfMaps {
         true
     }
 
-    fn check_inner(&self, map: &Map) -> Result<(), Mismatch> {
+    fn check_inner(&self, map: &MapSpec) -> Result<(), Mismatch> {
         self.template.check(map)
     }
 

@@ -3,9 +3,10 @@
 
 use paceline_spec::{Errno, MapFlags};
 
-use crate::array;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
-use crate::map_ops::{MapOps, Mode};
+use crate::indices;
+use crate::map_ops::MapOps;
+use crate::mode::Mode;
 
 /// `BPF_F_PRESERVE_ELEMS`: entries outlive the descriptor that set them; without effect here.
 const PRESERVE_ELEMS: MapFlags = MapFlags(1 << 11);
@@ -20,7 +21,7 @@ impl PerfEventArray {
         if request.spec.max_entries == 0 {
             request.spec.max_entries = u32::try_from(request.limits.cpus).unwrap_or(u32::MAX);
         }
-        array::check(request, REFERENCE_FLAGS | PRESERVE_ELEMS)?;
+        indices::check(request, REFERENCE_FLAGS | PRESERVE_ELEMS)?;
         request.check_value_is_one_of(&[4])?;
         Ok(Box::new(Self { entries: request.entries() }))
     }
@@ -40,20 +41,20 @@ impl MapOps for PerfEventArray {
         if mode != Mode::Any {
             return Err(Errno::EINVAL);
         }
-        array::index_of(key, self.entries).ok_or(Errno::E2BIG)?;
+        indices::index_of(key, self.entries).ok_or(Errno::E2BIG)?;
         Err(Errno::EBADF)
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
-        array::index_of(key, self.entries).ok_or(Errno::E2BIG)?;
+        indices::index_of(key, self.entries).ok_or(Errno::E2BIG)?;
         Err(Errno::ENOENT)
     }
 
     fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        array::index_keys(self.entries, part, out)
+        indices::index_keys(self.entries, part, out)
     }
 
     fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        array::next_index(self.entries, after)
+        indices::next_index(self.entries, after)
     }
 }

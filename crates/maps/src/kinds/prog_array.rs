@@ -1,0 +1,59 @@
+//! Program arrays as maps.
+
+use paceline_spec::Errno;
+
+use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
+use crate::entries::Pair;
+use crate::indices;
+use crate::map_ops::MapOps;
+use crate::mode::Mode;
+use crate::prog_array::ProgArray;
+
+pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
+    indices::check(request, REFERENCE_FLAGS)?;
+    request.check_value_is_one_of(&[4])?;
+    Ok(Box::new(ProgArray::new(request)?))
+}
+
+impl MapOps for ProgArray {
+    fn user_value_size(&self) -> usize {
+        4
+    }
+
+    fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
+        let index = self.programs.index(key).ok_or(Errno::ENOENT)?;
+        let word = self.programs.load(index).ok_or(Errno::ENOENT)?;
+        Pair::from_word(word).append(out, 4);
+        Ok(())
+    }
+
+    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+        if mode != Mode::Any {
+            return Err(Errno::EINVAL);
+        }
+        let index = self.programs.index(key).ok_or(Errno::E2BIG)?;
+        self.put(index, Pair::from_value(value).first, None);
+        Ok(())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), Errno> {
+        let index = self.programs.index(key).ok_or(Errno::E2BIG)?;
+        if self.empty(index) { Ok(()) } else { Err(Errno::ENOENT) }
+    }
+
+    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
+        self.programs.keys(part, out)
+    }
+
+    fn set_entries(&self) -> Option<usize> {
+        Some(self.programs.set())
+    }
+
+    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
+        self.programs.next_key(after)
+    }
+
+    fn prog_array(&self) -> Option<&ProgArray> {
+        Some(self)
+    }
+}
