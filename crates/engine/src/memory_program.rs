@@ -50,7 +50,7 @@ impl MemoryProgram {
             // SAFETY: the memory is borrowed for the run.
             Engine::CheckedJit => unsafe { native::run_memory(image, start..end, host) },
             #[cfg(all(feature = "jit", feature = "testing"))]
-            // SAFETY: the caller of `jit` vouched for the program.
+            // SAFETY: the program was guaranteed by the caller of `jit`.
             Engine::Jit => Ok(unsafe { run_native(&self.0, start, end, host) }),
             // SAFETY: the memory is borrowed for the run.
             _ => unsafe { plain::run_memory(image, start..end, host) },
@@ -80,7 +80,7 @@ impl MemoryProgram {
     /// # Safety
     /// Runs of the program must end, and access only its stack, its arguments, and its maps.
     pub unsafe fn jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
-        // SAFETY: the caller vouches for the program.
+        // SAFETY: the program is guaranteed by the caller.
         unsafe { native::load_unverified(spec, maps, Engine::Jit, Form::Memory) }.map(Self)
     }
 }
@@ -100,7 +100,7 @@ unsafe fn run_native(
     let unset = Unset::uninit();
     host.leave_packet();
     host.tail_calls = 0;
-    // SAFETY: the caller vouches for the program.
+    // SAFETY: the program is guaranteed by the caller.
     let r0 = unsafe { (program.image.tail_entry)(r1, end - start, unset, unset, unset, host) };
     Exit { r0, instructions: 0 }
 }

@@ -54,7 +54,7 @@ pub(crate) unsafe fn run_packet(
     host: &mut Host,
 ) -> Result<u64, Box<Fault>> {
     let (frame, unset): (*mut Frame, _) = (frame, Unset::uninit());
-    // SAFETY: the frame is borrowed for the run and the host runs it; the caller vouches for the token.
+    // SAFETY: the frame is borrowed for the run and the host runs it; the token is guaranteed by the caller.
     let r0 = unsafe { entry(frame as u64, token, unset, unset, unset, host) };
     // SAFETY: the pointer comes from a reference that is still borrowed.
     packet_result(unsafe { &mut *frame }, r0, host)
@@ -81,7 +81,7 @@ pub(crate) unsafe fn run_alone(
     frame: &mut Frame,
     host: &mut Host,
 ) -> Result<(), BurstFault> {
-    // SAFETY: the caller vouches for the token.
+    // SAFETY: the token is guaranteed by the caller.
     let run = unsafe { run_packet(entry, token, frame, host) };
     run.map(drop).map_err(BurstFault::of_only)
 }
@@ -98,7 +98,7 @@ pub(crate) unsafe fn run_frames(
     host: &mut Host,
 ) -> Result<(), BurstFault> {
     let range = frames.as_mut_ptr_range();
-    // SAFETY: the frames are borrowed for the call, and the caller vouches for the token.
+    // SAFETY: the frames are borrowed for the call, and the token is guaranteed by the caller.
     let reached = unsafe { enter_frames(entry, token, range, host) };
     burst_result(frames, frames.len(), reached, host)
 }
@@ -120,7 +120,7 @@ pub(crate) unsafe fn enter_frames(
         return end;
     }
     let unset = Unset::uninit();
-    // SAFETY: the caller vouches for both.
+    // SAFETY: both are guaranteed by the caller.
     unsafe { entry(first, end, token, unset, unset, host) }
 }
 

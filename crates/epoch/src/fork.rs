@@ -13,7 +13,7 @@ impl Domain {
     /// # Safety
     /// The process was just forked, the calling thread is the only one in it, and no [`Pin`](crate::Pin) of the domain lives on it,
     /// which implies that no program is running.
-    #[allow(unsafe_code, reason = "only declares what the caller vouches for")]
+    #[allow(unsafe_code, reason = "only declares what is guaranteed by the caller")]
     pub unsafe fn after_fork(&self) -> bool {
         let readers = match self.shared.readers.try_lock() {
             Ok(readers) => readers,

@@ -181,7 +181,7 @@ impl Frame {
     /// As [`new`](Self::new), and [`fits`](Self::fits).
     #[inline]
     pub(crate) unsafe fn set_buffer(&mut self, hard_start: *mut u8, buffer_len: u32, span: Span) {
-        // SAFETY: the caller vouches for the buffer and the span.
+        // SAFETY: the buffer and the span are guaranteed by the caller.
         unsafe { self.replace_buffer(hard_start, buffer_len, span) };
         self.reset();
     }
@@ -192,7 +192,7 @@ impl Frame {
     /// As [`set_buffer`](Self::set_buffer).
     #[inline]
     pub(crate) unsafe fn replace_buffer(&mut self, hard_start: *mut u8, buffer_len: u32, span: Span) {
-        // SAFETY: the caller vouches for the buffer, and the span is inside of it.
+        // SAFETY: the buffer is guaranteed by the caller, and the span is inside of it.
         unsafe {
             self.data = hard_start.add(span.offset as usize);
             self.data_end = self.data.add(span.len as usize);

@@ -27,7 +27,7 @@ pub(crate) fn of_table<E: Elements>(elements: &E) -> Option<AheadFunction> {
 /// As for [`AheadFunction::function`].
 #[inline(always)]
 unsafe fn begin<E: Elements>(context: u64, words: impl Iterator<Item = u64>, walks: u64) -> u64 {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: both are guaranteed by the caller.
     let (elements, walks) = unsafe { (&*(context as *const E), &mut *(walks as *mut Walks)) };
     let hash = elements.table().ahead(words);
     walks.push(Walk { step: to_slots::<E>, map: context, state: State::Hash(hash) });
@@ -37,25 +37,25 @@ unsafe fn begin<E: Elements>(context: u64, words: impl Iterator<Item = u64>, wal
 /// # Safety
 /// See [`AheadFunction::function`]; the key is a value.
 unsafe extern "C" fn by_word<E: Elements>(context: u64, key: u64, walks: u64) -> u64 {
-    // SAFETY: the caller vouches for all of it.
+    // SAFETY: all of it is guaranteed by the caller.
     unsafe { begin::<E>(context, [key].into_iter(), walks) }
 }
 
 /// # Safety
 /// See [`AheadFunction::function`]; keys have so many words.
 unsafe extern "C" fn by_words<E: Elements, const WORDS: usize>(context: u64, key: u64, walks: u64) -> u64 {
-    // SAFETY: the caller vouches for all of it.
+    // SAFETY: all of it is guaranteed by the caller.
     unsafe { begin::<E>(context, words::load_words::<WORDS>(key).into_iter(), walks) }
 }
 
 /// # Safety
 /// See [`AheadFunction::function`].
 unsafe extern "C" fn by_address<E: Elements>(context: u64, key: u64, walks: u64) -> u64 {
-    // SAFETY: the caller vouches for the context.
+    // SAFETY: the context is guaranteed by the caller.
     let size = unsafe { &*(context as *const E) }.table().key_size();
     let mut copy = [0; LONGEST_KEY];
     let Some(copy) = copy.get_mut(..size) else { return 0 };
-    // SAFETY: the caller vouches for all of it.
+    // SAFETY: all of it is guaranteed by the caller.
     unsafe {
         words::load_bytes(copy, key);
         begin::<E>(context, words::as_words(copy), walks)
@@ -67,7 +67,7 @@ unsafe extern "C" fn by_address<E: Elements>(context: u64, key: u64, walks: u64)
 /// # Safety
 /// See [`Step`].
 unsafe fn to_slots<E: Elements>(map: u64, state: State, cpu: usize) -> Option<State> {
-    // SAFETY: the caller vouches for the map.
+    // SAFETY: the map is guaranteed by the caller.
     let elements = unsafe { &*(map as *const E) };
     if let State::Hash(hash) = state {
         elements.table().ahead_of_slots(hash, |slot| elements.prefetch_value(slot, cpu));

@@ -71,7 +71,7 @@ fn address<E: Elements>(elements: &E, found: Option<Found<'_>>, cpu: u64) -> u64
 /// # Safety
 /// See [`LookupFunction::function`]; keys have 4 bytes.
 unsafe extern "C" fn find_short<E: Elements, const STATE: usize>(context: u64, key: u64, cpu: u64) -> u64 {
-    // SAFETY: the caller vouches for context and key.
+    // SAFETY: context and key are guaranteed by the caller.
     let (elements, key) = unsafe { (&*(context as *const E), words::load_half_word(key)) };
     address(elements, elements.table().find_words::<1, STATE>(&words::key_of_half_word(key)), cpu)
 }
@@ -79,7 +79,7 @@ unsafe extern "C" fn find_short<E: Elements, const STATE: usize>(context: u64, k
 /// # Safety
 /// See [`LookupFunction::by_word`].
 unsafe extern "C" fn find_word<E: Elements, const STATE: usize>(context: u64, key: u64, cpu: u64) -> u64 {
-    // SAFETY: the caller vouches for the context.
+    // SAFETY: the context is guaranteed by the caller.
     let elements = unsafe { &*(context as *const E) };
     address(elements, elements.table().find_words::<1, STATE>(&[key]), cpu)
 }
@@ -91,7 +91,7 @@ unsafe extern "C" fn find_words<E: Elements, const WORDS: usize, const STATE: us
     key: u64,
     cpu: u64,
 ) -> u64 {
-    // SAFETY: the caller vouches for context and key.
+    // SAFETY: context and key are guaranteed by the caller.
     let (elements, key) = unsafe { (&*(context as *const E), words::load_words::<WORDS>(key)) };
     address(elements, elements.table().find_words::<WORDS, STATE>(&key), cpu)
 }
@@ -102,7 +102,7 @@ const SHORT: usize = 64;
 /// # Safety
 /// See [`LookupFunction::function`].
 unsafe extern "C" fn find_any<E: Elements>(context: u64, key: u64, cpu: u64) -> u64 {
-    // SAFETY: the caller vouches for the context.
+    // SAFETY: the context is guaranteed by the caller.
     let elements = unsafe { &*(context as *const E) };
     let table = elements.table();
     let (mut short, mut long) = ([0; SHORT], Vec::new());
@@ -113,7 +113,7 @@ unsafe extern "C" fn find_any<E: Elements>(context: u64, key: u64, cpu: u64) -> 
             &mut long
         }
     };
-    // SAFETY: the caller vouches for the key.
+    // SAFETY: the key is guaranteed by the caller.
     unsafe { words::load_bytes(copy, key) };
     address(elements, table.find(copy).map(|slot| table.found(slot)), cpu)
 }

@@ -142,7 +142,7 @@ pub(crate) fn halves_of(word: u64) -> [[u8; 4]; 2] {
 /// As many bytes must be initialized memory at the address, which nothing touches but by atomics and programs.
 pub(crate) unsafe fn load_bytes(bytes: &mut [u8], address: u64) {
     for (i, byte) in bytes.iter_mut().enumerate() {
-        // SAFETY: the caller vouches for the range; a byte is always aligned.
+        // SAFETY: the range is guaranteed by the caller; a byte is always aligned.
         *byte = unsafe { AtomicU8::from_ptr((address as *mut u8).add(i)) }.load(Relaxed);
     }
 }
@@ -155,10 +155,10 @@ pub(crate) unsafe fn load_bytes(bytes: &mut [u8], address: u64) {
 pub(crate) unsafe fn load_half_word(address: u64) -> u32 {
     let pointer = address as *mut u32;
     if pointer.is_aligned() {
-        // SAFETY: the caller vouches for the bytes, and the alignment was just checked.
+        // SAFETY: the bytes are guaranteed by the caller, and the alignment was just checked.
         return unsafe { AtomicU32::from_ptr(pointer) }.load(Relaxed);
     }
-    // SAFETY: the caller vouches for the bytes.
+    // SAFETY: the bytes are guaranteed by the caller.
     unsafe { load_unaligned_half_word(address) }
 }
 
@@ -170,7 +170,7 @@ pub(crate) unsafe fn load_half_word(address: u64) -> u32 {
 #[inline(never)]
 unsafe fn load_unaligned_half_word(address: u64) -> u32 {
     let mut bytes = [0; 4];
-    // SAFETY: the caller vouches for the bytes.
+    // SAFETY: the bytes are guaranteed by the caller.
     unsafe { load_bytes(&mut bytes, address) };
     u32::from_ne_bytes(bytes)
 }
@@ -184,10 +184,10 @@ unsafe fn load_unaligned_half_word(address: u64) -> u32 {
 pub(crate) unsafe fn load_words<const WORDS: usize>(address: u64) -> [u64; WORDS] {
     let halves = address as *mut u32;
     if !halves.is_aligned() {
-        // SAFETY: the caller vouches for the bytes.
+        // SAFETY: the bytes are guaranteed by the caller.
         return unsafe { load_unaligned_words(address) };
     }
-    // SAFETY: the caller vouches for the bytes, and the alignment was just checked; halves are half a word apart.
+    // SAFETY: the bytes are guaranteed by the caller, and the alignment was just checked; halves are half a word apart.
     let half = |i| u64::from(unsafe { AtomicU32::from_ptr(halves.add(i)) }.load(Relaxed).to_le());
     std::array::from_fn(|i| u64::from_le(half(2 * i) | half(2 * i + 1) << 32))
 }
@@ -200,7 +200,7 @@ pub(crate) unsafe fn load_words<const WORDS: usize>(address: u64) -> [u64; WORDS
 #[inline(never)]
 unsafe fn load_unaligned_words<const WORDS: usize>(address: u64) -> [u64; WORDS] {
     let mut words = [[0; WORD]; WORDS];
-    // SAFETY: the caller vouches for the bytes.
+    // SAFETY: the bytes are guaranteed by the caller.
     unsafe { load_bytes(words.as_flattened_mut(), address) };
     words.map(u64::from_ne_bytes)
 }

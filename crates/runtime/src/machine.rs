@@ -112,12 +112,12 @@ impl Machine {
     #[inline]
     pub unsafe fn enter(&mut self, next: Continuation, result: u8, words: usize) -> *mut u64 {
         debug_assert!(self.depth < self.callers.len());
-        // SAFETY: the caller vouches for the depth.
+        // SAFETY: the depth is guaranteed by the caller.
         let caller = unsafe { self.callers.get_unchecked_mut(self.depth) };
         caller.write(Caller { next, result, window: self.window });
         self.depth += 1;
         let frame_pointer = self.frame_pointer();
-        // SAFETY: the caller vouches for the words.
+        // SAFETY: the words are guaranteed by the caller.
         unsafe {
             self.window = self.window.add(words);
             *self.window.add(usize::from(FRAME_POINTER)) = frame_pointer;

@@ -15,20 +15,20 @@ macro_rules! access {
     ($address:expr, $atomic:ty, $int:ty, load) => {{
         let pointer = $address as *mut $int;
         if pointer.is_aligned() {
-            // SAFETY: the caller vouches for the bytes, and the alignment was just checked.
+            // SAFETY: the bytes are guaranteed by the caller, and the alignment was just checked.
             u64::from(unsafe { <$atomic>::from_ptr(pointer) }.load(Ordering::Relaxed))
         } else {
-            // SAFETY: the caller vouches for the bytes.
+            // SAFETY: the bytes are guaranteed by the caller.
             unsafe { load_bytes::<{ size_of::<$int>() }>($address) }
         }
     }};
     ($address:expr, $atomic:ty, $int:ty, store $value:expr) => {{
         let pointer = $address as *mut $int;
         if pointer.is_aligned() {
-            // SAFETY: the caller vouches for the bytes, and the alignment was just checked.
+            // SAFETY: the bytes are guaranteed by the caller, and the alignment was just checked.
             unsafe { <$atomic>::from_ptr(pointer) }.store($value as $int, Ordering::Relaxed);
         } else {
-            // SAFETY: the caller vouches for the bytes.
+            // SAFETY: the bytes are guaranteed by the caller.
             unsafe { store_bytes::<{ size_of::<$int>() }>($address, $value) };
         }
     }};
@@ -40,7 +40,7 @@ macro_rules! access {
 unsafe fn load_bytes<const SIZE: usize>(address: u64) -> u64 {
     let mut bytes = [0; 8];
     let range = if cfg!(target_endian = "big") { 8 - SIZE..8 } else { 0..SIZE };
-    // SAFETY: the caller vouches for SIZE bytes.
+    // SAFETY: SIZE bytes are guaranteed by the caller.
     unsafe { copy_from(&mut bytes[range], address) };
     u64::from_ne_bytes(bytes)
 }
@@ -50,7 +50,7 @@ unsafe fn load_bytes<const SIZE: usize>(address: u64) -> u64 {
 #[inline(never)]
 unsafe fn store_bytes<const SIZE: usize>(address: u64, value: u64) {
     let range = if cfg!(target_endian = "big") { 8 - SIZE..8 } else { 0..SIZE };
-    // SAFETY: the caller vouches for SIZE bytes.
+    // SAFETY: SIZE bytes are guaranteed by the caller.
     unsafe { copy_to(address, &value.to_ne_bytes()[range]) };
 }
 
@@ -63,12 +63,12 @@ pub unsafe fn copy_from(bytes: &mut [u8], address: u64) {
     let whole = if address.is_multiple_of(8) { bytes.len() / 8 } else { 0 };
     let (words, rest) = bytes.split_at_mut(8 * whole);
     for (i, word) in words.chunks_exact_mut(8).enumerate() {
-        // SAFETY: the caller vouches for the range; the address is a multiple of 8.
+        // SAFETY: the range is guaranteed by the caller; the address is a multiple of 8.
         let value = unsafe { AtomicU64::from_ptr((address as *mut u64).add(i)) }.load(Ordering::Relaxed);
         word.copy_from_slice(&value.to_ne_bytes());
     }
     for (i, byte) in (8 * whole..).zip(rest) {
-        // SAFETY: the caller vouches for the range; a byte is always aligned.
+        // SAFETY: the range is guaranteed by the caller; a byte is always aligned.
         *byte = unsafe { AtomicU8::from_ptr((address as *mut u8).add(i)) }.load(Ordering::Relaxed);
     }
 }
@@ -79,7 +79,7 @@ pub unsafe fn copy_from(bytes: &mut [u8], address: u64) {
 /// `bytes.len()` bytes at `address` must be memory that may be written.
 pub unsafe fn copy_to(address: u64, bytes: &[u8]) {
     for (i, &byte) in bytes.iter().enumerate() {
-        // SAFETY: the caller vouches for the range; a byte is always aligned.
+        // SAFETY: the range is guaranteed by the caller; a byte is always aligned.
         unsafe { AtomicU8::from_ptr((address as *mut u8).add(i)) }.store(byte, Ordering::Relaxed);
     }
 }
@@ -118,7 +118,7 @@ pub unsafe fn store(address: u64, size: Size, value: u64) {
 /// As for [`load`], and the address must be a multiple of the size.
 #[inline(always)]
 pub unsafe fn load_aligned(address: u64, size: Size) -> u64 {
-    // SAFETY: the caller vouches for the bytes and their alignment.
+    // SAFETY: the bytes and their alignment are guaranteed by the caller.
     unsafe {
         match size {
             Size::B => u64::from(AtomicU8::from_ptr(address as *mut u8).load(Ordering::Relaxed)),
@@ -135,7 +135,7 @@ pub unsafe fn load_aligned(address: u64, size: Size) -> u64 {
 /// As for [`store`], and the address must be a multiple of the size.
 #[inline(always)]
 pub unsafe fn store_aligned(address: u64, size: Size, value: u64) {
-    // SAFETY: the caller vouches for the bytes and their alignment.
+    // SAFETY: the bytes and their alignment are guaranteed by the caller.
     unsafe {
         match size {
             Size::B => AtomicU8::from_ptr(address as *mut u8).store(value as u8, Ordering::Relaxed),
@@ -157,7 +157,7 @@ struct Unaligned<T>(T);
 /// As for [`load`], and no other thread may write to the bytes meanwhile.
 #[inline(always)]
 pub unsafe fn load_unshared(address: u64, size: Size) -> u64 {
-    // SAFETY: the caller vouches for the bytes.
+    // SAFETY: the bytes are guaranteed by the caller.
     unsafe {
         match size {
             Size::B => u64::from(*(address as *const u8)),
@@ -174,7 +174,7 @@ pub unsafe fn load_unshared(address: u64, size: Size) -> u64 {
 /// As for [`store`], and no other thread may use the bytes meanwhile.
 #[inline(always)]
 pub unsafe fn store_unshared(address: u64, size: Size, value: u64) {
-    // SAFETY: the caller vouches for the bytes.
+    // SAFETY: the bytes are guaranteed by the caller.
     unsafe {
         match size {
             Size::B => *(address as *mut u8) = value as u8,
@@ -195,7 +195,7 @@ pub unsafe fn atomic(address: u64, width: Width, op: AtomicOp, src: u64, r0: u64
     const ALL: Ordering = Ordering::SeqCst;
     macro_rules! update {
         ($atomic:ty, $int:ty) => {{
-            // SAFETY: the caller vouches for the bytes and their alignment.
+            // SAFETY: the bytes and their alignment are guaranteed by the caller.
             let cell = unsafe { <$atomic>::from_ptr(address as *mut $int) };
             let src = src as $int;
             u64::from(match op {

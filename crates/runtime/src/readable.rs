@@ -50,7 +50,7 @@ impl Readable {
         let maps = if self.maps.is_null() {
             &[]
         } else {
-            // SAFETY: the caller vouches for the maps, which were given as a slice.
+            // SAFETY: the maps were given as a slice, and are guaranteed by the caller.
             unsafe { std::slice::from_raw_parts(self.maps, self.count) }
         };
         readable_at(address, most, maps, self.stack_end - self.stack_len..self.stack_end)

@@ -21,7 +21,7 @@ pub(super) unsafe extern "C" fn run(
     _: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     let chain = unsafe { &*(chain as *const Shared) };
     let mut frame = first;
     while frame != end {
@@ -39,7 +39,7 @@ pub(super) unsafe extern "C" fn run(
 /// # Safety
 /// `frame` must be the address of a frame that nothing else uses during the call.
 pub(super) unsafe fn decide(frame: u64, verdict: Verdict) {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     let descriptor = unsafe { &mut *(frame as *mut Frame) };
     descriptor.set_code(verdict as u32);
     if verdict != Verdict::Redirect {
@@ -56,7 +56,7 @@ unsafe fn run_packet(chain: &Shared, frame: u64, host: &mut Host) -> Option<Verd
     let mut node = Node::ENTRY;
     for _ in 0..MAX_RUNS {
         let program: &Program = chain.programs.get(node.index())?;
-        // SAFETY: the caller vouches for the frame, and the token is the entry's own.
+        // SAFETY: the frame is guaranteed by the caller, and the token is the entry's own.
         let r0 = unsafe { (program.image.verdict_entry())(frame, program.token, unset, unset, unset, host) }
             as u32;
         if host.fault.is_some() {

@@ -301,9 +301,9 @@ unsafe extern "C" fn run_packet(
     r5: Unset,
     host: &mut runtime::Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     let entry = unsafe { &*(chain as *const Shared) }.entry;
-    // SAFETY: the caller vouches for the frame.
+    // SAFETY: the frame is guaranteed by the caller.
     unsafe { entry(frame, frame + size_of::<Frame>() as u64, chain, r4, r5, host) };
     // SAFETY: as above; the run has ended. After a fault the verdict is not used.
     u64::from(unsafe { &*(frame as *const Frame) }.code())

@@ -24,11 +24,11 @@ unsafe extern "C" fn staged_entry<const COUNTED: bool>(
     _: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     let fused = unsafe { &*(chain as *const Shared) }.fused.as_ref();
     let code = fused.and_then(|fused| if COUNTED { fused.counted() } else { Some(fused.plain()) });
     match code.and_then(|code| code.staged.as_ref()) {
-        // SAFETY: the caller vouches for the frames; the token is the chain's.
+        // SAFETY: the frames are guaranteed by the caller; the token is the chain's.
         Some(staged) => unsafe { staged.run(first..end, chain, host) },
         None => without_stages(first, host),
     }

@@ -69,7 +69,7 @@ impl Interpreter for Checked {
     }
 
     unsafe fn run(image: &Image, _: u64, host: &mut Host) -> u64 {
-        // SAFETY: the caller vouches that the host runs the frame.
+        // SAFETY: that the host runs the frame is guaranteed by the caller.
         match run(unsafe { Machine::on_packet(image, host) }) {
             Ok(exit) => exit.r0,
             Err(fault) => host.fail(fault),
@@ -89,7 +89,7 @@ pub(crate) unsafe fn run_memory(
 ) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
     host.leave_packet();
-    // SAFETY: the caller vouches for the memory.
+    // SAFETY: the memory is guaranteed by the caller.
     run(unsafe { Machine::on_memory(image, [start, memory.end - memory.start], memory, host) })
 }
 

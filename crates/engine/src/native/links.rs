@@ -156,7 +156,7 @@ macro_rules! rules {
         /// # Safety
         /// `frame` must be the address of a frame.
         unsafe extern "C" fn $name(frame: u64) -> u64 {
-            // SAFETY: the caller vouches for the address.
+            // SAFETY: the address is guaranteed by the caller.
             u64::from(context::number(unsafe { &*(frame as *const Frame) }, Rule::$rule))
         }
     )*};
@@ -173,6 +173,6 @@ rules! {
 /// # Safety
 /// `frame` must be the address of a frame.
 unsafe extern "C" fn enter(host: &mut Host, frame: u64, layout: &Layout) {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     host.enter(unsafe { &*(frame as *const Frame) }, layout);
 }

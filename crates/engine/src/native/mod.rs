@@ -170,7 +170,7 @@ impl CompiledFunctions for NativeFunctions {
 
     unsafe fn call(&self, address: u64, arguments: [u64; 5], _: &[Arc<Map>], host: &mut Host) {
         let [r1, r2, r3, r4, r5] = arguments;
-        // SAFETY: the caller vouches for the function and its arguments.
+        // SAFETY: the function and its arguments are guaranteed by the caller.
         unsafe { std::mem::transmute::<usize, HelperFn>(address as usize)(r1, r2, r3, r4, r5, host) };
     }
 }

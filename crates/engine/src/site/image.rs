@@ -94,7 +94,7 @@ unsafe extern "C" fn search_packet<const ADDRESSES: bool>(
     image: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: both are guaranteed by the caller.
     let (key, image) = unsafe { (key.assume_init(), &*(image.assume_init() as *const Image)) };
     let case = find(&image.packets, key);
     host.misses += u64::from(case.is_none());
@@ -118,7 +118,7 @@ unsafe extern "C" fn search_burst<const ADDRESSES: bool>(
     host: &mut Host,
 ) -> u64 {
     let unset = Unset::uninit();
-    // SAFETY: the caller vouches for both.
+    // SAFETY: both are guaranteed by the caller.
     let (key, image) = unsafe { (key.assume_init(), &*(image.assume_init() as *const Image)) };
     let case = find(&image.bursts, key);
     let (address, token) = match case {
@@ -127,7 +127,7 @@ unsafe extern "C" fn search_burst<const ADDRESSES: bool>(
             host.misses += 1;
             (key, token)
         }
-        // SAFETY: the caller vouches for the frames.
+        // SAFETY: the frames are guaranteed by the caller.
         None => return unsafe { pass_burst(first, end, token, unset, unset, host) },
     };
     // SAFETY: it is the address of an entry, and the token is what it takes.

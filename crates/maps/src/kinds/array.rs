@@ -284,7 +284,7 @@ impl MapOps for PerCpuArray {
 /// # Safety
 /// See [`AheadFunction::function`]; the key is a value of 4 bytes.
 unsafe extern "C" fn ahead_of<M: MapOps>(context: u64, key: u64, walks: u64) -> u64 {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: both are guaranteed by the caller.
     let (map, walks) = unsafe { (&*(context as *const M), &*(walks as *const Walks)) };
     let [key, ..] = words::halves_of(key);
     if let Some(value) = map.lookup(&key, walks.cpu()) {

@@ -367,7 +367,7 @@ impl MapOps for LpmTrie {
 /// # Safety
 /// See [`LookupFunction::function`]; keys have 8 bytes.
 unsafe extern "C" fn find_route(context: u64, key: u64, cpu: u64) -> u64 {
-    // SAFETY: the caller vouches for the key, and below for the context.
+    // SAFETY: the key, and below the context, are guaranteed by the caller.
     let [key] = unsafe { words::load_words::<1>(key) };
     // SAFETY: as said.
     unsafe { find_route_by_word(context, key, cpu) }
@@ -376,7 +376,7 @@ unsafe extern "C" fn find_route(context: u64, key: u64, cpu: u64) -> u64 {
 /// # Safety
 /// See [`LookupFunction::by_word`]; keys have 8 bytes.
 unsafe extern "C" fn find_route_by_word(context: u64, key: u64, _cpu: u64) -> u64 {
-    // SAFETY: the caller vouches for the context.
+    // SAFETY: the context is guaranteed by the caller.
     let map = unsafe { &*(context as *const LpmTrie) };
     map.route(key).and_then(|slot| map.table.payload_address(slot)).map_or(0, |value| value.as_ptr() as u64)
 }
@@ -384,7 +384,7 @@ unsafe extern "C" fn find_route_by_word(context: u64, key: u64, _cpu: u64) -> u6
 /// # Safety
 /// See [`AheadFunction::function`]; the key is a value of 8 bytes.
 unsafe extern "C" fn route_ahead(context: u64, key: u64, walks: u64) -> u64 {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: both are guaranteed by the caller.
     let (map, walks) = unsafe { (&*(context as *const LpmTrie), &mut *(walks as *mut Walks)) };
     if let Some((routes, address)) = map.route_of(key) {
         routes.ahead(address);
@@ -398,7 +398,7 @@ unsafe extern "C" fn route_ahead(context: u64, key: u64, walks: u64) -> u64 {
 /// # Safety
 /// See [`Step`].
 unsafe fn along_route(map: u64, state: State, _cpu: usize) -> Option<State> {
-    // SAFETY: the caller vouches for the map.
+    // SAFETY: the map is guaranteed by the caller.
     let map = unsafe { &*(map as *const LpmTrie) };
     let routes = map.routes.as_ref()?;
     let next = match state {

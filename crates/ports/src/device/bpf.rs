@@ -67,7 +67,7 @@ struct LinkCreate {
 /// `attr` must be the structure of the command, and its addresses those of memory that the command may access.
 unsafe fn bpf<T>(command: u32, attr: &T) -> Result<i32, Errno> {
     let (address, len) = (std::ptr::from_ref(attr), size_of::<T>());
-    // SAFETY: the kernel reads `len` bytes at `address`, and the caller vouches for what they refer to.
+    // SAFETY: the kernel reads `len` bytes at `address`, and what they refer to is guaranteed by the caller.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, address, len) };
     if result < 0 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
@@ -78,7 +78,7 @@ unsafe fn bpf<T>(command: u32, attr: &T) -> Result<i32, Errno> {
 /// # Safety
 /// As for [`bpf`], and the command must return a descriptor.
 unsafe fn descriptor<T>(command: u32, attr: &T) -> Result<OwnedFd, Errno> {
-    // SAFETY: the caller vouches for `bpf`; the descriptor is new, and nothing else owns it.
+    // SAFETY: `bpf` is guaranteed by the caller; the descriptor is new, and nothing else owns it.
     unsafe { bpf(command, attr).map(|fd| OwnedFd::from_raw_fd(fd)) }
 }
 

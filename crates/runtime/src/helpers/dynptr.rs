@@ -36,7 +36,7 @@ impl Dynptr {
     /// # Safety
     /// 16 bytes at the address must be readable.
     unsafe fn load(address: u64) -> Self {
-        // SAFETY: the caller vouches for the address.
+        // SAFETY: the address is guaranteed by the caller.
         let [data, rest] = unsafe { [memory::load(address, Size::Dw), memory::load(address + 8, Size::Dw)] };
         let is_memory = rest as u32 & MEMORY != 0;
         Self { data, is_memory, size: rest as u32 & SIZE, offset: (rest >> 32) as u32 }
@@ -45,7 +45,7 @@ impl Dynptr {
     /// # Safety
     /// 16 bytes at the address must be writable.
     unsafe fn store(self, address: u64) {
-        // SAFETY: the caller vouches for the address.
+        // SAFETY: the address is guaranteed by the caller.
         unsafe {
             let kind = if self.is_memory { MEMORY } else { 0 };
             memory::store(address, Size::Dw, self.data);
@@ -262,7 +262,7 @@ impl ReleasedSlot<'_> {
 /// # Safety
 /// 16 bytes at the address must be readable.
 pub unsafe fn record_of(ptr: u64) -> u64 {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe { Dynptr::load(ptr) }.data
 }
 

@@ -118,7 +118,7 @@ macro_rules! functions_of {
             unsafe fn call(&self, registers: &'a Registers, host: &mut Host) -> u64 {
                 let mut register = 0;
                 $(
-                    // SAFETY: the caller vouches for the registers, and each parameter takes as many as it says.
+                    // SAFETY: the registers are guaranteed by the caller, and each parameter takes as many as it says.
                     let $parameter = unsafe { $parameter::from_registers(registers, register) };
                     register += $parameter::REGISTERS.len();
                 )*

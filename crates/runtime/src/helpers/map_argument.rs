@@ -75,7 +75,7 @@ unsafe impl<'a> Argument<'a> for Key<'a> {
 
     #[inline(always)]
     unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
-        // SAFETY: the caller vouches for the map in the first register.
+        // SAFETY: the map in the first register is guaranteed by the caller.
         Self { map: unsafe { map(registers[0]) }, address: registers[index] }
     }
 }
@@ -118,7 +118,7 @@ unsafe impl<'a> Argument<'a> for Value<'a> {
     const REGISTERS: &'static [&'static [Class]] = &[&[Class::MAP_VALUE]];
 
     unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
-        // SAFETY: the caller vouches for the map in the first register.
+        // SAFETY: the map in the first register is guaranteed by the caller.
         Self { map: unsafe { map(registers[0]) }, address: registers[index] }
     }
 }
@@ -150,7 +150,7 @@ unsafe impl<'a> Argument<'a> for NextValue<'a> {
     const REGISTERS: &'static [&'static [Class]] = &[&[Class::NEXT_VALUE]];
 
     unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
-        // SAFETY: the caller vouches for the map in the first register.
+        // SAFETY: the map in the first register is guaranteed by the caller.
         Self { map: unsafe { map(registers[0]) }, address: registers[index] }
     }
 }

@@ -99,7 +99,7 @@ pub(super) struct ReadWriteMem<'a, const LEAST: usize = 0>(Mem<'a>);
 /// As of [`Mem::new`].
 #[inline(always)]
 unsafe fn sized<'a>(registers: &Registers, index: usize) -> Mem<'a> {
-    // SAFETY: the caller vouches for the memory.
+    // SAFETY: the memory is guaranteed by the caller.
     unsafe { Mem::new(registers[index], registers[index + 1] as u32 as usize) }
 }
 

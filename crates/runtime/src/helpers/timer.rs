@@ -59,7 +59,7 @@ pub(super) fn set_callback(_: &mut Host, field: &AtomicU64, function: Code) -> R
 /// # Safety
 /// The address must be that of the `bpf_timer` in a value of a map that lives through the call.
 pub unsafe fn set_timer_callback(address: u64, callback: impl TimerCallback + 'static) -> u64 {
-    // SAFETY: the caller vouches for the address: timers lie in values of maps at multiples of 8, and only helpers and updates
+    // SAFETY: the address is guaranteed by the caller: timers lie in values of maps at multiples of 8, and only helpers and updates
     // of elements, which are atomic, access them.
     let field = unsafe { AtomicU64::from_ptr(address as *mut u64) };
     // SAFETY: the interpreter checks every access of the function.

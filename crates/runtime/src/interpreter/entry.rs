@@ -35,7 +35,7 @@ pub trait Interpreter {
     /// # Safety
     /// As for [`run`](Self::run).
     unsafe fn run_called(code: Self::Code<'_>, context: u64, host: &mut Host) -> u64 {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::run(code, context, host) }
     }
 }
@@ -59,10 +59,10 @@ unsafe extern "C" fn entry<I: Interpreter, const RULES: bool>(
     _: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     let image = unsafe { &*(image as *const Image) };
     let rules = if RULES { image.rules.as_ref() } else { None };
-    // SAFETY: the caller vouches for the frame.
+    // SAFETY: the frame is guaranteed by the caller.
     unsafe { host.begin(context as *mut Frame, rules) };
     let Some(code) = I::prepare(image, host) else { return 0 };
     // SAFETY: the host has begun with this frame.
@@ -81,10 +81,10 @@ pub unsafe extern "C" fn tail_entry<I: Interpreter>(
     _: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     let image = unsafe { &*(image as *const Image) };
     let code = if image.admits(host) { I::prepare(image, host) } else { None };
-    // SAFETY: the caller vouches for the frame.
+    // SAFETY: the frame is guaranteed by the caller.
     let r0 = code.map_or(0, |code| unsafe { I::run_called(code, context, host) });
     if let Some(fault) = &mut host.fault {
         fault.tail_called.get_or_insert_with(|| image.spec.clone());
@@ -108,11 +108,11 @@ pub unsafe extern "C" fn burst_entry<I: Interpreter>(
     if first == end {
         return end;
     }
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     let image = unsafe { &*(image as *const Image) };
     let Some(code) = I::prepare(image, host) else { return first };
     match &image.rules {
-        // SAFETY: the caller vouches for the frames.
+        // SAFETY: the frames are guaranteed by the caller.
         None => unsafe { run_frames::<I>(code, first..end, None, host) },
         // SAFETY: the same.
         rules => unsafe { run_frames::<I>(code, first..end, rules.as_ref(), host) },

@@ -73,7 +73,7 @@ impl Ahead {
         let cpu = host.cpu();
         host.walks.get_or_insert_default().begin(cpu);
         let (token, unset) = (self.slice.token(), Unset::uninit());
-        // SAFETY: the caller vouches for the frames, and the image is the entry's own.
+        // SAFETY: the frames are guaranteed by the caller, and the image is the entry's own.
         unsafe { (self.slice.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
         if let Some(walks) = &mut host.walks {
             // SAFETY: the slice's image keeps its maps.
@@ -105,7 +105,7 @@ impl Staged {
     pub unsafe fn run(&self, frames: Range<u64>, token: u64, host: &mut Host) -> u64 {
         let Choice { ahead, tried } = self.ahead.choose(&frames, host);
         let started = tried.then(Instant::now);
-        // SAFETY: the caller vouches for all of it.
+        // SAFETY: all of it is guaranteed by the caller.
         let reached = unsafe { self.run_way(ahead, frames.clone(), token, host) };
         if let Some(started) = started {
             host.trials.record(self.ahead.slice.id, packets(&frames), started.elapsed());
@@ -121,10 +121,10 @@ impl Staged {
     unsafe fn run_way(&self, ahead: bool, frames: Range<u64>, token: u64, host: &mut Host) -> u64 {
         let unset = Unset::uninit();
         if !ahead {
-            // SAFETY: the caller vouches for all of it.
+            // SAFETY: all of it is guaranteed by the caller.
             return unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
         }
-        // SAFETY: the caller vouches for the frames.
+        // SAFETY: the frames are guaranteed by the caller.
         unsafe { self.ahead.run(frames.clone(), host) };
         // SAFETY: as above.
         unsafe { (self.burst_entry)(frames.start, frames.end, token, unset, unset, host) }
@@ -143,10 +143,10 @@ pub unsafe extern "C" fn staged_entry(
     _: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     let image = unsafe { &*(image as *const Image) };
     match &image.staged {
-        // SAFETY: the caller vouches for frames and image.
+        // SAFETY: frames and image are guaranteed by the caller.
         Some(staged) => unsafe { staged.run(first..end, image.token(), host) },
         None => without_stages(first, host),
     }

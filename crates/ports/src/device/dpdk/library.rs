@@ -269,7 +269,7 @@ impl Queue {
     ) -> (usize, usize) {
         let count = fresh.len().min(BURST) as u32;
         let mut used = 0;
-        // SAFETY: the arrays have `count` elements; the caller vouches for device and chunks.
+        // SAFETY: the arrays have `count` elements; device and chunks are guaranteed by the caller.
         let received = unsafe {
             (self.functions.receive)(self.raw, fresh.as_ptr(), &raw mut used, packets.as_mut_ptr(), count)
         };
@@ -281,7 +281,7 @@ impl Queue {
     /// # Safety
     /// `receive` returned the mbuf, and this is called once for it.
     pub(super) unsafe fn read(&mut self, mbuf: *mut c_void, packet: &mut [u8]) -> usize {
-        // SAFETY: the slice is writable; the caller vouches for the mbuf.
+        // SAFETY: the slice is writable; the mbuf is guaranteed by the caller.
         unsafe { (self.functions.read)(mbuf, packet.as_mut_ptr(), packet.len() as u32) as usize }
     }
 
@@ -290,7 +290,7 @@ impl Queue {
     /// # Safety
     /// The device is open. Data is readable, and chunks are of the device's memory, hold the data, and are used by nothing else.
     pub(super) unsafe fn send(&mut self, packets: &mut [Packet]) -> usize {
-        // SAFETY: the caller vouches for the packets.
+        // SAFETY: the packets are guaranteed by the caller.
         unsafe { (self.functions.send)(self.raw, packets.as_mut_ptr(), packets.len() as u32) as usize }
     }
 }

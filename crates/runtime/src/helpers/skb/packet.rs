@@ -27,7 +27,7 @@ unsafe impl<'a> Argument<'a> for Skb<'a> {
 
     #[inline(always)]
     unsafe fn from_registers(registers: &'a Registers, index: usize) -> Self {
-        // SAFETY: the caller vouches for the registers.
+        // SAFETY: the registers are guaranteed by the caller.
         Self(unsafe { <&mut Frame>::from_registers(registers, index) })
     }
 }

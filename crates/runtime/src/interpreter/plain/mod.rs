@@ -98,7 +98,7 @@ impl Interpreter for Plain {
     }
 
     unsafe fn run(image: &Image, _: u64, host: &mut Host) -> u64 {
-        // SAFETY: the caller vouches that the host runs the frame.
+        // SAFETY: that the host runs the frame is guaranteed by the caller.
         match unsafe { run_packet(image, host, None) } {
             Ok(exit) => exit.r0,
             Err(fault) => host.fail(fault),
@@ -115,7 +115,7 @@ pub unsafe fn run_packet<'a>(
     host: &'a mut Host,
     observer: Option<&'a mut Observer<'a>>,
 ) -> Result<Exit, Box<Fault>> {
-    // SAFETY: the caller vouches for the host.
+    // SAFETY: the host is guaranteed by the caller.
     let mut machine = unsafe { Machine::on_packet(image, host) };
     machine.observer = observer;
     run(&mut machine)
@@ -128,7 +128,7 @@ pub unsafe fn run_packet<'a>(
 pub unsafe fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
     host.leave_packet();
-    // SAFETY: the caller vouches for the memory.
+    // SAFETY: the memory is guaranteed by the caller.
     run(&mut unsafe { Machine::on_memory(image, [start, memory.end - memory.start], memory, host) })
 }
 
@@ -144,7 +144,7 @@ pub(crate) unsafe fn run_function(
     map: Arc<Map>,
     host: &mut Host,
 ) -> Result<(), Box<Fault>> {
-    // SAFETY: the caller vouches for the host; there is no memory.
+    // SAFETY: the host is guaranteed by the caller; there is no memory.
     let mut machine = unsafe { Machine::on_memory(image, [0, 0], 0..0, host) };
     machine.slot = slot;
     machine.registers[1..6].copy_from_slice(&arguments);
@@ -220,7 +220,7 @@ impl<'a> Machine<'a> {
     /// The host must run a packet as long as the machine exists.
     pub unsafe fn on_packet(image: &'a Image, host: &'a mut Host) -> Self {
         let context = CONTEXT_ADDRESS..CONTEXT_ADDRESS + u64::from(image.spec.kind.context().size);
-        // SAFETY: the caller vouches for the host.
+        // SAFETY: the host is guaranteed by the caller.
         unsafe { Self::new(image, [CONTEXT_ADDRESS, 0], context, 0..0, host) }
     }
 
@@ -234,7 +234,7 @@ impl<'a> Machine<'a> {
         memory: Range<u64>,
         host: &'a mut Host,
     ) -> Self {
-        // SAFETY: the caller vouches for both.
+        // SAFETY: both are guaranteed by the caller.
         unsafe { Self::new(image, arguments, 0..0, memory, host) }
     }
 
@@ -251,7 +251,7 @@ impl<'a> Machine<'a> {
         let mut registers = [0; 11];
         registers[1..3].copy_from_slice(&arguments);
         let stack_top = host.stack_top() - (host.depth() * STACK_FRAME) as u64;
-        // SAFETY: the caller vouches for the frame and the memory.
+        // SAFETY: the frame and the memory are guaranteed by the caller.
         let regions = unsafe { Regions::new(host.frame(), context, memory, stack_top, image.maps.clone()) };
         let (callers, rounds_left, records) = (Vec::new(), MAX_LOOPS, Vec::new());
         let observer = None;

@@ -56,7 +56,7 @@ impl Interpreter for ByMatch {
     }
 
     unsafe fn run_called(operations: &Operations, context: u64, host: &mut Host) -> u64 {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         in_fresh_machine(host, |host| unsafe { Self::run(operations, context, host) })
     }
 }
@@ -68,7 +68,7 @@ macro_rules! step {
         #[inline(always)]
         unsafe fn step(code: u64, ip: *const Op, host: *mut Host) -> u64 {
             match code {
-                // SAFETY: the caller vouches for it.
+                // SAFETY: guaranteed by the caller.
                 $($code => unsafe { operation::<Loop, $code>(ip, host, Packet::of(host), (*host).machine.window()) },)*
                 _ => 0,
             }

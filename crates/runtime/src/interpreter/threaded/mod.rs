@@ -155,7 +155,7 @@ impl CompiledFunctions for Operations {
         host.readable = Readable::of(maps);
         in_fresh_machine(host, |host| {
             let (_, window) = self.begin(&mut host.machine, 0);
-            // SAFETY: the caller vouches for the function and its arguments, which the window has room for.
+            // SAFETY: the function and its arguments, which the window has room for, are guaranteed by the caller.
             unsafe {
                 window.add(1).cast::<[u64; 5]>().write(arguments);
                 handlers::Jump::run(address as *const Op, host, Packet::of(host), window)
@@ -180,12 +180,12 @@ impl<const SMALL: bool> Interpreter for Threaded<SMALL> {
             true => unsafe { operations.begin_small(&mut host.machine, context) },
             false => operations.begin(&mut host.machine, context),
         };
-        // SAFETY: the operations are those of a verified program, whose maps the image keeps; the caller vouches for the rest.
+        // SAFETY: the operations are those of a verified program, whose maps the image keeps; the rest is guaranteed by the caller.
         unsafe { handlers::Jump::run(start, host, Packet::in_frame(context as *const Frame), window) }
     }
 
     unsafe fn run_called(operations: &Operations, context: u64, host: &mut Host) -> u64 {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         in_fresh_machine(host, |host| unsafe { Self::run(operations, context, host) })
     }
 }

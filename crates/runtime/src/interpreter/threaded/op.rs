@@ -23,7 +23,7 @@ impl Packet {
     /// The host must run a packet.
     #[inline(always)]
     pub(super) unsafe fn of(host: *const Host) -> Self {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::in_frame((*host).frame()) }
     }
 
@@ -31,7 +31,7 @@ impl Packet {
     /// The frame must be the one that the host runs.
     #[inline(always)]
     pub(super) unsafe fn in_frame(frame: *const Frame) -> Self {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         let frame = unsafe { &*frame };
         let start = frame.data() as u64;
         Self { start, len: frame.data_end() as u64 - start }

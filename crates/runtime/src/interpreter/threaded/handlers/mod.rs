@@ -41,7 +41,7 @@ pub(super) struct Loop;
 
 impl Dispatch for Loop {
     unsafe fn run(mut ip: *const Op, host: *mut Host, _: Packet, _: *mut u64) -> u64 {
-        // SAFETY: the caller vouches for the first operation, and each gives one that follows it.
+        // SAFETY: the first operation is guaranteed by the caller, and each gives one that follows it.
         unsafe {
             while !ip.is_null() {
                 let window = (*host).machine.window();
@@ -58,7 +58,7 @@ impl Dispatch for Loop {
 
     #[inline(always)]
     unsafe fn end(host: *mut Host, result: u64) -> u64 {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         unsafe { (*host).machine.result = result };
         0
     }
@@ -73,13 +73,13 @@ pub(super) struct Jump;
 impl Dispatch for Jump {
     #[inline(always)]
     unsafe fn run(ip: *const Op, host: *mut Host, packet: Packet, window: *mut u64) -> u64 {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::go(ip, host, packet, window) }
     }
 
     #[inline(always)]
     unsafe fn go(ip: *const Op, host: *mut Host, packet: Packet, window: *mut u64) -> u64 {
-        // SAFETY: the caller vouches for `ip`, and the first part of an operation has a handler.
+        // SAFETY: `ip` is guaranteed by the caller, and the first part of an operation has a handler.
         unsafe { ((*ip).head.handler)(ip, host, packet, window) }
     }
 
@@ -118,13 +118,13 @@ unsafe extern "C" fn finish(_: *const Op, host: *mut Host, _: Packet, _: *mut u6
 /// The number must be that of a word of the window.
 #[inline(always)]
 unsafe fn get(window: *mut u64, register: u8) -> u64 {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe { *window.add(usize::from(register)) }
 }
 
 #[inline(always)]
 unsafe fn set(window: *mut u64, register: u8, value: u64) {
-    // SAFETY: the caller vouches for the number.
+    // SAFETY: the number is guaranteed by the caller.
     unsafe { *window.add(usize::from(register)) = value };
 }
 
