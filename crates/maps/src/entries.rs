@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use paceline_spec::Errno;
 
 use crate::create::{CreateErrorKind, Request};
-use crate::indices::{index_keys, index_of, next_index};
+use crate::indices::index_of;
 use crate::mode::Mode;
 use crate::slab::{Shape, Slab};
 
@@ -108,14 +108,6 @@ impl Entries {
     /// Whether a range lies in the first `size` bytes of one word.
     pub(crate) fn contains(&self, address: usize, len: usize, size: usize) -> bool {
         self.slab.holds(address, len, 0, size)
-    }
-
-    pub(crate) fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        index_keys(self.count, part, out)
-    }
-
-    pub(crate) fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        next_index(self.count, after)
     }
 }
 

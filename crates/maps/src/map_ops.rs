@@ -4,13 +4,16 @@ use std::ptr::NonNull;
 
 use paceline_spec::{Errno, MapSpec};
 
+use crate::entries::Entries;
 use crate::entry_program::Kept;
 use crate::fill::Fill;
+use crate::indices::{index_keys, next_index};
 use crate::inner::{InnerMaps, Mismatch};
 use crate::lookup::LookupFunction;
 use crate::mode::Mode;
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
+use crate::table::Table;
 use crate::timer::Timers;
 use crate::walks::AheadFunction;
 
@@ -64,6 +67,18 @@ pub(crate) enum Batches {
     Delete,
     /// Look-ups that delete as well.
     Take,
+}
+
+/// Where the keys of a kind are.
+pub(crate) enum KeySpace<'a> {
+    /// Nowhere; the error of asking for the next one.
+    None(Errno),
+    /// The indices below a number.
+    Indices(usize),
+    /// The indices of entries, of which some are set.
+    Entries(&'a Entries),
+    /// The keys of a table.
+    Table(&'a Table),
 }
 
 /// The operations of a kind. Keys and values have the sizes of the map: [`Map`](crate::Map) checks that, and the
@@ -157,11 +172,6 @@ pub(crate) trait MapOps: Send + Sync {
         Batches::None
     }
 
-    /// Error of listing keys, for kinds without keys.
-    fn has_keys(&self) -> Result<(), Errno> {
-        Ok(())
-    }
-
     /// Whether a map of a specification may be an element.
     fn check_inner(&self, _map: &MapSpec) -> Result<(), Mismatch> {
         Err(Mismatch::NoMapOfMaps)
@@ -224,16 +234,28 @@ pub(crate) trait MapOps: Send + Sync {
         Err(Errno::ENOTSUPP)
     }
 
-    /// Appends the keys of one part of the map; false past the last part.
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool;
+    /// Where its keys are.
+    fn key_space(&self) -> KeySpace<'_>;
 
-    /// Number of entries that are set, for the kinds of references that have all indices from the start.
-    fn set_entries(&self) -> Option<usize> {
-        None
+    /// Appends the keys of one part of the map; false past the last part.
+    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
+        match self.key_space() {
+            KeySpace::None(_) => false,
+            KeySpace::Indices(count) => index_keys(count, part, out),
+            KeySpace::Entries(entries) => index_keys(entries.count(), part, out),
+            KeySpace::Table(table) => table.keys(part, out),
+        }
     }
 
     /// The key that follows in the map's order, the first one where the given one is not in it.
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>>;
+    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
+        match self.key_space() {
+            KeySpace::None(_) => None,
+            KeySpace::Indices(count) => next_index(count, after),
+            KeySpace::Entries(entries) => next_index(entries.count(), after),
+            KeySpace::Table(table) => table.next_key(after),
+        }
+    }
 
     /// Address inside the only value of a global-data array.
     fn direct_value(&self, _offset: u32) -> Result<NonNull<u8>, Errno> {

@@ -7,8 +7,8 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::fill::Fill;
-use crate::indices::{check, index_keys, index_of, next_index};
-use crate::map_ops::{ArrayLayout, Batches, MapOps};
+use crate::indices::{check, index_of};
+use crate::map_ops::{ArrayLayout, Batches, KeySpace, MapOps};
 use crate::mode::{LOCK, Mode};
 use crate::slab::{Shape, Slab, WORD, prefetch_bytes};
 use crate::timer::Timers;
@@ -155,12 +155,8 @@ impl MapOps for Array {
         Err(Errno::EINVAL)
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        index_keys(self.entries, part, out)
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        next_index(self.entries, after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Indices(self.entries)
     }
 
     fn direct_value(&self, offset: u32) -> Result<NonNull<u8>, Errno> {
@@ -268,12 +264,8 @@ impl MapOps for PerCpuArray {
         Err(Errno::EINVAL)
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        index_keys(self.entries, part, out)
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        next_index(self.entries, after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Indices(self.entries)
     }
 
     fn array_layout(&self) -> Option<ArrayLayout> {

@@ -7,7 +7,7 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::hashing::KeyHash;
-use crate::map_ops::MapOps;
+use crate::map_ops::{KeySpace, MapOps};
 use crate::mode::Mode;
 use crate::slab::{Shape, Slab};
 use crate::words;
@@ -63,10 +63,6 @@ impl BloomFilter {
 }
 
 impl MapOps for BloomFilter {
-    fn has_keys(&self) -> Result<(), Errno> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
     fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
         if flags != 0 {
             return Err(Errno::EINVAL);
@@ -106,12 +102,8 @@ impl MapOps for BloomFilter {
         Err(Errno::EOPNOTSUPP)
     }
 
-    fn keys(&self, _part: usize, _out: &mut Vec<u8>) -> bool {
-        false
-    }
-
-    fn next_key(&self, _after: Option<&[u8]>) -> Option<Vec<u8>> {
-        None
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::None(Errno::EOPNOTSUPP)
     }
 }
 

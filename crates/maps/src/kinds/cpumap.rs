@@ -8,7 +8,7 @@ use paceline_spec::{Errno, XdpAttach};
 use crate::create::{CreateErrorKind, NUMA_NODE, Request};
 use crate::entries::{Entries, Pair};
 use crate::entry_program::{EntryProgram, Kept, named};
-use crate::map_ops::{MapOps, RedirectTarget};
+use crate::map_ops::{KeySpace, MapOps, RedirectTarget};
 use crate::mode::Mode;
 
 /// Longest queue in packets, from `cpu_map_update_elem`.
@@ -85,16 +85,8 @@ impl MapOps for CpuMap {
         self.put(index, 0, None)
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.entries.keys(part, out)
-    }
-
-    fn set_entries(&self) -> Option<usize> {
-        Some(self.entries.set())
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.entries.next_key(after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Entries(&self.entries)
     }
 
     fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {

@@ -10,7 +10,7 @@ use paceline_spec::{Errno, XdpAttach};
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
 use crate::entry_program::{EntryProgram, Kept, named};
-use crate::map_ops::{MapOps, RedirectTarget};
+use crate::map_ops::{KeySpace, MapOps, RedirectTarget};
 use crate::mode::Mode;
 use crate::slots::Caller;
 use crate::table::{Table, TableShape};
@@ -100,16 +100,8 @@ impl MapOps for DevMap {
         self.put(index, Pair::from_word(0), None)
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.entries.keys(part, out)
-    }
-
-    fn set_entries(&self) -> Option<usize> {
-        Some(self.entries.set())
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.entries.next_key(after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Entries(&self.entries)
     }
 
     fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
@@ -187,12 +179,8 @@ impl MapOps for DevMapHash {
         self.programs.change(number(key), None, remove)
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.table.keys(part, out)
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.table.next_key(after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Table(&self.table)
     }
 
     fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {

@@ -11,7 +11,7 @@ use crate::eviction::Clock;
 use crate::fill::Fill;
 use crate::kinds::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
 use crate::lookup::{self, Elements as _, LookupFunction};
-use crate::map_ops::{Batches, MapOps};
+use crate::map_ops::{Batches, KeySpace, MapOps};
 use crate::mode::Mode;
 use crate::slab::{Shape, Slab, WORD, prefetch_bytes};
 use crate::slots::{Caller, Permit};
@@ -307,12 +307,8 @@ impl MapOps for Hash {
         self.elements.take(key, |slot| words::append(out, self.elements.table.payload(slot), self.value_size))
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.elements.table.keys(part, out)
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.elements.table.next_key(after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Table(&self.elements.table)
     }
 }
 
@@ -443,11 +439,7 @@ impl MapOps for PerCpuHash {
         self.elements.take(key, |slot| append_all_cpus(&self.values, slot as usize, out))
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.elements.table.keys(part, out)
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.elements.table.next_key(after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Table(&self.elements.table)
     }
 }

@@ -14,7 +14,7 @@ use paceline_spec::{Errno, MapFlags};
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::fill::Fill;
 use crate::lookup::LookupFunction;
-use crate::map_ops::{Batches, MapOps};
+use crate::map_ops::{Batches, KeySpace, MapOps};
 use crate::mode::Mode;
 use crate::routes::{Ahead, Prefix, Routes};
 use crate::slots::Caller;
@@ -349,6 +349,11 @@ impl MapOps for LpmTrie {
         Ok(())
     }
 
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Table(&self.table)
+    }
+
+    /// The bytes that user space wrote are in the payload; those of the table are masked.
     fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
         self.table.visit(part, |slot| self.append_key(slot, out))
     }

@@ -21,7 +21,7 @@ use crate::inner::{InnerMaps, Mismatch, compare_inner};
 use crate::kinds::hash;
 use crate::lookup::{self, LookupFunction};
 use crate::map::Map;
-use crate::map_ops::{Batches, MapOps};
+use crate::map_ops::{Batches, KeySpace, MapOps};
 use crate::map_user::MapUser;
 use crate::mode::Mode;
 use crate::slots::Caller;
@@ -206,16 +206,8 @@ impl MapOps for ArrayOfMaps {
         Ok(())
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.handles.keys(part, out)
-    }
-
-    fn set_entries(&self) -> Option<usize> {
-        Some(self.handles.set())
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.handles.next_key(after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Entries(&self.handles)
     }
 }
 
@@ -325,11 +317,7 @@ impl MapOps for HashOfMaps {
         Ok(())
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.table.keys(part, out)
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.table.next_key(after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Table(&self.table)
     }
 }

@@ -5,7 +5,7 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::indices;
-use crate::map_ops::MapOps;
+use crate::map_ops::{KeySpace, MapOps};
 use crate::mode::Mode;
 
 /// `BPF_F_PRESERVE_ELEMS`: entries outlive the descriptor that set them; without effect here.
@@ -50,11 +50,7 @@ impl MapOps for PerfEventArray {
         Err(Errno::ENOENT)
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        indices::index_keys(self.entries, part, out)
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        indices::next_index(self.entries, after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Indices(self.entries)
     }
 }

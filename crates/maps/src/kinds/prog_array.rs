@@ -5,7 +5,7 @@ use paceline_spec::Errno;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::Pair;
 use crate::indices;
-use crate::map_ops::MapOps;
+use crate::map_ops::{KeySpace, MapOps};
 use crate::mode::Mode;
 use crate::prog_array::ProgArray;
 
@@ -41,16 +41,8 @@ impl MapOps for ProgArray {
         if self.empty(index) { Ok(()) } else { Err(Errno::ENOENT) }
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.programs.keys(part, out)
-    }
-
-    fn set_entries(&self) -> Option<usize> {
-        Some(self.programs.set())
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.programs.next_key(after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Entries(&self.programs)
     }
 
     fn prog_array(&self) -> Option<&ProgArray> {

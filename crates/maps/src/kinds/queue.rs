@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use paceline_spec::{Errno, MapKind};
 
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
-use crate::map_ops::MapOps;
+use crate::map_ops::{KeySpace, MapOps};
 use crate::mode::{EXIST, Mode, NO_EXIST};
 use crate::slab::{Shape, Slab};
 use crate::words;
@@ -74,10 +74,6 @@ impl Ends {
 }
 
 impl MapOps for Queue {
-    fn has_keys(&self) -> Result<(), Errno> {
-        Err(Errno::EINVAL)
-    }
-
     /// A full one is `E2BIG`; with `EXIST` the oldest value goes instead, also in a stack.
     fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
         if flags & NO_EXIST != 0 || flags > EXIST {
@@ -131,11 +127,7 @@ impl MapOps for Queue {
         Err(Errno::EINVAL)
     }
 
-    fn keys(&self, _part: usize, _out: &mut Vec<u8>) -> bool {
-        false
-    }
-
-    fn next_key(&self, _after: Option<&[u8]>) -> Option<Vec<u8>> {
-        None
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::None(Errno::EINVAL)
     }
 }

@@ -3,7 +3,7 @@
 use paceline_spec::Errno;
 
 use crate::create::{CreateErrorKind, NUMA_NODE, Request};
-use crate::map_ops::MapOps;
+use crate::map_ops::{KeySpace, MapOps};
 use crate::mode::Mode;
 use crate::ringbuf::RingBuffer;
 
@@ -46,12 +46,9 @@ impl MapOps for RingBuffer {
         Err(Errno::ENOTSUPP)
     }
 
-    fn keys(&self, _part: usize, _out: &mut Vec<u8>) -> bool {
-        false
-    }
-
-    fn next_key(&self, _after: Option<&[u8]>) -> Option<Vec<u8>> {
-        None
+    fn key_space(&self) -> KeySpace<'_> {
+        // None, and asking for the next one fails as at the end of others.
+        KeySpace::Indices(0)
     }
 
     fn ring_buffer(&self) -> Option<&RingBuffer> {

@@ -5,7 +5,7 @@ use paceline_spec::Errno;
 
 use crate::create::{CreateErrorKind, MAX_STACK, REFERENCE_FLAGS, Request};
 use crate::entries::Entries;
-use crate::map_ops::MapOps;
+use crate::map_ops::{KeySpace, MapOps};
 use crate::mode::Mode;
 use crate::slots::Caller;
 use crate::table::{Table, TableShape};
@@ -92,16 +92,8 @@ impl MapOps for SockMap {
         if self.entries.swap(index, 0) == 0 { Err(Errno::EINVAL) } else { Ok(()) }
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.entries.keys(part, out)
-    }
-
-    fn set_entries(&self) -> Option<usize> {
-        Some(self.entries.set())
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.entries.next_key(after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Entries(&self.entries)
     }
 }
 
@@ -161,11 +153,7 @@ impl MapOps for SockHash {
         if self.table.lock(key).remove() { Ok(()) } else { Err(Errno::ENOENT) }
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.table.keys(part, out)
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.table.next_key(after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Table(&self.table)
     }
 }

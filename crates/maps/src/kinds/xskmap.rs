@@ -8,7 +8,7 @@ use paceline_spec::Errno;
 
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
-use crate::map_ops::{MapOps, RedirectTarget};
+use crate::map_ops::{KeySpace, MapOps, RedirectTarget};
 use crate::mode::Mode;
 
 /// Second half of an entry that is there: any number may be stored, 0 too.
@@ -71,16 +71,8 @@ impl MapOps for XskMap {
         Ok(())
     }
 
-    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.entries.keys(part, out)
-    }
-
-    fn set_entries(&self) -> Option<usize> {
-        Some(self.entries.set())
-    }
-
-    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.entries.next_key(after)
+    fn key_space(&self) -> KeySpace<'_> {
+        KeySpace::Entries(&self.entries)
     }
 
     fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {

@@ -11,7 +11,7 @@ use super::user::Keys;
 use crate::cpu_owners::CpuOwners;
 use crate::fill::Fill;
 use crate::lookup::LookupFunction;
-use crate::map_ops::ArrayLayout;
+use crate::map_ops::{ArrayLayout, KeySpace};
 use crate::mode::LOCK;
 use crate::prog_array::{Owner, ProgArray};
 use crate::ringbuf::RingBuffer;
@@ -286,8 +286,10 @@ impl<'a> ProgramSide<'a> {
     /// are set. `None` where elements have no keys.
     #[must_use]
     pub fn elements(self) -> Option<usize> {
-        let count = || self.0.storage.set_entries().unwrap_or_else(|| self.keys().count());
-        self.0.spec.kind.has_keys().then(count)
+        self.0.spec.kind.has_keys().then(|| match self.0.storage.key_space() {
+            KeySpace::Entries(entries) => entries.set(),
+            _ => self.keys().count(),
+        })
     }
 
     /// Whether a Bloom filter has values.

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::base::Map;
 use crate::freeze::Writing;
+use crate::map_ops::KeySpace;
 use crate::mode::{LOCK, Mode};
 
 /// An initial element that the map did not take.
@@ -195,7 +196,9 @@ impl Map {
     /// `EPERM`: the map is write-only for user space. `EINVAL`: wrong length. `ENOENT`: it was the last.
     pub fn next_key(&self, after: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
         self.check_user_may_read()?;
-        self.storage.has_keys()?;
+        if let KeySpace::None(errno) = self.storage.key_space() {
+            return Err(errno);
+        }
         if after.is_some_and(|key| key.len() != self.key_size) {
             return Err(Errno::EINVAL);
         }
