@@ -99,6 +99,13 @@ impl Entries {
         word.fetch_update(Ordering::AcqRel, Ordering::Acquire, new).map(drop).or_else(allow)
     }
 
+    /// Appends the first `size` bytes of the word under a key, as user space reads it.
+    pub(crate) fn get(&self, key: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), Errno> {
+        let word = self.index(key).and_then(|index| self.load(index)).ok_or(Errno::ENOENT)?;
+        Pair::from_word(word).append(out, size);
+        Ok(())
+    }
+
     /// Address of a word that is not zero.
     pub(crate) fn address(&self, index: usize) -> Option<NonNull<u8>> {
         self.load(index)?;
@@ -119,6 +126,9 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
+    /// An entry that is not there.
+    pub(crate) const NONE: Self = Self { first: 0, second: 0 };
+
     /// From a value of 4 or 8 bytes; a missing second field is 0.
     pub(crate) fn from_value(value: &[u8]) -> Self {
         let mut bytes = [0; 8];

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use paceline_epoch::Domain;
 use paceline_spec::{Errno, XdpAttach};
 
-use crate::entries::Pair;
+use crate::entries::{Entries, Pair};
 
 /// A program that was made for entries of maps.
 pub trait EntryProgram: Any + Send + Sync {
@@ -90,6 +90,20 @@ impl Kept {
         drop(kept);
         displaced.into_iter().for_each(let_go);
         Ok(changed)
+    }
+
+    /// Sets an entry of an array, and the program it keeps.
+    pub(crate) fn put(
+        &self,
+        entries: &Entries,
+        index: usize,
+        value: Pair,
+        program: Option<Arc<dyn EntryProgram>>,
+    ) -> Result<(), Errno> {
+        self.change(index as u32, program, || {
+            entries.swap(index, value.to_word());
+            Ok(())
+        })
     }
 
     /// Lets all go.

@@ -1,13 +1,11 @@
 //! Maps of CPUs (`kernel/bpf/cpumap.c`). A value is `struct bpf_cpumap_val`, or only its `qsize`: length of the
 //! CPU's queue in packets, then the number of a program to run there. An index is a CPU (worker) number.
 
-use std::sync::Arc;
-
 use paceline_spec::{Errno, XdpAttach};
 
 use crate::create::{CreateErrorKind, NUMA_NODE, Request};
 use crate::entries::{Entries, Pair};
-use crate::entry_program::{EntryProgram, Kept, named};
+use crate::entry_program::{Kept, named};
 use crate::map_ops::{KeySpace, MapOps, RedirectTarget};
 use crate::mode::Mode;
 
@@ -38,15 +36,6 @@ impl CpuMap {
     }
 }
 
-impl CpuMap {
-    fn put(&self, index: usize, word: u64, program: Option<Arc<dyn EntryProgram>>) -> Result<(), Errno> {
-        self.programs.change(index as u32, program, || {
-            self.entries.swap(index, word);
-            Ok(())
-        })
-    }
-}
-
 impl MapOps for CpuMap {
     fn user_value_size(&self) -> usize {
         self.value_size
@@ -57,10 +46,7 @@ impl MapOps for CpuMap {
     }
 
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
-        let index = self.entries.index(key).ok_or(Errno::ENOENT)?;
-        let word = self.entries.load(index).ok_or(Errno::ENOENT)?;
-        Pair::from_word(word).append(out, self.value_size);
-        Ok(())
+        self.entries.get(key, self.value_size, out)
     }
 
     /// A queue of 0 empties the entry; `EOVERFLOW` when it is too long, `ENODEV` for a CPU that does not exist, and
@@ -75,14 +61,17 @@ impl MapOps for CpuMap {
             return Err(Errno::ENODEV);
         }
         match value.first {
-            0 => self.put(index, 0, None),
-            _ => self.put(index, value.to_word(), named(value, XdpAttach::CpuMap, Errno::ENOMEM)?),
+            0 => self.programs.put(&self.entries, index, Pair::NONE, None),
+            _ => {
+                let program = named(value, XdpAttach::CpuMap, Errno::ENOMEM)?;
+                self.programs.put(&self.entries, index, value, program)
+            }
         }
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
         let index = self.entries.index(key).ok_or(Errno::EINVAL)?;
-        self.put(index, 0, None)
+        self.programs.put(&self.entries, index, Pair::NONE, None)
     }
 
     fn key_space(&self) -> KeySpace<'_> {

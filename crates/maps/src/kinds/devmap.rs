@@ -3,13 +3,12 @@
 //! interface number but 0 is taken for one that exists.
 
 use std::ptr::NonNull;
-use std::sync::Arc;
 
 use paceline_spec::{Errno, XdpAttach};
 
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
-use crate::entry_program::{EntryProgram, Kept, named};
+use crate::entry_program::{Kept, named};
 use crate::map_ops::{KeySpace, MapOps, RedirectTarget};
 use crate::mode::Mode;
 use crate::slots::Caller;
@@ -52,15 +51,6 @@ impl DevMap {
     }
 }
 
-impl DevMap {
-    fn put(&self, index: usize, value: Pair, program: Option<Arc<dyn EntryProgram>>) -> Result<(), Errno> {
-        self.programs.change(index as u32, program, || {
-            self.entries.swap(index, value.to_word());
-            Ok(())
-        })
-    }
-}
-
 impl MapOps for DevMap {
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         self.entries.address(self.entries.index(key)?)
@@ -79,10 +69,7 @@ impl MapOps for DevMap {
     }
 
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
-        let index = self.entries.index(key).ok_or(Errno::ENOENT)?;
-        let word = self.entries.load(index).ok_or(Errno::ENOENT)?;
-        Pair::from_word(word).append(out, self.value_size);
-        Ok(())
+        self.entries.get(key, self.value_size, out)
     }
 
     /// Interface 0 empties the entry; `EINVAL` when it comes with a program, and for a program that is not made for devices.
@@ -92,12 +79,13 @@ impl MapOps for DevMap {
         if value.first == 0 && value.second != 0 {
             return Err(Errno::EINVAL);
         }
-        self.put(index, value, named(value, XdpAttach::DevMap, Errno::EINVAL)?)
+        let program = named(value, XdpAttach::DevMap, Errno::EINVAL)?;
+        self.programs.put(&self.entries, index, value, program)
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
         let index = self.entries.index(key).ok_or(Errno::EINVAL)?;
-        self.put(index, Pair::from_word(0), None)
+        self.programs.put(&self.entries, index, Pair::NONE, None)
     }
 
     fn key_space(&self) -> KeySpace<'_> {

@@ -21,10 +21,7 @@ impl MapOps for ProgArray {
     }
 
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
-        let index = self.programs.index(key).ok_or(Errno::ENOENT)?;
-        let word = self.programs.load(index).ok_or(Errno::ENOENT)?;
-        Pair::from_word(word).append(out, 4);
-        Ok(())
+        self.programs.get(key, 4, out)
     }
 
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
