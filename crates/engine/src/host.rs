@@ -88,7 +88,7 @@ impl Host {
         self.runtime.set_time(source);
     }
 
-    /// Notes the packets that are run next, for their times and numbers. Without it the time from packets stands still,
+    /// Notes the packets that are run next, for their times and numbers. Without it the time from packets does not advance,
     /// and events have no packet's number. The only packet of a burst gets its `sk_buff`, which a program that does not use it leaves.
     pub fn arrive(&mut self, burst: &Burst) {
         self.runtime.arrive(burst);

@@ -300,7 +300,7 @@ impl Host {
         self.time = source;
     }
 
-    /// Notes the packets that are run next, for their times and numbers. Without it the time from packets stands still,
+    /// Notes the packets that are run next, for their times and numbers. Without it the time from packets does not advance,
     /// and events have no packet number.
     pub fn arrive(&mut self, burst: &Burst) {
         self.arrivals.arrive(burst, self.time, self.events.is_some());
@@ -313,8 +313,8 @@ impl Host {
     #[inline]
     pub unsafe fn pinned<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let reader: *mut Reader = &mut self.reader;
-        // SAFETY: the host is borrowed until this returns, and the caller vouches that nothing else uses the reader while it is
-        // pinned.
+        // SAFETY: the host is borrowed until this returns; that nothing else uses the reader while it is pinned is guaranteed by the
+        // caller.
         let _pin = unsafe { &mut *reader }.pin();
         run(self)
     }

@@ -65,7 +65,7 @@ impl CommandError for ControlError {
                     .to_owned(),
             ),
             Self::Silent { .. } => Some(
-                "the run does not answer: it stands still, or another request takes long; this one may take effect later"
+                "the run does not answer: it is stalled, or another request takes long; this one may take effect later"
                     .to_owned(),
             ),
             _ => None,

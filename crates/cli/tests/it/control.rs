@@ -249,7 +249,7 @@ fn a_live_run_shows_its_rates_and_its_chain() {
         });
         let shows = |part: &str| within(part, || text.lock().expect("no panic").contains(part));
         ["packets/s,", "gen:rate=100K,flows=9", "workers"].into_iter().for_each(shows);
-        // One that stands still ends no view.
+        // One that is stalled ends no view.
         live.signal(Signal::STOP);
         shows("no answer");
         live.signal(Signal::CONT);

@@ -517,8 +517,8 @@ fn aborted_packets_are_counted_by_program_and_line() {
 }
 
 #[test]
-fn a_run_that_stands_still_goes_on() {
-    const TEST: &str = "a_run_that_stands_still_goes_on";
+fn a_stalled_run_goes_on() {
+    const TEST: &str = "a_stalled_run_goes_on";
     let Some(()) = namespace(TEST, &veth("va", "vb")) else { return };
     let (folder, counter) = (Folder::new(), example("counter.o"));
     let control = folder.text("control");
@@ -535,7 +535,7 @@ fn a_run_that_stands_still_goes_on() {
         sent += (0..100).filter(|_| wire.send(&[2; 60]).is_ok()).count() as u64;
     }
     live.signal(Signal::CONT);
-    within("it goes on", || live.messages().contains("note: the run stood still for "));
+    within("it goes on", || live.messages().contains("note: the run was stalled for "));
     sent += (0..100).filter(|_| wire.send(&[2; 60]).is_ok()).count() as u64;
     let received = || json(&ask(&control, &["status", "--json"]))["ports"][0]["received"].as_u64();
     within("packets", || received() > Some(1000));

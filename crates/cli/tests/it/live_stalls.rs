@@ -1,4 +1,4 @@
-//! Runs that stand still, and runs that are killed.
+//! Runs that are stalled, and runs that are killed.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -32,7 +32,7 @@ fn write_chain(path: &Path, programs: &[&str]) {
 }
 
 #[test]
-fn what_is_asked_of_a_run_that_stands_still_happens_when_it_goes_on() {
+fn what_is_asked_of_a_stalled_run_happens_when_it_goes_on() {
     const CLIENTS: u16 = 200;
     let folder = Folder::new();
     let (control, chain) = (folder.text("control"), folder.path("chain.toml"));
@@ -76,7 +76,7 @@ fn what_is_asked_of_a_run_that_stands_still_happens_when_it_goes_on() {
     let grown = resident(live.id()).saturating_sub(memory);
     let output = live.end(Signal::TERM);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("note: the run stood still for "), "{}", stderr(&output));
+    assert!(stderr(&output).contains("note: the run was stalled for "), "{}", stderr(&output));
     check_sums(&json(&output), false);
     assert!(grown < 8192, "{grown} KiB more");
 }
@@ -108,8 +108,8 @@ fn a_worker_that_is_held_up_is_told() {
     let waits = start(&["--port", &quiet, "--port", "gen:rate=1K"]);
     // More than a pipe holds.
     let held_up = start(&["--port", "gen:count=1000,size=1000", "--pass", &full]);
-    within("waiting", || waits.messages().contains("note: worker 0 stands still: it waits for a capture"));
-    let by_port = "note: worker 0 stands still: a program or a port holds it up";
+    within("waiting", || waits.messages().contains("note: worker 0 is stalled: it waits for a capture"));
+    let by_port = "note: worker 0 is stalled: a program or a port holds it up";
     within("held up", || held_up.messages().contains(by_port));
     assert_eq!(idle.messages(), "");
 }

@@ -23,7 +23,7 @@ mod model {
     }
 
     /// A reader that reads until nothing is left and then waits gets all records: no wake-up is lost. The model
-    /// checker finds a reader that nobody wakes to be a deadlock, for its clock stands still.
+    /// checker finds a reader that nobody wakes to be a deadlock, for its clock does not advance.
     #[test]
     fn a_reader_that_waits_is_woken() {
         let mut model = loom::model::Builder::new();

@@ -1,4 +1,4 @@
-//! Workers that stand still: a program or a port holds them up.
+//! Stalled workers: a program or a port holds them up.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +49,7 @@ impl<'a> Watched<'a> {
     }
 
     /// Workers that have not come to their ports for longer than a time, as far as the calls of this function tell.
-    pub(super) fn still(&mut self, longer: Duration) -> Vec<usize> {
+    pub(super) fn stalled(&mut self, longer: Duration) -> Vec<usize> {
         let now = Instant::now();
         for ((count, since), beat) in self.counts.iter_mut().zip(&self.beats.0) {
             let counted = beat.polls.get().map_or(0, Polls::count);
@@ -69,17 +69,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_that_stand_still_are_found() {
+    fn stalled_workers_are_found() {
         const LONG: Duration = Duration::from_millis(50);
         let (beats, pipeline) = (Beats::new(4), Pipeline::new());
         let mut workers = [0, 1, 2].map(|number| pipeline.worker(number));
         workers.iter().enumerate().for_each(|(number, worker)| beats.begin(number, worker.polls()));
         let mut watched = Watched::new(&beats);
-        assert_eq!(watched.still(LONG), [0_usize; 0]);
+        assert_eq!(watched.stalled(LONG), [0_usize; 0]);
         std::thread::sleep(LONG + Duration::from_millis(10));
-        // One poll is enough, and one that has ended does not stand still.
+        // One poll is enough, and one that has ended is not stalled.
         workers[1].poll().expect("no failure");
         beats.end(2);
-        assert_eq!(watched.still(LONG), [0, 3]);
+        assert_eq!(watched.stalled(LONG), [0, 3]);
     }
 }

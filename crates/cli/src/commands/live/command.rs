@@ -38,7 +38,7 @@ use crate::ports::{OpenedPort, Opening, PortSpec, Waiting};
 /// Time between two looks at signals and the clock.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time after which it is told that nothing went on.
-const STILL: Duration = Duration::from_secs(1);
+const STALLED: Duration = Duration::from_secs(1);
 /// Time after a request for a sample of packets in which one is taken.
 const SAMPLE: Duration = Duration::from_secs(5);
 /// Time between two attempts to open ports.
@@ -194,7 +194,7 @@ struct Run<'a> {
     start: Instant,
     /// When this thread began to wait for an event.
     attended: Instant,
-    /// When the process began to run, or went on after it stood still.
+    /// When the process began to run, or went on after it was stalled.
     resumed: Instant,
     /// Time of the last request for a sample of packets.
     sampled: Option<Instant>,
@@ -321,25 +321,23 @@ impl Run<'_> {
         self.attended = Instant::now();
         while running > 0 && self.attend(&mut running, LOOK)? {
             // When the process goes on after SIGSTOP, its workers need a moment, too.
-            if self.resumed.elapsed() < STILL {
+            if self.resumed.elapsed() < STALLED {
                 continue;
             }
-            let still = watched.still(STILL);
-            for worker in still.iter().filter(|worker| !told.contains(*worker)) {
+            let stalled = watched.stalled(STALLED);
+            for worker in stalled.iter().filter(|worker| !told.contains(*worker)) {
                 let waits = workers.get(*worker).is_some_and(|thread| waiting.has(*thread));
                 // A worker with no other port to receive from has nothing else to do.
                 let sources = self.args.specs().into_iter().filter(|spec| spec.receives()).count();
                 match waits {
                     true if sources == 1 => {}
-                    true => {
-                        console::note(format_args!("worker {worker} stands still: it waits for a capture"))
-                    }
+                    true => console::note(format_args!("worker {worker} is stalled: it waits for a capture")),
                     false => console::note(format_args!(
-                        "worker {worker} stands still: a program or a port holds it up"
+                        "worker {worker} is stalled: a program or a port holds it up"
                     )),
                 }
             }
-            told = still;
+            told = stalled;
         }
         Ok(())
     }
@@ -348,14 +346,14 @@ impl Run<'_> {
     fn attend(&mut self, running: &mut usize, time: Duration) -> Result<bool, Failure> {
         let event = self.events.recv_timeout(time);
         // Before the answer, which may take longer.
-        let still = self.attended.elapsed();
+        let stalled = self.attended.elapsed();
         match event {
             Ok(Event::Ended) => *running = running.saturating_sub(1),
             Ok(Event::Question(question)) => self.answer(&question),
             Err(_) => {}
         }
-        if still > time + STILL {
-            console::note(format_args!("the run stood still for {still:.1?}, as after SIGSTOP"));
+        if stalled > time + STALLED {
+            console::note(format_args!("the run was stalled for {stalled:.1?}, as after SIGSTOP"));
             self.resumed = Instant::now();
         }
         if self.sampled.is_some_and(|last| last.elapsed() > SAMPLE) {
