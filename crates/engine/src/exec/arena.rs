@@ -4,27 +4,17 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use rustix::io::Errno;
-use rustix::process::getpid;
-
 use crate::exec::block::CodeBlock;
-use crate::exec::code::{Code, Relocation};
+use crate::exec::code::{Code, MAX_ALIGNMENT, Relocation};
 use crate::exec::error::ExecError;
-use crate::exec::extents::{Extents, GRAIN};
-use crate::exec::fork::{self, Generation};
 use crate::exec::memory::{CHUNK, GUARD_BYTE, Memory};
 use crate::exec::names::{self, Registration};
 use crate::exec::place::within_reach;
 use crate::exec::registry::Installed;
 use crate::exec::serialize;
+use crate::exec::space::{Extent, Space};
 use crate::exec::sync::lock;
 use paceline_epoch::Domain;
-
-/// Maximum alignment of code in bytes.
-pub const MAX_ALIGNMENT: usize = 4096;
-
-/// Minimum number of guard bytes after a block. Those of the previous block precede it.
-const GUARD: usize = 16;
 
 /// Size of the process-wide arena in bytes: enough for some ten thousand programs of the size of a load balancer. It is only
 /// address space until code is installed, and small compared to the 2 GiB reach of displacements, so that a suitable place nearly
@@ -37,33 +27,8 @@ const GLOBAL_CAPACITY: usize = 64 << 20;
 /// installed, and reused, but not returned to the system before the end. Any thread may install and drop code.
 #[derive(Clone)]
 pub struct Arena {
-    shared: Arc<Shared>,
+    space: Arc<Space>,
     domain: Domain,
-}
-
-pub(crate) struct Shared {
-    memory: Memory,
-    /// Process that may write: a fork has a copy of the memory, or shares it if it could not make one.
-    owner: i32,
-    room: Mutex<Room>,
-}
-
-struct Room {
-    /// Committed free extents.
-    free: Extents,
-    /// Number of committed bytes, from the start.
-    committed: usize,
-    /// Freed extents that a fork without a copy may still execute.
-    shared: Vec<Place>,
-    /// The last generation known to be shared when `shared` was last examined.
-    looked_at: Option<Generation>,
-}
-
-/// An extent with the generation in which it was allocated.
-#[derive(Clone)]
-struct Place {
-    range: Range<usize>,
-    generation: Generation,
 }
 
 impl Arena {
@@ -104,12 +69,7 @@ impl Arena {
             memory = memory.pass_for_anonymous()?;
         }
         serialize::register();
-        let room =
-            Mutex::new(Room { free: Extents::default(), committed: 0, shared: Vec::new(), looked_at: None });
-        let owner = getpid().as_raw_nonzero().get();
-        let shared = Arc::new(Shared { memory, owner, room });
-        fork::register(&shared);
-        Ok(Self { shared, domain })
+        Ok(Self { space: Space::new(memory), domain })
     }
 
     /// Copies code into the arena, applies its relocations, and registers the names of its functions.
@@ -130,19 +90,19 @@ impl Arena {
                 return Err(ExecError::FunctionRange { name: function.name.clone(), len: code.bytes.len() });
             }
         }
-        let extent = match Extent::allocate(&self.shared, code.bytes.len(), code.alignment) {
+        let extent = match Extent::allocate(&self.space, code.bytes.len(), code.alignment) {
             Err(ExecError::Exhausted { .. }) if self.domain.collect() > 0 => {
-                Extent::allocate(&self.shared, code.bytes.len(), code.alignment)
+                Extent::allocate(&self.space, code.bytes.len(), code.alignment)
             }
             result => result,
         }?;
         let address = extent.address();
-        let mut image = vec![GUARD_BYTE; extent.place.range.len()];
+        let mut image = vec![GUARD_BYTE; extent.len()];
         image[..code.bytes.len()].copy_from_slice(code.bytes);
         for &relocation in code.relocations {
             relocate(&mut image[..code.bytes.len()], address, relocation)?;
         }
-        extent.shared.memory.write(extent.place.range.start, &image).map_err(ExecError::Write)?;
+        extent.write(&image)?;
         serialize::all_cores();
         let range = address..address + code.bytes.len();
         let installed = Installed { range: range.clone(), functions: Arc::clone(&code.functions) };
@@ -153,7 +113,7 @@ impl Arena {
     /// The address range of all present and future code of the arena.
     #[must_use]
     pub fn range(&self) -> Range<usize> {
-        self.shared.memory.range()
+        self.space.range()
     }
 
     /// Whether all present and future code of the arena reaches an address with a 32-bit displacement.
@@ -171,7 +131,7 @@ impl Arena {
     /// Number of committed bytes, used and free.
     #[must_use]
     pub fn committed(&self) -> usize {
-        lock(&self.shared.room).committed
+        self.space.committed()
     }
 }
 
@@ -184,105 +144,6 @@ impl fmt::Debug for Arena {
 /// An address within the text of the process.
 fn text_address() -> usize {
     text_address as fn() -> usize as usize
-}
-
-impl Shared {
-    fn check_owner(&self) -> Result<(), ExecError> {
-        let ours = getpid().as_raw_nonzero().get() == self.owner;
-        if ours { Ok(()) } else { Err(ExecError::Forked { owner: self.owner }) }
-    }
-
-    /// Allocates an extent, from committed memory or by committing more.
-    fn allocate(&self, len: usize, alignment: usize) -> Result<Place, ExecError> {
-        self.check_owner()?;
-        let capacity = self.memory.range().len();
-        let mut room = lock(&self.room);
-        self.reclaim(&mut room);
-        let exhausted = |free: &Extents, left| {
-            Err(ExecError::Exhausted { bytes: len, capacity, largest: free.largest().max(left) })
-        };
-        let Some(bytes) = len.checked_add(GUARD).and_then(|len| len.checked_next_multiple_of(GRAIN)) else {
-            return exhausted(&room.free, capacity - room.committed);
-        };
-        loop {
-            if let Some(start) = room.free.take(bytes, alignment) {
-                return Ok(Place { range: start..start + bytes, generation: Generation::now() });
-            }
-            let left = capacity - room.committed;
-            if left == 0 {
-                return exhausted(&room.free, left);
-            }
-            self.commit(&mut room, bytes.next_multiple_of(CHUNK).min(left))?;
-        }
-    }
-
-    /// Frees extents that no fork executes any more, if forks have made their copies.
-    fn reclaim(&self, room: &mut Room) {
-        if room.shared.is_empty() {
-            return;
-        }
-        let last_shared = Generation::last_shared();
-        if room.looked_at != Some(last_shared) {
-            let shared = std::mem::take(&mut room.shared);
-            shared.into_iter().for_each(|place| self.give_back(room, place));
-            room.looked_at = Some(last_shared);
-        }
-    }
-
-    /// Overwrites an extent with guard bytes and frees it, unless a fork may still execute its code.
-    fn give_back(&self, room: &mut Room, place: Place) {
-        if place.generation.is_shared() {
-            room.looked_at = None;
-            return room.shared.push(place);
-        }
-        // An extent that cannot be overwritten is not reused.
-        let Range { start, end } = place.range;
-        if self.memory.write(start, &vec![GUARD_BYTE; end - start]).is_ok() {
-            room.free.give(start, end - start);
-        }
-    }
-
-    /// Replaces the shared memory of a fork by a private copy.
-    pub(crate) fn copy_memory(&self) -> Result<(), Errno> {
-        self.memory.copy()
-    }
-
-    /// Commits more memory, filled with guard bytes.
-    fn commit(&self, room: &mut Room, bytes: usize) -> Result<(), ExecError> {
-        self.memory.write(room.committed, &vec![GUARD_BYTE; bytes]).map_err(ExecError::Write)?;
-        // The memory before the arena is unknown, so the first block needs guard bytes before it as well.
-        let skip = if room.committed == 0 { GRAIN } else { 0 };
-        room.free.give(room.committed + skip, bytes - skip);
-        room.committed += bytes;
-        Ok(())
-    }
-}
-
-/// An extent of an arena, freed when dropped: code, followed by guard bytes.
-pub(crate) struct Extent {
-    shared: Arc<Shared>,
-    place: Place,
-}
-
-impl Extent {
-    fn allocate(shared: &Arc<Shared>, len: usize, alignment: usize) -> Result<Self, ExecError> {
-        let place = shared.allocate(len, alignment)?;
-        Ok(Self { shared: Arc::clone(shared), place })
-    }
-
-    /// Start address of the extent, with exposed provenance.
-    pub(crate) fn address(&self) -> usize {
-        self.shared.memory.pointer(self.place.range.start).expose_provenance().get()
-    }
-}
-
-impl Drop for Extent {
-    fn drop(&mut self) {
-        // A fork's memory is not reused, because a fork cannot install code.
-        if self.shared.check_owner().is_ok() {
-            self.shared.give_back(&mut lock(&self.shared.room), self.place.clone());
-        }
-    }
 }
 
 /// Applies a relocation to code that will be at `address`.

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::exec::arena::Extent;
 use crate::exec::code::Function;
 use crate::exec::names::Registration;
+use crate::exec::space::Extent;
 use paceline_epoch::Domain;
 
 /// Executable code in an arena, at a fixed address.

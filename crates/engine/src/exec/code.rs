@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use crate::exec::extents::GRAIN;
 
+/// Maximum alignment of code in bytes.
+pub const MAX_ALIGNMENT: usize = 4096;
+
 /// A PC-relative relocation: a 32-bit displacement in native byte order, relative to its own end, as in `call`, `jmp` and
 /// `rip`-relative operands of x86-64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

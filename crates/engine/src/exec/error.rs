@@ -26,7 +26,7 @@ pub enum ExecError {
     /// An alignment that is not a power of two, or larger than a page.
     #[error(
         "code cannot be aligned to {bytes} bytes; powers of two up to {} are possible",
-        crate::exec::MAX_ALIGNMENT
+        crate::exec::code::MAX_ALIGNMENT
     )]
     Alignment {
         /// Requested alignment in bytes.

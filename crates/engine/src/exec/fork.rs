@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-use crate::exec::arena::Shared;
+use crate::exec::memory::Memory;
 use crate::exec::sync::lock;
 
 /// Number of words for forks, which fill a page of the smallest size in use: the number of forks that may copy at the same time.
@@ -28,7 +28,7 @@ static COPYING: AtomicPtr<[AtomicU64; WORDS]> = AtomicPtr::new(std::ptr::null_mu
 /// The last fork whose word was overwritten by another fork while still set.
 static OVERWRITTEN: AtomicU64 = AtomicU64::new(0);
 
-static ARENAS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+static ARENAS: Mutex<Vec<Weak<Memory>>> = Mutex::new(Vec::new());
 
 thread_local! {
     /// Number of the fork that this thread is performing.
@@ -77,8 +77,8 @@ fn map_words() {
     COPYING.store(words.map_or(null, |words| words).cast(), Ordering::SeqCst);
 }
 
-/// Registers an arena for copying in forks.
-pub(crate) fn register(arena: &Arc<Shared>) {
+/// Registers the memory of an arena for copying in forks.
+pub(crate) fn register(memory: &Arc<Memory>) {
     static HANDLERS: OnceLock<()> = OnceLock::new();
     HANDLERS.get_or_init(|| {
         map_words();
@@ -87,8 +87,8 @@ pub(crate) fn register(arena: &Arc<Shared>) {
         let _ = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_fork)) };
     });
     let mut arenas = lock(&ARENAS);
-    arenas.retain(|arena| arena.strong_count() > 0);
-    arenas.push(Arc::downgrade(arena));
+    arenas.retain(|memory| memory.strong_count() > 0);
+    arenas.push(Arc::downgrade(memory));
 }
 
 /// Runs in the forking process, before the fork.
@@ -117,7 +117,7 @@ extern "C" fn in_fork() {
         Err(TryLockError::WouldBlock) => return,
     };
     let mut all = arenas.iter().filter_map(Weak::upgrade);
-    if all.all(|arena| arena.copy_memory().is_ok())
+    if all.all(|memory| memory.copy().is_ok())
         && let Some(word) = word
     {
         // If the word belongs to a later fork by now, the parent treats this one as a fork without a copy.

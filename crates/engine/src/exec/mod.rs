@@ -81,11 +81,12 @@ mod names;
 mod place;
 mod registry;
 mod serialize;
+mod space;
 mod sync;
 
-pub use arena::{Arena, MAX_ALIGNMENT};
+pub use arena::Arena;
 pub use block::CodeBlock;
-pub use code::{Code, CodeMap, Function, Relocation, SourceLine};
+pub use code::{Code, CodeMap, Function, MAX_ALIGNMENT, Relocation, SourceLine};
 pub use error::ExecError;
 pub use memory::GUARD_BYTE;
 pub use names::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
