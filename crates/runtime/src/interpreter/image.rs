@@ -18,8 +18,7 @@ use paceline_maps::{EntryProgram, Map};
 use paceline_spec::helper::Helper;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 
-use crate::interpreter::staged::Staged;
-use crate::interpreter::threaded::Operations;
+use crate::interpreter::operations::Operations;
 
 /// An uninitialized argument register.
 pub type Unset = MaybeUninit<u64>;
@@ -84,6 +83,25 @@ pub struct Image {
     pub native: Option<Native>,
     /// Look-ups ahead of its bursts; [`burst_entry`](Self::burst_entry) makes them then.
     pub staged: Option<Staged>,
+}
+
+/// Look-ups ahead of a burst.
+pub struct Ahead {
+    pub(super) slice: Image,
+    pub(super) maps: Box<[Arc<Map>]>,
+    pub(super) from_bytes: u64,
+    pub(super) from_packets: u64,
+    /// Whether it is found by trials if they pay.
+    pub(super) tries: bool,
+}
+
+/// A program or chain whose bursts run in stages.
+#[derive(Clone)]
+pub struct Staged {
+    /// What comes before.
+    pub ahead: Arc<Ahead>,
+    /// Its own entry of bursts.
+    pub burst_entry: BurstEntry,
 }
 
 /// Native code of a program.

@@ -10,8 +10,8 @@ use paceline_isa::Insn;
 use paceline_maps::Map;
 use paceline_spec::{ObjectKind, ProgramSpec};
 
+use crate::interpreter::callers::Caller;
 use crate::interpreter::image::Image;
-use crate::interpreter::plain::Caller;
 
 /// Decision of an observer about the next instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

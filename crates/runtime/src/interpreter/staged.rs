@@ -18,20 +18,12 @@ use crate::trials::Choice;
 use paceline_frame::Frame;
 use paceline_maps::{Fill, Map};
 
-use crate::interpreter::image::{BurstEntry, Image, Unset};
+use crate::interpreter::image::{Image, Unset};
+
+pub use crate::interpreter::image::{Ahead, Staged};
 
 /// Bursts of fewer packets are not worth a second loop.
 const LEAST_PACKETS: u64 = 8;
-
-/// Look-ups ahead of a burst.
-pub struct Ahead {
-    slice: Image,
-    maps: Box<[Arc<Map>]>,
-    from_bytes: u64,
-    from_packets: u64,
-    /// Whether it is found by trials if they pay.
-    tries: bool,
-}
 
 impl Ahead {
     /// Look-ups by a slice in these maps, among its others, made `always`, or if so many bytes of a map are in use that it is `large` and
@@ -85,15 +77,6 @@ impl Ahead {
 /// Number of packets of a burst.
 const fn packets(frames: &Range<u64>) -> u64 {
     (frames.end - frames.start) / size_of::<Frame>() as u64
-}
-
-/// A program or chain whose bursts run in stages.
-#[derive(Clone)]
-pub struct Staged {
-    /// What comes before.
-    pub ahead: Arc<Ahead>,
-    /// Its own entry of bursts.
-    pub burst_entry: BurstEntry,
 }
 
 impl Staged {

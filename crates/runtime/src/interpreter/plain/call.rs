@@ -14,9 +14,9 @@ use paceline_spec::helper::{Arg, Helper, HelperId, Prototype, Return};
 use paceline_spec::kfunc::DYNPTR_BYTES;
 use paceline_spec::{MAX_LOOPS, ObjectKind};
 
-use super::rounds::CallingBack;
 use super::timer::CheckedCallback;
-use super::{Caller, Machine, Next, run_packet};
+use super::{Machine, Next, run_packet};
+use crate::interpreter::callers::{Caller, CallingBack};
 use crate::interpreter::image::{Image, Unset};
 
 impl Machine<'_> {

@@ -30,20 +30,11 @@ use paceline_maps::{Map, RingBuffer};
 use paceline_spec::helper::Helper;
 use paceline_spec::{Counters, MAX_LOOPS};
 
+use crate::interpreter::callers::Caller;
 use crate::interpreter::entry::Interpreter;
 use crate::interpreter::image::Exit;
 use crate::interpreter::image::Image;
 use crate::interpreter::observe::{Observed, Observer, Steer};
-use rounds::CallingBack;
-
-/// Return address of a called function, and its caller's callee-saved registers.
-pub struct Caller {
-    pub(crate) slot: usize,
-    callee_saved: [u64; 4],
-    rounds_left: u32,
-    /// The helper that called the function, if one did.
-    calling_back: Option<CallingBack>,
-}
 
 /// The state of a run.
 pub struct Machine<'a> {

@@ -10,12 +10,7 @@ use paceline_spec::helper::{Callback, Helper};
 use paceline_spec::kfunc::{DYNPTR_BYTES, KfuncArg, KfuncReturn, NUM_ITERATOR_BYTES};
 
 use super::{Machine, Next};
-
-/// An active call of a helper that calls a function of the program.
-pub(crate) struct CallingBack {
-    function: usize,
-    rounds: Rounds,
-}
+use crate::interpreter::callers::CallingBack;
 
 impl Machine<'_> {
     /// The slot of a function from its address, which is the slot.

@@ -4,11 +4,12 @@
 use crate::host::Host;
 
 use super::code::NO_CODE;
-use super::handlers::{Loop, each_code, operation};
-use super::op::{Head, Op, Packet};
-use super::{Operations, in_fresh_machine};
+use super::handlers::dispatch::Loop;
+use super::handlers::{each_code, operation};
 use crate::interpreter::entry::{Interpreter, burst_entry, entry_for, tail_entry};
 use crate::interpreter::image::Image;
+use crate::interpreter::op::{Head, Op, Packet};
+use crate::interpreter::operations::{Operations, in_fresh_machine};
 
 /// The image with this kind of dispatch; `None` if it is not one for the threaded interpreter.
 #[must_use]

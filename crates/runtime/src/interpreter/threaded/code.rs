@@ -8,7 +8,7 @@ use super::error::TranslateError;
 use super::fuse::{Item, sequence_at};
 use super::handlers::HANDLERS;
 use super::kind::{Kind, Source};
-use super::op::Op;
+use crate::interpreter::op::Op;
 
 /// In place of a code, for second parts.
 pub(super) const NO_CODE: u16 = u16::MAX;

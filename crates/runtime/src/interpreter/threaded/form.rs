@@ -8,10 +8,10 @@ use paceline_compiler::ir::{Graph, Module, Passes, build, optimize_with_graphs};
 use paceline_maps::Map;
 use paceline_verifier::Verified;
 
-use super::Operations;
 use super::error::TranslateError;
 use super::select::Selector;
 use crate::interpreter::image::cpus_of;
+use crate::interpreter::operations::Operations;
 
 /// Translates a verified program to operations, which contain addresses of its maps.
 pub(super) fn translate(verified: &Verified, maps: &[Arc<Map>]) -> Result<Operations, TranslateError> {

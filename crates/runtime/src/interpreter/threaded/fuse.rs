@@ -4,8 +4,8 @@
 //! no register, and if no one else uses it, it is in none.
 
 use super::kind::{Kind, Reach, Source};
-use super::op::{DST, SRC};
 use super::sequence::{MOST, Sequence};
+use crate::interpreter::op::{DST, SRC};
 
 /// An operation, or its second part.
 #[derive(Clone, Copy, Debug)]

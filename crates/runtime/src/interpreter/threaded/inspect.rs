@@ -27,7 +27,7 @@ pub struct Handler {
 /// All handlers.
 #[must_use]
 pub fn all() -> Vec<Handler> {
-    let handler = |(sequence, handler): (&Sequence, &super::op::Handler)| {
+    let handler = |(sequence, handler): (&Sequence, &crate::interpreter::op::Handler)| {
         let kinds: Vec<Kind> = sequence.parts[..sequence.len].iter().map(|part| part.kind).collect();
         Handler {
             kind: format!("{kinds:?}"),

@@ -4,7 +4,7 @@ use paceline_compiler::ir::{BinaryOp, Type};
 use paceline_isa::{AtomicOp, Condition, Size, Width};
 use paceline_spec::helper::Callback;
 
-use super::op::{DST, MORE, OTHER, SRC};
+use crate::interpreter::op::{DST, MORE, OTHER, SRC};
 
 /// Source of the last operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,7 +28,7 @@ pub(super) enum Reach {
     Any,
 }
 
-/// A kind of operation. `dst`, `src`, `other` and `more` are the registers in bytes of the [`Op`](super::op::Op), the first two of which
+/// A kind of operation. `dst`, `src`, `other` and `more` are the registers in bytes of the `Op`, the first two of which
 /// are the result and an operand; the second operand is `other`, or the immediate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {

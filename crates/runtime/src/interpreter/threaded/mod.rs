@@ -22,7 +22,6 @@ mod handlers;
 mod helpers;
 pub mod inspect;
 mod kind;
-mod op;
 mod select;
 mod sequence;
 #[cfg(test)]
@@ -33,10 +32,9 @@ use std::sync::Arc;
 
 use crate::callback::{CallbackCode, CompiledFunctions};
 use crate::host::Host;
-use crate::machine::{LEAST_WORDS, Machine};
+use crate::machine::LEAST_WORDS;
 use crate::readable::Readable;
 use crate::run_rules::RunRules;
-use crate::stack::STACK_FRAME;
 use paceline_frame::Frame;
 use paceline_isa::Code;
 use paceline_maps::Map;
@@ -45,59 +43,14 @@ use paceline_verifier::Verified;
 
 use crate::interpreter::entry::{Interpreter, burst_entry, entry_for, tail_entry};
 use crate::interpreter::image::{BurstEntry, DEFAULT_BUDGET, Entry, Image, per_cpu_maps, sets_callbacks};
-use handlers::Dispatch;
-use op::{Op, Packet};
+use crate::interpreter::op::{Op, Packet};
+use crate::interpreter::operations::{Operations, in_fresh_machine};
+use handlers::dispatch::{Dispatch, Jump};
 
 pub use error::TranslateError;
 
 #[cfg(feature = "variants")]
 pub use by_match::by_match;
-
-/// A program as operations, which hold the addresses of its maps.
-#[derive(Clone)]
-pub struct Operations {
-    ops: Arc<[Op]>,
-    /// The codes of their handlers.
-    #[cfg(any(test, feature = "variants"))]
-    codes: Arc<[u16]>,
-    /// Words of the windows of all functions that may be active.
-    words: usize,
-}
-
-impl Operations {
-    #[cfg_attr(
-        not(any(test, feature = "variants")),
-        expect(unused_variables, reason = "others need no codes")
-    )]
-    fn new(ops: &[Op], codes: &[u16], words: usize) -> Self {
-        Self {
-            ops: ops.into(),
-            #[cfg(any(test, feature = "variants"))]
-            codes: codes.into(),
-            words,
-        }
-    }
-
-    /// Prepares an idle machine; returns where the program starts, and its window, which has all of the words that the program needs.
-    #[inline]
-    fn begin(&self, machine: &mut Machine, context: u64) -> (*const Op, *mut u64) {
-        machine.reserve(self.words);
-        // SAFETY: there are so many words now.
-        unsafe { self.begin_small(machine, context) }
-    }
-
-    /// The same if every machine has so many words.
-    ///
-    /// # Safety
-    /// The machine must have the words that the program needs.
-    #[inline]
-    unsafe fn begin_small(&self, machine: &mut Machine, context: u64) -> (*const Op, *mut u64) {
-        let window = machine.window();
-        // SAFETY: the window has the registers of a function.
-        unsafe { *window.add(1) = context };
-        (self.ops.as_ptr(), window)
-    }
-}
 
 /// The image of a verified program for the threaded interpreter.
 ///
@@ -158,7 +111,7 @@ impl CompiledFunctions for Operations {
             // SAFETY: the function and its arguments, which the window has room for, are guaranteed by the caller.
             unsafe {
                 window.add(1).cast::<[u64; 5]>().write(arguments);
-                handlers::Jump::run(address as *const Op, host, Packet::of(host), window)
+                Jump::run(address as *const Op, host, Packet::of(host), window)
             }
         });
     }
@@ -180,21 +133,12 @@ impl<const SMALL: bool> Interpreter for Threaded<SMALL> {
             true => unsafe { operations.begin_small(&mut host.machine, context) },
             false => operations.begin(&mut host.machine, context),
         };
-        // SAFETY: the operations are those of a verified program, whose maps the image keeps; the rest is guaranteed by the caller.
-        unsafe { handlers::Jump::run(start, host, Packet::in_frame(context as *const Frame), window) }
+        // SAFETY: the operations are those of a verified program, whose maps the image keeps; the caller vouches for the rest.
+        unsafe { Jump::run(start, host, Packet::in_frame(context as *const Frame), window) }
     }
 
     unsafe fn run_called(operations: &Operations, context: u64, host: &mut Host) -> u64 {
         // SAFETY: guaranteed by the caller.
         in_fresh_machine(host, |host| unsafe { Self::run(operations, context, host) })
     }
-}
-
-/// Runs a program while the machine, and the frames of the stack that are in use, wait for it.
-fn in_fresh_machine(host: &mut Host, run: impl FnOnce(&mut Host) -> u64) -> u64 {
-    let top = host.stack_top() - (host.depth() * STACK_FRAME) as u64;
-    let waiting = std::mem::replace(&mut host.machine, Machine::new(top));
-    let r0 = run(host);
-    host.machine = waiting;
-    r0
 }

@@ -10,9 +10,9 @@ use crate::rounds::Rounds;
 use paceline_maps::Map;
 use paceline_spec::helper::Callback;
 
-use super::{get, set};
+use super::dispatch::{end, get, set};
 use crate::interpreter::image::{Image, Unset};
-use crate::interpreter::threaded::op::{DST, Op, SCRATCH};
+use crate::interpreter::op::{DST, Op, SCRATCH};
 
 /// The arguments of a call. Those that the function does not have are any words of the window.
 #[inline(always)]
@@ -22,7 +22,7 @@ unsafe fn arguments(op: &Op, window: *mut u64) -> [u64; 5] {
 }
 
 /// # Safety
-/// Of all functions here: as of [`operation`](super::operation).
+/// Of all functions here: as of `operation`.
 #[inline(always)]
 pub(super) unsafe fn helper(op: &Op, function: u64, host: *mut Host, window: *mut u64) {
     // SAFETY: the second part of the operation holds the address of a helper, and the verifier has shown that the
@@ -144,8 +144,8 @@ pub(super) unsafe fn tail_call(ip: *const Op, host: *mut Host) -> *const Op {
         host.readable = readable;
         if host.fault.is_some() {
             host.machine.stop();
-            return super::end(host, 0);
+            return end(host, 0);
         }
-        host.machine.leave(r0).map_or_else(|| super::end(host, r0), |next| next.cast())
+        host.machine.leave(r0).map_or_else(|| end(host, r0), |next| next.cast())
     }
 }

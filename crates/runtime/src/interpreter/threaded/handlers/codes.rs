@@ -36,4 +36,4 @@ macro_rules! each_code {
     };
 }
 
-pub(in crate::interpreter::threaded) use each_code;
+pub(crate) use each_code;

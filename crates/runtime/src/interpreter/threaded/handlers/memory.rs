@@ -8,14 +8,14 @@ use crate::memory;
 use paceline_isa::{AtomicOp, Size, SwapOrder, Width, eval};
 use paceline_spec::context::{Field, Place};
 
-use super::get;
+use super::dispatch::get;
+use crate::interpreter::op::{DST, MORE, OTHER, Op, Packet, SRC};
 use crate::interpreter::threaded::kind::Reach;
-use crate::interpreter::threaded::op::{DST, MORE, OTHER, Op, Packet, SRC};
 
 /// The address of an access, whose base is in a byte of the operation.
 ///
 /// # Safety
-/// Of all functions here: as of [`operation`](super::operation).
+/// Of all functions here: as of `operation`.
 #[inline(always)]
 pub(super) unsafe fn address(op: &Op, base: u8, reach: Reach, packet: Packet, window: *mut u64) -> u64 {
     match reach {

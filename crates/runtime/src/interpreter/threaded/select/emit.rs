@@ -8,8 +8,8 @@ use paceline_compiler::ir::{Block, Function, Value};
 
 use super::choose::Choice;
 use super::{Draft, Selector};
+use crate::interpreter::op::{DST, SCRATCH, SRC};
 use crate::interpreter::threaded::kind::{Kind, Reach, Source};
-use crate::interpreter::threaded::op::{DST, SCRATCH, SRC};
 
 impl Machine for Selector<'_> {
     type Op = Draft;

@@ -21,10 +21,10 @@ use paceline_compiler::ir::{FuncId, Function, Graph, Module, Value};
 use paceline_maps::Map;
 use paceline_spec::ProgramSpec;
 
-use super::Operations;
 use super::code::Code;
 use super::error::TranslateError;
 use super::kind::Kind;
+use crate::interpreter::operations::Operations;
 
 /// An instruction of the code generator.
 #[derive(Clone, Copy, Debug)]

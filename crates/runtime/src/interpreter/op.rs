@@ -1,11 +1,11 @@
-//! Operations in memory.
+//! An operation of the threaded interpreter in memory.
 
 use crate::host::Host;
 use crate::machine::FRAME_POINTER;
 use paceline_frame::Frame;
 
 /// Code that executes an operation: takes its address, the host of the machine, the packet, and the window of the running function. The
-/// result is for its [`Dispatch`](super::handlers::Dispatch).
+/// result is for its `Dispatch`.
 pub(super) type Handler = unsafe extern "C" fn(*const Op, *mut Host, Packet, *mut u64) -> u64;
 
 /// The packet of the host's frame: two arguments, which handlers have in registers.
@@ -43,7 +43,7 @@ pub(super) const SCRATCH: u8 = 30;
 
 const _: () = assert!(SCRATCH < FRAME_POINTER);
 
-/// Bytes of an operation that hold numbers of registers: see [`Kind`](super::kind::Kind).
+/// Bytes of an operation that hold numbers of registers: see `Kind` of the threaded interpreter.
 pub(super) const DST: u8 = 0;
 pub(super) const SRC: u8 = 1;
 pub(super) const OTHER: u8 = 2;
