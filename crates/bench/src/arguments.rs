@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::{Settings, TABLES, record};
+use crate::record;
+use crate::settings::Settings;
+use crate::tables::TABLES;
 
 /// Action.
 #[derive(Debug)]

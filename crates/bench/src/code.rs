@@ -7,7 +7,7 @@ use paceline_spec::ProgramSpec;
 
 use crate::measure::{Timing, Work, interleaved};
 use crate::report::{Figure, Row, Unit};
-use crate::{Rows, Settings, Table};
+use crate::settings::{Rows, Settings, Table};
 
 /// Every example program.
 pub(crate) fn table(settings: Settings) -> Table {
@@ -81,7 +81,7 @@ pub(crate) fn measure<'a>(
     let program = Program::load(&verified, maps.to_vec(), Engine::Jit)?;
     let bytes = program.native_code().map_or(0, |code| code.bytes().len() as u64);
     #[cfg(feature = "kernel")]
-    let loaded = crate::engines::kernel_object(object)?;
+    let loaded = crate::kernel::load(object)?;
     let mut works: Vec<Work<'_>> = vec![
         Box::new(|| Ok(Program::load(&object.verify(spec)?, maps.to_vec(), Engine::Jit).map(|_| 1)?)),
         Box::new(|| Ok(Program::load(&verified, maps.to_vec(), Engine::Jit).map(|_| 1)?)),

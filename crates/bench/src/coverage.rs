@@ -9,7 +9,7 @@ use paceline_capture::CaptureReader;
 
 use crate::measure::{Work, interleaved};
 use crate::report::{Figure, Row};
-use crate::{Settings, Table};
+use crate::settings::{Settings, Table};
 
 /// Programs, as object and function.
 const PROGRAMS: [(&str, &str); 3] =

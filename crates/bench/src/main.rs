@@ -17,6 +17,8 @@ mod compile;
 mod coverage;
 mod dispatcher;
 mod engines;
+#[cfg(feature = "kernel")]
+mod kernel;
 mod live;
 mod lookahead;
 mod machine;
@@ -25,48 +27,16 @@ mod measure;
 mod page;
 mod record;
 mod report;
+mod settings;
+mod tables;
 mod verification;
 
 use std::process::ExitCode;
 
 use arguments::{Command, Output};
 use record::Record;
-use report::{Report, Row};
-
-/// Settings of a table.
-#[derive(Clone, Copy, Debug)]
-struct Settings {
-    /// Run each row once and briefly.
-    smoke: bool,
-}
-
-/// Contenders that run programs over the same maps, each with a host and so with a CPU of its own, at most.
-const CONTENDERS: usize = 32;
-
-/// Result of a part of a table.
-type Rows = Result<Vec<Row>, Box<dyn std::error::Error>>;
-
-/// Result of a table.
-type Table = Result<Report, Box<dyn std::error::Error>>;
-
-/// The function of a table.
-type Make = fn(Settings) -> Table;
-
-/// All tables.
-const TABLES: &[(&str, Make)] = &[
-    ("bulk", bulk::table),
-    ("captures", captures::table),
-    ("chains", chains::table),
-    ("classic", engines::classic::table),
-    ("code", code::table),
-    ("coverage", coverage::table),
-    ("dispatcher", dispatcher::table),
-    ("engines", engines::table),
-    ("live", live::table),
-    ("lookahead", lookahead::table),
-    ("maps", maps::table),
-    ("verification", verification::table),
-];
+use settings::Settings;
+use tables::TABLES;
 
 /// Runs tables and gives out their results.
 fn run(tables: &[String], output: &Output, settings: Settings) -> Result<(), Box<dyn std::error::Error>> {

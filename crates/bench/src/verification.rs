@@ -9,7 +9,7 @@ use paceline_verifier::{Options, Stats, verify};
 
 use crate::measure::{Work, interleaved};
 use crate::report::{Bar, Figure, Row};
-use crate::{Settings, Table};
+use crate::settings::{Settings, Table};
 
 /// Instructions of the programs.
 const LENGTH: usize = 10_000;

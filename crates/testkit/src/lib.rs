@@ -20,6 +20,7 @@ pub mod embed;
 pub mod engine;
 pub mod export;
 pub mod generate;
+mod hex;
 pub mod inputs;
 pub mod ir;
 pub mod kernel;

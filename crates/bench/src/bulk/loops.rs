@@ -12,7 +12,7 @@ use crate::chains::programs::IPV4;
 use crate::engines::{OBJECT, Packets};
 use crate::measure::{Timing, Work, prepared};
 use crate::report::{Bar, Figure, Row};
-use crate::{CONTENDERS, Rows, Settings};
+use crate::settings::{CONTENDERS, Rows, Settings};
 
 /// Rounds of a full measurement.
 const ROUNDS: usize = 31;

@@ -12,7 +12,7 @@ mod native;
 mod pipeline;
 
 use crate::report::Report;
-use crate::{Settings, Table};
+use crate::settings::{Settings, Table};
 
 pub(crate) fn table(settings: Settings) -> Table {
     let mut report = Report::default();

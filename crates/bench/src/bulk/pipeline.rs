@@ -11,7 +11,7 @@ use paceline_testkit::text;
 
 use crate::measure::{Work, interleaved};
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings};
+use crate::settings::{Rows, Settings};
 
 /// Packets of a round.
 const PACKETS: usize = 1 << 16;

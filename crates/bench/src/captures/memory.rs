@@ -4,10 +4,11 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use super::work::{copy, read};
 use super::workload::{Format, write};
-use super::{copy, read};
+use crate::machine;
 use crate::report::{Bar, Figure, Row, Unit};
-use crate::{Rows, Settings, machine};
+use crate::settings::{Rows, Settings};
 
 /// Environment variable that makes a run of this program read or copy the capture named in it and print its peak of memory.
 const PEAK_OF: &str = "PACELINE_BENCH_PEAK_OF";

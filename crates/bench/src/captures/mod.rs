@@ -3,27 +3,22 @@
 mod memory;
 #[cfg(any(feature = "rivals", feature = "libpcap"))]
 mod rivals;
+mod work;
 mod workload;
 
-use std::error::Error;
-use std::fs::File;
-use std::io;
 use std::path::Path;
 
-use paceline_capture::{CaptureReader, CaptureWriter};
-use paceline_frame::Burst;
+use work::{Rival, copy, read};
+use workload::{Format, write};
 
 use crate::measure::{Work, interleaved};
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings, Table};
+use crate::settings::{Rows, Settings, Table};
+
 pub(crate) use memory::child;
-use workload::{Format, write};
 
 /// Bar in nanoseconds per packet: 10 million packets a second.
 const BAR: Bar = Bar::Most(100.0);
-
-/// A rival: its name, and its work on a file.
-type Rival = (&'static str, fn(&Path) -> Result<u64, Box<dyn Error>>);
 
 pub(crate) fn table(settings: Settings) -> Table {
     let folder = tempfile::tempdir()?;
@@ -77,25 +72,4 @@ fn rivals(format: Format) -> Vec<Rival> {
 #[cfg(not(any(feature = "rivals", feature = "libpcap")))]
 fn rivals(_: Format) -> Vec<Rival> {
     Vec::new()
-}
-
-/// Reads a capture into bursts.
-fn read(file: &Path) -> Result<u64, Box<dyn Error>> {
-    let mut reader = CaptureReader::new(File::open(file)?)?;
-    let mut burst = Burst::default();
-    while reader.fill(&mut burst)? > 0 {}
-    Ok(reader.packets())
-}
-
-/// Reads a capture and writes all of it. The output is discarded, so that the file system is not measured.
-fn copy(file: &Path) -> Result<u64, Box<dyn Error>> {
-    let mut reader = CaptureReader::new(File::open(file)?)?;
-    let mut writer = CaptureWriter::new(io::sink(), reader.header())?;
-    let mut burst = Burst::default();
-    while reader.fill(&mut burst)? > 0 {
-        writer.write(&burst, reader.records(), |_| true)?;
-    }
-    let packets = writer.packets();
-    writer.finish(reader.records())?;
-    Ok(packets)
 }

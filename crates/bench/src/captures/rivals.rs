@@ -7,7 +7,7 @@ use std::path::Path;
 
 use paceline_frame::{Burst, FrameMeta};
 
-use super::Rival;
+use super::work::Rival;
 use super::workload::Format;
 
 type Outcome = Result<u64, Box<dyn Error>>;

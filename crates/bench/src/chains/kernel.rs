@@ -8,10 +8,10 @@ use paceline_isa::assemble;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_testkit::kernel::{KernelObject, LoadOptions};
 
-use crate::engines::{kernel_name, kernel_object};
+use crate::kernel;
 use crate::measure::{Timing, Work, rounds};
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings};
+use crate::settings::{Rows, Settings};
 
 /// `workloads/chain.bpf.c`
 const OBJECT: &[u8] = include_bytes!("../../workloads/chain.o");
@@ -42,7 +42,7 @@ pub(super) fn rows(settings: Settings, fused: Timing) -> Rows {
     let row = |(what, against): (&str, Timing)| {
         let figure = Figure::Time { ours: fused, against: Some(against) };
         let row =
-            Row::new("PASS then DROP: each further program", format!("{what}, {}", kernel_name()), figure);
+            Row::new("PASS then DROP: each further program", format!("{what}, {}", kernel::name()), figure);
         Row { bar: Some(Bar::Ratio(1.0)), reach: Some(Bar::Ratio(2.0)), ..row }
     };
     Ok(steps.into_iter().map(row).collect())
@@ -52,7 +52,7 @@ pub(super) fn rows(settings: Settings, fused: Timing) -> Rows {
 fn tail_calls(steps: usize) -> Result<(KernelObject, usize), Box<dyn Error>> {
     use std::os::fd::AsRawFd;
     let object = Object::parse(OBJECT)?;
-    let loaded = kernel_object(&object)?;
+    let loaded = kernel::load(&object)?;
     let place = |name: &str| object.programs().iter().position(|program| program.name == name);
     let array = loaded.maps.first().ok_or("no map")?;
     for index in 0..steps {

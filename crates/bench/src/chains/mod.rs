@@ -16,11 +16,12 @@ use paceline::{Burst, Chain, ChainPart, Engine, FrameMeta, Host, LookAhead, Map,
 use paceline_frame::Verdict;
 use paceline_spec::graph::{Edges, Graph, Next, Node};
 use paceline_verifier::Verified;
+use programs::Part;
 
 use crate::engines::Packets;
 use crate::measure::{Timing, Work, rounds};
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings, Table};
+use crate::settings::{Rows, Settings, Table};
 
 /// Rounds of a full measurement.
 const ROUNDS: usize = 31;
@@ -30,9 +31,6 @@ const ROUND: usize = 50_000;
 const LENGTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 /// Number of programs in the chain that is recompiled.
 const RECOMPILED: usize = 10;
-
-/// A program and its maps.
-type Part = (Verified, Vec<Arc<Map>>);
 
 pub(crate) fn table(settings: Settings) -> Table {
     if !Engine::Jit.is_available() {

@@ -2,13 +2,17 @@
 
 use std::error::Error;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use paceline::{LoadOptions, Object};
+use paceline::{LoadOptions, Map, Object};
 use paceline_spec::XdpAttach;
 use paceline_testkit::text;
+use paceline_verifier::Verified;
 
-use super::Part;
-use crate::CONTENDERS;
+use crate::settings::CONTENDERS;
+
+/// A program and its maps.
+pub(super) type Part = (Verified, Vec<Arc<Map>>);
 
 /// The first program of the chain-call patches.
 pub(super) const PASS: &str = "r0 = 2\nexit";

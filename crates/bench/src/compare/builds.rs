@@ -4,8 +4,8 @@ use std::error::Error;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{Comparison, Ours, ours};
-use crate::Settings;
+use super::comparison::{Comparison, Ours, ours};
+use crate::settings::Settings;
 
 /// Runs another build and this one, a round of each table after the other, and compares the best and the median of the
 /// rounds. Each process chooses its core by itself ([`crate::machine::pin`]).

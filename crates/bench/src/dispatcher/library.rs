@@ -5,11 +5,11 @@ use std::error::Error;
 
 use paceline::{Fallback, Host, KeyedSite, LoadOptions, Object, Target};
 
-use super::{FRAMES, FULL, TURN, burst, bursts, measure, site};
+use super::setup::{FRAMES, FULL, TURN, burst, bursts, measure, site};
 use crate::engines::OBJECT;
 use crate::measure::Work;
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings};
+use crate::settings::{Rows, Settings};
 
 /// Updates per round.
 const UPDATES: usize = 64;

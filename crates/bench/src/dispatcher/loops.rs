@@ -10,9 +10,9 @@ use paceline_compiler::native::x64::{Alu, Assembler, Cond, Fill, Gpr, Mem, OpSiz
 use paceline_engine::exec::{Arena, Code, CodeBlock, Relocation};
 use paceline_frame::Frame;
 
-use super::{FRAMES, TURN, burst, bursts, measure, site};
-use crate::Settings;
+use super::setup::{FRAMES, TURN, burst, bursts, measure, site};
 use crate::measure::{Timing, Work};
+use crate::settings::Settings;
 
 /// Kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

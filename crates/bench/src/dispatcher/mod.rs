@@ -7,29 +7,19 @@
 mod library;
 #[cfg(target_arch = "x86_64")]
 mod loops;
+mod setup;
 
 use std::error::Error;
 
-use paceline::{Burst, CallSite, Fallback, FrameMeta, LoadOptions, Object, Target};
+use paceline::{LoadOptions, Object, Target};
+use setup::FULL;
 
 use crate::engines::OBJECT;
-use crate::measure::{Timing, Work, rounds};
 use crate::report::{Bar, Figure, Matrix, Report, Row};
-use crate::{Settings, Table};
-
-/// Rounds of a full measurement.
-const ROUNDS: usize = 41;
-/// Packets per round.
-const PACKETS: usize = 1 << 19;
-/// Consecutive bursts of a program before the next program's turn.
-const TURN: usize = 16;
-/// Frames of the burst.
-const FRAMES: usize = 64;
+use crate::settings::{Settings, Table};
 
 /// Numbers of entries of the dispatchers, the kernel's 1 to 16 first.
 const ENTRIES: [usize; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 32, 64, 256, 1024];
-/// Entries of the kernel's dispatcher when it is full.
-const FULL: usize = 16;
 
 pub(crate) fn table(settings: Settings) -> Table {
     let targets = targets(ENTRIES[ENTRIES.len() - 1] + 1)?;
@@ -46,30 +36,6 @@ fn targets(count: usize) -> Result<Vec<Target>, Box<dyn Error>> {
     let collection = object.load(&LoadOptions::default())?;
     let program = || Ok(Target::from(collection.program(Some("drop_program"))?.program()));
     (0..count).map(|_| program()).collect()
-}
-
-fn burst() -> Result<Burst, Box<dyn Error>> {
-    let mut burst = Burst::new(FRAMES);
-    for _ in 0..FRAMES {
-        burst.push(&[0; 64], FrameMeta::default())?;
-    }
-    Ok(burst)
-}
-
-/// A site with the first targets.
-fn site(targets: &[Target], fallback: Fallback) -> Result<CallSite, Box<dyn Error>> {
-    let site = CallSite::new(fallback);
-    targets.iter().try_for_each(|target| site.update(None, Some(target)))?;
-    Ok(site)
-}
-
-fn measure(settings: Settings, works: &mut [Work<'_>]) -> Result<Vec<Timing>, Box<dyn Error>> {
-    rounds(if settings.smoke { 0 } else { ROUNDS }, works)
-}
-
-/// Bursts per round.
-fn bursts(settings: Settings, entries: usize) -> usize {
-    if settings.smoke { TURN * entries } else { PACKETS / FRAMES }
 }
 
 #[cfg(target_arch = "x86_64")]

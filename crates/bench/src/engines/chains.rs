@@ -6,11 +6,12 @@ use std::hint::black_box;
 
 use paceline::{Collection, Engine, FrameMut, Host, LoadOptions, NoProgram, Object, Program, Verdict};
 
-use super::ROUNDS;
+use super::contender::Chain;
+use super::measure::ROUNDS;
 use super::packets::Packets;
 use crate::measure::{Timing, Work, rounds};
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings};
+use crate::settings::{Rows, Settings};
 
 /// `workloads/chain.bpf.c`: programs that each call the next index, and one that ends.
 const OBJECT: &[u8] = include_bytes!("../../workloads/chain.o");
@@ -20,16 +21,6 @@ const LONGEST: usize = 33;
 
 /// Runs of a chain per round.
 const ROUND: usize = 20_000;
-
-/// The programs of the object, loaded by an engine.
-pub(super) trait Chain {
-    /// Sets the program at an index of the program array.
-    fn install(&mut self, index: usize, program: usize) -> Result<(), Box<dyn Error>>;
-    /// Result of the first program.
-    fn verdict(&mut self, frame: &mut FrameMut<'_>) -> Result<u64, Box<dyn Error>>;
-    /// Runs the first program this number of times.
-    fn repeat(&mut self, frame: &mut FrameMut<'_>, count: usize) -> Result<(), Box<dyn Error>>;
-}
 
 /// The programs of one of our engines.
 struct Ours {
@@ -98,7 +89,7 @@ impl Runner {
         match self {
             Self::Ours(engine) => engine.name().to_owned(),
             #[cfg(feature = "kernel")]
-            Self::Kernel => super::kernel::name(),
+            Self::Kernel => crate::kernel::name(),
         }
     }
 

@@ -6,12 +6,14 @@ use std::error::Error;
 use paceline::filter::{ConvertOptions, Filter, Libpcap, Purpose, Returns, Target, program};
 use paceline::{Engine, FrameMut, Host, ProgramSpec};
 
+use super::column::Column;
 use super::contender::{Contender, Role};
+use super::measure::measure;
 use super::packets::Packets;
-use super::{Column, WORKLOADS, measure};
+use super::workload::WORKLOADS;
 use crate::measure::Timing;
 use crate::report::{Bar, Matrix, Report};
-use crate::{Settings, Table};
+use crate::settings::{Settings, Table};
 
 const OPTIONS: ConvertOptions =
     ConvertOptions::new().returns(Returns::PASS_OR_DROP).rules(paceline::filter::Rules::Libpcap);

@@ -165,6 +165,16 @@ pub(crate) fn agree(
     Ok(())
 }
 
+/// The programs of the object, loaded by an engine.
+pub(super) trait Chain {
+    /// Sets the program at an index of the program array.
+    fn install(&mut self, index: usize, program: usize) -> Result<(), Box<dyn Error>>;
+    /// Result of the first program.
+    fn verdict(&mut self, frame: &mut FrameMut<'_>) -> Result<u64, Box<dyn Error>>;
+    /// Runs the first program this number of times.
+    fn repeat(&mut self, frame: &mut FrameMut<'_>, count: usize) -> Result<(), Box<dyn Error>>;
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;

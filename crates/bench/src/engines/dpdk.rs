@@ -12,9 +12,9 @@ use paceline::isa::RawInsn;
 use paceline::{FrameMut, ProgramSpec};
 use paceline_frame::{BUFFER_LEN, HEADROOM, TAILROOM};
 
-use super::Workload;
 use super::contender::{Contender, Role};
 use super::raw;
+use super::workload::Workload;
 
 #[repr(C)]
 struct RteBpf {

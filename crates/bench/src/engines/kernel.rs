@@ -7,23 +7,11 @@ use std::os::fd::AsRawFd;
 use std::rc::Rc;
 
 use paceline::{FrameMut, Object, ProgramSpec};
-use paceline_testkit::kernel::{self, KernelObject, LoadOptions, Packet, Request};
+use paceline_testkit::kernel::{KernelObject, Packet, Program, Request};
 
-use super::chains::Chain;
-use super::contender::{Contender, Role};
-use super::{OBJECT, Workload};
-
-/// `Linux 6.1 test-run`
-pub(crate) fn name() -> String {
-    format!("Linux {} JIT, test-run", crate::machine::kernel())
-}
-
-/// An object in the kernel.
-pub(crate) fn load(object: &Object) -> Result<KernelObject, Box<dyn Error>> {
-    kernel::probe()?;
-    let options = LoadOptions { btf: object.btf(), leave_out_types: true, cpu: 0 };
-    Ok(KernelObject::load(object.maps(), object.programs(), options)?)
-}
+use super::contender::{Chain, Contender, Role};
+use super::workload::{OBJECT, Workload};
+use crate::kernel;
 
 /// The workload in the kernel, which repeats one packet.
 pub(super) fn contender<'a>(workload: Workload) -> Result<Contender<'a>, Box<dyn Error>> {
@@ -31,7 +19,7 @@ pub(super) fn contender<'a>(workload: Workload) -> Result<Contender<'a>, Box<dyn
     let index = object.programs().iter().position(|program| program.name == workload.program());
     let (index, counts) =
         (index.ok_or("no such program")?, object.maps().iter().position(|map| map.name == "counts"));
-    let loaded = Rc::new(load(&object)?);
+    let loaded = Rc::new(kernel::load(&object)?);
     let map_of = loaded.clone();
     let run = move |frames: &mut [FrameMut<'_>], count: usize| {
         let (Some(program), Some(frame)) = (loaded.programs.get(index), frames.first()) else {
@@ -48,12 +36,12 @@ pub(super) fn contender<'a>(workload: Workload) -> Result<Contender<'a>, Box<dyn
         let value = |bytes: &Vec<u8>| bytes.as_slice().try_into().map_or(0, u64::from_ne_bytes);
         contents.values().map(value).collect()
     };
-    Ok(Contender::looping(name(), Role::Kernel, run).with_counts(counted))
+    Ok(Contender::looping(kernel::name(), Role::Kernel, run).with_counts(counted))
 }
 
 /// A program of a type without maps, in the kernel, which repeats one packet.
 pub(super) fn program<'a>(spec: &ProgramSpec, kind: &str) -> Result<Contender<'a>, Box<dyn Error>> {
-    let program = kernel::Program::load(&Request { kind: spec.kind, ..Request::xdp(&spec.insns) })?;
+    let program = Program::load(&Request { kind: spec.kind, ..Request::xdp(&spec.insns) })?;
     let run = move |frames: &mut [FrameMut<'_>], count: usize| {
         let Some(frame) = frames.first() else { return u64::MAX };
         if count == 1 {
@@ -61,7 +49,7 @@ pub(super) fn program<'a>(spec: &ProgramSpec, kind: &str) -> Result<Contender<'a
         }
         program.time(frame.packet(), count as u32).map_or(u64::MAX, u64::from)
     };
-    Ok(Contender::looping(format!("{}, {kind}", name()), Role::Kernel, run))
+    Ok(Contender::looping(format!("{}, {kind}", kernel::name()), Role::Kernel, run))
 }
 
 /// W5 in the kernel.
@@ -69,10 +57,10 @@ pub(super) struct KernelChain(KernelObject);
 
 impl KernelChain {
     pub(super) fn new(object: &Object) -> Result<Self, Box<dyn Error>> {
-        Ok(Self(load(object)?))
+        Ok(Self(kernel::load(object)?))
     }
 
-    fn first(&self) -> Result<&kernel::Program, Box<dyn Error>> {
+    fn first(&self) -> Result<&Program, Box<dyn Error>> {
         Ok(self.0.programs.first().ok_or("the object has no program")?)
     }
 }

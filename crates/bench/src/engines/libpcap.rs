@@ -7,8 +7,8 @@ use std::ffi::{CStr, c_char};
 use paceline::FrameMut;
 use pcap::{BpfInstruction, Capture, Linktype};
 
-use super::Workload;
 use super::contender::{Contender, Role};
+use super::workload::Workload;
 
 unsafe extern "C" {
     fn bpf_filter(program: *const BpfInstruction, packet: *const u8, len: u32, captured: u32) -> u32;

@@ -5,6 +5,7 @@
 
 mod chains;
 pub(crate) mod classic;
+mod column;
 mod contender;
 #[cfg(feature = "dpdk")]
 mod dpdk;
@@ -12,6 +13,7 @@ mod dpdk;
 mod kernel;
 #[cfg(feature = "libpcap")]
 mod libpcap;
+mod measure;
 #[cfg(feature = "native")]
 mod native;
 mod packets;
@@ -22,63 +24,25 @@ mod rbpf;
 #[cfg(feature = "rivals")]
 mod sbpf;
 mod variants;
+mod workload;
 
-use std::cell::RefCell;
 use std::error::Error;
 use std::hint::black_box;
 
+use column::Column;
+use contender::{Contender, Role};
+use measure::measure;
 use paceline::{Collection, Engine, FrameMut, Host, LoadOptions, Object, Program};
 use paceline_engine::by_match;
+use workload::WORKLOADS;
 
-use crate::measure::{Timing, Work, rounds, thread_time};
+use crate::code;
+use crate::measure::Timing;
 use crate::report::{Bar, Figure, Matrix, Report, Row};
-use crate::{CONTENDERS, Rows, Settings, Table, code};
-use contender::{Contender, Role, agree};
-#[cfg(feature = "kernel")]
-pub(crate) use kernel::{load as kernel_object, name as kernel_name};
+use crate::settings::{CONTENDERS, Rows, Settings, Table};
+
 pub(crate) use packets::Packets;
-
-/// The workloads as XDP programs (`workloads/workloads.bpf.c`).
-pub(crate) const OBJECT: &[u8] = include_bytes!("../../workloads/workloads.o");
-
-/// Rounds of a full measurement.
-const ROUNDS: usize = 41;
-
-/// Approximate duration of a contender's round in nanoseconds, so that fast and slow contenders are measured over equal
-/// times.
-const ROUND: f64 = 1e6;
-
-/// Packets per test run in the kernel: its setup takes as long as thousands of packets.
-const KERNEL_RUNS: usize = 200_000;
-
-/// A workload of the benchmarks (`workloads/workloads.h`).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Workload {
-    /// Its name in C.
-    pub(crate) name: &'static str,
-    pub(crate) title: &'static str,
-    /// Its expression for tcpdump.
-    #[cfg_attr(not(feature = "libpcap"), allow(dead_code, reason = "libpcap compiles it"))]
-    pub(crate) expression: Option<&'static str>,
-}
-
-impl Workload {
-    /// Name of the XDP program.
-    fn program(self) -> String {
-        format!("{}_program", self.name)
-    }
-}
-
-const WORKLOADS: &[Workload] = &[
-    Workload { name: "drop", title: "W1 drop", expression: None },
-    Workload { name: "port22", title: "W2 port 22", expression: Some("port 22") },
-    Workload {
-        name: "port22_payload",
-        title: "W3 port 22 with payload",
-        expression: Some("tcp port 22 and (((ip[2:2] - ((ip[0]&0xf)<<2)) - ((tcp[12]&0xf0)>>2)) != 0)"),
-    },
-    Workload { name: "count", title: "W4 count protocols", expression: None },
-];
+pub(crate) use workload::{OBJECT, Workload};
 
 pub(crate) fn table(settings: Settings) -> Table {
     let mut report = Report { matrix: Some(Matrix::default()), ..Report::default() };
@@ -179,32 +143,6 @@ fn others<'a>(workload: Workload, text: &'a [u8]) -> Result<Vec<Contender<'a>>, 
     Ok(others)
 }
 
-/// Cost of a packet for each contender.
-fn measure(
-    settings: Settings,
-    title: &str,
-    frames: &mut [FrameMut<'_>],
-    contenders: &mut [Contender<'_>],
-) -> Result<Vec<Timing>, Box<dyn Error>> {
-    agree(title, contenders, frames)?;
-    let passes: Vec<usize> = contenders.iter_mut().map(|contender| passes(contender, frames)).collect();
-    let frames = RefCell::new(frames);
-    let mut works: Vec<Work<'_>> = contenders
-        .iter_mut()
-        .zip(passes)
-        .map(|(contender, passes)| -> Work<'_> {
-            let frames = &frames;
-            Box::new(move || {
-                let frames = &mut **frames.borrow_mut();
-                let count = if settings.smoke { frames.len() } else { frames.len() * passes };
-                black_box((contender.run)(frames, count));
-                Ok(count as u64)
-            })
-        })
-        .collect();
-    rounds(if settings.smoke { 0 } else { ROUNDS }, &mut works)
-}
-
 /// Time to verify and compile W3, against compilation alone in others and loading in the kernel.
 fn loading(settings: Settings) -> Rows {
     const W3: Workload = WORKLOADS[2];
@@ -216,7 +154,7 @@ fn loading(settings: Settings) -> Rows {
     #[cfg(feature = "rivals")]
     let text = texts(W3)?;
     #[cfg(feature = "rivals")]
-    let (rival, work): (_, Option<Work<'_>>) =
+    let (rival, work): (_, Option<crate::measure::Work<'_>>) =
         (rbpf::compiler(), Some(Box::new(|| rbpf::compile(&text).map(|_| 1))));
     #[cfg(not(feature = "rivals"))]
     let (rival, work) = (String::new(), None);
@@ -230,54 +168,6 @@ fn loading(settings: Settings) -> Rows {
         rows.push(Row::new(name, code::kernel_name(), figure(Some(kernel))));
     }
     Ok(rows)
-}
-
-/// Passes over all frames per round.
-fn passes(contender: &mut Contender<'_>, frames: &mut [FrameMut<'_>]) -> usize {
-    if contender.role == Role::Kernel {
-        return KERNEL_RUNS;
-    }
-    let mut passes = 1;
-    loop {
-        let start = thread_time();
-        black_box((contender.run)(frames, frames.len() * passes));
-        let taken = thread_time() - start;
-        // The clock's resolution limits short measurements.
-        if taken > ROUND / 10.0 {
-            return ((passes as f64 * ROUND / taken) as usize).max(1);
-        }
-        passes *= 8;
-    }
-}
-
-/// One workload with one set of packets.
-struct Column {
-    title: String,
-    hit: bool,
-    bars: Bars,
-}
-
-/// The bar of an engine against another, with the packet in the cache or not, and the goal beyond it.
-type Bars = fn(Engine, Role, bool) -> (Option<Bar>, Option<Bar>);
-
-impl Column {
-    /// Adds the figures of this column, and compares each of our engines with each other contender.
-    fn report(&self, results: &[(&Contender<'_>, Timing)], report: &mut Report) {
-        let matrix = report.matrix.get_or_insert_default();
-        matrix.column(&self.title);
-        for (contender, timing) in results {
-            matrix.set(&contender.name, *timing);
-        }
-        for (contender, ours) in results {
-            let Role::Ours(engine) = contender.role else { continue };
-            for (other, against) in results.iter().filter(|(other, _)| !matches!(other.role, Role::Ours(_))) {
-                let figure = Figure::Time { ours: *ours, against: Some(*against) };
-                let (bar, reach) = (self.bars)(engine, other.role, self.hit);
-                let name = format!("{}, {}", self.title, contender.name);
-                report.rows.push(Row { bar, reach, in_matrix: true, ..Row::new(name, &other.name, figure) });
-            }
-        }
-    }
 }
 
 fn bars(engine: Engine, other: Role, is_hit: bool) -> (Option<Bar>, Option<Bar>) {

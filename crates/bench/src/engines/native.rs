@@ -6,8 +6,8 @@ use std::hint::black_box;
 use paceline::FrameMut;
 use paceline_frame::Frame;
 
-use super::Workload;
 use super::contender::{Contender, Role};
+use super::workload::Workload;
 
 /// `struct frame` of native.c has the first two fields of [`Frame`]: the packet's start and end.
 type Function = unsafe extern "C" fn(*const Frame) -> i32;

@@ -2,13 +2,14 @@
 
 use std::error::Error;
 
-use paceline::{FrameMut, Host, LoadOptions, Object, Program};
+use paceline::{Engine, FrameMut, Host, LoadOptions, Object, Program};
 
 use super::contender::{Contender, Role, each};
+use super::measure::measure;
 use super::packets::Packets;
-use super::{Engine, OBJECT, measure};
+use super::workload::OBJECT;
 use crate::report::{Bar, Figure, Row};
-use crate::{CONTENDERS, Rows, Settings};
+use crate::settings::{CONTENDERS, Rows, Settings};
 
 /// The program for the comparison of prologues.
 const XDP1: &str = "xdp1_program";

@@ -16,10 +16,10 @@ use paceline_testkit::text;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::testpmd::Testpmd;
-use super::{PAIRS, worker_returning};
+use super::worker::{PAIRS, worker_returning};
 use crate::measure::{Timing, thread_time};
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings};
+use crate::settings::{Rows, Settings};
 
 /// Pairs of interfaces: for the socket, for testpmd, and for programs in the kernel.
 const PAIRS_OF_INTERFACES: [(&str, &str); 3] = [("near0", "far0"), ("near1", "far1"), ("near2", "far2")];

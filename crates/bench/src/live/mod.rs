@@ -3,6 +3,7 @@
 
 mod echo;
 mod testpmd;
+mod worker;
 
 use std::error::Error;
 use std::hint::black_box;
@@ -15,16 +16,16 @@ use std::time::{Duration, Instant};
 use paceline::capture::CaptureReader;
 use paceline::device::{DpdkPort, Interface, Umem, XdpDevice, XdpOptions, XdpPort};
 use paceline::port::{CapturePort, Generator, Group, Port, PortError, SendError};
-use paceline::{Burst, Engine, LoadOptions, Object, Pipeline, Program, Target, Verdict, Worker, XdpAttach};
+use paceline::{Burst, LoadOptions, Object, Pipeline, Target, Worker};
 use paceline_testkit::namespace::{namespace, veth};
-use paceline_testkit::text;
 use paceline_testkit::wire::Wire;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use testpmd::Testpmd;
+use worker::{PAIRS, dropping_worker};
 
 use crate::measure::{Timing, Work, interleaved, prepared, thread_time};
 use crate::report::{Bar, Figure, Report, Row};
-use crate::{Rows, Settings, Table};
-use testpmd::Testpmd;
+use crate::settings::{Rows, Settings, Table};
 
 /// Packets that wait in the ring of a socket before a round: fewer than it has places.
 const WAITING: usize = 960;
@@ -32,8 +33,6 @@ const WAITING: usize = 960;
 const ROUNDS: usize = 200;
 /// Packets of a round of two workers.
 const PACKETS: usize = 1 << 21;
-/// Pairs of rounds of ours and of testpmd's.
-const PAIRS: usize = 15;
 /// Packets between two looks at the clock, and the time between two statistics.
 const STRETCH: usize = 4096;
 const SHOWN: Duration = Duration::from_millis(100);
@@ -186,21 +185,6 @@ fn statistics_row(settings: Settings) -> Result<Row, Box<dyn Error>> {
     let figure = Figure::Time { ours: times[1], against: Some(times[0]) };
     let row = Row::new("statistics taken, firewall", "none taken", figure);
     Ok(Row { reach: Some(Bar::Ratio(0.99)), ..row.with_bar(Some(Bar::Ratio(0.97))) })
-}
-
-/// A worker that drops the packets of a port.
-fn dropping_worker(port: impl Port + 'static) -> Result<Worker, Box<dyn Error>> {
-    worker_returning(Verdict::Drop, port)
-}
-
-/// A worker whose program returns the same for each packet of a port.
-fn worker_returning(verdict: Verdict, port: impl Port + 'static) -> Result<Worker, Box<dyn Error>> {
-    let pipeline = Pipeline::new();
-    let verified = text::verified(&format!("r0 = {}\nexit", verdict as u32), XdpAttach::Interface, &[])?;
-    pipeline.set_program(1, Some(&Target::from(&Program::load(&verified, Vec::new(), Engine::best())?)))?;
-    let mut worker = pipeline.worker(0);
-    worker.attach(1, 0, port);
-    Ok(worker)
 }
 
 /// UDP packets of many flows.

@@ -8,11 +8,11 @@ use paceline_isa::{Names, assemble};
 use paceline_spec::helper::Helper;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 
-use super::balancer::PACKET;
-use super::{both, work};
+use super::flow::PACKET;
+use super::traffic::{both, work};
 use crate::measure::interleaved;
 use crate::report::{Figure, Row};
-use crate::{Rows, Settings};
+use crate::settings::{Rows, Settings};
 
 /// Counts packets by their source address.
 const PROGRAM: &str = "

@@ -6,11 +6,11 @@ use std::error::Error;
 use paceline::{LookAhead, Program};
 use paceline_frame::Frame;
 
-use super::balancer::{PACKET, key, set_flow};
-use super::{Traffic, bursts, work};
+use super::flow::{PACKET, key, set_flow};
+use super::traffic::{Traffic, bursts, work};
 use crate::measure::{Work, interleaved};
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings};
+use crate::settings::{Rows, Settings};
 
 /// `struct balancer`.
 #[repr(C)]

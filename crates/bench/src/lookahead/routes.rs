@@ -8,12 +8,12 @@ use paceline_isa::{Names, assemble};
 use paceline_spec::helper::Helper;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 
-use super::balancer::PACKET;
-use super::{both, work};
+use super::flow::PACKET;
+use super::traffic::{both, work};
 use crate::maps::routes::routes;
 use crate::measure::interleaved;
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings};
+use crate::settings::{Rows, Settings};
 
 /// Looks the destination up among routes, and source and ports among flows; counts in both, and drops packets without a route.
 const PROGRAM: &str = "

@@ -8,11 +8,12 @@ use std::thread;
 use paceline::{Host, MapFlags, MapKind};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use super::differences::{positive, runs};
+use super::like::Like;
 use super::program::{Kernels, Keys, Ours, Subject, Task, kernel_name};
-use super::{Like, positive, runs};
 use crate::measure::{Timing, thread_time};
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings};
+use crate::settings::{Rows, Settings};
 
 const WORKERS: usize = 2;
 const ROUNDS: usize = 9;

@@ -7,10 +7,12 @@ use std::process::{Command, ExitCode};
 
 use paceline::MapKind;
 
+use super::like::{Like, describe};
 use super::program::{Kernels, Ours, kernel_name};
-use super::{Like, describe, routes};
+use super::routes;
+use crate::machine;
 use crate::report::{Bar, Figure, Row, Unit};
-use crate::{Rows, Settings, machine};
+use crate::settings::{Rows, Settings};
 
 /// Environment variable that makes a run of this program fill the map described in it and print its memory.
 const FILL: &str = "PACELINE_BENCH_FILL";

@@ -4,6 +4,8 @@
 //! Costs are differences: one program generates unpredictable keys and looks them up, another one only generates the same
 //! keys.
 
+mod differences;
+mod like;
 mod lru;
 mod memory;
 mod native;
@@ -12,39 +14,21 @@ pub(crate) mod routes;
 
 use std::error::Error;
 
-use paceline::{MapFlags, MapKind};
+use differences::positive;
+use like::describe;
+use paceline::MapKind;
+use program::{Keys, Ours, Task};
 
-use crate::measure::{Timing, Work, interleaved};
 use crate::report::{Bar, Figure, Row};
-use crate::{Settings, Table};
+use crate::settings::{Settings, Table};
+
+pub(crate) use differences::{Pair, differences};
+pub(crate) use like::Like;
 pub(crate) use memory::child;
-use program::{Keys, Ours, Subject, Task};
-
-/// A measured map.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Like {
-    pub(crate) kind: MapKind,
-    pub(crate) key_size: u32,
-    pub(crate) entries: u32,
-    pub(crate) flags: MapFlags,
-}
-
-impl Like {
-    pub(crate) const fn new(kind: MapKind, key_size: u32, entries: u32) -> Self {
-        Self { kind, key_size, entries, flags: MapFlags(0) }
-    }
-}
-
-/// Program runs per round.
-const RUNS: usize = 20_000;
 
 /// Entries of the small and the large map.
 fn sizes(settings: Settings) -> [u32; 2] {
     if settings.smoke { [1000, 4000] } else { [1000, 4_000_000] }
-}
-
-fn runs(settings: Settings) -> usize {
-    if settings.smoke { 10 } else { RUNS }
 }
 
 pub(crate) fn table(settings: Settings) -> Table {
@@ -64,33 +48,6 @@ pub(crate) fn table(settings: Settings) -> Table {
     rows.extend(lru::rows(settings)?);
     rows.extend(memory::rows(settings)?);
     Ok(rows.into())
-}
-
-/// A subject with look-ups and one without.
-pub(crate) type Pair<'a> = (Box<dyn Subject + 'a>, Box<dyn Subject + 'a>);
-
-/// Cost of each subject's look-ups; subjects come as pairs, with look-ups and without.
-pub(crate) fn differences(
-    settings: Settings,
-    subjects: &mut [Pair<'_>],
-) -> Result<Vec<Timing>, Box<dyn Error>> {
-    let runs = runs(settings);
-    let mut works: Vec<Work<'_>> = Vec::new();
-    for (with, without) in subjects {
-        works.push(Box::new(move || with.run(runs)));
-        works.push(Box::new(move || without.run(runs)));
-    }
-    let times = interleaved(settings.smoke, &mut works)?;
-    Ok(times.chunks_exact(2).map(|pair| positive(pair[0].minus(pair[1]))).collect())
-}
-
-/// A difference within the noise counts as a tenth of a nanosecond.
-fn positive(timing: Timing) -> Timing {
-    Timing { min: timing.min.max(0.1), median: timing.median.max(0.1), ..timing }
-}
-
-fn describe(like: Like) -> String {
-    format!("{} of {}, keys of {}", like.kind, like.entries, like.key_size)
 }
 
 fn array(settings: Settings, like: Like) -> Result<Row, Box<dyn Error>> {

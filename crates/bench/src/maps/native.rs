@@ -5,8 +5,9 @@ use std::error::Error;
 use std::hash::Hash;
 use std::hint::black_box;
 
+use super::differences::Pair;
+use super::like::Like;
 use super::program::{Keys, MULTIPLIER, Subject, key, number};
-use super::{Like, Pair};
 
 /// Keys per run, as in a program.
 const TIMES: usize = 16;

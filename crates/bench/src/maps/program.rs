@@ -9,7 +9,7 @@ use paceline_isa::{Names, assemble};
 use paceline_spec::helper::Helper;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 
-use super::Like;
+use super::like::Like;
 
 /// Look-ups per program run, enough that the rest of the run is negligible.
 const TIMES: usize = 16;
@@ -182,7 +182,8 @@ mod kernel {
 
     use paceline_testkit::kernel::{KernelObject, LoadOptions, Map, Program, probe};
 
-    use super::{Keys, Like, Subject, TIMES, Task, key, program, specs};
+    use crate::maps::like::Like;
+    use crate::maps::program::{Keys, Subject, TIMES, Task, key, program, specs};
 
     /// The kernel's map, full.
     pub(crate) struct Kernels {

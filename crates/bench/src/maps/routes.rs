@@ -4,10 +4,11 @@ use std::error::Error;
 
 use paceline::{MapFlags, MapKind};
 
+use super::differences::{Pair, differences};
+use super::like::Like;
 use super::program::{Kernels, Keys, Ours, Task, kernel_name};
-use super::{Like, Pair, differences};
 use crate::report::{Bar, Figure, Row};
-use crate::{Rows, Settings};
+use crate::settings::{Rows, Settings};
 
 /// Number of routes per thousand for each length from 8 on: most have 24 bits, and many 22 and 23 (routing tables published
 /// by the RIPE's collectors).

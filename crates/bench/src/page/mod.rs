@@ -10,6 +10,8 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
+use summary::brief;
+
 use crate::record::{self, Entry, Record};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/BENCHMARKS.md");
@@ -96,14 +98,6 @@ fn rows(record: &Record, texts: &[&str]) -> Result<String, Box<dyn Error>> {
     let lines: String =
         lines.iter().map(|(line, others)| format!("{line} {} |\n", others.join("; "))).collect();
     Ok(format!("| | median | ratio to |\n|---|---|---|\n{lines}"))
-}
-
-/// A cell without what stands in parentheses: best rounds, versions of compilers.
-fn brief(cell: &str) -> String {
-    match (cell.find(" ("), cell.rfind(')')) {
-        (Some(start), Some(end)) if start < end => cell[..start].to_owned() + &cell[end + 1..],
-        _ => cell.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The summary: per table the bars that are met, and by name those that are not.
 
-use super::brief;
 use crate::record::{Entry, Record};
 
 /// The table, followed by the rows whose bars are not met.
@@ -37,6 +36,14 @@ fn missed(record: &Record) -> Vec<String> {
         format!("- {}: {name}: {figure}, bar {bar}{by}\n", record.table)
     };
     missed.map(line).collect()
+}
+
+/// A cell without what stands in parentheses: best rounds, versions of compilers.
+pub(super) fn brief(cell: &str) -> String {
+    match (cell.find(" ("), cell.rfind(')')) {
+        (Some(start), Some(end)) if start < end => cell[..start].to_owned() + &cell[end + 1..],
+        _ => cell.to_owned(),
+    }
 }
 
 #[cfg(test)]

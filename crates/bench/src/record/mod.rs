@@ -3,7 +3,7 @@
 //! The outcome of a row is stored, not computed from the stored figures, because these are rounded. The records of 2026-11-21 and
 //! 2026-11-22 were converted from the page: their commit and rounds are null.
 
-mod json;
+pub(crate) mod json;
 mod markdown;
 
 use std::error::Error;
@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 
 use crate::measure::Timing;
 use crate::report::{Bar, Figure, Matrix, Report, Row};
-pub(crate) use json::rows;
 
 /// Folder of the committed records.
 pub(crate) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/benchmarks");

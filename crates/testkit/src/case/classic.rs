@@ -4,8 +4,8 @@ use paceline_classic::text::{TextError, assemble};
 use paceline_classic::{CheckError, ConvertOptions, Filter, Purpose, SockFilter};
 use paceline_spec::ProgramSpec;
 
+use super::model::{Case, CaseKind, Classic};
 use super::source::{Mark, Source};
-use super::{Case, CaseKind, Classic};
 
 /// Assembles a program; errors have line numbers of the file.
 pub(super) fn read(source: &Source<'_>) -> Result<Vec<SockFilter>, TextError> {

@@ -173,3 +173,12 @@ impl<'a> Directive<'a> {
         fit(number, bits).map_err(|error| self.error(error.into()))
     }
 }
+
+/// Names have lowercase letters, digits and underscores.
+pub(super) fn check_name(directive: &Directive<'_>, name: &str) -> Result<(), ParseError> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if !name.is_empty() && name.chars().all(allowed) {
+        return Ok(());
+    }
+    Err(directive.error(Problem::BadName(name.to_owned())))
+}

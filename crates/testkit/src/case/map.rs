@@ -4,9 +4,8 @@ use paceline_btf::TypeId;
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec};
 
 use super::data::{parse_data, parse_number};
-use super::directive::Directive;
+use super::directive::{Directive, check_name};
 use super::error::{DataError, ParseError, Problem};
-use super::parse::check_name;
 use super::types::Types;
 
 pub(super) fn map(

@@ -9,12 +9,14 @@ use paceline_spec::{InitialValue, Linkage};
 
 use super::chain::CaseChain;
 use super::data::parse_number;
-use super::directive::{Directive, Stage, directives};
+use super::directive::{Directive, Stage, check_name, directives};
 use super::error::{ParseError, Problem};
 use super::map::{element, map, sized};
+use super::model::{
+    ByteOrder, Case, CaseKind, CaseNetwork, Change, Context, Expect, Note, NoteKind, Run, Verifier,
+};
 use super::source::Source;
 use super::types::Types;
-use super::{ByteOrder, Case, CaseKind, CaseNetwork, Change, Context, Expect, Note, NoteKind, Run, Verifier};
 use super::{chain, classic};
 use crate::{Contents, ENGINES};
 
@@ -109,14 +111,6 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Vec<Case>
         builder.directive(directive)?;
     }
     builder.finish(first)
-}
-
-pub(super) fn check_name(directive: &Directive<'_>, name: &str) -> Result<(), ParseError> {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if !name.is_empty() && name.chars().all(allowed) {
-        return Ok(());
-    }
-    Err(directive.error(Problem::BadName(name.to_owned())))
 }
 
 impl<'a> Builder<'a> {

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Ended, Ran, run};
+use super::process::{Ended, Ran, run};
 use crate::say;
 
 /// Prefix of the lines for [`supervise`].

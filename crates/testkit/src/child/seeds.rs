@@ -4,8 +4,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::jobs::{Event, Jobs, supervise};
+use super::process::{Ended, command, run};
 use super::totals::Totals;
-use super::{Ended, command, run};
 use crate::say;
 
 /// Time limit of a child for one seed.

@@ -15,8 +15,8 @@ use paceline_verifier::Verified;
 
 use super::engine::EngineSubject;
 use super::engine::random_array;
+use super::subject::{Left, Stopped, redirect_of};
 use super::work::{Work, Workshop};
-use super::{Left, Stopped, redirect_of};
 use crate::Contents;
 use crate::engine::load_native_chain;
 use crate::random::{Purpose, candidate};

@@ -10,9 +10,9 @@ use paceline_spec::{MapSpec, ProgramKind};
 use paceline_verifier::Verified;
 
 use super::dirt::Dirt;
+use super::subject::{Left, Stopped, Subject, redirect_of};
 use super::work::Work;
 use super::work::contents;
-use super::{Left, Stopped, Subject, redirect_of};
 use crate::Contents;
 use crate::engine::{fill_map, load_native, map_contents, native_name};
 use crate::ir::run_on;
@@ -210,7 +210,7 @@ impl EngineSubject {
     fn run_some(
         &mut self,
         program: &Program,
-        inputs: &[&super::Input],
+        inputs: &[&super::work::Input],
         left: &mut [Left],
     ) -> Result<(), (usize, String)> {
         self.burst.clear();

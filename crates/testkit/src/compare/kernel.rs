@@ -8,9 +8,9 @@ use paceline_spec::{Errno, MapSpec, ProgramKind, ProgramSpec};
 use paceline_verifier::Verified;
 
 use super::engine::random_array;
+use super::subject::{Left, Stopped, Subject};
 use super::work::Work;
 use super::work::contents;
-use super::{Left, Stopped, Subject};
 use crate::Contents;
 use crate::kernel::{self, KernelError, Map, Packet, Program, Request};
 use crate::random::{btf_image, cells, is_unlike_template, maps};

@@ -7,7 +7,7 @@ use paceline::{Engine, Object};
 use paceline_verifier::Verified;
 
 use super::compiler::Compiler;
-use super::{CProgram, PROGRAMS, unit_text};
+use super::program::{CProgram, PROGRAMS, unit_text};
 use crate::compare::random_graph;
 use crate::object_runs::{
     ChainTrial, Findings, Trial, chain_difference, fill_from_seed, is_pure, packets_of, pool, try_program,

@@ -2,8 +2,8 @@
 
 use super::compiler::Compiler;
 use super::expressions::{Expressions, Memory, Scope};
-use super::functions::{Function, Param};
 use super::maps::{KeyForm, TABLES, Table};
+use super::signature::{Function, Param};
 use super::tree::Node;
 use fastrand::Rng;
 

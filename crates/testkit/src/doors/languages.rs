@@ -11,10 +11,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value as Json;
 
-use super::hex;
 use super::problem::{Problem, io_problem, read};
 use super::scene::Scene;
 use super::told::Told;
+use crate::hex::hex;
 
 /// The script that is the door in Python.
 const PYTHON: &str = include_str!("door.py");

@@ -11,7 +11,3 @@ mod told;
 pub use ask::{Asked, Doors};
 pub use problem::Problem;
 pub use scene::{Scene, Subject};
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}

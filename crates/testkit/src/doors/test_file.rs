@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
-use super::hex;
 use super::scene::Scene;
 use super::told::Told;
+use crate::hex::hex;
 
 /// A test of all packets, which expects what `run` tells of each.
 pub(super) fn test_file(scene: &Scene, truth: &[Told], maps: &Json) -> String {

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::hex;
+use crate::hex::hex;
 
 /// Members of an outcome that doors have in common.
 const MEMBERS: [&str; 8] = ["verdict", "returns", "action", "redirect", "length", "context", "fault", "data"];

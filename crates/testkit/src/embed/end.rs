@@ -4,7 +4,7 @@ use fastrand::Rng;
 use paceline::{Limits, Map, MapFlags, MapKind, MapSpec};
 use paceline_epoch::Domain;
 
-use super::Finding;
+use super::finding::Finding;
 use super::system::heap;
 use super::world::World;
 

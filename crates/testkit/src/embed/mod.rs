@@ -6,13 +6,18 @@
 
 mod campaign;
 mod end;
+mod finding;
+mod loaded;
+mod op;
 mod ports;
 mod process;
 mod programs;
 mod reenter;
 mod rings;
+mod stall;
 mod stalls;
 mod system;
+mod table;
 mod tables;
 mod threads;
 mod timers;
@@ -23,21 +28,9 @@ pub use campaign::{Campaign, Failure, Found};
 pub use world::Settings;
 
 use fastrand::Rng;
+use finding::REFUSED;
+use op::Op;
 use world::World;
-
-/// The oracle's message about an operation.
-type Finding = Result<(), String>;
-
-/// An operation of the public API, or a few that belong together.
-struct Op {
-    name: &'static str,
-    weight: u32,
-    run: fn(&mut World, &mut Rng) -> Finding,
-}
-
-const fn op(name: &'static str, weight: u32, run: fn(&mut World, &mut Rng) -> Finding) -> Op {
-    Op { name, weight, run }
-}
 
 /// Operations that are drawn together.
 struct Theme {
@@ -105,13 +98,6 @@ fn sequence(seed: u64, only: Option<&str>) -> Vec<&'static Op> {
 #[must_use]
 pub fn names(seed: u64, theme: Option<&str>) -> Vec<&'static str> {
     sequence(seed, theme).iter().map(|op| op.name).collect()
-}
-
-/// Prefix of messages about refused changes, which are expected while a worker stalls and the backlog is full.
-const REFUSED: &str = "refused: ";
-
-fn refused(why: impl std::fmt::Display) -> String {
-    format!("{REFUSED}{why}")
 }
 
 /// Runs a sequence in this process, without the operations for which `keep` returns false. Announces each operation before

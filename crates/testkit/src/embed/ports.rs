@@ -6,9 +6,10 @@ use fastrand::Rng;
 use paceline::port::MemoryPort;
 use paceline::{FrameMeta, Map, Pipeline, Target, Verdict, Worker};
 
+use super::finding::{Finding, refused};
+use super::op::{Op, op};
 use super::programs::load_object;
 use super::world::World;
-use super::{Finding, Op, op, refused};
 
 pub(super) const OPS: &[Op] = &[op("steer", 6, steer), op("starve", 3, starve)];
 

@@ -8,10 +8,11 @@ use fastrand::Rng;
 use paceline::{Engine, Host, Limits, LoadOptions, Map, MapKind, MapSpec, Verdict};
 use paceline_epoch::Domain;
 
+use super::finding::{Finding, refused};
+use super::op::{Op, op};
 use super::programs::{load_object, object};
 use super::system::{deny_membarrier, in_child, short_of_memory};
 use super::world::{World, packets};
-use super::{Finding, Op, op, refused};
 
 pub(super) const OPS: &[Op] = &[
     op("fork", 4, fork),

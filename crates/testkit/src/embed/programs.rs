@@ -5,12 +5,14 @@ use std::sync::Arc;
 use fastrand::Rng;
 use paceline::chain::Graph;
 use paceline::{
-    Burst, BurstFault, Chain, Change, Collection, FaultKind, Host, LiveChain, LoadOptions, Map, MapFlags,
-    MapSpec, Object, Order, Program, Target, Verdict, VerifiedProgram,
+    Burst, BurstFault, Chain, Change, FaultKind, Host, LiveChain, LoadOptions, Map, MapFlags, MapSpec,
+    Object, Order, Program, Target, Verdict,
 };
 
+use super::finding::{Finding, refused};
+use super::loaded::Loaded;
+use super::op::{Op, op};
 use super::world::{Run, Runner, World, burst, limits, site, total};
-use super::{Finding, Op, op, refused};
 
 pub(super) const OPS: &[Op] = &[
     op("load", 3, |world, rng| load(world, rng).map(drop)),
@@ -65,24 +67,6 @@ const SOURCES: [(&str, &[u8]); 11] = sources! {
     "events": "../cli/tests/fixtures/events.o",
     "expire": "../cli/tests/fixtures/expire.o",
 };
-
-/// A collection, its source, and its accepted programs.
-pub(super) struct Loaded {
-    pub(super) source: &'static str,
-    pub(super) collection: Collection,
-    pub(super) programs: Vec<(String, VerifiedProgram)>,
-}
-
-impl Loaded {
-    pub(super) fn map(&self, name: &str) -> Result<&Arc<Map>, String> {
-        self.collection.map(name).ok_or_else(|| refused(format!("no map {name}")))
-    }
-
-    pub(super) fn program(&self, name: &str) -> Result<&VerifiedProgram, String> {
-        let found = self.programs.iter().find(|(of, _)| of == name);
-        found.map(|(_, program)| program).ok_or_else(|| refused(format!("no program {name}")))
-    }
-}
 
 pub(super) fn object(source: &str) -> Result<Object, String> {
     let (_, bytes) = SOURCES.iter().find(|(name, _)| *name == source).ok_or("no such source")?;

@@ -7,9 +7,10 @@ use fastrand::Rng;
 use paceline::{Host, KeyedSite, Map, Pipeline, Program, Target};
 use paceline_epoch::Domain;
 
+use super::finding::{Finding, refused};
+use super::op::{Op, op};
 use super::programs::of;
 use super::world::{World, packets};
-use super::{Finding, Op, op, refused};
 
 pub(super) const OPS: &[Op] =
     &[op("drop data", 4, drop_data), op("panic in a sink", 2, panic), op("call from a sink", 3, call)];

@@ -8,9 +8,10 @@ use fastrand::Rng;
 use paceline::{Host, Limits, Map, MapKind, MapSpec};
 
 use super::end::growth;
+use super::finding::Finding;
+use super::op::{Op, op};
 use super::programs::{load_object, of};
 use super::world::{World, packets};
-use super::{Finding, Op, op};
 
 pub(super) const OPS: &[Op] = &[
     op("records", 4, records),

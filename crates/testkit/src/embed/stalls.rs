@@ -1,17 +1,17 @@
 //! Stalled workers: the backlog of replaced values must be bounded and reported, and freed soon after the stall.
 
-use std::sync::mpsc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use paceline::{KeyedSite, Limits, Map, MapKind, MapSpec, Target};
 use paceline_epoch::Domain;
 
+use super::finding::Finding;
+use super::op::{Op, op};
 use super::programs::of;
+use super::stall::Stall;
 use super::system::thread_time;
 use super::world::World;
-use super::{Finding, Op, op};
 
 pub(super) const OPS: &[Op] = &[
     op("stall", 4, stall),
@@ -27,35 +27,6 @@ const BOUND: usize = 1 << 16;
 
 /// Time limit of an insertion; many times as long in unoptimized builds.
 const INSERTION: Duration = Duration::from_micros(if cfg!(debug_assertions) { 5_000 } else { 200 });
-
-/// A worker in a burst that ends when this is dropped.
-pub(super) struct Stall {
-    end: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Stall {
-    pub(super) fn begin() -> Self {
-        let ((begun, has_begun), (end, ended)) = (mpsc::channel(), mpsc::channel::<()>());
-        let thread = std::thread::spawn(move || {
-            let mut reader = Domain::global().reader();
-            let _pin = reader.pin();
-            let _ = begun.send(());
-            let _ = ended.recv();
-        });
-        let _ = has_begun.recv();
-        Self { end: Some(end), thread: Some(thread) }
-    }
-}
-
-impl Drop for Stall {
-    fn drop(&mut self) {
-        drop(self.end.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
 
 fn stall(world: &mut World, _: &mut Rng) -> Finding {
     if world.stalls.len() < 2 {

@@ -11,10 +11,12 @@ use paceline::{
 };
 
 use super::end::growth;
-use super::programs::{Loaded, load_object, object};
+use super::finding::{Finding, refused};
+use super::loaded::Loaded;
+use super::op::{Op, op};
+use super::programs::{load_object, object};
 use super::system::{peak, reset_peak};
 use super::world::{World, packets, total};
-use super::{Finding, Op, op, refused};
 
 pub(super) const OPS: &[Op] = &[
     op("two workers", 4, workers),

@@ -3,9 +3,11 @@
 use fastrand::Rng;
 use paceline::FaultKind;
 
-use super::programs::{Loaded, of, replace_inner};
+use super::finding::Finding;
+use super::loaded::Loaded;
+use super::op::{Op, op};
+use super::programs::{of, replace_inner};
 use super::world::{World, packets};
-use super::{Finding, Op, op};
 
 pub(super) const OPS: &[Op] = &[
     op("arm", 6, |world, rng| arm(world, rng, "arm")),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use fastrand::Rng;
 use paceline::{Burst, Chain, Engine, FrameMeta, Host, Limits, LiveChain, Map, Pipeline, Program, Target};
 
-use super::programs::Loaded;
-use super::refused;
-use super::stalls::Stall;
-use super::tables::Table;
+use super::finding::refused;
+use super::loaded::Loaded;
+use super::stall::Stall;
+use super::table::Table;
 
 /// Settings of a sequence.
 #[derive(Clone, Debug)]

@@ -12,9 +12,9 @@ use paceline_maps::Map;
 use paceline_spec::InitialValue;
 use paceline_verifier::{Options, Verified, verify};
 
+use super::interface::{Engine, Unsupported};
 use super::maps::{create_maps, map_contents, set_program};
 use super::ours::load_native_chain;
-use super::{Engine, Unsupported};
 use crate::case::{Case, CaseChain, Run};
 use crate::dispatcher::{self, Component, fill_slots};
 use crate::kernel::{self, KernelObject, LoadOptions, Packet};

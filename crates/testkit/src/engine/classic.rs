@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use paceline_classic::{Filter, Purpose, SockFilter};
 
-use super::{Engine, Unsupported};
+use super::interface::{Engine, Unsupported};
 use crate::case::{Case, CaseKind};
 use crate::classic::packet_socket::{Interface, MIN_PACKET};
 use crate::classic::{Libpcap, reference};

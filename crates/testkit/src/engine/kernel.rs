@@ -8,8 +8,8 @@ use paceline_btf::{Btf, Type};
 use paceline_isa::{Callee, Imm64, Insn, Operand, RawInsn, Reg, Size, encode_all};
 use paceline_spec::{FunctionInfo, InitialValue, Linkage, MapKind, MapSpec, ProgramSpec};
 
+use super::interface::{Engine, Unsupported, skb};
 use super::namespace::Namespace;
-use super::{Engine, Unsupported, skb};
 use crate::case::{Case, CaseKind, Change, Context, Run};
 use crate::kernel::{self, KernelError, KernelObject, LoadError, LoadOptions, Map, Packet, Pinned, Program};
 use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};

@@ -6,7 +6,7 @@ use paceline_engine::Program;
 use paceline_maps::{Limits, Map};
 use paceline_spec::{Errno, InitialValue, MapSpec};
 
-use super::Unsupported;
+use super::interface::Unsupported;
 use crate::Contents;
 use crate::kernel;
 

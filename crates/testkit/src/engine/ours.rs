@@ -15,8 +15,8 @@ use paceline_maps::Map;
 use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
 
+use super::interface::{Engine, Unsupported};
 use super::maps::{create_maps, map_contents, set, set_map, set_program};
-use super::{Engine, Unsupported};
 use crate::case::{Case, CaseKind, Change, Context, Run};
 use crate::ir::run_on;
 use crate::kernel;
@@ -497,7 +497,9 @@ impl Loaded<'_> {
         };
         let finished = self.finished(&burst.frame(0), Return::Full(r0));
         let told = self.case.kind == CaseKind::SchedCls;
-        let skb = told.then(|| self.host.sk_buff()).map(|s| super::skb(s.mark, s.priority, s.cb, s.tstamp));
+        let skb = told
+            .then(|| self.host.sk_buff())
+            .map(|s| super::interface::skb(s.mark, s.priority, s.cb, s.tstamp));
         Ok(Ok(Finished { instructions, skb, ..finished }))
     }
 

@@ -8,8 +8,8 @@ use paceline::{
 };
 use serde_json::{Value as Json, json};
 
-use super::hex;
 use crate::case::{Case, Change, Run};
+use crate::hex::hex;
 
 /// The time of the first run in nanoseconds: an hour, which 32 bits of the kernel's ticks hold.
 pub(super) const TIME: u64 = 3_600_000_000_000;

@@ -5,11 +5,12 @@
 
 mod library;
 
+use library::Library;
 use paceline::{InitialValue, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use serde_json::{Value as Json, json};
 
 use crate::case::{ByteOrder, Case, CaseKind, Change, Expect, Run};
-use library::Library;
+use crate::hex::hex;
 
 /// A case as JSON; `None` for those that the public library does not run alone: of other program types, over plain memory, of chains,
 /// for machines of the other byte order, and of entries of device and CPU maps.
@@ -110,8 +111,4 @@ fn program(spec: &ProgramSpec) -> Json {
         "kfuncs": spec.kfuncs.iter().map(kfunc).collect::<Vec<_>>(),
         "license": spec.license,
     })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

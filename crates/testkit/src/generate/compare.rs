@@ -5,7 +5,7 @@ use std::sync::Arc;
 use paceline::{Burst, FrameMeta, Host, Limits, Map};
 use paceline_spec::ProgramSpec;
 
-use super::Generated;
+use super::generated::Generated;
 use super::state::{State, state_map};
 use crate::kernel::{self, KernelError, Packet, Request};
 

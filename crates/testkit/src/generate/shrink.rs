@@ -1,6 +1,6 @@
 //! Shrinks failing programs.
 
-use super::Generated;
+use super::generated::Generated;
 use super::state::State;
 
 /// The smallest program found that still fails: removes steps, in runs first and then one by one, keeps one failing input,
@@ -56,8 +56,9 @@ fn clear_words(best: &mut Generated, fails: &mut impl FnMut(&Generated) -> bool)
 mod tests {
     use paceline_isa::{AluOp, Insn};
 
-    use super::{Generated, shrink};
-    use crate::generate::{Mix, Step};
+    use super::shrink;
+    use crate::generate::mix::Mix;
+    use crate::generate::{Generated, Step};
 
     #[test]
     fn only_the_guilty_steps_stay() {

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use paceline_isa::{AluOp, AtomicOp, Condition, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width};
 
-use super::Mix;
+use super::mix::Mix;
 use super::state::{MEMORY, MEMORY_AT, REGISTERS, SCRATCH_AT, STACK, interesting};
 
 /// A step of a generated program.

@@ -9,7 +9,7 @@ use paceline::packet::to_text;
 use paceline::{Engine, LoadOptions, Object, Outcome, ProgramSpec};
 use paceline_isa::{Condition, Imm64, Insn, Operand, RawInsn, decode_at, disassemble, encode};
 
-use super::{Sent, run_on};
+use super::sent::{Sent, run_on};
 use crate::Contents;
 use crate::engine::map_contents;
 

@@ -5,8 +5,8 @@ use paceline::{Chain, LookAhead};
 use paceline_frame::Verdict;
 use paceline_verifier::Verified;
 
+use super::observation::{Observation, Trial};
 use super::ours::{Machine, collection, contents};
-use super::{Observation, Trial};
 use crate::compare::{ChainWay, Stopped};
 use crate::engine::load_native_chain;
 

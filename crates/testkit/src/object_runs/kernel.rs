@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use paceline_spec::{ProgramKind, XdpAttach};
 
-use super::{Observation, Trial};
+use super::observation::{Observation, Trial};
 use crate::compare::{Left, Stopped};
 use crate::kernel::{self, KernelObject, LoadError, LoadOptions, Packet};
 

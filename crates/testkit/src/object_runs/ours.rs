@@ -8,7 +8,7 @@ use paceline::{
 };
 use paceline_verifier::Verified;
 
-use super::{Observation, Trial};
+use super::observation::{Observation, Trial};
 use crate::compare::{Input, Left, Stopped, records, redirect_of};
 use crate::engine::map_contents;
 use crate::kernel;

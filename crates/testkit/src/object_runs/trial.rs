@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use paceline::Engine;
 use paceline_verifier::Verified;
 
-use super::Trial;
 use super::kernel::on_kernel;
+use super::observation::Trial;
 use super::ours::{is_pure, on_engine};
 use crate::compare::Stopped;
 use crate::kernel::LoadError;
@@ -96,7 +96,7 @@ type Reasons = Vec<(String, String)>;
 fn compare(
     trial: &Trial<'_>,
     verified: &Verified,
-    kernel_run: Option<Result<super::Observation, Stopped>>,
+    kernel_run: Option<Result<super::observation::Observation, Stopped>>,
 ) -> Result<Reasons, (String, String)> {
     let mut not_taken = Vec::new();
     let mut reference = None;

@@ -2,10 +2,11 @@
 
 use paceline_isa::{AluOp, Condition, Insn, Operand, Reg, Size, Width};
 
-use super::generator::{Generator, add, alu, load, mov};
+use super::edges::interesting;
+use super::generator::Generator;
+use super::insns::{add, alu, load, mov};
 use super::layout::{Step, Target};
 use super::model::{Kind, Part};
-use super::numbers::interesting;
 
 impl Generator<'_> {
     /// Any step.

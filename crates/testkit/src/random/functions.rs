@@ -1,153 +1,24 @@
 //! The functions of a program, with their prologues and epilogues.
 
-use fastrand::Rng;
 use paceline_isa::{AluOp, AtomicOp, Callee, Condition, Imm64, Insn, Operand, Reg, Size, Width};
-use paceline_spec::{Linkage, ProgramKind, XdpAttach};
+use paceline_spec::Linkage;
 
-use super::generator::{Generator, Purpose, alu, load, mov};
+use super::generator::Generator;
+use super::insns::{alu, load, mov};
 use super::layout::{Function, Step};
 use super::maps::{FORGETFUL_WORD, GLOBALS};
 use super::model::{CELLS, Cell, Kind, Part, Source};
-use super::types::{self, Parameter, SIGNATURES};
+use super::plan::{CELLS_OF_CALLEES, FunctionPlan};
+use super::types::{self, Parameter};
 
 /// Number of `bpf_loop`.
 const LOOP: i32 = 181;
-
-/// Stack slots of subprograms.
-const CELLS_OF_CALLEES: usize = 8;
 
 /// The words of stack that steps of a function access, as bits from the frame pointer down. Dynptrs and iterators are below
 /// them.
 #[must_use]
 pub fn cells(function: usize) -> u64 {
     (1 << if function == 0 { CELLS } else { CELLS_OF_CALLEES }) - 1
-}
-
-/// Plan of a program, drawn before its steps.
-pub(super) struct Plan {
-    pub(super) kind: ProgramKind,
-    pub(super) purpose: Purpose,
-    /// The main program first; each other function has a caller before it, and perhaps more.
-    pub(super) functions: Vec<FunctionPlan>,
-    /// Whether all functions have types, so that some may be global.
-    pub(super) is_typed: bool,
-}
-
-/// Plan of a function.
-pub(super) struct FunctionPlan {
-    pub(super) parameters: Vec<Parameter>,
-    /// Its signature, if it is global.
-    signature: Option<usize>,
-    /// A caller of the function.
-    parent: usize,
-    depth: usize,
-    /// Whether it or a callee may move the packet.
-    pub(super) moves_packet: bool,
-    /// Stack slots that it may use.
-    pub(super) cells: usize,
-    steps: usize,
-    /// Whether its return value depends on the contents of its stack.
-    folds: bool,
-    /// Whether `bpf_loop` calls it: with the number of the round, and memory.
-    is_round: bool,
-}
-
-impl Plan {
-    pub(super) fn new(rng: &mut Rng, purpose: Purpose) -> Self {
-        let kind = match rng.u8(..4) {
-            0 => ProgramKind::SocketFilter,
-            1 => ProgramKind::SchedCls,
-            _ => ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false },
-        };
-        let count = if rng.u8(..3) == 0 { rng.usize(1..5) } else { 0 };
-        let is_typed = count > 0 && rng.bool();
-        let most = if rng.bool() { 8 } else { 20 };
-        let main = FunctionPlan {
-            parameters: vec![Parameter::Context],
-            signature: None,
-            parent: 0,
-            depth: 0,
-            moves_packet: true,
-            cells: CELLS,
-            steps: rng.usize(2..=most),
-            folds: purpose == Purpose::Run || rng.u8(..4) == 0,
-            is_round: false,
-        };
-        let mut plan = Self { kind, purpose, functions: vec![main], is_typed };
-        for _ in 0..count {
-            let function = plan.function(rng);
-            plan.functions.push(function);
-        }
-        plan.carry_moves();
-        plan
-    }
-
-    fn function(&self, rng: &mut Rng) -> FunctionPlan {
-        let parent = rng.usize(..self.functions.len());
-        let has_context = self.functions[parent].parameters.contains(&Parameter::Context);
-        let is_round = rng.u8(..4) == 0;
-        let signature = (self.is_typed && !is_round && rng.bool()).then(|| {
-            let usable: Vec<usize> = (0..SIGNATURES.len())
-                .filter(|&s| has_context || !SIGNATURES[s].contains(&Parameter::Context))
-                .collect();
-            rng.choice(usable).unwrap_or(0)
-        });
-        let parameters = match signature {
-            Some(signature) => SIGNATURES[signature].to_vec(),
-            None if is_round => vec![Parameter::Number, Parameter::Memory(8 * rng.i16(1..=3))],
-            None => (0..rng.usize(1..4)).map(|_| self.parameter(rng, has_context)).collect(),
-        };
-        let moves = self.kind != ProgramKind::SocketFilter
-            && parameters.contains(&Parameter::Context)
-            && self.functions[parent].moves_packet
-            && rng.u8(..3) == 0;
-        FunctionPlan {
-            parameters,
-            signature,
-            parent,
-            depth: self.functions[parent].depth + 1,
-            moves_packet: moves,
-            cells: CELLS_OF_CALLEES,
-            steps: rng.usize(1..8),
-            folds: self.purpose == Purpose::Run || rng.u8(..4) == 0,
-            is_round,
-        }
-    }
-
-    fn parameter(&self, rng: &mut Rng, has_context: bool) -> Parameter {
-        let packets = has_context && self.kind != ProgramKind::SocketFilter;
-        match rng.u8(..8) {
-            0..=1 if has_context => Parameter::Context,
-            2 if packets => Parameter::Packet(rng.i16(1..=14)),
-            3 if packets => Parameter::PacketEnd,
-            4..=5 => Parameter::Memory(8 * rng.i16(1..=3)),
-            _ => Parameter::Number,
-        }
-    }
-
-    /// A caller of a function that moves the packet moves the packet as well.
-    fn carry_moves(&mut self) {
-        for index in (1..self.functions.len()).rev() {
-            if self.functions[index].moves_packet {
-                let parent = self.functions[index].parent;
-                self.functions[parent].moves_packet = true;
-            }
-        }
-    }
-
-    /// Whether one function may call another.
-    pub(super) fn may_call(&self, caller: usize, callee: usize) -> bool {
-        let (Some(from), Some(to)) = (self.functions.get(caller), self.functions.get(callee)) else {
-            return false;
-        };
-        let needs_context =
-            |p: &Parameter| matches!(p, Parameter::Context | Parameter::Packet(_) | Parameter::PacketEnd);
-        to.parent == caller
-            || callee > caller
-                && from.depth < to.depth
-                && (from.moves_packet || !to.moves_packet)
-                && (from.parameters.contains(&Parameter::Context) || !to.parameters.iter().any(needs_context))
-    }
 }
 
 impl Generator<'_> {
@@ -459,7 +330,7 @@ impl Generator<'_> {
                 insns.push(mov(reg, Operand::Reg(kept)));
                 if let Kind::Packet { group, at, .. } = self.model.get(kept) {
                     let further = self.rng.i32(0..=i32::from(self.model.room(group, at) - bytes).min(16));
-                    insns.push(super::generator::add(reg, further));
+                    insns.push(super::insns::add(reg, further));
                 }
             }
             None if self.rng.bool() => {
@@ -471,7 +342,7 @@ impl Generator<'_> {
             None => {
                 self.note("stack at any address lent to a global function");
                 self.stack_argument(reg, bytes + 8, insns);
-                insns.push(super::generator::add(reg, self.rng.i32(0..8)));
+                insns.push(super::insns::add(reg, self.rng.i32(0..8)));
             }
         }
     }
@@ -494,6 +365,6 @@ impl Generator<'_> {
             *cell = Cell::NUMBER;
         }
         let lowest = -8 * (first + cells) as i32;
-        insns.extend([mov(reg, Operand::Reg(Reg::R10)), super::generator::add(reg, lowest)]);
+        insns.extend([mov(reg, Operand::Reg(Reg::R10)), super::insns::add(reg, lowest)]);
     }
 }

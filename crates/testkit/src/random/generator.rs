@@ -3,26 +3,18 @@
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
-use paceline_isa::{AluOp, Condition, Insn, Operand, RawInsn, Reg, RegSet, Size, Width};
+use paceline_isa::{Condition, Insn, Operand, RawInsn, Reg, RegSet, Size, Width};
 use paceline_spec::ProgramKind;
 use paceline_spec::helper::Helper;
 
-use super::functions::Plan;
+use super::edges::interesting;
+use super::insns::mov;
 use super::layout::{Candidate, Step, Target};
 use super::model::{Kind, Model, Source};
-use super::numbers::interesting;
+use super::plan::{Plan, Purpose};
 
 pub(super) const CALLEE_SAVED: [Reg; 4] = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
 const ARGUMENTS: [Reg; 6] = [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
-
-/// Purpose of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// For verdicts: every feature of the verifier, with mistakes in some programs.
-    Verdict,
-    /// For runs on several engines: no mistakes, only features of the engines, and no results that differ between runs.
-    Run,
-}
 
 /// The random program of a seed.
 #[must_use]
@@ -368,20 +360,4 @@ fn operand_register(src: Operand) -> Reg {
         Operand::Reg(reg) => reg,
         Operand::Imm(_) => Reg::R10,
     }
-}
-
-pub(super) fn mov(dst: Reg, src: Operand) -> Insn {
-    alu(Width::W64, AluOp::Mov, dst, src)
-}
-
-pub(super) fn add(dst: Reg, imm: i32) -> Insn {
-    alu(Width::W64, AluOp::Add, dst, Operand::Imm(imm))
-}
-
-pub(super) fn alu(width: Width, op: AluOp, dst: Reg, src: Operand) -> Insn {
-    Insn::Alu { width, op, dst, src }
-}
-
-pub(super) fn load(size: Size, dst: Reg, base: Reg, offset: i16) -> Insn {
-    Insn::Load { size, signed: false, dst, base, offset }
 }

@@ -2,10 +2,11 @@
 
 use paceline_isa::{AluOp, Callee, Condition, Imm64, Insn, Operand, Reg, Size, Width};
 
-use super::generator::{Generator, add, alu, load, mov};
+use super::edges::interesting;
+use super::generator::Generator;
+use super::insns::{add, alu, load, mov};
 use super::maps::{DEVICES, EVENTS, KeyForm, PROGRAMS, RING, TABLES, Table, programs_of};
 use super::model::{Cell, Kind, Source};
-use super::numbers::interesting;
 
 pub(super) const LOOKUP: u32 = 1;
 const UPDATE: u32 = 2;

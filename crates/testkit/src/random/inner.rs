@@ -2,8 +2,9 @@
 
 use paceline_isa::{AluOp, Condition, Insn, Operand, Reg, Size, Width};
 
-use super::generator::{Generator, alu, load, mov};
+use super::generator::Generator;
 use super::helpers::{LOOKUP, call, map};
+use super::insns::{alu, load, mov};
 use super::kfuncs::stack_address;
 use super::maps::{KeyForm, OUTERS, TABLES, is_unlike_template};
 use super::model::{Cell, Kind, Source};

@@ -2,10 +2,11 @@
 
 use paceline_isa::{AluOp, Condition, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width};
 
-use super::generator::{Generator, add, alu, load, mov};
+use super::edges::interesting;
+use super::generator::Generator;
+use super::insns::{add, alu, load, mov};
 use super::maps::{FORGETFUL_WORD, GLOBALS};
 use super::model::{Cell, Kind};
-use super::numbers::interesting;
 
 impl Generator<'_> {
     /// Compares two numbers from memory, each in a form that compilers generate for fields, and dead afterwards.

@@ -3,7 +3,7 @@
 use paceline_isa::{Callee, Insn, Operand, Reg};
 use paceline_spec::KfuncRef;
 
-use super::generator::{add, mov};
+use super::insns::{add, mov};
 
 /// A function, by its index in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

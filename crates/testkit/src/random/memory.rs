@@ -2,10 +2,11 @@
 
 use paceline_isa::{AluOp, Condition, Imm64, Insn, Operand, Reg, Size, Width};
 
-use super::generator::{Generator, add, alu, load, mov};
+use super::edges::{interesting, most_of};
+use super::generator::Generator;
+use super::insns::{add, alu, load, mov};
 use super::maps::{CONSTANTS, FORGETFUL_WORD, GLOBALS};
 use super::model::{Cell, Kind, Part, Source};
-use super::numbers::{interesting, most_of};
 
 impl Generator<'_> {
     /// Accessible range of a pointer: first offset, and offset after the last byte.

@@ -5,11 +5,13 @@
 //! distance, so that each can be removed to shrink a failing program.
 
 mod change;
+mod edges;
 mod flow;
 mod functions;
 mod generator;
 mod helpers;
 mod inner;
+mod insns;
 mod joins;
 mod kfuncs;
 mod layout;
@@ -18,6 +20,7 @@ mod memory;
 mod model;
 mod numbers;
 mod packet;
+mod plan;
 mod slices;
 mod spills;
 mod stats;
@@ -25,8 +28,9 @@ mod types;
 
 pub use change::{changed, near};
 pub use functions::cells;
-pub use generator::{Purpose, candidate};
+pub use generator::candidate;
 pub use layout::{Candidate, Function, Step, Target};
 pub use maps::{is_unlike_template, jump_map, jump_maps, maps};
+pub use plan::Purpose;
 pub use stats::Variety;
 pub use types::{btf, btf_image};

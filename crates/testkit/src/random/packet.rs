@@ -3,10 +3,11 @@
 use paceline_isa::{AluOp, Callee, Condition, Insn, Operand, Reg, Size, Width};
 use paceline_spec::context::{Field, FieldKind, Permission, Sizes};
 
-use super::generator::{Generator, add, alu, load, mov};
+use super::edges::most_of;
+use super::generator::Generator;
+use super::insns::{add, alu, load, mov};
 use super::layout::{Step, Target};
 use super::model::{Kind, Part};
-use super::numbers::most_of;
 
 /// Helpers of TC classifiers that invalidate packet pointers.
 const STORE_BYTES: i32 = 9;

@@ -3,7 +3,8 @@
 
 use paceline_isa::{AluOp, Callee, Condition, Imm64, Insn, Operand, Reg, Size, Width};
 
-use super::generator::{Generator, add, alu, load, mov};
+use super::generator::Generator;
+use super::insns::{add, alu, load, mov};
 use super::kfuncs::{Kfunc, call, stack_address};
 use super::maps::GLOBALS;
 use super::model::{Cell, Kind, Source};

@@ -2,9 +2,10 @@
 
 use paceline_isa::{AluOp, Condition, Insn, Operand, Reg, Size, Width};
 
-use super::generator::{Generator, alu, load, mov};
+use super::edges::most_of;
+use super::generator::Generator;
+use super::insns::{alu, load, mov};
 use super::model::{Cell, Kind};
-use super::numbers::most_of;
 
 impl Generator<'_> {
     /// Spills a pointer. Returns its cell.

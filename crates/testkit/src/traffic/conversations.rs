@@ -1,9 +1,8 @@
 //! TCP and UDP between hosts.
 
-use super::Trace;
-use super::layers::{Host, Tcp, address, ethernet, flag, host, multicast_mac, tagged, text, udp, v4};
-
-use flag::{ACK, AE, CWR, ECE, FIN, PSH, RST, SYN, URG};
+use super::layers::flag::{ACK, AE, CWR, ECE, FIN, PSH, RST, SYN, URG};
+use super::layers::{Host, Tcp, address, arp, ethernet, host, multicast_mac, tagged, text, udp, v4};
+use super::trace::Trace;
 
 /// Options of a SYN: maximum segment size, selective acknowledgment, time stamp, window scale.
 const SYN_OPTIONS: [u8; 20] = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0x30, 0x39, 0, 0, 0, 0, 1, 3, 3, 7];
@@ -268,7 +267,7 @@ fn vxlan(trace: &mut Trace) {
         [0xff; 6],
         [2, 0, 0, 0, 0, 0xd1],
         0x0806,
-        &super::link::arp(1, host("10.0.0.1", 0xd1), [0; 6], "10.0.0.2"),
+        &arp(1, host("10.0.0.1", 0xd1), [0; 6], "10.0.0.2"),
     );
     for (network, inner) in [(42u32, &inner), (43, &arp)] {
         let header = [0x0800_0000, network << 8].map(u32::to_be_bytes).concat();

@@ -262,3 +262,14 @@ pub(super) fn control(from: Host, to: Host, kind: u8, code: u8, body: &[u8]) -> 
 pub(super) fn text(len: usize) -> Vec<u8> {
     b"The quick brown fox jumps over the lazy dog. ".iter().copied().cycle().take(len).collect()
 }
+
+/// An ARP packet for IPv4.
+pub(super) fn arp(operation: u16, from: Host, to: Mac, asked: &str) -> Vec<u8> {
+    let IpAddr::V4(sender) = from.ip else { panic!("ARP is for IPv4") };
+    let mut packet = [1, 0x0800, 0x0604, operation].map(u16::to_be_bytes).concat();
+    packet.extend(from.mac);
+    packet.extend(sender.octets());
+    packet.extend(to);
+    packet.extend(v4(asked));
+    packet
+}

@@ -1,22 +1,11 @@
 //! Address resolution, VLAN tags, and Ethernet without IP.
 
-use super::Trace;
 use super::conversations::{Connection, router};
 use super::layers::{
-    ARP, BROADCAST, Host, IPV4, IPV6, Mac, QINQ, TCP, Tcp, VLAN, address, control, ethernet, flag, host, ip,
-    tagged, text, udp, v4,
+    ARP, BROADCAST, Host, IPV4, IPV6, QINQ, TCP, Tcp, VLAN, address, arp, control, ethernet, flag, host, ip,
+    tagged, text, udp,
 };
-
-/// An ARP packet for IPv4.
-pub(super) fn arp(operation: u16, from: Host, to: Mac, asked: &str) -> Vec<u8> {
-    let std::net::IpAddr::V4(sender) = from.ip else { panic!("ARP is for IPv4") };
-    let mut packet = [1, 0x0800, 0x0604, operation].map(u16::to_be_bytes).concat();
-    packet.extend(from.mac);
-    packet.extend(sender.octets());
-    packet.extend(to);
-    packet.extend(v4(asked));
-    packet
-}
+use super::trace::Trace;
 
 pub(super) fn neighbors(trace: &mut Trace) {
     let router = router();

@@ -1,11 +1,11 @@
 //! ICMP, fragments, options, extension headers, and other protocols over IP.
 
-use super::Trace;
 use super::conversations::router;
 use super::layers::{
     Host, ICMPV6, IPV6, Ipv4, MORE_FRAGMENTS, TCP, Tcp, UDP, address, checksum, control, datagram, ethernet,
     flag, host, ip, ipv4_with, ipv6_with, multicast_mac, text, udp, v4, v6,
 };
+use super::trace::Trace;
 
 fn router6() -> Host {
     Host { ip: address("2001:db8:1::1"), ..router() }

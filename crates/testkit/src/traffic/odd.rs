@@ -1,11 +1,11 @@
 //! Invalid input for parsers: wrong lengths, wrong checksums, and truncated packets.
 
-use super::Trace;
 use super::conversations::router;
 use super::layers::{
     Host, IPV4, IPV6, Ipv4, TCP, Tcp, UDP, VLAN, address, control, datagram, ethernet, flag, host, ip,
     tagged, text, udp,
 };
+use super::trace::Trace;
 
 /// Offset of the IP header, and of the payload of an IPv4 header without options.
 const IP: usize = 14;

@@ -1,6 +1,6 @@
 //! The same packets in the pcapng format.
 
-use super::packets;
+use super::packets::packets;
 
 /// An option of a block.
 fn option(code: u16, value: &[u8]) -> Vec<u8> {
