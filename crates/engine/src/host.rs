@@ -69,23 +69,23 @@ impl Host {
     /// Sets the seed of all that is random: of `bpf_get_prandom_u32`, whose numbers differ between workers, and of the
     /// secret in TCP's cookies, which is the same for all hosts of one seed. Without a seed all hosts of a process have one.
     pub fn seed(&mut self, seed: u64) {
-        self.runtime.seed(seed);
+        self.runtime.world.seed(seed);
     }
 
     /// The first random numbers that programs of the first worker get after [`seed`](Self::seed).
     #[must_use]
     pub fn randoms_of(seed: u64, count: usize) -> Vec<u32> {
-        host::Host::randoms_of(seed, count)
+        host::World::randoms_of(seed, count)
     }
 
     /// Sets the network that programs see. The default is an empty namespace: a loopback interface that forwards nothing.
     pub fn set_network(&mut self, network: Arc<Network>) {
-        self.runtime.set_network(network);
+        self.runtime.world.set_network(network);
     }
 
     /// Sets the source of the time that programs see. The default is the system's clocks.
     pub fn set_time(&mut self, source: TimeSource) {
-        self.runtime.set_time(source);
+        self.runtime.world.set_time(source);
     }
 
     /// Notes the packets that are run next, for their times and numbers. Without it the time from packets does not advance,
@@ -93,19 +93,19 @@ impl Host {
     pub fn arrive(&mut self, burst: &Burst) {
         self.runtime.arrive(burst);
         if burst.len() == 1 {
-            self.runtime.enter(&burst.frame(0), &TC_SK_BUFF);
+            self.runtime.area.enter(&burst.frame(0), &TC_SK_BUFF);
         }
     }
 
     /// Sends the lines of `bpf_trace_printk` elsewhere.
     pub fn set_trace(&mut self, trace: impl Write + Send + 'static) {
-        self.runtime.set_trace(trace);
+        self.runtime.receivers.set_trace(trace);
     }
 
     /// Receives the events that programs send to perf event arrays. Without a receiver `bpf_perf_event_output` fails
     /// with `-ENOENT`, as in the kernel when no event is attached.
     pub fn set_events(&mut self, events: EventSink) {
-        self.runtime.set_events(events);
+        self.runtime.receivers.set_events(events);
     }
 
     /// Runs something that leaves no trace in the host: random numbers come again, events and the lines of `bpf_trace_printk` reach
@@ -139,23 +139,23 @@ impl Host {
     /// Sets what the packets of TC classifiers arrive with in `mark`, `priority`, `cb` and the other members that do not come from the
     /// packet: those that an earlier program left, say. All are zero unless set; socket filters get `cb` of it.
     pub fn set_arriving(&mut self, skb: SkBuff) {
-        self.runtime.set_arriving(skb);
+        self.runtime.area.set_arriving(skb);
     }
 
     /// What packets arrive with, as [`set_arriving`](Self::set_arriving) has it.
     #[must_use]
     pub fn arriving(&self) -> SkBuff {
-        self.runtime.arriving()
+        self.runtime.area.arriving()
     }
 
     /// The `sk_buff` of the last program's packet, if programs of its type write one.
     #[must_use]
     pub fn sk_buff(&self) -> SkBuff {
-        self.runtime.sk_buff()
+        self.runtime.area.sk_buff()
     }
 
     /// The return value of the last program that ran over a packet alone, if its type has other numbers than verdicts.
     pub(crate) fn returned(&self) -> u32 {
-        self.runtime.returned()
+        self.runtime.run.returned()
     }
 }

@@ -55,7 +55,7 @@ impl MemoryProgram {
             // SAFETY: the memory is borrowed for the run.
             _ => unsafe { plain::run_memory(image, start..end, host) },
         });
-        host.resume_panic();
+        host.run.resume_panic();
         exit
     }
 }
@@ -98,9 +98,9 @@ unsafe fn run_native(
 ) -> Exit {
     let r1 = if start == end { 0 } else { start };
     let unset = Unset::uninit();
-    host.leave_packet();
-    host.tail_calls = 0;
-    // SAFETY: the program is guaranteed by the caller.
+    host.run.leave_packet();
+    host.run.tail_calls = 0;
+    // SAFETY: the caller vouches for the program.
     let r0 = unsafe { (program.image.tail_entry)(r1, end - start, unset, unset, unset, host) };
     Exit { r0, instructions: 0 }
 }

@@ -303,7 +303,7 @@ impl Program {
         let r0 = unsafe { (self.entry)(frame as u64, self.token, unset, unset, unset, host) };
         // SAFETY: the pointer comes from a reference that is still borrowed.
         let frame = unsafe { &mut *frame };
-        if host.ends_specially {
+        if host.run.ends_specially {
             self.end_specially(frame, r0, host)?;
         } else {
             frame.set_code(r0 as u32);
@@ -315,11 +315,11 @@ impl Program {
     #[cold]
     #[inline(never)]
     fn end_specially(&self, frame: &mut Frame, r0: u64, host: &mut runtime::Host) -> Result<(), Box<Fault>> {
-        if host.fault.is_some() {
+        if host.run.fault.is_some() {
             // Before a panic can go on.
             frame.abort();
         }
-        if let Some(fault) = host.take_fault() {
+        if let Some(fault) = host.run.take_fault() {
             return Err(fault);
         }
         frame.set_code(host.end_run(self.image.rules.as_ref(), r0));
@@ -408,12 +408,12 @@ impl Program {
         // SAFETY: the pointer comes from a reference that is still borrowed.
         let frame = unsafe { &mut *frame };
         match &exit {
-            Ok(exit) if host.fault.is_none() => {
+            Ok(exit) if host.run.fault.is_none() => {
                 frame.set_code(host.end_run(self.image.rules.as_ref(), exit.r0));
             }
             _ => frame.abort(),
         }
-        host.resume_panic();
+        host.run.resume_panic();
         exit
     }
 
@@ -435,7 +435,7 @@ impl Program {
             let r0 = drive(&mut machine);
             let fault = |kind| Box::new(Fault { slot: machine.slot, kind, tail_called: None });
             // A tail called program has stored its fault already.
-            let r0 = r0.map_err(|kind| machine.host.fault.take().unwrap_or_else(|| fault(kind)))?;
+            let r0 = r0.map_err(|kind| machine.host.run.fault.take().unwrap_or_else(|| fault(kind)))?;
             Ok(Exit { r0, instructions: 0 })
         };
         self.run_plainly(frame, host, run).map(|exit| exit.r0)
@@ -545,7 +545,7 @@ unsafe extern "C" fn translated_entry(
     let translated = unsafe { &*(image as *const Image) };
     // SAFETY: the frame is guaranteed by the caller.
     let r0 = unsafe { (translated.entry)(context, image, r3, r4, r5, host) };
-    host.ends_specially |= translated.translates();
+    host.run.ends_specially |= translated.translates();
     r0
 }
 

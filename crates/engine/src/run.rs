@@ -63,7 +63,7 @@ pub(crate) unsafe fn run_packet(
 /// The result of a run over a packet that returned `r0`.
 #[inline]
 pub(crate) fn packet_result(frame: &mut Frame, r0: u64, host: &mut Host) -> Result<u64, Box<Fault>> {
-    if host.fault.is_some() {
+    if host.run.fault.is_some() {
         return packet_fault(frame, r0, host);
     }
     frame.set_code(r0 as u32);
@@ -133,7 +133,7 @@ pub(crate) fn burst_result(
     reached: u64,
     host: &mut Host,
 ) -> Result<(), BurstFault> {
-    if host.fault.is_some() {
+    if host.run.fault.is_some() {
         return burst_fault(frames, ran, reached, host);
     }
     Ok(())
@@ -147,7 +147,7 @@ fn burst_fault(frames: &mut [Frame], ran: usize, reached: u64, host: &mut Host) 
     // Native code runs all packets where a callback of the embedder panics: it is not known for which one.
     let index = if index < ran { index } else { 0 };
     frames.iter_mut().skip(index).for_each(Frame::abort);
-    host.take_fault().map_or(Ok(()), |fault| Err(BurstFault { index, fault }))
+    host.run.take_fault().map_or(Ok(()), |fault| Err(BurstFault { index, fault }))
 }
 
 /// Takes the fault of a packet's run. The verdict is set first: the host may resume a panic.
@@ -155,5 +155,5 @@ fn burst_fault(frames: &mut [Frame], ran: usize, reached: u64, host: &mut Host) 
 #[inline(never)]
 fn packet_fault(frame: &mut Frame, r0: u64, host: &mut Host) -> Result<u64, Box<Fault>> {
     frame.abort();
-    host.take_fault().map_or(Ok(r0), Err)
+    host.run.take_fault().map_or(Ok(r0), Err)
 }

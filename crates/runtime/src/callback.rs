@@ -109,7 +109,7 @@ impl TimerCallback for CompiledCallback {
         host.admit(&code.per_cpu)?;
         // SAFETY: the verifier has shown that the function takes what timers pass, and the host runs an empty packet.
         unsafe { code.code.call(*address, arguments, &code.maps, host) };
-        host.fault.take().map_or(Ok(()), Err)
+        host.run.fault.take().map_or(Ok(()), Err)
     }
 }
 
@@ -179,9 +179,9 @@ impl Host {
                 Some(Err(fault)) => break Err(fault),
             }
         };
-        self.leave_packet();
+        self.run.leave_packet();
         self.timers.no_packet = Some(no_packet);
-        self.resume_panic();
+        self.run.resume_panic();
         result
     }
 

@@ -51,7 +51,7 @@ impl Host {
             let Some(free) = free else { return fault(FaultKind::NoFreeCpu(cpus)) };
             self.claims.maps.iter().for_each(|map| self.claims.leave(cpu, map));
             self.claims.recent = [0; RECENT];
-            self.move_to(free);
+            self.world.move_to(free);
         }
         self.claims.maps.extend(new);
         self.claims.recent[maps.id as usize % RECENT] = maps.id;
@@ -63,7 +63,7 @@ impl Host {
         self.claims.is_lent = false;
         if cpu != self.cpu() {
             self.give_back_cpu();
-            self.move_to(cpu);
+            self.world.move_to(cpu);
         }
     }
 

@@ -59,7 +59,7 @@ unsafe fn run_packet(chain: &Shared, frame: u64, host: &mut Host) -> Option<Verd
         // SAFETY: the frame is guaranteed by the caller, and the token is the entry's own.
         let r0 = unsafe { (program.image.verdict_entry())(frame, program.token, unset, unset, unset, host) }
             as u32;
-        if host.fault.is_some() {
+        if host.run.fault.is_some() {
             return None;
         }
         count_result(host, node, r0);

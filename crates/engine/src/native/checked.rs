@@ -88,8 +88,8 @@ pub(crate) unsafe fn run_memory(
     host: &mut Host,
 ) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
-    host.leave_packet();
-    // SAFETY: the memory is guaranteed by the caller.
+    host.run.leave_packet();
+    // SAFETY: the caller vouches for the memory.
     run(unsafe { Machine::on_memory(image, [start, memory.end - memory.start], memory, host) })
 }
 
@@ -135,7 +135,7 @@ impl Run<'_> {
     fn fail(&mut self, slot: u64, kind: FaultKind) -> u64 {
         let fault = || Box::new(Fault { slot: slot as usize, kind, tail_called: None });
         // A tail called program has stored its fault already.
-        self.fault = Some(self.machine.host.fault.take().unwrap_or_else(fault));
+        self.fault = Some(self.machine.host.run.fault.take().unwrap_or_else(fault));
         END
     }
 }

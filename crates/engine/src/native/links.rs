@@ -62,12 +62,12 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
         readable: (maps.as_ptr() as u64, i32::try_from(maps.len()).unwrap_or(0)),
         host: HostOffsets {
             frame: Host::OFFSET_FRAME as i32,
-            tail_calls: offset_of!(Host, tail_calls) as i32,
+            tail_calls: offset_of!(Host, run.tail_calls) as i32,
             max_tail_calls: MAX_TAIL_CALLS as i32,
-            area: offset_of!(Host, area) as i32,
+            area: offset_of!(Host, area.words) as i32,
             cpu: Host::OFFSET_CPU as i32,
-            fault: offset_of!(Host, fault) as i32,
-            readable: offset_of!(Host, readable) as i32,
+            fault: offset_of!(Host, run.fault) as i32,
+            readable: offset_of!(Host, run.readable) as i32,
             counts: Host::OFFSET_CHAIN_COUNTS as i32,
         },
         tail_entry: offset_of!(Image, tail_entry) as i32,
@@ -92,7 +92,7 @@ pub(crate) fn ahead(links: &Links, maps: &[Arc<Map>]) -> Links {
             address: ahead.function as usize as u64,
             context: ahead.context,
             key_bytes: ahead.by_word.then(|| map.spec().key_size as u8),
-            member: Some(offset_of!(Host, walks) as i32),
+            member: Some(offset_of!(Host, ahead.walks) as i32),
         }),
         ..*link
     };
@@ -173,6 +173,6 @@ rules! {
 /// # Safety
 /// `frame` must be the address of a frame.
 unsafe extern "C" fn enter(host: &mut Host, frame: u64, layout: &Layout) {
-    // SAFETY: the address is guaranteed by the caller.
-    host.enter(unsafe { &*(frame as *const Frame) }, layout);
+    // SAFETY: the caller vouches for the address.
+    host.area.enter(unsafe { &*(frame as *const Frame) }, layout);
 }

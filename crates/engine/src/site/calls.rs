@@ -43,7 +43,7 @@ impl<C: Choice> Caller<C> {
         let image: *const Image = self.site.shared.slots.image(&pin);
         // SAFETY: the image stays as long as the site is borrowed and the pin lives, which is kept beside it.
         let image = unsafe { &*image };
-        let (packet, burst, misses) = (image.packet, image.burst, host.misses);
+        let (packet, burst, misses) = (image.packet, image.burst, host.counts.misses);
         Calls { packet, burst, image, host, caller: self, calls: 0, misses, _pin: pin }
     }
 
@@ -197,7 +197,7 @@ impl Calls<'_, ByKey> {
 impl<C: Choice> Drop for Calls<'_, C> {
     #[inline]
     fn drop(&mut self) {
-        let fallbacks = self.host.misses - self.misses;
+        let fallbacks = self.host.counts.misses - self.misses;
         // The caller alone writes: no instruction with a lock.
         let add =
             |count: &AtomicU64, more| count.store(count.load(Ordering::Relaxed) + more, Ordering::Relaxed);

@@ -32,7 +32,7 @@ pub(super) fn compile(image: Image, fallback: Option<Fallback>) -> Result<Image,
     let otherwise = |pass: u64| match fallback {
         Some(fallback) => Otherwise::Indirect {
             retpoline: fallback == Fallback::Retpoline,
-            count: offset_of!(Host, misses) as i32,
+            count: offset_of!(Host, counts.misses) as i32,
         },
         None => Otherwise::Target(pass),
     };

@@ -97,7 +97,7 @@ unsafe extern "C" fn search_packet<const ADDRESSES: bool>(
     // SAFETY: both are guaranteed by the caller.
     let (key, image) = unsafe { (key.assume_init(), &*(image.assume_init() as *const Image)) };
     let case = find(&image.packets, key);
-    host.misses += u64::from(case.is_none());
+    host.counts.misses += u64::from(case.is_none());
     let (address, token) = match case {
         Some(case) => (case.target, case.token.unwrap_or(token)),
         None if ADDRESSES => (key, token),
@@ -124,7 +124,7 @@ unsafe extern "C" fn search_burst<const ADDRESSES: bool>(
     let (address, token) = match case {
         Some(case) => (case.target, case.token.unwrap_or(token)),
         None if ADDRESSES => {
-            host.misses += 1;
+            host.counts.misses += 1;
             (key, token)
         }
         // SAFETY: the frames are guaranteed by the caller.
@@ -140,7 +140,7 @@ unsafe extern "C" fn search_burst<const ADDRESSES: bool>(
 /// None is needed; the type asks for it.
 #[cfg(feature = "jit")]
 unsafe extern "C" fn pass_packet(_: u64, _: u64, _: Unset, _: Unset, _: Unset, host: &mut Host) -> u64 {
-    host.misses += 1;
+    host.counts.misses += 1;
     Verdict::Pass as u64
 }
 
@@ -149,7 +149,7 @@ unsafe extern "C" fn pass_packet(_: u64, _: u64, _: Unset, _: Unset, _: Unset, h
 /// # Safety
 /// The frames must be those of a burst that nothing else uses during the call.
 unsafe extern "C" fn pass_burst(first: u64, end: u64, _: u64, _: Unset, _: Unset, host: &mut Host) -> u64 {
-    host.misses += 1;
+    host.counts.misses += 1;
     let mut frame = first;
     while frame != end {
         // SAFETY: the frame is one of the burst's.

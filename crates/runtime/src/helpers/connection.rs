@@ -95,12 +95,12 @@ fn fail(options: Options<'_>, errno: Errno) -> Pointer {
 pub(super) fn look_up(host: &mut Host, _: Context, tuple: ReadWriteMem<'_>, options: Options<'_>) -> Pointer {
     let found = read(tuple, options, true).and_then(|Asked { protocol, zone, tuple }| {
         let now = now(host);
-        host.network().connections().find(&Key { protocol, zone, tuple }, now).ok_or(Errno::ENOENT)
+        host.world.network().connections().find(&Key { protocol, zone, tuple }, now).ok_or(Errno::ENOENT)
     });
     match found {
         Ok((connection, is_reply)) => {
             options.write_at(DIRECTION, &[u8::from(is_reply)]);
-            Pointer(host.keep_connection(connection))
+            Pointer(host.held.keep_connection(connection))
         }
         Err(errno) => fail(options, errno),
     }
@@ -118,7 +118,7 @@ pub(super) fn allocate(
             set_default_direction(options);
             let connection = Connection::new(protocol, zone, [tuple, tuple.reversed()]);
             connection.set_timeout(NEW_SECONDS * TICKS, now(host));
-            Pointer(host.keep_connection(Arc::new(connection)))
+            Pointer(host.held.keep_connection(Arc::new(connection)))
         }
         Err(errno) => fail(options, errno),
     }
@@ -135,35 +135,37 @@ fn set_default_direction(options: Options<'_>) {
 /// `struct nf_conn *bpf_ct_insert_entry(struct nf_conn___init *nfct)`: null if a connection with the same addresses and ports
 /// exists.
 pub(super) fn insert(host: &mut Host, Object(record): Object) -> Pointer {
-    let Some(connection) = host.connection(record).cloned() else { return Pointer::NULL };
+    let Some(connection) = host.held.connection(record).cloned() else { return Pointer::NULL };
     let now = now(host);
-    if host.network().connections().insert(&connection, now) {
+    if host.world.network().connections().insert(&connection, now) {
         return Pointer(record);
     }
-    host.drop_connection(record);
+    host.held.drop_connection(record);
     Pointer::NULL
 }
 
 /// `void bpf_ct_release(struct nf_conn *nfct)`
 pub(super) fn release(host: &mut Host, Object(record): Object) {
-    host.drop_connection(record);
+    host.held.drop_connection(record);
 }
 
 /// `void bpf_ct_set_timeout(struct nf_conn___init *nfct, u32 timeout)`, in milliseconds.
 pub(super) fn set_timeout(host: &mut Host, Object(record): Object, timeout: u32) {
-    if let Some(connection) = host.connection(record) {
+    if let Some(connection) = host.held.connection(record) {
         connection.set_timeout(ticks(timeout), now(host));
     }
 }
 
 /// `int bpf_ct_change_timeout(struct nf_conn *nfct, u32 timeout)`, in milliseconds.
 pub(super) fn change_timeout(host: &mut Host, Object(record): Object, timeout: u32) -> Int {
-    result(host.connection(record).map(|connection| connection.change_timeout(ticks(timeout), now(host))))
+    result(
+        host.held.connection(record).map(|connection| connection.change_timeout(ticks(timeout), now(host))),
+    )
 }
 
 /// `int bpf_ct_set_status(const struct nf_conn___init *nfct, u32 status)`, and `bpf_ct_change_status` of a `struct nf_conn`.
 pub(super) fn change_status(host: &mut Host, Object(record): Object, status: u32) -> Int {
-    result(host.connection(record).map(|connection| connection.change_status(status)))
+    result(host.held.connection(record).map(|connection| connection.change_status(status)))
 }
 
 /// The result of a change; `None` for a record that is no connection of the program.

@@ -61,7 +61,7 @@ impl Dynptr {
     /// The address of its memory at an offset; `None` where that is not the program's, which only an unverified program reaches.
     fn address(self, offset: u32, len: u32, host: &Host) -> Option<u64> {
         let address = self.data.checked_add(u64::from(self.offset))?.checked_add(u64::from(offset))?;
-        let is_own = |access| host.regions().is_none_or(|r| r.allows(address, len.into(), access));
+        let is_own = |access| host.run.regions().is_none_or(|r| r.allows(address, len.into(), access));
         (is_own(Access::Read) && is_own(Access::Write)).then_some(address)
     }
 

@@ -228,7 +228,7 @@ pub(super) fn look_up(host: &Host, params: ReadWriteMem<'_>, flags: u32) -> Resu
     if ![AF_INET, AF_INET6].contains(&copy.0[Params::FAMILY]) {
         return Err(Errno::EAFNOSUPPORT);
     }
-    let outcome = copy.look_up(host.network(), flags);
+    let outcome = copy.look_up(host.world.network(), flags);
     params.write_at(0, &copy.0);
     outcome.map(|outcome| outcome as u64)
 }
@@ -251,7 +251,7 @@ pub(super) fn check_mtu(
         0 => frame.ingress_ifindex(),
         index => index,
     };
-    let interface = host.network().interface(index).ok_or(Errno::ENODEV)?;
+    let interface = host.world.network().interface(index).ok_or(Errno::ENODEV)?;
     let (mtu, header) = (interface.mtu as i32, interface.header as i32);
     let asked = mtu_len.load() as i32;
     let len = if asked == 0 { frame.len() as i32 } else { asked.wrapping_add(header) };

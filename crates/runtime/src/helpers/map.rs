@@ -20,13 +20,13 @@ pub(super) fn lookup_elem(host: &mut Host, map: &Map, key: Key<'_>) -> Pointer {
 /// The address of the record of a socket that the host's network still has, or null.
 fn socket_record(host: &Host, map: &Map, key: Key<'_>) -> u64 {
     let number = map.for_programs().socket(&key.read());
-    let socket = number.and_then(|number| host.network().socket(number));
+    let socket = number.and_then(|number| host.world.network().socket(number));
     socket.map_or(0, |socket| socket.record().expose_provenance() as u64)
 }
 
 /// A value for the socket of a record, in a map of sockets (`sock_map_update_elem`).
 fn socket_value(map: &Map, record: Object, host: &Host) -> Result<Vec<u8>, Errno> {
-    let network = host.network();
+    let network = host.world.network();
     let socket = network.socket_of_record(record.0 as usize).ok_or(Errno::EINVAL)?;
     if !socket.state().is_full() {
         return Err(Errno::EINVAL);

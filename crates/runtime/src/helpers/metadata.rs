@@ -48,5 +48,5 @@ pub(super) fn vlan_tag(
 
 /// `void *bpf_cast_to_kern_ctx(ctx)`
 pub(super) fn kernel_context(host: &mut Host, frame: &mut Frame) -> Pointer {
-    Pointer(host.kernel_context(frame))
+    Pointer(host.held.kernel_context(frame))
 }

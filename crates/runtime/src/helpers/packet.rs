@@ -16,7 +16,7 @@ fn adjust(
         AdjustError::BadMetadata => Errno::EACCES,
         AdjustError::NoRoom | AdjustError::TooShort => Errno::EINVAL,
     })?;
-    host.packet_moved(frame);
+    host.held.packet_moved(frame);
     Ok(())
 }
 

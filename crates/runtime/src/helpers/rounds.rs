@@ -21,7 +21,7 @@ fn call_rounds(rounds: Result<Rounds, Errno>, function: Code, host: &mut Host) -
         // SAFETY: the function takes these arguments, as the verifier has shown.
         let r0 = unsafe { function(r1, r2, r3, r4, r5, host) };
         // The run may have ended in a program that the function tail called.
-        if r0 != 0 || host.fault.is_some() {
+        if r0 != 0 || host.run.fault.is_some() {
             break;
         }
     }

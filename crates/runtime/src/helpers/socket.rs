@@ -50,7 +50,7 @@ fn look_up(
 ) -> Pointer {
     // Only the packet's own namespace exists; longer tuples have no meaning.
     let tuple = tuple(&tuple_mem.read_up_to(TUPLE_V6 + 1)).filter(|_| flags == 0 && namespace < 0);
-    let socket = tuple.and_then(|tuple| find(host.network(), &tuple, frame.ingress_ifindex()));
+    let socket = tuple.and_then(|tuple| find(host.world.network(), &tuple, frame.ingress_ifindex()));
     Pointer(socket.map_or(0, |socket| socket.record().expose_provenance() as u64))
 }
 
@@ -129,7 +129,7 @@ impl Headers {
 
 /// The socket of a record, if it waits for connections.
 fn listener(host: &Host, record: Object) -> Option<&Socket> {
-    let socket = host.network().socket_of_record(record.0 as usize)?;
+    let socket = host.world.network().socket_of_record(record.0 as usize)?;
     (socket.state() == State::Listen && socket.protocol() == Protocol::Tcp).then_some(socket)
 }
 
@@ -142,7 +142,7 @@ fn check(socket: Object, headers: &Headers, host: &Host) -> Result<u64, Errno> {
         return Err(Errno::EINVAL);
     }
     let socket = listener(host, socket).ok_or(Errno::EINVAL)?;
-    if host.network().syncookies() == 0 {
+    if host.world.network().syncookies() == 0 {
         return Err(Errno::EINVAL);
     }
     if headers.flags() & (ACK | RST | SYN) != ACK {
@@ -165,7 +165,7 @@ fn generate(socket: Object, headers: &Headers, host: &Host) -> Result<u64, Errno
         return Err(Errno::EINVAL);
     }
     let socket = listener(host, socket).ok_or(Errno::EINVAL)?;
-    let cookies = host.network().syncookies();
+    let cookies = host.world.network().syncookies();
     if cookies == 0 {
         return Err(Errno::ENOENT);
     }
@@ -174,7 +174,7 @@ fn generate(socket: Object, headers: &Headers, host: &Host) -> Result<u64, Errno
     }
     let version = headers.version(socket)?;
     // Cookies go out always, or where too many connections are on their way; not where those that came wait to be accepted.
-    let is_wanted = cookies == 2 || host.network().has_full_queue(socket);
+    let is_wanted = cookies == 2 || host.world.network().has_full_queue(socket);
     if !is_wanted || socket.is_full() {
         return Err(Errno::ENOENT);
     }

@@ -10,12 +10,12 @@ use crate::host::Host;
 /// nothing that waits meanwhile, which bounds the wait.
 pub(super) fn lock(host: &mut Host, lock: &AtomicU32) {
     take(lock);
-    host.held_lock = lock.as_ptr().expose_provenance() as u64;
+    host.run.held_lock = lock.as_ptr().expose_provenance() as u64;
 }
 
 /// `void bpf_spin_unlock(lock)`
 pub(super) fn unlock(host: &mut Host, lock: &AtomicU32) {
-    host.held_lock = 0;
+    host.run.held_lock = 0;
     give_back(lock);
 }
 
@@ -25,9 +25,9 @@ pub(super) fn unlock(host: &mut Host, lock: &AtomicU32) {
 /// The map of the lock must still live.
 #[inline]
 pub unsafe fn release_held(host: &mut Host) {
-    if host.held_lock != 0 {
-        // SAFETY: `lock` took it, locks lie in values at multiples of 4, and the map is guaranteed by the caller.
-        give_back(unsafe { AtomicU32::from_ptr(host.held_lock as *mut u32) });
-        host.held_lock = 0;
+    if host.run.held_lock != 0 {
+        // SAFETY: `lock` took it, locks lie in values at multiples of 4, and the caller vouches for the map.
+        give_back(unsafe { AtomicU32::from_ptr(host.run.held_lock as *mut u32) });
+        host.run.held_lock = 0;
     }
 }

@@ -86,13 +86,13 @@ fn generate(addresses: &[u8], tcp: &[u8], table: [u16; 4], default: u16, host: &
     }
     let mss = mss_option(tcp).unwrap_or(default);
     let data = table.iter().rposition(|known| mss >= *known).unwrap_or(0);
-    let connection = Connection { addresses, tcp, secret: host.secret() };
+    let connection = Connection { addresses, tcp, secret: host.world.secret() };
     let cookie = connection.cookie(word(tcp, 4), data as u32, minute(host));
     Ok(u64::from(cookie) | u64::from(table[data]) << 32)
 }
 
 fn check(addresses: &[u8], tcp: &[u8], table: [u16; 4], host: &Host) -> Result<u64, Errno> {
-    let connection = Connection { addresses, tcp, secret: host.secret() };
+    let connection = Connection { addresses, tcp, secret: host.world.secret() };
     let (sequence, cookie) = (word(tcp, 4).wrapping_sub(1), word(tcp, 8).wrapping_sub(1));
     match connection.data(cookie, sequence, minute(host)) {
         Some(data) if (data as usize) < table.len() => Ok(0),

@@ -36,7 +36,7 @@ pub(super) fn jiffies64(host: &mut Host) -> u64 {
 
 /// `u32 bpf_get_prandom_u32(void)`
 pub(super) fn get_prandom_u32(host: &mut Host) -> u64 {
-    u64::from(host.random())
+    u64::from(host.world.random())
 }
 
 /// `u32 bpf_get_smp_processor_id(void)`: the worker's number.

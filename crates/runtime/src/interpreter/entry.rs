@@ -20,7 +20,7 @@ pub trait Interpreter {
     /// Prepares a host for the program, and returns that part.
     #[inline]
     fn prepare<'a>(image: &'a Image, host: &mut Host) -> Option<Self::Code<'a>> {
-        host.readable = Readable::of(&image.maps);
+        host.run.readable = Readable::of(&image.maps);
         Self::code(image)
     }
 
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn tail_entry<I: Interpreter>(
     let code = if image.admits(host) { I::prepare(image, host) } else { None };
     // SAFETY: the frame is guaranteed by the caller.
     let r0 = code.map_or(0, |code| unsafe { I::run_called(code, context, host) });
-    if let Some(fault) = &mut host.fault {
+    if let Some(fault) = &mut host.run.fault {
         fault.tail_called.get_or_insert_with(|| image.spec.clone());
     }
     r0
@@ -132,19 +132,19 @@ unsafe fn run_frames<I: Interpreter>(
     host: &mut Host,
 ) -> u64 {
     let mut frame = frames.start;
-    let readable = host.readable;
+    let readable = host.run.readable;
     while frame != frames.end {
         // SAFETY: the frame is one of the burst's, and the host has begun with it.
         let r0 = unsafe {
             host.begin(frame as *mut Frame, rules);
             I::run(code, frame, host)
         };
-        if host.fault.is_some() {
+        if host.run.fault.is_some() {
             break;
         }
         // A tail call leaves the maps of its target.
-        if host.readable.is_of_another(&readable) {
-            host.readable = readable;
+        if host.run.readable.is_of_another(&readable) {
+            host.run.readable = readable;
         }
         let code = host.end_run(rules, r0);
         // SAFETY: as above; the run has ended.

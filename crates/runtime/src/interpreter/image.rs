@@ -240,7 +240,7 @@ pub unsafe extern "C" fn packet_by_packet(
     while frame != end {
         // SAFETY: the frame is one of the burst's, and the image is the entry's own.
         let r0 = unsafe { entry(frame, image, unset, unset, unset, host) };
-        if host.fault.is_some() {
+        if host.run.fault.is_some() {
             return frame;
         }
         let code = host.end_run(rules.as_ref(), r0);

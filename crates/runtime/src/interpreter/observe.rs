@@ -82,8 +82,8 @@ impl Observed<'_> {
         {
             return Location::Packet((address - data) as usize);
         }
-        let top = self.host.stack_top();
-        let deepest = self.host.depth() + self.depth() + 1;
+        let top = self.host.stack.top();
+        let deepest = self.host.run.depth() + self.depth() + 1;
         match (top.wrapping_sub((deepest * STACK_FRAME) as u64)..top).contains(&address) {
             true => Location::Stack,
             false => Location::Other,
@@ -171,12 +171,12 @@ impl Observed<'_> {
     /// The frame pointer of the function at a call depth.
     #[must_use]
     pub fn frame_pointer(&self, depth: usize) -> u64 {
-        self.host.stack_top().wrapping_sub((depth * STACK_FRAME) as u64)
+        self.host.stack.top().wrapping_sub((depth * STACK_FRAME) as u64)
     }
 
     /// Eight bytes of the stack of the function at a call depth, in native order: word 0 ends at its frame pointer.
     #[must_use]
     pub fn stack_word(&self, depth: usize, word: usize) -> Option<u64> {
-        self.host.stack_word(depth, word)
+        self.host.stack.word(depth, word)
     }
 }

@@ -56,7 +56,7 @@ impl Operations {
 
 /// Runs a program while the machine, and the frames of the stack that are in use, wait for it.
 pub(super) fn in_fresh_machine(host: &mut Host, run: impl FnOnce(&mut Host) -> u64) -> u64 {
-    let top = host.stack_top() - (host.depth() * STACK_FRAME) as u64;
+    let top = host.stack.top() - (host.run.depth() * STACK_FRAME) as u64;
     let waiting = std::mem::replace(&mut host.machine, Machine::new(top));
     let r0 = run(host);
     host.machine = waiting;

@@ -44,7 +44,7 @@ impl Ahead {
     #[inline]
     fn choose(&self, frames: &Range<u64>, host: &mut Host) -> Choice {
         match self.may_pay(frames) {
-            true if self.tries => host.trials.choose(self.slice.id),
+            true if self.tries => host.ahead.trials.choose(self.slice.id),
             ahead => Choice { ahead, tried: false },
         }
     }
@@ -63,11 +63,11 @@ impl Ahead {
     /// program itself.
     unsafe fn run(&self, frames: Range<u64>, host: &mut Host) {
         let cpu = host.cpu();
-        host.walks.get_or_insert_default().begin(cpu);
+        host.ahead.walks.get_or_insert_default().begin(cpu);
         let (token, unset) = (self.slice.token(), Unset::uninit());
         // SAFETY: the frames are guaranteed by the caller, and the image is the entry's own.
         unsafe { (self.slice.burst_entry)(frames.start, frames.end, token, unset, unset, host) };
-        if let Some(walks) = &mut host.walks {
+        if let Some(walks) = &mut host.ahead.walks {
             // SAFETY: the slice's image keeps its maps.
             unsafe { walks.finish() };
         }
@@ -91,7 +91,7 @@ impl Staged {
         // SAFETY: all of it is guaranteed by the caller.
         let reached = unsafe { self.run_way(ahead, frames.clone(), token, host) };
         if let Some(started) = started {
-            host.trials.record(self.ahead.slice.id, packets(&frames), started.elapsed());
+            host.ahead.trials.record(self.ahead.slice.id, packets(&frames), started.elapsed());
         }
         reached
     }

@@ -15,7 +15,7 @@ const UDP: u8 = 17;
 
 /// `u32 bpf_get_hash_recalc(skb)`: the kernel's hash is keyed, and so is a host's.
 pub(super) fn get_hash_recalc(host: &mut Host, mut skb: Skb<'_>) -> u64 {
-    let secret = host.secret();
+    let secret = host.world.secret();
     skb.with(host, |packet| {
         if packet.facts.has_hash == 0 {
             packet.facts.hash = flow_hash(packet, secret);

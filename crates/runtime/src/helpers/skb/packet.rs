@@ -40,10 +40,10 @@ impl Skb<'_> {
 
     /// Runs `work` on the packet, and stores its facts in the host afterwards.
     pub(super) fn with<R>(&mut self, host: &mut Host, work: impl FnOnce(&mut Packet<'_>) -> R) -> R {
-        let mut packet = Packet { frame: self.0, facts: host.sk_buff() };
+        let mut packet = Packet { frame: self.0, facts: host.area.sk_buff() };
         let result = work(&mut packet);
         let facts = packet.facts;
-        host.set_sk_buff(facts);
+        host.area.set_sk_buff(facts);
         result
     }
 }

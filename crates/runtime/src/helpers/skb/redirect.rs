@@ -59,7 +59,7 @@ pub(super) fn fib_lookup(
         return Ok(outcome);
     }
     let ifindex = params.read_at(IFINDEX).map_or(0, u32::from_ne_bytes);
-    let interface = host.network().interface(ifindex).ok_or(Errno::ENODEV)?;
+    let interface = host.world.network().interface(ifindex).ok_or(Errno::ENODEV)?;
     // The MTU is a user's number of up to 32 bits.
     let (mtu, most) = (interface.mtu, interface.mtu.saturating_add(interface.header + VLAN_HEADER));
     params.write_at(TOTAL_LEN, &(mtu as u16).to_ne_bytes());

@@ -9,12 +9,12 @@ use crate::tunnel_key::Tunnel;
 
 /// The key of the running packet.
 fn tunnel(host: &mut Host) -> Option<&mut Tunnel> {
-    (host.sk_buff().has_tunnel != 0).then_some(&mut host.tunnel)
+    (host.area.sk_buff().has_tunnel != 0).then_some(&mut host.area.tunnel)
 }
 
 /// `long bpf_skb_set_tunnel_key(skb, key, size, flags)`
 pub(super) fn set_key(host: &mut Host, mut skb: Skb<'_>, key: ReadMem<'_>, flags: u64) -> Result<(), Errno> {
-    host.tunnel = Tunnel::decode(&key.read(), flags)?;
+    host.area.tunnel = Tunnel::decode(&key.read(), flags)?;
     skb.with(host, |packet| packet.facts.has_tunnel = 1);
     Ok(())
 }

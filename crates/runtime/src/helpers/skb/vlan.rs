@@ -79,13 +79,13 @@ fn remove(packet: &mut Packet<'_>) -> Result<u16, Errno> {
 impl Host {
     /// Inserts the VLAN tag that a program left beside the packet into the packet, which stays without if its headroom is too short.
     pub fn put_tag(&mut self) {
-        let mut facts = self.sk_buff();
+        let mut facts = self.area.sk_buff();
         // SAFETY: the frame is null or the run's, which has ended.
         let Some(frame) = (unsafe { self.frame().as_mut() }).filter(|_| facts.vlan_present != 0) else {
             return;
         };
         let _ = insert(&mut Packet { frame, facts });
         facts.vlan_present = 0;
-        self.set_sk_buff(facts);
+        self.area.set_sk_buff(facts);
     }
 }

@@ -25,7 +25,7 @@ impl Machine<'_> {
         let frame_pointer = self.stack_top - (self.callers.len() * STACK_FRAME) as u64;
         let start = frame_pointer - STACK_FRAME as u64;
         self.regions.stack.start = start;
-        self.host.clear_stack_frame(self.host.depth() + self.callers.len());
+        self.host.stack.clear_frame(self.host.run.depth() + self.callers.len());
         self.point_at_frame(frame_pointer);
     }
 
@@ -102,11 +102,11 @@ impl Machine<'_> {
             self.forget_record(record);
         }
         // SAFETY: the regions are those of this run.
-        unsafe { self.host.set_regions(Some(self.regions.clone())) };
+        unsafe { self.host.run.set_regions(Some(self.regions.clone())) };
         // SAFETY: the arguments were just checked against the prototype.
         let r0 = unsafe { function(r1, r2, r3, r4, r5, self.host) };
         // SAFETY: nothing is allowed any more.
-        unsafe { self.host.set_regions(None) };
+        unsafe { self.host.run.set_regions(None) };
         if let Some(prototype) = &helper.prototype {
             self.note_result(prototype, r1, r0);
             if prototype.args.last() == Some(&Arg::NewRecordDynptr) {
@@ -166,13 +166,13 @@ impl Machine<'_> {
         let [_, _, map, index, ..] = self.registers;
         let token =
             self.regions.map(map).and_then(|map| map.for_programs().prog_array()?.token(index as u32));
-        let Some(token) = token.filter(|_| self.host.tail_calls < MAX_TAIL_CALLS) else {
+        let Some(token) = token.filter(|_| self.host.run.tail_calls < MAX_TAIL_CALLS) else {
             return Ok(Next::Follow);
         };
-        self.host.tail_calls += 1;
-        let depth = self.host.depth();
+        self.host.run.tail_calls += 1;
+        let depth = self.host.run.depth();
         // SAFETY: the frames above are those of this machine, and the stack has frames for all tail calls that there may be.
-        unsafe { self.host.set_depth(depth + self.callers.len()) };
+        unsafe { self.host.run.set_depth(depth + self.callers.len()) };
         // SAFETY: tokens are addresses of images, which live as long as a reader may hold them.
         let image = unsafe { &*(token.get() as *const Image) };
         let r0 = match self.observer.as_deref_mut() {
@@ -194,8 +194,8 @@ impl Machine<'_> {
             },
         };
         // SAFETY: as it was before.
-        unsafe { self.host.set_depth(depth) };
-        if self.host.fault.is_some() {
+        unsafe { self.host.run.set_depth(depth) };
+        if self.host.run.fault.is_some() {
             return Err(FaultKind::LeftProgram);
         }
         self.set(Reg::R0, r0);
@@ -207,7 +207,7 @@ impl Machine<'_> {
         helper: &'static Helper,
         prototype: &Prototype,
     ) -> Result<(), FaultKind> {
-        if self.host.held_lock() != 0 && !prototype.args.contains(&Arg::HeldSpinLock) {
+        if self.host.run.held_lock() != 0 && !prototype.args.contains(&Arg::HeldSpinLock) {
             return Err(FaultKind::CallWithLock(helper.name));
         }
         let mut map = None;
@@ -293,7 +293,7 @@ impl Machine<'_> {
                 Arg::Timer => "timer of a map value",
                 Arg::SpinLock if self.is_spin_lock(value) => continue,
                 Arg::SpinLock => "spin lock of a map value",
-                Arg::HeldSpinLock if value == self.host.held_lock() && value != 0 => continue,
+                Arg::HeldSpinLock if value == self.host.run.held_lock() && value != 0 => continue,
                 Arg::HeldSpinLock => "spin lock that it has",
                 Arg::Socket | Arg::ReleasedSocket
                     if self.regions.object(value, ObjectKind::is_socket).is_some() =>

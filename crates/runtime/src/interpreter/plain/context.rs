@@ -32,7 +32,7 @@ impl Machine<'_> {
         };
         let (start, there) = match field.place {
             Place::Frame { offset, .. } => (std::ptr::from_ref(frame) as u64, offset),
-            Place::Host { offset, .. } => (self.host.area(), offset),
+            Place::Host { offset, .. } => (self.host.area.address(), offset),
             Place::Computed(rule) => {
                 let number = context::number(frame, rule);
                 return Ok(context::part(number, offset - u64::from(field.offset), size));
@@ -59,7 +59,7 @@ impl Machine<'_> {
             return Ok(());
         }
         // SAFETY: the bytes lie in a member of the host's area for the packet.
-        unsafe { memory::store(self.host.area() + u64::from(there + at), part, value) };
+        unsafe { memory::store(self.host.area.address() + u64::from(there + at), part, value) };
         Ok(())
     }
 

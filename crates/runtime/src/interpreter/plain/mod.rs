@@ -118,8 +118,8 @@ pub unsafe fn run_packet<'a>(
 /// Nothing else may use the memory during the call.
 pub unsafe fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
-    host.leave_packet();
-    // SAFETY: the memory is guaranteed by the caller.
+    host.run.leave_packet();
+    // SAFETY: the caller vouches for the memory.
     run(&mut unsafe { Machine::on_memory(image, [start, memory.end - memory.start], memory, host) })
 }
 
@@ -183,7 +183,7 @@ fn run_to_end<const OBSERVED: bool>(machine: &mut Machine<'_>) -> Result<Exit, B
             Ok(Next::Jump(target) | Next::CallBack(target)) => machine.slot = target,
             Ok(Next::Exit(r0)) => return Ok(Exit { r0, instructions }),
             // A tail called program has stored its fault already.
-            Err(kind) => return Err(machine.host.fault.take().unwrap_or_else(|| fault(kind))),
+            Err(kind) => return Err(machine.host.run.fault.take().unwrap_or_else(|| fault(kind))),
         }
     }
 }
@@ -194,7 +194,7 @@ impl Drop for Machine<'_> {
         unsafe { release_held(self.host) }
         for &(kind, object) in &self.regions.objects {
             if !kind.is_socket() {
-                self.host.drop_connection(object);
+                self.host.held.drop_connection(object);
             }
         }
         for &record in &self.records {
@@ -241,8 +241,8 @@ impl<'a> Machine<'a> {
     ) -> Self {
         let mut registers = [0; 11];
         registers[1..3].copy_from_slice(&arguments);
-        let stack_top = host.stack_top() - (host.depth() * STACK_FRAME) as u64;
-        // SAFETY: the frame and the memory are guaranteed by the caller.
+        let stack_top = host.stack.top() - (host.run.depth() * STACK_FRAME) as u64;
+        // SAFETY: the caller vouches for the frame and the memory.
         let regions = unsafe { Regions::new(host.frame(), context, memory, stack_top, image.maps.clone()) };
         let (callers, rounds_left, records) = (Vec::new(), MAX_LOOPS, Vec::new());
         let observer = None;
@@ -266,7 +266,8 @@ impl<'a> Machine<'a> {
 impl Machine<'_> {
     /// Adds one to a counter of the program, unless the run is a rehearsal.
     fn count(&self, counter: impl FnOnce(&Counters) -> Option<u32>) -> Result<(), Box<Fault>> {
-        let Some(counters) = self.image.spec.counters.as_deref().filter(|_| !self.host.rehearses()) else {
+        let Some(counters) = self.image.spec.counters.as_deref().filter(|_| !self.host.receivers.rehearses())
+        else {
             return Ok(());
         };
         let Some(offset) = counter(counters) else { return Ok(()) };

@@ -109,11 +109,11 @@ impl Machine<'_> {
         }
         let [r1, r2, r3, r4, r5] = self.arguments(kfunc.args, |arg| *arg == KfuncArg::Context);
         // SAFETY: the regions are those of this run.
-        unsafe { self.host.set_regions(Some(self.regions.clone())) };
+        unsafe { self.host.run.set_regions(Some(self.regions.clone())) };
         // SAFETY: all memory was just allowed, and the context is the frame.
         let r0 = unsafe { function(r1, r2, r3, r4, r5, self.host) };
         // SAFETY: nothing is allowed any more.
-        unsafe { self.host.set_regions(None) };
+        unsafe { self.host.run.set_regions(None) };
         if let Some(KfuncArg::Released(kind)) = kfunc.args.first()
             && let Some(index) = self.regions.object(r1, |found| found == *kind)
         {

@@ -29,6 +29,6 @@ impl TimerCallback for CheckedCallback {
             // SAFETY: the host that fires the timer runs an empty packet and has the key.
             return unsafe { super::run_function(image, *slot, arguments, key, Arc::clone(&due.map), host) };
         }
-        host.fault.take().map_or(Ok(()), Err)
+        host.run.fault.take().map_or(Ok(()), Err)
     }
 }

@@ -36,8 +36,8 @@ unsafe extern "C" fn print<const ID: i32>(
     r5: u64,
     host: &mut Host,
 ) -> u64 {
-    host.readable.set_stack(host.machine.frame_pointer(), STACK_FRAME);
-    // SAFETY: the arguments are guaranteed by the caller.
+    host.run.readable.set_stack(host.machine.frame_pointer(), STACK_FRAME);
+    // SAFETY: the caller vouches for the arguments.
     HelperId::from_imm(ID)
         .and_then(common_fn)
         .map_or(0, |function| unsafe { function(r1, r2, r3, r4, r5, host) })

@@ -105,7 +105,7 @@ impl CompiledFunctions for Operations {
     }
 
     unsafe fn call(&self, address: u64, arguments: [u64; 5], maps: &[Arc<Map>], host: &mut Host) {
-        host.readable = Readable::of(maps);
+        host.run.readable = Readable::of(maps);
         in_fresh_machine(host, |host| {
             let (_, window) = self.begin(&mut host.machine, 0);
             // SAFETY: the function and its arguments, which the window has room for, are guaranteed by the caller.

@@ -125,24 +125,24 @@ pub(super) unsafe fn tail_call(ip: *const Op, host: *mut Host) -> *const Op {
         let [context, map, index, ..] = arguments(&*ip, host.machine.window());
         let token =
             (*(map as *const Map)).for_programs().prog_array().and_then(|array| array.token(index as u32));
-        let Some(token) = token.filter(|_| host.tail_calls < MAX_TAIL_CALLS) else { return ip.add(1) };
-        host.tail_calls += 1;
+        let Some(token) = token.filter(|_| host.run.tail_calls < MAX_TAIL_CALLS) else { return ip.add(1) };
+        host.run.tail_calls += 1;
         let image = &*(token.get() as *const Image);
         if host.machine.depth() == 0
             && image.shares_machine
             && host.is_admitted(&image.per_cpu)
             && let Some(operations) = &image.operations
         {
-            host.readable = Readable::of(&image.maps);
+            host.run.readable = Readable::of(&image.maps);
             return operations.begin(&mut host.machine, context).0;
         }
-        let (depth, readable) = (host.depth(), host.readable);
-        host.set_depth(depth + host.machine.depth());
+        let (depth, readable) = (host.run.depth(), host.run.readable);
+        host.run.set_depth(depth + host.machine.depth());
         let unset = Unset::uninit();
         let r0 = (image.tail_entry)(context, token.get(), unset, unset, unset, host);
-        host.set_depth(depth);
-        host.readable = readable;
-        if host.fault.is_some() {
+        host.run.set_depth(depth);
+        host.run.readable = readable;
+        if host.run.fault.is_some() {
             host.machine.stop();
             return end(host, 0);
         }

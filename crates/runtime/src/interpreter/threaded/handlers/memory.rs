@@ -113,7 +113,7 @@ pub(super) unsafe fn load_context(op: &Op, host: *mut Host, field: u64, size: Si
 #[inline(always)]
 unsafe fn area(op: &Op, host: *mut Host) -> u64 {
     // SAFETY: the host outlives the run.
-    unsafe { (&raw const (*host).area) as u64 + op.offset() as u64 }
+    unsafe { (&raw const (*host).area.words) as u64 + op.offset() as u64 }
 }
 
 #[inline(always)]
