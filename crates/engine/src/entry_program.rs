@@ -46,7 +46,7 @@ impl Target {
         let image = program.downcast::<Image>().ok()?;
         let Uses { tables, pins } = Uses::of(&image.code, &image.maps, image.kind()).ok()?;
         let (entry, burst_entry, token) =
-            (image.verdict_entry(), image.burst_entry, Arc::as_ptr(&image) as u64);
+            (image.verdict_entry(), image.entries.burst, Arc::as_ptr(&image) as u64);
         let per_cpu = image.per_cpu.clone();
         let owner = Arc::new(OfEntry { image, _users: tables });
         // SAFETY: the owner keeps the image, which the token points to.

@@ -11,12 +11,14 @@ mod entry_program;
 pub mod exec;
 mod form;
 mod host;
+mod install;
 mod load;
 mod load_error;
 mod look_ahead;
 mod memory_program;
 #[cfg(feature = "jit")]
 mod native;
+mod packet_entry;
 mod program;
 mod run;
 mod site;
@@ -36,6 +38,7 @@ pub use chain::{Chain, ChainCounts, ChainError};
 pub use engine::{Engine, NoSuchEngine};
 pub use form::ProgramError;
 pub use host::Host;
+pub use install::InstallError;
 pub use load_error::LoadError;
 pub use look_ahead::{LookAhead, NoSlice, NoSuchLookAhead};
 pub use memory_program::MemoryProgram;
@@ -57,10 +60,10 @@ pub use paceline_runtime::interpreter::plain::{Machine, Next};
 pub use paceline_runtime::interpreter::threaded::inspect as threaded_handlers;
 pub use paceline_runtime::region::{Access, FaultAddress};
 pub use paceline_runtime::time::TimeSource;
+pub use program::Program;
 #[cfg(feature = "variants")]
 #[doc(hidden)]
 pub use program::by_match;
-pub use program::{InstallError, Program};
 pub use run::BurstFault;
 #[cfg(feature = "jit")]
 pub use site::DispatcherCode;

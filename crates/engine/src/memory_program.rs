@@ -101,6 +101,6 @@ unsafe fn run_native(
     host.run.leave_packet();
     host.run.tail_calls = 0;
     // SAFETY: the caller vouches for the program.
-    let r0 = unsafe { (program.image.tail_entry)(r1, end - start, unset, unset, unset, host) };
+    let r0 = unsafe { (program.image.entries.tail)(r1, end - start, unset, unset, unset, host) };
     Exit { r0, instructions: 0 }
 }

@@ -1,31 +1,49 @@
 //! Programs ready to run.
 
-use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use paceline_epoch::{Domain, Stalled};
 use paceline_frame::{Burst, Frame, FrameMut};
-use paceline_maps::{Map, MapUser, Owner};
+use paceline_maps::{Map, MapUser};
 use paceline_runtime::fault::Fault;
 #[cfg(feature = "testing")]
 use paceline_runtime::fault::FaultKind;
 use paceline_runtime::host as runtime;
-use paceline_runtime::interpreter::entry::{burst_entry, entry_for, tail_entry};
-use paceline_runtime::interpreter::image::{DEFAULT_BUDGET, Entry, Exit, Image, Unset, per_cpu_maps};
+use paceline_runtime::interpreter::entry::entries;
+use paceline_runtime::interpreter::image::{Entry, Exit, Image, Unset};
 use paceline_runtime::interpreter::observe::{Observed, Steer};
 use paceline_runtime::interpreter::plain::{self, Plain};
-use paceline_runtime::run_rules::RunRules;
-use paceline_spec::{Errno, ProgramSpec};
+use paceline_spec::ProgramSpec;
 
 use crate::engine::Engine;
 use crate::form::{Form, ProgramError, check};
 use crate::host::Host;
+use crate::install::{InstallError, install};
 use crate::look_ahead::{LookAhead, NoSlice};
+use crate::packet_entry::entry_of;
 use crate::run::{BurstFault, run_frames};
 use crate::uses::Uses;
 
+/// Whether bursts run in stages.
+#[derive(Clone)]
+struct Stages {
+    asked: LookAhead,
+    /// Why they run without look-ups ahead, if they do.
+    no_slice: Option<Arc<NoSlice>>,
+}
+
 /// A program bound to its maps, ready to run.
+///
+/// | to run | use |
+/// |---|---|
+/// | a burst, on the program's engine | [`run_burst`](Self::run_burst) |
+/// | a packet, on the program's engine | [`run`](Self::run) |
+/// | a packet, counting instructions, if the engine does | [`run_counted`](Self::run_counted) |
+/// | a packet, plainly, watching each instruction | [`run_observed`](Self::run_observed) |
+/// | a packet, plainly, choosing the sides of branches | [`run_steered`](Self::run_steered) |
+/// | a packet, plainly, executing what a test says | `run_driven`, with the feature `testing` |
+///
+/// The first two enter the engine's code; all others are one run of the plain interpreter, whatever the program's engine.
 #[derive(Clone)]
 pub struct Program {
     /// Entry of single packets: a copy of the image's, which saves a load, or one that pins the run first, or has its value translated.
@@ -34,9 +52,7 @@ pub struct Program {
     pub(crate) token: u64,
     pub(crate) image: Arc<Image>,
     engine: Engine,
-    look_ahead: LookAhead,
-    /// Why bursts run without look-ups ahead, if they do.
-    no_slice: Option<Arc<NoSlice>>,
+    stages: Stages,
     /// Why it is interpreted although native code was asked for.
     #[cfg(feature = "jit")]
     pub(crate) lack: Option<paceline_compiler::native::Lack>,
@@ -44,43 +60,6 @@ pub struct Program {
     pub(crate) pins: bool,
     /// Keeps the programs in the maps that the program uses.
     _tables: Arc<[MapUser]>,
-}
-
-/// An image in a program array. A worker that read its token before the removal may still run it.
-struct Installed(Option<Arc<Image>>);
-
-impl Drop for Installed {
-    fn drop(&mut self) {
-        if let Some(image) = self.0.take() {
-            Domain::global().retire(image);
-        }
-    }
-}
-
-/// A program cannot be stored in a map.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InstallError {
-    /// The map holds no programs.
-    #[error("the map is no program array")]
-    NoProgramArray,
-    /// The index is out of range.
-    #[error("index {index} is not below the map's {entries} entries")]
-    Index {
-        /// Index.
-        index: u32,
-        /// Entries of the map.
-        entries: usize,
-    },
-    /// The other programs that use the map are of another type.
-    #[error("the map is used by programs of another type")]
-    Kind,
-    /// User space may not change the map: `EPERM`.
-    #[error("the map is frozen, or user space may only read it: {0}")]
-    Refused(Errno),
-    /// Workers that stall keep too much of what was replaced before.
-    #[error(transparent)]
-    Stalled(#[from] Stalled),
 }
 
 impl Program {
@@ -102,48 +81,24 @@ impl Program {
         form: Form<'_>,
     ) -> Result<Self, ProgramError> {
         let code = check(&spec, &maps, form)?;
-        let rules = RunRules::of(spec.kind);
-        let image = Image {
-            entry: entry_for::<Plain>(rules.as_ref()),
-            tail_entry: tail_entry::<Plain>,
-            burst_entry: burst_entry::<Plain>,
-            id: Image::next_id(),
-            rules,
-            spec,
-            per_cpu: per_cpu_maps(&code, &maps),
-            code,
-            operations: None,
-            shares_machine: false,
-            maps: maps.into(),
-            budget: DEFAULT_BUDGET,
-            callbacks: None,
-            native: None,
-            staged: None,
-        };
+        let entries = entries::<Plain>(spec.kind);
+        let image = Image::new(spec, code, maps.into(), entries);
         Self::with_image(image, Engine::Plain)
     }
 
     /// A program of an image, as a user of its program arrays.
     pub(crate) fn with_image(image: Image, engine: Engine) -> Result<Self, ProgramError> {
         let uses = Uses::of(&image.code, &image.maps, image.kind())?;
-        let entry = match (image.per_cpu.is_empty(), uses.pins, image.translates()) {
-            (true, true, _) => pinned_entry,
-            (true, false, true) => translated_entry,
-            (true, false, false) => image.entry,
-            (false, true, _) => admitted_entry::<PINNED>,
-            (false, false, true) => admitted_entry::<TRANSLATED>,
-            (false, false, false) => admitted_entry::<DIRECT>,
-        };
+        let entry = entry_of(&image, uses.pins);
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
-        let (look_ahead, no_slice) = (LookAhead::Never, Some(Arc::new(NoSlice::NotAsked)));
+        let stages = Stages { asked: LookAhead::Never, no_slice: Some(Arc::new(NoSlice::NotAsked)) };
         let program = Self {
             entry,
             token,
             image,
             engine,
-            look_ahead,
-            no_slice,
+            stages,
             #[cfg(feature = "jit")]
             lack: None,
             pins: uses.pins,
@@ -180,14 +135,14 @@ impl Program {
         no_slice: Option<NoSlice>,
     ) -> Self {
         self.become_another(image);
-        (self.look_ahead, self.no_slice) = (look_ahead, no_slice.map(Arc::new));
+        self.stages = Stages { asked: look_ahead, no_slice: no_slice.map(Arc::new) };
         self
     }
 
     /// The setting of look-ups ahead; [`slice`](Self::slice) says whether there are some.
     #[must_use]
     pub fn look_ahead(&self) -> LookAhead {
-        self.look_ahead
+        self.stages.asked
     }
 
     /// The slice of the program that runs ahead of bursts, if there is one.
@@ -199,7 +154,7 @@ impl Program {
     /// Why there is no [`slice`](Self::slice); `None` if there is one.
     #[must_use]
     pub fn no_slice(&self) -> Option<&NoSlice> {
-        self.no_slice.as_deref()
+        self.stages.no_slice.as_deref()
     }
 
     /// The specification that the program was made from.
@@ -233,19 +188,7 @@ impl Program {
     /// # Errors
     /// [`InstallError`].
     pub fn install(&self, map: &Map, index: u32) -> Result<(), InstallError> {
-        let array = map.for_programs().prog_array().ok_or(InstallError::NoProgramArray)?;
-        if !array.admits(self.image.kind()) {
-            return Err(InstallError::Kind);
-        }
-        Domain::global().admit()?;
-        let owner: Owner = Box::new(Installed(Some(self.image.clone())));
-        let token = NonZeroU64::new(Arc::as_ptr(&self.image) as u64).ok_or(InstallError::NoProgramArray)?;
-        // SAFETY: the token is the address of the image, which the owner keeps until no run that is pinned now is left.
-        let installed = unsafe { map.for_programs().install_program(index, self.image.id, token, owner) };
-        installed.map_err(|errno| match errno {
-            Errno::E2BIG => InstallError::Index { index, entries: array.len() },
-            errno => InstallError::Refused(errno),
-        })
+        install(&self.image, map, index)
     }
 
     /// Runs the program over the packets of a burst, in order; each frame gets its verdict.
@@ -270,7 +213,7 @@ impl Program {
             return Err(BurstFault::of_all(frames, fault));
         }
         // SAFETY: the image is the entry's own.
-        self.pinned(host, |host| unsafe { run_frames(self.image.burst_entry, self.token, frames, host) })
+        self.pinned(host, |host| unsafe { run_frames(self.image.entries.burst, self.token, frames, host) })
     }
 
     /// Runs something pinned, if the program needs it.
@@ -440,113 +383,6 @@ impl Program {
         };
         self.run_plainly(frame, host, run).map(|exit| exit.r0)
     }
-}
-
-/// Entry of single packets that pins the run.
-///
-/// # Safety
-/// As for the entry of the image whose address is the second argument.
-unsafe extern "C" fn pinned_entry(
-    context: u64,
-    image: u64,
-    r3: Unset,
-    r4: Unset,
-    r5: Unset,
-    host: &mut runtime::Host,
-) -> u64 {
-    // SAFETY: guaranteed by the caller, and programs do not pin.
-    unsafe { host.pinned(|host| translated_entry(context, image, r3, r4, r5, host)) }
-}
-
-const DIRECT: u8 = 0;
-const TRANSLATED: u8 = 1;
-const PINNED: u8 = 2;
-
-/// Entry of single packets for programs with per-CPU maps: those without have no check.
-///
-/// # Safety
-/// As for [`pinned_entry`].
-unsafe extern "C" fn admitted_entry<const WAY: u8>(
-    context: u64,
-    image: u64,
-    r3: Unset,
-    r4: Unset,
-    r5: Unset,
-    host: &mut runtime::Host,
-) -> u64 {
-    // SAFETY: the address is guaranteed by the caller.
-    let is_admitted = host.is_admitted(unsafe { &(*(image as *const Image)).per_cpu });
-    // Both are jumps: nothing is saved for what comes once.
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        match is_admitted {
-            true => enter::<WAY>(context, image, r3, r4, r5, host),
-            false => first_entry::<WAY>(context, image, r3, r4, r5, host),
-        }
-    }
-}
-
-/// The same for a host that has not run the program.
-///
-/// # Safety
-/// As for [`pinned_entry`].
-#[cold]
-#[inline(never)]
-unsafe extern "C" fn first_entry<const WAY: u8>(
-    context: u64,
-    image: u64,
-    r3: Unset,
-    r4: Unset,
-    r5: Unset,
-    host: &mut runtime::Host,
-) -> u64 {
-    // SAFETY: the address is guaranteed by the caller.
-    if let Err(fault) = host.admit(unsafe { &(*(image as *const Image)).per_cpu }) {
-        return host.fail(fault);
-    }
-    // SAFETY: guaranteed by the caller.
-    unsafe { enter::<WAY>(context, image, r3, r4, r5, host) }
-}
-
-/// # Safety
-/// As for [`pinned_entry`].
-#[inline(always)]
-unsafe fn enter<const WAY: u8>(
-    context: u64,
-    image: u64,
-    r3: Unset,
-    r4: Unset,
-    r5: Unset,
-    host: &mut runtime::Host,
-) -> u64 {
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        match WAY {
-            PINNED => pinned_entry(context, image, r3, r4, r5, host),
-            TRANSLATED => translated_entry(context, image, r3, r4, r5, host),
-            _ => ((*(image as *const Image)).entry)(context, image, r3, r4, r5, host),
-        }
-    }
-}
-
-/// Entry of single packets whose return value may have to be translated.
-///
-/// # Safety
-/// As for the entry of the image whose address is the second argument.
-unsafe extern "C" fn translated_entry(
-    context: u64,
-    image: u64,
-    r3: Unset,
-    r4: Unset,
-    r5: Unset,
-    host: &mut runtime::Host,
-) -> u64 {
-    // SAFETY: the address is guaranteed by the caller.
-    let translated = unsafe { &*(image as *const Image) };
-    // SAFETY: the frame is guaranteed by the caller.
-    let r0 = unsafe { (translated.entry)(context, image, r3, r4, r5, host) };
-    host.run.ends_specially |= translated.translates();
-    r0
 }
 
 /// A program of the threaded interpreter with dispatch by a `match`; `None` if it is not one. For measurements

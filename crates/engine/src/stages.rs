@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline_isa::Code;
 use paceline_maps::Map;
-use paceline_runtime::interpreter::image::Image;
+use paceline_runtime::interpreter::image::{Entries, Image};
 use paceline_runtime::interpreter::staged::{Ahead, Staged, staged_entry};
 use paceline_spec::ProgramSpec;
 
@@ -29,12 +29,13 @@ impl Program {
 
 /// The image of a program that runs in stages, if it has a slice that is asked for; otherwise why it has none.
 fn staged(image: &Image, look_ahead: LookAhead) -> (Image, Option<NoSlice>) {
-    let burst_entry = image.staged.as_ref().map_or(image.burst_entry, |staged| staged.burst_entry);
-    let plain = Image { staged: None, burst_entry, ..image.clone() };
+    let burst_entry = image.staged.as_ref().map_or(image.entries.burst, |staged| staged.burst_entry);
+    let with_bursts = |burst| Entries { burst, ..image.entries };
+    let plain = Image { staged: None, entries: with_bursts(burst_entry), ..image.clone() };
     match ahead(&plain.spec, &plain.code, &plain.maps, look_ahead) {
         Ok(ahead) => {
             let staged = Some(Staged { ahead: Arc::new(ahead), burst_entry });
-            (Image { staged, burst_entry: staged_entry, ..plain }, None)
+            (Image { staged, entries: with_bursts(staged_entry), ..plain }, None)
         }
         Err(no_slice) => (plain, Some(no_slice)),
     }

@@ -136,7 +136,7 @@ impl From<&Program> for Target {
         let (owner, image) = (Arc::new(program.clone()), &program.image);
         // SAFETY: the program keeps its image, which its token points to.
         unsafe {
-            let (entry, burst_entry) = (image.verdict_entry(), image.burst_entry);
+            let (entry, burst_entry) = (image.verdict_entry(), image.entries.burst);
             Self::new(entry, burst_entry, program.token, owner, program.pins, image.per_cpu.clone())
         }
     }

@@ -70,7 +70,7 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
             readable: offset_of!(Host, run.readable) as i32,
             counts: Host::OFFSET_CHAIN_COUNTS as i32,
         },
-        tail_entry: offset_of!(Image, tail_entry) as i32,
+        tail_entry: offset_of!(Image, entries.tail) as i32,
         no_cpu: NO_CPU as usize as u64,
         find_program: FIND_PROGRAM as usize as u64,
         rules: [PACKET_LEN, PACKET_TYPE, PROTOCOL, RX_QUEUE, IFINDEX].map(|rule| rule as usize as u64),

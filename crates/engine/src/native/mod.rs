@@ -24,10 +24,9 @@ use paceline_runtime::helpers::HelperFn;
 use paceline_runtime::host::Host;
 use paceline_runtime::interpreter::entry;
 use paceline_runtime::interpreter::image::{
-    BurstEntry, DEFAULT_BUDGET, Entry, Image, Native, packet_by_packet, per_cpu_maps, sets_callbacks,
+    BurstEntry, Entries, Entry, Image, Native, packet_by_packet, sets_callbacks,
 };
 use paceline_runtime::interpreter::staged::Ahead;
-use paceline_runtime::run_rules::RunRules;
 use paceline_spec::ProgramSpec;
 use paceline_spec::graph::Graph;
 use paceline_verifier::Verified;
@@ -111,42 +110,26 @@ fn install(
     let block = Arc::new(block);
     let address = |offset: u32| block.address() + offset as usize;
     let (entry, tail_entry) = (address(compiled.entry), address(compiled.tail_entry));
-    let rules = RunRules::of(spec.kind);
-    let (image_entry, image_tail_entry): (Entry, Entry) = if settings.checked {
-        (entry::entry_for::<Checked>(rules.as_ref()), entry::tail_entry::<Checked>)
-    } else {
-        // SAFETY: the code there is a program's, which is called like this.
-        unsafe {
-            (std::mem::transmute::<usize, Entry>(entry), std::mem::transmute::<usize, Entry>(tail_entry))
-        }
+    let entries = match settings.checked {
+        true => entry::entries::<Checked>(spec.kind),
+        // SAFETY: the code there is a program's, and its loop, which are called like this.
+        false => unsafe {
+            Entries {
+                packet: std::mem::transmute::<usize, Entry>(entry),
+                tail: std::mem::transmute::<usize, Entry>(tail_entry),
+                burst: compiled.burst_entry.map_or(packet_by_packet as BurstEntry, |offset| {
+                    std::mem::transmute::<usize, BurstEntry>(address(offset))
+                }),
+            }
+        },
     };
-    let burst_entry = match compiled.burst_entry.map(address) {
-        _ if settings.checked => entry::burst_entry::<Checked>,
-        // SAFETY: the code there is a program's loop, which is called like this.
-        Some(entry) => unsafe { std::mem::transmute::<usize, BurstEntry>(entry) },
-        None => packet_by_packet,
-    };
-    let per_cpu = per_cpu_maps(&code, &maps);
+    let sets_callbacks = sets_callbacks(&code);
+    let image = Image::new(spec, code, maps, entries);
     // Checked code lets its machine call functions.
-    let callbacks = (!settings.checked && sets_callbacks(&code))
-        .then(|| CallbackCode::new(NativeFunctions(block.clone()), per_cpu.clone(), maps.to_vec()));
-    Ok(Image {
-        entry: image_entry,
-        tail_entry: image_tail_entry,
-        burst_entry,
-        id: Image::next_id(),
-        rules,
-        spec,
-        code,
-        operations: None,
-        shares_machine: false,
-        per_cpu,
-        maps,
-        budget: DEFAULT_BUDGET,
-        callbacks,
-        native: Some(Native { block, entry }),
-        staged: None,
-    })
+    let callbacks = (!settings.checked && sets_callbacks).then(|| {
+        CallbackCode::new(NativeFunctions(block.clone()), image.per_cpu.clone(), image.maps.to_vec())
+    });
+    Ok(Image { callbacks, native: Some(Native { block, entry }), ..image })
 }
 
 /// The stages before a program of native code, by its slice.

@@ -6,8 +6,9 @@ use crate::host::Host;
 use crate::readable::Readable;
 use crate::run_rules::RunRules;
 use paceline_frame::Frame;
+use paceline_spec::ProgramKind;
 
-use crate::interpreter::image::{Entry, Image, Unset};
+use crate::interpreter::image::{Entries, Entry, Image, Unset};
 
 /// An engine that runs programs by a Rust function.
 pub trait Interpreter {
@@ -40,10 +41,11 @@ pub trait Interpreter {
     }
 }
 
-/// Entry of packets, for programs of a type with rules for the begin of a run or without.
+/// Entries of programs of a type.
 #[must_use]
-pub fn entry_for<I: Interpreter>(rules: Option<&RunRules>) -> Entry {
-    if rules.is_some() { entry::<I, true> } else { entry::<I, false> }
+pub fn entries<I: Interpreter>(kind: ProgramKind) -> Entries {
+    let packet: Entry = if RunRules::of(kind).is_some() { entry::<I, true> } else { entry::<I, false> };
+    Entries { packet, tail: tail_entry::<I>, burst: burst_entry::<I> }
 }
 
 /// Entry of packets.
@@ -73,7 +75,7 @@ unsafe extern "C" fn entry<I: Interpreter, const RULES: bool>(
 ///
 /// # Safety
 /// As for `entry` otherwise, and the host must run this frame.
-pub unsafe extern "C" fn tail_entry<I: Interpreter>(
+unsafe extern "C" fn tail_entry<I: Interpreter>(
     context: u64,
     image: u64,
     _: Unset,
@@ -97,7 +99,7 @@ pub unsafe extern "C" fn tail_entry<I: Interpreter>(
 /// # Safety
 /// The frames must be those of a burst that nothing else uses during the call, and `image` the address of an image of this
 /// engine, to whose per-CPU maps the host was admitted.
-pub unsafe extern "C" fn burst_entry<I: Interpreter>(
+unsafe extern "C" fn burst_entry<I: Interpreter>(
     first: u64,
     end: u64,
     image: u64,

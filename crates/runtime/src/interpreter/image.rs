@@ -50,15 +50,22 @@ pub struct Exit {
 /// Number of the last program of this process.
 static LAST_ID: AtomicU32 = AtomicU32::new(0);
 
+/// Where a program is entered.
+#[derive(Clone, Copy)]
+pub struct Entries {
+    /// Entry of packets: begins the run, then as that of tail calls.
+    pub packet: Entry,
+    /// Entry of tail calls.
+    pub tail: Entry,
+    /// Entry of bursts.
+    pub burst: BurstEntry,
+}
+
 /// A program made ready for an engine. Its address is the token in program arrays.
 #[derive(Clone)]
 pub struct Image {
-    /// Entry of packets: begins the run, then as [`tail_entry`](Self::tail_entry).
-    pub entry: Entry,
-    /// Entry of tail calls.
-    pub tail_entry: Entry,
-    /// Entry of bursts.
-    pub burst_entry: BurstEntry,
+    /// Where it is entered.
+    pub entries: Entries,
     /// Number of the program, unique in the process and never 0.
     pub id: u32,
     /// The specification that the program was made from.
@@ -81,7 +88,7 @@ pub struct Image {
     pub callbacks: Option<Arc<CallbackCode>>,
     /// The program's native code, if any.
     pub native: Option<Native>,
-    /// Look-ups ahead of its bursts; [`burst_entry`](Self::burst_entry) makes them then.
+    /// Look-ups ahead of its bursts; its entry of bursts makes them then.
     pub staged: Option<Staged>,
 }
 
@@ -144,6 +151,27 @@ pub fn sets_callbacks(code: &Code) -> bool {
 }
 
 impl Image {
+    /// A program with these entries, and nothing that only some engines have. The fields of an engine are set after it:
+    /// `Image { native, ..Image::new(..) }`.
+    #[must_use]
+    pub fn new(spec: Arc<ProgramSpec>, code: Code, maps: Arc<[Arc<Map>]>, entries: Entries) -> Self {
+        Self {
+            entries,
+            id: Self::next_id(),
+            rules: RunRules::of(spec.kind),
+            spec,
+            per_cpu: per_cpu_maps(&code, &maps),
+            code,
+            operations: None,
+            shares_machine: false,
+            maps,
+            budget: DEFAULT_BUDGET,
+            callbacks: None,
+            native: None,
+            staged: None,
+        }
+    }
+
     /// Whether the program can run on a host; the host has the fault otherwise.
     #[inline]
     pub fn admits(&self, host: &mut Host) -> bool {
@@ -171,7 +199,7 @@ impl Image {
 
     /// Entry of packets that returns a verdict, also for program types whose return values are other numbers.
     pub fn verdict_entry(&self) -> Entry {
-        if self.translates() { verdict_of } else { self.entry }
+        if self.translates() { verdict_of } else { self.entries.packet }
     }
 
     /// Whether return values of the program's type are other numbers than verdicts.
@@ -214,10 +242,10 @@ unsafe extern "C" fn verdict_of(
     r5: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the address is guaranteed by the caller.
-    let Image { entry, rules, .. } = unsafe { &*(image as *const Image) };
-    // SAFETY: guaranteed by the caller.
-    let r0 = unsafe { entry(context, image, r3, r4, r5, host) };
+    // SAFETY: the caller vouches for the address.
+    let Image { entries, rules, .. } = unsafe { &*(image as *const Image) };
+    // SAFETY: the caller vouches for it.
+    let r0 = unsafe { (entries.packet)(context, image, r3, r4, r5, host) };
     u64::from(host.end_run(rules.as_ref(), r0))
 }
 
@@ -234,12 +262,12 @@ pub unsafe extern "C" fn packet_by_packet(
     host: &mut Host,
 ) -> u64 {
     let unset = Unset::uninit();
-    // SAFETY: the address is guaranteed by the caller.
-    let Image { entry, rules, .. } = unsafe { &*(image as *const Image) };
+    // SAFETY: the caller vouches for the address.
+    let Image { entries, rules, .. } = unsafe { &*(image as *const Image) };
     let mut frame = first;
     while frame != end {
         // SAFETY: the frame is one of the burst's, and the image is the entry's own.
-        let r0 = unsafe { entry(frame, image, unset, unset, unset, host) };
+        let r0 = unsafe { (entries.packet)(frame, image, unset, unset, unset, host) };
         if host.run.fault.is_some() {
             return frame;
         }

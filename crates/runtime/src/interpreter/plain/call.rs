@@ -178,7 +178,7 @@ impl Machine<'_> {
         let r0 = match self.observer.as_deref_mut() {
             // SAFETY: the host runs the frame, and the token is that of the image.
             None => unsafe {
-                (image.tail_entry)(
+                (image.entries.tail)(
                     self.regions.frame_address(),
                     token.get(),
                     Unset::uninit(),

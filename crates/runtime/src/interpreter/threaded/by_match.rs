@@ -6,7 +6,7 @@ use crate::host::Host;
 use super::code::NO_CODE;
 use super::handlers::dispatch::Loop;
 use super::handlers::{each_code, operation};
-use crate::interpreter::entry::{Interpreter, burst_entry, entry_for, tail_entry};
+use crate::interpreter::entry::{Interpreter, entries};
 use crate::interpreter::image::Image;
 use crate::interpreter::op::{Head, Op, Packet};
 use crate::interpreter::operations::{Operations, in_fresh_machine};
@@ -25,9 +25,7 @@ pub fn by_match(image: &Image) -> Option<Image> {
     let operations = Some(Operations::new(&ops, &operations.codes, operations.words));
     // The heads hold codes, which the machine of the threaded interpreter does not execute.
     Some(Image {
-        entry: entry_for::<ByMatch>(image.rules.as_ref()),
-        tail_entry: tail_entry::<ByMatch>,
-        burst_entry: burst_entry::<ByMatch>,
+        entries: entries::<ByMatch>(image.spec.kind),
         operations,
         shares_machine: false,
         ..image.clone()

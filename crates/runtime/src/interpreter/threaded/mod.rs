@@ -34,15 +34,14 @@ use crate::callback::{CallbackCode, CompiledFunctions};
 use crate::host::Host;
 use crate::machine::LEAST_WORDS;
 use crate::readable::Readable;
-use crate::run_rules::RunRules;
 use paceline_frame::Frame;
 use paceline_isa::Code;
 use paceline_maps::Map;
 use paceline_spec::ProgramSpec;
 use paceline_verifier::Verified;
 
-use crate::interpreter::entry::{Interpreter, burst_entry, entry_for, tail_entry};
-use crate::interpreter::image::{BurstEntry, DEFAULT_BUDGET, Entry, Image, per_cpu_maps, sets_callbacks};
+use crate::interpreter::entry::{Interpreter, entries};
+use crate::interpreter::image::{Image, sets_callbacks};
 use crate::interpreter::op::{Op, Packet};
 use crate::interpreter::operations::{Operations, in_fresh_machine};
 use handlers::dispatch::{Dispatch, Jump};
@@ -63,39 +62,15 @@ pub fn image(
     maps: Vec<Arc<Map>>,
 ) -> Result<Image, TranslateError> {
     let operations = form::translate(verified, &maps)?;
-    let per_cpu = per_cpu_maps(verified.code(), &maps);
-    let callbacks =
-        sets_callbacks(&code).then(|| CallbackCode::new(operations.clone(), per_cpu.clone(), maps.clone()));
-    let rules = RunRules::of(spec.kind);
-    let (entry, tail_entry, burst_entry): (_, Entry, BurstEntry) = match operations.words <= LEAST_WORDS {
-        true => (
-            entry_for::<Threaded<true>>(rules.as_ref()),
-            tail_entry::<Threaded<true>>,
-            burst_entry::<Threaded<true>>,
-        ),
-        false => (
-            entry_for::<Threaded<false>>(rules.as_ref()),
-            tail_entry::<Threaded<false>>,
-            burst_entry::<Threaded<false>>,
-        ),
+    let entries = match operations.words <= LEAST_WORDS {
+        true => entries::<Threaded<true>>(spec.kind),
+        false => entries::<Threaded<false>>(spec.kind),
     };
-    Ok(Image {
-        entry,
-        tail_entry,
-        burst_entry,
-        id: Image::next_id(),
-        rules,
-        spec,
-        code,
-        operations: Some(operations),
-        shares_machine: true,
-        per_cpu,
-        maps: maps.into(),
-        budget: DEFAULT_BUDGET,
-        callbacks,
-        native: None,
-        staged: None,
-    })
+    let sets_callbacks = sets_callbacks(&code);
+    let image = Image::new(spec, code, maps.into(), entries);
+    let callbacks = sets_callbacks
+        .then(|| CallbackCode::new(operations.clone(), image.per_cpu.clone(), image.maps.to_vec()));
+    Ok(Image { operations: Some(operations), shares_machine: true, callbacks, ..image })
 }
 
 impl CompiledFunctions for Operations {

@@ -139,7 +139,7 @@ pub(super) unsafe fn tail_call(ip: *const Op, host: *mut Host) -> *const Op {
         let (depth, readable) = (host.run.depth(), host.run.readable);
         host.run.set_depth(depth + host.machine.depth());
         let unset = Unset::uninit();
-        let r0 = (image.tail_entry)(context, token.get(), unset, unset, unset, host);
+        let r0 = (image.entries.tail)(context, token.get(), unset, unset, unset, host);
         host.run.set_depth(depth);
         host.run.readable = readable;
         if host.run.fault.is_some() {
