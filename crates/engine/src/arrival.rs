@@ -127,6 +127,7 @@ impl RanAs {
         match self {
             Self::Program(_) if self.only_last_is_known() => host.returned(),
             Self::Program(_) => frame.code(),
+            // default: a chain of programs whose values are verdicts.
             Self::Chain(meaning) => meaning.standing_for(frame.verdict()).unwrap_or(frame.verdict() as u32),
         }
     }

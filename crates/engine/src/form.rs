@@ -99,7 +99,7 @@ pub enum ProgramError {
 }
 
 fn helper_needs(name: &str) -> &'static str {
-    // A supported helper may lack a function for the program's type.
+    // default: a supported helper may lack a function for the program's type.
     Helper::from_name(name).and_then(Helper::needs).unwrap_or("an implementation for this program type")
 }
 

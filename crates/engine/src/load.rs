@@ -30,6 +30,7 @@ impl Program {
     ///
     /// # Errors
     /// As [`load`](Self::load).
+    #[cfg_attr(not(feature = "jit"), expect(unused_variables, reason = "native code alone looks ahead"))]
     pub fn load_with(
         verified: &Verified,
         maps: Vec<Arc<Map>>,
@@ -56,10 +57,7 @@ impl Program {
                 }
             }
             #[cfg(not(feature = "jit"))]
-            Engine::Jit | Engine::CheckedJit => {
-                let _ = look_ahead;
-                Err(LoadError::Unavailable(engine))
-            }
+            Engine::Jit | Engine::CheckedJit => Err(LoadError::Unavailable(engine)),
             Engine::Threaded => Self::threaded(verified, maps),
         }
     }

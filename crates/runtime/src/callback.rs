@@ -15,7 +15,7 @@ use paceline_epoch::Domain;
 use paceline_frame::{Burst, FrameMeta};
 use paceline_maps::{DueTimer, Map};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::host::Host;
 use crate::per_cpu::PerCpuMaps;
 use crate::rounds::words;
@@ -129,6 +129,14 @@ pub(crate) fn keep(callback: impl TimerCallback + 'static) -> Arc<dyn Any + Send
     Arc::new(Kept(Some(Box::new(callback))))
 }
 
+/// A burst with a packet of length 0.
+fn empty_packet() -> Result<Box<Burst>, Box<Fault>> {
+    let mut burst = Box::new(Burst::new(1));
+    let kind = FaultKind::Internal("no room for an empty packet");
+    burst.push(&[], FrameMeta::default()).map_err(|_| Fault { slot: 0, kind, tail_called: None })?;
+    Ok(burst)
+}
+
 impl Host {
     /// Calls the functions of all timers that are due which programs started on this host (`bpf_timer_start`); to be called
     /// between bursts. Those that they start are left to the next call. Says how many were called.
@@ -152,12 +160,10 @@ impl Host {
 
     #[cold]
     fn fire_due(&mut self) -> Result<u64, Box<Fault>> {
-        let mut no_packet = self.timers.no_packet.take().unwrap_or_else(|| {
-            let mut burst = Box::new(Burst::new(1));
-            // There is room for it.
-            let _ = burst.push(&[], FrameMeta::default());
-            burst
-        });
+        let mut no_packet = match self.timers.no_packet.take() {
+            Some(burst) => burst,
+            None => empty_packet()?,
+        };
         // SAFETY: the frame stays in its place while functions run.
         let frame = unsafe { no_packet.descriptors_mut() }.as_mut_ptr();
         // SAFETY: nothing else uses the frame, and the run ends below.

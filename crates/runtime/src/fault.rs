@@ -8,7 +8,7 @@ use crate::region::{Access, FaultAddress};
 
 /// An invalid operation of a program, or a program that did not end. The packet has no verdict then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("instruction {slot}{}: {kind}", .tail_called.as_ref().map(|spec| format!(" of program {}", spec.name)).unwrap_or_default())]
+#[error("instruction {slot}{}: {kind}", .tail_called.as_ref().map_or_else(String::new, |spec| format!(" of program {}", spec.name)))]
 pub struct Fault {
     /// Slot of the guilty instruction.
     pub slot: usize,
@@ -53,7 +53,7 @@ pub enum FaultKind {
         len: u64,
     },
     /// Argument that does not fit the helper's prototype.
-    #[error("r{register} of the call to {helper} is no {expected}{}", near.as_ref().map(|n| format!(": it points {n}")).unwrap_or_default())]
+    #[error("r{register} of the call to {helper} is no {expected}{}", near.as_ref().map_or_else(String::new, |n| format!(": it points {n}")))]
     Argument {
         /// Name of the helper.
         helper: &'static str,
@@ -95,6 +95,9 @@ pub enum FaultKind {
     /// Panic of an embedder's callback for events or traces, which is resumed when the run has ended.
     #[error("what receives events or traces panicked")]
     Panicked,
+    /// A state that the engine rules out: a bug of Paceline, not of the program.
+    #[error("internal error of the engine: {0}")]
+    Internal(&'static str),
     /// Control flow to a slot at which no instruction starts.
     #[error("execution left the program")]
     LeftProgram,

@@ -135,9 +135,9 @@ impl Machine {
     #[inline]
     pub fn may_go_on(&mut self) -> bool {
         let left = self.rounds_left();
-        let less = left.checked_sub(1);
-        *left = less.unwrap_or(0);
-        less.is_some()
+        let may_go_on = *left > 0;
+        *left = left.saturating_sub(1);
+        may_go_on
     }
 
     fn rounds_left(&mut self) -> &mut u32 {

@@ -55,6 +55,7 @@ impl PerCpuMaps {
 
     /// Number of CPUs for which all maps have values.
     pub(crate) fn cpus(&self) -> usize {
+        // default: without maps there is no limit.
         self.maps.iter().map(|map| map.cpus()).min().unwrap_or(usize::MAX)
     }
 }

@@ -92,11 +92,13 @@ impl Arrivals {
 
     /// The time of a packet, by its frame; of the last one for others.
     pub fn time(&self, frame: *const Frame) -> u64 {
+        // default: frames of which the host was not told.
         self.index(frame).and_then(|index| self.stamps.get(index)).copied().unwrap_or(self.now)
     }
 
     /// The time at which a packet was received; 0 if it is not known.
     pub fn received(&self, frame: *const Frame) -> u64 {
+        // default: as above.
         self.index(frame).and_then(|index| self.received.get(index)).copied().unwrap_or(0)
     }
 

@@ -63,7 +63,7 @@ impl Fused {
     pub(super) fn count(&self, graph: &Graph) -> Result<(), ChainError> {
         if self.counted.get().is_none() {
             let code = Loop::compile(&self.parts, graph, &self.maps, self.ahead.as_ref(), true)?;
-            // If another thread was faster, its code is as good.
+            // default: if another thread was faster, its code is as good.
             let _ = self.counted.set(code);
         }
         Ok(())

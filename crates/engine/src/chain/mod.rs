@@ -79,6 +79,7 @@ impl Chain {
     ///
     /// # Errors
     /// [`ChainError`].
+    #[cfg_attr(not(feature = "jit"), expect(unused_variables, reason = "native code alone looks ahead"))]
     pub fn load_with(
         parts: &[(&Verified, Vec<Arc<Map>>)],
         graph: Graph,
@@ -94,7 +95,6 @@ impl Chain {
                 loaded => return loaded,
             }
         }
-        let _ = look_ahead;
         let load = |(node, (verified, maps)): (Node, &(&Verified, Vec<Arc<Map>>))| {
             Program::load(verified, maps.clone(), engine).map_err(|error| ChainError::Program { node, error })
         };

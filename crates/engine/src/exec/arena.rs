@@ -69,7 +69,7 @@ impl Arena {
             memory = memory.pass_for_anonymous()?;
         }
         serialize::register();
-        Ok(Self { space: Space::new(memory), domain })
+        Ok(Self { space: Space::new(memory)?, domain })
     }
 
     /// Copies code into the arena, applies its relocations, and registers the names of its functions.

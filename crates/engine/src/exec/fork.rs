@@ -10,8 +10,10 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
 
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
+use crate::exec::error::ExecError;
 use crate::exec::memory::Memory;
 use crate::exec::sync::lock;
 
@@ -54,8 +56,8 @@ impl Generation {
     /// The last period that may be shared: code of later ones is only this process's.
     pub(crate) fn last_shared() -> Self {
         let Some(words) = words() else { return Self::now() };
-        let pending = words.iter().map(|word| word.load(Ordering::SeqCst)).max();
-        Self(pending.unwrap_or_default().max(OVERWRITTEN.load(Ordering::SeqCst)))
+        let overwritten = OVERWRITTEN.load(Ordering::SeqCst);
+        Self(words.iter().map(|word| word.load(Ordering::SeqCst)).fold(overwritten, u64::max))
     }
 }
 
@@ -78,17 +80,24 @@ fn map_words() {
 }
 
 /// Registers the memory of an arena for copying in forks.
-pub(crate) fn register(memory: &Arc<Memory>) {
-    static HANDLERS: OnceLock<()> = OnceLock::new();
-    HANDLERS.get_or_init(|| {
+///
+/// # Errors
+/// [`ExecError::Refused`] if the process lacks memory for that: forks would share the arena, and find breakpoints where their parent
+/// frees code.
+pub(crate) fn register(memory: &Arc<Memory>) -> Result<(), ExecError> {
+    static HANDLERS: OnceLock<i32> = OnceLock::new();
+    let error = HANDLERS.get_or_init(|| {
         map_words();
-        // SAFETY: the functions only do what is allowed in a forked process. The call fails only if memory is exhausted: then forks
-        // share the memory and find breakpoints where their parent frees code.
-        let _ = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_fork)) };
+        // SAFETY: the functions only do what is allowed in a forked process.
+        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_fork)) }
     });
+    if *error != 0 {
+        return Err(ExecError::Refused { call: "pthread_atfork", errno: Errno::from_raw_os_error(*error) });
+    }
     let mut arenas = lock(&ARENAS);
     arenas.retain(|memory| memory.strong_count() > 0);
     arenas.push(Arc::downgrade(memory));
+    Ok(())
 }
 
 /// Runs in the forking process, before the fork.
@@ -121,6 +130,7 @@ extern "C" fn in_fork() {
         && let Some(word) = word
     {
         // If the word belongs to a later fork by now, the parent treats this one as a fork without a copy.
+        // default: nothing is to be done then.
         let _ = word.compare_exchange(own, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 }

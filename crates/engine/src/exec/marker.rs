@@ -25,6 +25,7 @@ impl Marker {
 impl Drop for Marker {
     fn drop(&mut self) {
         // SAFETY: the page that `new` mapped, which nothing uses. A failure would leak it, which is harmless.
+        // default: a leak.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), page_size()) };
     }
 }

@@ -39,7 +39,7 @@ impl Memory {
     pub(crate) fn new(capacity: usize, anchor: usize) -> Result<Self, ExecError> {
         let file = create_file().map_err(|errno| ExecError::Refused { call: "memfd_create", errno })?;
         let refused = |errno| ExecError::Refused { call: "mmap", errno };
-        // Without /proc no candidates are known, and the kernel chooses.
+        // default: without /proc no candidates are known, and the kernel chooses.
         let maps = read_to_string("/proc/self/maps").unwrap_or_default();
         for address in place::candidates(&maps, anchor, capacity) {
             match View::new(&file, address, capacity, MapFlags::FIXED_NOREPLACE) {
@@ -162,6 +162,7 @@ impl Drop for View {
     fn drop(&mut self) {
         // SAFETY: exactly what `new` mapped. Blocks keep the memory alive, so no code in it is in use. A failure would leak the
         // mapping, which is harmless.
+        // default: a leak.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.capacity) };
     }
 }

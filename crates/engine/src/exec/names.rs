@@ -48,6 +48,7 @@ impl JitSymbols {
     /// # Errors
     /// [`JitSymbolsError`] for unknown words.
     pub fn from_env() -> Result<Self, JitSymbolsError> {
+        // default: nothing is asked for.
         let words = env::var_os(NAMES_VARIABLE).unwrap_or_default();
         let folder = env::var_os("JITDUMPDIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
         let mut names = Self::default();

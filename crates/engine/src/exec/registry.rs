@@ -119,6 +119,7 @@ impl Old {
         let place = table.and_then(|table| part_of(table, address));
         let current = place.map_or(ptr::null_mut(), |place| place.load(Ordering::SeqCst));
         // SAFETY: as above.
+        // default: a part that is not there is empty.
         let mut part = unsafe { current.as_ref() }.cloned().unwrap_or_default();
         change(&mut part);
         match place {

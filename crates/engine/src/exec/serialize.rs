@@ -12,10 +12,12 @@ use rustix::thread::{MembarrierCommand, membarrier};
 
 /// Registers the process for [`all_cores`]. Repetition is harmless.
 pub(crate) fn register() {
+    // default: old kernels have no such command, see above.
     let _ = membarrier(MembarrierCommand::RegisterPrivateExpeditedSyncCore);
 }
 
 /// Serializes all CPUs that run threads of this process.
 pub(crate) fn all_cores() {
+    // default: the same.
     let _ = membarrier(MembarrierCommand::PrivateExpeditedSyncCore);
 }

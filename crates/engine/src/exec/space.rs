@@ -42,12 +42,12 @@ struct Place {
 
 impl Space {
     /// The space of this process in memory of which nothing is committed. Forks copy it.
-    pub(crate) fn new(memory: Memory) -> Arc<Self> {
+    pub(crate) fn new(memory: Memory) -> Result<Arc<Self>, ExecError> {
         let memory = Arc::new(memory);
-        fork::register(&memory);
+        fork::register(&memory)?;
         let room = Room { free: Extents::default(), committed: 0, shared: Vec::new(), looked_at: None };
         let owner = getpid().as_raw_nonzero().get();
-        Arc::new(Self { memory, owner, room: Mutex::new(room) })
+        Ok(Arc::new(Self { memory, owner, room: Mutex::new(room) }))
     }
 
     /// The addresses of the memory.

@@ -84,7 +84,7 @@ fn constant_difference(proven: &MapSpec, map: &Map) -> Option<&'static str> {
     let contents = &proven.contents;
     let is_said = |key: &Vec<u8>| contents.iter().any(|(said, _)| said == key);
     let holds = |key: &[u8], bytes: &[u8]| {
-        let found = map.lookup(key).unwrap_or_default();
+        let found = map.lookup(key).ok()?;
         let (start, rest) = found.split_at_checked(bytes.len())?;
         (start == bytes && rest.iter().all(|&byte| byte == 0)).then_some(())
     };

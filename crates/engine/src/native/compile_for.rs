@@ -30,7 +30,7 @@ pub fn compile_for(
     let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
     let linked = |(verified, maps): &(&Verified, Vec<Arc<Map>>)| {
         check(verified.program(), maps, Form::Proven(verified))?;
-        Ok(links::links(verified.program(), maps, arena))
+        Ok(links::links(verified.program(), maps, arena)?)
     };
     let links = parts.iter().map(linked).collect::<Result<Vec<_>, LoadError>>()?;
     let mut programs = parts.iter().map(|(verified, _)| *verified).zip(links);

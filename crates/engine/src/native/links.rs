@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::exec::Arena;
 use paceline_compiler::native::{
-    ArrayLink, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink,
+    ArrayLink, CompileError, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink,
 };
 use paceline_frame::Frame;
 use paceline_maps::Map;
@@ -49,9 +49,10 @@ pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
 }
 
 /// Links of a program. The maps must keep their addresses as long as the code exists.
-pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Links {
+pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Result<Links, CompileError> {
+    let count = i32::try_from(maps.len()).map_err(|_| CompileError::Internal("more maps than indices"))?;
     let link = |function: Option<HelperFn>| Some(HelperLink { address: function? as usize as u64 });
-    Links {
+    Ok(Links {
         helper: |helper, kind| Some(HelperLink { address: helper_fn(helper.id, kind)? as usize as u64 }),
         kfuncs: spec
             .kfuncs
@@ -59,7 +60,7 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
             .map(|kfunc| link(kfunc.kfunc().and_then(|kfunc| kfunc_fn(kfunc.name))))
             .collect(),
         maps: maps.iter().map(map_link).collect(),
-        readable: (maps.as_ptr() as u64, i32::try_from(maps.len()).unwrap_or(0)),
+        readable: (maps.as_ptr() as u64, count),
         host: HostOffsets {
             frame: Host::OFFSET_FRAME as i32,
             tail_calls: offset_of!(Host, run.tail_calls) as i32,
@@ -77,9 +78,9 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
         enter: ENTER as usize as u64,
         end: END as usize as u64,
         // The runtime is contiguous text.
-        near: arena.is_near(links as fn(&ProgramSpec, &[Arc<Map>], &Arena) -> Links as usize),
+        near: arena.is_near(map_link as fn(&Arc<Map>) -> MapLink as usize),
         checked: Some(checked::links()),
-    }
+    })
 }
 
 /// Links of a slice: its look-ups begin walks, and there is nothing else that it could call.
@@ -123,6 +124,7 @@ fn map_link(map: &Arc<Map>) -> MapLink {
         cpus,
         programs,
         look_up: map.for_programs().lookup_function().map(|lookup| LookUpLink {
+            // default: functions for words are only some maps'.
             address: lookup.by_word.unwrap_or(lookup.function) as usize as u64,
             context: lookup.context,
             key_bytes: lookup.by_word.map(|_| map.spec().key_size as u8),

@@ -104,7 +104,7 @@ fn install(
     let code = check(&spec, &maps, form)?;
     let maps: Arc<[Arc<Map>]> = maps.into();
     let arena = arena()?;
-    let links = links::links(&spec, &maps, arena);
+    let links = links::links(&spec, &maps, arena)?;
     let compiled = compile(&code, &links)?;
     let block = place(arena, &compiled, &[&spec])?;
     let block = Arc::new(block);
@@ -177,7 +177,7 @@ pub(crate) fn part(
     maps: &Arc<[Arc<Map>]>,
     settings: &Settings,
 ) -> Result<Part, LoadError> {
-    let links = links::links(verified.program(), maps, arena()?);
+    let links = links::links(verified.program(), maps, arena()?)?;
     Ok(Part::new(verified, links, settings)?)
 }
 
@@ -191,7 +191,8 @@ pub(crate) fn chain(
     let (parts, specs): (Vec<_>, Vec<_>) = parts.iter().copied().unzip();
     let compiled = paceline_compiler::native::compile_chain(&parts, graph, counts, settings)?;
     let block = place(arena()?, &compiled, &specs)?;
-    Ok((block, compiled.burst_entry.unwrap_or(compiled.entry)))
+    let entry = compiled.burst_entry.ok_or(CompileError::Internal("a chain without a loop"))?;
+    Ok((block, entry))
 }
 
 /// The memory of native code.
@@ -230,7 +231,7 @@ fn functions(compiled: &Compiled, specs: &[&ProgramSpec]) -> Vec<Function> {
         // They are by rising offset.
         let first_at = |offset: u32| compiled.marks.partition_point(|mark| mark.offset < offset);
         let (start, end) = (function.offset, function.offset + function.len);
-        let marks = compiled.marks.get(first_at(start)..first_at(end)).unwrap_or_default();
+        let marks = &compiled.marks[first_at(start)..first_at(end)];
         let spec = specs.get(function.node.index())?;
         let name = match spec.functions.iter().find(|info| info.start == function.slot) {
             Some(info) => info.name.clone(),

@@ -99,6 +99,7 @@ unsafe extern "C" fn search_packet<const ADDRESSES: bool>(
     let case = find(&image.packets, key);
     host.counts.misses += u64::from(case.is_none());
     let (address, token) = match case {
+        // default: callers pass the token of other cases.
         Some(case) => (case.target, case.token.unwrap_or(token)),
         None if ADDRESSES => (key, token),
         None => return Verdict::Pass as u64,
@@ -122,6 +123,7 @@ unsafe extern "C" fn search_burst<const ADDRESSES: bool>(
     let (key, image) = unsafe { (key.assume_init(), &*(image.assume_init() as *const Image)) };
     let case = find(&image.bursts, key);
     let (address, token) = match case {
+        // default: callers pass the token of other cases.
         Some(case) => (case.target, case.token.unwrap_or(token)),
         None if ADDRESSES => {
             host.counts.misses += 1;

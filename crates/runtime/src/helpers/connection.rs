@@ -48,6 +48,7 @@ struct Asked {
 impl Asked {
     /// Reads a tuple and options; the kernel's two functions find different mistakes first.
     fn new(tuple: &[u8], options: &[u8], protocol_first: bool) -> Result<Self, Errno> {
+        // default: older options have no zone.
         let byte = |at: usize| options.get(at).copied().unwrap_or(0);
         let zone = u16::from_ne_bytes([byte(10), byte(11)]);
         let is_well_formed = match options.len() {

@@ -274,6 +274,7 @@ pub(super) fn data(host: &mut Host, dynptr: Dynptr, offset: u32, len: u64) -> Po
 /// The address of memory of a dynptr, or null for the packet's.
 fn memory_at(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Pointer {
     let has = dynptr.is_memory && dynptr.data != 0 && dynptr.has(offset, len);
+    // default: null is the result for what has no address.
     Pointer(if has { dynptr.address(offset, len, host).unwrap_or(0) } else { 0 })
 }
 

@@ -1,7 +1,6 @@
 //! Helpers that print: `bpf_trace_printk`, `bpf_trace_vprintk` and `bpf_snprintf` (`kernel/trace/bpf_trace.c`,
 //! `kernel/bpf/helpers.c`).
 
-use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use paceline_spec::Errno;
@@ -41,6 +40,7 @@ pub(super) fn snprintf(
     data: ReadMem<'_>,
 ) -> Result<u64, Errno> {
     let room = to.len().checked_sub(1).filter(|_| !to.is_null());
+    // default: without room only the length is asked for.
     let Text { mut bytes, len, .. } =
         render(&fmt.read(), &arguments(data)?, room.unwrap_or(0), host).ok_or(Errno::EINVAL)?;
     if room.is_some() {
@@ -98,6 +98,7 @@ impl Text {
 
     /// Digits behind a sign, in a field: spaces or zeros before, or spaces behind.
     fn number(&mut self, field: Field, sign: &str, digits: &str) {
+        // default: without a width there is nothing to fill.
         let fill = (field.width.unwrap_or(0) as usize).saturating_sub(sign.len() + digits.len());
         let (before, zeros, behind) = match (field.left, field.zero) {
             (true, _) => (0, 0, fill),
@@ -113,6 +114,7 @@ impl Text {
 
     /// Text in a field, which is never filled with zeros.
     fn padded(&mut self, field: Field, text: &[u8]) {
+        // default: without a width there is nothing to fill.
         let fill = (field.width.unwrap_or(0) as usize).saturating_sub(text.len());
         let (before, behind) = if field.left { (0, fill) } else { (fill, 0) };
         self.repeat(b' ', before);
@@ -144,6 +146,7 @@ fn convert(out: &mut Text, field: Field, conversion: Conversion, arg: u64, host:
         // Only without a width there are zeros before it (`pointer_string`).
         Conversion::Address => {
             let field = Field { zero: field.zero || field.width.is_none(), ..field };
+            // default: the width of a pointer.
             let width = Some(field.width.unwrap_or(16));
             out.number(Field { width, ..field }, "", &format!("{arg:x}"));
         }
@@ -194,7 +197,7 @@ fn address(v6: bool, usual: bool, at: u64, host: &Host) -> String {
             let separator = if usual { ":" } else { "" };
             let mut text = String::new();
             for (i, group) in Ipv6Addr::from(bytes).segments().iter().enumerate() {
-                let _ = write!(text, "{}{group:04x}", if i == 0 { "" } else { separator });
+                text += &format!("{}{group:04x}", if i == 0 { "" } else { separator });
             }
             text
         }

@@ -58,6 +58,7 @@ impl std::ops::Deref for KeyBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
+        // default: longer keys are in the other field.
         self.short.get(..self.len).unwrap_or(&self.long)
     }
 }

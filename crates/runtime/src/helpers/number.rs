@@ -27,6 +27,7 @@ fn parse(text: &[u8], flags: u64) -> Option<Parsed> {
     let negative = rest.first() == Some(&b'-');
     let start = spaces + usize::from(negative);
     let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+    // default: a shorter text is all of it.
     let rest = rest.get(..MOST).unwrap_or(rest);
     let has_prefix = matches!(rest, [b'0', b'x' | b'X', ..]);
     let base = match base {

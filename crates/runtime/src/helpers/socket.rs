@@ -112,11 +112,13 @@ impl Headers {
     }
 
     fn flags(&self) -> u8 {
+        // default: a short header has no flags.
         self.tcp.get(13).copied().unwrap_or(0)
     }
 
     /// The version of IP that the socket and the length of the header allow.
     fn version(&self, socket: &Socket) -> Result<u8, Errno> {
+        // default: no header is of no version.
         let version = self.ip.first().copied().unwrap_or(0) >> 4;
         let has_room = self.ip.len() >= if version == 6 { 40 } else { 20 };
         match version {

@@ -59,8 +59,9 @@ fn minute(host: &Host) -> u32 {
     (host.now(Clock::Monotonic) / 60_000_000_000) as u32
 }
 
-fn word(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
+fn word(bytes: &[u8], at: usize) -> Result<u32, Errno> {
+    let word = bytes.get(at..).and_then(|bytes| bytes.first_chunk()).ok_or(Errno::EINVAL)?;
+    Ok(u32::from_be_bytes(*word))
 }
 
 /// The MSS among the options of a header (`tcp_parse_mss_option`).
@@ -84,16 +85,17 @@ fn generate(addresses: &[u8], tcp: &[u8], table: [u16; 4], default: u16, host: &
     if !is_whole {
         return Err(Errno::EINVAL);
     }
+    // default: as the kernel, for headers without the option, and for less than the least.
     let mss = mss_option(tcp).unwrap_or(default);
     let data = table.iter().rposition(|known| mss >= *known).unwrap_or(0);
     let connection = Connection { addresses, tcp, secret: host.world.secret() };
-    let cookie = connection.cookie(word(tcp, 4), data as u32, minute(host));
+    let cookie = connection.cookie(word(tcp, 4)?, data as u32, minute(host));
     Ok(u64::from(cookie) | u64::from(table[data]) << 32)
 }
 
 fn check(addresses: &[u8], tcp: &[u8], table: [u16; 4], host: &Host) -> Result<u64, Errno> {
     let connection = Connection { addresses, tcp, secret: host.world.secret() };
-    let (sequence, cookie) = (word(tcp, 4).wrapping_sub(1), word(tcp, 8).wrapping_sub(1));
+    let (sequence, cookie) = (word(tcp, 4)?.wrapping_sub(1), word(tcp, 8)?.wrapping_sub(1));
     match connection.data(cookie, sequence, minute(host)) {
         Some(data) if (data as usize) < table.len() => Ok(0),
         _ => Err(Errno::EACCES),
@@ -102,18 +104,20 @@ fn check(addresses: &[u8], tcp: &[u8], table: [u16; 4], host: &Host) -> Result<u
 
 /// The cookie for headers of a version, of which both are whole, and above it the MSS.
 pub(super) fn generate_headers(version: u8, ip: &[u8], tcp: &[u8], host: &Host) -> Result<u64, Errno> {
+    let addresses = addresses(version, ip)?;
     match version {
-        4 => generate(ip.get(12..20).unwrap_or_default(), tcp, TABLE_V4, DEFAULT_V4, host),
-        _ => generate(ip.get(8..40).unwrap_or_default(), tcp, TABLE_V6, DEFAULT_V6, host),
+        4 => generate(addresses, tcp, TABLE_V4, DEFAULT_V4, host),
+        _ => generate(addresses, tcp, TABLE_V6, DEFAULT_V6, host),
     }
 }
 
 /// 0 for an acknowledgment of a cookie, otherwise `EACCES`.
 pub(super) fn check_headers(version: u8, ip: &[u8], tcp: &[u8], host: &Host) -> Result<u64, Errno> {
-    match version {
-        4 => check(ip.get(12..20).unwrap_or_default(), tcp, TABLE_V4, host),
-        _ => check(ip.get(8..40).unwrap_or_default(), tcp, TABLE_V6, host),
-    }
+    check(addresses(version, ip)?, tcp, if version == 4 { TABLE_V4 } else { TABLE_V6 }, host)
+}
+
+fn addresses(version: u8, ip: &[u8]) -> Result<&[u8], Errno> {
+    ip.get(if version == 4 { 12..20 } else { 8..40 }).ok_or(Errno::EINVAL)
 }
 
 /// `s64 bpf_tcp_raw_gen_syncookie_ipv4(iph, th, th_len)`: the cookie, and above it the MSS.

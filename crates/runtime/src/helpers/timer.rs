@@ -71,6 +71,7 @@ pub unsafe fn set_timer_callback(address: u64, callback: impl TimerCallback + 's
 fn due(host: &Host, clock: u64, time: u64, flags: u64) -> u64 {
     let now = host.now(Clock::Monotonic);
     if flags & ABSOLUTE == 0 {
+        // default: a time that does not fit never comes.
         return now.checked_add(time).filter(|&at| at <= NEVER).unwrap_or(NEVER);
     }
     let there = match clock {

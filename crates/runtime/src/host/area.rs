@@ -31,8 +31,7 @@ impl Area {
     /// Initializes the packet's own area for a context of this layout.
     pub fn enter(&mut self, frame: &Frame, layout: &Layout) {
         let words = usize::from(layout.area.start)..usize::from(layout.area.end);
-        let given = self.arriving.get(words.clone()).unwrap_or_default();
-        let words = self.words.get(words).unwrap_or_default();
+        let (given, words) = (&self.arriving[words.clone()], &self.words[words]);
         words.iter().zip(given).for_each(|(word, given)| word.store(*given, Ordering::Relaxed));
         for (offset, size, rule) in layout.entries() {
             let (address, number) =

@@ -226,6 +226,7 @@ impl Image {
 
 impl EntryProgram for Image {
     fn attach(&self) -> XdpAttach {
+        // default: other programs are for interfaces.
         self.attach_of_entries().unwrap_or(XdpAttach::Interface)
     }
 }

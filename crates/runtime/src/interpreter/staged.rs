@@ -138,6 +138,6 @@ pub unsafe extern "C" fn staged_entry(
 /// Ends a burst in a fault that was to run in stages and has none, which no caller does.
 #[cold]
 pub fn without_stages(first: u64, host: &mut Host) -> u64 {
-    host.fail(Box::new(Fault { slot: 0, kind: FaultKind::LeftProgram, tail_called: None }));
+    host.fail(Box::new(Fault { slot: 0, kind: FaultKind::Internal("no stages"), tail_called: None }));
     first
 }

@@ -14,6 +14,7 @@ mod compiled;
 mod conformance;
 mod coverage;
 mod coverage_lines;
+mod defaults;
 mod devices;
 mod dispatcher;
 mod engines;

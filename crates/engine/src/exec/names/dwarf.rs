@@ -112,7 +112,8 @@ fn sequence(unit: &mut Vec<u8>, start: u64, function: &Function, files: &[Arc<st
     unit.extend((start + u64::from(first)).to_ne_bytes());
     let (mut offset, mut line) = (first, 1);
     for (next, source) in rows {
-        let file = files.iter().position(|file| *file == source.file).unwrap_or_default();
+        // The caller gives all files of its functions; a row of another one is left out.
+        let Some(file) = files.iter().position(|file| *file == source.file) else { continue };
         unit.push(DW_LNS_SET_FILE);
         push_unsigned(unit, file as u64 + 1);
         unit.push(DW_LNS_ADVANCE_PC);

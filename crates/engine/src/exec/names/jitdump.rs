@@ -49,7 +49,8 @@ impl JitDump {
     pub(super) fn installed(&mut self, code: &Installed, bytes: &[u8]) -> io::Result<()> {
         for function in &*code.functions {
             let start = function.start as usize;
-            let own = bytes.get(start..start.saturating_add(function.len as usize)).unwrap_or_default();
+            let own = bytes.get(start..start.saturating_add(function.len as usize));
+            let own = own.ok_or(io::ErrorKind::InvalidInput)?;
             self.debug_info(code, function)?;
             self.load(code.range.start + start, &function.name, own)?;
         }

@@ -5,7 +5,6 @@
 //! other code reuses the addresses, the old entries must be removed, and the file is replaced.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
@@ -26,7 +25,7 @@ pub(super) struct PerfMap {
 impl PerfMap {
     pub(super) fn create() -> io::Result<Self> {
         let path = PathBuf::from(format!("/tmp/perf-{}.map", process::id()));
-        // Left by another process with this id, or planted by someone to redirect the writes.
+        // default: usually there is none. Left by another process with this id, or planted by someone to redirect the writes.
         let _ = fs::remove_file(&path);
         Ok(Self { file: new_file(&path)?, path, lines: BTreeMap::new() })
     }
@@ -53,6 +52,7 @@ impl PerfMap {
     fn replace(&mut self) -> io::Result<()> {
         let text: String = self.lines.iter().map(|(&start, (len, name))| line(start, *len, name)).collect();
         let beside = self.path.with_extension("map.new");
+        // default: usually there is none.
         let _ = fs::remove_file(&beside);
         self.file = new_file(&beside)?;
         self.file.write_all(text.as_bytes())?;
@@ -66,7 +66,5 @@ fn new_file(path: &PathBuf) -> io::Result<File> {
 }
 
 fn line(start: usize, len: usize, name: &str) -> String {
-    let mut line = String::new();
-    let _ = writeln!(line, "{start:x} {len:x} {name}");
-    line
+    format!("{start:x} {len:x} {name}\n")
 }

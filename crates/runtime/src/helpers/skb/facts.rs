@@ -27,6 +27,7 @@ pub(super) fn get_hash_recalc(host: &mut Host, mut skb: Skb<'_>) -> u64 {
 
 /// A hash of addresses, protocol and ports, which is never 0.
 fn flow_hash(packet: &Packet<'_>, secret: u64) -> u32 {
+    // default: what a short packet lacks is not hashed.
     let headers = packet.frame.packet().get(packet.network()..).unwrap_or_default();
     let (addresses, protocol, len) = match (packet.protocol(), headers) {
         (IPV4, [first, ..]) => (12..20, headers.get(9), usize::from(first & 15) * 4),
@@ -39,6 +40,7 @@ fn flow_hash(packet: &Packet<'_>, secret: u64) -> u32 {
     let ports = if has_ports { headers.get(len..len + 4) } else { None };
     let mut hasher = SipHasher24::new_with_keys(secret, 0);
     hasher.write_u16(packet.protocol());
+    // default: as above.
     hasher.write(headers.get(addresses).unwrap_or_default());
     hasher.write_u8(protocol.copied().unwrap_or_default());
     hasher.write(ports.unwrap_or_default());
@@ -101,6 +103,7 @@ pub(super) fn get_route_realm(_: &mut Host, _: Skb<'_>) -> u64 {
 pub(super) fn set_congestion(host: &mut Host, mut skb: Skb<'_>) -> u64 {
     skb.with(host, |packet| {
         let (protocol, start) = (packet.protocol(), packet.network());
+        // default: a packet without headers is not marked.
         let headers = packet.frame.packet_mut().get_mut(start..).unwrap_or_default();
         u64::from(match protocol {
             IPV4 if headers.len() >= IPV4_LEN => mark_ipv4(headers),

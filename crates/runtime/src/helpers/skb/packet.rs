@@ -97,6 +97,7 @@ impl Packet<'_> {
 
     /// Notes how many bytes behind the end are the packet's own.
     pub(super) fn keep_behind(&mut self, bytes: usize) {
+        // default: those further behind are zeroed, as others' are.
         self.facts.behind = u8::try_from(bytes).unwrap_or(u8::MAX);
     }
 

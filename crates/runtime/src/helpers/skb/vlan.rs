@@ -27,6 +27,7 @@ pub(super) fn push(host: &mut Host, mut skb: Skb<'_>, protocol: u16, tci: u16) -
             insert(packet)?;
             packet.facts.protocol = packet.facts.vlan_proto;
         }
+        // default: the kernel takes other protocols for that of VLANs.
         keep(&mut packet.facts, protocol.unwrap_or(VLAN), tci);
         Ok(())
     })
@@ -84,6 +85,7 @@ impl Host {
         let Some(frame) = (unsafe { self.frame().as_mut() }).filter(|_| facts.vlan_present != 0) else {
             return;
         };
+        // default: the packet stays without the tag, which is what this function promises.
         let _ = insert(&mut Packet { frame, facts });
         facts.vlan_present = 0;
         self.area.set_sk_buff(facts);

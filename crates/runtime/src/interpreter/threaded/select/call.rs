@@ -32,9 +32,12 @@ impl Choice<'_, '_> {
             }
             Callee::Function(function) => {
                 let mut draft = Draft { function: Some(function), ..Draft::new(Kind::CallFunction) };
-                let arguments = self.selector.module.functions.get(function).map(|f| &*f.arguments);
-                for (place, register) in draft.args.iter_mut().zip(arguments.unwrap_or_default()) {
-                    *place = register.number();
+                match self.selector.module.functions.get(function) {
+                    Some(callee) => {
+                        let places = draft.args.iter_mut().zip(&*callee.arguments);
+                        places.for_each(|(place, register)| *place = register.number());
+                    }
+                    None => self.selector.lacks("a function that is not in the module"),
                 }
                 draft
             }
@@ -52,9 +55,10 @@ impl Choice<'_, '_> {
     }
 
     fn helper(&mut self, function: Option<usize>) -> Draft {
-        if function.is_none() {
+        let function = function.unwrap_or_else(|| {
             self.selector.lacks("a helper");
-        }
-        Draft::new(Kind::CallHelper).word(function.unwrap_or(0) as u64)
+            0
+        });
+        Draft::new(Kind::CallHelper).word(function as u64)
     }
 }

@@ -47,8 +47,10 @@ impl<'c, 'a> Choice<'c, 'a> {
         }
         let current = &mut self.selector.current;
         if let (Some(moves), Some(cfg)) = (&current.moves, &current.cfg) {
-            let [moved] = moves.before(cfg.position(block).unwrap_or_default());
-            current.moved = moved;
+            match cfg.position(block) {
+                Some(position) => [current.moved] = moves.before(position),
+                None => self.selector.lacks("a block that is not in the graph"),
+            }
         }
         for &inst in &data.insts {
             let data = self.function.inst(inst);
@@ -72,7 +74,7 @@ impl<'c, 'a> Choice<'c, 'a> {
 
     fn inst(&mut self, inst: Inst) {
         let data = *self.function.inst(inst);
-        // Operations without a result are pushed without one.
+        // default: operations without a result are pushed without one.
         let value = data.result.unwrap_or(Value::new(0));
         let result = vreg(value);
         let draft = |kind| Draft { value: Some(value), ..Draft::new(kind) };
@@ -145,10 +147,10 @@ impl<'c, 'a> Choice<'c, 'a> {
             None => Some(std::sync::Arc::as_ptr(map) as u64),
             Some(offset) => map.for_programs().direct_value(offset).ok().map(|value| value.as_ptr() as u64),
         });
-        if found.is_none() {
+        found.unwrap_or_else(|| {
             self.selector.lacks("a map");
-        }
-        found.unwrap_or(0)
+            0
+        })
     }
 
     fn binary(&mut self, op: BinaryOp, ty: Type, args: [Value; 2], value: Value) {
