@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod codegen;
+pub mod internal;
 pub mod ir;
 pub mod native;
 pub mod slice;

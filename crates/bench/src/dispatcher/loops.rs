@@ -6,7 +6,7 @@ use std::error::Error;
 use std::mem::transmute;
 
 use paceline::{Burst, CallSite, Fallback, Host, Target, Verdict};
-use paceline_compiler::native::x64::{Alu, Assembler, Cond, Fill, Gpr, Mem, OpSize, Width};
+use paceline_compiler::native::machine::x64::{Alu, Assembler, Cond, Fill, Gpr, Mem, OpSize, Width};
 use paceline_engine::exec::{Arena, Code, CodeBlock, Relocation};
 use paceline_frame::Frame;
 

@@ -7,21 +7,10 @@
 
 use std::ops::Range;
 
-use thiserror::Error;
-
 use crate::codegen::allocate::{Allocation, Loc, Move, Walk};
 use crate::codegen::lir::{Function, Inst};
 use crate::codegen::machine::{Label, Machine, Ways};
-
-/// A move between slots of the frame has no register to go through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("a move between slots {from} and {to} has no register to go through")]
-pub struct SlotMove {
-    /// The slot that is read.
-    pub from: u32,
-    /// The slot that is written.
-    pub to: u32,
-}
+use crate::internal::Internal;
 
 /// Moves with a place of their own.
 #[derive(Clone, Copy)]
@@ -154,7 +143,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
         found.map(|at| number + at)
     }
 
-    pub(crate) fn all(mut self) -> Result<(), SlotMove> {
+    pub(crate) fn all(mut self) -> Result<(), Internal> {
         let mut next = self.emitted_from(0);
         while let Some(number) = next {
             next = self.emitted_from(number + 1);
@@ -166,17 +155,17 @@ impl<'a, M: Machine> Emitter<'a, M> {
         Ok(())
     }
 
-    fn block(&mut self, number: usize, next: Option<Label>) -> Result<(), SlotMove> {
+    fn block(&mut self, number: usize, next: Option<Label>) -> Result<(), Internal> {
         let block = &self.lir.blocks[number];
         self.machine.bind(Label(number as u32));
         self.moves(self.entrances[number].moves)?;
         let end = block.insts.end - 1;
         let insts = &self.lir.insts[block.insts.start as usize..block.insts.end as usize];
-        let Some((last, others)) = insts.split_last() else { return Ok(()) };
+        let (last, others) = insts.split_last().ok_or(Internal("a block has no instruction"))?;
         for (inst, data) in (block.insts.start..).zip(others) {
             // Most have no moves around them.
             if 2 * inst + 1 < self.around.next() {
-                self.plain(data, Ways::default());
+                self.plain(data, Ways::default())?;
             } else {
                 self.inst(inst, data, &[], Ways::default())?;
             }
@@ -213,7 +202,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
     }
 
     /// Emits moves with a label, and the jump behind them.
-    fn stub(&mut self, stub: Stub<'a>) -> Result<(), SlotMove> {
+    fn stub(&mut self, stub: Stub<'a>) -> Result<(), Internal> {
         self.machine.bind(stub.label);
         self.moves(stub.moves)?;
         self.machine.jump(stub.to);
@@ -221,35 +210,37 @@ impl<'a, M: Machine> Emitter<'a, M> {
     }
 
     /// Emits an instruction after the moves before it, and those of the only edge from its block.
-    fn inst(&mut self, inst: u32, data: &Inst<M::Op>, last: &[Move], ways: Ways<'_>) -> Result<(), SlotMove> {
+    fn inst(&mut self, inst: u32, data: &Inst<M::Op>, last: &[Move], ways: Ways<'_>) -> Result<(), Internal> {
         let before = self.around.get(2 * inst);
         self.moves(before)?;
         self.moves(last)?;
-        self.plain(data, ways);
+        self.plain(data, ways)?;
         let after = self.around.get(2 * inst + 1);
         self.moves(after)
     }
 
     /// Emits an instruction.
     #[inline]
-    fn plain(&mut self, data: &Inst<M::Op>, ways: Ways<'_>) {
+    fn plain(&mut self, data: &Inst<M::Op>, ways: Ways<'_>) -> Result<(), Internal> {
         let assigned = &self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
-        self.machine.emit(&data.op, data.origin, assigned, ways);
+        self.machine.emit(&data.op, data.origin, assigned, ways)
     }
 
     #[inline]
-    fn moves(&mut self, moves: &[Move]) -> Result<(), SlotMove> {
+    fn moves(&mut self, moves: &[Move]) -> Result<(), Internal> {
         if moves.is_empty() { Ok(()) } else { self.some_moves(moves) }
     }
 
-    fn some_moves(&mut self, moves: &[Move]) -> Result<(), SlotMove> {
+    fn some_moves(&mut self, moves: &[Move]) -> Result<(), Internal> {
         for one in moves {
             match (one.to, one.from) {
                 (Loc::Reg(to), Loc::Reg(from)) => self.machine.copy(to, from),
                 (Loc::Reg(to), Loc::Slot(slot)) => self.machine.reload(to, slot),
                 (Loc::Slot(slot), Loc::Reg(from)) => self.machine.spill(slot, from),
-                (Loc::Slot(to), Loc::Slot(from)) => return Err(SlotMove { from, to }),
-            }
+                (Loc::Slot(_), Loc::Slot(_)) => {
+                    Err(Internal("a move between slots has no register to go through"))
+                }
+            }?;
         }
         Ok(())
     }

@@ -11,9 +11,10 @@ use crate::ir::{Block, Graph, Terminator, Value};
 use thiserror::Error;
 
 use crate::codegen::allocate::{AllocateError, Allocator};
-use crate::codegen::emit::{Emitter, SlotMove};
+use crate::codegen::emit::Emitter;
 use crate::codegen::lir::{Function, Vreg};
 use crate::codegen::machine::{Frame, LoopMachine, Machine};
+use crate::internal::Internal;
 
 /// Code cannot be generated: a bug of a machine or of the allocator, not of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -24,9 +25,9 @@ pub enum GenerateError {
     /// A block of the machine's has no instruction.
     #[error("block {0} has no instruction")]
     Empty(u32),
-    /// A move between slots of the frame has no register to go through.
+    /// A state that the machine or emission rules out.
     #[error(transparent)]
-    Slots(#[from] SlotMove),
+    Internal(#[from] Internal),
 }
 
 /// Memory for the code of one function after the other, and the instructions of a function that is also the body of a loop.
@@ -78,7 +79,7 @@ pub fn generate<M: Machine>(
             0 => selection.begin(at, None),
             _ => selection.begin_with_params(at),
         }
-        selection.block(at, machine);
+        selection.block(at, machine)?;
     }
     room.selected.shared = machine.shared();
     room.finish(machine, checked)
@@ -107,13 +108,13 @@ where
     let (body, done) = (1, plan.order.len() as u32 + 1);
     let out = &mut selection.out.lir;
     out.begin(None, 0);
-    let first = machine.enter_loop(function, out);
+    let first = machine.enter_loop(function, out)?;
     machine.end_entry(out);
     out.set_targets(0, &[(body, &[first])]);
     let mut item = first;
     while let Some(at) = selection.next() {
         if at == 0 {
-            item = machine.item(function, &mut selection.out.lir);
+            item = machine.item(function, &mut selection.out.lir)?;
             selection.begin(at, Some(item));
         } else {
             selection.begin_with_params(at);
@@ -125,15 +126,15 @@ where
             _ => {
                 match is_kept && at > 0 {
                     true => selection.copy(at, &room.kept, machine.shared()),
-                    false => selection.block(at, machine),
+                    false => selection.block(at, machine)?,
                 }
                 continue;
             }
         };
         let out = &mut selection.out.lir;
-        machine.select(function, &plan.uses, block, out);
-        let next = if advances { machine.next_item(function, block, out) } else { item };
-        machine.end(function, &plan.uses, block, out);
+        machine.select(function, &plan.uses, block, out)?;
+        let next = if advances { machine.next_item(function, block, out)? } else { item };
+        machine.end(function, &plan.uses, block, out)?;
         for end in ends {
             let from = out.lists.len() as u32;
             out.lists.push(next);
@@ -156,7 +157,7 @@ impl<O> Room<O> {
         }
         let allocation = self.allocator.allocate(lir, machine.registers(), machine.scratch(), checked)?;
         let written = allocation.written.without(machine.scratch());
-        machine.begin(&Frame { slots: allocation.slots, written });
+        machine.begin(&Frame { slots: allocation.slots, written })?;
         Emitter::new(lir, allocation, machine).all()?;
         Ok(allocation.slots)
     }
@@ -237,19 +238,19 @@ impl<'p, 'f, 'r, O> Selection<'p, 'f, 'r, O> {
     }
 
     /// Selects the instructions of the block that was begun.
-    fn block<M: Machine<Op = O>>(&mut self, at: usize, machine: &mut M) {
+    fn block<M: Machine<Op = O>>(&mut self, at: usize, machine: &mut M) -> Result<(), Internal> {
         let (function, block, out) = (self.plan.function, self.plan.order[at].0, &mut self.out.lir);
-        machine.select(function, &self.plan.uses, block, out);
+        machine.select(function, &self.plan.uses, block, out)?;
         let ends = function.block(block).terminator.targets();
         for target in ends {
             let from = out.lists.len() as u32;
             for arg in &target.args {
-                let arg = machine.argument(function, *arg, out);
+                let arg = machine.argument(function, *arg, out)?;
                 out.lists.push(arg);
             }
             out.add_target(self.plan.places[target.block] + self.around, from);
         }
-        machine.end(function, &self.plan.uses, block, out);
+        machine.end(function, &self.plan.uses, block, out)
     }
 
     /// The same by what was selected for the function alone. The virtual registers of the machine for all blocks differ.

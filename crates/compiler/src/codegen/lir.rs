@@ -23,6 +23,12 @@ impl RegSet {
     /// Number of registers that a set can have.
     pub const MOST: usize = 32;
 
+    /// The first registers, fewer than all.
+    #[must_use]
+    pub(crate) const fn first_ones(count: u8) -> Self {
+        Self((1 << count) - 1)
+    }
+
     /// Whether it has a register.
     #[must_use]
     pub const fn has(self, reg: Reg) -> bool {

@@ -9,6 +9,7 @@ use crate::ir::uses::Uses;
 use crate::ir::{Block, Value};
 
 use crate::codegen::lir::{Function, Reg, RegSet, Vreg};
+use crate::internal::Internal;
 
 /// A place in the code that is jumped to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,10 +28,18 @@ pub struct Ways<'a> {
 /// of a loop: an item takes the place of its arguments, and where it returns, the next item follows.
 pub trait LoopMachine: Machine {
     /// Adds the instructions before the loop, their end aside, and returns the first item.
-    fn enter_loop(&mut self, function: &crate::ir::Function, out: &mut Function<Self::Op>) -> Vreg;
+    fn enter_loop(
+        &mut self,
+        function: &crate::ir::Function,
+        out: &mut Function<Self::Op>,
+    ) -> Result<Vreg, Internal>;
 
     /// The virtual register of an item at the start of the function.
-    fn item(&mut self, function: &crate::ir::Function, out: &mut Function<Self::Op>) -> Vreg;
+    fn item(
+        &mut self,
+        function: &crate::ir::Function,
+        out: &mut Function<Self::Op>,
+    ) -> Result<Vreg, Internal>;
 
     /// Adds what makes the next item, in a block that returns, before its [`end`](Machine::end). That has two targets: the function, if
     /// there is a next item, and the end of the loop.
@@ -39,7 +48,7 @@ pub trait LoopMachine: Machine {
         function: &crate::ir::Function,
         block: Block,
         out: &mut Function<Self::Op>,
-    ) -> Vreg;
+    ) -> Result<Vreg, Internal>;
 
     /// Adds the end of a block before the loop.
     fn end_entry(&mut self, out: &mut Function<Self::Op>);
@@ -58,6 +67,8 @@ pub struct Frame {
 }
 
 /// A machine: it selects instructions, and emits them.
+///
+/// An error is a bug of the machine, and ends the generation.
 pub trait Machine {
     /// What an instruction does.
     type Op;
@@ -77,7 +88,7 @@ pub trait Machine {
         uses: &Uses,
         block: Block,
         out: &mut Function<Self::Op>,
-    );
+    ) -> Result<(), Internal>;
 
     /// The virtual register that has a value at the end of a block, before [`end`](Self::end), where it is an argument of the next
     /// block: that of its number, of another value that is the same in registers, or of an instruction that is added here.
@@ -86,7 +97,7 @@ pub trait Machine {
         function: &crate::ir::Function,
         value: Value,
         out: &mut Function<Self::Op>,
-    ) -> Vreg;
+    ) -> Result<Vreg, Internal>;
 
     /// Adds the end of a block. If that has one target, it has no operands: moves on the way there come before it.
     fn end(
@@ -95,7 +106,7 @@ pub trait Machine {
         uses: &Uses,
         block: Block,
         out: &mut Function<Self::Op>,
-    );
+    ) -> Result<(), Internal>;
 
     /// The virtual register that the machine has for all blocks of the function whose instructions were selected last, if it has one. What
     /// [`select`](Self::select) and [`end`](Self::end) make in blocks behind the first one that do not return reads no other one of another block,
@@ -105,20 +116,26 @@ pub trait Machine {
     }
 
     /// All that is emitted for a function comes after this: the place of its prologue.
-    fn begin(&mut self, frame: &Frame);
+    fn begin(&mut self, frame: &Frame) -> Result<(), Internal>;
 
     /// Emits an instruction that is part of the program's of a slot, with the registers of its operands, and where it goes if it is the
     /// last one of its block.
-    fn emit(&mut self, op: &Self::Op, origin: Option<u32>, assigned: &[Reg], ways: Ways<'_>);
+    fn emit(
+        &mut self,
+        op: &Self::Op,
+        origin: Option<u32>,
+        assigned: &[Reg],
+        ways: Ways<'_>,
+    ) -> Result<(), Internal>;
 
     /// Emits a move between registers.
-    fn copy(&mut self, to: Reg, from: Reg);
+    fn copy(&mut self, to: Reg, from: Reg) -> Result<(), Internal>;
 
     /// Emits a store to a slot of the frame; a slot has eight bytes.
-    fn spill(&mut self, slot: u32, from: Reg);
+    fn spill(&mut self, slot: u32, from: Reg) -> Result<(), Internal>;
 
     /// Emits a load from a slot of the frame.
-    fn reload(&mut self, to: Reg, slot: u32);
+    fn reload(&mut self, to: Reg, slot: u32) -> Result<(), Internal>;
 
     /// Emits a jump.
     fn jump(&mut self, to: Label);

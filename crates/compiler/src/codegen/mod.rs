@@ -18,6 +18,5 @@ pub mod low;
 pub mod machine;
 mod reuse;
 
-pub use emit::SlotMove;
 pub use generate::{GenerateError, Plan, Room, generate, generate_loop};
 pub use machine::{Frame, Label, LoopMachine, Machine, Ways};

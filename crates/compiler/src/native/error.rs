@@ -5,8 +5,9 @@ use crate::ir::{Module, PassError};
 use paceline_isa::Insn;
 use thiserror::Error;
 
-use crate::native::select::Lack;
-use crate::native::x64::AssembleError;
+use crate::internal::Internal;
+use crate::native::code::AssembleError;
+use crate::native::lack::Lack;
 
 /// Reasons why a program cannot be compiled; slots count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -43,9 +44,9 @@ pub enum CompileError {
     /// [`Links::checked`](crate::native::Links::checked) is missing for checked code.
     #[error("there is nothing to link checked code with")]
     NotLinked,
-    /// A state that the code generator rules out: a bug of Paceline, not of the program.
-    #[error("internal error of the code generator: {0}")]
-    Internal(&'static str),
+    /// A state that the compiler rules out: a bug of Paceline, not of the program.
+    #[error(transparent)]
+    Internal(#[from] Internal),
     /// No code can be generated from the program in SSA form: a bug of Paceline, not of the program.
     #[error(transparent)]
     Form(#[from] Box<FormError>),

@@ -15,22 +15,23 @@
 //! A function saves the callee-saved registers that it writes, and no others; one that makes no calls and has up to 128 bytes of stack
 //! needs no stack adjustment on x86-64.
 
-pub mod arm64;
-mod checked;
-mod dispatcher;
-mod entry;
+mod code;
+mod compiled;
 mod error;
+mod lack;
 mod links;
+pub mod machine;
 mod program;
 mod select;
 mod settings;
-pub mod x64;
 
-pub use dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
+pub use compiled::{Compiled, CompiledFunction, Stats};
 pub use error::{CompileError, FormCause, FormError};
+pub use lack::Lack;
 pub use links::{
     ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,
 };
-pub use program::{Compiled, CompiledFunction, Stats, compile, compile_chain, compile_unverified};
-pub use select::{Lack, Part};
+pub use machine::x64::dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
+pub use program::{compile, compile_chain, compile_unverified};
+pub use select::Part;
 pub use settings::{Architecture, Features, OptLevel, Prefetch, Settings};

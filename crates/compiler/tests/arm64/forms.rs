@@ -1,6 +1,8 @@
 //! Each method with many operands, against the text that it stands for.
 
-use paceline_compiler::native::arm64::{Arith, Assembler, Cond, Divide, Gpr, Logic, Mem, Shift, Size, Width};
+use paceline_compiler::native::machine::aarch64::{
+    Arith, Assembler, Cond, Divide, Gpr, Logic, Mem, Shift, Size, Width,
+};
 
 use crate::llvm::assemble;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paceline_compiler::native::arm64::{Assembler, Gpr, Logic, Width, arith_imm, logic_imm};
+use paceline_compiler::native::machine::aarch64::{Assembler, Gpr, Logic, Width, arith_imm, logic_imm};
 
 use crate::llvm::assemble;
 

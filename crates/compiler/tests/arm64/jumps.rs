@@ -1,6 +1,6 @@
 //! Branches, calls and addresses of labels, near and far, and alignment.
 
-use paceline_compiler::native::arm64::{AssembleError, Assembler, Cond, Gpr, Label, Width};
+use paceline_compiler::native::machine::aarch64::{AssembleError, Assembler, Cond, Gpr, Label, Width};
 
 use crate::llvm::assemble;
 

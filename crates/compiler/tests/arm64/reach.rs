@@ -1,6 +1,6 @@
 //! Jumps at the limits of their distances, and of long code in which some push others beyond them.
 
-use paceline_compiler::native::arm64::{Assembler, Code, Cond, Gpr, Label, Width};
+use paceline_compiler::native::machine::aarch64::{Assembler, Code, Cond, Gpr, Label, Width};
 
 /// Instructions that a distance of 19 bits reaches, forward one less.
 const NEAR: i32 = 1 << 18;

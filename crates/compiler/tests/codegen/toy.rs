@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use paceline_compiler::codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
 use paceline_compiler::codegen::{Frame, Label, Machine, Ways};
+use paceline_compiler::internal::Internal;
 use paceline_compiler::ir::arena::Key;
 use paceline_compiler::ir::random::Memory;
 use paceline_compiler::ir::uses::Uses;
@@ -146,7 +147,13 @@ impl Machine for Toy {
         Reg(self.count)
     }
 
-    fn select(&mut self, function: &Function, uses: &Uses, block: Block, out: &mut Lir<Op>) {
+    fn select(
+        &mut self,
+        function: &Function,
+        uses: &Uses,
+        block: Block,
+        out: &mut Lir<Op>,
+    ) -> Result<(), Internal> {
         let data = function.block(block);
         if Some(block) == function.entry() {
             let params = (1..).zip(&data.params);
@@ -159,17 +166,25 @@ impl Machine for Toy {
             data.op.effects().stays || data.result.is_some_and(|result| uses.count(result) > 0)
         };
         data.insts.iter().filter(is_needed).for_each(|inst| self.inst(function, *inst, out));
+        Ok(())
     }
 
-    fn argument(&mut self, _: &Function, value: Value, _: &mut Lir<Op>) -> Vreg {
-        vreg(value)
+    fn argument(&mut self, _: &Function, value: Value, _: &mut Lir<Op>) -> Result<Vreg, Internal> {
+        Ok(vreg(value))
     }
 
-    fn begin(&mut self, frame: &Frame) {
+    fn begin(&mut self, frame: &Frame) -> Result<(), Internal> {
         self.frame = *frame;
+        Ok(())
     }
 
-    fn end(&mut self, function: &Function, _: &Uses, block: Block, out: &mut Lir<Op>) {
+    fn end(
+        &mut self,
+        function: &Function,
+        _: &Uses,
+        block: Block,
+        out: &mut Lir<Op>,
+    ) -> Result<(), Internal> {
         let data = function.block(block);
         let operands = match &data.terminator {
             Terminator::Branch { args, .. } => args.map(|arg| operand(arg, Role::Use, Place::Any)).to_vec(),
@@ -177,23 +192,34 @@ impl Machine for Toy {
             _ => Vec::new(),
         };
         out.push(Op::End(block), &operands, RegSet::default(), data.slot);
+        Ok(())
     }
 
-    fn emit(&mut self, op: &Op, origin: Option<u32>, assigned: &[Reg], ways: Ways<'_>) {
+    fn emit(
+        &mut self,
+        op: &Op,
+        origin: Option<u32>,
+        assigned: &[Reg],
+        ways: Ways<'_>,
+    ) -> Result<(), Internal> {
         self.origins.extend(origin);
         self.code.push(Code::Op(op.clone(), assigned.to_vec(), ways.targets.to_vec()));
+        Ok(())
     }
 
-    fn copy(&mut self, to: Reg, from: Reg) {
+    fn copy(&mut self, to: Reg, from: Reg) -> Result<(), Internal> {
         self.code.push(Code::Copy(to, from));
+        Ok(())
     }
 
-    fn spill(&mut self, slot: u32, from: Reg) {
+    fn spill(&mut self, slot: u32, from: Reg) -> Result<(), Internal> {
         self.code.push(Code::Spill(slot, from));
+        Ok(())
     }
 
-    fn reload(&mut self, to: Reg, slot: u32) {
+    fn reload(&mut self, to: Reg, slot: u32) -> Result<(), Internal> {
         self.code.push(Code::Reload(to, slot));
+        Ok(())
     }
 
     fn jump(&mut self, to: Label) {

@@ -1,6 +1,6 @@
 //! One entry per method of the assembler: its call, and the expected text in Intel's syntax.
 
-use paceline_compiler::native::x64::{
+use paceline_compiler::native::machine::x64::{
     Alu, Assembler, BitOp, Cond, Gpr, Mem, OpSize, Scale, Shift, ShiftX, Width,
 };
 

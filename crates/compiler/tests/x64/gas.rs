@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use paceline_compiler::native::x64::{Assembler, Gpr};
+use paceline_compiler::native::machine::x64::{Assembler, Gpr};
 
 use crate::forms;
 use crate::read::decode;

@@ -1,7 +1,7 @@
 //! Labels, jumps of all lengths, alignment, marks and relocations, checked by following the decoded jumps.
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
-use paceline_compiler::native::x64::{
+use paceline_compiler::native::machine::x64::{
     Alu, AssembleError, Assembler, Code, Cond, Fill, Gpr, Label, Mem, OpSize, Relocation, RelocationKind,
     Width,
 };

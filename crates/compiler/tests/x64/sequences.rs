@@ -1,7 +1,9 @@
 //! Random instructions, jumps, labels, marks and alignment, decoded as a whole.
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
-use paceline_compiler::native::x64::{Assembler, Code, Cond, Fill, Gpr, Label, Mem, OpSize, Scale, Width};
+use paceline_compiler::native::machine::x64::{
+    Assembler, Code, Cond, Fill, Gpr, Label, Mem, OpSize, Scale, Width,
+};
 
 use crate::forms::{self, DISPLACEMENTS, Form, IMMEDIATES, Operands};
 use crate::jumps::jump;

@@ -1,6 +1,6 @@
 //! Each form by itself, with all relevant operands.
 
-use paceline_compiler::native::x64::{Alu, AssembleError, Assembler, Cond, Gpr, Mem, OpSize, Width};
+use paceline_compiler::native::machine::x64::{Alu, AssembleError, Assembler, Cond, Gpr, Mem, OpSize, Width};
 
 use crate::forms::{self, Form, IMMEDIATES, Kind, Operands};
 use crate::read::{Text, decode};
@@ -89,12 +89,12 @@ fn what_has_no_encoding_is_refused() {
     asm.load(
         OpSize::B8,
         Gpr::Rax,
-        Mem::indexed(Gpr::Rax, Gpr::Rsp, paceline_compiler::native::x64::Scale::One, 0),
+        Mem::indexed(Gpr::Rax, Gpr::Rsp, paceline_compiler::native::machine::x64::Scale::One, 0),
     );
     asm.lock_alu_mr(Alu::Cmp, OpSize::D32, Mem::at(Gpr::Rax, 0), Gpr::Rax);
-    assert_eq!(asm.finish(), Err(AssembleError::RspIndex { offset: 1 }));
+    assert_eq!(asm.finish(), Err(AssembleError::Operand { offset: 1 }));
 
     let mut asm = Assembler::new();
     asm.lock_alu_mi(Alu::Cmp, OpSize::D32, Mem::at(Gpr::Rax, 0), 1);
-    assert_eq!(asm.finish(), Err(AssembleError::LockedCompare { offset: 0 }));
+    assert_eq!(asm.finish(), Err(AssembleError::Operand { offset: 0 }));
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::exec::Arena;
+use paceline_compiler::internal::Internal;
 use paceline_compiler::native::{Architecture, CompileError, Compiled, OptLevel, Part, Settings};
 use paceline_maps::Map;
 use paceline_spec::graph::Graph;
@@ -36,7 +37,7 @@ pub fn compile_for(
     let mut programs = parts.iter().map(|(verified, _)| *verified).zip(links);
     let Some(graph) = graph else {
         let Some((verified, links)) = programs.next() else {
-            return Err(CompileError::Internal("there is no program").into());
+            return Err(CompileError::from(Internal("there is no program")).into());
         };
         return Ok(paceline_compiler::native::compile(verified, &links, &settings)?);
     };

@@ -12,15 +12,17 @@ use paceline_spec::graph::{COUNTS, Graph, MAX_RUNS, Next, Node};
 use paceline_spec::{Meaning, ProgramKind};
 use paceline_verifier::Verified;
 
-use super::lack::Lack;
-use super::op::Entered;
-use super::target::Target;
-use super::{Body, Code, Count, Looping, ProgramUse, cpus, form, generator, passes};
+use super::code::{Body, Code, Count, Looping, generator};
+use super::form::{form, passes};
+use super::uses::{ProgramUse, cpus};
+use crate::internal::Internal;
+use crate::native::compiled::Compiled;
 use crate::native::error::{CompileError, FormError};
+use crate::native::lack::Lack;
 use crate::native::links::Links;
-use crate::native::program::Compiled;
-use crate::native::settings::{Architecture, OptLevel, Settings};
-use crate::native::x64::Assembler;
+use crate::native::machine::emit::Emit;
+use crate::native::machine::op::Entered;
+use crate::native::settings::{OptLevel, Settings};
 
 /// The class of all values that are no verdict.
 const NONE: u32 = Verdict::ALL.len() as u32;
@@ -44,7 +46,7 @@ pub(super) fn in_loop(
 fn optimized(mut module: Module, passes: &Passes) -> Result<(Module, ir::Graph), CompileError> {
     match optimize_chain(&mut module, passes) {
         Ok(Some(graph)) => Ok((module, graph)),
-        Ok(None) => Err(CompileError::Internal("a chain has no function")),
+        Ok(None) => Err(Internal("a chain has no function").into()),
         Err(cause) => Err(FormError::new(cause, &module).into()),
     }
 }
@@ -100,20 +102,8 @@ struct Program<'a> {
     first: First,
 }
 
-/// Compiles a chain. An error is one of the whole chain.
-pub(crate) fn compile_chain(
-    parts: &[&Part],
-    graph: &Graph,
-    counts: bool,
-    settings: &Settings,
-) -> Result<Compiled, CompileError> {
-    match settings.architecture {
-        Architecture::X86_64 => compile_for::<Assembler>(parts, graph, counts, settings),
-        Architecture::Arm64 => compile_for::<crate::native::arm64::Assembler>(parts, graph, counts, settings),
-    }
-}
-
-fn compile_for<A: Target>(
+/// Compiles a chain for a machine. An error is one of the whole chain.
+pub(crate) fn compile_chain<A: Emit>(
     parts: &[&Part],
     graph: &Graph,
     counts: bool,
@@ -121,7 +111,7 @@ fn compile_for<A: Target>(
 ) -> Result<Compiled, CompileError> {
     let programs = placed(parts).ok_or(Lack::Fused(ChainError::TooLarge))?;
     let Some(entry) = parts.first() else {
-        return Err(CompileError::Internal("a chain has no program"));
+        return Err(Internal("a chain has no program").into());
     };
     let links = all_links(parts, entry);
     let fused = fused(&programs, graph, counts, settings)?;

@@ -1,4 +1,4 @@
-//! A machine of the code generator for each target.
+//! Machines of the code generator.
 
 use crate::codegen::lir::{Function as Lir, Operand, Place, Reg, RegSet, Role, Vreg};
 use crate::codegen::machine::{Frame, Label, LoopMachine, Machine, Ways};
@@ -6,11 +6,12 @@ use crate::ir::uses::Uses;
 use crate::ir::{Block, Function, STACK_BYTES, Value};
 
 use super::choose::Choice;
-use super::generator::Generator;
-use super::op::Op;
-use super::target::Target;
+use crate::internal::Internal;
+use crate::native::machine::emit::{Emit, Operands};
+use crate::native::machine::generator::Generator;
+use crate::native::machine::op::Op;
 
-impl<A: Target> Machine for Generator<'_, A> {
+impl<A: Emit> Machine for Generator<'_, A> {
     type Op = Op;
 
     fn registers(&self) -> RegSet {
@@ -21,54 +22,75 @@ impl<A: Target> Machine for Generator<'_, A> {
         A::SCRATCH
     }
 
-    fn select(&mut self, function: &Function, uses: &Uses, block: Block, out: &mut Lir<Op>) {
-        Choice::new(self, function, out).block(uses, block);
+    fn select(
+        &mut self,
+        function: &Function,
+        uses: &Uses,
+        block: Block,
+        out: &mut Lir<Op>,
+    ) -> Result<(), Internal> {
+        Choice::new(self, function, out).block(uses, block)
     }
 
-    fn argument(&mut self, function: &Function, value: Value, out: &mut Lir<Op>) -> Vreg {
+    fn argument(&mut self, function: &Function, value: Value, out: &mut Lir<Op>) -> Result<Vreg, Internal> {
         Choice::new(self, function, out).value(value)
     }
 
-    fn end(&mut self, function: &Function, _: &Uses, block: Block, out: &mut Lir<Op>) {
-        Choice::new(self, function, out).end(block);
+    fn end(
+        &mut self,
+        function: &Function,
+        _: &Uses,
+        block: Block,
+        out: &mut Lir<Op>,
+    ) -> Result<(), Internal> {
+        Choice::new(self, function, out).end(block)
     }
 
     fn shared(&self) -> Option<Vreg> {
-        Some(self.current.host)
+        self.current.host
     }
 
-    fn begin(&mut self, frame: &Frame) {
+    fn begin(&mut self, frame: &Frame) -> Result<(), Internal> {
         if !self.full_prologue {
             return A::prologue(self, frame);
         }
         self.current.stack = STACK_BYTES.unsigned_abs();
         self.current.needs.calls = true;
-        A::prologue(self, &Frame { written: A::REGISTERS, ..*frame });
+        A::prologue(self, &Frame { written: A::REGISTERS, ..*frame })
     }
 
-    fn emit(&mut self, op: &Op, origin: Option<u32>, assigned: &[Reg], ways: Ways<'_>) {
+    fn emit(
+        &mut self,
+        op: &Op,
+        origin: Option<u32>,
+        assigned: &[Reg],
+        ways: Ways<'_>,
+    ) -> Result<(), Internal> {
         if let Some(slot) = origin.filter(|_| origin != self.marked) {
             self.asm.mark(slot);
             self.marked = origin;
         }
-        A::instruction(self, *op, assigned, ways);
+        A::operation(self, *op, Operands::new(assigned), ways)
     }
 
-    fn copy(&mut self, to: Reg, from: Reg) {
-        A::copy(self, to, from);
+    fn copy(&mut self, to: Reg, from: Reg) -> Result<(), Internal> {
+        A::copy(self, A::gpr(to)?, A::gpr(from)?);
+        Ok(())
     }
 
-    fn spill(&mut self, slot: u32, from: Reg) {
-        A::spill(self, slot, from);
+    fn spill(&mut self, slot: u32, from: Reg) -> Result<(), Internal> {
+        A::spill(self, slot, A::gpr(from)?);
+        Ok(())
     }
 
-    fn reload(&mut self, to: Reg, slot: u32) {
-        A::reload(self, to, slot);
+    fn reload(&mut self, to: Reg, slot: u32) -> Result<(), Internal> {
+        A::reload(self, A::gpr(to)?, slot);
+        Ok(())
     }
 
     fn jump(&mut self, to: Label) {
         let label = self.label(to);
-        A::jump(self, label);
+        self.asm.jump(label);
     }
 
     fn bind(&mut self, label: Label) {
@@ -78,16 +100,16 @@ impl<A: Target> Machine for Generator<'_, A> {
 }
 
 /// Bursts: the items are frames.
-impl<A: Target> LoopMachine for Generator<'_, A> {
-    fn enter_loop(&mut self, function: &Function, out: &mut Lir<Op>) -> Vreg {
+impl<A: Emit> LoopMachine for Generator<'_, A> {
+    fn enter_loop(&mut self, function: &Function, out: &mut Lir<Op>) -> Result<Vreg, Internal> {
         Choice::new(self, function, out).enter_burst()
     }
 
-    fn item(&mut self, function: &Function, out: &mut Lir<Op>) -> Vreg {
+    fn item(&mut self, function: &Function, out: &mut Lir<Op>) -> Result<Vreg, Internal> {
         Choice::new(self, function, out).frame()
     }
 
-    fn next_item(&mut self, function: &Function, block: Block, out: &mut Lir<Op>) -> Vreg {
+    fn next_item(&mut self, function: &Function, block: Block, out: &mut Lir<Op>) -> Result<Vreg, Internal> {
         Choice::new(self, function, out).end_packet(block)
     }
 

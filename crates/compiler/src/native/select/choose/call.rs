@@ -5,59 +5,62 @@ use crate::ir::expand::known_map;
 use crate::ir::{Callee, Inst, Value};
 use paceline_spec::helper::{Helper, HelperId};
 
-use super::{Choice, defined, defined_in, fixed, used};
-use crate::native::select::lack::Lack;
-use crate::native::select::op::{Called, Op, Token};
-use crate::native::select::target::Target;
+use super::choice::{Choice, defined, defined_in, fixed, used};
+use crate::internal::Internal;
+use crate::native::lack::Lack;
+use crate::native::machine::op::{Called, Op, Token};
+use crate::native::machine::target::Target;
 
 const MAP_LOOKUP_ELEM: i32 = HelperId::MapLookupElem.imm();
 const GET_SMP_PROCESSOR_ID: i32 = HelperId::GetSmpProcessorId.imm();
 const GET_NUMA_NODE_ID: i32 = HelperId::GetNumaNodeId.imm();
 
 /// Whether the result of a call is a number of the host, or a known one, without a call.
-pub(in crate::native::select) const fn is_loaded(callee: Callee) -> bool {
+pub(crate) const fn is_loaded(callee: Callee) -> bool {
     matches!(callee, Callee::Helper(GET_SMP_PROCESSOR_ID | GET_NUMA_NODE_ID))
 }
 
 impl<A: Target> Choice<'_, '_, A> {
-    pub(super) fn call(&mut self, inst: Inst, callee: Callee, args: &[Value], result: Vreg) {
-        let slot = self.origin.unwrap_or_default();
-        let links = self.generator.links;
-        let (called, given): (_, &[_]) = match callee {
+    pub(super) fn call(
+        &mut self,
+        inst: Inst,
+        callee: Callee,
+        args: &[Value],
+        result: Vreg,
+    ) -> Result<(), Internal> {
+        let (slot, links) = (self.slot()?, self.generator.links);
+        let (link, given): (_, &[_]) = match callee {
             Callee::Helper(id) => {
-                if self.inlined(inst, id, args, result) {
-                    return;
+                if self.inlined(inst, id, args, result)? {
+                    return Ok(());
                 }
                 let helper = Helper::from_imm(id);
-                let kind = self.generator.program(slot).map(|program| program.kind);
-                let found = helper.zip(kind).and_then(|(helper, kind)| (links.helper)(helper, kind));
+                let kind = self.generator.program(slot)?.kind;
                 if helper.is_some_and(Helper::prints) {
-                    let (maps, count) = self.generator.readable(slot);
-                    self.push(Op::TellReadable(maps, count), &[used(self.host())]);
+                    let (maps, count) = self.generator.readable(slot)?;
+                    self.push(Op::TellReadable(maps, count), &[used(self.host()?)]);
                 }
-                (found.map(|helper| Called::Runtime(helper.address)), &A::ARGUMENTS)
+                (helper.and_then(|helper| (links.helper)(helper, kind)), &A::ARGUMENTS)
             }
             Callee::Kfunc { index, .. } => {
                 let found = usize::try_from(index).ok();
-                let found = found.and_then(|index| links.kfuncs.get(index).copied().flatten());
-                (found.map(|kfunc| Called::Runtime(kfunc.address)), &A::ARGUMENTS)
+                (found.and_then(|index| links.kfuncs.get(index).copied().flatten()), &A::ARGUMENTS)
             }
             Callee::Function(function) => {
                 let module = self.generator.module;
-                let arguments = module.functions.get(function).map(|function| &*function.arguments);
-                let registers: Vec<_> =
-                    arguments.unwrap_or_default().iter().map(|reg| A::argument(*reg)).collect();
+                let called =
+                    module.functions.get(function).ok_or(Internal("a called function is missing"))?;
+                let registers =
+                    called.arguments.iter().map(|reg| A::argument(*reg)).collect::<Result<Vec<_>, _>>()?;
                 return self.call_with(Called::Function(function), &registers, args, result);
             }
             Callee::LookUp { map } => return self.look_up_number(map, args, result),
-            // It has an operation of its own.
-            Callee::TailCall | Callee::Program => (None, &[]),
+            Callee::TailCall | Callee::Program => {
+                return Err(Internal("a tail call is selected as another call"));
+            }
         };
-        let Some(called) = called else {
-            self.generator.lacks(Lack::Function { slot });
-            return self.push(Op::Number(0), &[defined(result)]);
-        };
-        self.call_with(called, given, args, result);
+        let link = link.ok_or_else(|| self.generator.lacks(Lack::Function { slot }))?;
+        self.call_with(Called::Runtime(link.address), given, args, result)
     }
 
     fn call_with(
@@ -66,13 +69,17 @@ impl<A: Target> Choice<'_, '_, A> {
         registers: &[crate::codegen::lir::Reg],
         args: &[Value],
         result: Vreg,
-    ) {
+    ) -> Result<(), Internal> {
+        if args.len() > registers.len() {
+            return Err(Internal("a call has more arguments than registers"));
+        }
         let mut operands: Vec<Operand> = Vec::with_capacity(args.len() + 2);
         for (arg, reg) in args.iter().zip(registers) {
-            operands.push(fixed(self.value(*arg), *reg));
+            operands.push(fixed(self.value(*arg)?, *reg));
         }
-        operands.push(fixed(self.host(), A::HOST));
+        operands.push(fixed(self.host()?, A::HOST));
         self.call_of(called, operands, result);
+        Ok(())
     }
 
     /// A call whose arguments are in their registers.
@@ -83,46 +90,46 @@ impl<A: Target> Choice<'_, '_, A> {
     }
 
     /// A helper that is no call. Returns whether it is one.
-    fn inlined(&mut self, inst: Inst, id: i32, args: &[Value], result: Vreg) -> bool {
+    fn inlined(&mut self, inst: Inst, id: i32, args: &[Value], result: Vreg) -> Result<bool, Internal> {
         match (id, args) {
-            (MAP_LOOKUP_ELEM, [_, key]) => self.look_up(inst, *key, result),
-            (GET_SMP_PROCESSOR_ID, _) => {
-                self.load_cpu(result);
-                true
-            }
-            (GET_NUMA_NODE_ID, _) => {
-                self.push(Op::Number(0), &[defined(result)]);
-                true
-            }
-            _ => false,
+            (MAP_LOOKUP_ELEM, [_, key]) => return self.look_up(inst, *key, result),
+            (GET_SMP_PROCESSOR_ID, _) => self.load_cpu(result)?,
+            (GET_NUMA_NODE_ID, _) => self.push(Op::Number(0), &[defined(result)]),
+            _ => return Ok(false),
         }
+        Ok(true)
     }
 
     /// A tail call: a call with a result if the function goes on after the other program.
-    pub(super) fn tail_call(&mut self, inst: Inst, args: &[Value], result: Option<Vreg>) {
+    pub(super) fn tail_call(
+        &mut self,
+        inst: Inst,
+        args: &[Value],
+        result: Option<Vreg>,
+    ) -> Result<(), Internal> {
         let &[context, map, index] = args else {
-            return self.generator.internal("a tail call has not three arguments");
+            return Err(Internal("a tail call has not three arguments"));
         };
         let number = self.function.as_const(index).map(|number| number as u32);
         let token = match known_map(self.function.calls[inst].map) {
             Some(index) => {
-                let array = self.generator.map(index).and_then(|map| map.programs);
-                match (array, number) {
-                    (Some(array), Some(number)) if number < array.entries => {
+                let array = self.generator.map(index)?.programs;
+                let array = array.ok_or_else(|| self.generator.lacks(Lack::Map { index }))?;
+                match number {
+                    Some(number) if number < array.entries => {
                         Token::Entry(array.base + u64::from(number) * array.stride)
                     }
-                    (Some(array), _) => Token::Array(array),
-                    (None, _) => return self.generator.lacks(Lack::Map { index }),
+                    _ => Token::Array(array),
                 }
             }
             None => Token::Runtime,
         };
-        let mut operands = vec![fixed(self.value(context), A::ARGUMENTS[0]), fixed(self.host(), A::HOST)];
+        let mut operands = vec![fixed(self.value(context)?, A::ARGUMENTS[0]), fixed(self.host()?, A::HOST)];
         if !matches!(token, Token::Entry(_)) {
-            operands.push(fixed(self.value(index), A::ARGUMENTS[2]));
+            operands.push(fixed(self.value(index)?, A::ARGUMENTS[2]));
         }
         if token == Token::Runtime {
-            operands.push(fixed(self.value(map), A::ARGUMENTS[1]));
+            operands.push(fixed(self.value(map)?, A::ARGUMENTS[1]));
             self.generator.current.needs.calls = true;
         }
         let op = match result {
@@ -134,5 +141,6 @@ impl<A: Target> Choice<'_, '_, A> {
             None => Op::TailCall(token),
         };
         self.push_clobbering(op, &operands, A::CALLER_SAVED);
+        Ok(())
     }
 }

@@ -5,22 +5,20 @@ use crate::ir::{CONTEXT_BYTES, Value};
 use paceline_isa::Size;
 use paceline_spec::context::{Field, Permission, Place, Rule};
 
-use super::{Choice, defined, defined_in, fixed, used};
-use crate::native::select::lack::Lack;
-use crate::native::select::op::{At, Called, Op};
-use crate::native::select::target::Target;
-use crate::native::x64::{OpSize, Shift, Width};
+use super::choice::{Choice, defined, defined_in, fixed, used};
+use crate::internal::Internal;
+use crate::native::lack::Lack;
+use crate::native::machine::op::{At, Called, Op, ShiftOp};
+use crate::native::machine::operand::Width;
+use crate::native::machine::target::Target;
 
 impl<A: Target> Choice<'_, '_, A> {
-    fn field(&mut self, size: Size, offset: i32, write: bool) -> Option<(&'static Field, u64)> {
-        let found = u64::try_from(offset % CONTEXT_BYTES).ok().and_then(|start| {
-            let kind = self.generator.program(self.origin.unwrap_or_default())?.kind;
-            Some((kind.context_field(start, size.bytes() as u64, write)?, start))
-        });
-        if found.is_none() {
-            self.generator.lacks(Lack::ContextField { offset });
-        }
-        found
+    fn field(&mut self, size: Size, offset: i32, write: bool) -> Result<(&'static Field, u64), Internal> {
+        let kind = self.generator.program(self.slot()?)?.kind;
+        let start = u64::try_from(offset % CONTEXT_BYTES).ok();
+        let found =
+            start.and_then(|start| Some((kind.context_field(start, size.bytes() as u64, write)?, start)));
+        found.ok_or_else(|| self.generator.lacks(Lack::ContextField { offset }))
     }
 
     pub(super) fn load_context(
@@ -30,28 +28,30 @@ impl<A: Target> Choice<'_, '_, A> {
         context: Value,
         offset: i32,
         result: Vreg,
-    ) {
-        let zero = Op::Number(0);
-        let Some((field, start)) = self.field(size, offset, false) else {
-            return self.push(zero, &[defined(result)]);
-        };
+    ) -> Result<(), Internal> {
+        let (field, start) = self.field(size, offset, false)?;
         let (first, len) = field.part(start, size.bytes() as u64);
         // All of a pointer is loaded, whatever the size of the access.
         let part = Size::from_bytes(len.into()).map(|len| (len, signed && len == size && len != Size::Dw));
         let (base, member) = match (field.place, part) {
-            (Place::Frame { offset, .. }, Some(_)) => (self.value(context), i32::from(offset)),
+            (Place::Frame { offset, .. }, Some(_)) => (self.value(context)?, i32::from(offset)),
             (Place::Host { offset, .. }, Some(_)) => {
-                (self.host(), self.generator.links.host.area + i32::from(offset))
+                (self.host()?, self.generator.links.host.area + i32::from(offset))
             }
             (Place::Computed(rule), _) => {
                 let within = start as i32 - i32::from(field.offset);
                 return self.computed(rule, context, (within, size, signed), result);
             }
-            _ => return self.push(zero, &[defined(result)]),
+            // Other fields are 0, and of others there is no such part.
+            _ => {
+                self.push(Op::Number(0), &[defined(result)]);
+                return Ok(());
+            }
         };
         let (size, signed) = part.unwrap_or((Size::Dw, false));
         let at = At::Base(member + i32::from(first));
         self.push(Op::Load { size, signed, at }, &[used(base), defined(result)]);
+        Ok(())
     }
 
     /// A part of a number that is computed from the frame.
@@ -61,52 +61,51 @@ impl<A: Target> Choice<'_, '_, A> {
         context: Value,
         (within, size, signed): (i32, Size, bool),
         result: Vreg,
-    ) {
-        let (frame, mut number) = (self.value(context), self.fresh());
+    ) -> Result<(), Internal> {
+        let (frame, mut number) = (self.value(context)?, self.fresh());
         if rule == Rule::PacketLen {
             self.push(Op::PacketLen, &[used(frame), defined_in(number, Where::Early)]);
         } else {
             let address = self.generator.links.rules.get(rule as usize).copied();
-            let Some(address) = address else {
-                self.generator.internal("a rule of the context has no function");
-                return self.push(Op::Number(0), &[defined(result)]);
-            };
+            let address = address.ok_or(Internal("a rule of the context has no function"))?;
             let operands = [fixed(frame, A::ARGUMENTS[0]), defined_in(number, Where::Fixed(A::RESULT))];
             self.generator.current.needs.calls = true;
             self.push_clobbering(Op::Call(Called::Runtime(address)), &operands, A::CALLER_SAVED);
         }
         if within != 0 {
             let shifted = self.fresh();
-            let shift = Op::ShiftImm(Shift::Shr, Width::D32, 8 * within as u8);
+            let shift = Op::ShiftImm(ShiftOp::Lshr, Width::D32, 8 * within as u8);
             self.push(shift, &[used(number), defined_in(shifted, Where::Same(0))]);
             number = shifted;
         }
         let extend = match signed {
-            true => Op::SignExtend(Width::Q64, OpSize::of(size)),
-            false => Op::ZeroExtend(OpSize::of(size)),
+            true => Op::SignExtend(Width::Q64, size),
+            false => Op::ZeroExtend(size),
         };
         self.push(extend, &[used(number), defined(result)]);
+        Ok(())
     }
 
-    pub(super) fn store_context(&mut self, size: Size, _context: Value, offset: i32, value: Value) {
-        let Some((field, start)) = self.field(size, offset, true) else { return };
+    pub(super) fn store_context(&mut self, size: Size, offset: i32, value: Value) -> Result<(), Internal> {
+        let (field, start) = self.field(size, offset, true)?;
         let (first, len) = field.part(start, size.bytes() as u64);
         let (Place::Host { offset, .. }, Some(size)) = (field.place, Size::from_bytes(len.into())) else {
-            return;
+            return Ok(());
         };
         let at = At::Base(self.generator.links.host.area + i32::from(offset) + i32::from(first));
-        let host = used(self.host());
+        let host = used(self.host()?);
         if field.permission != Permission::WriteBelowMax {
             return self.store_at(size, at, Some(host), value);
         }
         let most = u64::MAX >> (64 - 8 * size.bytes());
         match self.function.as_const(self.same(value)) {
-            Some(number) if number < most => self.store_at(size, at, Some(host), value),
+            Some(number) if number < most => self.store_at(size, at, Some(host), value)?,
             Some(_) => {}
             None => {
-                let value = self.value(value);
+                let value = self.value(value)?;
                 self.push(Op::StoreBelow(size, at, most), &[host, used(value)]);
             }
         }
+        Ok(())
     }
 }

@@ -1,14 +1,16 @@
 //! Operations that are part of the branch at the end of their block: a load that is compared in memory, and a mask that is tested.
 
+use crate::internal::Internal;
 use crate::ir::uses::Uses;
 use crate::ir::{BinaryOp, Block, Inst, Op as Operation, Terminator, Type, Value};
 use paceline_isa::{Condition, Size};
 
-use super::{Choice, used, width};
-use crate::native::select::generator::Folded;
-use crate::native::select::op::{Compare, CompareMem, Op};
-use crate::native::select::target::Target;
-use crate::native::x64::{Cond, OpSize};
+use super::choice::{Choice, used, width};
+use crate::native::machine::generator::Folded;
+use crate::native::machine::op::{Compare, CompareMem, Op};
+use crate::native::machine::target::Target;
+
+const NO_PART: Internal = Internal("an operation is no part of its branch");
 
 impl<A: Target> Choice<'_, '_, A> {
     /// Finds the operation that is part of a block's branch.
@@ -108,28 +110,29 @@ impl<A: Target> Choice<'_, '_, A> {
     }
 
     /// The branch with the operation that is part of it. Returns whether there is one.
-    pub(super) fn folded_branch(&mut self) -> bool {
-        let Some(folded) = self.generator.current.folded.take() else { return false };
+    pub(super) fn folded_branch(&mut self) -> Result<bool, Internal> {
+        let Some(folded) = self.generator.current.folded.take() else { return Ok(false) };
         match self.function.inst(folded.inst).op {
             Operation::Load { size, base, offset, .. } => {
-                let Some((condition, imm)) = self.compared(&folded, size) else { return false };
-                let (at, base) = self.place(base, offset);
-                let other = if imm.is_none() { Some(used(self.value(folded.other))) } else { None };
+                let found = self.compared(&folded, size);
+                let (condition, imm) = found.ok_or(NO_PART)?;
+                let (at, base) = self.place(base, offset)?;
+                let other = if imm.is_none() { Some(used(self.value(folded.other)?)) } else { None };
                 let tests = condition == Condition::Set;
-                let compare = CompareMem { size: OpSize::of(size), at, tests, imm };
-                self.push_each(Op::BranchMem(Cond::of(condition), compare), base.chain(other));
+                let compare = CompareMem { size, at, tests, imm };
+                self.push_each(Op::BranchMem(condition, compare), base.chain(other));
             }
             Operation::Binary { ty, args: [a, b], .. } => {
                 let (a, b) = if self.immediate(ty, a).is_some() { (b, a) } else { (a, b) };
                 let imm = self.immediate(ty, b);
-                let first = self.value(a);
-                let second = imm.is_none().then(|| self.value(b));
+                let first = self.value(a)?;
+                let second = if imm.is_none() { Some(self.value(b)?) } else { None };
                 let compare = Compare { width: width(ty), tests: true, imm };
                 let operands = [first].into_iter().chain(second).map(used);
-                self.push_each(Op::Branch(Cond::of(folded.condition), compare), operands);
+                self.push_each(Op::Branch(folded.condition, compare), operands);
             }
-            _ => return false,
+            _ => return Err(NO_PART),
         }
-        true
+        Ok(true)
     }
 }

@@ -3,11 +3,12 @@
 
 use crate::ir::uses::Uses;
 use crate::ir::{BinaryOp, Block, Def, Inst, Op as Operation, Type, Value};
+use crate::native::machine::op::AluOp;
 use paceline_isa::Size;
 
-use super::Choice;
-use crate::native::select::target::Target;
-use crate::native::x64::{Alu, Scale};
+use super::choice::Choice;
+use crate::native::machine::operand::Scale;
+use crate::native::machine::target::Target;
 
 /// How far before an instruction its parts are looked for.
 const REACH: usize = 16;
@@ -15,7 +16,7 @@ const REACH: usize = 16;
 /// An operation on what is in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Update {
-    pub(super) alu: Alu,
+    pub(super) alu: AluOp,
     pub(super) ty: Type,
     /// The other operand.
     pub(super) by: Value,
@@ -117,7 +118,7 @@ impl<A: Target> Choice<'_, '_, A> {
             let Operation::Binary { op, ty, args: [a, b] } = self.function.inst(operation).op else {
                 return None;
             };
-            alu(op)?;
+            AluOp::of(op)?;
             let load = self.only_for(uses, a)?;
             let Operation::Load { size: of, signed: false, base: from, offset: at, .. } =
                 self.function.inst(load).op
@@ -144,7 +145,7 @@ impl<A: Target> Choice<'_, '_, A> {
     /// The operation on memory that a store of a value is.
     pub(super) fn update_of(&self, value: Value) -> Option<Update> {
         match *self.part_of(value)? {
-            Operation::Binary { op, ty, args: [_, by] } => Some(Update { alu: alu(op)?, ty, by }),
+            Operation::Binary { op, ty, args: [_, by] } => Some(Update { alu: AluOp::of(op)?, ty, by }),
             _ => None,
         }
     }
@@ -177,15 +178,4 @@ impl<A: Target> Choice<'_, '_, A> {
         };
         Some(Sum { base: other, index: inner, scale, distance: 0 })
     }
-}
-
-const fn alu(op: BinaryOp) -> Option<Alu> {
-    Some(match op {
-        BinaryOp::Add => Alu::Add,
-        BinaryOp::Sub => Alu::Sub,
-        BinaryOp::Or => Alu::Or,
-        BinaryOp::And => Alu::And,
-        BinaryOp::Xor => Alu::Xor,
-        _ => return None,
-    })
 }

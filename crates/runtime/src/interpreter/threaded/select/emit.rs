@@ -3,6 +3,7 @@
 use crate::machine::{FRAME_POINTER, REGISTERS};
 use paceline_compiler::codegen::lir::{Function as Lir, Reg, RegSet, Vreg};
 use paceline_compiler::codegen::{Frame, Label, Machine, Ways};
+use paceline_compiler::internal::Internal;
 use paceline_compiler::ir::uses::Uses;
 use paceline_compiler::ir::{Block, Function, Value};
 
@@ -22,19 +23,38 @@ impl Machine for Selector<'_> {
         Reg(SCRATCH)
     }
 
-    fn select(&mut self, function: &Function, uses: &Uses, block: Block, out: &mut Lir<Draft>) {
+    fn select(
+        &mut self,
+        function: &Function,
+        uses: &Uses,
+        block: Block,
+        out: &mut Lir<Draft>,
+    ) -> Result<(), Internal> {
         Choice::new(self, function, out).block(uses, block);
+        Ok(())
     }
 
-    fn argument(&mut self, function: &Function, value: Value, out: &mut Lir<Draft>) -> Vreg {
-        Choice::new(self, function, out).value(value)
+    fn argument(
+        &mut self,
+        function: &Function,
+        value: Value,
+        out: &mut Lir<Draft>,
+    ) -> Result<Vreg, Internal> {
+        Ok(Choice::new(self, function, out).value(value))
     }
 
-    fn end(&mut self, function: &Function, uses: &Uses, block: Block, out: &mut Lir<Draft>) {
+    fn end(
+        &mut self,
+        function: &Function,
+        uses: &Uses,
+        block: Block,
+        out: &mut Lir<Draft>,
+    ) -> Result<(), Internal> {
         Choice::new(self, function, out).end(uses, block);
+        Ok(())
     }
 
-    fn begin(&mut self, frame: &Frame) {
+    fn begin(&mut self, frame: &Frame) -> Result<(), Internal> {
         self.current.window = REGISTERS + frame.slots as usize;
         if self.current.zeroed != 0 {
             self.code.push(Kind::Zero, [0; 8], 0);
@@ -43,12 +63,19 @@ impl Machine for Selector<'_> {
         if self.current.rounds {
             self.code.push(Kind::AllowRounds, [0; 8], 0);
         }
+        Ok(())
     }
 
-    fn emit(&mut self, draft: &Draft, _: Option<u32>, assigned: &[Reg], ways: Ways<'_>) {
-        let Some(kind) = draft.kind else { return };
+    fn emit(
+        &mut self,
+        draft: &Draft,
+        _: Option<u32>,
+        assigned: &[Reg],
+        ways: Ways<'_>,
+    ) -> Result<(), Internal> {
+        let Some(kind) = draft.kind else { return Ok(()) };
         if draft.value.is_some_and(|value| self.current.asked[value] == 0) {
-            return;
+            return Ok(());
         }
         let bytes = draft.bytes(kind, assigned);
         match (kind, ways.targets) {
@@ -65,18 +92,22 @@ impl Machine for Selector<'_> {
             }
             _ => self.operation(draft, kind, bytes),
         }
+        Ok(())
     }
 
-    fn copy(&mut self, to: Reg, from: Reg) {
+    fn copy(&mut self, to: Reg, from: Reg) -> Result<(), Internal> {
         self.code.push(Kind::Move, registers(&[(DST, to), (SRC, from)]), 0);
+        Ok(())
     }
 
-    fn spill(&mut self, slot: u32, from: Reg) {
+    fn spill(&mut self, slot: u32, from: Reg) -> Result<(), Internal> {
         self.code.push(Kind::Spill, with_imm(registers(&[(SRC, from)]), word_of(slot)), 0);
+        Ok(())
     }
 
-    fn reload(&mut self, to: Reg, slot: u32) {
+    fn reload(&mut self, to: Reg, slot: u32) -> Result<(), Internal> {
         self.code.push(Kind::Reload, with_imm(registers(&[(DST, to)]), word_of(slot)), 0);
+        Ok(())
     }
 
     fn jump(&mut self, to: Label) {

@@ -1,0 +1,9 @@
+//! arm64: its [assembler](asm), whose items are here too, and code for the operations of all machines.
+
+pub mod asm;
+mod emit;
+mod entry;
+mod regs;
+mod target;
+
+pub use asm::*;

@@ -1,0 +1,193 @@
+//! Programs to checked code.
+
+use paceline_isa::{Callee, Code, Imm64, Insn, Operand};
+use paceline_spec::ProgramSpec;
+use paceline_spec::graph::Node;
+use paceline_spec::helper::Helper;
+
+use super::emitter::{Emitter, SCRATCH, gpr};
+use crate::internal::Internal;
+use crate::native::code::Label;
+use crate::native::compiled::{Compiled, CompiledFunction, Stats};
+use crate::native::error::CompileError;
+use crate::native::links::Links;
+use crate::native::machine::operand::Width;
+use crate::native::machine::target::ALIGNMENT;
+use crate::native::machine::x64::asm::{Alu, Fill, Mem};
+use crate::native::settings::Features;
+
+/// Compiles a program to checked code.
+///
+/// # Errors
+/// [`CompileError`] for the first instruction that cannot be compiled.
+pub(crate) fn compile(
+    (program, code): (&ProgramSpec, &Code),
+    links: &Links,
+    features: Features,
+) -> Result<Compiled, CompileError> {
+    let mut emitter = Emitter::new((program, code), links, features)?;
+    let entry = emitter.asm.new_label();
+    emitter.asm.bind(entry);
+    emitter.enter();
+    let mut pieces = Vec::new();
+    for (index, &(first, start)) in emitter.functions.clone().iter().enumerate() {
+        let next = emitter.functions.get(index + 1).map_or(code.len(), |next| next.0);
+        if index > 0 {
+            emitter.asm.align(ALIGNMENT, Fill::Int3);
+        }
+        let begin = if index == 0 { entry } else { start };
+        emitter.function(first..next, start)?;
+        let end = emitter.asm.new_label();
+        emitter.asm.bind(end);
+        pieces.push((first, begin, end));
+    }
+    emitter.finish_stubs();
+    emitter.finish(entry, &pieces)
+}
+
+impl Emitter<'_> {
+    /// Emits a function with the instructions of these slots.
+    fn function(&mut self, slots: std::ops::Range<usize>, start: Label) -> Result<(), CompileError> {
+        self.asm.bind(start);
+        self.enter_function();
+        let mut last = None;
+        for slot in slots.clone() {
+            let Some(insn) = self.code.get(slot) else { continue };
+            self.asm.mark(slot as u32);
+            if let Some(label) = self.targets.get(slot).copied().flatten() {
+                self.asm.bind(label);
+            }
+            self.count(slot);
+            self.add_to_counter(self.counters.and_then(|counters| counters.start(slot)), slot)?;
+            self.insn(slot, insn)?;
+            self.add_to_counter(self.counters.and_then(|counters| counters.fall(slot)), slot)?;
+            last = Some((slot, insn));
+        }
+        if let Some((slot, _)) = last.filter(|(_, insn)| insn.falls_through()) {
+            let next = self.target(slot, Some(slots.end as i64))?;
+            self.asm.jmp(next);
+        }
+        Ok(())
+    }
+
+    /// Adds one to the counter at an offset, if there is one.
+    fn add_to_counter(&mut self, counter: Option<u32>, slot: usize) -> Result<(), CompileError> {
+        let Some((offset, counters)) = counter.zip(self.counters) else { return Ok(()) };
+        let (index, what) = (counters.map as i32, "counters");
+        let value = self.links.maps.get(counters.map).and_then(|map| map.value);
+        let value = value.ok_or(CompileError::Map { slot, index, what })?;
+        self.set(SCRATCH, value.wrapping_add(u64::from(offset)));
+        self.asm.lock_alu_mi(Alu::Add, Width::Q64, Mem::at(SCRATCH, 0), 1);
+        Ok(())
+    }
+
+    fn insn(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
+        match *insn {
+            Insn::Alu { width, op, dst, src } => self.alu(width, op, dst, src),
+            Insn::Neg { width, dst } => self.asm.neg(Width::of(width), gpr(dst)),
+            Insn::MovSx { width, from, dst, src } => self.move_signed(width, from, dst, src),
+            Insn::Swap { order, size, dst } => self.swap(order, size, dst),
+            Insn::Load { size, signed, dst, base, .. } => self.load(slot, size, signed, dst, base),
+            Insn::LoadAcquire { size, dst, base, .. } => self.load(slot, size, false, dst, base),
+            Insn::Store { size, base, src, .. } => self.store(slot, size, base, src),
+            Insn::StoreRelease { size, base, src, .. } => self.store(slot, size, base, Operand::Reg(src)),
+            Insn::Atomic { width, op, base, src, .. } => {
+                self.check_access(slot, base);
+                self.atomic(Width::of(width), op, src);
+            }
+            Insn::LoadImm64 { dst, value } => {
+                let value = self.constant(slot, insn, value)?;
+                self.set(gpr(dst), value);
+            }
+            Insn::LoadPacket { index, .. } => {
+                // The runtime is given `r0` to `r5` only, so the index is in a scratch register.
+                if let Some(index) = index {
+                    self.asm.mov_rr(Width::Q64, SCRATCH, gpr(index));
+                }
+                self.execute(slot);
+            }
+            Insn::Jump { .. } | Insn::JumpLong { .. } => {
+                let target = self.target(slot, insn.jump_target(slot))?;
+                self.asm.jmp(target);
+            }
+            Insn::JumpIf { width, condition, dst, src, .. } => {
+                let target = self.target(slot, insn.jump_target(slot))?;
+                self.jump_if(Width::of(width), condition, dst, src, target);
+            }
+            Insn::Call(Callee::Subprogram(_)) => self.call_subprogram(slot, insn)?,
+            Insn::Call(Callee::Helper(id)) if calls_back(id) => self.call_back(slot),
+            Insn::Call(_) => self.execute(slot),
+            Insn::Exit => self.leave(),
+            Insn::MayGoto { .. } => {
+                let target = self.target(slot, insn.jump_target(slot))?;
+                self.may_goto(slot, target);
+            }
+            Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => {
+                return Err(CompileError::Unsupported { slot, insn: *insn });
+            }
+        }
+        Ok(())
+    }
+
+    fn call_subprogram(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
+        let target = insn.subprogram_target(slot).unwrap_or(-1);
+        let entry = usize::try_from(target).ok().and_then(|start| self.entry_of(start));
+        let entry = entry.ok_or(CompileError::JumpTarget { slot, target })?;
+        self.execute(slot);
+        self.asm.call(entry);
+        Ok(())
+    }
+
+    /// The value of a 64-bit immediate. That of a function is its slot, which the runtime checks when it is called.
+    fn constant(&self, slot: usize, insn: &Insn, value: Imm64) -> Result<u64, CompileError> {
+        let map = |index: i32, what| {
+            let found = usize::try_from(index).ok().and_then(|at| self.links.maps.get(at));
+            found.ok_or(CompileError::Map { slot, index, what })
+        };
+        Ok(match value {
+            Imm64::Value(value) => value,
+            Imm64::MapIndex(index) => map(index, "map")?.handle,
+            Imm64::MapValueIndex { index, offset } => {
+                let what = "memory";
+                let base = map(index, what)?.value.ok_or(CompileError::Map { slot, index, what })?;
+                base.wrapping_add(u64::from(offset))
+            }
+            Imm64::Code { .. } => insn.subprogram_target(slot).unwrap_or(-1).cast_unsigned(),
+            Imm64::MapFd(_) | Imm64::MapValueFd { .. } | Imm64::Variable { .. } => {
+                return Err(CompileError::Unsupported { slot, insn: *insn });
+            }
+        })
+    }
+
+    fn finish(self, entry: Label, pieces: &[(usize, Label, Label)]) -> Result<Compiled, CompileError> {
+        let instructions = self.code.iter().count();
+        let code = self.asm.finish()?;
+        let offset = |label| code.offset(label).ok_or(Internal("a label is not bound"));
+        let function = |&(slot, start, end): &(usize, Label, Label)| {
+            let start = offset(start)?;
+            let len = offset(end)?.saturating_sub(start);
+            Ok(CompiledFunction { node: Node::ENTRY, slot, burst: false, offset: start, len })
+        };
+        let mut functions = pieces.iter().map(function).collect::<Result<Vec<_>, CompileError>>()?;
+        // The stubs are part of the last function.
+        if let Some(last) = functions.last_mut() {
+            last.len = (code.bytes.len() as u32).saturating_sub(last.offset);
+        }
+        let entry = offset(entry)?;
+        Ok(Compiled {
+            entry,
+            tail_entry: entry,
+            burst_entry: None,
+            functions,
+            stats: Stats { instructions, dropped: 0, bytes: code.bytes.len() },
+            bytes: code.bytes,
+            relocations: code.relocations,
+            marks: code.marks,
+        })
+    }
+}
+
+/// Whether a helper calls callbacks.
+fn calls_back(id: i32) -> bool {
+    Helper::from_imm(id).is_some_and(|helper| helper.callback().is_some())
+}
