@@ -83,7 +83,7 @@ impl<'a, M: Machine> Emitter<'a, M> {
             return &[];
         }
         let first = self.allocation.first_edges[block] as usize;
-        self.edges.get(first + target).copied().unwrap_or_default()
+        self.edges[first + target]
     }
 
     /// Finds the moves at the starts of blocks.

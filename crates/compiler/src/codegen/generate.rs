@@ -73,6 +73,7 @@ pub fn generate<M: Machine>(
     room: &mut Room<M::Op>,
     checked: bool,
 ) -> Result<u32, GenerateError> {
+    plan.function.fault()?;
     let mut selection = Selection::of(plan, 0, plan.function.value_count() as u32, &mut room.selected);
     while let Some(at) = selection.next() {
         match at {
@@ -102,6 +103,7 @@ where
     M::Op: Clone,
 {
     let function = plan.function;
+    function.fault()?;
     // What is taken over has the virtual registers that it has, and other ones come behind.
     let vregs = if is_kept { room.kept.lir.vregs } else { function.value_count() as u32 };
     let mut selection = Selection::of(plan, 1, vregs, &mut room.selected);

@@ -186,6 +186,7 @@ impl<K: Key, V> ops::Index<K> for Side<K, V> {
 
     #[inline]
     fn index(&self, key: K) -> &V {
+        // default: what is not set has the default of the table, by design.
         self.items.get(key.index()).unwrap_or(&self.default)
     }
 }
@@ -220,6 +221,7 @@ impl<K: Key, V> ops::Index<K> for Few<K, V> {
 
     #[inline]
     fn index(&self, key: K) -> &V {
+        // default: as above.
         self.items.get((self.places[key] as usize).wrapping_sub(1)).unwrap_or(&self.default)
     }
 }

@@ -95,19 +95,19 @@ impl Cfg {
     #[inline]
     pub fn edges(&self, block: Block) -> &[Edge] {
         let Some(position) = self.position(block) else { return &[] };
-        self.edges.get(self.edges_to(position)).unwrap_or_default()
+        &self.edges[self.edges_to(position)]
     }
 
     /// Positions of the blocks before that at a position, one for each edge.
     #[must_use]
     #[inline]
     pub fn predecessors(&self, position: u32) -> &[u32] {
-        self.predecessors.get(self.edges_to(position)).unwrap_or_default()
+        &self.predecessors[self.edges_to(position)]
     }
 
     #[inline]
     fn edges_to(&self, position: u32) -> Range<usize> {
-        let bound = |at: usize| self.starts.get(at).map_or(0, |start| *start as usize);
+        let bound = |at: usize| self.starts[at] as usize;
         bound(position as usize)..bound(position as usize + 1)
     }
 
@@ -169,6 +169,7 @@ impl Dominators {
     /// The tree of a graph.
     #[must_use]
     pub fn of(cfg: &Cfg) -> Self {
+        // default: the other search takes over where the ways up are long.
         let parents = by_meeting(cfg).unwrap_or_else(|| Search::new(cfg).parents(cfg));
         let mut starts = vec![0_u32; parents.len() + 1];
         parents.iter().skip(1).for_each(|parent| starts[*parent as usize + 1] += 1);
@@ -190,8 +191,7 @@ impl Dominators {
     #[must_use]
     #[inline]
     pub fn dominates(&self, a: u32, b: u32) -> bool {
-        let range = |position: u32| self.ranges.get(position as usize).copied();
-        let (Some((first, last)), Some((inner, _))) = (range(a), range(b)) else { return false };
+        let ((first, last), (inner, _)) = (self.ranges[a as usize], self.ranges[b as usize]);
         first <= inner && inner <= last
     }
 
@@ -199,14 +199,14 @@ impl Dominators {
     #[must_use]
     #[inline]
     pub fn children(&self, position: u32) -> &[u32] {
-        let bound = |at: usize| self.starts.get(at).map_or(0, |start| *start as usize);
-        self.children.get(bound(position as usize)..bound(position as usize + 1)).unwrap_or_default()
+        let bound = |at: u32| self.starts[at as usize] as usize;
+        &self.children[bound(position)..bound(position + 1)]
     }
 
     /// Position of the immediate dominator; the entry's own for the entry.
     #[must_use]
     pub fn parent(&self, position: u32) -> u32 {
-        self.parents.get(position as usize).copied().unwrap_or(0)
+        self.parents[position as usize]
     }
 }
 
@@ -373,10 +373,10 @@ mod tests {
     use paceline_isa::Condition;
 
     use super::*;
+    use crate::ir::Op;
     use crate::ir::function::{Target, Terminator};
     use crate::ir::text::parse;
     use crate::ir::types::{Kind, Type};
-    use crate::ir::{Op, Value};
 
     /// A function whose blocks may go anywhere, but to the entry.
     fn tangle(blocks: u64, mut seed: u64) -> Function {
@@ -421,7 +421,7 @@ mod tests {
         // Half of the blocks of a long way may each be reached from its start: the ways up are as long.
         let mut function = Function::default();
         let blocks: Vec<Block> = (0..400).map(|_| function.add_block()).collect();
-        let zero = function.append(blocks[0], Op::constant(Type::I64, 0), None).unwrap_or(Value::new(0));
+        let zero = function.append_value(blocks[0], Op::constant(Type::I64, 0), None);
         for pair in blocks.windows(2).take(200) {
             function.terminate(pair[0], Terminator::Jump(Target::to(pair[1])), None);
         }

@@ -6,6 +6,7 @@
 
 use thiserror::Error;
 
+use crate::internal::Internal;
 use crate::ir::arena::Side;
 use crate::ir::cfg::{Cfg, Dominators};
 use crate::ir::entity::{Block, FuncId, Inst, Value};
@@ -15,6 +16,7 @@ use crate::ir::types::{Access, CallFacts, Region, STACK_BYTES, Type};
 
 /// A rule that a function breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+// default: the place is named if there is one.
 #[error("{function}{}: {cause}", .block.map(|block| format!(", {block}")).unwrap_or_default())]
 pub struct CheckError {
     /// The function.
@@ -74,6 +76,9 @@ pub enum CheckCause {
     /// A function that the module does not have, or with other parameters.
     #[error("{0} is not in the module, or has other parameters")]
     Callee(FuncId),
+    /// A state that was met while the function was made or changed.
+    #[error(transparent)]
+    Internal(#[from] Internal),
 }
 
 /// Checks all functions of a module.
@@ -94,6 +99,7 @@ pub fn check(module: &Module) -> Result<(), CheckError> {
 pub fn check_function(id: FuncId, function: &Function) -> Result<(), CheckError> {
     let (places, insts) = (Side::default(), Side::default());
     let mut checker = Checker { id, function, block: None, places, insts };
+    function.fault().map_err(|what| checker.error(what.into()))?;
     checker.layout()?;
     checker.definitions()?;
     checker.uses()

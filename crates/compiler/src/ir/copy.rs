@@ -45,6 +45,7 @@ struct Names {
 
 impl Names {
     fn value(&self, value: Value) -> Value {
+        // default: a missing name is the error of the copy.
         self.values[value].unwrap_or_else(|| {
             self.missing.set(self.missing.get().or(Some(Undefined::Value(value))));
             value
@@ -52,6 +53,7 @@ impl Names {
     }
 
     fn block(&self, block: Block) -> Block {
+        // default: as above.
         self.blocks[block].unwrap_or_else(|| {
             self.missing.set(self.missing.get().or(Some(Undefined::Block(block))));
             block
@@ -137,6 +139,7 @@ fn create<R: Relocation>(
     let mut is_early = false;
     op.change_operands(|value| {
         is_early |= names.values[value].is_none();
+        // default: a value without a name yet gets it later, or is the error of the copy.
         names.values[value].unwrap_or(value)
     });
     let copy = into.create(op, slot.map(|slot| relocation.slot(slot)));
@@ -156,10 +159,8 @@ fn create<R: Relocation>(
 /// Zeroes words of a function's stack, by their offsets, at the end of a block.
 pub(crate) fn zero_words(function: &mut Function, block: Block, offsets: impl Iterator<Item = i32>) {
     for offset in offsets {
-        let zero = function.append(block, Op::constant(Type::I64, 0), None);
-        let base = function.append(block, Op::StackAddress { offset }, None);
-        // Both have results.
-        let Some((base, value)) = base.zip(zero) else { return };
+        let value = function.append_value(block, Op::constant(Type::I64, 0), None);
+        let base = function.append_value(block, Op::StackAddress { offset }, None);
         function.set_kind(base, Kind::Stack);
         let access = Access { span: Some(Span { min: offset, max: offset }), ..Access::to(Region::Stack) };
         function.append(block, Op::Store { size: Size::Dw, access, base, offset: 0, value }, None);

@@ -1,8 +1,11 @@
 //! Functions: blocks, instructions and values, and the changes that passes make to them.
 
+use std::sync::OnceLock;
+
 use paceline_isa::Condition;
 use smallvec::SmallVec;
 
+use crate::internal::Internal;
 use crate::ir::arena::{Arena, Few, Key};
 use crate::ir::entity::{Block, FuncId, Inst, Value};
 use crate::ir::op::Op;
@@ -71,6 +74,8 @@ pub struct Function {
     pub(crate) lacks_kinds: bool,
     /// Values that others were replaced by since a pass last looked at them.
     pub(crate) replacements: Vec<Value>,
+    /// The first state that is ruled out and was met in it.
+    pub(crate) fault: OnceLock<Internal>,
 }
 
 /// Parameters of a block or arguments for them: in place up to four, which few blocks exceed.
@@ -314,6 +319,40 @@ impl Function {
     }
 }
 
+/// Faults: bugs of Paceline that nobody on the way can return.
+impl Function {
+    /// Notes a state that is ruled out. What is made of the function from then on is not used: construction, each pass and code
+    /// generation end with the error.
+    #[cold]
+    pub(crate) fn fail(&self, what: Internal) {
+        self.fault.get_or_init(|| what);
+    }
+
+    /// The first state that was noted.
+    ///
+    /// # Errors
+    /// There is one.
+    pub fn fault(&self) -> Result<(), Internal> {
+        self.fault.get().map_or(Ok(()), |what| Err(*what))
+    }
+
+    /// The result of an instruction that has one. A fault otherwise, with any value as the result.
+    #[inline]
+    pub(crate) fn result(&self, inst: Inst) -> Value {
+        match self.insts[inst].result {
+            Some(result) => result,
+            None => self.any_value(Internal("an operation has no result")),
+        }
+    }
+
+    /// A value in place of one that is missing, which is a fault.
+    #[cold]
+    pub(crate) fn any_value(&self, missing: Internal) -> Value {
+        self.fail(missing);
+        Value::new(0)
+    }
+}
+
 /// Changing a function.
 impl Function {
     /// Makes room for so many more instructions, each with a result.
@@ -378,6 +417,13 @@ impl Function {
         let inst = self.create(op, slot);
         self.blocks[block].insts.push(inst);
         self.insts[inst].result
+    }
+
+    /// Adds an instruction with a result at the end of a block.
+    pub(crate) fn append_value(&mut self, block: Block, op: Op, slot: Option<u32>) -> Value {
+        let inst = self.create(op, slot);
+        self.blocks[block].insts.push(inst);
+        self.result(inst)
     }
 
     /// A block, to be changed.

@@ -290,6 +290,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
             Op::PacketLoad { size, index, offset, .. } => {
                 let index = index.map_or(Ok(0), &get)? as u32;
                 let at = i64::from(index.cast_signed()) + i64::from(offset);
+                // default: a load outside of the packet fails with this result.
                 machine.load_packet(at, size)?.unwrap_or(u64::MAX)
             }
             // The machine's run is that of one program, which ends with the first fault.

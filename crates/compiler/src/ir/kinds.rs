@@ -8,6 +8,7 @@
 use paceline_isa::Size;
 use paceline_spec::helper::{Helper, Return};
 
+use crate::internal::Internal;
 use crate::ir::arena::{Key, Side};
 use crate::ir::cfg::{Cfg, Edge};
 use crate::ir::entity::{Block, Inst, Value};
@@ -22,9 +23,15 @@ use crate::ir::versions::{Version, Versions};
 pub(crate) fn infer(function: &mut Function, cfg: &Cfg) {
     function.lacks_kinds = false;
     let last: Vec<_> = cfg.order().iter().map(|block| [last_move(function, *block)]).collect();
-    let moves = Versions::of(cfg, &last);
-    let ends =
-        (0..).zip(&last).map(|(position, last)| last[0].unwrap_or(moves.before(position)[0])).collect();
+    let moves = match Versions::of(cfg, &last) {
+        Ok(moves) => moves,
+        Err(error) => return function.fail(error),
+    };
+    let end = |(position, last): (u32, &[Option<Version>; 1])| match last[0] {
+        Some(moved) => moved,
+        None => moves.before(position)[0],
+    };
+    let ends = (0..).zip(&last).map(end).collect();
     let has_moves = last.iter().any(|last| last[0].is_some());
     let made_at = if has_moves { Side::sized(function.value_count()) } else { Side::default() };
     let mut kinds = Kinds { function, cfg, has_moves, moves, ends, made_at, unknown: Side::default() };
@@ -77,7 +84,7 @@ impl Kinds<'_> {
     }
 
     fn block(&mut self, position: u32) {
-        let Some(&block) = self.cfg.order().get(position as usize) else { return };
+        let block = self.cfg.order()[position as usize];
         let mut version = self.moves.before(position)[0];
         for at in 0..self.function.block(block).params.len() {
             let param = self.function.block(block).params[at];
@@ -90,8 +97,10 @@ impl Kinds<'_> {
         }
         let insts = std::mem::take(&mut self.function.block_mut(block).insts);
         for &inst in &insts {
-            if self.has_moves {
-                version = moved_by(self.function, inst).unwrap_or(version);
+            if self.has_moves
+                && let Some(moved) = moved_by(self.function, inst)
+            {
+                version = moved;
             }
             let data = self.function.inst(inst);
             let Some(result) = data.result else { continue };
@@ -117,7 +126,7 @@ impl Kinds<'_> {
             }
             for (at, &param) in self.function.block(block).params.iter().enumerate() {
                 let kind = self.function.value(param).kind;
-                let contradicts = |edge: &Edge| self.of_arg(edge, at) != Some(kind);
+                let contradicts = |edge: &Edge| self.of_arg(edge, at) != kind;
                 if kind != Kind::Unknown && self.cfg.edges(block).iter().any(contradicts) {
                     (self.unknown[param], withdrawn) = (true, true);
                 }
@@ -127,17 +136,23 @@ impl Kinds<'_> {
     }
 
     /// The kind of the argument for a parameter on an edge.
-    fn of_arg(&self, edge: &Edge, at: usize) -> Option<Kind> {
-        let arg = self.function.block(edge.from).terminator.targets().get(edge.at)?.args.get(at)?;
-        let version = self.cfg.position(edge.from).and_then(|from| self.ends.get(from as usize))?;
-        Some(self.at(*arg, *version))
+    fn of_arg(&self, edge: &Edge, at: usize) -> Kind {
+        let arg = self.function.block(edge.from).terminator.targets()[edge.at].args[at];
+        match self.cfg.position(edge.from) {
+            Some(from) => self.at(arg, self.ends[from as usize]),
+            None => {
+                self.function.fail(Internal("an edge is from a block that is not reached"));
+                Kind::Unknown
+            }
+        }
     }
 
     /// The kind of a parameter by its arguments on forward edges.
     fn of_param(&self, block: Block, at: usize) -> Kind {
         let before = self.cfg.position(block);
         let forward = self.cfg.edges(block).iter().filter(|edge| self.cfg.position(edge.from) < before);
-        forward.filter_map(|edge| self.of_arg(edge, at)).reduce(Kind::join).unwrap_or_default()
+        // default: what has no argument on a forward edge is of an unknown kind, with which nothing is assumed.
+        forward.map(|edge| self.of_arg(edge, at)).reduce(Kind::join).unwrap_or_default()
     }
 
     fn of_op(&self, op: &Op, version: Version) -> Kind {

@@ -58,6 +58,7 @@ impl Loops {
 
     /// The head of the outermost loop around a block that is known so far, or the block.
     fn outermost(&self, position: u32) -> u32 {
+        // default: a block in no loop is its own outermost one.
         let mut at = self.heads[position as usize].unwrap_or(position);
         while let Some(outer) = self.outer[at as usize] {
             at = outer;
@@ -68,7 +69,7 @@ impl Loops {
     /// Number of loops that the block at a position is in.
     #[must_use]
     pub fn depth(&self, position: u32) -> u32 {
-        self.depths.get(position as usize).copied().unwrap_or(0)
+        self.depths[position as usize]
     }
 
     /// Position of the head of the innermost loop that a block is in.

@@ -71,12 +71,10 @@ pub(crate) fn retain(function: &mut Function, cfg: &Cfg, block: Block, keep: &[b
     }
     let kept = |values: &mut ValueList| {
         let mut keep = keep.iter();
-        values.retain(|_| *keep.next().unwrap_or(&true));
+        values.retain(|_| keep.next() != Some(&false));
     };
     kept(&mut function.block_mut(block).params);
     for &Edge { from, at } in cfg.edges(block) {
-        if let Some(target) = function.block_mut(from).terminator.targets_mut().get_mut(at) {
-            kept(&mut target.args);
-        }
+        kept(&mut function.block_mut(from).terminator.targets_mut()[at].args);
     }
 }

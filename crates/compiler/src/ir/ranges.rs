@@ -165,6 +165,7 @@ impl Ranges {
 
     pub(crate) fn get(&self, function: &Function, value: Value) -> &Number {
         const ANY: [Number; 2] = [Number::unsigned(32), Number::unsigned(64)];
+        // default: a value of which nothing is known has any number of its type.
         self.known(value).unwrap_or(&ANY[function.value(value).ty as usize])
     }
 }

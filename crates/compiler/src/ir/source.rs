@@ -76,6 +76,7 @@ impl<'a> Source<'a> {
     /// The fact about the instruction of a slot.
     #[must_use]
     pub fn fact(&self, slot: usize) -> InsnFact {
+        // default: without a fact an instruction is not reached, and its accesses are refused.
         self.known(slot).copied().unwrap_or_default()
     }
 
@@ -91,7 +92,7 @@ impl<'a> Source<'a> {
 
     /// The instructions of a function that are reached, each with its slot.
     pub fn reached(&self, function: &FunctionFact) -> impl Iterator<Item = (usize, &'a Insn)> {
-        let slots = self.code.slots().get(function.start..function.end).unwrap_or_default();
+        let slots = &self.code.slots()[function.start..function.end];
         let insns = (function.start..).zip(slots).filter_map(|(slot, insn)| Some((slot, insn.as_ref()?)));
         insns.filter(|&(slot, _)| self.is_reached(slot))
     }

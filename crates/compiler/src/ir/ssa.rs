@@ -105,9 +105,7 @@ impl Variables {
         while let Some((block, variable, position)) = self.waiting.pop() {
             for &Edge { from, at } in cfg.edges(block) {
                 let value = self.read(function, from, variable, initial);
-                let Some(target) = function.block_mut(from).terminator.targets_mut().get_mut(at) else {
-                    continue;
-                };
+                let target = &mut function.block_mut(from).terminator.targets_mut()[at];
                 if target.args.len() <= position {
                     // Those in between are set too, as each of them waits.
                     target.args.resize(position + 1, value);

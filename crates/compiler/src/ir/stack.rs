@@ -17,6 +17,7 @@ pub(crate) fn update(function: &mut Function, cfg: &Cfg) {
     if function.stack > 0 && !(has_addresses(function) && has_given_addresses(function)) {
         let insts = function.layout.iter().flat_map(|block| &function.block(*block).insts);
         let used = insts.map(|inst| lowest(&function.inst(*inst).op)).max();
+        // default: a function without operations uses no stack.
         function.stack = function.stack.min(used.unwrap_or(0));
     }
     if function.zeroed != 0 {
@@ -57,11 +58,10 @@ impl Uses {
         let mut changed = true;
         while std::mem::take(&mut changed) {
             for (position, _) in cfg.order().iter().enumerate() {
-                let after = |from: &u32| {
-                    let written = cfg.order().get(*from as usize).map(|block| self.0[*block].written);
-                    before[*from as usize].union(written.unwrap_or_default())
-                };
+                let after =
+                    |from: &u32| before[*from as usize].union(self.0[cfg.order()[*from as usize]].written);
                 let predecessors = cfg.predecessors(position as u32).iter().map(after);
+                // default: nothing is written before the entry, which nothing precedes.
                 let written = predecessors.reduce(StackBytes::intersection).unwrap_or_default();
                 if before[position] != written {
                     (before[position], changed) = (written, cfg.has_loops());

@@ -1,5 +1,6 @@
 //! Versions of variables or classes of memory: which write is the last one before each block.
 
+use crate::internal::Internal;
 use crate::ir::cfg::Cfg;
 
 /// The version at the function's entry.
@@ -22,31 +23,39 @@ pub(crate) const fn met_at(version: Version) -> Option<u32> {
 
 /// Versions of `N` variables at the start of each block, by its position.
 pub struct Versions<const N: usize> {
-    before: Vec<Option<[Version; N]>>,
+    /// None if all are those of the entry.
+    before: Vec<[Version; N]>,
 }
 
 impl<const N: usize> Versions<N> {
     /// The versions in a graph in which the last writes of each block, by its position, are these.
-    #[must_use]
-    pub fn of(cfg: &Cfg, last: &[[Option<Version>; N]]) -> Self {
+    ///
+    /// # Errors
+    /// A block comes before all its predecessors.
+    pub fn of(cfg: &Cfg, last: &[[Option<Version>; N]]) -> Result<Self, Internal> {
         // All are those of the entry.
         if last.iter().all(|last| *last == [None; N]) {
-            return Self { before: Vec::new() };
+            return Ok(Self { before: Vec::new() });
         }
         let count = cfg.order().len();
         let mut before: Vec<Option<[Version; N]>> = vec![None; count];
         let after = |before: &[Option<[Version; N]>], position: u32| {
-            let written = last.get(position as usize).copied().unwrap_or([None; N]);
-            let versions = before.get(position as usize).copied().flatten()?;
-            Some(std::array::from_fn::<Version, N, _>(|at| written[at].unwrap_or(versions[at])))
+            let (written, versions) = (last[position as usize], before[position as usize]?);
+            Some(std::array::from_fn::<Version, N, _>(|at| match written[at] {
+                Some(written) => written,
+                None => versions[at],
+            }))
         };
         let mut changed = true;
         while std::mem::take(&mut changed) {
             for position in 0..count as u32 {
                 let old = before[position as usize];
                 let mut known = cfg.predecessors(position).iter().filter_map(|&from| after(&before, from));
-                // Nothing precedes the entry.
-                let mut new = known.next().unwrap_or([ENTRY; N]);
+                let mut new = match known.next() {
+                    Some(new) => new,
+                    None if position == 0 => [ENTRY; N],
+                    None => return Err(Internal("a block comes before all its predecessors")),
+                };
                 for other in known {
                     for (version, other) in new.iter_mut().zip(other) {
                         if *version != other {
@@ -65,12 +74,13 @@ impl<const N: usize> Versions<N> {
                 }
             }
         }
-        Self { before }
+        let before = before.into_iter().collect::<Option<_>>();
+        Ok(Self { before: before.ok_or(Internal("a block has no versions"))? })
     }
 
     /// The versions at the start of the block at a position.
     #[must_use]
     pub fn before(&self, position: u32) -> [Version; N] {
-        self.before.get(position as usize).copied().flatten().unwrap_or([ENTRY; N])
+        if self.before.is_empty() { [ENTRY; N] } else { self.before[position as usize] }
     }
 }

@@ -28,6 +28,7 @@ impl Distance {
     }
 
     pub(crate) fn at(&self, slot: i64) -> u32 {
+        // default: behind the end of the code there is no look-up; this is an order of preference only.
         usize::try_from(slot).ok().and_then(|slot| self.0.get(slot).copied()).unwrap_or_default()
     }
 }

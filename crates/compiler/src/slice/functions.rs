@@ -50,6 +50,6 @@ impl Functions {
 
     /// The registers that a call of the function at a slot changes: a slice has no code that restores them.
     pub(crate) fn changed_by(&self, start: usize) -> RegSet {
-        self.changed.get(&start).copied().unwrap_or_default()
+        self.changed.get(&start).map_or(RegSet::CALLEE_SAVED, |changed| *changed)
     }
 }

@@ -121,7 +121,8 @@ enum Effect {
 impl Trace<'_> {
     /// Visits a point: appends the slice's operations.
     fn visit(&mut self, point: &Point, call: usize, mut state: State, ops: &mut Vec<Op>) -> Leads {
-        let slot = point.last().copied().unwrap_or_default();
+        // A slice may end anywhere.
+        let Some(&slot) = point.last() else { return Leads::Goto(None) };
         let Some(&insn) = self.code.get(slot) else { return Leads::Goto(None) };
         let next = slot + insn.slots();
         match insn {
@@ -315,6 +316,7 @@ impl Trace<'_> {
 
     /// The value of a field of the context.
     fn field(&self, moved: i32, offset: i16, bytes: i32) -> Value {
+        // default: no field is there, and the value is unknown.
         let start = u64::try_from(moved.saturating_add(offset.into())).unwrap_or(u64::MAX);
         let field = self.kind.context_field(start, u64::from(bytes.cast_unsigned()), false);
         field.map_or(Value::Unknown, |field| match field.kind {

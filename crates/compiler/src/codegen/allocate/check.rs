@@ -59,6 +59,7 @@ impl State {
 
     fn make(&mut self, moves: &[Move]) {
         for Move { to, from } in moves {
+            // default: a place that nothing was written to holds nothing, which a read of it is refused for.
             let held = self.0.get(Self::place(*from)).cloned().unwrap_or_default();
             if let Some(place) = self.0.get_mut(Self::place(*to)) {
                 *place = held;

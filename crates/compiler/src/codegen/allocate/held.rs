@@ -49,7 +49,7 @@ impl Segments {
 
     /// The segments that are not skipped.
     fn rest(&self) -> &[Segment] {
-        self.all.get(self.first..).unwrap_or_default()
+        &self.all[self.first..]
     }
 
     /// Position of the first segment that ends behind a point.
@@ -57,6 +57,7 @@ impl Segments {
         let rest = self.rest();
         // What is asked for is mostly near the beginning.
         let near = rest.iter().take(8).position(|segment| segment.end > point);
+        // default: the search goes on behind those that are near.
         self.first + near.unwrap_or_else(|| rest.partition_point(|segment| segment.end <= point))
     }
 
@@ -89,7 +90,7 @@ impl Segments {
     }
 
     fn within(&self, points: Range<Point>) -> impl Iterator<Item = Holder> + '_ {
-        let rest = self.all.get(self.behind(points.start)..).unwrap_or_default();
+        let rest = &self.all[self.behind(points.start)..];
         rest.iter().take_while(move |segment| segment.start < points.end).map(|segment| segment.holder)
     }
 }

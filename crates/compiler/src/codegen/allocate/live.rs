@@ -169,6 +169,7 @@ impl Live {
                 // Blocks in a row in which it is live throughout, and the one behind them if it is live at the start of that.
                 let block = start.trailing_zeros();
                 let behind = block + ((start & end) >> block).trailing_ones();
+                // default: it is live up to the last block of the word.
                 let ends = 1_u64.checked_shl(behind).unwrap_or(0);
                 let [from, until] = [block, behind].map(|block| self.starts[(word * 64 + block) as usize]);
                 let until = if start & ends == 0 { until } else { self.until[(word * 64 + behind) as usize] };

@@ -45,9 +45,8 @@ impl MoveLists {
 
     /// The moves of a list by its position.
     fn at(&self, at: usize) -> &[Move] {
-        let start = self.starts.get(at).map_or(0, |list| list.1);
         let end = self.starts.get(at + 1).map_or(self.moves.len(), |list| list.1 as usize);
-        self.moves.get(start as usize..end).unwrap_or_default()
+        &self.moves[self.starts[at].1 as usize..end]
     }
 
     /// Without lists, and with room for some.

@@ -98,7 +98,7 @@ impl Ranges {
         self.early = None;
         for at in 0..self.order.len() {
             let (start, vreg) = self.order[at];
-            let Some(range) = self.vregs.get_mut(vreg as usize) else { continue };
+            let range = &mut self.vregs[vreg as usize];
             let first = self.segments.len() as u32;
             if range.last == NONE {
                 self.segments.push(start..range.until);

@@ -41,8 +41,7 @@ impl Allocation {
     #[must_use]
     #[inline]
     pub fn edge(&self, block: u32, target: usize) -> &[Move] {
-        let first = self.first_edges.get(block as usize);
-        first.map_or(&[], |first| self.edges.get(first + target as u32))
+        self.edges.get(self.first_edges[block as usize] + target as u32)
     }
 }
 
@@ -159,6 +158,7 @@ impl<O> Resolver<'_, O> {
         let (function, homes) = (self.function, &self.assigned.homes);
         let operands = function.operands_of(data);
         let range = data.operands.start as usize..data.operands.end as usize;
+        // default: the list is empty if no operand is loaded.
         let loaded = self.assigned.loaded.get(range.clone()).unwrap_or_default();
         let registers = &mut self.allocation.operands[range];
         let mut written = data.clobbers;

@@ -199,6 +199,7 @@ impl<'a, O> Scan<'a, O> {
             }
             (_, Some((reg, weight))) if needed > start || weight < self.weight(vreg) => {
                 self.evict(reg, start..needed.max(start + 1));
+                // default: without a conflict it is for all of where it is live.
                 (reg, self.conflict(reg, segments).unwrap_or(Point::MAX))
             }
             (Some(best), _) => best,

@@ -24,6 +24,7 @@ pub(super) fn assign(ranges: &Ranges, homes: &mut [Home]) -> u32 {
             held.pop();
             free.push(slot);
         }
+        // default: without a free slot there is a new one.
         let slot = free.pop().unwrap_or_else(|| {
             count += 1;
             count - 1

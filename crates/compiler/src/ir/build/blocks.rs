@@ -45,6 +45,7 @@ impl Flow {
                 .ok_or(error(BuildCause::Flow(target)))
         };
         let next = (slot + insn.slots()) as i64;
+        // default: only jumps have a target, and only they ask for it.
         let target = insn.jump_target(slot).unwrap_or(next);
         Ok(match insn {
             Insn::Jump { .. } | Insn::JumpLong { .. } => Self::Jump(reached(target)?),

@@ -3,6 +3,8 @@
 use paceline_isa::Insn;
 use thiserror::Error;
 
+use crate::internal::Internal;
+
 /// A program that cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("instruction {slot}: {cause}")]
@@ -28,10 +30,13 @@ pub enum BuildCause {
     /// An access to the context at an offset that is not constant.
     #[error("it accesses the context at no constant offset")]
     Context,
-    /// A call of something that is no function of the program.
-    #[error("slot {0} is no function")]
-    NoFunction(i64),
+    /// A call of something that is no function of the program: of this slot, if it has one.
+    #[error("a call is of no function, but of slot {0:?}")]
+    NoFunction(Option<i64>),
     /// A function that calls itself.
     #[error("the function calls itself")]
     Recursion,
+    /// A state that construction rules out: a bug of Paceline.
+    #[error(transparent)]
+    Internal(#[from] Internal),
 }

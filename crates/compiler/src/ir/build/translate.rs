@@ -12,6 +12,7 @@ use paceline_verifier::{Base, FunctionFact, InsnFact};
 use super::blocks::{Blocks, Flow};
 use super::error::{BuildCause, BuildError};
 use super::functions::Functions;
+use crate::internal::Internal;
 use crate::ir::arena::{Key, Side};
 use crate::ir::cfg::Cfg;
 use crate::ir::entity::{Block, FuncId, Value};
@@ -38,8 +39,8 @@ pub(super) fn function(program: &Functions<'_>, range: &FunctionFact) -> Result<
     if !program.source.is_reached(range.start) {
         // Nobody calls it: any body does.
         let entry = function.add_block();
-        let zero = function.append(entry, Op::constant(Type::I64, 0), None);
-        function.terminate(entry, Terminator::Return(zero.unwrap_or(Value::new(0))), None);
+        let zero = function.append_value(entry, Op::constant(Type::I64, 0), None);
+        function.terminate(entry, Terminator::Return(zero), None);
         return Ok(function);
     }
     function.reserve(3 * (range.end - range.start));
@@ -57,6 +58,7 @@ pub(super) fn function(program: &Functions<'_>, range: &FunctionFact) -> Result<
     variables.finish(&mut function, &cfg, &mut |function, variable| entry.value(function, variable));
     entry.sort(&mut function);
     function.lacks_kinds = true;
+    function.fault().map_err(|what| BuildError { slot: range.start, cause: what.into() })?;
     Ok(function)
 }
 
@@ -74,7 +76,9 @@ struct Entry {
 
 impl Entry {
     fn value(&mut self, function: &mut Function, register: usize) -> Value {
-        let Some(entry) = function.entry() else { return Value::new(0) };
+        let Some(entry) = function.entry() else {
+            return function.any_value(Internal("a function has no block"));
+        };
         if !(1..=self.given).contains(&register) {
             return self.zero(function, entry);
         }
@@ -86,7 +90,7 @@ impl Entry {
         *self.zero.get_or_insert_with(|| {
             let inst = function.create(Op::constant(Type::I64, 0), None);
             function.block_mut(entry).insts.insert(0, inst);
-            function.inst(inst).result.unwrap_or(Value::new(0))
+            function.result(inst)
         })
     }
 
@@ -246,8 +250,8 @@ impl Translator<'_> {
         let failed = self.function.block(self.block).terminator.targets().first().map(|target| target.block);
         let Some(failed) = failed else { return Err(self.error(BuildCause::Flow(next as i64))) };
         let slot = Some(self.slot as u32);
-        let zero = self.function.append(failed, Op::constant(Type::I64, 0), slot);
-        self.function.terminate(failed, Terminator::Return(zero.unwrap_or(loaded)), slot);
+        let zero = self.function.append_value(failed, Op::constant(Type::I64, 0), slot);
+        self.function.terminate(failed, Terminator::Return(zero), slot);
         let targets = [Target::to(failed), self.on(next)?];
         Ok(Terminator::Branch { condition: Condition::Eq, ty: Type::I64, args: [loaded, outside], targets })
     }
@@ -267,9 +271,7 @@ impl Translator<'_> {
 
     /// Adds an operation with a result.
     fn emit(&mut self, op: Op) -> Value {
-        let result = self.function.append(self.block, op, Some(self.slot as u32));
-        // Only operations with results come here.
-        result.unwrap_or(Value::new(0))
+        self.function.append_value(self.block, op, Some(self.slot as u32))
     }
 
     fn effect(&mut self, op: Op) {
@@ -474,8 +476,8 @@ impl Translator<'_> {
     }
 
     fn called(&self, insn: &Insn) -> Result<FuncId, BuildError> {
-        let target = insn.subprogram_target(self.slot).unwrap_or_default();
-        self.program.called(self.slot, insn).ok_or(self.error(BuildCause::NoFunction(target)))
+        let called = self.program.called(self.slot, insn);
+        called.ok_or(self.error(BuildCause::NoFunction(insn.subprogram_target(self.slot))))
     }
 
     fn call(&mut self, insn: &Insn, callee: Called, fact: &InsnFact) -> Result<(), BuildError> {
@@ -508,7 +510,7 @@ impl Translator<'_> {
         }
         let result = match (self.function.inst(inst).result, self.function.entry()) {
             (None, Some(entry)) => self.entry.zero(&mut self.function, entry),
-            (result, _) => result.unwrap_or(Value::new(0)),
+            _ => self.function.result(inst),
         };
         self.clobber(result);
         Ok(())

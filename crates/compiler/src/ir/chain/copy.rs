@@ -85,7 +85,6 @@ impl Fusion<'_> {
     }
 
     pub(super) fn constant(&mut self, block: Block, value: u64) -> Value {
-        // A number has a result.
-        self.function.append(block, Op::constant(Type::I64, value), None).unwrap_or(self.context)
+        self.function.append_value(block, Op::constant(Type::I64, value), None)
     }
 }

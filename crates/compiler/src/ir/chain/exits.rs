@@ -95,7 +95,7 @@ impl Fusion<'_> {
             return self.take(entered, block, Exit { next, counter: 0 }, None);
         }
         let (mut at, low) = (block, Op::Truncate { arg: result });
-        let low = self.function.append(at, low, slot).unwrap_or(result);
+        let low = self.function.append_value(at, low, slot);
         for (case, exit) in &exits.cases {
             let (matches, rest) = (self.function.add_block(), self.function.add_block());
             self.branch(at, Condition::Eq, low, *case, [matches, rest]);
@@ -179,7 +179,7 @@ impl Fusion<'_> {
 
     /// Ends a block by a comparison of the low half of a result with a number.
     fn branch(&mut self, block: Block, condition: Condition, low: Value, number: u32, [a, b]: [Block; 2]) {
-        let number = self.function.append(block, Op::constant(Type::I32, number.into()), None).unwrap_or(low);
+        let number = self.function.append_value(block, Op::constant(Type::I32, number.into()), None);
         let targets = [Target::to(a), Target::to(b)];
         let branch = Terminator::Branch { condition, ty: Type::I32, args: [low, number], targets };
         self.function.terminate(block, branch, None);

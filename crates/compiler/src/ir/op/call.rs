@@ -66,7 +66,7 @@ impl Args {
     /// These arguments; `None` if they are too many.
     #[must_use]
     pub fn new(given: &[Value]) -> Option<Self> {
-        let mut values = [*given.first().unwrap_or(&Value::new(0)); Self::MAX];
+        let mut values = [given.first().map_or(Value::new(0), |first| *first); Self::MAX];
         values.get_mut(..given.len())?.copy_from_slice(given);
         // The rest is equal for equal arguments, so that calls can be compared.
         Some(Self { values, len: given.len() as u8 })

@@ -113,7 +113,7 @@ fn beyond(function: &Function, target: &Target, used: &Side<Block, bool>) -> Opt
     }
     let given = |value: &Value| {
         let position = data.params.iter().position(|param| param == value);
-        position.and_then(|position| target.args.get(position)).copied().unwrap_or(*value)
+        position.map_or(*value, |position| target.args[position])
     };
     Some(Target { block: further.block, args: further.args.iter().map(given).collect() })
 }

@@ -155,6 +155,7 @@ impl Field {
             return None;
         };
         let bytes = here.bytes_of_op(op, DEPTH)?;
+        // default: without a zero byte all belong to the number.
         let count = bytes.iter().position(|byte| *byte == Source::Zero).unwrap_or(bytes.len());
         let size = Size::from_bytes(count as u64).filter(|size| *size > Size::B)?;
         if bytes[count..].iter().any(|byte| *byte != Source::Zero) || count > ty.bits() as usize / 8 {
@@ -188,14 +189,14 @@ impl Field {
     /// Makes the load, which goes before the last of those that it replaces, and replaces an operation's value by its.
     /// Returns the new instructions.
     fn replace(self, function: &mut Function, last: Inst, inst: Inst) -> SmallVec<[Inst; 3]> {
-        let data = *function.inst(inst);
-        let (Some(result), Some(ty)) = (data.result, data.op.result()) else { return SmallVec::new() };
+        let result = function.result(inst);
+        let ty = function.value(result).ty;
         let slot = function.inst(last).slot;
         let mut made = SmallVec::new();
         let mut emit = |function: &mut Function, op| {
             let inst = function.create(op, slot);
             made.push(inst);
-            function.inst(inst).result.unwrap_or(result)
+            function.result(inst)
         };
         let (size, access, base, offset) = (self.size, self.access, self.base, self.offset);
         let mut value = emit(function, Op::Load { size, signed: false, access, base, offset });

@@ -22,6 +22,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::internal::Internal;
 use crate::ir::analyses::{Analyses, Graph};
 use crate::ir::arena::Key;
 use crate::ir::check::{CheckError, check, check_function};
@@ -211,6 +212,12 @@ pub struct PassError {
     pub error: CheckError,
 }
 
+impl PassError {
+    fn internal(pass: Pass, what: Internal) -> Self {
+        Self { pass, error: CheckError { function: FuncId::new(0), block: None, cause: what.into() } }
+    }
+}
+
 /// Runs the passes over a module and each of its functions, and computes anew what stack each uses. Functions that are only inlined are
 /// removed.
 ///
@@ -242,6 +249,7 @@ fn run_all(module: &mut Module, passes: &Passes) -> Result<Vec<Analyses>, PassEr
             if order.peek().is_none() {
                 stack::update(function, &analyses.cfg(function));
             }
+            function.fault().map_err(|what| PassError::internal(pass, what))?;
         }
         if passes.check {
             check(module).map_err(|error| PassError { pass, error })?;
@@ -286,6 +294,7 @@ fn run(function: &mut Function, order: &[Pass], passes: &Passes) -> Result<Analy
         if order.peek().is_none() {
             stack::update(function, &analyses.cfg(function));
         }
+        function.fault().map_err(|what| PassError::internal(pass, what))?;
         if passes.check {
             check_function(FuncId::new(0), function).map_err(|error| PassError { pass, error })?;
         }

@@ -6,15 +6,16 @@ use paceline_isa::Size;
 use paceline_spec::helper::{Arg, Helper};
 use paceline_spec::kfunc::DYNPTR_BYTES;
 
+use crate::internal::Internal;
 use crate::ir::analyses::Analyses;
-use crate::ir::arena::{Key, Side};
+use crate::ir::arena::Side;
 use crate::ir::cfg::{Cfg, Edge};
 use crate::ir::entity::{Inst, Value};
 use crate::ir::function::Function;
 use crate::ir::op::{BinaryOp, Callee, Op};
 use crate::ir::stack_bytes::StackBytes;
 use crate::ir::types::{Kind, STACK_BYTES, Type};
-use crate::ir::versions::{Version, Versions, met_at};
+use crate::ir::versions::{ENTRY, Version, Versions, met_at};
 use crate::ir::{kinds, params};
 
 /// A part of the stack: its first byte from the stack's end, and its size.
@@ -248,10 +249,11 @@ struct Promotion<'a> {
 fn zero(function: &mut Function, place: &mut Option<Value>) -> Value {
     *place.get_or_insert_with(|| {
         let inst = function.create(Op::constant(Type::I64, 0), None);
-        if let Some(entry) = function.entry() {
-            function.block_mut(entry).insts.insert(0, inst);
+        match function.entry() {
+            Some(entry) => function.block_mut(entry).insts.insert(0, inst),
+            None => function.fail(Internal("a function has no block")),
         }
-        function.inst(inst).result.unwrap_or(Value::new(0))
+        function.result(inst)
     })
 }
 
@@ -281,13 +283,23 @@ impl<'a> Promotion<'a> {
             let mut made = Vec::new();
             if let Op::Load { size, signed, .. } = data.op {
                 let stored = here.filter(|(at, _)| *at == position).map(|(_, version)| version);
-                let version = stored.unwrap_or_else(|| {
-                    let versions = versions.get_or_insert_with(|| Versions::of(self.cfg, &self.last));
-                    versions.before(position)[0]
-                });
+                let version = match stored {
+                    Some(stored) => stored,
+                    None => {
+                        let known = match versions.take() {
+                            Some(known) => Ok(known),
+                            None => Versions::of(self.cfg, &self.last),
+                        };
+                        match known {
+                            Ok(known) => versions.insert(known).before(position)[0],
+                            Err(error) => return self.function.fail(error),
+                        }
+                    }
+                };
                 let value = self.value(accesses, version);
                 let value = self.extend(value, size, signed, data.slot, &mut made);
-                data.result.iter().for_each(|result| self.function.replace(*result, value));
+                let result = self.function.result(inst);
+                self.function.replace(result, value);
             } else {
                 here = Some((position, version));
             }
@@ -315,14 +327,16 @@ impl<'a> Promotion<'a> {
                 }
             };
         }
-        let store = (version as usize).checked_sub(1).and_then(|at| accesses.get(at));
-        match store.map(|(_, inst)| self.function.inst(*inst).op) {
-            Some(Op::Store { value, .. }) => {
+        if version == ENTRY {
+            return zero(self.function, &mut self.zero);
+        }
+        match self.function.inst(accesses[version as usize - 1].1).op {
+            Op::Store { value, .. } => {
                 let value = self.function.resolve(value);
                 self.has_pointers |= self.function.value(value).kind != Kind::Unknown;
                 value
             }
-            _ => zero(self.function, &mut self.zero),
+            _ => self.function.any_value(Internal("a version is of no store")),
         }
     }
 
@@ -331,12 +345,15 @@ impl<'a> Promotion<'a> {
         let cfg = self.cfg;
         while let Some(position) = self.waiting.pop() {
             for &Edge { from, at } in cfg.edges(cfg.order()[position as usize]) {
-                let before = cfg.position(from).unwrap_or(0);
-                let version = self.last[before as usize][0].unwrap_or_else(|| versions.before(before)[0]);
+                let Some(before) = cfg.position(from) else {
+                    return self.function.fail(Internal("an edge is from a block that is not reached"));
+                };
+                let version = match self.last[before as usize][0] {
+                    Some(written) => written,
+                    None => versions.before(before)[0],
+                };
                 let value = self.value(accesses, version);
-                if let Some(target) = self.function.block_mut(from).terminator.targets_mut().get_mut(at) {
-                    target.args.push(value);
-                }
+                self.function.block_mut(from).terminator.targets_mut()[at].args.push(value);
             }
         }
     }
@@ -353,7 +370,7 @@ impl<'a> Promotion<'a> {
         let mut emit = |op| {
             let inst = self.function.create(op, slot);
             out.push(inst);
-            self.function.inst(inst).result.unwrap_or(value)
+            self.function.result(inst)
         };
         match (size, signed) {
             (Size::Dw, _) => value,

@@ -49,12 +49,12 @@ fn redirect(
     value: Value,
     known: &mut BTreeMap<u64, Block>,
 ) {
-    let Some(target) = function.block(from).terminator.targets().get(at) else { return };
+    let target = &function.block(from).terminator.targets()[at];
     let data = function.block(block);
     let (has_params, slot) = (!data.params.is_empty(), data.slot);
     let has_number = data.insts.iter().any(|inst| function.inst(*inst).result == Some(value));
     let param = data.params.iter().position(|param| *param == value);
-    let given = param.and_then(|param| target.args.get(param)).copied().unwrap_or(value);
+    let given = param.map_or(value, |param| target.args[param]);
     let number = function.as_const(given);
     if matches!(function.block(from).terminator, Terminator::Jump(_)) {
         return end(function, from, given, number, slot);
@@ -75,13 +75,14 @@ fn redirect(
         }
     };
     number.map(|number| known.insert(number, other));
-    if let Some(target) = function.block_mut(from).terminator.targets_mut().get_mut(at) {
-        *target = Target::to(other);
-    }
+    function.block_mut(from).terminator.targets_mut()[at] = Target::to(other);
 }
 
 /// Makes a block return a value, or a number, for which it has an instruction of its own.
 fn end(function: &mut Function, block: Block, value: Value, number: Option<u64>, slot: Option<u32>) {
-    let own = number.and_then(|number| function.append(block, Op::constant(Type::I64, number), slot));
-    function.terminate(block, Terminator::Return(own.unwrap_or(value)), slot);
+    let returned = match number {
+        Some(number) => function.append_value(block, Op::constant(Type::I64, number), slot),
+        None => value,
+    };
+    function.terminate(block, Terminator::Return(returned), slot);
 }

@@ -81,9 +81,13 @@ impl Hash for Long {
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let (cfg, tree) = (analyses.cfg(function), analyses.dominators(function));
     let last: Vec<_> = cfg.order().iter().map(|block| last_writes(function, *block)).collect();
+    let before = match Versions::of(&cfg, &last) {
+        Ok(before) => before,
+        Err(error) => return function.fail(error),
+    };
     let mut values = Values {
         tree: &tree,
-        before: Versions::of(&cfg, &last),
+        before,
         versions: Memory::default(),
         short: HashMap::with_capacity_and_hasher(function.inst_count(), RandomState::default()),
         long: HashMap::default(),

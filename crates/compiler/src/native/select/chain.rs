@@ -145,10 +145,11 @@ fn placed<'a>(parts: &[&'a Part]) -> Option<Vec<Program<'a>>> {
     let mut contexts: Vec<&Layout> = Vec::new();
     let place = |part: &&'a Part| {
         let context = part.kind.context();
-        let known = contexts.iter().position(|known| *known == context).unwrap_or_else(|| {
+        let found = contexts.iter().position(|known| *known == context);
+        if found.is_none() {
             contexts.push(context);
-            contexts.len() - 1
-        });
+        }
+        let known = found.map_or(contexts.len() - 1, |found| found);
         first.context = CONTEXT_BYTES * known as i32;
         let next = after(&first, part)?;
         Some(Program { part, first: std::mem::replace(&mut first, next) })

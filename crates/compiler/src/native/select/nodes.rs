@@ -33,7 +33,7 @@ impl Nodes<'_> {
         let mut slot = first as usize;
         let within = marks.partition_point(|mark| mark.offset < start)
             ..marks.partition_point(|mark| mark.offset < end);
-        for mark in marks.get(within).unwrap_or_default() {
+        for mark in &marks[within] {
             let (next, tag) = self.of(mark.tag);
             if next != node && mark.offset > start {
                 self.add(node, slot, burst, [start, mark.offset]);

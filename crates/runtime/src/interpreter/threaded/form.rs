@@ -18,7 +18,7 @@ pub(super) fn translate(verified: &Verified, maps: &[Arc<Map>]) -> Result<Operat
     let (module, graphs) = form(verified, maps)?;
     let (mut selector, mut room) = (Selector::new(&module, verified.program(), maps), Room::default());
     for (index, ((_, function), graph)) in module.functions.iter().zip(&graphs).enumerate() {
-        selector.begin_function(function, graph, index == 0);
+        selector.begin_function(function, graph, index == 0)?;
         generate(&Plan::with_graph(function, graph), &mut selector, &mut room, cfg!(debug_assertions))?;
         selector.end_function()?;
     }

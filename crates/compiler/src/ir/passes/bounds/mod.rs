@@ -23,6 +23,7 @@ use relation::Relation;
 
 pub(super) fn run(function: &mut Function, analyses: &mut Analyses) {
     let (cfg, tree) = (analyses.cfg(function), analyses.dominators(function));
+    // default: ranges that no pass has left are computed.
     let ranges = analyses.take_ranges().unwrap_or_else(|| Ranges::of(function, &cfg));
     let decided_by_ranges = analyses.folded().is_some_and(|folded| folded.is_current);
     let mut known = Known::new(function, &cfg, &ranges, decided_by_ranges);
@@ -155,10 +156,12 @@ impl<'a> Known<'a> {
 
     /// The range of a value here.
     fn range(&self, value: Value, depth: u32) -> Number {
+        // default: a value that no branch has narrowed has the range that it has everywhere.
         let known = *self.refined.get(value).unwrap_or_else(|| self.ranges.get(self.function, value));
         match self.function.op_of(value) {
             Some(op) if self.is_of_narrowed(op, depth) => {
                 let computed = of_op(op, |arg| self.range(arg, depth - 1));
+                // default: where ranges have nothing in common, no run comes by, and either is right.
                 computed.and_then(|computed| computed.meet(&known)).unwrap_or(known)
             }
             _ => known,
@@ -192,11 +195,13 @@ impl<'a> Known<'a> {
         }
         let (key, condition) = ordered(condition, ty, a, b);
         let old = self.relations.get(&key).copied();
+        // default: nothing is known of the pair yet.
         let new = old.unwrap_or_default().with(condition, holds);
         self.changes.push(Change::Relation(key, old));
         self.relations.insert(key, new);
         if let Some(asked) = Asked::of(self.function, condition_of(key, condition)) {
             let old = self.lengths.get(&asked.between).copied();
+            // default: as above.
             let new = old.unwrap_or_default().with(asked.least, holds == asked.holds_if_long);
             self.changes.push(Change::Length(asked.between, old));
             self.lengths.insert(asked.between, new);

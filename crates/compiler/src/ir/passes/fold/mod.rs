@@ -67,6 +67,7 @@ fn walk_since(
         changed.cover(function.value_count());
         replacements.into_iter().for_each(|value| changed[value] = true);
     }
+    // default: without ranges nothing is known, and less is folded.
     let ranges = analyses.take_ranges().unwrap_or_else(|| Ranges::unknown(function));
     let mut fold = Fold {
         function,
@@ -325,8 +326,7 @@ impl<N: Numbering> Fold<'_, N> {
         }
         self.out.push(inst);
         let range = of_op(&op, |value| self.range(value));
-        // Only operations with results are made.
-        let result = self.function.inst(inst).result.unwrap_or(crate::ir::arena::Key::new(0));
+        let result = self.function.result(inst);
         if let Some(range) = range {
             self.ranges.set(result, range);
         }

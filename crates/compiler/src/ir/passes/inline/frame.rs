@@ -22,6 +22,7 @@ pub(super) struct Frame {
 impl Frame {
     /// The words of a function whose stack has this place, in the numbering of the frame.
     pub(super) fn words(above: u32, words: u64) -> u64 {
+        // default: words that are moved out of the frame are none.
         words.checked_shl(above / 8).unwrap_or(0)
     }
 

@@ -35,8 +35,10 @@ pub(super) fn update(function: &mut Function, copied: &[(Inst, Frame)]) {
             let facts = &mut function.calls[inst];
             let end = -8 * words.trailing_zeros().cast_signed() as i16;
             let start = -8 * (64 - words.leading_zeros()).cast_signed() as i16;
-            let read = facts.stack_read.unwrap_or(StackFact { start, end });
-            facts.stack_read = Some(StackFact { start: read.start.min(start), end: read.end.max(end) });
+            facts.stack_read = Some(match facts.stack_read {
+                Some(read) => StackFact { start: read.start.min(start), end: read.end.max(end) },
+                None => StackFact { start, end },
+            });
         }
     }
 }

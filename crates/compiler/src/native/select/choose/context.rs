@@ -32,25 +32,25 @@ impl<A: Target> Choice<'_, '_, A> {
         let (field, start) = self.field(size, offset, false)?;
         let (first, len) = field.part(start, size.bytes() as u64);
         // All of a pointer is loaded, whatever the size of the access.
-        let part = Size::from_bytes(len.into()).map(|len| (len, signed && len == size && len != Size::Dw));
-        let (base, member) = match (field.place, part) {
-            (Place::Frame { offset, .. }, Some(_)) => (self.value(context)?, i32::from(offset)),
-            (Place::Host { offset, .. }, Some(_)) => {
-                (self.host()?, self.generator.links.host.area + i32::from(offset))
-            }
-            (Place::Computed(rule), _) => {
+        let (base, member) = match field.place {
+            Place::Frame { offset, .. } => (self.value(context)?, i32::from(offset)),
+            Place::Host { offset, .. } => (self.host()?, self.generator.links.host.area + i32::from(offset)),
+            Place::Computed(rule) => {
                 let within = start as i32 - i32::from(field.offset);
                 return self.computed(rule, context, (within, size, signed), result);
             }
-            // Other fields are 0, and of others there is no such part.
-            _ => {
-                self.push(Op::Number(0), &[defined(result)]);
-                return Ok(());
-            }
+            Place::Zero => return self.zero(result),
         };
-        let (size, signed) = part.unwrap_or((Size::Dw, false));
+        let Some(part) = part_of_size(len)? else { return self.zero(result) };
+        let (size, signed) = (part, signed && part == size && part != Size::Dw);
         let at = At::Base(member + i32::from(first));
         self.push(Op::Load { size, signed, at }, &[used(base), defined(result)]);
+        Ok(())
+    }
+
+    /// A field, or a part of it, that is 0.
+    fn zero(&mut self, result: Vreg) -> Result<(), Internal> {
+        self.push(Op::Number(0), &[defined(result)]);
         Ok(())
     }
 
@@ -89,9 +89,10 @@ impl<A: Target> Choice<'_, '_, A> {
     pub(super) fn store_context(&mut self, size: Size, offset: i32, value: Value) -> Result<(), Internal> {
         let (field, start) = self.field(size, offset, true)?;
         let (first, len) = field.part(start, size.bytes() as u64);
-        let (Place::Host { offset, .. }, Some(size)) = (field.place, Size::from_bytes(len.into())) else {
-            return Ok(());
+        let Place::Host { offset, .. } = field.place else {
+            return Err(Internal("a field that is not the host's is written"));
         };
+        let Some(size) = part_of_size(len)? else { return Ok(()) };
         let at = At::Base(self.generator.links.host.area + i32::from(offset) + i32::from(first));
         let host = used(self.host()?);
         if field.permission != Permission::WriteBelowMax {
@@ -107,5 +108,14 @@ impl<A: Target> Choice<'_, '_, A> {
             }
         }
         Ok(())
+    }
+}
+
+/// The size of a part of a field; `None` if it is empty.
+fn part_of_size(len: u16) -> Result<Option<Size>, Internal> {
+    match (len, Size::from_bytes(len.into())) {
+        (0, _) => Ok(None),
+        (_, None) => Err(Internal("a part of a field is of no size")),
+        (_, found) => Ok(found),
     }
 }

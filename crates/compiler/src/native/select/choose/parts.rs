@@ -92,6 +92,7 @@ impl<A: Target> Choice<'_, '_, A> {
     /// A sum, with a part or without.
     fn sum_of(&self, args: [Value; 2]) -> Sum {
         let [base, index] = args;
+        // default: a sum without a part is that of both operands.
         self.sum(args).unwrap_or(Sum { base, index, scale: Scale::One, distance: 0 })
     }
 
@@ -139,6 +140,7 @@ impl<A: Target> Choice<'_, '_, A> {
                 && between.iter().all(|later| self.can_pass(load, *later));
             found.then_some([Some(load), Some(operation)])
         };
+        // default: a store that updates nothing has no parts.
         found().unwrap_or_default()
     }
 

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 use crate::machine::REGISTERS;
 use crate::stack::MAX_FRAMES;
+use paceline_compiler::codegen::GenerateError;
+use paceline_compiler::internal::Internal;
 use paceline_compiler::ir::arena::Side;
 use paceline_compiler::ir::cfg::Cfg;
 use paceline_compiler::ir::versions::Versions;
@@ -104,16 +106,22 @@ impl<'a> Selector<'a> {
         Self { module, program, maps, code, current, words: REGISTERS, lack: None }
     }
 
-    pub(super) fn begin_function(&mut self, function: &Function, graph: &Graph, is_main: bool) {
+    pub(super) fn begin_function(
+        &mut self,
+        function: &Function,
+        graph: &Graph,
+        is_main: bool,
+    ) -> Result<(), TranslateError> {
         self.code.begin();
         self.current = Current {
             is_main,
             zeroed: function.zeroed,
             asked: Side::sized(function.value_count()),
             cfg: Some(Rc::clone(&graph.cfg)),
-            moves: moves(function, &graph.cfg),
+            moves: moves(function, &graph.cfg).map_err(GenerateError::from)?,
             ..Current::default()
         };
+        Ok(())
     }
 
     pub(super) fn end_function(&mut self) -> Result<(), TranslateError> {
@@ -137,14 +145,14 @@ impl<'a> Selector<'a> {
 }
 
 /// The last operation before each block that may have moved the packet; `None` if none does.
-fn moves(function: &Function, cfg: &Cfg) -> Option<Versions<1>> {
+fn moves(function: &Function, cfg: &Cfg) -> Result<Option<Versions<1>>, Internal> {
     let last = |block: &paceline_compiler::ir::Block| {
         let insts = function.block(*block).insts.iter().rev();
         let moves = |inst: &&paceline_compiler::ir::Inst| function.inst(**inst).op.moves_packet();
         [insts.clone().find(moves).map(|inst| version(*inst))]
     };
     let last: Vec<_> = cfg.order().iter().map(last).collect();
-    last.iter().any(|[last]| last.is_some()).then(|| Versions::of(cfg, &last))
+    last.iter().any(|[last]| last.is_some()).then(|| Versions::of(cfg, &last)).transpose()
 }
 
 /// The version of the packet's place that an instruction makes.

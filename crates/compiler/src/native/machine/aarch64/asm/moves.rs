@@ -23,6 +23,7 @@ impl Assembler {
         }
         let inverted = ones > zeros;
         let rest = if inverted { u16::MAX } else { 0 };
+        // default: a number of equal halves begins with the first one.
         let first = (0..4).find(|half| halves[*half] != rest).unwrap_or(0);
         let bits = halves[first];
         let (opc, field) = if inverted { (0, !bits) } else { (2, bits) };

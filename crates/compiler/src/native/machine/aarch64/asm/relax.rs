@@ -139,7 +139,7 @@ impl Layout<'_> {
 
     fn write(&self) -> Result<Vec<u32>, AssembleError> {
         let raw = &self.asm.words;
-        let added = self.before.last().copied().unwrap_or_default();
+        let added = self.before[self.asm.gaps.len()];
         let mut words = Vec::with_capacity(raw.len() + added as usize);
         let mut written = 0;
         for (index, gap) in self.asm.gaps.iter().enumerate() {

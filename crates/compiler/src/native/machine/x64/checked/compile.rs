@@ -130,7 +130,8 @@ impl Emitter<'_> {
     }
 
     fn call_subprogram(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
-        let target = insn.subprogram_target(slot).unwrap_or(-1);
+        let target =
+            insn.subprogram_target(slot).ok_or(Internal("a call of no function is one of a function"))?;
         let entry = usize::try_from(target).ok().and_then(|start| self.entry_of(start));
         let entry = entry.ok_or(CompileError::JumpTarget { slot, target })?;
         self.execute(slot);
@@ -152,7 +153,11 @@ impl Emitter<'_> {
                 let base = map(index, what)?.value.ok_or(CompileError::Map { slot, index, what })?;
                 base.wrapping_add(u64::from(offset))
             }
-            Imm64::Code { .. } => insn.subprogram_target(slot).unwrap_or(-1).cast_unsigned(),
+            Imm64::Code { .. } => {
+                let target =
+                    insn.subprogram_target(slot).ok_or(Internal("the address of code has no target"))?;
+                target.cast_unsigned()
+            }
             Imm64::MapFd(_) | Imm64::MapValueFd { .. } | Imm64::Variable { .. } => {
                 return Err(CompileError::Unsupported { slot, insn: *insn });
             }

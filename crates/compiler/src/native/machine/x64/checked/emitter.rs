@@ -3,6 +3,7 @@
 use paceline_isa::{Code, Reg};
 use paceline_spec::{Counters, ProgramSpec};
 
+use crate::internal::Internal;
 use crate::native::code::Label;
 use crate::native::error::CompileError;
 use crate::native::links::{CheckedLinks, Links};
@@ -122,7 +123,7 @@ impl<'a> Emitter<'a> {
 
     /// Label of a jump's target.
     pub(super) fn target(&self, slot: usize, target: Option<i64>) -> Result<Label, CompileError> {
-        let target = target.unwrap_or(-1);
+        let target = target.ok_or(Internal("a jump has no target"))?;
         let label = usize::try_from(target).ok().and_then(|at| self.targets.get(at).copied().flatten());
         label.ok_or(CompileError::JumpTarget { slot, target })
     }
@@ -144,6 +145,6 @@ impl<'a> Emitter<'a> {
 }
 
 /// The machine's register for the program's.
-pub(super) fn gpr(reg: Reg) -> Gpr {
-    REGISTERS.get(usize::from(reg.number())).copied().unwrap_or(SCRATCH)
+pub(super) const fn gpr(reg: Reg) -> Gpr {
+    REGISTERS[reg as usize]
 }
