@@ -79,7 +79,7 @@ fn fields(count: usize) -> String {
 #[test]
 fn chains_of_empty_blocks_are_followed_once() {
     demand_linear("blocks", 4000, |count| {
-        let (after, time) = run(&module(&chain(count)), Pass::Blocks);
+        let (after, time) = run(&module(&chain(count)), Pass::SimplifyCfg);
         assert_eq!(after.functions.iter().map(|(_, function)| function.layout.len()).sum::<usize>(), 1);
         time
     });
@@ -101,7 +101,7 @@ fn dominators_of_a_block_with_many_predecessors() {
 
 #[test]
 fn fields_of_a_long_block() {
-    demand_linear("fields", 2000, |count| run(&module(&fields(count)), Pass::Fields).1);
+    demand_linear("fields", 2000, |count| run(&module(&fields(count)), Pass::LoadMerge).1);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn promotion_of_each_byte_of_the_stack_in_many_blocks() {
     });
     text += "return v1024\n";
     let before = peak();
-    let (after, time) = run(&module(&text), Pass::Promote);
+    let (after, time) = run(&module(&text), Pass::Mem2reg);
     assert!(!after.to_string().contains("load."), "all are promoted");
     assert!(time < Duration::from_secs(20), "{time:?}");
     if let Some((before, after)) = before.zip(peak()) {

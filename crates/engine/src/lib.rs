@@ -49,7 +49,9 @@ pub use native::compile_for;
 #[cfg(all(feature = "jit", feature = "testing"))]
 pub use paceline_compiler::native::{Architecture, Compiled};
 #[cfg(feature = "jit")]
-pub use paceline_compiler::native::{CompileError, Lack, OptLevel, Prefetch, Settings as NativeSettings};
+pub use paceline_compiler::native::{
+    CompileError, OptLevel, Prefetch, Settings as NativeSettings, Unsupported,
+};
 pub use paceline_runtime::fault::{Fault, FaultKind};
 pub use paceline_runtime::host::{Event, EventSink};
 pub use paceline_runtime::interpreter::image::{DEFAULT_BUDGET, Exit};

@@ -21,7 +21,7 @@ impl Program {
     ///
     /// # Errors
     /// [`LoadError`]. Paceline never falls back to another engine silently: a program that has no native code becomes one of the
-    /// threaded interpreter, which [`engine`](Self::engine) and [`lack`](Self::lack) tell.
+    /// threaded interpreter, which [`engine`](Self::engine) and [`unsupported`](Self::unsupported) tell.
     pub fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Self, LoadError> {
         Self::load_with(verified, maps, engine, LookAhead::default())
     }
@@ -48,9 +48,9 @@ impl Program {
                 let checked = engine == Engine::CheckedJit;
                 let settings = native::Settings { checked, ..native::settings() };
                 match native::load(verified, maps.clone(), &settings) {
-                    Err(LoadError::Compile(CompileError::Lack(lack))) if !checked => {
+                    Err(LoadError::Compile(CompileError::Unsupported(what))) if !checked => {
                         let mut program = Self::threaded(verified, maps)?;
-                        program.lack = Some(lack);
+                        program.unsupported = Some(what);
                         Ok(program)
                     }
                     loaded => Ok(loaded?.with_look_ahead(look_ahead)),

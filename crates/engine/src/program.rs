@@ -55,7 +55,7 @@ pub struct Program {
     stages: Stages,
     /// Why it is interpreted although native code was asked for.
     #[cfg(feature = "jit")]
-    pub(crate) lack: Option<paceline_compiler::native::Lack>,
+    pub(crate) unsupported: Option<paceline_compiler::native::Unsupported>,
     /// Whether runs are pinned, because others may remove programs or elements of maps that the program uses.
     pub(crate) pins: bool,
     /// Keeps the programs in the maps that the program uses.
@@ -100,7 +100,7 @@ impl Program {
             engine,
             stages,
             #[cfg(feature = "jit")]
-            lack: None,
+            unsupported: None,
             pins: uses.pins,
             _tables: uses.tables.into(),
         };

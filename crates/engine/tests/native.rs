@@ -151,7 +151,7 @@ fn a_frame_may_have_several_pages() {
         let verified = wide(bytes);
         let [native, plain] = [Engine::Jit, Engine::Plain]
             .map(|engine| Program::load(&verified, Vec::new(), engine).expect("loads"));
-        assert_eq!((native.engine(), native.lack()), (Engine::Jit, None));
+        assert_eq!((native.engine(), native.unsupported()), (Engine::Jit, None));
         assert_eq!(run(&native), run(&plain), "{bytes} bytes");
     }
 }

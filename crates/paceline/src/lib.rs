@@ -141,8 +141,8 @@ pub use paceline_engine::{
 };
 #[cfg(feature = "jit")]
 pub use paceline_engine::{
-    ChainPart, CodeMap, DispatcherCode, JitSymbols, JitSymbolsError, Lack, NAMES_VARIABLE, NativeCode,
-    NativeFunction,
+    ChainPart, CodeMap, DispatcherCode, JitSymbols, JitSymbolsError, NAMES_VARIABLE, NativeCode,
+    NativeFunction, Unsupported,
 };
 pub use paceline_frame::{
     Burst, DeviceMetadata, Frame, FrameMeta, FrameMut, FrameRef, HEADROOM, MAX_BURST, PushError, Redirect,

@@ -90,14 +90,14 @@ pub enum Place {
     /// For a definition: one that no use is in, because it is written before they are all read.
     Early,
     /// For a definition, the last operand: that of a use, by its position among the instruction's operands. No other use may be in it.
-    Same(u8),
+    Reuse(u8),
 }
 
 /// The operand whose register a definition takes, by its position among the instruction's.
 #[inline]
 pub(crate) fn taken(operands: &[Operand]) -> Option<usize> {
     match operands.last()?.place {
-        Place::Same(taken) => Some(usize::from(taken)),
+        Place::Reuse(taken) => Some(usize::from(taken)),
         _ => None,
     }
 }

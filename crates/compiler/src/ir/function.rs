@@ -336,20 +336,20 @@ impl Function {
         self.fault.get().map_or(Ok(()), |what| Err(*what))
     }
 
-    /// The result of an instruction that has one. A fault otherwise, with any value as the result.
+    /// The result of an instruction that has one. A fault otherwise, with a value without a definition as the result.
     #[inline]
-    pub(crate) fn result(&self, inst: Inst) -> Value {
+    pub(crate) fn result(&mut self, inst: Inst) -> Value {
         match self.insts[inst].result {
             Some(result) => result,
-            None => self.any_value(Internal("an operation has no result")),
+            None => self.undefined_value(Internal("an operation has no result")),
         }
     }
 
-    /// A value in place of one that is missing, which is a fault.
+    /// A value without a definition, in place of one that is missing, which is a fault.
     #[cold]
-    pub(crate) fn any_value(&self, missing: Internal) -> Value {
+    pub(crate) fn undefined_value(&mut self, missing: Internal) -> Value {
         self.fail(missing);
-        Value::new(0)
+        self.values.push(ValueData { ty: Type::I64, def: Def::Nothing, kind: Kind::Unknown })
     }
 }
 

@@ -7,14 +7,14 @@ use thiserror::Error;
 
 use crate::internal::Internal;
 use crate::native::code::AssembleError;
-use crate::native::lack::Lack;
+use crate::native::unsupported::Unsupported;
 
 /// Reasons why a program cannot be compiled; slots count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CompileError {
     /// The instruction has no native code.
     #[error("instruction {slot} ({insn}) cannot be compiled")]
-    Unsupported {
+    Instruction {
         /// Slot.
         slot: usize,
         /// The instruction.
@@ -40,7 +40,7 @@ pub enum CompileError {
     },
     /// Something that there is no native code for.
     #[error("there is no native code for {0}")]
-    Lack(Lack),
+    Unsupported(Unsupported),
     /// [`Links::checked`](crate::native::Links::checked) is missing for checked code.
     #[error("there is nothing to link checked code with")]
     NotLinked,
@@ -83,8 +83,8 @@ impl FormError {
     }
 }
 
-impl From<Lack> for CompileError {
-    fn from(lack: Lack) -> Self {
-        Self::Lack(lack)
+impl From<Unsupported> for CompileError {
+    fn from(what: Unsupported) -> Self {
+        Self::Unsupported(what)
     }
 }

@@ -8,9 +8,9 @@
 //! BPF registers, the sixth the host. `r1` of a program is the packet's [`Frame`](paceline_frame::Frame), whatever the
 //! program's type, and loads from the context become loads from the frame.
 //!
-//! Code is generated from programs in the SSA form of `paceline-compiler`, by selection of instructions with the allocator of `paceline-compiler`. [Checked](Settings::checked)
-//! code is none of it: it translates one instruction after the other. A program without native
-//! code has a [`Lack`].
+//! Code is generated from programs in SSA form ([`ir`](crate::ir)): selection makes operations that all [machines](machine) have, the
+//! allocator of [`codegen`](crate::codegen) gives them registers, and the machine emits them. [Checked](Settings::checked) code is none
+//! of it: it translates one instruction after the other. A program without native code has something [`Unsupported`].
 //!
 //! A function saves the callee-saved registers that it writes, and no others; one that makes no calls and has up to 128 bytes of stack
 //! needs no stack adjustment on x86-64.
@@ -18,16 +18,15 @@
 mod code;
 mod compiled;
 mod error;
-mod lack;
 mod links;
 pub mod machine;
 mod program;
 mod select;
 mod settings;
+mod unsupported;
 
 pub use compiled::{Compiled, CompiledFunction, Stats};
 pub use error::{CompileError, FormCause, FormError};
-pub use lack::Lack;
 pub use links::{
     ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,
 };
@@ -35,3 +34,4 @@ pub use machine::x64::dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgume
 pub use program::{compile, compile_chain, compile_unverified};
 pub use select::Part;
 pub use settings::{Architecture, Features, OptLevel, Prefetch, Settings};
+pub use unsupported::Unsupported;

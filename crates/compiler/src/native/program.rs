@@ -8,16 +8,16 @@ use paceline_verifier::Verified;
 
 use crate::native::compiled::Compiled;
 use crate::native::error::CompileError;
-use crate::native::lack::Lack;
 use crate::native::links::Links;
 use crate::native::machine::{aarch64, x64};
 use crate::native::select::{self, Part};
 use crate::native::settings::{Architecture, OptLevel, Settings};
+use crate::native::unsupported::Unsupported;
 
 /// Compiles a verified program.
 ///
 /// # Errors
-/// [`CompileError`]; [`CompileError::Lack`] for a program that has no native code.
+/// [`CompileError`]; [`CompileError::Unsupported`] for a program that has no native code.
 pub fn compile(verified: &Verified, links: &Links, settings: &Settings) -> Result<Compiled, CompileError> {
     if settings.checked {
         // Checked code exists to test the verifier, so it must not rely on its facts.
@@ -58,7 +58,7 @@ fn compile_checked(
 ) -> Result<Compiled, CompileError> {
     match settings.architecture {
         Architecture::X86_64 => x64::checked::compile(program, links, settings.features),
-        Architecture::Arm64 => Err(CompileError::Lack(Lack::Checks)),
+        Architecture::Arm64 => Err(CompileError::Unsupported(Unsupported::Checks)),
     }
 }
 
@@ -66,7 +66,7 @@ fn compile_checked(
 /// results of each program.
 ///
 /// # Errors
-/// [`CompileError`]; [`CompileError::Lack`] for a chain that has no native code.
+/// [`CompileError`]; [`CompileError::Unsupported`] for a chain that has no native code.
 ///
 /// # Panics
 /// If the number of programs differs from the number of the graph's nodes.

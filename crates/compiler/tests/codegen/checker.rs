@@ -28,7 +28,7 @@ fn function() -> Function<()> {
     function.push((), &enter, none, None);
     function.push((), &[], none, None);
     function.begin([x, y], 1);
-    function.push((), &[used(x, Place::Any), used(y, Place::Any), defined(sum, Place::Same(0))], none, None);
+    function.push((), &[used(x, Place::Any), used(y, Place::Any), defined(sum, Place::Reuse(0))], none, None);
     function.push((), &[used(sum, Place::Fixed(Reg(1)))], registers(2), None);
     function.push((), &[used(x, Place::Any), used(y, Place::Any)], none, None);
     function.begin(None, 0);

@@ -100,13 +100,13 @@ impl Toy {
         match data.op {
             Operation::Binary { op: BinaryOp::Shl | BinaryOp::Lshr | BinaryOp::Ashr, .. } => {
                 // The count is in a register of its own, as on x86.
-                (places[1], result) = (Place::Fixed(Reg(1)), Place::Same(0));
+                (places[1], result) = (Place::Fixed(Reg(1)), Place::Reuse(0));
             }
             Operation::Binary { op: BinaryOp::Udiv | BinaryOp::Urem, .. } => {
                 (places[0], result) = (Place::Fixed(Reg(0)), Place::Fixed(Reg(0)));
                 clobbers = RegSet::default().with(Reg(2));
             }
-            Operation::Binary { .. } | Operation::Neg { .. } => result = Place::Same(0),
+            Operation::Binary { .. } | Operation::Neg { .. } => result = Place::Reuse(0),
             Operation::Compare { .. } | Operation::Load { .. } => result = Place::Early,
             Operation::Atomic { expected: Some(_), .. } => {
                 (places[2], result) = (Place::Fixed(Reg(0)), Place::Fixed(Reg(0)));

@@ -33,6 +33,6 @@ impl ChainError {
     #[must_use]
     pub fn is_lack(&self) -> bool {
         use paceline_compiler::native::CompileError;
-        matches!(self, Self::Program { error: LoadError::Compile(CompileError::Lack(_)), .. })
+        matches!(self, Self::Program { error: LoadError::Compile(CompileError::Unsupported(_)), .. })
     }
 }

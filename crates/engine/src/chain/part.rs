@@ -39,7 +39,7 @@ impl ChainPart {
     /// A verified program with its maps in the order of its object.
     ///
     /// # Errors
-    /// As [`Program::load`](crate::Program::load); [`CompileError::Lack`](crate::CompileError::Lack) for a program that has no native code.
+    /// As [`Program::load`](crate::Program::load); [`CompileError::Unsupported`](crate::CompileError::Unsupported) for a program that has no native code.
     pub fn new(verified: Arc<Verified>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
         Self::with_settings(verified, maps, &native::settings())
     }

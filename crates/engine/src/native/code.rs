@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::exec::{CodeBlock, Function};
-use paceline_compiler::native::Lack;
+use paceline_compiler::native::Unsupported;
 use paceline_maps::Map;
 use paceline_runtime::helpers::{HelperFn, functions_of, kfunc_fn};
 use paceline_spec::helper::Helper;
@@ -29,8 +29,8 @@ impl Program {
 
     /// What has no native code, because of which the program is interpreted although [native code](crate::Engine::Jit) was asked for.
     #[must_use]
-    pub fn lack(&self) -> Option<Lack> {
-        self.lack
+    pub fn unsupported(&self) -> Option<Unsupported> {
+        self.unsupported
     }
 
     /// The native code of its [slice](Self::slice).

@@ -341,7 +341,7 @@ fn load(
 fn available(loaded: Result<Program, LoadError>) -> Result<Result<Program, String>, Unsupported> {
     match loaded {
         Err(LoadError::Unavailable(engine)) => Err(Unsupported::Unavailable(engine)),
-        Err(LoadError::Compile(CompileError::Lack(_))) => Err(Unsupported::Lacks),
+        Err(LoadError::Compile(CompileError::Unsupported(_))) => Err(Unsupported::Lacks),
         loaded => Ok(loaded.map_err(|error| error.to_string())),
     }
 }

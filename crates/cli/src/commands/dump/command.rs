@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use paceline::{Engine, Lack, LookAhead, NoSlice, Object, ProgramSpec, VerifiedProgram};
+use paceline::{Engine, LookAhead, NoSlice, Object, ProgramSpec, Unsupported, VerifiedProgram};
 use serde_json::{Value as Json, json};
 
 use super::args::DumpArgs;
@@ -31,9 +31,9 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     }
     let compiled = if args.jit { compiled(args, name, object, &programs)? } else { Vec::new() };
     let listing = |(index, spec)| {
-        let compiled: Option<&Result<Compiled, Option<Lack>>> = compiled.get(index);
-        if let Some(Err(lack)) = compiled {
-            return Listing::new(object, spec, None).without_native(lack.map(|lack| lack.to_string()));
+        let compiled: Option<&Result<Compiled, Option<Unsupported>>> = compiled.get(index);
+        if let Some(Err(unsupported)) = compiled {
+            return Listing::new(object, spec, None).without_native(unsupported.map(|what| what.to_string()));
         }
         let compiled = compiled.and_then(|compiled| compiled.as_ref().ok());
         let listing = Listing::new(object, spec, compiled.map(|compiled| &compiled.native));
@@ -73,12 +73,12 @@ fn compiled(
     name: &str,
     object: &Object,
     programs: &[&ProgramSpec],
-) -> Result<Vec<Result<Compiled, Option<Lack>>>, Failure> {
+) -> Result<Vec<Result<Compiled, Option<Unsupported>>>, Failure> {
     let compiled = |program: &VerifiedProgram| {
         let program = program.program();
         let slice = program.slice().cloned().zip(program.slice_code().as_ref().map(Native::new));
         let slice = slice.ok_or_else(|| program.no_slice().cloned());
-        let native = program.native_code().ok_or(program.lack())?;
+        let native = program.native_code().ok_or(program.unsupported())?;
         Ok(Compiled { slice, native: Native::new(&native) })
     };
     Ok(loaded(Engine::Jit, args, name, object, programs)?.iter().map(compiled).collect())

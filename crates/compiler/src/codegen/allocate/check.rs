@@ -176,7 +176,7 @@ fn step<O>(
         let admits = match *place {
             Place::Any | Place::Early => registers.has(*reg),
             Place::Fixed(fixed) => fixed == *reg,
-            Place::Same(taken) => assigned.get(usize::from(taken)) == Some(reg),
+            Place::Reuse(taken) => assigned.get(usize::from(taken)) == Some(reg),
         };
         if !admits {
             return Err(CheckError::Constraint { inst, vreg: *vreg, reg: *reg });
@@ -190,7 +190,7 @@ fn step<O>(
             }
             written = written.with(*reg);
             let taken = match place {
-                Place::Same(taken) => Some(usize::from(*taken)),
+                Place::Reuse(taken) => Some(usize::from(*taken)),
                 Place::Early => None,
                 Place::Any | Place::Fixed(_) => continue,
             };

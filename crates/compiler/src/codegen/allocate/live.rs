@@ -100,9 +100,9 @@ impl Live {
 
     /// Prepares for a virtual register that is defined in a block.
     #[inline]
-    pub(super) fn define(&mut self, home: u32) {
-        self.words = [home / 64; 2];
-        self.alive[home as usize / 64].start = 1 << (home % 64);
+    pub(super) fn define(&mut self, defining: u32) {
+        self.words = [defining / 64; 2];
+        self.alive[defining as usize / 64].start = 1 << (defining % 64);
     }
 
     /// Notes that the virtual register is used in a block up to a point, and defined in another one.
@@ -153,16 +153,17 @@ impl Live {
     /// it. Returns whether it is live before its definition.
     pub(super) fn take(
         &mut self,
-        home: u32,
+        defining: u32,
         defined: Range<Point>,
         segments: &mut Vec<Range<Point>>,
     ) -> bool {
         let [first, last] = self.words;
-        let alive = &mut self.alive[home as usize / 64];
-        alive.start &= !(1 << (home % 64));
-        let is_early = first < home / 64 || alive.start & ((1 << (home % 64)) - 1) != 0;
-        let at_end = alive.end >> (home % 64) & 1 != 0;
-        let mut segment = defined.start..if at_end { self.starts[home as usize + 1] } else { defined.end };
+        let alive = &mut self.alive[defining as usize / 64];
+        alive.start &= !(1 << (defining % 64));
+        let is_early = first < defining / 64 || alive.start & ((1 << (defining % 64)) - 1) != 0;
+        let at_end = alive.end >> (defining % 64) & 1 != 0;
+        let mut segment =
+            defined.start..if at_end { self.starts[defining as usize + 1] } else { defined.end };
         for word in first..=last {
             let Alive { mut start, end, .. } = std::mem::take(&mut self.alive[word as usize]);
             while start != 0 {

@@ -8,31 +8,31 @@
 //! Uses come before definitions, and a definition that takes the register of a use is the last operand. A fixed operand holds its
 //! register at one of the two inner points only, and a move brings the value there. Slots are given afterwards.
 
+mod allocations;
+mod assignments;
 pub mod check;
-mod friends;
-mod held;
-mod homes;
+mod hints;
 mod live;
+mod live_ranges;
 mod moves;
 mod point;
-mod ranges;
 mod result;
 mod scan;
-mod slots;
+mod spill_slots;
 mod uses;
 mod weights;
 
 use thiserror::Error;
 
 use crate::codegen::lir::{Function, Reg, RegSet};
+use allocations::Allocations;
+use assignments::Assigned;
 use check::CheckError;
-use friends::Friends;
-use held::Held;
-use homes::Assigned;
+use hints::Hints;
 use live::Live;
+use live_ranges::LiveRanges;
 pub(crate) use moves::Walk;
 pub use moves::{Loc, Move, MoveLists};
-use ranges::Ranges;
 pub use result::Allocation;
 use scan::Scan;
 
@@ -57,9 +57,9 @@ pub enum AllocateError {
 /// The allocator, whose memory is used again for each function.
 pub struct Allocator {
     /// By register.
-    held: Vec<Held>,
-    friends: Friends,
-    ranges: Ranges,
+    held: Vec<Allocations>,
+    hints: Hints,
+    ranges: LiveRanges,
     live: Live,
     assigned: Assigned,
     /// Moves before and after the current instruction.
@@ -70,9 +70,9 @@ pub struct Allocator {
 impl Default for Allocator {
     fn default() -> Self {
         Self {
-            held: vec![Held::default(); RegSet::MOST],
-            friends: Friends::default(),
-            ranges: Ranges::default(),
+            held: vec![Allocations::default(); RegSet::MOST],
+            hints: Hints::default(),
+            ranges: LiveRanges::default(),
             live: Live::default(),
             assigned: Assigned::default(),
             moves: Default::default(),
@@ -93,14 +93,14 @@ impl Allocator {
         scratch: Reg,
         checked: bool,
     ) -> Result<&Allocation, AllocateError> {
-        let Self { held, friends, ranges, live, assigned, moves, allocation } = self;
-        held.iter_mut().for_each(Held::clear);
-        friends.find(function);
-        ranges.find(function, held, friends, live);
+        let Self { held, hints, ranges, live, assigned, moves, allocation } = self;
+        held.iter_mut().for_each(Allocations::clear);
+        hints.find(function);
+        ranges.find(function, held, hints, live);
         if let Some(vreg) = ranges.live_before_definition() {
             return Err(AllocateError::Order(vreg));
         }
-        let scan = Scan::new(function, ranges, held, friends, assigned, registers);
+        let scan = Scan::new(function, ranges, held, hints, assigned, registers);
         scan.run().map_err(AllocateError::OutOfRegisters)?;
         let resolved = result::resolve(function, ranges, assigned, scratch, moves, allocation);
         resolved.map_err(AllocateError::Undefined)?;

@@ -1,9 +1,9 @@
 //! The result: registers of operands, and moves.
 
-use super::homes::{Assigned, Home};
+use super::assignments::{Assigned, Assignment};
+use super::live_ranges::LiveRanges;
 use super::moves::{Loc, Move, MoveLists};
 use super::point::{AFTER, BEFORE, Point, point};
-use super::ranges::Ranges;
 use crate::codegen::lir::{Block, Function, Inst, Place, Reg, RegSet, Role, Target, taken};
 use crate::codegen::reuse::{empty, filled};
 
@@ -48,7 +48,7 @@ impl Allocation {
 /// Puts together what the scan has found. The error is a virtual register that is read and is nowhere.
 pub(super) fn resolve<O>(
     function: &Function<O>,
-    ranges: &Ranges,
+    ranges: &LiveRanges,
     assigned: &Assigned,
     scratch: Reg,
     [before, after]: &mut [Vec<Move>; 2],
@@ -58,7 +58,7 @@ pub(super) fn resolve<O>(
     allocation.around.clear(function.insts.len() / 4);
     allocation.edges.clear(function.targets.len() / 4);
     empty(&mut allocation.first_edges, function.blocks.len());
-    (allocation.slots, allocation.written) = (assigned.slot_count, RegSet::default());
+    (allocation.slots, allocation.written) = (assigned.spill_slots, RegSet::default());
     before.clear();
     after.clear();
     let mut resolver = Resolver { function, ranges, assigned, scratch, allocation };
@@ -68,7 +68,7 @@ pub(super) fn resolve<O>(
 
 struct Resolver<'a, O> {
     function: &'a Function<O>,
-    ranges: &'a Ranges,
+    ranges: &'a LiveRanges,
     assigned: &'a Assigned,
     scratch: Reg,
     allocation: &'a mut Allocation,
@@ -86,7 +86,7 @@ impl<O> Resolver<'_, O> {
     /// Where a virtual register is at a point at which it is live; the error is one that is nowhere.
     #[inline]
     fn at(&self, vreg: u32, at: Point) -> Result<Loc, u32> {
-        self.assigned.homes[vreg as usize].at(at).ok_or(vreg)
+        self.assigned.assignments[vreg as usize].at(at).ok_or(vreg)
     }
 
     /// Adds a list of moves, one after the other.
@@ -97,7 +97,7 @@ impl<O> Resolver<'_, O> {
         lists: impl Fn(&mut Allocation) -> &mut MoveLists,
     ) {
         // A slot behind the others is for circles of moves.
-        let free = self.assigned.slot_count;
+        let free = self.assigned.spill_slots;
         let (lists, mut written, mut slots) = (lists(self.allocation), RegSet::default(), 0);
         let first = lists.moves.len();
         lists.add(number, moves, self.scratch, free);
@@ -115,16 +115,16 @@ impl<O> Resolver<'_, O> {
     #[inline(never)]
     fn insts(&mut self, before: &mut Vec<Move>, after: &mut Vec<Move>) -> Result<(), u32> {
         let (function, assigned) = (self.function, self.assigned);
-        let (homes, mut written) = (assigned.homes.as_slice(), RegSet::default());
+        let (assignments, mut written) = (assigned.assignments.as_slice(), RegSet::default());
         for (inst, data) in (0..).zip(&function.insts) {
             let registers =
                 &mut self.allocation.operands[data.operands.start as usize..data.operands.end as usize];
             // The operands of most instructions are where their virtual registers are all the time.
             let mut is_plain = assigned.loaded.is_empty();
             for (operand, register) in function.operands_of(data).iter().zip(registers) {
-                let home = &homes[operand.vreg.0 as usize];
-                match (operand.place, home.reg) {
-                    (Place::Any | Place::Early, Some(reg)) if home.slot.is_none() => {
+                let assignment = &assignments[operand.vreg.0 as usize];
+                match (operand.place, assignment.reg) {
+                    (Place::Any | Place::Early, Some(reg)) if assignment.slot.is_none() => {
                         *register = reg;
                         if operand.role == Role::Def {
                             written = written.with(reg);
@@ -155,7 +155,7 @@ impl<O> Resolver<'_, O> {
         before: &mut Vec<Move>,
         after: &mut Vec<Move>,
     ) -> Result<(), u32> {
-        let (function, homes) = (self.function, &self.assigned.homes);
+        let (function, assignments) = (self.function, &self.assigned.assignments);
         let operands = function.operands_of(data);
         let range = data.operands.start as usize..data.operands.end as usize;
         // default: the list is empty if no operand is loaded.
@@ -163,39 +163,39 @@ impl<O> Resolver<'_, O> {
         let registers = &mut self.allocation.operands[range];
         let mut written = data.clobbers;
         for (at, (operand, register)) in operands.iter().zip(&mut *registers).enumerate() {
-            let (vreg, home) = (operand.vreg.0, &homes[operand.vreg.0 as usize]);
+            let (vreg, assignment) = (operand.vreg.0, &assignments[operand.vreg.0 as usize]);
             match (operand.role, operand.place) {
                 (Role::Use, Place::Fixed(reg)) => {
                     *register = reg;
-                    add(before, Loc::Reg(reg), home.at(point(inst, BEFORE)).ok_or(vreg)?);
+                    add(before, Loc::Reg(reg), assignment.at(point(inst, BEFORE)).ok_or(vreg)?);
                 }
                 (Role::Use, _) => {
                     if let Some(reg) = loaded.get(at).copied().flatten() {
                         *register = reg;
-                        add(before, Loc::Reg(reg), home.at(point(inst, BEFORE)).ok_or(vreg)?);
-                    } else if let Some(reg) = home.reg {
+                        add(before, Loc::Reg(reg), assignment.at(point(inst, BEFORE)).ok_or(vreg)?);
+                    } else if let Some(reg) = assignment.reg {
                         *register = reg;
-                    } else if home.slot.is_none() {
+                    } else if assignment.slot.is_none() {
                         return Err(vreg);
                     }
                 }
                 (Role::Def, Place::Fixed(reg)) => {
                     *register = reg;
                     written = written.with(reg);
-                    places(home, point(inst, AFTER)).for_each(|to| add(after, to, Loc::Reg(reg)));
+                    places(assignment, point(inst, AFTER)).for_each(|to| add(after, to, Loc::Reg(reg)));
                 }
                 (Role::Def, place) => {
-                    let reg = home.reg.ok_or(vreg)?;
+                    let reg = assignment.reg.ok_or(vreg)?;
                     *register = reg;
                     written = written.with(reg);
-                    if let Place::Same(taken) = place
+                    if let Place::Reuse(taken) = place
                         && let Some(used) = operands.get(usize::from(taken))
                     {
                         let used = used.vreg.0;
-                        let from = homes[used as usize].at(point(inst, BEFORE)).ok_or(used)?;
+                        let from = assignments[used as usize].at(point(inst, BEFORE)).ok_or(used)?;
                         add(before, Loc::Reg(reg), from);
                     }
-                    if let Some(slot) = home.slot {
+                    if let Some(slot) = assignment.slot {
                         after.push(Move { to: Loc::Slot(slot), from: Loc::Reg(reg) });
                     }
                 }
@@ -246,7 +246,7 @@ impl<O> Resolver<'_, O> {
         let (end, start) = (point(block.insts.end, BEFORE) - 1, point(next.insts.start, BEFORE));
         for (param, arg) in self.function.params_of(next).iter().zip(self.function.args_of(target)) {
             let from = self.at(arg.0, end)?;
-            places(&self.assigned.homes[param.0 as usize], start).for_each(|to| add(moves, to, from));
+            places(&self.assigned.assignments[param.0 as usize], start).for_each(|to| add(moves, to, from));
         }
         Ok(())
     }
@@ -255,13 +255,15 @@ impl<O> Resolver<'_, O> {
     /// sorted by edges: a block, and the position of its target.
     fn reloads(&self) -> Vec<((u32, u32), Move)> {
         let mut reloads = Vec::new();
-        if self.assigned.slot_count == 0 {
+        if self.assigned.spill_slots == 0 {
             return reloads;
         }
         let blocks = &self.function.blocks;
         let start = |block: u32| point(blocks[block as usize].insts.start, BEFORE);
         let end = |block: u32| point(blocks[block as usize].insts.end, BEFORE) - 1;
-        for (vreg, home) in (0..).zip(&self.assigned.homes).filter(|(_, home)| home.slot.is_some()) {
+        for (vreg, assignment) in
+            (0..).zip(&self.assigned.assignments).filter(|(_, assignment)| assignment.slot.is_some())
+        {
             let begins = self.ranges.vregs[vreg as usize].start;
             for segment in self.ranges.segments_of(vreg) {
                 // Blocks that begin within it; those of which it is a parameter have it there by a move.
@@ -269,9 +271,9 @@ impl<O> Resolver<'_, O> {
                 let within =
                     (first as u32..blocks.len() as u32).take_while(|block| start(*block) < segment.end);
                 for block in within.filter(|block| start(*block) != begins) {
-                    let Some(to @ Loc::Reg(_)) = home.at(start(block)) else { continue };
+                    let Some(to @ Loc::Reg(_)) = assignment.at(start(block)) else { continue };
                     for before in self.ranges.before(block) {
-                        let Some(from @ Loc::Slot(_)) = home.at(end(before)) else { continue };
+                        let Some(from @ Loc::Slot(_)) = assignment.at(end(before)) else { continue };
                         let targets = self.function.targets_of(&blocks[before as usize]);
                         let to_it = (0..).zip(targets).filter(|(_, target)| target.block == block);
                         reloads.extend(to_it.map(|(at, _)| ((before, at), Move { to, from })));
@@ -286,7 +288,7 @@ impl<O> Resolver<'_, O> {
 
 /// Where a virtual register has to be stored when it begins to be, besides where it is.
 #[inline]
-fn places(home: &Home, start: Point) -> impl Iterator<Item = Loc> {
-    let at = home.at(start).filter(|at| matches!(at, Loc::Reg(_)));
-    at.into_iter().chain(home.slot.map(Loc::Slot))
+fn places(assignment: &Assignment, start: Point) -> impl Iterator<Item = Loc> {
+    let at = assignment.at(start).filter(|at| matches!(at, Loc::Reg(_)));
+    at.into_iter().chain(assignment.slot.map(Loc::Slot))
 }

@@ -7,12 +7,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::friends::Friends;
-use super::held::{Held, Holder};
-use super::homes::{Assigned, Home};
+use super::allocations::{Allocations, Holder};
+use super::assignments::{Assigned, Assignment};
+use super::hints::Hints;
+use super::live_ranges::LiveRanges;
 use super::point::Point;
-use super::ranges::Ranges;
-use super::slots;
+use super::spill_slots;
 use super::uses::Uses;
 use super::weights::weights;
 use crate::codegen::lir::{Function, Reg, RegSet};
@@ -33,16 +33,16 @@ enum Item {
 
 pub(super) struct Scan<'a, O> {
     function: &'a Function<O>,
-    ranges: &'a Ranges,
+    ranges: &'a LiveRanges,
     registers: RegSet,
     /// By register.
-    held: &'a mut [Held],
-    friends: &'a mut Friends,
+    held: &'a mut [Allocations],
+    hints: &'a mut Hints,
     /// The first of the virtual registers, in their order, that is not scanned yet.
     next: usize,
     /// Operands that read registers which are in their slots.
     queue: BinaryHeap<Reverse<(Point, Item)>>,
-    /// The uses of virtual registers, once one is cut.
+    /// The uses of virtual registers, once one is split.
     uses: Option<Uses>,
     /// Spill weights, computed when a function first runs out of registers.
     weights: Option<Vec<f32>>,
@@ -79,20 +79,20 @@ impl<'a, O> Scan<'a, O> {
     /// The scan of a function whose instructions hold registers.
     pub(super) fn new(
         function: &'a Function<O>,
-        ranges: &'a Ranges,
-        held: &'a mut [Held],
-        friends: &'a mut Friends,
+        ranges: &'a LiveRanges,
+        held: &'a mut [Allocations],
+        hints: &'a mut Hints,
         assigned: &'a mut Assigned,
         registers: RegSet,
     ) -> Self {
-        filled(&mut assigned.homes, Home::NONE, ranges.vregs.len());
-        (assigned.slot_count, assigned.loaded) = (0, Vec::new());
+        filled(&mut assigned.assignments, Assignment::NONE, ranges.vregs.len());
+        (assigned.spill_slots, assigned.loaded) = (0, Vec::new());
         Self {
             function,
             ranges,
             registers,
             held,
-            friends,
+            hints,
             next: 0,
             queue: BinaryHeap::new(),
             uses: None,
@@ -111,7 +111,7 @@ impl<'a, O> Scan<'a, O> {
             }
         }
         if self.uses.is_some() {
-            self.assigned.slot_count = slots::assign(self.ranges, &mut self.assigned.homes);
+            self.assigned.spill_slots = spill_slots::assign(self.ranges, &mut self.assigned.assignments);
         }
         Ok(())
     }
@@ -142,20 +142,20 @@ impl<'a, O> Scan<'a, O> {
         let range = &self.ranges.vregs[vreg as usize];
         let (segments, fixed) = (self.ranges.segments(range), range.fixed);
         // A virtual register with a later start, whose register a move would save, may need another one.
-        let homes = &self.assigned.homes;
-        let friend = self.friends.first(vreg);
-        let given = friend.and_then(|friend| homes[friend as usize].reg);
-        let later = match friend {
-            Some(friend) if given.is_none() => self.ranges.segments_of(friend),
+        let assignments = &self.assigned.assignments;
+        let hint = self.hints.first(vreg);
+        let given = hint.and_then(|hint| assignments[hint as usize].reg);
+        let later = match hint {
+            Some(hint) if given.is_none() => self.ranges.segments_of(hint),
             _ => &[],
         };
         let later = &later[..later.len().min(FORESEEN)];
         // The registers from best to worst, each with the point up to which it is free.
         let mut best: Option<(Reg, Point)> = None;
         let mut free = None;
-        let group = self.friends.group(vreg);
-        let of_friend = given.or_else(|| self.ranges.vregs[friend? as usize].fixed);
-        let saving = [fixed, of_friend, *self.friends.shared(group)];
+        let group = self.hints.group(vreg);
+        let of_hint = given.or_else(|| self.ranges.vregs[hint? as usize].fixed);
+        let saving = [fixed, of_hint, *self.hints.shared(group)];
         for reg in self.preferred(saving) {
             match self.conflict(reg, segments) {
                 // The scan stays where it is for this.
@@ -204,7 +204,7 @@ impl<'a, O> Scan<'a, O> {
             }
             (Some(best), _) => best,
             _ if needed == start => {
-                self.cut(vreg, start);
+                self.split(vreg, start);
                 return Ok(());
             }
             _ => return Err(start / 4),
@@ -218,12 +218,11 @@ impl<'a, O> Scan<'a, O> {
     fn operand(&mut self, operand: u32, start: Point) -> Result<(), u32> {
         let segment = start..start + 1;
         let vreg = self.function.operands[operand as usize].vreg.0;
-        let group = self.friends.group(vreg);
+        let group = self.hints.group(vreg);
         let fixed_or = |vreg: u32| self.ranges.vregs[vreg as usize].fixed;
-        let friend = self.friends.first(vreg);
-        let of_friend =
-            friend.and_then(|friend| self.assigned.homes[friend as usize].reg.or(fixed_or(friend)));
-        let saving = [fixed_or(vreg), of_friend, *self.friends.shared(group)];
+        let hint = self.hints.first(vreg);
+        let of_hint = hint.and_then(|hint| self.assigned.assignments[hint as usize].reg.or(fixed_or(hint)));
+        let saving = [fixed_or(vreg), of_hint, *self.hints.shared(group)];
         let free =
             self.preferred(saving).find(|reg| self.conflict(*reg, std::slice::from_ref(&segment)).is_none());
         let reg = match free {
@@ -275,7 +274,7 @@ impl<'a, O> Scan<'a, O> {
         let losing: Vec<Holder> = self.held[usize::from(reg.0)].within(points.clone()).collect();
         for holder in losing {
             if let Holder::Whole(vreg) = holder {
-                self.cut(vreg, points.start);
+                self.split(vreg, points.start);
             }
         }
     }
@@ -287,25 +286,25 @@ impl<'a, O> Scan<'a, O> {
         for segment in segments.iter().take_while(|segment| segment.start < until) {
             held.give(segment.start..segment.end.min(until), Holder::Whole(vreg));
         }
-        self.assigned.homes[vreg as usize].reg = Some(reg);
-        *self.friends.shared(group) = Some(reg);
+        self.assigned.assignments[vreg as usize].reg = Some(reg);
+        *self.hints.shared(group) = Some(reg);
         if until != Point::MAX {
-            self.cut(vreg, until);
+            self.split(vreg, until);
         }
     }
 
     /// From a point on, the virtual register is in its slot.
-    fn cut(&mut self, vreg: u32, at: Point) {
-        let home = &mut self.assigned.homes[vreg as usize];
-        let before = std::mem::replace(&mut home.cut, at);
-        debug_assert!(before == Point::MAX || at < before, "a cut register holds nothing behind the cut");
-        if let Some(reg) = home.reg {
+    fn split(&mut self, vreg: u32, at: Point) {
+        let assignment = &mut self.assigned.assignments[vreg as usize];
+        let before = std::mem::replace(&mut assignment.split, at);
+        debug_assert!(before == Point::MAX || at < before, "a split range holds nothing behind the split");
+        if let Some(reg) = assignment.reg {
             self.held[usize::from(reg.0)].take(vreg, at, self.ranges.segments_of(vreg));
         }
         let function = self.function;
         for used in self.uses.get_or_insert_with(|| Uses::of(function)).by(vreg, function) {
-            let was_cut = before != Point::MAX && used.early + 1 > before;
-            if used.early + 1 > at && !was_cut && used.needs_register {
+            let was_split = before != Point::MAX && used.early + 1 > before;
+            if used.early + 1 > at && !was_split && used.needs_register {
                 self.queue.push(Reverse((used.early, Item::Operand(used.operand))));
             }
         }

@@ -3,7 +3,7 @@
 //! A weight is the number of uses, eight times for each loop, by the length of life; it is computed when a function needs more
 //! registers than there are.
 
-use super::ranges::Ranges;
+use super::live_ranges::LiveRanges;
 use crate::codegen::lir::Function;
 
 /// How often a block is likely to run, by the number of loops that it is in.
@@ -13,7 +13,7 @@ const fn frequency(depth: u32) -> f32 {
 }
 
 /// By virtual register: uses and definitions, each by how often it is likely to run, per point in its segments.
-pub(super) fn weights<O>(function: &Function<O>, ranges: &Ranges) -> Vec<f32> {
+pub(super) fn weights<O>(function: &Function<O>, ranges: &LiveRanges) -> Vec<f32> {
     let mut weights = vec![0.0; function.vregs as usize];
     for block in &function.blocks {
         let cost = frequency(block.depth);

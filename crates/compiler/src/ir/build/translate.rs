@@ -77,7 +77,7 @@ struct Entry {
 impl Entry {
     fn value(&mut self, function: &mut Function, register: usize) -> Value {
         let Some(entry) = function.entry() else {
-            return function.any_value(Internal("a function has no block"));
+            return function.undefined_value(Internal("a function has no block"));
         };
         if !(1..=self.given).contains(&register) {
             return self.zero(function, entry);

@@ -6,16 +6,16 @@
 //! `bounds` the dominator tree; `fields` where each byte of a number comes from; `dead` liveness of values, and of stack bytes by
 //! facts; `order` the program's layout and the dominator tree.
 
-mod blocks;
 mod bounds;
-mod dead;
-mod fields;
+mod dce;
 mod fold;
+mod gvn;
 mod inline;
-mod order;
-mod promote;
+mod layout;
+mod load_merge;
+mod mem2reg;
 mod returns;
-mod values;
+mod simplify_cfg;
 
 use std::fmt;
 use std::str::FromStr;
@@ -37,22 +37,22 @@ pub enum Pass {
     Inline,
     /// Constants, algebra and known ranges.
     Fold,
-    /// Blocks that are not reached, empty, or the only way to the next one; parameters that are always the same.
-    Blocks,
-    /// Parts of the stack that become values.
-    Promote,
-    /// Folding, and equal values computed once, among them loads with no store in between.
-    Values,
+    /// Simplification of the graph: blocks that are not reached, empty, or the only way to the next one; parameters that are always the same.
+    SimplifyCfg,
+    /// Memory to registers: parts of the stack that become values.
+    Mem2reg,
+    /// Global value numbering, with folding: equal values are computed once, among them loads with no store in between.
+    Gvn,
     /// Branches that an earlier one has decided.
     Bounds,
-    /// Bytes that are joined to a number: one load.
-    Fields,
-    /// Values and stores that nobody reads.
-    Dead,
+    /// Merging of loads: one load for bytes that are joined to a number.
+    LoadMerge,
+    /// Dead code elimination: values and stores that nobody reads.
+    Dce,
     /// Returns without a jump to them.
     Returns,
-    /// The order of blocks in code.
-    Order,
+    /// The layout of blocks in code.
+    Layout,
 }
 
 impl Pass {
@@ -60,44 +60,44 @@ impl Pass {
     pub const ALL: [Self; 10] = [
         Self::Inline,
         Self::Fold,
-        Self::Blocks,
-        Self::Promote,
-        Self::Values,
+        Self::SimplifyCfg,
+        Self::Mem2reg,
+        Self::Gvn,
         Self::Bounds,
-        Self::Fields,
-        Self::Dead,
+        Self::LoadMerge,
+        Self::Dce,
         Self::Returns,
-        Self::Order,
+        Self::Layout,
     ];
 
     /// The order in which [`optimize`] runs them. All others see what functions have in common that are inlined. Promoted values are
     /// numbered, and equal values make equal bounds; what was joined or decided folds again.
     pub const ORDER: [Self; 11] = [
         Self::Inline,
-        Self::Promote,
-        Self::Values,
+        Self::Mem2reg,
+        Self::Gvn,
         Self::Bounds,
-        Self::Blocks,
-        Self::Fields,
+        Self::SimplifyCfg,
+        Self::LoadMerge,
         Self::Fold,
-        Self::Dead,
-        Self::Blocks,
+        Self::Dce,
+        Self::SimplifyCfg,
         Self::Returns,
-        Self::Order,
+        Self::Layout,
     ];
 
     /// The order in which [`optimize_chain`] runs them over programs that are optimized already: what a program has loaded and compared is
     /// known in the next one. A second round of numbering and bounds finds nothing in the examples' chains.
     pub const CHAIN_ORDER: [Self; 9] = [
-        Self::Blocks,
-        Self::Values,
+        Self::SimplifyCfg,
+        Self::Gvn,
         Self::Bounds,
-        Self::Blocks,
+        Self::SimplifyCfg,
         Self::Fold,
-        Self::Dead,
-        Self::Blocks,
+        Self::Dce,
+        Self::SimplifyCfg,
         Self::Returns,
-        Self::Order,
+        Self::Layout,
     ];
 
     /// Its name.
@@ -106,14 +106,14 @@ impl Pass {
         match self {
             Self::Inline => "inline",
             Self::Fold => "fold",
-            Self::Blocks => "blocks",
-            Self::Promote => "promote",
-            Self::Values => "values",
+            Self::SimplifyCfg => "simplify_cfg",
+            Self::Mem2reg => "mem2reg",
+            Self::Gvn => "gvn",
             Self::Bounds => "bounds",
-            Self::Fields => "fields",
-            Self::Dead => "dead",
+            Self::LoadMerge => "load_merge",
+            Self::Dce => "dce",
             Self::Returns => "returns",
-            Self::Order => "order",
+            Self::Layout => "layout",
         }
     }
 
@@ -122,14 +122,14 @@ impl Pass {
         match self {
             Self::Inline => {}
             Self::Fold => fold::run(function, analyses),
-            Self::Blocks => blocks::run(function, analyses),
-            Self::Promote => promote::run(function, analyses),
-            Self::Values => values::run(function, analyses),
+            Self::SimplifyCfg => simplify_cfg::run(function, analyses),
+            Self::Mem2reg => mem2reg::run(function, analyses),
+            Self::Gvn => gvn::run(function, analyses),
             Self::Bounds => bounds::run(function, analyses),
-            Self::Fields => fields::run(function, analyses),
-            Self::Dead => dead::run(function, analyses),
+            Self::LoadMerge => load_merge::run(function, analyses),
+            Self::Dce => dce::run(function, analyses),
             Self::Returns => returns::run(function, analyses),
-            Self::Order => order::run(function, analyses),
+            Self::Layout => layout::run(function, analyses),
         }
         debug_assert!(analyses.hold(function), "pass {self} did not say that it changed the graph");
     }

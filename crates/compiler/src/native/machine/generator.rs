@@ -11,9 +11,9 @@ use super::target::Target;
 use crate::codegen::Ways;
 use crate::internal::Internal;
 use crate::native::code::Label;
-use crate::native::lack::Lack;
 use crate::native::links::{Links, MapLink};
 use crate::native::settings::Features;
+use crate::native::unsupported::Unsupported;
 
 /// The smallest page of a stack's guard, in bytes.
 const PAGE: u32 = 4096;
@@ -144,15 +144,15 @@ pub(crate) struct Generator<'a, A> {
     pub(crate) entries: Vec<Label>,
     pub(crate) current: Current,
     /// The first operation that has no code.
-    pub(crate) lack: Option<Lack>,
+    pub(crate) unsupported: Option<Unsupported>,
     /// Slot of the instruction that the last code is part of.
     pub(crate) marked: Option<u32>,
 }
 
 impl<'a, A: Target> Generator<'a, A> {
     /// Notes what has no code. It is the error of the compilation, in place of the one that is returned, which ends it.
-    pub(crate) fn lacks(&mut self, lack: Lack) -> Internal {
-        self.lack.get_or_insert(lack);
+    pub(crate) fn unsupported(&mut self, what: Unsupported) -> Internal {
+        self.unsupported.get_or_insert(what);
         Internal("what has no native code is compiled")
     }
 
@@ -160,7 +160,7 @@ impl<'a, A: Target> Generator<'a, A> {
     /// guard page.
     pub(crate) fn probes(&mut self, frame: u32) -> Result<impl Iterator<Item = i32> + use<A>, Internal> {
         if frame > MAX_FRAME {
-            return Err(self.lacks(Lack::Frame { bytes: frame }));
+            return Err(self.unsupported(Unsupported::Frame { bytes: frame }));
         }
         Ok((1..=frame / PAGE).map(|page| (page * PAGE).cast_signed()))
     }
@@ -183,7 +183,7 @@ impl<'a, A: Target> Generator<'a, A> {
 
     /// A map that the program is linked with.
     pub(crate) fn map(&mut self, index: u32) -> Result<&'a MapLink, Internal> {
-        self.links.maps.get(index as usize).ok_or_else(|| self.lacks(Lack::Map { index }))
+        self.links.maps.get(index as usize).ok_or_else(|| self.unsupported(Unsupported::Map { index }))
     }
 
     /// The label of a block or of moves.

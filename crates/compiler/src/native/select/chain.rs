@@ -18,11 +18,11 @@ use super::uses::{ProgramUse, cpus};
 use crate::internal::Internal;
 use crate::native::compiled::Compiled;
 use crate::native::error::{CompileError, FormError};
-use crate::native::lack::Lack;
 use crate::native::links::Links;
 use crate::native::machine::emit::Emit;
 use crate::native::machine::op::Entered;
 use crate::native::settings::{OptLevel, Settings};
+use crate::native::unsupported::Unsupported;
 
 /// The class of all values that are no verdict.
 const NONE: u32 = Verdict::ALL.len() as u32;
@@ -35,11 +35,11 @@ pub(super) fn in_loop(
 ) -> Result<(Module, ir::Graph), CompileError> {
     let other = Exit { next: ir::Next::End(0), counter: 0 };
     let exits = Exits { cases: Vec::new(), own: Some(u32::MAX), other };
-    let part = ir::Part::of(module.clone(), around(program)).map_err(Lack::Part)?;
+    let part = ir::Part::of(module.clone(), around(program)).map_err(Unsupported::Part)?;
     let program = Placed { part: &part, first: First { function: 1, ..First::default() }, exits };
     // The program's passes have run, and it is the only one.
-    let passes = passes(level).with(Pass::Values, false).with(Pass::Bounds, false).with(Pass::Fold, false);
-    optimized(chain(&[program], &Rules::default()).map_err(Lack::Fused)?, &passes)
+    let passes = passes(level).with(Pass::Gvn, false).with(Pass::Bounds, false).with(Pass::Fold, false);
+    optimized(chain(&[program], &Rules::default()).map_err(Unsupported::Fused)?, &passes)
 }
 
 /// A chain after its passes.
@@ -74,10 +74,10 @@ impl Part {
     /// A program with its links.
     ///
     /// # Errors
-    /// [`CompileError`]; [`CompileError::Lack`] for a program that has no native code.
+    /// [`CompileError`]; [`CompileError::Unsupported`] for a program that has no native code.
     pub fn new(verified: &Verified, links: Links, settings: &Settings) -> Result<Self, CompileError> {
         if settings.checked {
-            return Err(Lack::Checks.into());
+            return Err(Unsupported::Checks.into());
         }
         let source = Source::verified(verified);
         // Returns of one number stay apart, as more is known at one than at another.
@@ -85,12 +85,13 @@ impl Part {
         let (module, _) = form(&source, &links, &passes)?;
         let uses = ProgramUse::of(&module, &source);
         Ok(Self {
-            form: ir::Part::of(module, around(&uses)).map_err(Lack::Part)?,
+            form: ir::Part::of(module, around(&uses)).map_err(Unsupported::Part)?,
             uses,
             kind: source.program().kind,
             cpus: cpus(&source, &links),
             count: Count::of(&source),
-            slots: u32::try_from(verified.code().len()).map_err(|_| Lack::Fused(ChainError::TooLarge))?,
+            slots: u32::try_from(verified.code().len())
+                .map_err(|_| Unsupported::Fused(ChainError::TooLarge))?,
             links,
         })
     }
@@ -109,7 +110,7 @@ pub(crate) fn compile_chain<A: Emit>(
     counts: bool,
     settings: &Settings,
 ) -> Result<Compiled, CompileError> {
-    let programs = placed(parts).ok_or(Lack::Fused(ChainError::TooLarge))?;
+    let programs = placed(parts).ok_or(Unsupported::Fused(ChainError::TooLarge))?;
     let Some(entry) = parts.first() else {
         return Err(Internal("a chain has no program").into());
     };
@@ -193,7 +194,7 @@ fn fused(
     let limit =
         Limit { runs: MAX_RUNS, verdict: Verdict::Aborted as u32, counter: (programs.len() * COUNTS) as u32 };
     let rules = Rules { counts, limit: graph.may_exceed_runs().then_some(limit) };
-    optimized(chain(&placed, &rules).map_err(Lack::Fused)?, &passes(settings.opt_level))
+    optimized(chain(&placed, &rules).map_err(Unsupported::Fused)?, &passes(settings.opt_level))
 }
 
 /// The exits of a program.

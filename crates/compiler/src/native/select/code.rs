@@ -39,7 +39,7 @@ pub(super) fn generator<'a, A: Emit>(
         programs,
         entries,
         current,
-        lack: None,
+        unsupported: None,
         marked: None,
     })
 }
@@ -207,8 +207,8 @@ impl<'a, A: Emit> Code<'a, A> {
 
     /// The result of code generation, or the missing feature: other errors follow from that.
     pub(super) fn made<T>(&self, made: Result<T, CompileError>) -> Result<T, CompileError> {
-        match self.generator.lack {
-            Some(lack) => Err(lack.into()),
+        match self.generator.unsupported {
+            Some(what) => Err(what.into()),
             None => made,
         }
     }

@@ -4,9 +4,9 @@ use crate::internal::Internal;
 use crate::ir::expand::{look_ups, loops};
 use crate::ir::{BuildCause, BuildError, Graph, Module, Passes, Source, build_source, optimize_with_graphs};
 use crate::native::error::{CompileError, FormError};
-use crate::native::lack::Lack;
 use crate::native::links::Links;
 use crate::native::settings::OptLevel;
+use crate::native::unsupported::Unsupported;
 
 /// A program with the graphs of its functions.
 pub(super) type Form = (Module, Vec<Graph>);
@@ -33,6 +33,6 @@ pub(super) fn passes(level: OptLevel) -> Passes {
 fn refused(error: BuildError) -> CompileError {
     match error.cause {
         BuildCause::Internal(what) => what.into(),
-        _ => Lack::Form { slot: error.slot as u32 }.into(),
+        _ => Unsupported::Form { slot: error.slot as u32 }.into(),
     }
 }

@@ -30,7 +30,7 @@ impl Target for Assembler {
     const HAS_INDEX: bool = true;
 
     fn places(op: Op, features: Features) -> Places {
-        let (any, in_first) = (Places::ANY, Places { result: Place::Same(0), ..Places::ANY });
+        let (any, in_first) = (Places::ANY, Places { result: Place::Reuse(0), ..Places::ANY });
         match op {
             Op::ShiftImm(ShiftOp::Rotl, ..) | Op::Shift(ShiftOp::Shl | ShiftOp::Lshr | ShiftOp::Ashr, _)
                 if features.bmi2 =>

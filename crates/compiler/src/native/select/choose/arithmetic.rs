@@ -37,7 +37,7 @@ impl<A: Target> Choice<'_, '_, A> {
             return Ok(());
         }
         let (a, b, width) = (self.value(a)?, self.value(b)?, width(ty));
-        let in_first = [used(a), used(b), defined_in(result, Place::Same(0))];
+        let in_first = [used(a), used(b), defined_in(result, Place::Reuse(0))];
         match op {
             BinaryOp::Add => self.push(Op::Add(width), &[used(a), used(b), defined(result)]),
             BinaryOp::Sub => self.push(Op::Alu(AluOp::Sub, width), &in_first),
@@ -137,7 +137,7 @@ impl<A: Target> Choice<'_, '_, A> {
             _ => return Ok(false),
         };
         let a = self.value(a)?;
-        let place = if in_first { Place::Same(0) } else { Place::Any };
+        let place = if in_first { Place::Reuse(0) } else { Place::Any };
         self.push(op, &[used(a), defined_in(result, place)]);
         Ok(true)
     }

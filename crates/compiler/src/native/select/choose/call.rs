@@ -7,9 +7,9 @@ use paceline_spec::helper::{Helper, HelperId};
 
 use super::choice::{Choice, defined, defined_in, fixed, used};
 use crate::internal::Internal;
-use crate::native::lack::Lack;
 use crate::native::machine::op::{Called, Op, Token};
 use crate::native::machine::target::Target;
+use crate::native::unsupported::Unsupported;
 
 const MAP_LOOKUP_ELEM: i32 = HelperId::MapLookupElem.imm();
 const GET_SMP_PROCESSOR_ID: i32 = HelperId::GetSmpProcessorId.imm();
@@ -59,7 +59,7 @@ impl<A: Target> Choice<'_, '_, A> {
                 return Err(Internal("a tail call is selected as another call"));
             }
         };
-        let link = link.ok_or_else(|| self.generator.lacks(Lack::Function { slot }))?;
+        let link = link.ok_or_else(|| self.generator.unsupported(Unsupported::Function { slot }))?;
         self.call_with(Called::Runtime(link.address), given, args, result)
     }
 
@@ -114,7 +114,7 @@ impl<A: Target> Choice<'_, '_, A> {
         let token = match known_map(self.function.calls[inst].map) {
             Some(index) => {
                 let array = self.generator.map(index)?.programs;
-                let array = array.ok_or_else(|| self.generator.lacks(Lack::Map { index }))?;
+                let array = array.ok_or_else(|| self.generator.unsupported(Unsupported::Map { index }))?;
                 match number {
                     Some(number) if number < array.entries => {
                         Token::Entry(array.base + u64::from(number) * array.stride)

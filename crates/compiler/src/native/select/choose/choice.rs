@@ -8,11 +8,11 @@ use crate::ir::{Address, Block, Callee, Function, Inst, Op as Operation, Termina
 use paceline_isa::{Condition, Size};
 
 use crate::internal::Internal;
-use crate::native::lack::Lack;
 use crate::native::machine::generator::Generator;
 use crate::native::machine::op::{Compare, Op};
 use crate::native::machine::operand::Width;
 use crate::native::machine::target::Target;
+use crate::native::unsupported::Unsupported;
 
 /// The selection of a block's instructions.
 pub(crate) struct Choice<'c, 'a, A> {
@@ -141,7 +141,7 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
             Operation::Binary { op, ty, args } => self.binary(op, ty, args, result?)?,
             Operation::Neg { ty, arg } => {
                 let arg = self.value(arg)?;
-                self.push(Op::Neg(width(ty)), &[used(arg), defined_in(result?, Place::Same(0))]);
+                self.push(Op::Neg(width(ty)), &[used(arg), defined_in(result?, Place::Reuse(0))]);
             }
             Operation::SignExtend { from, ty, arg } => {
                 let arg = self.value(arg)?;
@@ -163,7 +163,7 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
                 );
                 let op = if size == Size::H && is_loaded { Op::SwapHalf } else { Op::Swap(size) };
                 let arg = self.value(arg)?;
-                self.push(op, &[used(arg), defined_in(result?, Place::Same(0))]);
+                self.push(op, &[used(arg), defined_in(result?, Place::Reuse(0))]);
             }
             Operation::Compare { condition, ty, args } => {
                 let (condition, compare, operands) = self.compare(condition, ty, args)?;
@@ -242,7 +242,7 @@ impl<'c, 'a, A: Target> Choice<'c, 'a, A> {
             Operation::Address(Address::Map(index)) => Op::Number(self.generator.map(index)?.handle),
             Operation::Address(Address::MapValue { map: index, offset }) => {
                 let value = self.generator.map(index)?.value;
-                let value = value.ok_or_else(|| self.generator.lacks(Lack::Map { index }))?;
+                let value = value.ok_or_else(|| self.generator.unsupported(Unsupported::Map { index }))?;
                 Op::Number(value.wrapping_add(offset.into()))
             }
             Operation::Address(Address::Function(function)) => Op::Function(function),

@@ -7,10 +7,10 @@ use paceline_spec::context::{Field, Permission, Place, Rule};
 
 use super::choice::{Choice, defined, defined_in, fixed, used};
 use crate::internal::Internal;
-use crate::native::lack::Lack;
 use crate::native::machine::op::{At, Called, Op, ShiftOp};
 use crate::native::machine::operand::Width;
 use crate::native::machine::target::Target;
+use crate::native::unsupported::Unsupported;
 
 impl<A: Target> Choice<'_, '_, A> {
     fn field(&mut self, size: Size, offset: i32, write: bool) -> Result<(&'static Field, u64), Internal> {
@@ -18,7 +18,7 @@ impl<A: Target> Choice<'_, '_, A> {
         let start = u64::try_from(offset % CONTEXT_BYTES).ok();
         let found =
             start.and_then(|start| Some((kind.context_field(start, size.bytes() as u64, write)?, start)));
-        found.ok_or_else(|| self.generator.lacks(Lack::ContextField { offset }))
+        found.ok_or_else(|| self.generator.unsupported(Unsupported::ContextField { offset }))
     }
 
     pub(super) fn load_context(
@@ -75,7 +75,7 @@ impl<A: Target> Choice<'_, '_, A> {
         if within != 0 {
             let shifted = self.fresh();
             let shift = Op::ShiftImm(ShiftOp::Lshr, Width::D32, 8 * within as u8);
-            self.push(shift, &[used(number), defined_in(shifted, Where::Same(0))]);
+            self.push(shift, &[used(number), defined_in(shifted, Where::Reuse(0))]);
             number = shifted;
         }
         let extend = match signed {

@@ -100,9 +100,9 @@ impl<A: Target> Choice<'_, '_, A> {
     fn joined(&mut self, low: Vreg, high: Vreg, shift: u8) -> Vreg {
         let (shifted, joined) = (self.fresh(), self.fresh());
         let shift = Op::ShiftImm(ShiftOp::Shl, Width::Q64, shift);
-        self.push(shift, &[used(high), defined_in(shifted, Place::Same(0))]);
+        self.push(shift, &[used(high), defined_in(shifted, Place::Reuse(0))]);
         let or = Op::Alu(AluOp::Or, Width::Q64);
-        self.push(or, &[used(shifted), used(low), defined_in(joined, Place::Same(0))]);
+        self.push(or, &[used(shifted), used(low), defined_in(joined, Place::Reuse(0))]);
         joined
     }
 }

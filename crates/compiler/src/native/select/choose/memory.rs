@@ -161,7 +161,7 @@ impl<A: Target> Choice<'_, '_, A> {
                 Op::CompareExchange(width, at)
             }
             (None, None) => {
-                operands.push(defined_in(result?, old.map_or(Place::Early, |_| Place::Same(at_value))));
+                operands.push(defined_in(result?, old.map_or(Place::Early, |_| Place::Reuse(at_value))));
                 Op::Fetch(op, width, at)
             }
         };

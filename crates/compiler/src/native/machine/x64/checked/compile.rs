@@ -123,7 +123,7 @@ impl Emitter<'_> {
                 self.may_goto(slot, target);
             }
             Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => {
-                return Err(CompileError::Unsupported { slot, insn: *insn });
+                return Err(CompileError::Instruction { slot, insn: *insn });
             }
         }
         Ok(())
@@ -159,7 +159,7 @@ impl Emitter<'_> {
                 target.cast_unsigned()
             }
             Imm64::MapFd(_) | Imm64::MapValueFd { .. } | Imm64::Variable { .. } => {
-                return Err(CompileError::Unsupported { slot, insn: *insn });
+                return Err(CompileError::Instruction { slot, insn: *insn });
             }
         })
     }

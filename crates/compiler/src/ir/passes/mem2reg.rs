@@ -336,7 +336,7 @@ impl<'a> Promotion<'a> {
                 self.has_pointers |= self.function.value(value).kind != Kind::Unknown;
                 value
             }
-            _ => self.function.any_value(Internal("a version is of no store")),
+            _ => self.function.undefined_value(Internal("a version is of no store")),
         }
     }
 

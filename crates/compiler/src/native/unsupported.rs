@@ -6,7 +6,7 @@ use crate::ir::{ChainError, PartError};
 
 /// A feature without native code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Lack {
+pub enum Unsupported {
     /// Checks of each access: checked code relies on no fact of the verifier.
     Checks,
     /// The form of an instruction of this slot.
@@ -40,7 +40,7 @@ pub enum Lack {
     },
 }
 
-impl fmt::Display for Lack {
+impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Checks => f.write_str("checks of each access"),

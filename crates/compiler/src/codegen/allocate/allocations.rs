@@ -97,7 +97,7 @@ impl Segments {
 
 /// Segments of a register.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct Allocations {
     /// Those of instructions, which are known from the beginning.
     fixed: Segments,
     /// Those that the scan gives.
@@ -108,7 +108,7 @@ pub(super) struct Held {
     given_until: Point,
 }
 
-impl Held {
+impl Allocations {
     /// Frees the register at all points.
     pub(super) fn clear(&mut self) {
         self.fixed.clear();
@@ -216,14 +216,15 @@ mod tests {
 
     #[test]
     fn segments_that_are_given_and_taken() {
-        let mut held = Held::default();
+        let mut held = Allocations::default();
         held.fix(4..6);
         held.fix(5..7);
         held.fix(20..21);
         held.give(10..14, Holder::Whole(1));
         held.give(16..20, Holder::Whole(1));
         held.give(0..4, Holder::Whole(2));
-        let conflict = |held: &Held, points: Range<Point>| held.conflict(std::slice::from_ref(&points));
+        let conflict =
+            |held: &Allocations, points: Range<Point>| held.conflict(std::slice::from_ref(&points));
         assert_eq!(held.conflict(&[7..10, 14..16, 21..90]), None);
         assert_eq!(held.conflict(&[7..10, 14..17]), Some(16));
         assert_eq!(conflict(&held, 6..8), Some(6));

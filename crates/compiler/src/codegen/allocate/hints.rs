@@ -1,4 +1,4 @@
-//! Virtual registers that would best have the same register, so that no move is needed: parameters with their arguments, and definitions
+//! Hints: virtual registers that would best have the same register, so that no move is needed: parameters with their arguments, and definitions
 //! with the uses that they are tied to.
 
 use crate::codegen::lir::{Function, Reg, Vreg};
@@ -8,10 +8,10 @@ use crate::codegen::reuse::empty;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
-struct Friend {
-    /// The first friend.
+struct Hint {
+    /// The first virtual register that it would best share a register with.
     first: u32,
-    /// A link towards the first member of the group, which friends of friends belong to (union-find).
+    /// A link towards the first member of the group: all that hints connect (union-find).
     towards: u32,
     /// For the first member of a group: the register that a member was given last, or is tied to.
     shared: Option<Reg>,
@@ -19,12 +19,12 @@ struct Friend {
 
 /// By virtual register.
 #[derive(Default)]
-pub(super) struct Friends(Vec<Friend>);
+pub(super) struct Hints(Vec<Hint>);
 
-impl Friends {
-    /// Makes parameters of a function friends of their arguments.
+impl Hints {
+    /// Hints of parameters and their arguments.
     pub(super) fn find<O>(&mut self, function: &Function<O>) {
-        let alone = |towards| Friend { first: NONE, towards, shared: None };
+        let alone = |towards| Hint { first: NONE, towards, shared: None };
         empty(&mut self.0, function.vregs as usize);
         self.0.extend((0..function.vregs).map(alone));
         for target in &function.targets {
@@ -38,16 +38,16 @@ impl Friends {
 
     pub(super) fn add(&mut self, a: Vreg, b: Vreg) {
         for (one, other) in [(a.0, b.0), (b.0, a.0)] {
-            let friend = &mut self.0[one as usize].first;
-            if *friend == NONE {
-                *friend = other;
+            let hint = &mut self.0[one as usize].first;
+            if *hint == NONE {
+                *hint = other;
             }
         }
         let (a, b) = (self.group(a.0), self.group(b.0));
         self.0[a.max(b)].towards = a.min(b) as u32;
     }
 
-    /// The first friend of a virtual register.
+    /// The virtual register whose register one would best have.
     #[inline]
     pub(super) fn first(&self, vreg: u32) -> Option<u32> {
         Some(self.0[vreg as usize].first).filter(|first| *first != NONE)

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use super::friends::Friends;
-use super::held::Held;
+use super::allocations::Allocations;
+use super::hints::Hints;
 use super::live::{Edges, Live};
 use super::point::{AFTER, BEFORE, EARLY, LATE, Point, point};
 use crate::codegen::lir::{Function, Place, Reg, Role, Vreg, taken};
@@ -18,13 +18,13 @@ const NONE: u32 = u32::MAX;
 
 /// Definition and uses of a virtual register.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Range1 {
+pub(super) struct LiveRange {
     /// Point of the definition.
     pub(super) start: Point,
     /// Up to where it needs a register, which its definition writes; the start if it can be in its slot from there.
     pub(super) needed: Point,
     /// The block of the definition, or [`NONE`] if there is no definition.
-    home: u32,
+    defining: u32,
     /// Up to where it is used in that.
     until: Point,
     /// Position of the last other block in which it is used.
@@ -35,9 +35,9 @@ pub(super) struct Range1 {
     pub(super) fixed: Option<Reg>,
 }
 
-impl Range1 {
+impl LiveRange {
     const UNKNOWN: Self =
-        Self { start: 0, needed: 0, home: NONE, until: 0, last: NONE, segments: [0; 2], fixed: None };
+        Self { start: 0, needed: 0, defining: NONE, until: 0, last: NONE, segments: [0; 2], fixed: None };
 }
 
 /// A block in which a virtual register is used.
@@ -50,10 +50,10 @@ struct UsedIn {
     before: u32,
 }
 
-/// Ranges of all virtual registers.
+/// LiveRanges of all virtual registers.
 #[derive(Debug, Default)]
-pub(super) struct Ranges {
-    pub(super) vregs: Vec<Range1>,
+pub(super) struct LiveRanges {
+    pub(super) vregs: Vec<LiveRange>,
     /// The virtual registers that are defined, in the order of the points where they begin to be, and of their numbers.
     pub(super) order: Vec<(Point, u32)>,
     segments: Vec<Range<Point>>,
@@ -65,25 +65,25 @@ pub(super) struct Ranges {
     early: Option<u32>,
 }
 
-impl Ranges {
+impl LiveRanges {
     /// Finds the ranges of a function. Registers that instructions are tied to, or overwrite, are taken for them, and virtual registers of
-    /// which moves would best keep the register become friends.
+    /// which moves would best keep the register become hints.
     #[inline(never)]
     pub(super) fn find<O>(
         &mut self,
         function: &Function<O>,
-        held: &mut [Held],
-        friends: &mut Friends,
+        held: &mut [Allocations],
+        hints: &mut Hints,
         live: &mut Live,
     ) {
         let count = function.vregs as usize;
-        filled(&mut self.vregs, Range1::UNKNOWN, count);
+        filled(&mut self.vregs, LiveRange::UNKNOWN, count);
         empty(&mut self.order, count);
         empty(&mut self.segments, count);
         empty(&mut self.used_in, count);
         self.tied.clear();
         self.edges.find(function);
-        self.walk(function, held, friends);
+        self.walk(function, held, hints);
         // They are nearly sorted: only those of one instruction, or block, may be out of order.
         if !self.order.is_sorted() {
             self.order.sort_unstable();
@@ -91,7 +91,7 @@ impl Ranges {
         self.tied.sort_unstable();
         for &vreg in &self.tied {
             if let Some(reg) = self.vregs[vreg as usize].fixed {
-                friends.prefer(vreg, reg);
+                hints.prefer(vreg, reg);
             }
         }
         live.begin(function);
@@ -112,7 +112,7 @@ impl Ranges {
 
     /// Finds definitions and uses in the order of the code.
     #[inline(never)]
-    fn walk<O>(&mut self, function: &Function<O>, held: &mut [Held], friends: &mut Friends) {
+    fn walk<O>(&mut self, function: &Function<O>, held: &mut [Allocations], hints: &mut Hints) {
         for (number, block) in (0..).zip(&function.blocks) {
             let start = point(block.insts.start, BEFORE);
             for param in function.params_of(block) {
@@ -140,10 +140,10 @@ impl Ranges {
                         (Role::Def, Place::Early) => {
                             self.define(vreg, number, point(at, EARLY)..late.end);
                         }
-                        (Role::Def, Place::Same(of)) => {
+                        (Role::Def, Place::Reuse(of)) => {
                             self.define(vreg, number, point(at, EARLY)..late.end);
                             if let Some(of) = operands.get(usize::from(of)) {
-                                friends.add(vreg, of.vreg);
+                                hints.add(vreg, of.vreg);
                             }
                         }
                         // It moves to where it will be.
@@ -165,7 +165,7 @@ impl Ranges {
     #[inline]
     fn define(&mut self, vreg: Vreg, block: u32, needed: Range<Point>) {
         let range = &mut self.vregs[vreg.0 as usize];
-        (range.start, range.needed, range.home) = (needed.start, needed.end, block);
+        (range.start, range.needed, range.defining) = (needed.start, needed.end, block);
         // A definition needs a register, even if its value is never read.
         range.until = needed.end.max(needed.start + 1);
         self.order.push((needed.start, vreg.0));
@@ -175,7 +175,7 @@ impl Ranges {
     #[inline]
     fn reach(&mut self, vreg: Vreg, block: u32, until: Point) {
         let range = &mut self.vregs[vreg.0 as usize];
-        if range.home == block {
+        if range.defining == block {
             range.until = until.max(range.until);
             return;
         }
@@ -188,7 +188,7 @@ impl Ranges {
         }
     }
 
-    fn tie(&mut self, vreg: Vreg, reg: Reg, points: Range<Point>, held: &mut [Held]) {
+    fn tie(&mut self, vreg: Vreg, reg: Reg, points: Range<Point>, held: &mut [Allocations]) {
         held[usize::from(reg.0)].fix(points);
         let fixed = &mut self.vregs[vreg.0 as usize].fixed;
         if fixed.is_none() {
@@ -210,7 +210,7 @@ impl Ranges {
 
     /// The segments of a range.
     #[inline]
-    pub(super) fn segments(&self, range: &Range1) -> &[Range<Point>] {
+    pub(super) fn segments(&self, range: &LiveRange) -> &[Range<Point>] {
         let [start, end] = range.segments;
         &self.segments[start as usize..end as usize]
     }
@@ -228,15 +228,15 @@ impl Ranges {
 
     /// Finds the segments of a virtual register that is used in other blocks than that of its definition.
     fn live(&mut self, vreg: usize, live: &mut Live) {
-        let Range1 { start, home, until, last, .. } = self.vregs[vreg];
-        live.define(home);
+        let LiveRange { start, defining, until, last, .. } = self.vregs[vreg];
+        live.define(defining);
         let mut next = last;
         while let Some(used) = self.used_in.get(next as usize) {
             live.reach(used.block, used.until);
             next = used.before;
         }
         live.spread(&self.edges);
-        if live.take(home, start..until, &mut self.segments) {
+        if live.take(defining, start..until, &mut self.segments) {
             self.early.get_or_insert(vreg as u32);
         }
     }

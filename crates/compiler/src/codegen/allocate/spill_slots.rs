@@ -3,15 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::homes::Home;
+use super::assignments::Assignment;
+use super::live_ranges::LiveRanges;
 use super::point::Point;
-use super::ranges::Ranges;
 
-/// Gives a slot to each virtual register that is cut, and returns the number of slots. A slot has its value from the definition on, so it
+/// Gives a slot to each live range that is split, and returns the number of slots. A slot has its value from the definition on, so it
 /// is held from there to the last point at which the register is live, holes included.
-pub(super) fn assign(ranges: &Ranges, homes: &mut [Home]) -> u32 {
+pub(super) fn assign(ranges: &LiveRanges, assignments: &mut [Assignment]) -> u32 {
     let mut spans: Vec<(Point, Point, u32)> = Vec::new();
-    for &(start, vreg) in ranges.order.iter().filter(|(_, vreg)| homes[*vreg as usize].is_cut()) {
+    for &(start, vreg) in ranges.order.iter().filter(|(_, vreg)| assignments[*vreg as usize].is_split()) {
         let end = ranges.segments_of(vreg).last().map_or(start, |last| last.end);
         spans.push((start, end, vreg));
     }
@@ -30,7 +30,7 @@ pub(super) fn assign(ranges: &Ranges, homes: &mut [Home]) -> u32 {
             count - 1
         });
         held.push(Reverse((end, slot)));
-        homes[vreg as usize].slot = Some(slot);
+        assignments[vreg as usize].slot = Some(slot);
     }
     count
 }
