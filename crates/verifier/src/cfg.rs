@@ -9,9 +9,7 @@ use paceline_spec::{Linkage, ProgramSpec};
 
 use crate::error::{Cause, Refusal};
 use crate::facts::is_tail_call;
-
-/// Maximum number of functions, including the main program (`BPF_MAX_SUBPROGS`).
-pub(crate) const MAX_FUNCTIONS: usize = 256;
+use crate::limits::MAX_FUNCTIONS;
 
 /// A function of the program.
 #[derive(Clone, Debug)]

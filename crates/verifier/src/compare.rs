@@ -2,9 +2,11 @@
 
 use paceline_isa::{Reg, RegSet};
 
-use crate::precision::Precision;
-use crate::reads::StackReads;
-use crate::state::{Byte, Frame, Link, Lock, PacketRange, Pointer, Scalar, Slot, State, Target, Value};
+use crate::domain::precision::Precision;
+use crate::domain::reads::StackReads;
+use crate::domain::state::{
+    Byte, Frame, Link, Lock, PacketRange, Pointer, Scalar, Slot, State, Target, Value,
+};
 use crate::walk::Walk;
 
 impl Walk<'_> {

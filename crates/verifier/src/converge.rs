@@ -14,10 +14,10 @@
 use paceline_isa::{Callee, Insn};
 use paceline_spec::helper::Helper;
 
-use crate::domain::Number;
-use crate::precision::Precision;
-use crate::reads::{StackReads, Word};
-use crate::state::{Frame, Progress, Scalar, State, Value};
+use crate::domain::number::Number;
+use crate::domain::precision::Precision;
+use crate::domain::reads::{StackReads, Word};
+use crate::domain::state::{Frame, Progress, Scalar, State, Value};
 use crate::walk::Walk;
 
 impl Walk<'_> {
@@ -128,7 +128,7 @@ fn widened(precision: &Precision, old: &Frame, new: &Frame) -> impl Iterator<Ite
 
 /// Whether a number became precise since the last checkpoint; a number without an origin has no mark.
 fn decided(precision: &Precision, scalar: &Scalar) -> bool {
-    scalar.mark != crate::precision::Mark::NONE && precision.is_precise(scalar.mark)
+    scalar.mark != crate::domain::precision::Mark::NONE && precision.is_precise(scalar.mark)
 }
 
 /// Id of the oldest object with a progress count that exists in both states and has advanced.

@@ -6,10 +6,10 @@
 use paceline_isa::{Code, Insn};
 
 use crate::cfg::{ControlFlow, reaching};
+use crate::domain::state::MAX_STACK;
 use crate::error::{Cause, Hint, Refusal};
 use crate::facts::FunctionFact;
-use crate::state::MAX_STACK;
-use crate::step::MAX_FRAMES;
+use crate::limits::MAX_FRAMES;
 use crate::walk::Root;
 
 /// Stack that may be used before a call that leads to a tail call (`check_max_stack_depth_subprog`).

@@ -4,7 +4,8 @@ use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
 use paceline_spec::helper::HelperId;
 use paceline_spec::{MapSpec, ProgramSpec};
 
-use crate::state::{Buffer, MAX_STACK, MapRef, Pointer, Target};
+use crate::domain::state::{Buffer, MAX_STACK, MapRef, Pointer, Target};
+use crate::stats::Stats;
 
 /// Target of a memory access's base register, over all visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -155,25 +156,6 @@ pub struct FunctionFact {
     pub calls: bool,
 }
 
-/// Cost of a verification.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Instructions simulated.
-    pub instructions: usize,
-    /// States kept for comparison, in total.
-    pub states: usize,
-    /// Maximum number of states kept at one time.
-    pub peak_states: usize,
-    /// Maximum number of branches waiting at one time.
-    pub peak_branches: usize,
-    /// Maximum number of bytes of both at one time. Shared parts of states are counted in each state.
-    pub peak_bytes: usize,
-    /// Steps of comparing and keeping states: values, slots and ids compared, checkpoints passed.
-    pub work: usize,
-    /// How often a path ended because its state was covered by an earlier one.
-    pub pruned: usize,
-}
-
 /// A program that was proven safe, with the facts for the compilers.
 #[derive(Clone, Debug)]
 pub struct Verified {
@@ -294,7 +276,7 @@ impl Facts {
             min_offset: fixed.saturating_add(pointer.variable.smin()),
             max_offset: fixed.saturating_add(pointer.variable.smax()),
             packet_bytes: match pointer.target {
-                Target::Packet { range: crate::state::PacketRange::Bytes(bytes), .. } => Some(bytes),
+                Target::Packet { range: crate::domain::state::PacketRange::Bytes(bytes), .. } => Some(bytes),
                 _ => None,
             },
         };

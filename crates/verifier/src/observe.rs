@@ -1,6 +1,6 @@
 //! Observers of a walk: for logs, for a register's history in messages, for soundness tests.
 
-use crate::state::State;
+use crate::domain::state::State;
 
 /// Why a path ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

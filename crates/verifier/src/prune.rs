@@ -14,10 +14,10 @@ use std::cell::Cell;
 use crate::cfg::PrunePoint;
 use crate::compare::Rigor;
 use crate::converge::{imply_zeroed, mark_precise, progress_between};
+use crate::domain::precision::Precision;
+use crate::domain::state::{Frame, State, Value};
 use crate::error::{Cause, Check, Hint};
-use crate::precision::Precision;
 use crate::retry::Backedge;
-use crate::state::{Frame, State, Value};
 use crate::walk::Walk;
 
 /// A kept state.

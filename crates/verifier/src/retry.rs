@@ -10,9 +10,9 @@
 //! ever: of the incomplete checkpoints only those kept after it resumed may cover it.
 
 use crate::compare::Rigor;
+use crate::domain::state::State;
 use crate::error::Check;
 use crate::prune::Checkpoints;
-use crate::state::State;
 use crate::walk::Walk;
 
 /// A path that has ended at an incomplete checkpoint.

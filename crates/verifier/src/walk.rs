@@ -11,16 +11,17 @@ use paceline_btf::Btf;
 use paceline_isa::{Code, Insn, Reg};
 use paceline_spec::{MapSpec, ProgramSpec};
 
-use crate::Options;
 use crate::cfg::ControlFlow;
+use crate::domain::precision::Precision;
+use crate::domain::reads::StackReads;
+use crate::domain::state::{Frame, Lost, MapRef, State, Value};
 use crate::error::{Branch, Cause, Check, Hint, Problem, Refusal};
-use crate::facts::{Facts, Stats};
+use crate::facts::Facts;
 use crate::lend::Loans;
+use crate::limits::Options;
 use crate::observe::{Observer, PathEnd};
-use crate::precision::Precision;
 use crate::prune::Checkpoints;
-use crate::reads::StackReads;
-use crate::state::{Frame, Lost, MapRef, State, Value};
+use crate::stats::Stats;
 use crate::step::Global;
 
 /// Maximum number of branches that a refusal lists.

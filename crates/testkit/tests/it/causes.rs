@@ -6,7 +6,7 @@ use std::path::Path;
 use paceline_testkit::case::{Case, find_files, read_file};
 use paceline_verifier::{Hint, Options, Refusal, verify};
 
-const ERRORS: &str = include_str!("../../../verifier/src/error.rs");
+const ERRORS: &str = include_str!("../../../verifier/src/error/cause.rs");
 
 /// Causes that no text case reaches, with the reason.
 const UNREACHED: [(&str, &str); 8] = [

@@ -3,9 +3,9 @@
 use paceline_isa::{AluOp, Operand, Reg, Size, SwapOrder, Width};
 
 use super::bits;
-use crate::domain::Number;
+use crate::domain::number::Number;
+use crate::domain::state::{Link, Scalar, Value};
 use crate::error::{Cause, Check, reject};
-use crate::state::{Link, Scalar, Value};
 use crate::walk::Walk;
 
 impl Walk<'_> {

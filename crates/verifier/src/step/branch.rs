@@ -2,9 +2,9 @@
 
 use paceline_isa::{Condition, Operand, Reg, Width};
 
-use crate::domain::Number;
+use crate::domain::number::Number;
+use crate::domain::state::{PacketRange, Pointer, Region, Scalar, State, Target, Value};
 use crate::error::Check;
-use crate::state::{PacketRange, Pointer, Region, Scalar, State, Target, Value};
 use crate::walk::{Next, Walk};
 
 /// Maximum packet offset that is compared; larger ones could wrap the address (`MAX_PACKET_OFF`).
@@ -35,7 +35,8 @@ impl Walk<'_> {
         let comparison = Comparison { width, condition, dst, src, a, b };
         let mut jumping = self.state.clone();
         let taken = self.assume(&mut jumping, &comparison, true);
-        let mut falling = std::mem::replace(&mut self.state, State::new(crate::state::Frame::new(0, 0, 0)));
+        let mut falling =
+            std::mem::replace(&mut self.state, State::new(crate::domain::state::Frame::new(0, 0, 0)));
         let fallen = self.assume(&mut falling, &comparison, false);
         if !(taken && fallen) {
             // The outcome depends on the operands: other numbers might jump differently.

@@ -4,14 +4,12 @@ use paceline_isa::{Callee, Insn, Reg, RegSet};
 use paceline_spec::ObjectKind;
 
 use super::memory::describe;
-use crate::domain::Number;
+use crate::domain::number::Number;
+use crate::domain::state::{Buffer, Frame, Lost, Reference, ReferenceKind, Target, Value};
 use crate::error::{Cause, Check, Hint, reject, reject_with};
 use crate::facts::is_tail_call;
-use crate::state::{Buffer, Frame, Lost, Reference, ReferenceKind, Target, Value};
+use crate::limits::MAX_FRAMES;
 use crate::walk::{Next, Root, Walk};
-
-/// Maximum number of active calls (`MAX_CALL_FRAMES`).
-pub(crate) const MAX_FRAMES: usize = 8;
 
 impl Walk<'_> {
     pub(super) fn call(&mut self, insn: &Insn, callee: Callee) -> Check<Next> {

@@ -8,9 +8,9 @@ use paceline_spec::helper::{Callback, Helper};
 
 use super::helper::{Arguments, wrong_argument};
 use super::memory::describe;
-use crate::domain::Number;
+use crate::domain::number::Number;
+use crate::domain::state::{Frame, MapRef, Pointer, Target, Value};
 use crate::error::{Cause, Check, reject};
-use crate::state::{Frame, MapRef, Pointer, Target, Value};
 use crate::walk::{Next, Root, Walk};
 
 impl Walk<'_> {
@@ -79,7 +79,7 @@ impl Walk<'_> {
         callback: Callback,
         function: usize,
         arguments: &Arguments,
-    ) -> Check<crate::state::State> {
+    ) -> Check<crate::domain::state::State> {
         let mut frame = self.new_frame(function)?;
         frame.is_callback = true;
         let given = self.state.get(Reg::R3);

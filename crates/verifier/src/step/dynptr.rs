@@ -7,10 +7,10 @@ use paceline_spec::kfunc::DYNPTR_BYTES;
 use super::helper::wrong_argument;
 use super::memory::{Access, Span};
 use super::stack::check_aligned;
-use crate::error::{Cause, Check, RegName, reject};
-use crate::state::{
+use crate::domain::state::{
     Buffer, Byte, Dynptr, DynptrMemory, Lent, Lost, Pointer, ReferenceKind, Slot, Stack, Target, Value, parts,
 };
+use crate::error::{Cause, Check, RegName, reject};
 use crate::walk::Walk;
 
 impl Walk<'_> {

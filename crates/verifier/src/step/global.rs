@@ -9,9 +9,9 @@ use paceline_spec::ProgramKind;
 use super::ARGUMENTS;
 use super::helper::wrong_argument;
 use super::memory::{Access, Span, check_context_pointer};
+use crate::domain::state::{Dynptr, DynptrMemory, Frame, Lent, Pointer, State, Target, Value};
 use crate::error::{Cause, Check, Hint, Refusal, RegName, reject, reject_with};
 use crate::lend::{self, Loan, Needs};
-use crate::state::{Dynptr, DynptrMemory, Frame, Lent, Pointer, State, Target, Value};
 use crate::walk::{Root, Walk};
 
 /// Type of a global function's argument (`btf_prepare_func_args`).

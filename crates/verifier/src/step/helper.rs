@@ -6,12 +6,15 @@ use paceline_spec::helper::{Arg, Helper, Prototype, Return};
 use paceline_spec::kfunc::Kfunc;
 use paceline_spec::{InnerLength, MapFlags, MapSpec, ObjectKind};
 
+use super::ARGUMENTS;
 use super::memory::{Access, Span, check_context_pointer, describe};
 use super::stack::check_aligned;
-use super::{ARGUMENTS, MAX_OFFSET};
-use crate::domain::Number;
+use crate::domain::number::Number;
+use crate::domain::state::{
+    Byte, Dynptr, DynptrMemory, MapRef, Pointer, ReferenceKind, Stack, Target, Value,
+};
 use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
-use crate::state::{Byte, Dynptr, DynptrMemory, MapRef, Pointer, ReferenceKind, Stack, Target, Value};
+use crate::limits::MAX_OFFSET;
 use crate::walk::{Next, Walk};
 
 /// The checked arguments of a call.

@@ -9,12 +9,12 @@ use super::ARGUMENTS;
 use super::helper::wrong_argument;
 use super::memory::{Access, Span};
 use super::stack::check_aligned;
-use crate::domain::Number;
-use crate::error::{Cause, Check, Hint, Refusal, RegName, reject};
-use crate::state::{
+use crate::domain::number::Number;
+use crate::domain::state::{
     Byte, Dynptr, DynptrMemory, NumIterator, Pointer, Progress, ReferenceKind, Slot, Stack, State, Target,
     Value,
 };
+use crate::error::{Cause, Check, Hint, Refusal, RegName, reject};
 use crate::walk::{Next, Walk};
 
 /// Kernel functions require the GPL even if the call is unreachable (`add_kfunc_call`); for helpers the walk checks it.

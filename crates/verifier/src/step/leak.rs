@@ -2,7 +2,7 @@
 
 use paceline_isa::{Condition, Width};
 
-use crate::state::{Target, Value};
+use crate::domain::state::{Target, Value};
 use crate::walk::Walk;
 
 impl Walk<'_> {

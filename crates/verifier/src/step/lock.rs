@@ -7,8 +7,8 @@ use paceline_spec::helper::{Arg, Helper};
 
 use super::helper::wrong_argument;
 use super::memory::Span;
+use crate::domain::state::{Lock, MapRef, Pointer, Target, Value};
 use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
-use crate::state::{Lock, MapRef, Pointer, Target, Value};
 use crate::walk::Walk;
 
 impl Walk<'_> {

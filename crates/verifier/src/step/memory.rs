@@ -4,14 +4,16 @@ use paceline_isa::{AtomicOp, Operand, Reg, Size, Width};
 use paceline_spec::context::{Field, FieldKind};
 use paceline_spec::{InitialValue, MapFlags, MapSpec, ObjectKind};
 
+use super::bits;
 use super::object::load_object;
 use super::stack::check_aligned;
-use super::{MAX_OFFSET, bits};
-use crate::domain::{Number, Tnum};
-use crate::error::{Cause, Check, Hint, OffsetRange, RegName, reject, reject_with};
+use crate::domain::access::OffsetRange;
+use crate::domain::number::{Number, Tnum};
+use crate::domain::state::{MapRef, PacketRange, Pointer, Region, Target, Value};
+use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
 use crate::facts::Base;
 use crate::lend::Needs;
-use crate::state::{MapRef, PacketRange, Pointer, Region, Target, Value};
+use crate::limits::MAX_OFFSET;
 use crate::walk::{Next, Walk};
 
 /// Kind of access.

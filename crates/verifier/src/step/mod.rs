@@ -21,18 +21,14 @@ use std::collections::HashSet;
 use paceline_isa::{Imm64, Insn, Operand, Reg, Size};
 use paceline_spec::{MapSpec, Poison};
 
-use crate::MAX_USED_MAPS;
-use crate::domain::Number;
+use crate::domain::number::Number;
+use crate::domain::state::{MapRef, Pointer, Target, Value};
 use crate::error::{Cause, Check, Hint, Refusal, reject, reject_with};
-use crate::state::{MapRef, Pointer, Target, Value};
+use crate::limits::MAX_USED_MAPS;
 use crate::walk::{Next, Walk};
 
-pub(crate) use call::MAX_FRAMES;
 pub(crate) use global::{Global, check_loans, entry_state};
 pub(crate) use kfunc::check_license;
-
-/// Offsets of 2^29 and more are refused everywhere (`BPF_MAX_VAR_OFF`).
-const MAX_OFFSET: i64 = 1 << 29;
 
 impl Walk<'_> {
     /// Runs one instruction on the state.

@@ -6,9 +6,9 @@ use paceline_spec::{ObjectField, ObjectKind};
 
 use super::helper::wrong_argument;
 use super::memory::{Access, Span};
-use crate::domain::Number;
+use crate::domain::number::Number;
+use crate::domain::state::{Pointer, Reference, ReferenceKind, Target, Value};
 use crate::error::{Cause, Check, RegName, reject};
-use crate::state::{Pointer, Reference, ReferenceKind, Target, Value};
 use crate::walk::Walk;
 
 impl Span {

@@ -3,10 +3,10 @@
 use paceline_isa::{AluOp, Operand, Reg, Width};
 use paceline_spec::ObjectKind;
 
-use super::MAX_OFFSET;
-use crate::domain::Number;
+use crate::domain::number::Number;
+use crate::domain::state::{PacketRange, Pointer, Scalar, Target, Value};
 use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
-use crate::state::{PacketRange, Pointer, Scalar, Target, Value};
+use crate::limits::MAX_OFFSET;
 use crate::walk::Walk;
 
 impl Walk<'_> {

@@ -5,10 +5,10 @@ use paceline_isa::{Operand, Reg};
 use super::alu::truncated;
 use super::dynptr::may_be_buffer;
 use super::memory::{Access, Span};
-use crate::domain::Number;
+use crate::domain::number::Number;
+use crate::domain::reads::Word;
+use crate::domain::state::{Byte, Lost, MAX_STACK, Slot, Stack, Target, Value, parts};
 use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
-use crate::reads::Word;
-use crate::state::{Byte, Lost, MAX_STACK, Slot, Stack, Target, Value, parts};
 use crate::walk::Walk;
 
 impl Walk<'_> {

@@ -5,8 +5,8 @@ use paceline_spec::format;
 
 use super::helper::{Arguments, wrong_argument};
 use super::memory::{Access, Span};
+use crate::domain::state::{Pointer, Target, Value};
 use crate::error::{Cause, Check, RegName, reject};
-use crate::state::{Pointer, Target, Value};
 use crate::walk::Walk;
 
 impl Walk<'_> {

@@ -2,7 +2,8 @@
 
 use paceline_isa::{AluOp, Condition, Size, SwapOrder, Width, eval};
 
-use super::{Bounds, Number, Scalar, Tnum, mask, signed};
+use super::width::{mask, signed, signed_min};
+use super::{Bounds, Number, Scalar, Tnum};
 
 /// `a op b` on numbers of `bits` bits; `None` where the width leaves it open.
 fn alu(op: AluOp, a: u64, b: u64, bits: u32) -> Option<u64> {
@@ -46,7 +47,7 @@ fn values<const BITS: u32>(stride: usize) -> Vec<Scalar<BITS>> {
         for to in from..=max {
             let unsigned = Bounds { umin: from, umax: to, ..full.whole };
             all.extend(Scalar::from_parts(full.bits, unsigned, full.low));
-            let (from, to) = (from as i64 + super::signed_min(BITS), to as i64 + super::signed_min(BITS));
+            let (from, to) = (from as i64 + signed_min(BITS), to as i64 + signed_min(BITS));
             let signed = Bounds { smin: from, smax: to, ..full.whole };
             all.extend(Scalar::from_parts(full.bits, signed, full.low));
         }

@@ -5,7 +5,10 @@
 
 use paceline_isa::{AluOp, Size, SwapOrder, Width};
 
-use super::{Bounds, Scalar, Tnum, mask, signed};
+use super::bounds::Bounds;
+use super::scalar::Scalar;
+use super::tnum::Tnum;
+use super::width::{mask, signed};
 
 impl Bounds {
     fn add(&self, other: &Self, bits: u32) -> Option<Self> {

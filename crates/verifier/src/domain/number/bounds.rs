@@ -1,6 +1,7 @@
 //! Unsigned and signed bounds of a number.
 
-use super::{Tnum, mask, signed, signed_max, signed_min};
+use super::tnum::Tnum;
+use super::width::{mask, signed, signed_max, signed_min};
 
 /// Least and greatest value of a number of some width, read as unsigned and as signed; all inclusive.
 ///

@@ -1,4 +1,4 @@
-//! Refusals as data.
+//! Causes of refusals.
 
 use std::fmt;
 
@@ -8,8 +8,9 @@ use paceline_spec::helper::Helper;
 use paceline_spec::kfunc;
 use paceline_spec::{MapKind, ObjectKind};
 
-use crate::facts::Stats;
-use crate::state::{ReferenceKind, Target, Value};
+use crate::domain::access::OffsetRange;
+use crate::domain::state::{ReferenceKind, Target};
+use crate::limits::{MAX_FUNCTIONS, MAX_USED_MAPS};
 
 /// Cause of a refusal.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -43,10 +44,10 @@ pub enum Cause {
         target: i64,
     },
     /// There are more than 256 functions.
-    #[error("too many functions, at most {} are allowed", crate::cfg::MAX_FUNCTIONS)]
+    #[error("too many functions, at most {} are allowed", MAX_FUNCTIONS)]
     TooManyFunctions,
     /// More than 64 maps are used.
-    #[error("too many maps, a program uses {} at most", crate::MAX_USED_MAPS)]
+    #[error("too many maps, a program uses {} at most", MAX_USED_MAPS)]
     TooManyMaps,
     /// The last instruction of a function falls through.
     #[error("last instruction of a function is neither exit nor goto")]
@@ -401,25 +402,6 @@ impl fmt::Display for RegName {
     }
 }
 
-/// Least and greatest offset in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OffsetRange {
-    /// Least.
-    pub min: i64,
-    /// Greatest.
-    pub max: i64,
-}
-
-impl fmt::Display for OffsetRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.min == self.max {
-            write!(f, "{}", self.min)
-        } else {
-            write!(f, "{}..={}", self.min, self.max)
-        }
-    }
-}
-
 fn limit_text(target: &Target, limit: &Option<u64>) -> String {
     match (target, limit) {
         (_, None) => String::new(),
@@ -431,171 +413,4 @@ fn limit_text(target: &Target, limit: &Option<u64>) -> String {
 
 fn access_text(write: &bool) -> &'static str {
     if *write { "write" } else { "read" }
-}
-
-/// Declares the hints, their list and their texts.
-macro_rules! hints {
-    ($($(#[$doc:meta])* $hint:ident => $text:literal,)*) => {
-        /// The commonest mistakes, which a message can help with.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum Hint {
-            $($(#[$doc])* $hint,)*
-        }
-
-        impl Hint {
-            /// Every hint.
-            pub const ALL: &[Self] = &[$(Self::$hint,)*];
-        }
-
-        impl fmt::Display for Hint {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $(Self::$hint => $text,)*
-                })
-            }
-        }
-    };
-}
-
-hints! {
-    /// The packet is read without a comparison with its end.
-    MissingBoundsCheck => "compare the pointer plus the bytes you need with data_end first",
-    /// There was a comparison, but for fewer bytes or of another pointer.
-    ShortBoundsCheck => "the comparison with data_end must cover every byte of this access, and be of this pointer",
-    /// The result of a look-up is used without a comparison with null.
-    NullCheck => "compare the pointer with null first",
-    /// A variable offset needs an upper (or lower) bound.
-    BoundOffset => "bound the offset on both sides before adding it, or mask it with &",
-    /// The pointer is from before a call that moved the packet.
-    StalePacketPointer => "load data and data_end from the context again after the call",
-    /// The slice may be a buffer that was overwritten since, or has ended.
-    EndedSlice => "a slice may be the buffer passed for it: use it before a pointer or dynptr is stored there, and while the buffer exists",
-    /// The loop needs a bound.
-    BoundLoop => "give the loop a constant bound that the counter must reach",
-    /// The register or variable is not set on this path.
-    Initialize => "give it a value on every path that leads here",
-    /// The program is no loop, and has too many paths.
-    FewerPaths => "replace comparisons by a look-up in a map or table, or verify parts alone: functions that are not static, tail calls",
-    /// A record of a ring buffer must be released on every path.
-    ReleaseRecord => "submit or discard the record on every path",
-    /// A socket must be released on every path.
-    ReleaseSocket => "release the socket by bpf_sk_release on every path on which it is not null",
-    /// A tracked connection must be released on every path.
-    ReleaseConnection => "release the connection by bpf_ct_release on every path on which it is not null",
-    /// A new connection must be put into the table.
-    InsertConnection => "insert the new connection by bpf_ct_insert_entry on every path on which it is not null, and release what that returns",
-    /// An iterator must be destroyed on every path.
-    DestroyIterator => "call bpf_iter_num_destroy on every path; bpf_for and bpf_repeat of bpf_helpers.h do so",
-    /// A lock must be released.
-    Unlock => "call bpf_spin_unlock before, on every path",
-    /// The stack is too small for large variables.
-    StackTooDeep => "keep large variables in a per-CPU array map",
-    /// The helper is for other program types.
-    OtherHelper => "look up which helpers this type of program has",
-    /// The helper is for programs under the GPL.
-    License => "declare a license that is compatible with the GPL",
-    /// The bound allows one element too many.
-    OffByOne => "the bound lets the first index through that is past the end: compare with >= or less",
-    /// The compiler did not optimize.
-    Optimize => "compile with -O2: without, compilers call helpers and functions through registers",
-}
-
-/// A branch on the path that leads to a refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Branch {
-    /// Slot of the jump.
-    pub slot: usize,
-    /// Whether it was taken.
-    pub taken: bool,
-}
-
-/// A refusal: instruction, cause, and abstract state.
-#[derive(Clone, Debug)]
-pub struct Refusal {
-    /// Slot of the guilty instruction.
-    pub slot: usize,
-    /// Cause.
-    pub cause: Cause,
-    /// A fix, for frequent mistakes.
-    pub hint: Option<Hint>,
-    /// Abstract values of the registers that the instruction reads.
-    pub registers: Vec<(Reg, Value)>,
-    /// The call that invalidated the guilty pointer, if any.
-    pub invalidated_by: Option<usize>,
-    /// The last 64 branches on the path, in order.
-    pub path: Vec<Branch>,
-    /// Slots of the active calls, outermost first.
-    pub calls: Vec<usize>,
-    /// Cost of the walk so far; zero if the control flow check fails.
-    pub stats: Stats,
-}
-
-impl Refusal {
-    pub(crate) fn at(slot: usize, cause: Cause) -> Box<Self> {
-        Box::new(Self {
-            slot,
-            cause,
-            hint: None,
-            registers: Vec::new(),
-            invalidated_by: None,
-            path: Vec::new(),
-            stats: Stats::default(),
-            calls: Vec::new(),
-        })
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "instruction {}: {}", self.slot, self.cause)?;
-        for (reg, value) in &self.registers {
-            write!(f, "; {} is {value}", RegName(*reg))?;
-        }
-        if let Some(slot) = self.invalidated_by {
-            write!(f, "; packet pointers are stale since the call at {slot}")?;
-        }
-        match self.hint {
-            Some(hint) => write!(f, " ({hint})"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        None
-    }
-}
-
-/// A violated rule; the walk adds place and path.
-#[derive(Debug)]
-pub(crate) struct Problem {
-    pub(crate) cause: Cause,
-    pub(crate) hint: Option<Hint>,
-}
-
-impl Problem {
-    pub(crate) fn with(self, hint: Hint) -> Self {
-        Self { hint: Some(hint), ..self }
-    }
-}
-
-impl From<Cause> for Problem {
-    fn from(cause: Cause) -> Self {
-        Self { cause, hint: None }
-    }
-}
-
-/// The result of checking a rule.
-pub(crate) type Check<T = ()> = Result<T, Box<Problem>>;
-
-/// Fails a rule.
-pub(crate) fn reject<T>(cause: Cause) -> Check<T> {
-    Err(Box::new(cause.into()))
-}
-
-/// Fails a rule, with a fix.
-pub(crate) fn reject_with<T>(cause: Cause, hint: Hint) -> Check<T> {
-    Err(Box::new(Problem::from(cause).with(hint)))
 }

@@ -2,7 +2,10 @@
 
 use paceline_isa::{Condition, Width};
 
-use super::{Bounds, Scalar, Tnum};
+use super::bounds::Bounds;
+use super::scalar::Scalar;
+use super::tnum::Tnum;
+use super::width;
 
 /// One width of two numbers that are compared: bounds and known bits of each.
 struct Pair {
@@ -140,7 +143,7 @@ impl Bounds {
         if self.umin == self.umax && self.umin == value {
             return None;
         }
-        let signed = super::signed(value, bits);
+        let signed = width::signed(value, bits);
         if self.umin == value {
             self.umin += 1;
         } else if self.umax == value {

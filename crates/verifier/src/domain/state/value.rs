@@ -5,8 +5,8 @@ use std::fmt;
 use paceline_isa::{AluOp, Width};
 use paceline_spec::ObjectKind;
 
-use crate::domain::Number;
-use crate::precision::Mark;
+use crate::domain::number::Number;
+use crate::domain::precision::Mark;
 
 /// Abstract value of a register or a spilled stack slot.
 #[derive(Clone, Copy, Debug)]

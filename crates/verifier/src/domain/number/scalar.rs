@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use super::{Bounds, Tnum, mask, signed};
+use super::bounds::Bounds;
+use super::tnum::Tnum;
+use super::width::{mask, signed};
 
 /// Possible values of a number of `BITS` bits; never empty.
 ///

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::mask;
+use super::width::{mask, signed};
 
 /// A number some of whose bits are known.
 ///
@@ -107,8 +107,7 @@ impl Tnum {
     /// The low `bits` bits with the sign extended to 64.
     #[must_use]
     pub const fn sign_extend(self, bits: u32) -> Self {
-        let (value, unknown) =
-            (super::signed(self.value, bits) as u64, super::signed(self.unknown, bits) as u64);
+        let (value, unknown) = (signed(self.value, bits) as u64, signed(self.unknown, bits) as u64);
         Self::new(value, unknown)
     }
 
