@@ -3,14 +3,14 @@
 //! The number of chains may be exponential in the number of functions. For each function and chain length only the chain
 //! with the deepest stack is kept.
 
-use paceline_isa::{Code, Insn};
+use paceline_isa::Insn;
 
-use crate::cfg::{ControlFlow, reaching};
 use crate::domain::state::MAX_STACK;
+use crate::env::{Env, reaching};
 use crate::error::{Cause, Hint, Refusal};
 use crate::facts::FunctionFact;
 use crate::limits::MAX_FRAMES;
-use crate::walk::Root;
+use crate::records::Root;
 
 /// Stack that may be used before a call that leads to a tail call (`check_max_stack_depth_subprog`).
 const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
@@ -26,8 +26,7 @@ struct Chain {
 
 /// Checks all chains of calls from the entry points.
 pub(crate) fn check_stack_depth(
-    code: &Code,
-    flow: &ControlFlow,
+    env: &Env<'_>,
     functions: &[FunctionFact],
     walked: &[Root],
 ) -> Result<(), Box<Refusal>> {
@@ -40,11 +39,11 @@ pub(crate) fn check_stack_depth(
     // A timer callback has a stack of its own.
     let calls_now = |insn: &Insn, callee: usize| insn.is_call() || !is_later[callee];
     let calls: Vec<_> =
-        (0..functions.len()).map(|function| flow.calls_of(code, function, calls_now)).collect();
+        (0..functions.len()).map(|function| env.flow.calls_of(env.code, function, calls_now)).collect();
     let callees: Vec<Vec<usize>> =
         calls.iter().map(|c| c.iter().map(|&(_, callee)| callee).collect()).collect();
     let has_tail_call = reaching(functions.iter().map(|f| f.tail_calls).collect(), &callees);
-    let is_root = |index: usize| index == 0 || flow.functions[index].is_global || is_later[index];
+    let is_root = |index: usize| index == 0 || env.flow.functions[index].is_global || is_later[index];
     let start =
         |(index, f): (usize, &FunctionFact)| is_root(index).then_some(Chain { before: 0, slot: f.start });
     let mut chains: Vec<Option<Chain>> = functions.iter().enumerate().map(start).collect();

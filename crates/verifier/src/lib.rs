@@ -3,15 +3,23 @@
 //!
 //! # How it works
 //!
-//! The verifier is an abstract interpreter. It carries a [`State`](state::State) along every path: for each register and
-//! stack byte a value, numbers as sets ([`domain::Number`]), pointers as target and offset ([`state::Pointer`]). Each
-//! instruction is a transfer function (`step`); each branch refines the state on both sides. Static functions are walked at
-//! each call with the caller's state, global ones once by their BTF types.
+//! The verifier is an abstract interpreter of four layers, each of which imports only those before it:
 //!
-//! Checkpoints (`prune`) bound the walk: states kept where paths meet. A path ends when an earlier state covers it in all
-//! live, read and precise values. Precision is found during the walk: each number carries a mark of its origin, and a
-//! number that determines an address, a branch or a size makes its mark and all origins precise (`precision`). The kernel
-//! walks back over the instructions instead.
+//! 1. [`domain`]: the abstract values and states, with their order and their widening. A [`State`](state::State) has a value
+//!    for each register and stack byte: numbers are sets ([`domain::Number`]), pointers a target and an offset
+//!    ([`state::Pointer`]).
+//! 2. `checker`: what an instruction demands of a state, and the error ([`Cause`]) if that is not met. It changes no state.
+//! 3. `transformer`: what an instruction does to a state. It asks the checker first, and names no error. A branch refines
+//!    the state on both sides.
+//! 4. `exploration`: the paths through the program. Static functions are walked at each call with the caller's state, global
+//!    ones once by their BTF types.
+//!
+//! Below them are `env`, the program with its tables, and `records`, what they record: facts for the compilers, entry points.
+//!
+//! Checkpoints (`exploration::prune`) bound the walk: states kept where paths meet. A path ends when an earlier state covers
+//! it in all live, read and precise values (`domain::coverage`). Precision is found during the walk: each number carries a
+//! mark of its origin, and a number that determines an address, a branch or a size makes its mark and all origins precise
+//! (`domain::precision`). The kernel walks back over the instructions instead.
 //!
 //! # What it accepts
 //!
@@ -20,22 +28,19 @@
 //! every engine.
 #![forbid(unsafe_code)]
 
-mod cfg;
-mod compare;
-mod converge;
+mod checker;
 mod depth;
 pub mod domain;
+mod env;
 mod error;
+mod exploration;
 mod facts;
-mod lend;
 mod limits;
 mod observe;
-mod prune;
-mod retry;
+mod records;
 mod stats;
-mod step;
+mod transformer;
 mod verify;
-mod walk;
 
 pub use domain::access::OffsetRange;
 pub use domain::state;

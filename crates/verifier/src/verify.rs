@@ -1,16 +1,18 @@
-//! The verification of a program: the checks before the walk, the walk, and those after it.
+//! The verification of a program: the checks before the exploration, the exploration, and the checks after it.
 
 use paceline_btf::Btf;
-use paceline_isa::{Code, DecodeError, decode};
+use paceline_isa::{Code, DecodeError, Reg, RegSet, decode};
 use paceline_spec::{MapSpec, ProgramSpec};
 
-use crate::cfg::{self, ControlFlow};
+use crate::checker::{check_immediates, check_license};
+use crate::depth::check_stack_depth;
+use crate::env::{Env, Function, is_tail_call};
 use crate::error::{Cause, Hint, Refusal};
-use crate::facts::{self, FunctionFact, Verified, is_tail_call};
+use crate::exploration::Exploration;
+use crate::facts::{FunctionFact, Verified, kept_maps};
 use crate::limits::{MAX_INSTRUCTIONS, Options};
 use crate::observe::Observer;
-use crate::walk::Walk;
-use crate::{depth, step};
+use crate::records::Records;
 
 /// Verifies a program. `maps` are those of its object, `btf` the object's types, which global functions need.
 ///
@@ -51,18 +53,18 @@ fn verify_with(
         return Err(Refusal::at(0, Cause::Length { slots }));
     }
     let code = decode(&program.insns).map_err(malformed)?;
-    step::check_license(program, &code)?;
-    let flow = ControlFlow::of(program, &code)?;
-    let mut walk = Walk::new(program, &code, maps, btf, options, &flow);
-    walk.observer = observer.map(|observer| observer as &mut dyn Observer);
-    walk.check_immediates()?;
-    walk_functions(&mut walk)?;
-    step::check_loans(&mut walk)?;
-    let functions = function_facts(&code, &flow, &walk);
-    depth::check_stack_depth(&code, &flow, &functions, &walk.roots)?;
-    let stats = walk.stats();
-    let facts = walk.facts.into_insns();
-    Ok(Verified::new(program.clone(), facts::kept_maps(maps), code, facts, functions, stats))
+    check_license(program, &code)?;
+    let env = Env::new(program, &code, maps, btf, options)?;
+    check_immediates(&env)?;
+    let mut exploration = Exploration::new(&env, observer.map(|observer| observer as &mut dyn Observer));
+    exploration.run()?;
+    let stats = exploration.stats();
+    let mut records = exploration.records;
+    records.loans.check(|function| env.function_name(function))?;
+    let functions = function_facts(&env, &records);
+    check_stack_depth(&env, &functions, records.roots.all())?;
+    drop(env);
+    Ok(Verified::new(program.clone(), kept_maps(maps), code, records.facts.into_insns(), functions, stats))
 }
 
 /// The refusal of a slot that does not decode.
@@ -75,39 +77,32 @@ fn malformed(error: DecodeError) -> Box<Refusal> {
     refusal
 }
 
-/// Walks the main program, then every global function that was called and every timer callback.
-fn walk_functions(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
-    let mut done = 0;
-    while let Some(&root) = walk.roots.get(done) {
-        let state = step::entry_state(walk, root)?;
-        walk.root = root;
-        let start = walk.flow.functions.get(root.function()).map_or(0, |f| f.start);
-        walk.explore(state, start)?;
-        done += 1;
-    }
-    Ok(())
-}
-
-fn function_facts(code: &Code, flow: &ControlFlow, walk: &Walk<'_>) -> Vec<FunctionFact> {
-    let fact = |(index, function): (usize, &cfg::Function)| {
+fn function_facts(env: &Env<'_>, records: &Records) -> Vec<FunctionFact> {
+    let fact = |(index, function): (usize, &Function)| {
         let (start, end) = (function.start, function.end);
-        let insns = || (start..end).filter_map(|slot| code.get(slot));
-        let stack = walk.stack_used.get(index).copied().unwrap_or_default();
-        let prints = walk.prints.get(index).copied().unwrap_or_default();
+        let insns = || (start..end).filter_map(|slot| env.code.get(slot));
+        let seen = records.facts.function(index);
         // The printed addresses may be derived from numbers, so any byte of the frame may be read.
-        let printed = if prints { u64::MAX } else { 0 };
+        let printed = if seen.prints { u64::MAX } else { 0 };
         FunctionFact {
             start,
             end,
-            stack,
-            zeroed: walk.reads.zeroed(index) | printed,
-            shared: walk.stack_shared.get(index).copied().unwrap_or_default() | printed,
-            prints,
-            saved: facts::saved_registers(code, start, end),
-            is_callback: walk.is_callback.get(index).copied().unwrap_or_default(),
+            stack: seen.stack,
+            zeroed: records.reads.zeroed(index) | printed,
+            shared: seen.shared | printed,
+            prints: seen.prints,
+            saved: saved_registers(env.code, start, end),
+            is_callback: seen.is_callback,
             tail_calls: insns().any(is_tail_call),
             calls: insns().any(|insn| insn.is_call() && !is_tail_call(insn)),
         }
     };
-    flow.functions.iter().enumerate().map(fact).collect()
+    env.flow.functions.iter().enumerate().map(fact).collect()
+}
+
+/// The callee-saved registers that a range of code writes.
+fn saved_registers(code: &Code, start: usize, end: usize) -> RegSet {
+    let written = (start..end).filter_map(|slot| code.get(slot)).filter(|insn| !insn.is_call());
+    let all = written.fold(RegSet::EMPTY, |all, insn| all.union(insn.writes()));
+    all.intersection(RegSet::CALLEE_SAVED).minus(RegSet::of(Reg::R10))
 }

@@ -8,14 +8,7 @@
 
 use std::collections::HashMap;
 
-/// The origin of a number; [`Mark::NONE`] for constants and for values read from outside of the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Mark(u32);
-
-impl Mark {
-    /// No origin at any checkpoint.
-    pub const NONE: Self = Self(0);
-}
+use super::state::{Mark, Scalar, Value};
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
@@ -78,6 +71,18 @@ impl Precision {
                 self.work.extend(self.implied.remove(&mark).unwrap_or_default());
             }
         }
+    }
+
+    /// Marks a value as precise, if it is a number: states that differ in it do not cover each other.
+    pub(crate) fn mark_value(&mut self, value: &Value) {
+        if let Value::Scalar(scalar) = value {
+            self.mark_precise(scalar.mark);
+        }
+    }
+
+    /// Whether a number became precise since the last checkpoint; a number without an origin has no mark.
+    pub(crate) fn is_decided(&self, scalar: &Scalar) -> bool {
+        scalar.mark != Mark::NONE && self.is_precise(scalar.mark)
     }
 
     /// `new` becomes precise as soon as `old` does.

@@ -5,14 +5,7 @@
 //! state is read through the covering state's [`Origin`], possibly long after the covered path has ended. So the unset
 //! bytes of a covered state are recorded with the origins of the covering state.
 
-/// Origin of the bytes of a stack slot; [`Origin::NONE`] if all were written since the last checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Origin(u32);
-
-impl Origin {
-    /// No checkpoint.
-    pub const NONE: Self = Self(0);
-}
+use super::state::Origin;
 
 /// Uses of the bytes of a slot, as bit masks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The stack of one frame, byte by byte.
 
+use super::origin::Origin;
 use super::value::{Dynptr, NumIterator, Value};
-use crate::domain::reads::Origin;
 
 /// Maximum stack size of a frame, and of all frames of a call chain, in bytes (`MAX_BPF_STACK`).
 pub const MAX_STACK: u32 = 512;

@@ -5,8 +5,8 @@ use std::fmt;
 use paceline_isa::{AluOp, Width};
 use paceline_spec::ObjectKind;
 
+use super::origin::Mark;
 use crate::domain::number::Number;
-use crate::domain::precision::Mark;
 
 /// Abstract value of a register or a spilled stack slot.
 #[derive(Clone, Copy, Debug)]
@@ -200,6 +200,19 @@ pub enum Buffer {
     },
 }
 
+impl Buffer {
+    /// Whether it overlaps bytes of a frame's stack, from `offset`.
+    pub(crate) fn has(&self, frame: usize, offset: i64, size: u64) -> bool {
+        match *self {
+            Self::Stack { frame: own, start, end } => {
+                let after = offset.saturating_add_unsigned(size);
+                usize::from(own) == frame && offset < i64::from(end) && i64::from(start) < after
+            }
+            Self::Record | Self::Dynptr { .. } => false,
+        }
+    }
+}
+
 /// A memory argument of a global function, of which only the size is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lent {
@@ -365,6 +378,12 @@ impl Value {
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.scalar().is_some_and(|s| s.number.as_constant() == Some(0))
+    }
+
+    /// Whether it is a slice that may lie in a wanted buffer.
+    pub(crate) fn may_be_buffer(&self, wanted: impl Fn(&Buffer) -> bool) -> bool {
+        let target = self.pointer().map(|pointer| &pointer.target);
+        matches!(target, Some(Target::Slice { buffer: Some(buffer), .. }) if wanted(buffer))
     }
 
     /// Whether it is not initialized.
