@@ -6,22 +6,22 @@ use super::precision::Precision;
 use super::reads::StackReads;
 use super::state::{Byte, Frame, Link, Lock, PacketRange, Pointer, Scalar, Slot, State, Target, Value};
 
-/// How closely an earlier state must cover the current one.
+/// How closely an earlier state must cover the current one (`enum exact_level` of the kernel's `states_equal`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rigor {
+pub(crate) enum Exactness {
     /// In live, read and precise values only: for states all paths from which have ended.
-    Demanded,
-    /// In all values: for states with open paths, whose precise values are not complete.
-    All,
+    NotExact,
+    /// All numbers within the ranges of the earlier state: for states with open paths, whose precise values are not complete.
+    RangeWithin,
     /// Identical.
-    Same,
+    Exact,
 }
 
 /// A comparison of two states: an earlier one, and one that it may cover.
 pub(crate) struct Comparison<'a> {
     precision: &'a Precision,
     reads: &'a StackReads,
-    rigor: Rigor,
+    exactness: Exactness,
     same_up_to: u32,
     /// Ids of the earlier state, each with its id in the current one.
     ids: Vec<(u32, u32)>,
@@ -37,10 +37,10 @@ impl<'a> Comparison<'a> {
     pub(crate) fn new(
         precision: &'a Precision,
         reads: &'a StackReads,
-        rigor: Rigor,
+        exactness: Exactness,
         same_up_to: u32,
     ) -> Self {
-        Self { precision, reads, rigor, same_up_to, ids: Vec::new(), links: Vec::new(), steps: 1 }
+        Self { precision, reads, exactness, same_up_to, ids: Vec::new(), links: Vec::new(), steps: 1 }
     }
 
     /// Number of values, slots and ids compared so far.
@@ -84,7 +84,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn is_exact(&self) -> bool {
-        self.rigor == Rigor::Same
+        self.exactness == Exactness::Exact
     }
 
     fn stack(&mut self, old: &Frame, new: &Frame) -> bool {
@@ -93,7 +93,7 @@ impl<'a> Comparison<'a> {
         }
         let slots = old.stack.slots().iter().enumerate();
         slots.into_iter().all(|(i, slot)| {
-            let all = self.rigor != Rigor::Demanded;
+            let all = self.exactness != Exactness::NotExact;
             let read = if all { u8::MAX } else { self.reads.bytes_read(slot.origin) };
             let now = new.stack.slot(i);
             self.steps += 1;
@@ -158,7 +158,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn is_precise(&self, scalar: &Scalar) -> bool {
-        self.rigor != Rigor::Demanded || self.precision.is_precise(scalar.mark)
+        self.exactness != Exactness::NotExact || self.precision.is_precise(scalar.mark)
     }
 
     fn value(&mut self, old: &Value, new: &Value) -> bool {

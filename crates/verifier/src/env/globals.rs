@@ -78,8 +78,8 @@ fn parameter(
     }
     let (id, pointee) = btf.resolve(*pointee).map_err(|_| "an argument has no type")?;
     // `btf_is_dynptr_ptr`
-    let is_structure = matches!(pointee, Type::Struct(_) | Type::Forward { union: false, .. });
-    if is_structure && btf.type_name(id) == "bpf_dynptr" {
+    let is_struct = matches!(pointee, Type::Struct(_) | Type::Forward { union: false, .. });
+    if is_struct && btf.type_name(id) == "bpf_dynptr" {
         return if is_nonnull { Err("a dynptr has a tag") } else { Ok(Parameter::Dynptr) };
     }
     if matches!(pointee, Type::Struct(_)) && btf.type_name(id) == kind.context().name {

@@ -11,7 +11,7 @@
 
 use super::checkpoints::{Backedge, Checkpoints};
 use super::path::Visit;
-use crate::domain::coverage::Rigor;
+use crate::domain::coverage::Exactness;
 
 impl Checkpoints {
     /// The current path has ended, and possibly all paths from some checkpoints. True if a path that ended at one of these
@@ -41,7 +41,7 @@ impl Checkpoints {
             visit.path.slot = *slot;
             std::mem::swap(&mut visit.path.state, state);
             // Progress was compared when the path ended.
-            if self.covers(*covering, visit, Rigor::Demanded) {
+            if self.covers(*covering, visit, Exactness::NotExact) {
                 std::mem::swap(&mut visit.path.state, state);
                 continue;
             }

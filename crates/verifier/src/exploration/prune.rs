@@ -10,7 +10,7 @@ use paceline_isa::RegSet;
 use super::budget::Budget;
 use super::checkpoints::{Backedge, Checkpoints};
 use super::path::Visit;
-use crate::domain::coverage::{Comparison, Rigor, has_same_calls};
+use crate::domain::coverage::{Comparison, Exactness, has_same_calls};
 use crate::domain::inheritance::{inherit, share};
 use crate::domain::state::{Frame, State, Value};
 use crate::domain::widening::{progress_between, widen};
@@ -66,7 +66,7 @@ impl Checkpoints {
                 share(precision, reads, earlier, &visit.path.state);
                 self.wait_for(open);
                 // A state that is covered in all values is covered whatever becomes precise.
-                if open != index && !self.covers(index, visit, Rigor::All) {
+                if open != index && !self.covers(index, visit, Exactness::RangeWithin) {
                     self.keep_backedge(index, open, visit)?;
                 }
             }
@@ -96,7 +96,7 @@ impl Checkpoints {
                     continue;
                 }
                 let same_up_to = unsettled_by.map_or(0, |open| self.all[open].last_id);
-                if self.compare(visit, state, Rigor::Demanded, same_up_to) {
+                if self.compare(visit, state, Exactness::NotExact, same_up_to) {
                     found = Some(Found::Covered(index));
                     self.all[index].hits += 1;
                     break;
@@ -119,10 +119,9 @@ impl Checkpoints {
         let oldest =
             if visit.env.flow.has_rounds { progress_between(state, &visit.path.state) } else { None };
         match oldest {
-            None => self.compare(visit, state, Rigor::Same, 0).then_some(Found::Loop),
-            Some(id) => {
-                (is_round && self.compare(visit, state, Rigor::All, id)).then_some(Found::Covered(index))
-            }
+            None => self.compare(visit, state, Exactness::Exact, 0).then_some(Found::Loop),
+            Some(id) => (is_round && self.compare(visit, state, Exactness::RangeWithin, id))
+                .then_some(Found::Covered(index)),
         }
     }
 
@@ -141,18 +140,18 @@ impl Checkpoints {
     }
 
     /// Whether a checkpoint covers the current state, progress aside.
-    pub(super) fn covers(&self, index: usize, visit: &Visit<'_>, rigor: Rigor) -> bool {
+    pub(super) fn covers(&self, index: usize, visit: &Visit<'_>, exactness: Exactness) -> bool {
         let state = self.all.get(index).and_then(|checkpoint| checkpoint.state.as_ref());
-        state.is_some_and(|state| self.compare(visit, state, rigor, 0))
+        state.is_some_and(|state| self.compare(visit, state, exactness, 0))
     }
 
     /// Whether an earlier state at the same slot covers the current one. Objects with a progress count whose id is at most
     /// `same_up_to` must be identical.
-    fn compare(&self, visit: &Visit<'_>, earlier: &State, rigor: Rigor, same_up_to: u32) -> bool {
+    fn compare(&self, visit: &Visit<'_>, earlier: &State, exactness: Exactness, same_up_to: u32) -> bool {
         let is_exact = visit.env.options.exact;
-        let rigor = if is_exact { Rigor::Same } else { rigor };
+        let exactness = if is_exact { Exactness::Exact } else { exactness };
         let mut comparison =
-            Comparison::new(&visit.records.precision, &visit.records.reads, rigor, same_up_to);
+            Comparison::new(&visit.records.precision, &visit.records.reads, exactness, same_up_to);
         let live = |number: usize| match visit.path.state.frame(number + 1) {
             // An exact walk also compares dead registers.
             _ if is_exact => RegSet::CALLER_SAVED.union(RegSet::CALLEE_SAVED),
