@@ -9,8 +9,9 @@ use paceline_verifier::{Hint, Options, Refusal, verify};
 const ERRORS: &str = include_str!("../../../verifier/src/error/cause.rs");
 
 /// Causes that no text case reaches, with the reason.
-const UNREACHED: [(&str, &str); 8] = [
+const UNREACHED: [(&str, &str); 9] = [
     ("Decode", "the assembler writes no slot that is no instruction"),
+    ("Internal", "an invariant of the verifier holds"),
     ("Length", "a text of a million instructions"),
     ("NoMap", "the assembler refuses maps that the case does not have"),
     ("Poisoned", "only the loader of objects replaces instructions"),

@@ -11,7 +11,7 @@ use super::registers::{ARGUMENTS, Checker};
 use super::span::{check_aligned, check_context_pointer};
 use crate::domain::access::{Access, Span};
 use crate::domain::state::{Byte, Dynptr, Lock, MapRef, Pointer, Stack, Target, Value};
-use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
+use crate::error::{Cause, Check, Hint, RegName, invariant, reject, reject_with};
 use crate::limits::MAX_OFFSET;
 
 /// The checked arguments of a call.
@@ -55,7 +55,7 @@ impl Effect {
     }
 }
 
-impl Checker<'_> {
+impl<'a> Checker<'a> {
     /// The helper of a call, if this program may call it.
     pub(crate) fn check_helper(&self, id: i32) -> Check<(&'static Helper, Prototype)> {
         if id == Poison::HELPER
@@ -109,10 +109,6 @@ impl Checker<'_> {
                 }
                 arguments.map = Some(map);
             }
-            // `resolve_map_arg_type`
-            Arg::MapValue if self.map_of(arguments).is_some_and(|spec| spec.kind.holds_sockets()) => {
-                self.check_socket(helper.name, reg, &value)?;
-            }
             Arg::RecordSize => arguments.record_size = self.check_record_size(helper.name, reg, &value)?,
             Arg::Function => arguments.function = Some(self.check_function(helper.name, reg, &value)?),
             Arg::StackOrNull => self.check_stack_or_null(helper.name, reg, &value)?,
@@ -134,10 +130,9 @@ impl Checker<'_> {
             }
             Arg::Text => arguments.text = Some(self.check_text(helper.name, reg, &value)?),
             Arg::Size | Arg::SizeOrZero => {
-                if let Some(memory) = number.checked_sub(1) {
-                    let memory = (prototype.args[memory], ARGUMENTS[memory]);
-                    return self.check_sized(helper, memory, (arg, reg), arguments);
-                }
+                let memory = invariant(number.checked_sub(1), "the size of memory is the argument after it")?;
+                let memory = (prototype.args[memory], ARGUMENTS[memory]);
+                return self.check_sized(helper, memory, (arg, reg), arguments);
             }
             _ => return self.check_bytes(helper, arg, reg, &value, arguments),
         }
@@ -155,7 +150,7 @@ impl Checker<'_> {
     ) -> Check<Option<Effect>> {
         match arg {
             Arg::MapKey => {
-                let size = self.map_of(arguments).map_or(0, |spec| u64::from(spec.key_size));
+                let size = self.map_of(arguments)?.key_size.into();
                 // Other look-ups may return null for a valid index: the CPU may not exist.
                 if helper.name == "bpf_map_lookup_elem" {
                     arguments.key = self.constant_key(value, size);
@@ -163,16 +158,19 @@ impl Checker<'_> {
                 self.check_memory(helper, reg, value, size, Access::Read, arguments)
             }
             Arg::MapValue => {
-                let size = self.map_of(arguments).map_or(0, |spec| u64::from(spec.value_size));
+                let spec = self.map_of(arguments)?;
+                // `resolve_map_arg_type`
+                if spec.kind.holds_sockets() {
+                    return self.check_socket(helper.name, reg, value).map(|_| None);
+                }
+                let size = spec.value_size.into();
                 self.check_memory(helper, reg, value, size, Access::Read, arguments)
             }
             Arg::NextValue => {
-                let spec = self.map_of(arguments);
-                let size = spec.map_or(0, |spec| u64::from(spec.value_size));
+                let spec = self.map_of(arguments)?;
                 // A Bloom filter look-up takes the value (`resolve_map_arg_type`).
-                let asked = spec.is_some_and(|spec| spec.kind.tests_membership());
-                let access = if asked { Access::Read } else { Access::Write };
-                self.check_memory(helper, reg, value, size, access, arguments)
+                let access = if spec.kind.tests_membership() { Access::Read } else { Access::Write };
+                self.check_memory(helper, reg, value, spec.value_size.into(), access, arguments)
             }
             Arg::ReadBytes(size) => {
                 self.check_memory(helper, reg, value, size.into(), Access::Read, arguments)
@@ -200,8 +198,9 @@ impl Checker<'_> {
         }
     }
 
-    fn map_of(&self, arguments: &Arguments) -> Option<&MapSpec> {
-        self.env.map(arguments.map?)
+    fn map_of(&self, arguments: &Arguments) -> Check<&'a MapSpec> {
+        let map = arguments.map.and_then(|map| self.env.map(map));
+        invariant(map, "a map is an argument before its keys and values")
     }
 
     pub(super) fn check_context_argument(&self, helper: &'static str, reg: Reg, value: &Value) -> Check {

@@ -7,7 +7,7 @@ use paceline_spec::helper::Callback;
 use super::describe::{describe, wrong_argument};
 use super::registers::Checker;
 use crate::domain::state::{Pointer, Reference, ReferenceKind, Target, Value};
-use crate::error::{Cause, Check, Hint, reject, reject_with};
+use crate::error::{Cause, Check, Hint, invariant, reject, reject_with};
 use crate::limits::MAX_FRAMES;
 use crate::records::Root;
 
@@ -96,12 +96,13 @@ impl Checker<'_> {
 
     /// Whether the helper may call the callback again after the calls on this path.
     pub(crate) fn calls_again(&mut self, helper: &'static str, callback: Callback) -> Check<bool> {
-        let rounds = self.state.top().calling_back.map_or(0, |loop_| loop_.rounds);
+        let calls =
+            invariant(self.state.top().calling_back, "a call of a helper with a callback has a progress")?;
         match (callback, self.state.get(Reg::R1)) {
             (Callback::Elements, _) => Ok(true),
             (Callback::Count, Value::Scalar(count)) => {
                 self.records.precision.mark_precise(count.mark);
-                Ok(u64::from(rounds) < count.number.umax())
+                Ok(u64::from(calls.rounds) < count.number.umax())
             }
             (Callback::Count, other) => wrong_argument(helper, Reg::R1, "a number", &other),
         }

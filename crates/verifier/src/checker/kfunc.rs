@@ -11,7 +11,7 @@ use super::registers::{ARGUMENTS, Checker};
 use super::span::check_aligned;
 use crate::domain::access::{Access, Place, Span};
 use crate::domain::state::{Dynptr, Pointer, Stack, Target, Value};
-use crate::error::{Cause, Check, Hint, Refusal, RegName, reject};
+use crate::error::{Cause, Check, Hint, Refusal, RegName, invariant, reject};
 
 /// Kernel functions require the GPL even if the call is unreachable (`add_kfunc_call`); for helpers the walk checks it.
 pub(crate) fn check_license(program: &ProgramSpec, code: &Code) -> Result<(), Box<Refusal>> {
@@ -131,7 +131,8 @@ impl Checker<'_> {
         size: u64,
         arguments: &mut KfuncArguments,
     ) -> Check<Option<Effect>> {
-        let memory = ARGUMENTS[number.saturating_sub(1)];
+        let memory = invariant(number.checked_sub(1), "the size of memory is the argument after it")?;
+        let memory = ARGUMENTS[memory];
         let value = self.read(memory)?;
         if asked == 0 && value.is_null() {
             self.mark_precise(&value);

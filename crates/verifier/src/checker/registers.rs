@@ -3,9 +3,9 @@
 use paceline_isa::{Insn, Operand, Reg};
 
 use crate::domain::number::Number;
-use crate::domain::state::{State, Value};
+use crate::domain::state::{Frame, State, Value};
 use crate::env::Env;
-use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
+use crate::error::{Cause, Check, Hint, RegName, invariant, reject, reject_with};
 use crate::records::Records;
 
 /// The registers of a call's arguments.
@@ -20,7 +20,13 @@ pub(crate) struct Checker<'a> {
     pub(crate) records: &'a mut Records,
 }
 
-impl Checker<'_> {
+impl<'a> Checker<'a> {
+    /// The frame of a call, by its number.
+    #[track_caller]
+    pub(crate) fn frame(&self, number: usize) -> Check<&'a Frame> {
+        invariant(self.state.frame(number), "pointers point to the stacks of active calls only")
+    }
+
     /// Reads a register, which must have been set.
     pub(crate) fn read(&self, reg: Reg) -> Check<Value> {
         match self.state.get(reg) {

@@ -6,7 +6,7 @@ use super::registers::Checker;
 use super::span::check_aligned;
 use crate::domain::access::{Access, Span};
 use crate::domain::reads::Word;
-use crate::domain::state::{MAX_STACK, Slot, Stack, Target, Value, parts};
+use crate::domain::state::{MAX_STACK, Stack, Target, Value, parts};
 use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
 
 impl Checker<'_> {
@@ -25,7 +25,7 @@ impl Checker<'_> {
             let hint = if range.min == range.max { Hint::StackTooDeep } else { Hint::BoundOffset };
             return if range.min < lowest { reject_with(cause, hint) } else { reject(cause) };
         }
-        let function = self.state.frame(frame).map_or(0, |f| f.function);
+        let function = self.frame(frame)?.function;
         let used = &mut self.records.facts.function_mut(function).stack;
         *used = (*used).max(range.min.unsigned_abs() as u32);
         Ok(())
@@ -41,7 +41,7 @@ impl Checker<'_> {
         }
         self.note_fill(frame, start, size)?;
         let (index, first) = Stack::place(start);
-        let slot = self.state.frame(frame).map_or(Slot::EMPTY, |f| f.stack.slot(index));
+        let slot = self.frame(frame)?.stack.slot(index);
         let is_whole = slot.spilled_bytes() == 8 && first == 0 && size == 8;
         if slot.value.pointer().is_some() && !is_whole { reject(Cause::PartialFill) } else { Ok(()) }
     }
@@ -67,9 +67,9 @@ impl Checker<'_> {
 
     /// Records a read of stack bytes with the checkpoints of their origin. Iterators have no readable bytes.
     fn note_fill(&mut self, frame: usize, offset: i64, size: u64) -> Check {
-        self.note_seen(frame, offset, size);
-        self.note_reader(frame, offset, size);
-        let Some(frame) = self.state.frame(frame) else { return Ok(()) };
+        self.note_seen(frame, offset, size)?;
+        self.note_reader(frame, offset, size)?;
+        let frame = self.frame(frame)?;
         for (index, bytes) in parts(offset, size) {
             if let Some(slot) = frame.stack.slots().get(index) {
                 if slot.iterator().is_some() {
@@ -85,19 +85,20 @@ impl Checker<'_> {
     }
 
     /// Records the reader of stack bytes: the instruction, or a function that has a pointer to its caller's stack.
-    fn note_reader(&mut self, frame: usize, offset: i64, size: u64) {
+    fn note_reader(&mut self, frame: usize, offset: i64, size: u64) -> Check {
         if frame == self.state.depth() {
-            return self.records.facts.stack_read(self.slot, offset, size);
+            self.records.facts.stack_read(self.slot, offset, size);
+            return Ok(());
         }
-        let Some(function) = self.state.frame(frame).map(|frame| frame.function) else { return };
-        let shared = &mut self.records.facts.function_mut(function).shared;
+        let shared = &mut self.records.facts.function_mut(self.frame(frame)?.function).shared;
         parts(offset, size).for_each(|(index, _)| *shared |= 1 << index);
+        Ok(())
     }
 
     /// Records that stack bytes may be seen, so that unset ones must be zero: they are read, or an unknown part of them is
     /// written.
-    pub(crate) fn note_seen(&mut self, frame: usize, offset: i64, size: u64) {
-        let Some(frame) = self.state.frame(frame) else { return };
+    pub(crate) fn note_seen(&mut self, frame: usize, offset: i64, size: u64) -> Check {
+        let frame = self.frame(frame)?;
         for (index, bytes) in parts(offset, size) {
             let slot = frame.stack.slot(index);
             if slot.unset() & bytes != 0 {
@@ -105,6 +106,7 @@ impl Checker<'_> {
             }
             self.records.reads.see(slot.origin, bytes & !slot.fresh);
         }
+        Ok(())
     }
 
     /// Records that bytes of a stack are used as numbers: they are read, or a part of them is overwritten.
@@ -117,7 +119,7 @@ impl Checker<'_> {
     /// Helpers must not overwrite dynptrs.
     pub(crate) fn check_no_dynptr(&self, span: &Span, frame: usize) -> Check {
         let (start, size) = span.extent();
-        let Some(frame) = self.state.frame(frame) else { return Ok(()) };
+        let frame = self.frame(frame)?;
         match parts(start, size).any(|(index, _)| frame.stack.slot(index).dynptr().is_some()) {
             true => reject(Cause::DynptrWritten(RegName(span.register))),
             false => Ok(()),
@@ -126,7 +128,7 @@ impl Checker<'_> {
 
     /// A dynptr with a reference must be released before a part of it is overwritten (`destroy_if_dynptr_stack_slot`).
     pub(crate) fn check_no_record(&self, frame: usize, offset: i64, size: u64) -> Check {
-        let Some(frame) = self.state.frame(frame) else { return Ok(()) };
+        let frame = self.frame(frame)?;
         let mut touched = parts(offset, size).filter_map(|(index, _)| frame.stack.slot(index).dynptr());
         match touched.any(|dynptr| dynptr.reference != 0) {
             true => reject(Cause::RecordOverwritten),

@@ -7,7 +7,7 @@ use super::describe::wrong_argument;
 use super::registers::Checker;
 use crate::domain::access::{Access, Span};
 use crate::domain::state::{Pointer, Target, Value};
-use crate::error::{Cause, Check, RegName, reject};
+use crate::error::{Cause, Check, RegName, invariant, reject};
 
 impl Checker<'_> {
     /// A zero-terminated string in a frozen map, at a constant offset.
@@ -19,7 +19,7 @@ impl Checker<'_> {
             }
             other => return wrong_argument(helper, register, WANTED, other),
         };
-        let size = self.env.map(map).map_or(0, |spec| spec.value_size as usize);
+        let spec = invariant(self.env.map(map), "a pointer to a map value is to one of the maps")?;
         let Some((bytes, offset)) = self.env.frozen_bytes(map).zip(pointer.offset()) else {
             return wrong_argument(helper, register, WANTED, value);
         };
@@ -28,7 +28,7 @@ impl Checker<'_> {
         let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
         let mut text = rest.iter().copied().take_while(|&byte| byte != 0).collect::<Vec<u8>>();
         // Bytes that the contents do not cover are zero.
-        if text.len() == rest.len() && bytes.len() >= size {
+        if text.len() == rest.len() && bytes.len() >= spec.value_size as usize {
             return reject(Cause::TextEnd(RegName(register)));
         }
         text.push(0);
@@ -54,10 +54,11 @@ impl Checker<'_> {
 
     /// The format of `bpf_snprintf`, which must not have more conversions than values.
     pub(crate) fn check_format(&mut self, text: Option<&[u8]>) -> Check {
-        let Some(text) = text else { return Ok(()) };
+        let text = invariant(text, "a format is an argument")?;
         let len = self.read(Reg::R5)?;
         // The known bits of the size count, as in the kernel.
-        let bytes = len.scalar().map_or(0, |scalar| scalar.number.bits().value());
+        let len_of_values = invariant(len.scalar(), "the size of the values was checked to be a number")?;
+        let bytes = len_of_values.number.bits().value();
         self.mark_precise(&len);
         if bytes % 8 != 0 {
             return reject(Cause::FormatArguments(bytes));

@@ -107,7 +107,7 @@ impl StackReads {
     fn note(&mut self, origin: Origin, uses: Uses) {
         self.work.push((origin, uses));
         while let Some((origin, uses)) = self.work.pop() {
-            let Some(node) = self.nodes.get_mut(origin.0 as usize) else { continue };
+            let node = &mut self.nodes[origin.0 as usize];
             let new = uses.without(node.uses);
             if new == Uses::default() || origin == Origin::NONE {
                 continue;
@@ -156,11 +156,11 @@ impl StackReads {
 
     /// Words of a function's frames that must be zero on entry, as bits.
     pub(crate) fn zeroed(&self, function: usize) -> u64 {
-        self.zeroed.get(function).copied().unwrap_or_default()
+        self.zeroed[function]
     }
 
     fn add_implied(&mut self, origin: Origin, implied: Implied) {
-        let Some(node) = self.nodes.get_mut(origin.0 as usize) else { return };
+        let node = &mut self.nodes[origin.0 as usize];
         let before = node.implied.replace(self.implied.len() as u32);
         self.implied.push((implied, before));
     }
@@ -177,9 +177,7 @@ impl StackReads {
 }
 
 fn set(zeroed: &mut [u64], word: Word) {
-    if let Some(words) = zeroed.get_mut(word.function) {
-        *words |= 1 << word.index;
-    }
+    zeroed[word.function] |= 1 << word.index;
 }
 
 #[cfg(test)]

@@ -134,9 +134,7 @@ impl ControlFlow {
         while let Some(slot) = work.pop() {
             waits[slot] = false;
             let Some(insn) = code.get(slot) else { continue };
-            let after = successors(insn, slot)
-                .filter_map(|next| self.live.get(next))
-                .fold(RegSet::EMPTY, |all, live| all.union(*live));
+            let after = successors(insn, slot).fold(RegSet::EMPTY, |all, next| all.union(self.live[next]));
             let live = after.minus(insn.writes()).union(self.reads(program, insn, slot));
             if std::mem::replace(&mut self.live[slot], live) != live {
                 let changed = dependents.of(slot).filter(|&slot| !std::mem::replace(&mut waits[slot], true));
@@ -243,8 +241,7 @@ impl Dependents {
     }
 
     fn add(&mut self, on: usize, dependent: usize) {
-        let Some(last) = self.last.get_mut(on) else { return };
-        let before = last.replace(self.edges.len() as u32);
+        let before = self.last[on].replace(self.edges.len() as u32);
         self.edges.push((dependent, before));
     }
 

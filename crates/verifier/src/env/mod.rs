@@ -60,12 +60,12 @@ impl<'a> Env<'a> {
 
     /// Registers whose value may still be read, before a slot.
     pub(crate) fn live_at(&self, slot: usize) -> RegSet {
-        self.flow.live.get(slot).copied().unwrap_or_default()
+        self.flow.live[slot]
     }
 
     /// The first slot of a function.
     pub(crate) fn start_of(&self, function: usize) -> usize {
-        self.flow.functions.get(function).map_or(0, |f| f.start)
+        self.flow.functions[function].start
     }
 
     /// The name of a function, or where it is.

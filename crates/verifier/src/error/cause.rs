@@ -1,6 +1,7 @@
 //! Causes of refusals.
 
 use std::fmt;
+use std::panic::Location;
 
 use paceline_btf::SpecialKind;
 use paceline_isa::{DecodeError, Reg};
@@ -375,6 +376,14 @@ pub enum Cause {
     /// A global function returns a pointer or an uninitialized value.
     #[error("r0: a global function must return a number, not {0}")]
     GlobalReturn(String),
+    /// What always holds in the verifier does not: an error of Paceline, not of the program.
+    #[error("internal error at {place}, please report it: it does not hold that {invariant}")]
+    Internal {
+        /// What should hold.
+        invariant: &'static str,
+        /// Where it was relied on.
+        place: &'static Location<'static>,
+    },
 }
 
 fn helper_needs(helper: &str) -> &'static str {

@@ -7,5 +7,5 @@ mod refusal;
 
 pub use cause::{Cause, RegName};
 pub use hint::Hint;
-pub(crate) use problem::{Check, Problem, reject, reject_with};
+pub(crate) use problem::{Check, Problem, invariant, reject, reject_with};
 pub use refusal::{Branch, Refusal};

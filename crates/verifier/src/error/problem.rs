@@ -1,5 +1,7 @@
 //! The outcome of a check.
 
+use std::panic::Location;
+
 use super::cause::Cause;
 use super::hint::Hint;
 
@@ -33,4 +35,23 @@ pub(crate) fn reject<T>(cause: Cause) -> Check<T> {
 /// Fails a rule, with a fix.
 pub(crate) fn reject_with<T>(cause: Cause, hint: Hint) -> Check<T> {
     Err(Box::new(Problem::from(cause).with(hint)))
+}
+
+/// What is always there, by an invariant of the verifier: a default in its place could accept an unsafe program.
+#[track_caller]
+pub(crate) fn invariant<T>(there: Option<T>, invariant: &'static str) -> Check<T> {
+    let place = Location::caller();
+    there.map_or_else(|| reject(Cause::Internal { invariant, place }), Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_invariant_is_a_refusal_that_tells_the_place() {
+        assert!(matches!(invariant(Some(1), "one is there"), Ok(1)));
+        let text = invariant(None::<u8>, "none is there").unwrap_err().cause.to_string();
+        assert!(text.contains("problem.rs") && text.ends_with("none is there"), "{text}");
+    }
 }

@@ -19,7 +19,7 @@ impl Checkpoints {
     pub(super) fn end_path(&mut self, visit: &mut Visit<'_>) -> bool {
         let mut at = self.current();
         while let Some(index) = at {
-            let Some(checkpoint) = self.all.get_mut(index) else { break };
+            let checkpoint = &mut self.all[index];
             checkpoint.open_paths = checkpoint.open_paths.saturating_sub(1);
             if checkpoint.open_paths > 0 {
                 break;

@@ -70,9 +70,7 @@ impl Checkpoints {
     /// Drops all checkpoints, for a walk from another root.
     pub(super) fn restart(&mut self) {
         for checkpoint in self.all.drain(..) {
-            if let Some(list) = self.at.get_mut(checkpoint.slot) {
-                list.clear();
-            }
+            self.at[checkpoint.slot].clear();
         }
         (self.current, self.usable_from, self.kept) = (None, 0, 0);
         (self.jumps, self.jumps_at_last, self.instructions_at_last) = (0, 0, 0);
@@ -95,8 +93,8 @@ impl Checkpoints {
 
     /// A branch from the current path will wait; returns its checkpoint.
     pub(super) fn branch(&mut self) -> Option<usize> {
-        if let Some(checkpoint) = self.current.and_then(|index| self.all.get_mut(index)) {
-            checkpoint.open_paths += 1;
+        if let Some(index) = self.current {
+            self.all[index].open_paths += 1;
         }
         self.current
     }
@@ -119,7 +117,8 @@ impl Checkpoints {
     /// An open checkpoint on the current path that keeps the precise values of this one incomplete, if there is one.
     pub(super) fn unsettled_by(&self, index: usize) -> Option<usize> {
         let mut at = Some(index);
-        while let Some((index, checkpoint)) = at.and_then(|index| Some((index, self.all.get(index)?))) {
+        while let Some(index) = at {
+            let checkpoint = &self.all[index];
             self.spend(1);
             if checkpoint.open_paths > 0 {
                 return Some(index);
@@ -132,9 +131,8 @@ impl Checkpoints {
     /// The current path ends at `target`, an open checkpoint: `target` and the checkpoints in between are incomplete.
     pub(super) fn wait_for(&mut self, target: usize) {
         let mut at = self.current;
-        while let Some(index) = at.filter(|&index| index > target)
-            && let Some(checkpoint) = self.all.get_mut(index)
-        {
+        while let Some(index) = at.filter(|&index| index > target) {
+            let checkpoint = &mut self.all[index];
             *self.work.get_mut() += 1;
             if checkpoint.waits_for.is_none_or(|known| known > target) {
                 checkpoint.waits_for = Some(target);
@@ -170,9 +168,7 @@ impl Checkpoints {
         let index = self.all.len();
         self.all.push(checkpoint);
         self.kept += 1;
-        if let Some(list) = self.at.get_mut(slot) {
-            list.push(index);
-        }
+        self.at[slot].push(index);
         self.current = Some(index);
         self.jumps_at_last = self.jumps;
         self.instructions_at_last = stats.instructions;
@@ -195,7 +191,8 @@ impl Checkpoints {
     /// Reopens the checkpoints from `first`, all paths from which have ended, to the last one of a path from there.
     pub(super) fn reopen(&mut self, first: usize, last: Option<usize>) {
         let mut at = last;
-        while let Some((index, checkpoint)) = at.and_then(|index| Some((index, self.all.get_mut(index)?))) {
+        while let Some(index) = at {
+            let checkpoint = &mut self.all[index];
             checkpoint.open_paths += 1;
             if checkpoint.open_paths > 1 || index == first {
                 break;

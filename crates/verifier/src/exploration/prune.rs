@@ -15,7 +15,7 @@ use crate::domain::inheritance::{inherit, share};
 use crate::domain::state::{Frame, State, Value};
 use crate::domain::widening::{progress_between, widen};
 use crate::env::PrunePoint;
-use crate::error::{Cause, Check, Hint, reject_with};
+use crate::error::{Cause, Check, Hint, invariant, reject_with};
 use crate::records::Records;
 use crate::transformer::{Round, start_calling_back};
 
@@ -32,7 +32,8 @@ enum Found {
 impl Checkpoints {
     /// Compares the state with those met at this slot, and maybe keeps it. True if the path may end here.
     pub(super) fn meet(&mut self, visit: &mut Visit<'_>) -> Check<bool> {
-        let meeting = visit.env.flow.meetings.get(visit.path.slot).copied().unwrap_or_default();
+        let meeting = visit.env.flow.meetings.get(visit.path.slot).copied();
+        let meeting = invariant(meeting, "successors are instructions")?;
         if meeting == PrunePoint::Never {
             return Ok(false);
         }
@@ -58,11 +59,10 @@ impl Checkpoints {
     /// The path ends at a checkpoint that covers it.
     fn end_at(&mut self, index: usize, visit: &mut Visit<'_>) -> Check {
         let (precision, reads) = (&mut visit.records.precision, &mut visit.records.reads);
-        let earlier = self.all.get(index).and_then(|checkpoint| checkpoint.state.as_ref());
-        match (self.unsettled_by(index), earlier) {
-            (_, None) => {}
-            (None, Some(earlier)) => inherit(precision, reads, earlier, &visit.path.state),
-            (Some(open), Some(earlier)) => {
+        let earlier = invariant(self.all[index].state.as_ref(), "a checkpoint that covers a state is kept")?;
+        match self.unsettled_by(index) {
+            None => inherit(precision, reads, earlier, &visit.path.state),
+            Some(open) => {
                 share(precision, reads, earlier, &visit.path.state);
                 self.wait_for(open);
                 // A state that is covered in all values is covered whatever becomes precise.
@@ -141,7 +141,7 @@ impl Checkpoints {
 
     /// Whether a checkpoint covers the current state, progress aside.
     pub(super) fn covers(&self, index: usize, visit: &Visit<'_>, exactness: Exactness) -> bool {
-        let state = self.all.get(index).and_then(|checkpoint| checkpoint.state.as_ref());
+        let state = self.all[index].state.as_ref();
         state.is_some_and(|state| self.compare(visit, state, exactness, 0))
     }
 

@@ -5,7 +5,7 @@ use super::checkpoints::Checkpoints;
 use super::path::{Path, Trail, Visit};
 use crate::domain::state::{Frame, State};
 use crate::env::Env;
-use crate::error::{Branch, Cause, Check, Refusal, reject};
+use crate::error::{Branch, Cause, Check, Refusal, invariant, reject};
 use crate::observe::{Observer, PathEnd};
 use crate::records::{Records, Root};
 use crate::stats::Stats;
@@ -128,12 +128,9 @@ impl<'a> Exploration<'a> {
         }
         let slot = self.path.slot;
         self.budget.stats.instructions += 1;
+        let insn = invariant(self.env.code.get(slot), "successors are instructions")?;
         self.records.facts.reached(slot);
         self.tell(|observer, path| observer.instruction(slot, &path.state));
-        let Some(insn) = self.env.code.get(slot) else {
-            // The control flow check has ensured that successors are instructions.
-            return reject(Cause::FallsOff);
-        };
         if insn.is_jump() {
             self.checkpoints.count_jump();
         }

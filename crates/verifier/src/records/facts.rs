@@ -43,9 +43,7 @@ impl Facts {
     }
 
     fn change(&mut self, slot: usize, change: impl FnOnce(&mut InsnFact)) {
-        if let Some(fact) = self.insns.get_mut(slot) {
-            change(fact);
-        }
+        change(&mut self.insns[slot]);
     }
 
     pub(crate) fn reached(&mut self, slot: usize) {
@@ -100,7 +98,8 @@ impl Facts {
     }
 
     pub(crate) fn callback(&mut self, slot: usize, start: usize) {
-        let start = u32::try_from(start).unwrap_or(u32::MAX);
+        // A program has at most a million instructions.
+        let start = start as u32;
         self.change(slot, |fact| {
             fact.callback = Some(match fact.callback {
                 None => CallbackFact::Always(start),

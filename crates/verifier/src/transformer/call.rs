@@ -6,7 +6,7 @@ use super::next::{Next, Round};
 use super::registers::Transformer;
 use crate::domain::state::{Buffer, Frame, Lost, Target, Value};
 use crate::env::is_tail_call;
-use crate::error::Check;
+use crate::error::{Check, invariant};
 
 impl Transformer<'_> {
     pub(super) fn call(&mut self, insn: &Insn, callee: Callee) -> Check<Next> {
@@ -50,7 +50,7 @@ impl Transformer<'_> {
         let (target, round) = match self.leave()? {
             Next::Go(target) => (target, None),
             Next::Repeat(head) => (head, Some(Round { head, just_kept: false })),
-            Next::Both { .. } | Next::End => return Ok(Next::Go(next)),
+            Next::Both { .. } | Next::End => invariant(None, "a function returns to its caller only")?,
         };
         let waiting = Box::new(std::mem::replace(self.state, going_on));
         Ok(Next::Both { next, target, waiting, round })
@@ -104,7 +104,7 @@ impl Transformer<'_> {
         if self.state.top().is_callback {
             return self.leave_callback(&result);
         }
-        let Some(frame) = self.state.pop() else { return Ok(Next::End) };
+        let frame = invariant(self.state.pop(), "a function that returns has a caller")?;
         self.state.set(Reg::R0, result);
         self.lose_buffers();
         Ok(Next::Go(frame.call_slot + 1))

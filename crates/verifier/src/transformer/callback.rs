@@ -12,7 +12,7 @@ use crate::checker::Arguments;
 use crate::domain::number::Number;
 use crate::domain::state::{Progress, State, Value};
 use crate::env::Env;
-use crate::error::Check;
+use crate::error::{Check, invariant};
 use crate::records::{Records, Root};
 
 impl Transformer<'_> {
@@ -22,7 +22,8 @@ impl Transformer<'_> {
         helper: &'static Helper,
         arguments: &Arguments,
     ) -> Check<Option<Next>> {
-        let Some((callback, function)) = helper.callback().zip(arguments.function) else { return Ok(None) };
+        let Some(callback) = helper.callback() else { return Ok(None) };
+        let function = invariant(arguments.function, "a helper with a callback has it as an argument")?;
         let start = self.env.start_of(function);
         self.records.facts.callback(self.slot, start);
         self.records.facts.function_mut(function).is_callback = true;
@@ -49,10 +50,10 @@ impl Transformer<'_> {
                 frame.set(Reg::R2, given);
             }
             Callback::Elements => {
-                if let Some(map) = arguments.map {
-                    let element = self.element(map, self.state.get(Reg::R1));
-                    element.into_iter().for_each(|(reg, value)| frame.set(reg, value));
-                }
+                let map =
+                    invariant(arguments.map, "a map is an argument before a callback for its elements")?;
+                let element = self.element(map, self.state.get(Reg::R1));
+                element.into_iter().for_each(|(reg, value)| frame.set(reg, value));
                 frame.set(Reg::R4, given);
             }
         }
@@ -62,23 +63,24 @@ impl Transformer<'_> {
     }
 
     /// A timer will call the function: it is verified as an entry point of its own.
-    pub(super) fn call_later(&mut self, helper: &'static Helper, arguments: &Arguments) {
+    pub(super) fn call_later(&mut self, helper: &'static Helper, arguments: &Arguments) -> Check {
         if !helper.calls_later() {
-            return;
+            return Ok(());
         }
-        let Some((map, function)) = arguments.map.zip(arguments.function) else { return };
+        let callback = arguments.map.zip(arguments.function);
+        let (map, function) = invariant(callback, "a timer and its callback are arguments")?;
         self.records.facts.function_mut(function).is_callback = true;
         self.records.roots.add(Root::Timer { function, map });
+        Ok(())
     }
 
     /// The callback returns to the helper: 0 continues, 1 stops.
     pub(super) fn leave_callback(&mut self, result: &Value) -> Check<Next> {
         self.check().check_callback_return(result)?;
-        let Some(frame) = self.state.pop() else { return Ok(Next::End) };
+        let frame = invariant(self.state.pop(), "a callback has a caller")?;
         self.lose_buffers();
-        if let Some(loop_) = &mut self.state.top_mut().calling_back {
-            loop_.rounds += 1;
-        }
+        let calls = self.state.top_mut().calling_back.as_mut();
+        invariant(calls, "a helper with a callback has a progress")?.rounds += 1;
         Ok(Next::Repeat(frame.call_slot))
     }
 }

@@ -6,14 +6,14 @@ use crate::domain::access::Span;
 use crate::domain::state::{
     Buffer, Byte, Dynptr, DynptrMemory, Lent, Lost, Slot, Stack, Target, Value, parts,
 };
-use crate::error::Check;
+use crate::error::{Check, invariant};
 
 impl Transformer<'_> {
     /// Prepares the place for a new dynptr; an existing one is destroyed.
     pub(super) fn clear_place(&mut self, span: &Span) -> Check {
-        let Target::Stack { frame } = span.pointer.target else { return Ok(()) };
-        self.end_slices_of(frame.into(), span.offsets().min, span.size);
-        self.overwrite_stack(span, frame.into())
+        let frame = frame_of(span)?;
+        self.end_slices_of(frame, span.offsets().min, span.size);
+        self.overwrite_stack(span, frame)
     }
 
     /// Destroys the dynptrs to a record and invalidates pointers to its memory (`unmark_stack_slots_dynptr`).
@@ -37,11 +37,10 @@ impl Transformer<'_> {
     }
 
     /// Initializes a dynptr; one with a reference is to a record.
-    pub(super) fn make_dynptr(&mut self, span: &Span, memory: DynptrMemory, reference: u32) {
-        let Target::Stack { frame } = span.pointer.target else { return };
+    pub(super) fn make_dynptr(&mut self, span: &Span, memory: DynptrMemory, reference: u32) -> Check {
         let id = self.records.new_id();
         let start = span.offsets().min;
-        let Some(frame) = self.state.frame_mut(usize::from(frame)) else { return };
+        let frame = self.frame_mut(frame_of(span)?)?;
         for (offset, first) in [(start, true), (start + 8, false)] {
             frame.stack.slot_mut(Stack::place(offset).0).place_dynptr(Dynptr {
                 id,
@@ -50,6 +49,7 @@ impl Transformer<'_> {
                 reference,
             });
         }
+        Ok(())
     }
 
     /// A slice of a dynptr, or null: the dynptr's own memory or, if that may be the packet, possibly the buffer.
@@ -101,7 +101,7 @@ impl Transformer<'_> {
     /// A write to stack bytes destroys the dynptrs that they are part of (`destroy_if_dynptr_stack_slot`).
     pub(super) fn lose_dynptrs(&mut self, frame: usize, offset: i64, size: u64) -> Check {
         self.check().check_no_record(frame, offset, size)?;
-        let Some(found) = self.state.frame(frame) else { return Ok(()) };
+        let found = self.check().frame(frame)?;
         let touched = parts(offset, size).filter_map(|(index, _)| found.stack.slot(index).dynptr());
         let ids: Vec<u32> = touched.map(|dynptr| dynptr.id).collect();
         if ids.is_empty() {
@@ -116,4 +116,13 @@ impl Transformer<'_> {
         self.end_slices(|buffer| matches!(buffer, Buffer::Dynptr { id, .. } if ids.contains(id)));
         Ok(())
     }
+}
+
+/// The frame of a dynptr's place.
+fn frame_of(span: &Span) -> Check<usize> {
+    let frame = match span.pointer.target {
+        Target::Stack { frame } => Some(usize::from(frame)),
+        _ => None,
+    };
+    invariant(frame, "a new dynptr is on the stack")
 }

@@ -10,7 +10,7 @@ use crate::checker::Arguments;
 use crate::domain::access::Span;
 use crate::domain::number::Number;
 use crate::domain::state::{DynptrMemory, MapRef, Pointer, ReferenceKind, Target, Value};
-use crate::error::Check;
+use crate::error::{Check, invariant};
 
 impl Transformer<'_> {
     pub(super) fn call_helper(&mut self, id: i32) -> Check<Next> {
@@ -33,12 +33,12 @@ impl Transformer<'_> {
         if helper.prints() {
             self.check().note_printing(arguments.text.as_deref());
         }
-        self.call_later(helper, &arguments);
+        self.call_later(helper, &arguments)?;
         if let Some(next) = self.call_back(helper, &arguments)? {
             return Ok(next);
         }
         self.forget_caller_saved();
-        let result = self.result(&prototype, &arguments);
+        let result = self.result(&prototype, &arguments)?;
         self.state.set(Reg::R0, result);
         Ok(Next::Go(self.slot + 1))
     }
@@ -59,12 +59,11 @@ impl Transformer<'_> {
     fn make_new_dynptr(&mut self, helper: &'static Helper, prototype: &Prototype, span: &Span) -> Check {
         if prototype.args.contains(&Arg::NewRecordDynptr) {
             let reference = self.add_reference(ReferenceKind::Record);
-            self.make_dynptr(span, DynptrMemory::Record, reference);
+            self.make_dynptr(span, DynptrMemory::Record, reference)
         } else {
             self.check().check_value_memory(helper)?;
-            self.make_dynptr(span, DynptrMemory::Value, 0);
+            self.make_dynptr(span, DynptrMemory::Value, 0)
         }
-        Ok(())
     }
 
     /// Marks memory as written by a helper; only the stack is tracked.
@@ -78,35 +77,36 @@ impl Transformer<'_> {
         }
     }
 
-    fn result(&mut self, prototype: &Prototype, arguments: &Arguments) -> Value {
-        match prototype.returns {
+    fn result(&mut self, prototype: &Prototype, arguments: &Arguments) -> Check<Value> {
+        Ok(match prototype.returns {
             Return::Scalar => Value::number(Number::UNKNOWN),
             Return::Nothing => Value::Unset,
-            Return::MapValueOrNull => match arguments.map {
+            Return::MapValueOrNull => {
+                let map = invariant(arguments.map, "a map is an argument of a look-up")?;
+                let spec = invariant(self.env.map(map), "a map in a register is one of the maps")?;
                 // `is_acquire_function`
-                Some(map) if self.env.map(map).is_some_and(|spec| spec.kind.holds_sockets()) => {
-                    self.acquire(ObjectKind::Socket)
+                if spec.kind.holds_sockets() {
+                    return Ok(self.acquire(ObjectKind::Socket));
                 }
-                Some(map) => self.looked_up(map, arguments.key),
-                None => Value::unknown(),
-            },
-            Return::DynptrMemoryOrNull => arguments
-                .dynptr
-                .map_or(Value::Unset, |dynptr| self.dynptr_data(&dynptr, arguments.record_size, true)),
+                self.looked_up(map, spec, arguments.key)
+            }
+            Return::DynptrMemoryOrNull => {
+                let dynptr = invariant(arguments.dynptr, "a dynptr is an argument")?;
+                self.dynptr_data(&dynptr, arguments.record_size, true)
+            }
             Return::SocketOrNull | Return::SockCommonOrNull => {
-                prototype.returns.object().map_or_else(Value::unknown, |kind| self.acquire(kind))
+                self.acquire(invariant(prototype.returns.object(), "a result that is an object has a kind")?)
             }
             Return::RecordOrNull => {
                 let id = self.add_reference(ReferenceKind::Record);
                 let record = Pointer::to(Target::Record { size: arguments.record_size });
                 Value::Pointer(Pointer { nullable: true, id, ..record })
             }
-        }
+        })
     }
 
     /// The result of a look-up: a value or null; for a map of maps, a map.
-    fn looked_up(&mut self, map: MapRef, key: Option<u64>) -> Value {
-        let Some(spec) = self.env.map(map) else { return Value::unknown() };
+    fn looked_up(&mut self, map: MapRef, spec: &MapSpec, key: Option<u64>) -> Value {
         // The key of an array is its index; a valid index always has a value. `bpf_map_lookup_percpu_elem` may still find
         // no such CPU, so its key is ignored.
         let is_sized = spec.kind.is_array() && !(map.inner && may_differ_in_length(spec));

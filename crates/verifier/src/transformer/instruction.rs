@@ -5,7 +5,7 @@ use paceline_isa::{Insn, Operand};
 use super::next::Next;
 use super::registers::Transformer;
 use crate::checker::{check_supported, immediate};
-use crate::error::Check;
+use crate::error::{Check, invariant};
 
 impl Transformer<'_> {
     /// Runs one instruction on the state.
@@ -38,23 +38,23 @@ impl Transformer<'_> {
             }
             Insn::Jump { .. } | Insn::JumpLong { .. } => {
                 self.records.facts.branch(self.slot, true);
-                return Ok(Next::Go(self.jump_target(insn)));
+                return Ok(Next::Go(self.jump_target(insn)?));
             }
             Insn::JumpIf { width, condition, dst, src, .. } => {
-                let target = self.jump_target(insn);
+                let target = self.jump_target(insn)?;
                 return self.branch(width, condition, dst, src, target);
             }
             Insn::Call(callee) => return self.call(insn, callee),
             Insn::Exit => return self.exit(),
             Insn::LoadPacket { size, index, .. } => return self.load_packet(size, index),
-            Insn::MayGoto { .. } => return Ok(self.may_goto(self.jump_target(insn))),
+            Insn::MayGoto { .. } => return Ok(self.may_goto(self.jump_target(insn)?)),
             Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => check_supported(insn)?,
         }
         Ok(next)
     }
 
-    fn jump_target(&self, insn: &Insn) -> usize {
-        // In range: the control flow check covers jump targets.
-        insn.jump_target(self.slot).and_then(|target| usize::try_from(target).ok()).unwrap_or(usize::MAX)
+    fn jump_target(&self, insn: &Insn) -> Check<usize> {
+        let target = insn.jump_target(self.slot).and_then(|target| usize::try_from(target).ok());
+        invariant(target, "the targets of jumps were checked")
     }
 }

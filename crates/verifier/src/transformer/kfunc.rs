@@ -11,7 +11,7 @@ use crate::domain::number::Number;
 use crate::domain::state::{
     Byte, DynptrMemory, NumIterator, Pointer, Progress, ReferenceKind, Stack, Target, Value,
 };
-use crate::error::Check;
+use crate::error::{Check, invariant};
 
 impl Transformer<'_> {
     pub(super) fn call_kfunc(&mut self, index: i32) -> Check<Next> {
@@ -33,21 +33,23 @@ impl Transformer<'_> {
             let (memory, reference) = arguments
                 .dynptr
                 .map_or((DynptrMemory::Packet, 0), |dynptr| (dynptr.memory, dynptr.reference));
-            self.make_dynptr(span, memory, reference);
+            self.make_dynptr(span, memory, reference)?;
         }
         let next = Next::Go(self.slot + 1);
         match (kfunc.iterator, arguments.iterator) {
             (Some(IteratorStep::New), Some(place)) => self.new_iterator(place)?,
             (Some(IteratorStep::Next), Some(place)) => return Ok(self.next_element(kfunc, place)),
             (Some(IteratorStep::Destroy), Some(place)) => self.destroy_iterator(place),
-            _ => {}
+            (Some(_), None) => invariant(None, "a step of an iterator has the iterator as an argument")?,
+            (None, _) => {}
         }
         match kfunc.returns {
             KfuncReturn::Number => self.return_number(),
             KfuncReturn::SliceOrNull { writable } => {
                 let buffer = arguments.written.first();
-                let slice = arguments.dynptr.map(|of| self.slice(&of, arguments.size, writable, buffer));
-                self.state.set(Reg::R0, slice.unwrap_or(Value::Unset));
+                let dynptr = invariant(arguments.dynptr, "a dynptr is an argument")?;
+                let slice = self.slice(&dynptr, arguments.size, writable, buffer);
+                self.state.set(Reg::R0, slice);
             }
             KfuncReturn::Object(kind) => {
                 self.state.set(Reg::R0, Value::Pointer(Pointer::to(Target::Object(kind))));

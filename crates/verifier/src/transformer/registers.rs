@@ -5,9 +5,9 @@ use paceline_spec::ObjectKind;
 
 use crate::checker::{Checker, check_writable};
 use crate::domain::number::Number;
-use crate::domain::state::{MapRef, Pointer, Reference, ReferenceKind, State, Target, Value};
+use crate::domain::state::{Frame, MapRef, Pointer, Reference, ReferenceKind, State, Target, Value};
 use crate::env::Env;
-use crate::error::Check;
+use crate::error::{Check, invariant};
 use crate::records::Records;
 
 /// Runs one instruction on a state.
@@ -23,6 +23,12 @@ impl Transformer<'_> {
     /// The checker of the instruction, for the state as it is now.
     pub(super) fn check(&mut self) -> Checker<'_> {
         Checker { env: self.env, slot: self.slot, state: self.state, records: self.records }
+    }
+
+    /// The frame of a call, by its number, to change.
+    #[track_caller]
+    pub(super) fn frame_mut(&mut self, number: usize) -> Check<&mut Frame> {
+        invariant(self.state.frame_mut(number), "pointers point to the stacks of active calls only")
     }
 
     /// Changes a register, which must not be the frame pointer.

@@ -8,7 +8,7 @@ use crate::checker::check_aligned;
 use crate::domain::access::Span;
 use crate::domain::number::Number;
 use crate::domain::state::{Byte, Lost, Slot, Stack, Value, parts};
-use crate::error::Check;
+use crate::error::{Check, invariant};
 
 impl Transformer<'_> {
     pub(super) fn load_stack(&mut self, span: &Span, frame: usize) -> Check<Value> {
@@ -18,7 +18,7 @@ impl Transformer<'_> {
             return Ok(self.somewhere(span, frame));
         }
         let (index, first) = Stack::place(start);
-        let slot = self.state.frame(frame).map_or(Slot::EMPTY, |f| f.stack.slot(index));
+        let slot = self.check().frame(frame)?.stack.slot(index);
         Ok(load_slot(&slot, first, span.size as usize))
     }
 
@@ -52,8 +52,7 @@ impl Transformer<'_> {
         if size != 8 {
             self.check().note_bytes_as_numbers(frame, index);
         }
-        let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
-        let slot = frame.stack.slot_mut(index);
+        let slot = self.frame_mut(frame)?.stack.slot_mut(index);
         if first == 0 {
             slot.spill(narrowed(value, size), size);
         } else {
@@ -77,7 +76,7 @@ impl Transformer<'_> {
     /// A store at an unknown offset may change any of the bytes.
     fn store_stack_somewhere(&mut self, span: &Span, frame: usize, value: &Value) -> Check {
         let (start, size) = span.extent();
-        self.check().note_seen(frame, start, size);
+        self.check().note_seen(frame, start, size)?;
         let is_zero = value.is_null();
         if is_zero {
             self.records.precision.mark_value(value);
@@ -86,7 +85,7 @@ impl Transformer<'_> {
         self.note_as_number(value);
         parts(start, size).for_each(|(index, _)| self.check().note_bytes_as_numbers(frame, index));
         let precision = &mut self.records.precision;
-        let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
+        let frame = invariant(self.state.frame_mut(frame), "the stack was checked")?;
         for (index, bytes) in parts(start, size) {
             let slot = frame.stack.slot_mut(index);
             // Storing zero to zero bytes changes nothing.
@@ -113,14 +112,14 @@ impl Transformer<'_> {
 
     /// The same for bytes that were checked to be in the frame.
     pub(super) fn overwrite_bytes(&mut self, frame: usize, offset: i64, size: u64) -> Check {
-        self.check().note_seen(frame, offset, size);
+        self.check().note_seen(frame, offset, size)?;
         self.lose_dynptrs(frame, offset, size)?;
         for (index, bytes) in parts(offset, size) {
             if bytes != 0xff {
                 self.check().note_bytes_as_numbers(frame, index);
             }
         }
-        let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
+        let frame = self.frame_mut(frame)?;
         for (index, bytes) in parts(offset, size) {
             frame.stack.slot_mut(index).overwrite(bytes, Byte::Data);
         }
