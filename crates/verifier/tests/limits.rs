@@ -107,6 +107,18 @@ fn maps_are_as_many_as_the_kernel_allows() {
     assert!(matches!(refusal.cause, Cause::TooManyMaps), "{refusal}");
 }
 
+/// Beyond that, sums of offsets could wrap; and a larger one is no `i32`.
+#[test]
+fn addresses_in_map_values_are_as_far_as_the_kernel_allows() {
+    let map = MapSpec::new("large", MapKind::Array, 4, 1 << 30, 1);
+    let at =
+        |offset: u32| program(&format!("r1 = map_value[0] + {offset} ll\n r0 = *(u8 *)(r1 + 0)\n exit\n"));
+    let verdict = |offset| verify(&at(offset), std::slice::from_ref(&map), None, &Options::default());
+    verdict((1 << 29) - 1).unwrap();
+    let refusal = verdict(1 << 29).unwrap_err();
+    assert!(matches!(refusal.cause, Cause::MapAddress(_, 0x2000_0000)), "{refusal}");
+}
+
 /// Seven layers of functions, each of which calls all of the next layer, where no path leads.
 #[test]
 fn chains_of_calls_are_checked_in_time_that_depends_on_the_calls_only() {

@@ -8,7 +8,7 @@ use crate::domain::number::Number;
 use crate::domain::state::{MapRef, Pointer, Target, Value};
 use crate::env::Env;
 use crate::error::{Cause, Check, Refusal, reject};
-use crate::limits::MAX_USED_MAPS;
+use crate::limits::{MAX_OFFSET, MAX_USED_MAPS};
 
 /// Checks every 64-bit load, also unreachable ones, as the kernel does before the walk.
 pub(crate) fn check_immediates(env: &Env<'_>) -> Result<(), Box<Refusal>> {
@@ -57,13 +57,16 @@ fn map_index(env: &Env<'_>, index: i32) -> Check<MapRef> {
     }
 }
 
-/// A direct value address: only arrays with one element have them.
+/// A direct value address: only arrays with one element have them (`resolve_pseudo_ldimm64`).
 fn map_address(env: &Env<'_>, map: MapRef, offset: u32) -> Check<Value> {
     match env.map(map) {
         Some(spec)
-            if spec.kind.rules().is_addressable && spec.max_entries == 1 && offset < spec.value_size =>
+            if spec.kind.rules().is_addressable
+                && spec.max_entries == 1
+                && offset < spec.value_size
+                && i64::from(offset) < MAX_OFFSET =>
         {
-            let fixed = i32::try_from(offset).unwrap_or(i32::MAX);
+            let fixed = offset as i32;
             Ok(Value::Pointer(Pointer { fixed, ..Pointer::to(Target::MapValue(map)) }))
         }
         Some(spec) => reject(Cause::MapAddress(spec.name.clone(), offset)),
