@@ -23,11 +23,13 @@ pub(crate) struct Checker<'a> {
 impl<'a> Checker<'a> {
     /// The frame of a call, by its number.
     #[track_caller]
+    #[inline]
     pub(crate) fn frame(&self, number: usize) -> Check<&'a Frame> {
         invariant(self.state.frame(number), "pointers point to the stacks of active calls only")
     }
 
     /// Reads a register, which must have been set.
+    #[inline]
     pub(crate) fn read(&self, reg: Reg) -> Check<Value> {
         match self.state.get(reg) {
             Value::Unset => reject_with(Cause::NotSet(RegName(reg)), Hint::Initialize),
@@ -36,6 +38,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The value of an operand; immediates are sign-extended.
+    #[inline]
     pub(crate) fn operand(&self, operand: Operand) -> Check<Value> {
         match operand {
             Operand::Reg(reg) => self.read(reg),
@@ -50,6 +53,7 @@ impl<'a> Checker<'a> {
 }
 
 /// The frame pointer must not be changed.
+#[inline]
 pub(crate) fn check_writable(reg: Reg) -> Check {
     if reg == Reg::R10 { reject(Cause::FramePointer) } else { Ok(()) }
 }

@@ -40,10 +40,11 @@ impl Checker<'_> {
             return self.note_read(frame, start, size);
         }
         self.note_fill(frame, start, size)?;
-        let (index, first) = Stack::place(start);
-        let slot = self.frame(frame)?.stack.slot(index);
-        let is_whole = slot.spilled_bytes() == 8 && first == 0 && size == 8;
-        if slot.value.pointer().is_some() && !is_whole { reject(Cause::PartialFill) } else { Ok(()) }
+        let (index, _) = Stack::place(start);
+        match self.frame(frame)?.stack.slots().get(index) {
+            Some(slot) if slot.value.pointer().is_some() && size != 8 => reject(Cause::PartialFill),
+            _ => Ok(()),
+        }
     }
 
     /// A store to the stack at a known offset (of pointers: all 8 bytes, and not of one to a stack to that of a caller).

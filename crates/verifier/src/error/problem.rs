@@ -39,9 +39,17 @@ pub(crate) fn reject_with<T>(cause: Cause, hint: Hint) -> Check<T> {
 
 /// What is always there, by an invariant of the verifier: a default in its place could accept an unsafe program.
 #[track_caller]
+#[inline]
 pub(crate) fn invariant<T>(there: Option<T>, invariant: &'static str) -> Check<T> {
-    let place = Location::caller();
-    there.map_or_else(|| reject(Cause::Internal { invariant, place }), Ok)
+    match there {
+        Some(there) => Ok(there),
+        None => broken(invariant, Location::caller()),
+    }
+}
+
+#[cold]
+fn broken<T>(invariant: &'static str, place: &'static Location<'static>) -> Check<T> {
+    reject(Cause::Internal { invariant, place })
 }
 
 #[cfg(test)]

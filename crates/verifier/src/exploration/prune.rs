@@ -31,13 +31,17 @@ enum Found {
 
 impl Checkpoints {
     /// Compares the state with those met at this slot, and maybe keeps it. True if the path may end here.
+    #[inline]
     pub(super) fn meet(&mut self, visit: &mut Visit<'_>) -> Check<bool> {
         let meeting = visit.env.flow.meetings.get(visit.path.slot).copied();
         let meeting = invariant(meeting, "successors are instructions")?;
-        if meeting == PrunePoint::Never {
-            return Ok(false);
+        match meeting {
+            PrunePoint::Never => Ok(false),
+            PrunePoint::Sometimes | PrunePoint::Round => self.meet_kept(visit, meeting == PrunePoint::Round),
         }
-        let is_round = meeting == PrunePoint::Round;
+    }
+
+    fn meet_kept(&mut self, visit: &mut Visit<'_>, is_round: bool) -> Check<bool> {
         if is_round {
             start_calling_back(visit.env, visit.path.slot, &mut visit.path.state, visit.records);
         }

@@ -7,6 +7,7 @@ use crate::domain::state::{Target, Value};
 
 impl Facts {
     /// Records that an instruction uses a value as a number (refused by the kernel without `allow_ptr_leaks`).
+    #[inline]
     pub(crate) fn note_as_number(&mut self, slot: usize, value: &Value) {
         if is_address(value) {
             self.leak(slot);

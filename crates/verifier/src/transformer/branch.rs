@@ -3,9 +3,9 @@
 use paceline_isa::{Condition, Operand, Reg, Width};
 
 use super::next::{Next, Round};
-use super::registers::Transformer;
+use super::registers::{Transformer, keeps_id};
 use crate::domain::number::Number;
-use crate::domain::state::{Frame, PacketRange, Pointer, Region, Scalar, State, Target, Value};
+use crate::domain::state::{PacketRange, Pointer, Region, Scalar, State, Target, Value};
 use crate::error::Check;
 
 /// Maximum packet offset that is compared; larger ones could wrap the address (`MAX_PACKET_OFF`).
@@ -35,9 +35,10 @@ impl Transformer<'_> {
         self.records.facts.note_compared(self.slot, width, condition, &a, &b);
         let comparison = Comparison { width, condition, dst, src, a, b };
         let mut jumping = self.state.clone();
-        let taken = self.assume(&mut jumping, &comparison, true);
-        let mut falling = std::mem::replace(self.state, State::new(Frame::new(0, 0, 0)));
-        let fallen = self.assume(&mut falling, &comparison, false);
+        let (env, slot) = (self.env, self.slot);
+        let taken =
+            Transformer { env, slot, state: &mut jumping, records: self.records }.assume(&comparison, true);
+        let fallen = self.assume(&comparison, false);
         if !(taken && fallen) {
             // The outcome depends on the operands: other numbers might jump differently.
             self.records.precision.mark_value(&a);
@@ -52,12 +53,10 @@ impl Transformer<'_> {
                 Ok(Next::Go(target))
             }
             (false, _) => {
-                *self.state = falling;
                 self.records.facts.branch(self.slot, false);
                 Ok(Next::Go(next))
             }
             (true, true) => {
-                *self.state = falling;
                 self.records.facts.branch(self.slot, true);
                 self.records.facts.branch(self.slot, false);
                 Ok(Next::Both { next, target, waiting: Box::new(jumping), round: None })
@@ -75,13 +74,13 @@ impl Transformer<'_> {
         Next::Both { next: target, target: self.slot + 1, waiting: Box::new(waiting), round }
     }
 
-    /// Refines a state by the outcome `holds`; false if it is impossible.
-    fn assume(&mut self, state: &mut State, comparison: &Comparison, holds: bool) -> bool {
+    /// Refines the state by the outcome `holds`; false if it is impossible.
+    fn assume(&mut self, comparison: &Comparison, holds: bool) -> bool {
         match (comparison.a, comparison.b) {
-            (Value::Scalar(a), Value::Scalar(b)) => self.assume_scalars(state, comparison, &a, &b, holds),
+            (Value::Scalar(a), Value::Scalar(b)) => self.assume_scalars(comparison, &a, &b, holds),
             (Value::Pointer(a), Value::Scalar(b)) if comparison.width == Width::W64 => {
                 let is_immediate = matches!(comparison.src, Operand::Imm(_));
-                self.assume_null_check(state, comparison.condition, &a, &b, holds, is_immediate)
+                self.assume_null_check(comparison.condition, &a, &b, holds, is_immediate)
             }
             (Value::Scalar(a), Value::Pointer(b)) if comparison.width == Width::W64 => {
                 match comparison.condition {
@@ -90,20 +89,13 @@ impl Transformer<'_> {
                 }
             }
             (Value::Pointer(a), Value::Pointer(b)) if comparison.width == Width::W64 => {
-                self.assume_pointers(state, comparison, &a, &b, holds)
+                self.assume_pointers(comparison, &a, &b, holds)
             }
             _ => true,
         }
     }
 
-    fn assume_scalars(
-        &mut self,
-        state: &mut State,
-        comparison: &Comparison,
-        a: &Scalar,
-        b: &Scalar,
-        holds: bool,
-    ) -> bool {
+    fn assume_scalars(&mut self, comparison: &Comparison, a: &Scalar, b: &Scalar, holds: bool) -> bool {
         let Comparison { width, condition, dst, src, .. } = *comparison;
         let Some((na, nb)) = Number::refine(&a.number, &b.number, width, condition, holds) else {
             return false;
@@ -112,8 +104,8 @@ impl Transformer<'_> {
         let mut learn = |reg: Reg, old: &Scalar, number: Number| {
             if number != old.number {
                 let new = Scalar { number, mark, ..*old };
-                state.set(reg, Value::Scalar(new));
-                self.learn_linked(state, &new);
+                self.state.set(reg, Value::Scalar(new));
+                self.learn_linked(&new);
             }
         };
         learn(dst, a, na);
@@ -127,11 +119,11 @@ impl Transformer<'_> {
     ///
     /// A contradiction means that no run gets here, but the path does not end: the linked register may be dead, and then
     /// later states are not compared in it.
-    fn learn_linked(&mut self, state: &mut State, known: &Scalar) {
+    fn learn_linked(&mut self, known: &Scalar) {
         let Some(link) = known.link else { return };
         let linked = |value: &Value| value.scalar().and_then(|s| s.link).is_some_and(|l| l.id == link.id);
         let precision = &mut self.records.precision;
-        state.update(linked, |value| {
+        self.state.update(linked, |value| {
             let Value::Scalar(scalar) = value else { return };
             let expected = scalar.link.map_or(Number::UNKNOWN, |other| other.follow(link, &known.number));
             scalar.mark = precision.join(scalar.mark, known.mark);
@@ -142,8 +134,7 @@ impl Transformer<'_> {
     /// Compares a pointer with a number: only a comparison with null refines the pointer. Like the kernel, only immediate
     /// null counts, which is what compilers emit.
     fn assume_null_check(
-        &self,
-        state: &mut State,
+        &mut self,
         condition: Condition,
         pointer: &Pointer,
         number: &Scalar,
@@ -157,37 +148,31 @@ impl Transformer<'_> {
             return false;
         }
         if is_immediate && pointer.nullable && number.number.as_constant() == Some(0) {
-            self.settle_null(state, pointer.id, (condition == Condition::Eq) == holds);
+            self.settle_null(pointer.id, (condition == Condition::Eq) == holds);
         }
         true
     }
 
     /// Resolves all copies of a nullable pointer as null or not null.
-    fn settle_null(&self, state: &mut State, id: u32, is_null: bool) {
+    fn settle_null(&mut self, id: u32, is_null: bool) {
         let same = |value: &Value| value.pointer().is_some_and(|p| p.nullable && p.id == id);
-        state.update(same, |value| {
+        let env = self.env;
+        self.state.update(same, |value| {
             if is_null {
                 *value = Value::number(Number::ZERO);
             } else if let Value::Pointer(pointer) = value {
                 pointer.nullable = false;
-                if !self.keeps_id(pointer) {
+                if !keeps_id(env, pointer) {
                     pointer.id = 0;
                 }
             }
         });
         if is_null {
-            state.references.retain(|reference| reference.id != id);
+            self.state.references.retain(|reference| reference.id != id);
         }
     }
 
-    fn assume_pointers(
-        &self,
-        state: &mut State,
-        comparison: &Comparison,
-        a: &Pointer,
-        b: &Pointer,
-        holds: bool,
-    ) -> bool {
+    fn assume_pointers(&mut self, comparison: &Comparison, a: &Pointer, b: &Pointer, holds: bool) -> bool {
         let Comparison { condition, dst, src, .. } = *comparison;
         let equality = match condition {
             Condition::Eq => Some(holds),
@@ -197,16 +182,16 @@ impl Transformer<'_> {
         if let Some(equal) = equality {
             // Equal to a pointer that is not null: not null.
             if equal && a.nullable != b.nullable {
-                self.settle_null(state, if a.nullable { a.id } else { b.id }, false);
+                self.settle_null(if a.nullable { a.id } else { b.id }, false);
             }
             return true;
         }
         if is_before_end(a, b) {
-            return assume_packet(state, condition, (dst, a), b, holds);
+            return assume_packet(self.state, condition, (dst, a), b, holds);
         }
         if let Some(src) = src.reg().filter(|_| is_before_end(b, a)) {
             let Some(swapped) = swapped(condition) else { return true };
-            return assume_packet(state, swapped, (src, b), a, holds);
+            return assume_packet(self.state, swapped, (src, b), a, holds);
         }
         true
     }

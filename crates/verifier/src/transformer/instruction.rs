@@ -53,6 +53,7 @@ impl Transformer<'_> {
         Ok(next)
     }
 
+    #[inline]
     fn jump_target(&self, insn: &Insn) -> Check<usize> {
         let target = insn.jump_target(self.slot).and_then(|target| usize::try_from(target).ok());
         invariant(target, "the targets of jumps were checked")

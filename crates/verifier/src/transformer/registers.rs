@@ -21,12 +21,14 @@ pub(crate) struct Transformer<'a> {
 
 impl Transformer<'_> {
     /// The checker of the instruction, for the state as it is now.
+    #[inline]
     pub(super) fn check(&mut self) -> Checker<'_> {
         Checker { env: self.env, slot: self.slot, state: self.state, records: self.records }
     }
 
     /// The frame of a call, by its number, to change.
     #[track_caller]
+    #[inline]
     pub(super) fn frame_mut(&mut self, number: usize) -> Check<&mut Frame> {
         invariant(self.state.frame_mut(number), "pointers point to the stacks of active calls only")
     }
@@ -79,17 +81,7 @@ impl Transformer<'_> {
     /// A pointer that is not null to a value that no other pointer is known to point to: if the value has a lock, with an id.
     pub(super) fn value_of_its_own(&mut self, target: Target) -> Pointer {
         let pointer = Pointer::to(target);
-        if self.keeps_id(&pointer) { Pointer { id: self.records.new_id(), ..pointer } } else { pointer }
-    }
-
-    /// Whether pointers to a value of this map keep their id after the null check: it identifies the value whose lock is
-    /// held (`reg_may_point_to_spin_lock`).
-    pub(super) fn keeps_id(&self, pointer: &Pointer) -> bool {
-        match pointer.target {
-            Target::Record { .. } | Target::Object(_) => true,
-            Target::MapValue(map) => self.env.map(map).is_some_and(|spec| spec.spin_lock().is_some()),
-            _ => false,
-        }
+        if keeps_id(self.env, &pointer) { Pointer { id: self.records.new_id(), ..pointer } } else { pointer }
     }
 
     /// The arguments of a callback for a map element, in the registers of its frame. Each call has another element, as each
@@ -99,5 +91,15 @@ impl Transformer<'_> {
         let key = Target::Memory { size: key_size, writable: false, lent: None };
         let value = self.value_of_its_own(Target::MapValue(map));
         [(Reg::R1, handle), (Reg::R2, Value::Pointer(Pointer::to(key))), (Reg::R3, Value::Pointer(value))]
+    }
+}
+
+/// Whether pointers to a value of this map keep their id after the null check: it identifies the value whose lock is
+/// held (`reg_may_point_to_spin_lock`).
+pub(super) fn keeps_id(env: &Env<'_>, pointer: &Pointer) -> bool {
+    match pointer.target {
+        Target::Record { .. } | Target::Object(_) => true,
+        Target::MapValue(map) => env.map(map).is_some_and(|spec| spec.spin_lock().is_some()),
+        _ => false,
     }
 }

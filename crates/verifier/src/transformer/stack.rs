@@ -18,8 +18,8 @@ impl Transformer<'_> {
             return Ok(self.somewhere(span, frame));
         }
         let (index, first) = Stack::place(start);
-        let slot = self.check().frame(frame)?.stack.slot(index);
-        Ok(load_slot(&slot, first, span.size as usize))
+        let slot = self.check().frame(frame)?.stack.slots().get(index).unwrap_or(&Slot::EMPTY);
+        Ok(load_slot(slot, first, span.size as usize))
     }
 
     /// A load at an unknown offset: zero if all bytes it may read are zero, otherwise an unknown number.
