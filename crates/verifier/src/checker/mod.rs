@@ -5,6 +5,7 @@
 
 mod arguments;
 mod arithmetic;
+mod buffers;
 mod calls;
 mod describe;
 mod dynptr;
