@@ -100,7 +100,7 @@ unsafe fn run_native(
     let unset = Unset::uninit();
     host.run.leave_packet();
     host.run.tail_calls = 0;
-    // SAFETY: the caller vouches for the program.
+    // SAFETY: the program is guaranteed by the caller.
     let r0 = unsafe { (program.image.entries.tail)(r1, end - start, unset, unset, unset, host) };
     Exit { r0, instructions: 0 }
 }

@@ -27,7 +27,7 @@ unsafe extern "C" fn pinned_entry(
     r5: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for it, and programs do not pin.
+    // SAFETY: guaranteed by the caller, and programs do not pin.
     unsafe { host.pinned(|host| translated_entry(context, image, r3, r4, r5, host)) }
 }
 
@@ -47,10 +47,10 @@ unsafe extern "C" fn admitted_entry<const WAY: u8>(
     r5: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     let is_admitted = host.is_admitted(unsafe { &(*(image as *const Image)).per_cpu });
     // Both are jumps: nothing is saved for what comes once.
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match is_admitted {
             true => enter::<WAY>(context, image, r3, r4, r5, host),
@@ -73,11 +73,11 @@ unsafe extern "C" fn first_entry<const WAY: u8>(
     r5: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     if let Err(fault) = host.admit(unsafe { &(*(image as *const Image)).per_cpu }) {
         return host.fail(fault);
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe { enter::<WAY>(context, image, r3, r4, r5, host) }
 }
 
@@ -92,7 +92,7 @@ unsafe fn enter<const WAY: u8>(
     r5: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match WAY {
             PINNED => pinned_entry(context, image, r3, r4, r5, host),
@@ -114,9 +114,9 @@ unsafe extern "C" fn translated_entry(
     r5: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     let translated = unsafe { &*(image as *const Image) };
-    // SAFETY: the caller vouches for the frame.
+    // SAFETY: the frame is guaranteed by the caller.
     let r0 = unsafe { (translated.entries.packet)(context, image, r3, r4, r5, host) };
     host.run.ends_specially |= translated.translates();
     r0

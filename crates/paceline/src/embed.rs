@@ -130,10 +130,10 @@ impl VerifiedProgram {
 }
 
 #[cfg(feature = "report")]
-impl crate::Refused {
+impl crate::load::Refused {
     /// The refusal as the command prints it: the guilty source line, the values there, the way to it, and a fix.
     #[must_use]
-    pub fn report(&self, object: &crate::Object) -> String {
+    pub fn report(&self, object: &crate::load::Object) -> String {
         use crate::diagnosis::{Diagnosis, render};
 
         render(&Diagnosis::new(&self.program.name, object, self), false)

@@ -89,7 +89,7 @@ pub(crate) unsafe fn run_memory(
 ) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
     host.run.leave_packet();
-    // SAFETY: the caller vouches for the memory.
+    // SAFETY: the memory is guaranteed by the caller.
     run(unsafe { Machine::on_memory(image, [start, memory.end - memory.start], memory, host) })
 }
 

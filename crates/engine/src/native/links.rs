@@ -175,6 +175,6 @@ rules! {
 /// # Safety
 /// `frame` must be the address of a frame.
 unsafe extern "C" fn enter(host: &mut Host, frame: u64, layout: &Layout) {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     host.area.enter(unsafe { &*(frame as *const Frame) }, layout);
 }

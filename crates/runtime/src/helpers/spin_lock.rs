@@ -26,7 +26,7 @@ pub(super) fn unlock(host: &mut Host, lock: &AtomicU32) {
 #[inline]
 pub unsafe fn release_held(host: &mut Host) {
     if host.run.held_lock != 0 {
-        // SAFETY: `lock` took it, locks lie in values at multiples of 4, and the caller vouches for the map.
+        // SAFETY: `lock` took it, locks lie in values at multiples of 4, and the map is guaranteed by the caller.
         give_back(unsafe { AtomicU32::from_ptr(host.run.held_lock as *mut u32) });
         host.run.held_lock = 0;
     }

@@ -161,7 +161,7 @@ impl Host {
     #[inline]
     pub unsafe fn pinned<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let reader: *mut Reader = &mut self.reader;
-        // SAFETY: the host is borrowed until this returns, and the caller vouches that nothing else uses the reader while it is
+        // SAFETY: the host is borrowed until this returns, and the caller guarantees that nothing else uses the reader while it is
         // pinned.
         let _pin = unsafe { &mut *reader }.pin();
         run(self)

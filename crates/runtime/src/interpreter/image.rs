@@ -243,9 +243,9 @@ unsafe extern "C" fn verdict_of(
     r5: Unset,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     let Image { entries, rules, .. } = unsafe { &*(image as *const Image) };
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     let r0 = unsafe { (entries.packet)(context, image, r3, r4, r5, host) };
     u64::from(host.end_run(rules.as_ref(), r0))
 }
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn packet_by_packet(
     host: &mut Host,
 ) -> u64 {
     let unset = Unset::uninit();
-    // SAFETY: the caller vouches for the address.
+    // SAFETY: the address is guaranteed by the caller.
     let Image { entries, rules, .. } = unsafe { &*(image as *const Image) };
     let mut frame = first;
     while frame != end {

@@ -65,7 +65,7 @@ impl Ahead {
         let cpu = host.cpu();
         host.ahead.walks.get_or_insert_default().begin(cpu);
         let (token, unset) = (self.slice.token(), Unset::uninit());
-        // SAFETY: the caller vouches for the frames, and the image is the entry's own.
+        // SAFETY: the frames are guaranteed by the caller, and the image is the entry's own.
         unsafe { (self.slice.entries.burst)(frames.start, frames.end, token, unset, unset, host) };
         if let Some(walks) = &mut host.ahead.walks {
             // SAFETY: the slice's image keeps its maps.

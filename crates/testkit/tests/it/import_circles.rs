@@ -6,12 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Crates whose files still import each other in circles.
-const WITH_CIRCLES: [&str; 16] = [
-    "bench", "btf", "classic", "compiler", "engine", "epoch", "frame", "isa", "kernel", "maps", "network",
-    "object", "paceline", "runtime", "spec", "testkit",
-];
-
 /// Imports that are found in a crate at least, if it has more than one file of code: fewer would mean that they are not read.
 const LEAST: usize = 3;
 
@@ -26,8 +20,8 @@ type Read<'a> = &'a dyn Fn(&Module) -> Option<String>;
 
 #[test]
 fn files_and_folders_import_in_no_circle() {
-    for name in crates().iter().filter(|name| !WITH_CIRCLES.contains(&name.as_str())) {
-        let imports = imports_of(name);
+    for name in crates() {
+        let imports = imports_of(&name);
         assert!(
             imports.len() >= LEAST || name == "suggest",
             "{name}: the imports are not found: {imports:?}"

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use paceline::LoadOptions;
-use paceline_engine::{Architecture, CompileError, Unsupported, LoadError, LookAhead, OptLevel, compile_for};
+use paceline_engine::{Architecture, CompileError, LoadError, LookAhead, OptLevel, Unsupported, compile_for};
 use paceline_maps::Map;
 use paceline_testkit::case::{CaseKind, find_files, read_file};
 use paceline_testkit::engine::{load_native, load_native_chain};
@@ -20,7 +20,9 @@ struct Counts {
 
 impl Counts {
     /// The programs of all cases, each compiled; the inner result is what it lacks.
-    fn of_cases(compile: impl Fn(&Verified, Vec<Arc<Map>>) -> Result<Option<Unsupported>, LoadError>) -> Self {
+    fn of_cases(
+        compile: impl Fn(&Verified, Vec<Arc<Map>>) -> Result<Option<Unsupported>, LoadError>,
+    ) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
         let mut counts = Self::default();
         for file in find_files(&root).expect("the cases are there") {

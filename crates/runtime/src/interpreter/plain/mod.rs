@@ -119,7 +119,7 @@ pub unsafe fn run_packet<'a>(
 pub unsafe fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
     host.run.leave_packet();
-    // SAFETY: the caller vouches for the memory.
+    // SAFETY: the memory is guaranteed by the caller.
     run(&mut unsafe { Machine::on_memory(image, [start, memory.end - memory.start], memory, host) })
 }
 
@@ -242,7 +242,7 @@ impl<'a> Machine<'a> {
         let mut registers = [0; 11];
         registers[1..3].copy_from_slice(&arguments);
         let stack_top = host.stack.top() - (host.run.depth() * STACK_FRAME) as u64;
-        // SAFETY: the caller vouches for the frame and the memory.
+        // SAFETY: frame and memory are guaranteed by the caller.
         let regions = unsafe { Regions::new(host.frame(), context, memory, stack_top, image.maps.clone()) };
         let (callers, rounds_left, records) = (Vec::new(), MAX_LOOPS, Vec::new());
         let observer = None;

@@ -37,7 +37,7 @@ unsafe extern "C" fn print<const ID: i32>(
     host: &mut Host,
 ) -> u64 {
     host.run.readable.set_stack(host.machine.frame_pointer(), STACK_FRAME);
-    // SAFETY: the caller vouches for the arguments.
+    // SAFETY: the arguments is guaranteed by the caller.
     HelperId::from_imm(ID)
         .and_then(common_fn)
         .map_or(0, |function| unsafe { function(r1, r2, r3, r4, r5, host) })

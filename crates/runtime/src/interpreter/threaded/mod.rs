@@ -108,7 +108,7 @@ impl<const SMALL: bool> Interpreter for Threaded<SMALL> {
             true => unsafe { operations.begin_small(&mut host.machine, context) },
             false => operations.begin(&mut host.machine, context),
         };
-        // SAFETY: the operations are those of a verified program, whose maps the image keeps; the caller vouches for the rest.
+        // SAFETY: the operations are those of a verified program, whose maps the image keeps; the rest is guaranteed by the caller.
         unsafe { Jump::run(start, host, Packet::in_frame(context as *const Frame), window) }
     }
 

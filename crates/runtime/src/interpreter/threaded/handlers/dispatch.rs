@@ -28,7 +28,7 @@ pub(crate) struct Loop;
 
 impl Dispatch for Loop {
     unsafe fn run(mut ip: *const Op, host: *mut Host, _: Packet, _: *mut u64) -> u64 {
-        // SAFETY: the caller vouches for the first operation, and each gives one that follows it.
+        // SAFETY: the first operation is guaranteed by the caller, and each gives one that follows it.
         unsafe {
             while !ip.is_null() {
                 let window = (*host).machine.window();
@@ -45,7 +45,7 @@ impl Dispatch for Loop {
 
     #[inline(always)]
     unsafe fn end(host: *mut Host, result: u64) -> u64 {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         unsafe { (*host).machine.result = result };
         0
     }
@@ -60,13 +60,13 @@ pub(crate) struct Jump;
 impl Dispatch for Jump {
     #[inline(always)]
     unsafe fn run(ip: *const Op, host: *mut Host, packet: Packet, window: *mut u64) -> u64 {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::go(ip, host, packet, window) }
     }
 
     #[inline(always)]
     unsafe fn go(ip: *const Op, host: *mut Host, packet: Packet, window: *mut u64) -> u64 {
-        // SAFETY: the caller vouches for `ip`, and the first part of an operation has a handler.
+        // SAFETY: guaranteed by the caller: `ip`, and the first part of an operation has a handler.
         unsafe { ((*ip).head.handler)(ip, host, packet, window) }
     }
 
@@ -98,12 +98,12 @@ unsafe extern "C" fn finish(_: *const Op, host: *mut Host, _: Packet, _: *mut u6
 /// The number must be that of a word of the window.
 #[inline(always)]
 pub(super) unsafe fn get(window: *mut u64, register: u8) -> u64 {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe { *window.add(usize::from(register)) }
 }
 
 #[inline(always)]
 pub(super) unsafe fn set(window: *mut u64, register: u8, value: u64) {
-    // SAFETY: the caller vouches for the number.
+    // SAFETY: the number is guaranteed by the caller.
     unsafe { *window.add(usize::from(register)) = value };
 }
