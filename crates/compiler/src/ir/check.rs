@@ -311,6 +311,19 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_result_is_a_fault() {
+        let mut function = Function::default();
+        let block = function.add_block();
+        let inst = function.create_with(Op::constant(Type::I64, 0), None, None);
+        let result = function.result(inst);
+        function.terminate(block, Terminator::Return(result), None);
+        let missing = Internal("an operation has no result");
+        assert_eq!(function.fault(), Err(missing));
+        let found = check_function(FuncId::new(0), &function).expect_err("a fault");
+        assert_eq!(found.cause, CheckCause::Internal(missing));
+    }
+
+    #[test]
     fn each_rule_is_checked() {
         let (value, block) = (Value::new, Block::new);
         for (body, expected) in [

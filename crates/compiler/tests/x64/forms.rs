@@ -1,7 +1,7 @@
 //! One entry per method of the assembler: its call, and the expected text in Intel's syntax.
 
 use paceline_compiler::native::machine::x64::{
-    Alu, Assembler, BitOp, Cond, Gpr, Mem, OpSize, Scale, Shift, ShiftX, Width,
+    Alu, Assembler, Cond, Gpr, Mem, OpSize, Scale, Shift, ShiftX, Width,
 };
 
 /// Operands for any form, which uses those it has.
@@ -173,10 +173,6 @@ fn arithmetic(forms: &mut Vec<Form>) {
         asm.imul_rr(o.width, o.a, o.b);
         format!("imul {},{}", name(o.a, o.width), name(o.b, o.width))
     }));
-    forms.push(form("imul_rm", Kind::Rm, |asm, o| {
-        asm.imul_rm(o.width, o.a, o.mem);
-        format!("imul {},{}", name(o.a, o.width), pointer(&o.mem, o.width))
-    }));
     forms.push(form("imul_rri", Kind::Rri, |asm, o| {
         asm.imul_rri(o.width, o.a, o.b, o.imm);
         // In Intel's syntax a register that is both destination and source is named once.
@@ -186,12 +182,11 @@ fn arithmetic(forms: &mut Vec<Form>) {
 }
 
 fn unary(forms: &mut Vec<Form>) {
-    let methods: Methods<fn(&mut Assembler, OpSize, Gpr), 5> = [
+    let methods: Methods<fn(&mut Assembler, OpSize, Gpr), 4> = [
         ("mul", Assembler::mul),
         ("div", Assembler::div),
         ("idiv", Assembler::idiv),
         ("neg", Assembler::neg),
-        ("not", Assembler::not),
     ];
     for (mnemonic, method) in methods {
         forms.push(form(mnemonic, Kind::R, move |asm, o| {
@@ -199,18 +194,10 @@ fn unary(forms: &mut Vec<Form>) {
             format!("{mnemonic} {}", name(o.a, o.size))
         }));
     }
-    let methods: Methods<fn(&mut Assembler, OpSize, Mem), 4> = [
-        ("inc", Assembler::inc_m),
-        ("dec", Assembler::dec_m),
-        ("lock inc", Assembler::lock_inc_m),
-        ("lock dec", Assembler::lock_dec_m),
-    ];
-    for (mnemonic, method) in methods {
-        forms.push(form(mnemonic, Kind::M, move |asm, o| {
-            method(asm, o.size, o.mem);
-            format!("{mnemonic} {}", pointer(&o.mem, o.size))
-        }));
-    }
+    forms.push(form("inc", Kind::M, |asm, o| {
+        asm.inc_m(o.size, o.mem);
+        format!("inc {}", pointer(&o.mem, o.size))
+    }));
     forms.push(form("sign_to_rdx", Kind::None, |asm, o| {
         asm.sign_to_rdx(o.width);
         if o.width == Width::D32 { "cdq".into() } else { "cqo".into() }
@@ -254,22 +241,6 @@ fn shifts(forms: &mut Vec<Form>) {
 }
 
 fn bits(forms: &mut Vec<Form>) {
-    for op in BitOp::ALL {
-        let m = match op {
-            BitOp::Test => "bt",
-            BitOp::Set => "bts",
-            BitOp::Reset => "btr",
-        };
-        forms.push(form(format!("{m}_rr"), Kind::Rr, move |asm, o| {
-            asm.bit_rr(op, o.width, o.a, o.b);
-            format!("{m} {},{}", name(o.a, o.width), name(o.b, o.width))
-        }));
-        forms.push(form(format!("{m}_ri"), Kind::Ri, move |asm, o| {
-            let bit = o.imm as u8 & 0x3f;
-            asm.bit_ri(op, o.width, o.a, bit);
-            format!("{m} {},{}", name(o.a, o.width), hex(bit.into()))
-        }));
-    }
     for cond in Cond::ALL {
         let m = mnemonic(cond);
         let n = m.clone();
@@ -339,10 +310,6 @@ fn moves(forms: &mut Vec<Form>) {
         asm.prefetcht0(o.mem);
         format!("prefetcht0 {}", pointer(&o.mem, OpSize::B8))
     }));
-    forms.push(form("prefetchw", Kind::M, |asm, o| {
-        asm.prefetchw(o.mem);
-        format!("prefetchw {}", pointer(&o.mem, OpSize::B8))
-    }));
 }
 
 fn extensions(forms: &mut Vec<Form>) {
@@ -395,24 +362,11 @@ fn atomics(forms: &mut Vec<Form>) {
             format!("{mnemonic} {},{}", pointer(&o.mem, o.size), name(o.a, o.size))
         }));
     }
-    forms.push(form("xchg_rr", Kind::Rr, |asm, o| {
-        asm.xchg_rr(o.size, o.a, o.b);
-        // The operands are symmetric; if one is rax, iced prints it last.
-        let (a, b) = if o.a == Gpr::Rax && o.size != OpSize::B8 { (o.b, o.a) } else { (o.a, o.b) };
-        format!("xchg {},{}", name(a, o.size), name(b, o.size))
-    }));
 }
 
 fn control(forms: &mut Vec<Form>) {
-    let methods: Methods<fn(&mut Assembler), 7> = [
-        ("ret", Assembler::ret),
-        ("ud2", Assembler::ud2),
-        ("int3", Assembler::int3),
-        ("endbr64", Assembler::endbr64),
-        ("lfence", Assembler::lfence),
-        ("mfence", Assembler::mfence),
-        ("pause", Assembler::pause),
-    ];
+    let methods: Methods<fn(&mut Assembler), 3> =
+        [("ret", Assembler::ret), ("lfence", Assembler::lfence), ("pause", Assembler::pause)];
     for (mnemonic, method) in methods {
         forms.push(form(mnemonic, Kind::None, move |asm, _| {
             method(asm);

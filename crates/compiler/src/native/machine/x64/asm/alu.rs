@@ -29,23 +29,6 @@ impl Alu {
     }
 }
 
-/// Effect of a bit instruction, which also copies the bit to the carry flag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum BitOp {
-    /// `bt`: no change.
-    Test = 4,
-    /// `bts`: sets the bit.
-    Set = 5,
-    /// `btr`: clears the bit.
-    Reset = 6,
-}
-
-impl BitOp {
-    /// All operations.
-    pub const ALL: [BitOp; 3] = [BitOp::Test, BitOp::Set, BitOp::Reset];
-}
-
 /// Opcode and immediate of the immediate form, with a sign-extended byte if that suffices.
 #[inline]
 pub(super) fn alu_immediate(size: OpSize, imm: i32) -> (Op, Bytes) {
@@ -124,11 +107,6 @@ impl Assembler {
         self.encode_r(Op::of(0xaf), width.into(), Field::Reg(dst), src, Bytes::NONE);
     }
 
-    /// `imul dst, [mem]`: the low half of the product.
-    pub fn imul_rm(&mut self, width: Width, dst: Gpr, mem: Mem) {
-        self.encode_m(Op::of(0xaf), width.into(), Field::Reg(dst), mem, Bytes::NONE);
-    }
-
     /// `imul dst, src, imm`: the low half of the product.
     pub fn imul_rri(&mut self, width: Width, dst: Gpr, src: Gpr, imm: i32) {
         let (op, bytes) = match i8::try_from(imm) {
@@ -164,11 +142,6 @@ impl Assembler {
         self.unary(3, size.into(), reg);
     }
 
-    /// `not reg`
-    pub fn not(&mut self, size: impl Into<OpSize>, reg: Gpr) {
-        self.unary(2, size.into(), reg);
-    }
-
     fn unary(&mut self, digit: u8, size: OpSize, reg: Gpr) {
         self.encode_r(Op::one(0xf6).sized(size), size, Field::Digit(digit), reg, Bytes::NONE);
     }
@@ -179,26 +152,9 @@ impl Assembler {
         self.encode_m(Op::one(0xfe).sized(size), size, Field::Digit(0), mem, Bytes::NONE);
     }
 
-    /// `dec [mem]`. Preserves the carry flag.
-    pub fn dec_m(&mut self, size: impl Into<OpSize>, mem: Mem) {
-        let size = size.into();
-        self.encode_m(Op::one(0xfe).sized(size), size, Field::Digit(1), mem, Bytes::NONE);
-    }
-
     /// `cdq` or `cqo`: sign-extends eax or rax into edx or rdx.
     pub fn sign_to_rdx(&mut self, width: Width) {
         self.encode_o(Op::one(0x99), width.into(), Gpr::Rax, Bytes::NONE);
-    }
-
-    /// `bt`, `bts` or `btr`: the bit of `reg` with number `bit`, modulo the width.
-    pub fn bit_rr(&mut self, op: BitOp, width: Width, reg: Gpr, bit: Gpr) {
-        let opcode = 0x83 | (op as u8) << 3;
-        self.encode_r(Op::of(opcode), width.into(), Field::Reg(bit), reg, Bytes::NONE);
-    }
-
-    /// `bt`, `bts` or `btr`: the bit of `reg` with number `bit`, modulo the width.
-    pub fn bit_ri(&mut self, op: BitOp, width: Width, reg: Gpr, bit: u8) {
-        self.encode_r(Op::of(0xba), width.into(), Field::Digit(op as u8), reg, Bytes::byte(bit));
     }
 
     /// `setcc reg`: sets its low byte to 0 or 1; preserves the others.

@@ -7,18 +7,6 @@ use super::mem::Mem;
 use super::reg::{Gpr, OpSize};
 
 impl Assembler {
-    /// `xchg left, right`
-    pub fn xchg_rr(&mut self, size: impl Into<OpSize>, left: Gpr, right: Gpr) {
-        let size = size.into();
-        // With rax a form without ModRM exists; rax with itself would encode `nop`, which does not zero-extend at 32 bits.
-        match (left, right) {
-            (Gpr::Rax, other) | (other, Gpr::Rax) if size != OpSize::B8 && left != right => {
-                self.encode_o(Op::one(0x90), size, other, Bytes::NONE);
-            }
-            _ => self.encode_r(Op::one(0x86).sized(size), size, Field::Reg(right), left, Bytes::NONE),
-        }
-    }
-
     /// `xchg [mem], reg`: always atomic, without a prefix.
     pub fn xchg_mr(&mut self, size: impl Into<OpSize>, mem: Mem, reg: Gpr) {
         let size = size.into();
@@ -46,18 +34,6 @@ impl Assembler {
         }
     }
 
-    /// `lock inc [mem]`. Preserves the carry flag.
-    pub fn lock_inc_m(&mut self, size: impl Into<OpSize>, mem: Mem) {
-        let size = size.into();
-        self.encode_m(Op::one(0xfe).sized(size).locked(), size, Field::Digit(0), mem, Bytes::NONE);
-    }
-
-    /// `lock dec [mem]`. Preserves the carry flag.
-    pub fn lock_dec_m(&mut self, size: impl Into<OpSize>, mem: Mem) {
-        let size = size.into();
-        self.encode_m(Op::one(0xfe).sized(size).locked(), size, Field::Digit(1), mem, Bytes::NONE);
-    }
-
     /// `lock xadd [mem], reg`: adds `reg`, which receives the old value.
     pub fn lock_xadd(&mut self, size: impl Into<OpSize>, mem: Mem, reg: Gpr) {
         let size = size.into();
@@ -73,11 +49,6 @@ impl Assembler {
     /// `lfence`: later instructions do not start before earlier ones are complete.
     pub fn lfence(&mut self) {
         self.put(Bytes::pair(0x0f, 0xae).then(Bytes::byte(0xe8)), Bytes::NONE);
-    }
-
-    /// `mfence`: orders loads and stores.
-    pub fn mfence(&mut self) {
-        self.put(Bytes::pair(0x0f, 0xae).then(Bytes::byte(0xf0)), Bytes::NONE);
     }
 
     /// `pause`: a hint for spin loops.

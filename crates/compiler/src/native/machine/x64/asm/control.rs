@@ -94,21 +94,6 @@ impl Assembler {
         self.put(Bytes::byte(0xc3), Bytes::NONE);
     }
 
-    /// `ud2`: raises SIGILL.
-    pub fn ud2(&mut self) {
-        self.put(Bytes::pair(0x0f, 0x0b), Bytes::NONE);
-    }
-
-    /// `int3`: raises SIGTRAP.
-    pub fn int3(&mut self) {
-        self.put(Bytes::byte(0xcc), Bytes::NONE);
-    }
-
-    /// `endbr64`: a valid target of indirect jumps and calls under CET.
-    pub fn endbr64(&mut self) {
-        self.put(Bytes::dword(0xfa1e_0ff3), Bytes::NONE);
-    }
-
     /// `nop`s of `len` bytes in total, as few as possible.
     pub fn nop(&mut self, len: usize) {
         for nop in nops(len) {

@@ -33,7 +33,7 @@ mod shift;
 
 pub use crate::native::code::{AssembleError, Code, Label, Mark, Relocation, RelocationKind};
 pub use crate::native::machine::operand::{Scale, Width};
-pub use alu::{Alu, BitOp};
+pub use alu::Alu;
 pub use assembler::{Assembler, Fill};
 pub use mem::Mem;
 pub use reg::{Cond, Gpr, OpSize};

@@ -104,9 +104,4 @@ impl Assembler {
     pub fn prefetcht0(&mut self, mem: Mem) {
         self.encode_m(Op::of(0x18), OpSize::D32, Field::Digit(1), mem, Bytes::NONE);
     }
-
-    /// `prefetchw [mem]`: prefetches into the cache for a write. A no-operation on CPUs without PREFETCHW.
-    pub fn prefetchw(&mut self, mem: Mem) {
-        self.encode_m(Op::of(0x0d), OpSize::D32, Field::Digit(1), mem, Bytes::NONE);
-    }
 }
