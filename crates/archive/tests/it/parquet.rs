@@ -2,7 +2,8 @@
 
 use std::fs::File;
 
-use paceline_archive::parquet::{Field, Kind, ParquetWriter, Value};
+use paceline_archive::parquet::ParquetWriter;
+use paceline_archive::table::{Field, Kind, Value};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 

@@ -4,6 +4,7 @@ use std::mem::offset_of;
 use std::sync::Arc;
 
 use crate::exec::Arena;
+use paceline_compiler::internal::Internal;
 use paceline_compiler::native::{
     ArrayLink, CompileError, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink,
 };
@@ -50,7 +51,8 @@ pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
 
 /// Links of a program. The maps must keep their addresses as long as the code exists.
 pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Result<Links, CompileError> {
-    let count = i32::try_from(maps.len()).map_err(|_| CompileError::Internal("more maps than indices"))?;
+    let count =
+        i32::try_from(maps.len()).map_err(|_| CompileError::from(Internal("more maps than indices")))?;
     let link = |function: Option<HelperFn>| Some(HelperLink { address: function? as usize as u64 });
     Ok(Links {
         helper: |helper, kind| Some(HelperLink { address: helper_fn(helper.id, kind)? as usize as u64 }),

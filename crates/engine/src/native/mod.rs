@@ -17,6 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::exec::{Arena, CodeBlock, CodeMap, Function, Relocation, SourceLine};
+use paceline_compiler::internal::Internal;
 use paceline_compiler::native::{Compiled, Features, Part};
 use paceline_maps::Map;
 use paceline_runtime::callback::{CallbackCode, CompiledFunctions};
@@ -191,7 +192,7 @@ pub(crate) fn chain(
     let (parts, specs): (Vec<_>, Vec<_>) = parts.iter().copied().unzip();
     let compiled = paceline_compiler::native::compile_chain(&parts, graph, counts, settings)?;
     let block = place(arena()?, &compiled, &specs)?;
-    let entry = compiled.burst_entry.ok_or(CompileError::Internal("a chain without a loop"))?;
+    let entry = compiled.burst_entry.ok_or(CompileError::from(Internal("a chain without a loop")))?;
     Ok((block, entry))
 }
 
