@@ -1,5 +1,5 @@
 //! Verifies that a program is safe to run natively: every path terminates, every access is in bounds, every call has valid
-//! arguments. [`verify`] returns [`Verified`] with the proven facts, or a [`Refusal`] with the reason.
+//! arguments. [`verify`](verify()) returns [`Verified`] with the proven facts, or a [`Refusal`] with the reason.
 //!
 //! # How it works
 //!

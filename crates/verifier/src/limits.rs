@@ -22,13 +22,13 @@ pub(crate) const MAX_FRAMES: usize = 8;
 /// Offsets of 2^29 and more are refused everywhere (`BPF_MAX_VAR_OFF`).
 pub(crate) const MAX_OFFSET: i64 = 1 << 29;
 
-/// Options of [`verify`](crate::verify), set one after the other: `Options::default().max_instructions(10_000)`.
+/// Options of [`verify`](crate::verify()), set one after the other: `Options::default().max_instructions(10_000)`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
     /// Maximum number of simulated instructions.
     pub max_instructions: usize,
-    /// Maximum number of steps of comparing and keeping states; see [`Stats::work`]. The kernel has no such limit.
+    /// Maximum number of steps of comparing and keeping states; see [`Stats::work`](crate::Stats::work). The kernel has no such limit.
     pub max_work: usize,
     /// Maximum number of bytes of kept states. The kernel is limited by its memory only.
     pub max_bytes: usize,
@@ -51,7 +51,7 @@ impl Options {
         self
     }
 
-    /// Sets the maximum number of steps that comparing and keeping states may take; see [`Stats::work`].
+    /// Sets the maximum number of steps that comparing and keeping states may take; see [`Stats::work`](crate::Stats::work).
     #[must_use]
     pub const fn max_work(mut self, steps: usize) -> Self {
         self.max_work = steps;
