@@ -17,50 +17,42 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use lexopt::{Arg, ValueExt};
+use clap::Parser;
 use paceline_testkit::conformance::{Judged, Task, run};
 use paceline_testkit::say;
 
-const HELP: &str = "\
-usage: paceline-conformance [MEMORY] [--program HEX] [--engine NAME] [--elf] [--xdp]
-
-Runs a BPF program and prints r0 in hex, as bpf_conformance asks of its plugins.
-
-  MEMORY         memory that r1 points to, in hex; r2 is its length
-  --program HEX  the program; without, the first line of standard input
-  --engine NAME  plain (default), threaded (with --xdp), jit, checked-jit or kernel
-  --elf          the program is an object file; its first XDP program is run
-  --xdp          r1 is an xdp_md whose packet is MEMORY, with zeros behind it up to 14 bytes (always so with the kernel;
-                 run the suite with --xdp_prolog)";
-
-/// Error in the arguments or the input.
-#[derive(Debug, thiserror::Error)]
-enum UsageError {
-    #[error(transparent)]
-    Arguments(#[from] lexopt::Error),
-    #[error("unexpected argument {0:?}")]
-    Unexpected(OsString),
-    #[error("no engine {0:?}; there is: {names}", names = Judged::names().join(", "))]
-    NoEngine(OsString),
-    #[error("{0}: `{1}` is no hex byte")]
-    NotHex(&'static str, String),
-    #[error("standard input: {0}")]
-    Input(#[from] io::Error),
+/// Runs a BPF program and prints r0 in hex, as bpf_conformance asks of its plugins
+#[derive(Parser)]
+#[command(name = "paceline-conformance")]
+struct Arguments {
+    /// Memory that r1 points to, in hex; r2 is its length
+    #[arg(default_value = "")]
+    memory: String,
+    /// The program in hex; without, the first line of standard input
+    #[arg(long, value_name = "HEX")]
+    program: Option<String>,
+    /// plain (default), threaded (with --xdp), jit, checked-jit or kernel
+    #[arg(long, value_name = "NAME", value_parser = engine)]
+    engine: Option<Judged>,
+    /// The program is an object file; its first XDP program is run
+    #[arg(long)]
+    elf: bool,
+    /// r1 is an xdp_md whose packet is MEMORY, with zeros behind it up to 14 bytes (always so with the kernel; run the suite with
+    /// --xdp_prolog)
+    #[arg(long)]
+    xdp: bool,
 }
 
 fn main() -> ExitCode {
-    let task = match parse(std::env::args_os().skip(1)) {
-        Ok(Some(task)) => task,
-        Ok(None) => {
-            say!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
+    let arguments = match Arguments::try_parse_from(std::env::args_os().flat_map(split_options)) {
+        Ok(arguments) => arguments,
         Err(error) => {
-            eprintln!("paceline-conformance: {error}");
-            return ExitCode::FAILURE;
+            let code = if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+            return error.print().map_or(ExitCode::FAILURE, |()| code);
         }
     };
-    match run(&task) {
+    let r0 = task(arguments).and_then(|task| run(&task).map_err(|error| error.to_string()));
+    match r0 {
         Ok(r0) => {
             say!("{r0:x}");
             ExitCode::SUCCESS
@@ -72,59 +64,47 @@ fn main() -> ExitCode {
     }
 }
 
-/// `None` if only help is requested.
-fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Option<Task>, UsageError> {
-    let mut task = Task::default();
-    let mut program = None;
-    let mut memory = None;
-    let mut parser = lexopt::Parser::from_args(arguments.flat_map(split_options));
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Arg::Long("help") | Arg::Short('h') => return Ok(None),
-            Arg::Long("program") => program = Some(parser.value()?.string()?),
-            Arg::Long("engine") => {
-                let name = parser.value()?;
-                let engine = name.to_str().and_then(Judged::from_name);
-                task.engine = engine.ok_or(UsageError::NoEngine(name))?;
-            }
-            Arg::Long("elf") => task.elf = true,
-            Arg::Long("xdp") => task.xdp = true,
-            // The suite passes empty options as an empty argument.
-            Arg::Value(value) if value.is_empty() => {}
-            Arg::Value(value) if memory.is_none() => memory = Some(value.string()?),
-            Arg::Value(value) => return Err(UsageError::Unexpected(value)),
-            other => return Err(other.unexpected().into()),
-        }
-    }
-    let program = match program {
-        Some(program) => program,
-        None => {
-            let mut line = String::new();
-            io::stdin().read_line(&mut line)?;
-            line
-        }
-    };
-    task.program = hex("program", &program)?;
-    task.memory = hex("memory", &memory.unwrap_or_default())?;
-    Ok(Some(task))
+fn engine(name: &str) -> Result<Judged, String> {
+    let names = || format!("no engine {name:?}; there is: {}", Judged::names().join(", "));
+    Judged::from_name(name).ok_or_else(names)
 }
 
-/// The suite passes all of its `--plugin_options` as one argument.
+fn task(arguments: Arguments) -> Result<Task, String> {
+    let Arguments { memory, program, engine, elf, xdp } = arguments;
+    let program = program.map_or_else(first_line, Ok)?;
+    Ok(Task {
+        program: hex("program", &program)?,
+        memory: hex("memory", &memory)?,
+        engine: engine.unwrap_or_default(),
+        elf,
+        xdp,
+    })
+}
+
+/// The first line of standard input.
+fn first_line() -> Result<String, String> {
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).map_err(|error| format!("standard input: {error}"))?;
+    Ok(line)
+}
+
+/// The suite passes all of its `--plugin_options` as one argument, and empty options as an empty one.
 fn split_options(argument: OsString) -> Vec<OsString> {
     match argument.to_str() {
+        Some("") => Vec::new(),
         Some(text) if text.starts_with("--") => text.split_whitespace().map(OsString::from).collect(),
         _ => vec![argument],
     }
 }
 
 /// Bytes in hex, with or without white space between them.
-fn hex(what: &'static str, text: &str) -> Result<Vec<u8>, UsageError> {
+fn hex(what: &str, text: &str) -> Result<Vec<u8>, String> {
     let digits: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
     let byte = |pair: &[char]| {
         let value = |c: Option<&char>| c.and_then(|c| c.to_digit(16));
         let (high, low) = (value(pair.first()), value(pair.get(1)));
         let byte = high.zip(low).and_then(|(high, low)| u8::try_from(high << 4 | low).ok());
-        byte.ok_or_else(|| UsageError::NotHex(what, pair.iter().collect()))
+        byte.ok_or_else(|| format!("{what}: `{}` is no hex byte", pair.iter().collect::<String>()))
     };
     digits.chunks(2).map(byte).collect()
 }

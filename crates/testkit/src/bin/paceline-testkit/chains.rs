@@ -8,70 +8,66 @@
 //! A chain on which two ways differ is printed, and the run ends with exit status 1. Chains run in child processes: a chain
 //! that ends its process is reported, and the others continue.
 
-use std::process::ExitCode;
+use std::time::Duration;
 
-use paceline_testkit::child::{self, Totals};
+use paceline_testkit::child::Totals;
 use paceline_testkit::compare::{ChainSubject, ChainWay, Workshop, compare_chains};
 use paceline_testkit::kernel;
 use paceline_testkit::random::maps;
 use paceline_testkit::say;
 
-use crate::Outcome;
+use crate::campaign::{Campaign, Seeds};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Seed of the first chain; the others follow
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// Chains
-    #[arg(long, default_value_t = 10_000)]
-    count: u64,
+    #[command(flatten)]
+    pub(crate) seeds: Seeds,
     /// Packets that each chain is run on
     #[arg(long, default_value_t = 64)]
     runs: usize,
-    /// Run here and not in a child process
-    #[arg(long, hide = true)]
-    child: bool,
 }
 
-pub(crate) fn run(options: &Options) -> Outcome {
-    if options.child {
-        return run_here(options);
-    }
-    let (totals, crashes) = child::run_seeds(options.seed, options.count)?;
-    let (chains, differences) = (totals.get("chains"), totals.get("differences"));
-    say!(
-        "{chains} chains from seed {}, {} packets on each of {} ways, {differences} differences, {} crashes",
-        options.seed,
-        totals.get("runs"),
-        ChainWay::ALL.len(),
-        crashes.len()
-    );
-    let failed = differences != 0 || !crashes.is_empty();
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+/// The ways to run a chain, and what makes chains. The process stays on its CPU.
+pub(crate) struct Bench {
+    subjects: Vec<ChainSubject>,
+    shop: Workshop,
+    _pinned: kernel::Pinned,
 }
 
-fn run_here(options: &Options) -> Outcome {
-    let pinned = kernel::pin();
-    let mut subjects = Vec::new();
-    for way in ChainWay::ALL {
-        subjects.extend(ChainSubject::new(way, pinned.cpu())?);
+impl Campaign for Options {
+    type Bench = Bench;
+
+    fn bench(&self) -> Result<Bench, String> {
+        let pinned = kernel::pin();
+        let subject = |way| ChainSubject::new(way, pinned.cpu());
+        let subjects: Vec<_> = ChainWay::ALL.into_iter().map(subject).collect::<Result<_, _>>()?;
+        Ok(Bench {
+            subjects: subjects.into_iter().flatten().collect(),
+            shop: Workshop::new(maps()),
+            _pinned: pinned,
+        })
     }
-    let shop = Workshop::new(maps());
-    let mut different = false;
-    for seed in options.seed..options.seed.saturating_add(options.count) {
-        child::begin(seed);
-        let Some(work) = shop.chain(seed, options.runs) else { continue };
-        let mut totals = Totals::default();
+
+    fn attempt(&self, bench: &mut Bench, seed: u64, totals: &mut Totals) {
+        let Some(work) = bench.shop.chain(seed, self.runs) else { return };
         totals.add("chains", 1, seed);
         totals.add("runs", work.work.inputs.len() as u64, seed);
-        if let Err(difference) = compare_chains(&mut subjects, &work) {
+        if let Err(difference) = compare_chains(&mut bench.subjects, &work) {
             totals.add("differences", 1, seed);
-            different = true;
             say!("DIFFERENCE seed {seed}: {difference}");
         }
-        totals.send();
     }
-    child::finish();
-    Ok(if different { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+
+    fn report(&self, totals: &Totals, crashes: &[u64], _: Duration) -> Result<(), String> {
+        say!(
+            "{} chains from seed {}, {} packets on each of {} ways, {} differences, {} crashes",
+            totals.get("chains"),
+            self.seeds.first,
+            totals.get("runs"),
+            ChainWay::ALL.len(),
+            totals.get("differences"),
+            crashes.len()
+        );
+        Ok(())
+    }
 }

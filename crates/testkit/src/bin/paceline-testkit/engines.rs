@@ -10,7 +10,6 @@
 //! exit status 1. Programs run in child processes: a program that ends its process is reported and shrunk as well, and the
 //! others continue.
 
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use paceline::Engine;
@@ -25,16 +24,12 @@ use paceline_testkit::say;
 use paceline_testkit::verdict::reason_class;
 use paceline_verifier::Refusal;
 
-use crate::Outcome;
+use crate::campaign::{Campaign, Seeds};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Seed of the first program; the others follow
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// Programs
-    #[arg(long, default_value_t = 10_000)]
-    count: u64,
+    #[command(flatten)]
+    pub(crate) seeds: Seeds,
     /// Packets that each program is run on
     #[arg(long, default_value_t = 16)]
     runs: usize,
@@ -59,9 +54,6 @@ pub(crate) struct Options {
     /// Leave out programs that were given what begins with this, where a fault is known and not mended
     #[arg(long)]
     skip: Option<String>,
-    /// Run here and not in a child process
-    #[arg(long, hide = true)]
-    child: bool,
     /// Leave things out of each program, by their numbers: how programs that end the process are shrunk
     #[arg(long, value_delimiter = ',', hide = true)]
     without: Vec<usize>,
@@ -94,40 +86,38 @@ fn comparator(options: &Options, cpu: usize) -> Result<Comparator, String> {
     Comparator::new(subjects, kernel.map_err(|error| format!("kernel: {error}"))?, cpu)
 }
 
-/// Number of seeds after which a child sends its counts.
-const TOLD: u64 = 64;
-
-pub(crate) fn run(options: &Options) -> Outcome {
-    if options.child {
-        return run_here(options);
-    }
-    let start = Instant::now();
-    let (totals, crashes) = child::run_seeds(options.seed, options.count)?;
-    for &seed in crashes.iter().take(options.most as usize) {
-        print_smallest_crash(options, seed)?;
-    }
-    report(options, &totals, crashes.len(), start.elapsed().as_secs_f64());
-    let failed = !crashes.is_empty() || totals.get("differences") != 0;
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+/// The engines, what makes programs, and the number of differences so far.
+pub(crate) struct Bench {
+    comparator: Comparator,
+    shop: Workshop,
+    differences: u64,
+    /// Programs can read the number of their CPU.
+    _pinned: kernel::Pinned,
 }
 
-fn run_here(options: &Options) -> Outcome {
-    // Programs can read the number of their CPU.
-    let pinned = kernel::pin();
-    let mut comparator = comparator(options, pinned.cpu())?;
-    let shop = Workshop::new(maps());
-    let mut totals = Totals::default();
-    let mut differences = 0;
-    for seed in options.seed..options.seed.saturating_add(options.count) {
-        child::begin(seed);
-        differences += u64::from(one(options, seed, &mut comparator, &shop, &mut totals, differences));
-        if seed % TOLD == 0 {
-            totals.send();
-        }
+impl Campaign for Options {
+    type Bench = Bench;
+
+    const TOLD: u64 = 64;
+
+    fn bench(&self) -> Result<Bench, String> {
+        let pinned = kernel::pin();
+        let comparator = comparator(self, pinned.cpu())?;
+        Ok(Bench { comparator, shop: Workshop::new(maps()), differences: 0, _pinned: pinned })
     }
-    totals.send();
-    child::finish();
-    Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+
+    fn attempt(&self, bench: &mut Bench, seed: u64, totals: &mut Totals) {
+        let Bench { comparator, shop, differences, .. } = bench;
+        *differences += u64::from(one(self, seed, comparator, shop, totals, *differences));
+    }
+
+    fn report(&self, totals: &Totals, crashes: &[u64], time: Duration) -> Result<(), String> {
+        for &seed in crashes.iter().take(self.most as usize) {
+            print_smallest_crash(self, seed)?;
+        }
+        report(self, totals, crashes.len(), time.as_secs_f64());
+        Ok(())
+    }
 }
 
 /// Runs the program of a seed. Returns whether engines differ.
@@ -291,8 +281,8 @@ fn report(options: &Options, totals: &Totals, crashes: usize, seconds: f64) {
     say!(
         "{} programs from seed {}: {} accepted, {} not, {} differences, {crashes} crashes; {runs} runs on each engine in \
          {seconds:.1} s, {:.0} a second",
-        options.count,
-        options.seed,
+        options.seeds.count,
+        options.seeds.first,
         totals.get("accepted"),
         totals.get("not valid"),
         totals.get("differences"),

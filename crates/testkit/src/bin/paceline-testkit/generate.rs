@@ -19,24 +19,21 @@ use fastrand::Rng;
 use paceline::generate::Options as Limits;
 use paceline::{Engine, Object};
 use paceline_testkit::adapted;
-use paceline_testkit::child::{self, Totals};
+use paceline_testkit::child::Totals;
 use paceline_testkit::inputs::{Examined, examine, mutants};
 use paceline_testkit::object_runs::files_below;
 use paceline_testkit::random::{Purpose, btf, candidate, maps};
 use paceline_testkit::say;
 
 use crate::Outcome;
+use crate::campaign::{Campaign, Seeds};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Objects, or directories of them, in the place of random programs
     objects: Vec<PathBuf>,
-    /// Seed of the first program; the others follow
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// Random programs
-    #[arg(long, default_value_t = 1000)]
-    count: u64,
+    #[command(flatten)]
+    seeds: Seeds<1000>,
     /// Seconds for each program
     #[arg(long, default_value_t = 2)]
     limit: u64,
@@ -49,38 +46,33 @@ pub(crate) struct Options {
     /// Seconds for the proof that no input tells a mutant from the program, for each; one that inputs find may not be proved to be the same
     #[arg(long, default_value_t = 5)]
     prove: u64,
-    /// Run here and not in a child process
-    #[arg(long, hide = true)]
-    child: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
-    if !options.objects.is_empty() {
-        return run_objects(options);
+    if options.objects.is_empty() { options.seeds.run(options) } else { run_objects(options) }
+}
+
+impl Campaign for Options {
+    type Bench = ();
+
+    const FAILURES: &str = "wrong";
+
+    fn bench(&self) -> Result<(), String> {
+        Ok(())
     }
-    if options.child {
-        return run_here(options);
+
+    fn attempt(&self, (): &mut (), seed: u64, totals: &mut Totals) {
+        one(self, seed, totals);
     }
-    let start = Instant::now();
-    let (totals, crashes) = child::run_seeds(options.seed, options.count)?;
-    report(options, &totals, crashes.len(), start.elapsed());
-    let failed = !crashes.is_empty() || totals.get("wrong") != 0;
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+
+    fn report(&self, totals: &Totals, crashes: &[u64], time: Duration) -> Result<(), String> {
+        report(self, totals, crashes.len(), time);
+        Ok(())
+    }
 }
 
 fn limits(options: &Options) -> Limits {
     Limits { time: Duration::from_secs(options.limit), boundaries: true, ..Limits::default() }
-}
-
-fn run_here(options: &Options) -> Outcome {
-    let mut totals = Totals::default();
-    for seed in options.seed..options.seed.saturating_add(options.count) {
-        child::begin(seed);
-        one(options, seed, &mut totals);
-        totals.send();
-    }
-    child::finish();
-    Ok(if totals.get("wrong") == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Examines the program of a seed.
@@ -120,7 +112,7 @@ fn report(options: &Options, totals: &Totals, crashes: usize, time: Duration) {
         "{} programs from seed {}, {} refused: sides {} reached, {} unreachable, {} given up; {} runs, {} wrong, {crashes} \
          crashes in {:.1} s",
         totals.get("programs"),
-        options.seed,
+        options.seeds.first,
         totals.get("refused"),
         totals.get("reached"),
         totals.get("unreachable"),
@@ -151,7 +143,7 @@ fn run_objects(options: &Options) -> Outcome {
         let Ok(object) = adapted::open(&path) else { continue };
         for program in object.programs() {
             let name = format!("{}:{}", path.file_name().unwrap_or_default().to_string_lossy(), program.name);
-            let (start, mut rng) = (Instant::now(), Rng::with_seed(options.seed));
+            let (start, mut rng) = (Instant::now(), Rng::with_seed(options.seeds.first));
             let engines: Vec<_> = Engine::ALL.into_iter().collect();
             let examined = examine(&object, program, &limits(options), &engines, (options.trials, &mut rng));
             let examined = match examined {

@@ -7,6 +7,7 @@
 //! A campaign derives everything from `--seed`, prints what reproduces a failure, and exits with status 1 if there was one.
 #![allow(clippy::print_stderr, reason = "a command")]
 
+mod campaign;
 mod cases;
 mod chains;
 mod classic;
@@ -104,22 +105,22 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Outcome {
     match command {
         Command::Cases(options) => cases::run(&options),
-        Command::Chains(options) => chains::run(&options),
+        Command::Chains(options) => options.seeds.run(&options),
         Command::Classic(options) => classic::run(&options),
         Command::Compiled(options) => compiled::run(&options),
         Command::Corpus(options) => corpus::run(&options),
         Command::Cost(options) => cost::run(&options),
         Command::Doors(options) => doors::run(&options),
         Command::Embed(options) => embed::run(&options),
-        Command::Engines(options) => engines::run(&options),
+        Command::Engines(options) => options.seeds.run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Generate(options) => generate::run(&options),
         Command::Hostile(options) => hostile::run(&options),
-        Command::Ir(options) => ir::run(&options),
+        Command::Ir(options) => options.seeds.run(&options),
         Command::List(options) => list::run(&options),
         Command::Mutate(options) => mutate::run(&options),
         Command::Prove(options) => prove::run(&options),
-        Command::Staged(options) => staged::run(&options),
+        Command::Staged(options) => options.seeds.run(&options),
         Command::Traffic(options) => traffic::run(&options),
         Command::Verdicts(options) => verdicts::run(&options),
         Command::Verify(options) => verify::run(&options),

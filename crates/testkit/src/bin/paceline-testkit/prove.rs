@@ -16,24 +16,21 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use paceline::{Object, ProgramSpec};
 use paceline_testkit::adapted;
-use paceline_testkit::child::{self, Totals};
+use paceline_testkit::child::Totals;
 use paceline_testkit::inputs::proofs;
 use paceline_testkit::object_runs::files_below;
 use paceline_testkit::random::{Purpose, btf, candidate, maps};
 use paceline_testkit::say;
 
 use crate::Outcome;
+use crate::campaign::{Campaign, Seeds};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Objects, or directories of them, in the place of random programs
     objects: Vec<PathBuf>,
-    /// Seed of the first program; the others follow
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// Random programs
-    #[arg(long, default_value_t = 1000)]
-    count: u64,
+    #[command(flatten)]
+    seeds: Seeds<1000>,
     /// Seconds for each proof
     #[arg(long, default_value_t = 1)]
     limit: u64,
@@ -43,57 +40,58 @@ pub(crate) struct Options {
     /// Random inputs for each program, none of which may refute what is proved
     #[arg(long, default_value_t = 100)]
     trials: usize,
-    /// Run here and not in a child process
-    #[arg(long, hide = true)]
-    child: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
-    let start = Instant::now();
-    let (totals, crashes) = match (options.objects.is_empty(), options.child) {
-        (false, _) => (of_objects(options), 0),
-        (true, true) => return run_here(options),
-        (true, false) => {
-            let (totals, crashes) = child::run_seeds(options.seed, options.count)?;
-            (totals, crashes.len())
-        }
-    };
-    say!(
-        "{} programs from seed {}, {} refused: properties {} proved ({} without paths), {} refuted, {} not known; {} runs, {} unconfirmed, {} wrong, \
-         {crashes} crashes in {:.1} s",
-        totals.get("programs"),
-        options.seed,
-        totals.get("refused"),
-        totals.get("proved"),
-        totals.get("without paths"),
-        totals.get("refuted"),
-        totals.get("not known"),
-        totals.get("runs"),
-        totals.get("unconfirmed"),
-        totals.get("wrong"),
-        start.elapsed().as_secs_f64()
-    );
-    for (why, count, seed) in totals.of("why ") {
-        say!("{count:8} x refused: {why} (seed {seed})");
+    if options.objects.is_empty() {
+        return options.seeds.run(options);
     }
-    let failed = crashes != 0 || totals.get("wrong") != 0;
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let start = Instant::now();
+    let totals = of_objects(options);
+    options.report(&totals, &[], start.elapsed())?;
+    Ok(if totals.get(Options::FAILURES) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn run_here(options: &Options) -> Outcome {
-    let mut totals = Totals::default();
-    for seed in options.seed..options.seed.saturating_add(options.count) {
-        child::begin(seed);
+impl Campaign for Options {
+    type Bench = ();
+
+    const FAILURES: &str = "wrong";
+
+    fn bench(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn attempt(&self, (): &mut (), seed: u64, totals: &mut Totals) {
         if let Some(program) = candidate(seed, Purpose::Run).program() {
             let mut object = Object::of_program(program.clone());
             object.specs_mut().maps = maps();
             object.specs_mut().btf = Some(Arc::new(btf().clone()));
-            one(options, (&object, &program), (seed, &format!("seed {seed}")), &mut totals);
+            one(self, (&object, &program), (seed, &format!("seed {seed}")), totals);
         }
-        totals.send();
     }
-    child::finish();
-    Ok(if totals.get("wrong") == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+
+    fn report(&self, totals: &Totals, crashes: &[u64], time: Duration) -> Result<(), String> {
+        say!(
+            "{} programs from seed {}, {} refused: properties {} proved ({} without paths), {} refuted, {} not known; {} runs, {} unconfirmed, {} wrong, \
+             {} crashes in {:.1} s",
+            totals.get("programs"),
+            self.seeds.first,
+            totals.get("refused"),
+            totals.get("proved"),
+            totals.get("without paths"),
+            totals.get("refuted"),
+            totals.get("not known"),
+            totals.get("runs"),
+            totals.get("unconfirmed"),
+            totals.get("wrong"),
+            crashes.len(),
+            time.as_secs_f64()
+        );
+        for (why, count, seed) in totals.of("why ") {
+            say!("{count:8} x refused: {why} (seed {seed})");
+        }
+        Ok(())
+    }
 }
 
 fn of_objects(options: &Options) -> Totals {
@@ -102,7 +100,7 @@ fn of_objects(options: &Options) -> Totals {
         let Ok(object) = adapted::open(&path) else { continue };
         for program in object.programs() {
             let name = format!("{}:{}", path.file_name().unwrap_or_default().to_string_lossy(), program.name);
-            one(options, (&object, program), (options.seed, &name), &mut totals);
+            one(options, (&object, program), (options.seeds.first, &name), &mut totals);
         }
     }
     totals

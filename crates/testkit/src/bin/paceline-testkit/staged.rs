@@ -6,59 +6,46 @@
 //! cargo run --release -p paceline-testkit --bin paceline-testkit -- staged --seed 17 --count 1      # that trial again
 //! ```
 
-use std::process::ExitCode;
+use std::time::Duration;
 
-use paceline_testkit::child::{self, Totals};
+use paceline_testkit::child::Totals;
 use paceline_testkit::{say, staged};
 
-use crate::Outcome;
+use crate::campaign::{Campaign, Seeds};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Seed of the first trial; the others follow
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// Trials; 64 of them have bursts of every length
-    #[arg(long, default_value_t = 10_000)]
-    count: u64,
-    /// Run here and not in a child process
-    #[arg(long, hide = true)]
-    child: bool,
+    #[command(flatten)]
+    pub(crate) seeds: Seeds,
 }
 
-pub(crate) fn run(options: &Options) -> Outcome {
-    if options.child {
-        return run_here(options);
+impl Campaign for Options {
+    type Bench = ();
+
+    fn bench(&self) -> Result<(), String> {
+        Ok(())
     }
-    let (totals, crashes) = child::run_seeds(options.seed, options.count)?;
-    let differences = totals.get("differences");
-    say!(
-        "{} trials from seed {}, {} packets, {differences} differences, {} crashes",
-        totals.get("trials"),
-        options.seed,
-        totals.get("packets"),
-        crashes.len()
-    );
-    let failed = differences != 0 || !crashes.is_empty();
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
 
-fn run_here(options: &Options) -> Outcome {
-    let mut different = false;
-    for seed in options.seed..options.seed.saturating_add(options.count) {
-        child::begin(seed);
-        let mut totals = Totals::default();
+    fn attempt(&self, (): &mut (), seed: u64, totals: &mut Totals) {
         totals.add("trials", 1, seed);
         match staged::trial(seed) {
             Ok(packets) => totals.add("packets", packets, seed),
             Err(difference) => {
                 totals.add("differences", 1, seed);
-                different = true;
                 say!("DIFFERENCE seed {seed}: {difference}");
             }
         }
-        totals.send();
     }
-    child::finish();
-    Ok(if different { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+
+    fn report(&self, totals: &Totals, crashes: &[u64], _: Duration) -> Result<(), String> {
+        say!(
+            "{} trials from seed {}, {} packets, {} differences, {} crashes",
+            totals.get("trials"),
+            self.seeds.first,
+            totals.get("packets"),
+            totals.get("differences"),
+            crashes.len()
+        );
+        Ok(())
+    }
 }
