@@ -25,7 +25,8 @@ pub struct LoadOptions<'a> {
     pub kfuncs: &'a [&'a str],
     /// The type of programs in sections whose names do not determine it.
     pub given_type: Option<GivenType<'a>>,
-    /// Whether programs get their local variables ([`ProgramSpec::variables`]), which are in DWARF. Damaged DWARF gives fewer, and no error.
+    /// Whether programs get their local variables ([`ProgramSpec::variables`](paceline_spec::ProgramSpec::variables)), which are in
+    /// DWARF. Damaged DWARF gives fewer, and no error.
     pub variables: bool,
 }
 
