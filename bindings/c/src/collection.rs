@@ -160,7 +160,7 @@ fn no_map(collection: &Collection, name: &str) -> Failure {
     let names: Vec<_> = collection.object().maps().iter().map(|map| map.name.as_str()).collect();
     Failure::told(Report {
         status: Some(paceline_status::Map),
-        message: format!("no map {name}; there is: {}", names.join(", ")),
+        message: format!("no map {name} (available: {})", names.join(", ")),
         map: Some(name.to_owned()),
         ..Report::default()
     })

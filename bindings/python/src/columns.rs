@@ -77,7 +77,7 @@ impl Columns {
         let known = |name: &String| {
             Column::ALL.iter().copied().find(|column| column.name() == name).ok_or_else(|| {
                 let names: Vec<_> = Column::ALL.iter().map(|column| column.name()).collect();
-                PyValueError::new_err(format!("no column {name}; there is: {}", names.join(", ")))
+                PyValueError::new_err(format!("no column {name} (available: {})", names.join(", ")))
             })
         };
         let columns: Vec<Column> = names.iter().map(known).collect::<PyResult<_>>()?;

@@ -80,7 +80,7 @@ impl PyBatch {
     fn column(&self, name: &str) -> PyResult<PyColumn> {
         let schema = self.batch.schema_ref();
         let (index, field) = schema.column_with_name(name).ok_or_else(|| {
-            PyKeyError::new_err(format!("no column {name}; there is: {}", self.column_names().join(", ")))
+            PyKeyError::new_err(format!("no column {name} (available: {})", self.column_names().join(", ")))
         })?;
         Ok(PyColumn { array: Arc::clone(self.batch.column(index)), field: Arc::new(field.clone()) })
     }

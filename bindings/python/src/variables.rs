@@ -35,11 +35,11 @@ fn find(btf: &Btf, maps: &[MapSpec], name: &str) -> PyResult<Place> {
     });
     found.ok_or_else(|| {
         let there = if names.is_empty() {
-            "it has none".to_owned()
+            "; it has none".to_owned()
         } else {
-            format!("there is: {}", names.join(", "))
+            format!(" (available: {})", names.join(", "))
         };
-        PyKeyError::new_err(format!("no variable {name}; {there}"))
+        PyKeyError::new_err(format!("no variable {name}{there}"))
     })
 }
 

@@ -71,7 +71,7 @@ def test_columns(fw: pl.Program) -> None:
     assert table["input"].to_pylist() == packets() == table["data"].to_pylist()
     assert table["code"].to_pylist() == [{"drop": 1, "pass": 2}[v] for v in table["verdict"].to_pylist()]
     assert set(table["redirect_key"].to_pylist()) == {None}
-    for wrong, text in ((["nothing"], "no column nothing; there is: number"), (["data", "data"], "twice")):
+    for wrong, text in ((["nothing"], r"no column nothing \(available: number"), (["data", "data"], "twice")):
         with pytest.raises(ValueError, match=text):
             fw.run_many([], columns=wrong)
     with pytest.raises(KeyError, match="no column data"):

@@ -84,7 +84,7 @@ def test_filters_are_programs_of_a_file(text: str, tmp_path: Path) -> None:
         ("firewall.o", "firewal.o", "5:11", "firewal.o: No such file or directory (os error 2)"),
         ("first =", "fist =", "1:1", "unknown key `fist` in a chain file; did you mean `first`?"),
         ('"count"\n\n', "7\n\n", "1:9", "`first` is a text"),
-        ('name = "filter"', 'name = "filter"\nfunction = "fire"', "15:12", "fw: no program fire; there is: firewall"),
+        ('name = "filter"', 'name = "filter"\nfunction = "fire"', "15:12", "fw: no program fire (available: firewall)"),
         ("maps.rules.elements", "maps.rulez.elements", "6:9", "the object has no map `rulez`"),
         ("port = 22", "port = 65536", "6:26", ".port: 65536 does not fit"),
         ("fw.maps.rules", 'counter.maps.by_ethertype.from = "fw"\nfw.maps.by_ethertype.from = "counter"\n#', "6:34", "another object itself"),

@@ -18,7 +18,7 @@ pub enum Engine {
 
 /// No engine has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no engine {0}; there is: jit, checked-jit, threaded, plain")]
+#[error("no engine {0} (available: jit, checked-jit, threaded, plain)")]
 pub struct NoSuchEngine(pub String);
 
 impl Engine {

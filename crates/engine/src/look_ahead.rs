@@ -23,7 +23,7 @@ pub enum LookAhead {
 
 /// There is no setting of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no setting {0}; there is: auto, always, never")]
+#[error("no setting {0} (available: auto, always, never)")]
 pub struct NoSuchLookAhead(pub String);
 
 impl LookAhead {

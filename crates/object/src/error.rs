@@ -309,7 +309,7 @@ pub enum MapProblem {
     #[error(transparent)]
     Btf(#[from] BtfError),
     /// The variable is not a structure.
-    #[error("its type is not a structure")]
+    #[error("its type is not a struct")]
     NotStruct,
     /// A member whose type does not have the form of `__uint`, `__type`, `__array` or `__ulong`.
     #[error("member `{member}` is not as __{form} makes it")]

@@ -108,7 +108,7 @@ fn a_change_that_is_refused_or_only_tried_changes_nothing() {
     assert!(matches!(stale, ChangeError::Sequence(SequenceError::Stale { .. })), "{stale}");
     // The first of several changes is good.
     let missing = chain.change(None, vec![remove("a"), remove("c")]).unwrap_err();
-    assert_eq!(missing.to_string(), "no program c in the chain; there is: b");
+    assert_eq!(missing.to_string(), "no program c in the chain (available: b)");
     let taken = chain.change(None, vec![Change::Add { member: returning("b", Verdict::Pass), place: None }]);
     assert!(matches!(taken.unwrap_err(), ChangeError::NameTaken(name) if name == "b"));
     let empty = chain.change(None, vec![remove("a"), remove("b")]).unwrap_err();

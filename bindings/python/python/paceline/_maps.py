@@ -281,7 +281,7 @@ class Maps(Mapping[str, Any]):
         try:
             return self._maps[name]
         except KeyError:
-            raise KeyError(f"no map {name}; there is: {', '.join(self._maps)}") from None
+            raise KeyError(f"no map {name} (available: {', '.join(self._maps)})") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._maps)

@@ -33,7 +33,7 @@ class Struct(Mapping[str, Any]):
         try:
             return self._members[name]
         except KeyError:
-            raise AttributeError(f"no member {name!r}; there is: {', '.join(self._members)}") from None
+            raise AttributeError(f"no member {name!r} (available: {', '.join(self._members)})") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Struct is a copy: write the element again, with _replace({name}=...)")

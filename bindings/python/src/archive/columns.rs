@@ -125,7 +125,7 @@ impl Columns {
         for name in names.unwrap_or_else(standard) {
             let found = COLUMNS.iter().find(|column| column.name == name).ok_or_else(|| {
                 let names = COLUMNS.each_ref().map(|column| column.name);
-                PyValueError::new_err(format!("no column {name}; there is: {}", names.join(", ")))
+                PyValueError::new_err(format!("no column {name} (available: {})", names.join(", ")))
             })?;
             if columns.iter().any(|other| other.name == name) {
                 return Err(PyValueError::new_err(format!("column {name} is asked for twice")));

@@ -59,7 +59,7 @@ pub(crate) enum CallsProblem {
     Syntax(serde_json::Error),
     #[error("a chain-call map is a list of {{\"key\": PROGRAM, \"value\": {{VERDICT: PROGRAM, ...}}}}")]
     Shape,
-    #[error("no program `{name}`; there is: {}", .names.join(", "))]
+    #[error("no program `{name}` (available: {})", .names.join(", "))]
     NoProgram { name: String, names: Vec<String> },
     #[error("no verdict `{0}`; there are wildcard, aborted, drop, pass, tx and redirect")]
     NoVerdict(String),
@@ -70,7 +70,7 @@ pub(crate) enum CallsProblem {
 /// The reason why `--place` cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlaceProblem {
-    #[error("no program `{name}`; there is: {}", .names.join(", "))]
+    #[error("no program `{name}` (available: {})", .names.join(", "))]
     NoProgram { name: String, names: Vec<String> },
     #[error("a program cannot be placed relative to itself or to a replaced program")]
     NotThere,

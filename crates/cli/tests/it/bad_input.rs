@@ -64,7 +64,7 @@ fn programs_that_are_not_there() {
     paceline(["run", &vlan]).fails(1, &several, &["vlan.o:vlan_pop"]);
     for subcommand in ["run", "dump"] {
         let done = paceline([subcommand, &format!("{vlan}:vlan_pup")]);
-        done.fails(1, &format!("{vlan}: no program vlan_pup; there is: "), &["did you mean `vlan_p"]);
+        done.fails(1, &format!("{vlan}: no program vlan_pup (available: "), &["did you mean `vlan_p"]);
     }
 }
 

@@ -147,7 +147,7 @@ fn a_chain_call_map_says_what_runs_next() {
     };
     wrong(
         json!([{"key": "middle", "value": {"pass": "lte"}}]),
-        "no program `lte`; there is: early, late, middle",
+        "no program `lte` (available: early, late, middle)",
     );
     wrong(json!([{"key": "middle", "value": {"pas": "late"}}]), "no verdict `pas`");
     wrong(
@@ -304,7 +304,7 @@ fn mistakes_in_files_have_their_place_and_leave_nothing_behind() {
     wrong(
         "function = \"middle\"",
         "function = \"midle\"",
-        "22:12: one: no program midle; there is: early, middle, late",
+        "22:12: one: no program midle (available: early, middle, late)",
         &["did you mean `middle`?"],
     );
     wrong("function = \"middle\"", "", "20:8: one: several programs in the object", &[]);

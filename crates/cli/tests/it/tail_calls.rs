@@ -60,7 +60,7 @@ fn what_cannot_be_an_entry_is_told_with_its_place() {
     fails(
         r#"[{"key": 17, "value": "dorp"}]"#,
         &[
-            "protocols.json: line 1, column 23: map protocols, element 1, value: no program dorp; there is: ",
+            "protocols.json: line 1, column 23: map protocols, element 1, value: no program dorp (available: ",
             "did you mean `drop`?",
         ],
     );

@@ -61,7 +61,7 @@ fn expected() -> Value {
 }
 
 fn member<'a>(value: &'a Value, name: &str) -> &'a Value {
-    let Value::Struct(members) = value else { panic!("{value} is no structure") };
+    let Value::Struct(members) = value else { panic!("{value} is not a struct") };
     &members.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("{name} in {value}")).1
 }
 

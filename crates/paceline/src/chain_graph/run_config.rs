@@ -46,7 +46,7 @@ pub enum RunConfigError {
     #[error("XDP_RUN_CONFIG({0}) is defined in another object")]
     Extern(String),
     /// The variable is not a structure.
-    #[error("XDP_RUN_CONFIG({0}) is no structure")]
+    #[error("XDP_RUN_CONFIG({0}) is not a struct")]
     NoStruct(String),
     /// A member does not have the form of `__uint`.
     #[error("XDP_RUN_CONFIG({program}): {member} is not given with __uint")]

@@ -118,7 +118,7 @@ pub enum ChangeError {
     #[error(transparent)]
     Sequence(#[from] SequenceError),
     /// There is no member of this name.
-    #[error("no program {name} in the chain; there is: {}", .names.join(", "))]
+    #[error("no program {name} in the chain (available: {})", .names.join(", "))]
     NoMember {
         /// The name.
         name: String,

@@ -40,7 +40,7 @@ pub enum SetupError {
     #[error(transparent)]
     Unnamed(Arc<SetupError>),
     /// A map is to be shared, and the object has none of the name.
-    #[error("no map {map} to share; there is: {}", .names.join(", "))]
+    #[error("no map {map} to share (available: {})", .names.join(", "))]
     NoMap {
         /// The name.
         map: String,
@@ -90,7 +90,7 @@ pub enum NoProgram {
     #[error("several programs in the object, name one of: {}", .0.join(", "))]
     Several(Vec<String>),
     /// There is no program of this name.
-    #[error("no program {name}; there is: {}", .names.join(", "))]
+    #[error("no program {name} (available: {})", .names.join(", "))]
     Unknown {
         /// The name.
         name: String,

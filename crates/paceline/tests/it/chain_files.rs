@@ -124,7 +124,7 @@ fn errors_have_the_place_in_the_file_and_the_cause_as_data() {
         (
             "object = \"fw\"",
             "object = \"fw\"\nfunction = \"fire\"",
-            "chain.toml:15:12: fw: no program fire; there is: ",
+            "chain.toml:15:12: fw: no program fire (available: ",
         ),
         (
             "fw.maps.rules.file = \"firewall-rules.json\"",

@@ -76,7 +76,7 @@ fn what_is_wrong_with_an_entry_is_told_with_its_place() {
     let error = |result: Result<(), EntryError>| result.expect_err("no such entry").to_string();
     assert_eq!(
         error(collection.install("protocol", 0, drop.program())),
-        "no map protocol; there is: networks, protocols, cursors, seen"
+        "no map protocol (available: networks, protocols, cursors, seen)"
     );
     assert_eq!(error(collection.install("seen", 0, drop.program())), "the map is no program array");
     assert_eq!(
@@ -91,7 +91,7 @@ fn what_is_wrong_with_an_entry_is_told_with_its_place() {
     let error = collection.program(Some("dispatch")).map(|_| ()).expect_err("a program is missing");
     assert_eq!(
         error.to_string(),
-        "map protocols, index 1: no program icmp; there is: ipv4, ipv6, tcp, udp, dispatch, drop"
+        "map protocols, index 1: no program icmp (available: ipv4, ipv6, tcp, udp, dispatch, drop)"
     );
     assert!(matches!(error, NoProgram::Entry { index: 1, .. }));
     // It is no matter of programs that do not use the array.

@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     if let Some(theme) = &options.theme
         && !embed::themes().contains(&theme.as_str())
     {
-        return Err(format!("no theme {theme}; there is: {}", embed::themes().join(", ")));
+        return Err(format!("no theme {theme} (available: {})", embed::themes().join(", ")));
     }
     if options.child { child(options) } else { campaign(options) }
 }
