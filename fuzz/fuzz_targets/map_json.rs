@@ -15,7 +15,7 @@ fuzz_target!(|text: &str| {
     for map in OBJECT.maps() {
         let Ok(contents) = MapContents::parse(&map.name, "fuzz.json", text) else { return };
         let collection = OBJECT.load(&LoadOptions::default()).expect("an example");
-        let _ = collection.set_elements([&contents]);
+        let _ = collection.set_elements([&contents], true);
         let _ = OBJECT.clone().set_variables([&contents]);
     }
 });

@@ -175,7 +175,7 @@ impl SetupError {
 #[non_exhaustive]
 pub enum EntryError {
     /// There is no map of this name.
-    #[error("no map {name}; there is: {}", .names.join(", "))]
+    #[error("no map {name} (available: {})", .names.join(", "))]
     NoMap {
         /// The name.
         name: String,

@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 }
 
 fn engine(name: &str) -> Result<Judged, String> {
-    let names = || format!("no engine {name:?}; there is: {}", Judged::names().join(", "));
+    let names = || format!("no engine {name:?} (available: {})", Judged::names().join(", "));
     Judged::from_name(name).ok_or_else(names)
 }
 
