@@ -67,7 +67,7 @@ fn arguments_that_mean_nothing_are_errors() {
     let map = handle(|error| c::paceline_collection_map(collection, text(&name), error)).unwrap();
     let other = c_string("nothing");
     let none = handle(|error| c::paceline_collection_map(collection, text(&other), error));
-    is(none, paceline_status::Map, "no map nothing (available: by_ethertype)");
+    is(none, paceline_status::Map, "no map nothing (available: by_ethertype");
     let none = handle(|error| c::paceline_collection_program(collection, text(&other), error));
     is(none, paceline_status::NoProgram, "no program nothing (available: counter)");
 
