@@ -37,7 +37,7 @@ pub(crate) struct Due {
 
 /// A timer in a value.
 pub struct Timer {
-    /// The map that it is in, which timers know nothing else of.
+    /// The map that it is in, of which timers know nothing else.
     map: Weak<dyn Any + Send + Sync>,
     /// Address of its field.
     address: usize,

@@ -12,10 +12,9 @@ mod scalar;
 mod scope;
 mod unit;
 
-pub(crate) use local::Local;
-
 use gimli::{Dwarf, NativeEndian, SectionId};
 
+pub(crate) use local::Local;
 use local::Reader;
 
 /// Compilation units that are read; an object that is linked of several has one for each.
