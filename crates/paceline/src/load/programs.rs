@@ -15,28 +15,22 @@ use super::error::{EntryError, NoProgram};
 use super::tables::UnfilledEntry;
 use super::verify::VerifiedProgram;
 
-/// A program cannot be stored in an entry of a program array.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum EntryError {
-    /// There is no map of this name.
-    #[error("no map {name} (available: {})", .names.join(", "))]
-    NoMap {
-        /// The name.
-        name: String,
-        /// The names there are.
-        names: Vec<String>,
-    },
-    /// The program cannot be loaded.
-    #[error(transparent)]
-    Program(#[from] NoProgram),
-    /// The map does not take it.
-    #[error(transparent)]
-    Install(#[from] InstallError),
-    /// The entry cannot be removed.
-    #[error("the entry cannot be removed: {0}")]
-    Remove(Errno),
-}
+impl Collection {
+    /// A program, verified and bound to the maps; the only one if no name is given. Programs of one collection share
+    /// its maps.
+    ///
+    /// The programs that the object gives to the program arrays it uses are loaded and put there, unless they are
+    /// already or the entry was changed.
+    ///
+    /// # Errors
+    /// [`NoProgram`] says which there are, or why the program, or one that it may tail call, may not run.
+    pub fn program(&self, name: Option<&str>) -> Result<VerifiedProgram, NoProgram> {
+        let program = self.load(self.program_spec(name)?, self.look_ahead)?;
+        // Programs that are tail called run no bursts.
+        let target = |spec: &ProgramSpec| Ok(self.load(spec, LookAhead::Never)?.into_program());
+        self.fill_tables(program.program(), &target)?;
+        Ok(program)
+    }
 
     /// A program without a proof: the plain interpreter checks every operation at run time, also of the
     /// programs that it tail calls.
