@@ -21,31 +21,26 @@ use clap::Parser;
 use paceline_testkit::conformance::{Judged, Task, run};
 use paceline_testkit::say;
 
-const HELP: &str = "\
-usage: paceline-conformance [MEMORY] [--program HEX] [--engine NAME] [--elf] [--xdp]
-
-Runs a BPF program and prints r0 in hex, as bpf_conformance asks of its plugins.
-
-  MEMORY         memory that r1 points to, in hex; r2 is its length
-  --program HEX  the program; without, the first line of standard input
-  --engine NAME  plain (default), threaded (with --xdp), jit, checked-jit or kernel
-  --elf          the program is an object file; its first XDP program is run
-  --xdp          r1 is an xdp_md whose packet is MEMORY, with zeros behind it up to 14 bytes (always so with the kernel;
-                 run the suite with --xdp_prolog)";
-
-/// Error in the arguments or the input.
-#[derive(Debug, thiserror::Error)]
-enum UsageError {
-    #[error(transparent)]
-    Arguments(#[from] lexopt::Error),
-    #[error("unexpected argument {0:?}")]
-    Unexpected(OsString),
-    #[error("no engine {0:?} (available: {names})", names = Judged::names().join(", "))]
-    NoEngine(OsString),
-    #[error("{0}: `{1}` is no hex byte")]
-    NotHex(&'static str, String),
-    #[error("standard input: {0}")]
-    Input(#[from] io::Error),
+/// Runs a BPF program and prints r0 in hex, as bpf_conformance asks of its plugins
+#[derive(Parser)]
+#[command(name = "paceline-conformance")]
+struct Arguments {
+    /// Memory that r1 points to, in hex; r2 is its length
+    #[arg(default_value = "")]
+    memory: String,
+    /// The program in hex; without, the first line of standard input
+    #[arg(long, value_name = "HEX")]
+    program: Option<String>,
+    /// plain (default), threaded (with --xdp), jit, checked-jit or kernel
+    #[arg(long, value_name = "NAME", value_parser = engine)]
+    engine: Option<Judged>,
+    /// The program is an object file; its first XDP program is run
+    #[arg(long)]
+    elf: bool,
+    /// r1 is an xdp_md whose packet is MEMORY, with zeros behind it up to 14 bytes (always so with the kernel; run the suite with
+    /// --xdp_prolog)
+    #[arg(long)]
+    xdp: bool,
 }
 
 fn main() -> ExitCode {
