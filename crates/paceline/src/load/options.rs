@@ -3,7 +3,7 @@
 use paceline_engine::{DEFAULT_BUDGET, Engine, LookAhead};
 use paceline_maps::Limits;
 
-/// Options of [`Object::load`], set one after the other.
+/// Options of [`Object::load`](crate::Object::load), set one after the other.
 ///
 /// ```
 /// use paceline::{Engine, LoadOptions};
@@ -28,7 +28,7 @@ pub struct LoadOptions {
 
 impl LoadOptions {
     /// Lets entries of program arrays stay empty if their programs need what Paceline does not have, instead of refusing the programs that
-    /// may call them: tail calls to them fail, and [`Collection::unfilled`] lists them.
+    /// may call them: tail calls to them fail, and [`Collection::unfilled`](crate::Collection::unfilled) lists them.
     #[must_use]
     pub const fn leaving_unsupported(mut self) -> Self {
         self.leaves_unsupported = true;
