@@ -39,7 +39,7 @@ pub use engine::{Engine, NoSuchEngine};
 pub use form::ProgramError;
 pub use host::Host;
 pub use install::InstallError;
-pub use load_error::LoadError;
+pub use load_error::EngineError;
 pub use look_ahead::{LookAhead, NoSlice, NoSuchLookAhead};
 pub use memory_program::MemoryProgram;
 #[cfg(feature = "jit")]

@@ -10,7 +10,7 @@ use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::form::{Form, check};
-use crate::load_error::LoadError;
+use crate::load_error::EngineError;
 use crate::look_ahead::LookAhead;
 #[cfg(feature = "jit")]
 use crate::native::{self, CompileError};
@@ -20,9 +20,9 @@ impl Program {
     /// Makes a verified program ready to run on an engine, with its maps in the order of its object.
     ///
     /// # Errors
-    /// [`LoadError`]. Paceline never falls back to another engine silently: a program that has no native code becomes one of the
+    /// [`EngineError`]. Paceline never falls back to another engine silently: a program that has no native code becomes one of the
     /// threaded interpreter, which [`engine`](Self::engine) and [`unsupported`](Self::unsupported) tell.
-    pub fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Self, LoadError> {
+    pub fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Self, EngineError> {
         Self::load_with(verified, maps, engine, LookAhead::default())
     }
 
@@ -36,7 +36,7 @@ impl Program {
         maps: Vec<Arc<Map>>,
         engine: Engine,
         look_ahead: LookAhead,
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self, EngineError> {
         check_load(verified, &maps, engine)?;
         match engine {
             Engine::Plain => {
@@ -48,7 +48,7 @@ impl Program {
                 let checked = engine == Engine::CheckedJit;
                 let settings = native::Settings { checked, ..native::settings() };
                 match native::load(verified, maps.clone(), &settings) {
-                    Err(LoadError::Compile(CompileError::Unsupported(what))) if !checked => {
+                    Err(EngineError::Compile(CompileError::Unsupported(what))) if !checked => {
                         let mut program = Self::threaded(verified, maps)?;
                         program.unsupported = Some(what);
                         Ok(program)
@@ -57,16 +57,16 @@ impl Program {
                 }
             }
             #[cfg(not(feature = "jit"))]
-            Engine::Jit | Engine::CheckedJit => Err(LoadError::Unavailable(engine)),
+            Engine::Jit | Engine::CheckedJit => Err(EngineError::Unavailable(engine)),
             Engine::Threaded => Self::threaded(verified, maps),
         }
     }
 
-    fn threaded(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+    fn threaded(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Self, EngineError> {
         let spec = Arc::new(verified.program().clone());
         let code = check(&spec, &maps, Form::Proven(verified))?;
         let image = threaded::image(verified, spec, code, maps);
-        let image = image.map_err(|error| LoadError::Translate(Box::new(error)))?;
+        let image = image.map_err(|error| EngineError::Translate(Box::new(error)))?;
         Ok(Self::with_image(image, Engine::Threaded)?)
     }
 }
@@ -92,7 +92,7 @@ impl Program {
         verified: &Verified,
         maps: Vec<Arc<Map>>,
         change: impl FnOnce(&mut native::Settings),
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self, EngineError> {
         check_load(verified, &maps, Engine::Jit)?;
         let mut settings = native::settings();
         let machine = settings;
@@ -103,9 +103,9 @@ impl Program {
 }
 
 /// Checks that the engine can run the program with these maps.
-pub(crate) fn check_load(verified: &Verified, maps: &[Arc<Map>], engine: Engine) -> Result<(), LoadError> {
+pub(crate) fn check_load(verified: &Verified, maps: &[Arc<Map>], engine: Engine) -> Result<(), EngineError> {
     if !engine.is_available() {
-        return Err(LoadError::Unavailable(engine));
+        return Err(EngineError::Unavailable(engine));
     }
     maps::check(verified.maps(), maps)
 }

@@ -6,7 +6,7 @@ use crate::form::ProgramError;
 /// A verified program cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LoadError {
+pub enum EngineError {
     /// Malformed, or unsupported by all engines.
     #[error(transparent)]
     Program(#[from] ProgramError),

@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::form::{Form, ProgramError};
 use crate::host::Host;
 #[cfg(all(feature = "jit", feature = "testing"))]
-use crate::load_error::LoadError;
+use crate::load_error::EngineError;
 #[cfg(all(feature = "jit", feature = "testing"))]
 use crate::native;
 use crate::program::Program;
@@ -66,8 +66,8 @@ impl MemoryProgram {
     /// The program as native code that checks every access.
     ///
     /// # Errors
-    /// [`LoadError`](LoadError): it is malformed, or there is no native code on this machine.
-    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+    /// [`EngineError`](EngineError): it is malformed, or there is no native code on this machine.
+    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, EngineError> {
         // SAFETY: the code is checked.
         unsafe { native::load_unverified(spec, maps, Engine::CheckedJit, Form::Memory) }.map(Self)
     }
@@ -75,11 +75,11 @@ impl MemoryProgram {
     /// The program as native code that checks nothing.
     ///
     /// # Errors
-    /// [`LoadError`](LoadError): it is malformed, or there is no native code for it.
+    /// [`EngineError`](EngineError): it is malformed, or there is no native code for it.
     ///
     /// # Safety
     /// Runs of the program must end, and access only its stack, its arguments, and its maps.
-    pub unsafe fn jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+    pub unsafe fn jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, EngineError> {
         // SAFETY: the program is guaranteed by the caller.
         unsafe { native::load_unverified(spec, maps, Engine::Jit, Form::Memory) }.map(Self)
     }

@@ -70,7 +70,7 @@ pub use fill::Fill;
 pub use inner::Mismatch;
 pub use lookup::LookupFunction;
 pub use map::{FillError, KeyCursor, Keys, Map, ProgramAccess, ProgramSide};
-pub use map_ops::{ArrayLayout, RedirectTarget};
+pub use map_ops::{ArrayLayout, MapTarget};
 pub use map_user::MapUser;
 pub use prog_array::{Owner, ProgArray, TokenLayout};
 pub use ring_reader::RingReader;

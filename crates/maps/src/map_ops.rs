@@ -32,7 +32,7 @@ pub struct ArrayLayout {
 
 /// Target of `bpf_redirect_map`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RedirectTarget {
+pub enum MapTarget {
     /// Out of an interface, through the program of that number first unless it is 0.
     Device {
         /// The interface.
@@ -268,7 +268,7 @@ pub(crate) trait MapOps: Send + Sync {
     }
 
     /// Target of `bpf_redirect_map`.
-    fn redirect_target(&self, _index: u32) -> Option<RedirectTarget> {
+    fn redirect_target(&self, _index: u32) -> Option<MapTarget> {
         None
     }
 

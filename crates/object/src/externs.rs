@@ -9,7 +9,7 @@ use super::error::LoadError;
 use crate::elf_file::{ElfFile, Place, Symbol, SymbolKind};
 use crate::kernel::{ConfigValue, KernelVersion};
 use crate::maps;
-use crate::options::LoadOptions;
+use crate::options::ObjectOptions;
 
 /// Resolution of an external symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl<'a> Externs<'a> {
     pub(crate) fn collect(
         elf: &ElfFile<'a>,
         btf: Option<&Btf>,
-        options: &LoadOptions<'_>,
+        options: &ObjectOptions<'_>,
     ) -> Result<(Self, Option<MapSpec>), LoadError> {
         let config_types = btf.map(|btf| section_types(btf, ".kconfig")).unwrap_or_default();
         let ksym_types = btf.map(|btf| section_types(btf, ".ksyms")).unwrap_or_default();
@@ -156,7 +156,7 @@ impl<'a> ConfigVar<'a> {
         btf: &Btf,
         symbol: &Symbol<'a>,
         var: TypeId,
-        options: &LoadOptions<'_>,
+        options: &ObjectOptions<'_>,
     ) -> Result<Self, LoadError> {
         let error = |problem| LoadError::Config { name: symbol.name.to_owned(), problem };
         let bad_type = || error("is neither bool, enum libbpf_tristate, an integer nor an array of char");
@@ -175,7 +175,7 @@ impl<'a> ConfigVar<'a> {
 }
 
 /// Value of an option, or of one of libbpf's own names.
-fn config_value(name: &str, options: &LoadOptions<'_>) -> Option<ConfigValue> {
+fn config_value(name: &str, options: &ObjectOptions<'_>) -> Option<ConfigValue> {
     let version = options.kernel_version;
     match name {
         "LINUX_KERNEL_VERSION" => Some(ConfigValue::Number(i128::from(version.number()))),

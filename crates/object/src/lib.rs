@@ -2,7 +2,7 @@
 //!
 //! [`Object::parse`] reads an ELF file with BPF code and returns its programs of the types that Paceline runs, linked with the
 //! subprograms they call, and its maps, both as data of [`paceline_spec`]. It does not access the environment: properties of a
-//! kernel (types, version, configuration) are parameters in [`LoadOptions`].
+//! kernel (types, version, configuration) are parameters in [`ObjectOptions`].
 //!
 //! The conventions are libbpf's (`src/libbpf.c`). Tests compare maps and relocated instructions with those that libbpf passes to
 //! the kernel. Intended differences:
@@ -14,12 +14,12 @@
 //! | static functions, and calls, outside of `.text` | refused (1.1) | linked |
 //! | other types of program | loaded | listed in [`Object::skipped`]; errors in them are ignored |
 //! | names of data maps | truncated to 15 characters, with the object's name as prefix | the section's full name |
-//! | `LINUX_KERNEL_VERSION`, `CONFIG_*` | the running kernel's | [`LoadOptions`] |
+//! | `LINUX_KERNEL_VERSION`, `CONFIG_*` | the running kernel's | [`ObjectOptions`] |
 //! | functions of the kernel (`__ksym`) | resolved to BTF ids of the kernel | referenced by name ([`ProgramSpec::kfuncs`](paceline_spec::ProgramSpec::kfuncs)) |
 //! | variables of the kernel (`__ksym`) | resolved | 0 if `__weak`, otherwise refused |
 //! | `pinning` 16 (`CILIUM_PIN_REPLACE`) | refused | a map that is never shared, as by Cilium's loader |
 //! | functions tagged `tail:MAP/INDEX` (`btf_decl_tag`) | nothing | put into program array MAP, as by Cilium's loader |
-//! | CO-RE | against the running kernel | against [`LoadOptions::target_btf`]; without it, fields keep the compiler's offsets, and
+//! | CO-RE | against the running kernel | against [`ObjectOptions::target_btf`]; without it, fields keep the compiler's offsets, and
 //! programs that reach a question whether something exists are refused |
 //! | objects of the other byte order | refused | refused: constants and byte swaps are compiled in |
 //!
@@ -53,5 +53,5 @@ pub use kernel::{
     Config, ConfigError, ConfigValue, KernelVersion, Needs, NoKernelVersion, parse_config, parse_types,
 };
 pub use object::{DataPointer, Object, SkippedProgram};
-pub use options::{GivenType, LoadOptions};
+pub use options::{GivenType, ObjectOptions};
 pub use section::{section_tells_type, type_of_section};

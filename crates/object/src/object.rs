@@ -16,7 +16,7 @@ use crate::kernel::Needs;
 use crate::link::Linker;
 use crate::maps::{self, Maps};
 use crate::numbered::Numbered;
-use crate::options::LoadOptions;
+use crate::options::ObjectOptions;
 use crate::relocate::Relocator;
 use crate::section::program_section;
 use crate::variables::Variables;
@@ -69,14 +69,14 @@ impl Object {
     /// # Errors
     /// If the file is not a BPF object of this machine's byte order, or is malformed.
     pub fn parse(bytes: &[u8]) -> Result<Self, LoadError> {
-        Self::parse_with(bytes, &LoadOptions::default())
+        Self::parse_with(bytes, &ObjectOptions::default())
     }
 
     /// Reads an object file.
     ///
     /// # Errors
     /// As [`Object::parse`]; also if a program depends on a kernel property that the options lack.
-    pub fn parse_with(bytes: &[u8], options: &LoadOptions<'_>) -> Result<Self, LoadError> {
+    pub fn parse_with(bytes: &[u8], options: &ObjectOptions<'_>) -> Result<Self, LoadError> {
         let elf = ElfFile::parse_with(bytes, options.variables)?;
         let license = license(&elf);
         let mut btf = parse_types(&elf)?;

@@ -7,10 +7,10 @@ use crate::kernel::{Config, KernelVersion};
 use crate::section::ProgramSection;
 
 /// Properties of a kernel and other parameters of loading, set one after the other:
-/// `LoadOptions::default().target_btf(&types).config(&config)`.
+/// `ObjectOptions::default().target_btf(&types).config(&config)`.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct LoadOptions<'a> {
+pub struct ObjectOptions<'a> {
     /// Target types for CO-RE relocations: a kernel's, from `/sys/kernel/btf/vmlinux`. Without them, fields have the offsets of the
     /// object's own BTF, and a program that reaches a question whether something exists is refused ([`Needs`](crate::Needs) lists what an object
     /// asks).
@@ -30,7 +30,7 @@ pub struct LoadOptions<'a> {
     pub variables: bool,
 }
 
-impl<'a> LoadOptions<'a> {
+impl<'a> ObjectOptions<'a> {
     /// Sets the target types for CO-RE relocations; `None` relocates nothing.
     #[must_use]
     pub fn target_btf(mut self, types: impl Into<Option<&'a Btf>>) -> Self {
@@ -93,7 +93,7 @@ impl GivenType<'_> {
     }
 }
 
-impl Default for LoadOptions<'_> {
+impl Default for ObjectOptions<'_> {
     fn default() -> Self {
         Self {
             target_btf: None,

@@ -23,17 +23,19 @@
 //! | look into an object | [`Object`] |
 //! | prove that a program is safe | [`Object::verify`], [`verifier`] for what was proven |
 //! | give it the types, version and configuration of a kernel | [`Object::parse_with`], [`kernel`] |
-//! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
-//! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
+//! | set its global variables | [`Object::set_global`] |
+//! | make its maps and programs | [`Object::load`], which gives a [`Collection`]; [`Collection::prepare`] for programs that are asked for again |
+//! | print why it is refused | [`Refused::report`] |
+//! | run packets you hold | [`Program::run_burst`], [`Program::run`] on [`Collection::host`]; one alone: [`VerifiedProgram::test`] |
 //! | run a capture | [`replay()`] |
 //! | move packets from ports through programs to ports | [`Pipeline`], [`port::Port`] |
 //! | take packets from network devices, and send them there | [`device`] |
-//! | filter packets with tcpdump's expressions, or classic BPF | [`filter`] |
+//! | filter packets with tcpdump's expressions, or classic BPF | [`filter::PacketFilter::compile`], [`filter`] |
 //! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
 //! | run packets one by one, each with its outcome | [`scenario`] |
 //! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
 //! | count how often lines and branches ran | [`coverage`] |
-//! | know why a program did what it did with a packet | [`explain`] |
+//! | know why a program did what it did with a packet | [`VerifiedProgram::explain`], [`explain`] |
 //! | have a packet for each side of each branch | [`generate`] |
 //! | prove that a property holds for all packets | [`prove`] |
 //! | make packets from text, and name their fields | [`packet`] |
@@ -44,8 +46,8 @@
 //! | see what waits for workers that stall, and bound it | [`epoch::Domain::backlog`], [`epoch::Domain::set_limit`] |
 //! | see what passes make of a program | [`ir`] |
 //! | have `perf` and `gdb` name native code | [`JitSymbols`] |
-//! | load objects that pin maps by name | [`Instance::load`] |
-//! | read and write maps with Rust types | [`Map::typed`], which gives a [`TypedMap`] |
+//! | load objects that pin maps by name | [`PinnedMaps::load`] |
+//! | read and write maps with Rust types | [`Collection::typed_map`], which gives a [`TypedMap`] |
 //! | read and write maps by their BTF types, as JSON | [`Collection::json_map`], [`mod@json`], [`btf`] |
 //! | fill maps and variables from JSON files | [`contents`], [`Collection::set_elements`], [`Object::set_variables`] |
 //! | read and write maps as bytes, in batches, freeze them | [`Map`] |
@@ -71,11 +73,14 @@
 //!
 //! | feature | gives |
 //! |---|---|
-//! | `captures` | [`capture`], [`replay()`], [`filter::select()`] |
+//! | `analysis` | [`explain`], [`coverage`], [`generate`], [`prove`], with a SAT solver |
+//! | `captures` | [`capture`], [`packet`], [`replay()`], [`filter::select()`] |
 //! | `devices` | network devices of Linux as ports: [`device`] |
 //! | `jit` | native code on x86-64 ([`Engine::Jit`]), [`NativeCode`], [`JitSymbols`]; without it programs run on the interpreters |
 //! | `json` | [`mod@json`], [`Collection::json_map`], [`contents`], chain files ([`chain::ChainSource`]), networks from text and of this machine: [`network::parse`], [`network::of_host`] |
 //! | `libpcap` | tcpdump's expressions: [`filter::Libpcap`] |
+//! | `measure` | times of programs: [`measure`] |
+//! | `report` | refusals and explanations as text beside the source, and as JSON: [`diagnosis`] |
 //!
 //! # Rust
 //! The minimum supported version is 1.95, the `rust-version` of the package; a rise of it is a minor release.
@@ -134,8 +139,8 @@ mod version;
 
 pub use paceline_engine::{
     Access, Arrival, ArrivalError, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts,
-    ChainError, Choice, DEFAULT_BUDGET, Engine, Event, EventSink, Exit, Fallback, Fault, FaultAddress,
-    FaultKind, Host, InstallError, KeyedSite, LoadError as EngineError, LookAhead, NoSlice, NoSuchEngine,
+    ChainError, Choice, DEFAULT_BUDGET, Engine, EngineError, Event, EventSink, Exit, Fallback, Fault,
+    FaultAddress, FaultKind, Host, InstallError, KeyedSite, LookAhead, NoSlice, NoSuchEngine,
     NoSuchLookAhead, Outcome, Program, ProgramError, RanAs, Site, SiteStatistics, Target, TimeSource,
     UpdateError,
 };
@@ -149,11 +154,11 @@ pub use paceline_frame::{
     RedirectTarget, TAILROOM, Verdict,
 };
 pub use paceline_maps::{
-    BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapValue, Mismatch, Origin,
-    PerCpu, Plain, Record, RedirectTarget as MapTarget, RingReader, TypeError, TypedMap,
+    BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapTarget, MapValue,
+    Mismatch, Origin, PerCpu, Plain, Record, RingReader, TypeError, TypedMap,
 };
 pub use paceline_object::{
-    DataPointer, GivenType, LoadError, LoadOptions as ObjectOptions, Object as ObjectSpecs, SkippedProgram,
+    DataPointer, GivenType, LoadError, Object as ObjectSpecs, ObjectOptions, SkippedProgram,
     section_tells_type, type_of_section,
 };
 pub use paceline_spec::{
@@ -164,12 +169,12 @@ pub use paceline_spec::{
 
 pub use embed::MapError;
 pub use live::{
-    ChainWorker, Change, ChangeError, Link, LiveChain, Member, NoMember, Order, ProgramStatus, Status,
-    Target as LinkTarget,
+    ChainWorker, Change, ChangeError, Link, LinkTarget, LiveChain, Member, NoMember, Order, ProgramStatus,
+    Status,
 };
 pub use load::{
-    Collection, Difference, EntryError, FilterTextError, GlobalError, Instance, LoadOptions, MissingMap,
-    NoProgram, Object, OpenError, Refused, SetupError, UnfilledEntry, VerifiedProgram,
+    Collection, Difference, EntryError, FilterTextError, GlobalError, LoadOptions, MissingMap, NoProgram,
+    Object, OpenError, PinnedMaps, Refused, SetupError, UnfilledEntry, VerifiedProgram,
 };
 pub use pipeline::{
     AbortPlace, ChainEdge, FollowCounts, Idle, LastBranch, Observed, Observer, Pipeline, PipelineCounts,

@@ -9,9 +9,9 @@ use paceline::chain::{Actions, CallMap, Calls, Edges, Next, Node, Place, RunConf
 use paceline::isa::assemble;
 use paceline::port::MemoryPort;
 use paceline::{
-    Burst, ChainWorker, Change, ChangeError, Collection, Difference, Engine, FrameMeta, Host, Instance, Link,
-    LinkTarget, LiveChain, LoadOptions, MapFlags, MapKind, MapSpec, Member, Object, Order, Pinning, Pipeline,
-    ProgramStatus, SetupError, Verdict,
+    Burst, ChainWorker, Change, ChangeError, Collection, Difference, Engine, FrameMeta, Host, Link,
+    LinkTarget, LiveChain, LoadOptions, MapFlags, MapKind, MapSpec, Member, Object, Order, PinnedMaps,
+    Pinning, Pipeline, ProgramStatus, SetupError, Verdict,
 };
 
 fn path(name: &str) -> PathBuf {
@@ -291,7 +291,7 @@ fn pinning(change: impl Fn(&mut MapSpec)) -> Object {
 #[test]
 fn maps_that_are_pinned_by_name_are_one_in_an_instance() {
     let options = LoadOptions::default();
-    let instance = Instance::new();
+    let instance = PinnedMaps::new();
     let first = instance.load(&pinning(|_| ()), &options).unwrap();
     first.program(None).unwrap().run_burst(&mut burst(5), &mut Host::default()).unwrap();
     let name = kept_name(&first);
@@ -303,7 +303,7 @@ fn maps_that_are_pinned_by_name_are_one_in_an_instance() {
     assert_eq!(contents(&second), counted, "it stays without an object");
     // Another instance, an object that does not pin, and one that is loaded after the name is gone have their own.
     let others = [
-        Instance::new().load(&pinning(|_| ()), &options).unwrap(),
+        PinnedMaps::new().load(&pinning(|_| ()), &options).unwrap(),
         instance.load(&pinning(|spec| spec.pinning = Pinning::None), &options).unwrap(),
         {
             assert!(instance.unpin(&name).is_some());
@@ -328,7 +328,7 @@ fn a_pinned_map_of_another_shape_is_refused() {
         (spec.kind, spec.key_size, spec.value_size, spec.max_entries) = (MapKind::Hash, 4, 8, 8);
     };
     for (change, expected) in changes {
-        let instance = Instance::new();
+        let instance = PinnedMaps::new();
         let options = LoadOptions::default();
         instance.load(&pinning(plain), &options).unwrap();
         let pinned = instance.names();
@@ -355,7 +355,7 @@ fn what_creation_adds_is_no_other_shape() {
             (spec.kind, spec.key_size, spec.value_size, spec.max_entries) = (kind, 4, 4, entries);
             (spec.key_type, spec.value_type) = (0, 0);
         });
-        let instance = Instance::new();
+        let instance = PinnedMaps::new();
         let (first, second) = (instance.load(&object, &options), instance.load(&object, &options));
         assert_eq!(first.unwrap().maps()[0].id(), second.unwrap().maps()[0].id(), "{kind}");
     }

@@ -2,7 +2,7 @@
 
 use paceline::chain::{CallMap, Place, Sequence};
 use paceline::contents::MapContents;
-use paceline::{Instance, LiveChain, Member, Order, Pinning};
+use paceline::{LiveChain, Member, Order, PinnedMaps, Pinning};
 
 use super::args::{OrderName, SourceArgs};
 use super::calls;
@@ -32,7 +32,7 @@ pub(super) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
     check_maps(&files, &targets)?;
     let taken = targets.iter().filter_map(|target| target.file.clone()).chain(maps::identities(&given));
     let taken: Vec<_> = taken.collect();
-    let (mut loaded, instance, saved) = (Vec::new(), Instance::new(), how.saved()?);
+    let (mut loaded, instance, saved) = (Vec::new(), PinnedMaps::new(), how.saved()?);
     let names = maps::distinct_names(targets.iter().map(|target| target.name.as_str()));
     for (target, name) in targets.into_iter().zip(&names) {
         let saved_as = (names.len() > 1).then_some(name.as_str());
@@ -102,7 +102,7 @@ fn load_target(
     target: NamedObject,
     (restored, files): (&[MapContents], &[MapContents]),
     how: &LoadHow,
-    instance: &Instance,
+    instance: &PinnedMaps,
 ) -> Result<(Part, Member), Failure> {
     let NamedObject { name, mut object, program, .. } = target;
     let given = files.iter().filter(|file| object.map(file.map()).is_some());

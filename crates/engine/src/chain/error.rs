@@ -2,7 +2,7 @@
 
 use paceline_spec::graph::Node;
 
-use crate::load_error::LoadError;
+use crate::load_error::EngineError;
 
 /// Programs and a graph are no chain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum ChainError {
         node: Node,
         /// Why.
         #[source]
-        error: LoadError,
+        error: EngineError,
     },
 }
 
@@ -33,6 +33,6 @@ impl ChainError {
     #[must_use]
     pub fn is_lack(&self) -> bool {
         use paceline_compiler::native::CompileError;
-        matches!(self, Self::Program { error: LoadError::Compile(CompileError::Unsupported(_)), .. })
+        matches!(self, Self::Program { error: EngineError::Compile(CompileError::Unsupported(_)), .. })
     }
 }

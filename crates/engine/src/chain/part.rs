@@ -11,7 +11,7 @@ use paceline_verifier::Verified;
 use crate::engine::Engine;
 use crate::form::{Form, check_code};
 use crate::load::check_load;
-use crate::load_error::LoadError;
+use crate::load_error::EngineError;
 use crate::native;
 use crate::uses::Uses;
 
@@ -40,7 +40,7 @@ impl ChainPart {
     ///
     /// # Errors
     /// As [`Program::load`](crate::Program::load); [`CompileError::Unsupported`](crate::CompileError::Unsupported) for a program that has no native code.
-    pub fn new(verified: Arc<Verified>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+    pub fn new(verified: Arc<Verified>, maps: Vec<Arc<Map>>) -> Result<Self, EngineError> {
         Self::with_settings(verified, maps, &native::settings())
     }
 
@@ -48,7 +48,7 @@ impl ChainPart {
         verified: Arc<Verified>,
         maps: Vec<Arc<Map>>,
         settings: &native::Settings,
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self, EngineError> {
         check_load(&verified, &maps, Engine::Jit)?;
         let code = verified.code();
         check_code(verified.program(), code, &maps, Form::Proven(&verified))?;

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use paceline_maps::Map;
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec};
 
-use crate::load_error::LoadError;
+use crate::load_error::EngineError;
 
 /// # Errors
 /// The first map for which the proof does not hold.
-pub(super) fn check(specs: &[MapSpec], maps: &[Arc<Map>]) -> Result<(), LoadError> {
+pub(super) fn check(specs: &[MapSpec], maps: &[Arc<Map>]) -> Result<(), EngineError> {
     if specs.len() != maps.len() {
-        return Err(LoadError::MapCount { expected: specs.len(), found: maps.len() });
+        return Err(EngineError::MapCount { expected: specs.len(), found: maps.len() });
     }
     let differs = |(spec, map): (&MapSpec, &Arc<Map>)| {
         let what = difference(spec, map.spec()).or_else(|| constant_difference(spec, map))?;
-        Some(LoadError::Map { name: spec.name.clone(), what })
+        Some(EngineError::Map { name: spec.name.clone(), what })
     };
     specs.iter().zip(maps).find_map(differs).map_or(Ok(()), Err)
 }
@@ -113,7 +113,7 @@ mod tests {
     /// Result of the check for a map of one specification in a proof for another.
     fn what(proven: &MapSpec, made: &MapSpec) -> Option<&'static str> {
         match check(std::slice::from_ref(proven), &[map(made)]) {
-            Err(LoadError::Map { what, .. }) => Some(what),
+            Err(EngineError::Map { what, .. }) => Some(what),
             Err(error) => panic!("{error}"),
             Ok(()) => None,
         }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn there_are_as_many_maps_as_in_the_proof() {
-        assert_eq!(check(&[array()], &[]), Err(LoadError::MapCount { expected: 1, found: 0 }));
+        assert_eq!(check(&[array()], &[]), Err(EngineError::MapCount { expected: 1, found: 0 }));
     }
 
     #[test]

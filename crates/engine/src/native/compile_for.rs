@@ -11,7 +11,7 @@ use paceline_verifier::Verified;
 
 use super::links;
 use crate::form::{Form, check};
-use crate::load_error::LoadError;
+use crate::load_error::EngineError;
 
 /// Code of the first program, or of a chain of all if there is a graph, for a machine that may be another one: it is neither placed nor
 /// run.
@@ -26,14 +26,14 @@ pub fn compile_for(
     opt_level: OptLevel,
     parts: &[(&Verified, Vec<Arc<Map>>)],
     graph: Option<&Graph>,
-) -> Result<Compiled, LoadError> {
+) -> Result<Compiled, EngineError> {
     let settings = Settings { architecture, opt_level, verify_allocation: true, ..Settings::default() };
-    let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
+    let arena = Arena::global().map_err(|error| EngineError::Memory(error.to_string()))?;
     let linked = |(verified, maps): &(&Verified, Vec<Arc<Map>>)| {
         check(verified.program(), maps, Form::Proven(verified))?;
         Ok(links::links(verified.program(), maps, arena)?)
     };
-    let links = parts.iter().map(linked).collect::<Result<Vec<_>, LoadError>>()?;
+    let links = parts.iter().map(linked).collect::<Result<Vec<_>, EngineError>>()?;
     let mut programs = parts.iter().map(|(verified, _)| *verified).zip(links);
     let Some(graph) = graph else {
         let Some((verified, links)) = programs.next() else {

@@ -34,7 +34,7 @@ use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::form::{Form, check};
-use crate::load_error::LoadError;
+use crate::load_error::EngineError;
 use crate::look_ahead::{LARGE, LookAhead};
 use crate::program::Program;
 use crate::slice::Slice;
@@ -63,7 +63,7 @@ pub(crate) fn load(
     verified: &Verified,
     maps: Vec<Arc<Map>>,
     settings: &Settings,
-) -> Result<Program, LoadError> {
+) -> Result<Program, EngineError> {
     let spec = Arc::new(verified.program().clone());
     let image = install(spec, maps, settings, Form::Proven(verified), |_, links| {
         paceline_compiler::native::compile(verified, links, settings)
@@ -81,7 +81,7 @@ pub(crate) unsafe fn load_unverified(
     maps: Vec<Arc<Map>>,
     engine: Engine,
     form: Form<'_>,
-) -> Result<Program, LoadError> {
+) -> Result<Program, EngineError> {
     let program_spec = spec.clone();
     let settings = Settings { checked: engine == Engine::CheckedJit, ..settings() };
     let image = install(spec, maps, &settings, form, |code, links| {
@@ -90,7 +90,7 @@ pub(crate) unsafe fn load_unverified(
     program(image, &settings)
 }
 
-fn program(image: Image, settings: &Settings) -> Result<Program, LoadError> {
+fn program(image: Image, settings: &Settings) -> Result<Program, EngineError> {
     let engine = if settings.checked { Engine::CheckedJit } else { Engine::Jit };
     Ok(Program::with_image(image, engine)?)
 }
@@ -101,7 +101,7 @@ fn install(
     settings: &Settings,
     form: Form<'_>,
     compile: impl FnOnce(&paceline_isa::Code, &paceline_compiler::native::Links) -> Result<Compiled, CompileError>,
-) -> Result<Image, LoadError> {
+) -> Result<Image, EngineError> {
     let code = check(&spec, &maps, form)?;
     let maps: Arc<[Arc<Map>]> = maps.into();
     let arena = arena()?;
@@ -134,7 +134,7 @@ fn install(
 }
 
 /// The stages before a program of native code, by its slice.
-pub(crate) fn ahead(slice: Slice, maps: &[Arc<Map>], look_ahead: LookAhead) -> Result<Ahead, LoadError> {
+pub(crate) fn ahead(slice: Slice, maps: &[Arc<Map>], look_ahead: LookAhead) -> Result<Ahead, EngineError> {
     let Slice { verified, maps: used } = slice;
     let (spec, settings) = (Arc::new(verified.program().clone()), settings());
     let image = install(spec, maps.to_vec(), &settings, Form::Proven(&verified), |_, links| {
@@ -165,8 +165,8 @@ impl Program {
     /// A program that nobody verified, as native code that checks every access as it happens. Otherwise as [`new`](Self::new).
     ///
     /// # Errors
-    /// [`LoadError`](LoadError): it is malformed, or there is no native code on this machine.
-    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+    /// [`EngineError`](EngineError): it is malformed, or there is no native code on this machine.
+    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, EngineError> {
         // SAFETY: the code is checked.
         unsafe { load_unverified(spec, maps, Engine::CheckedJit, Form::Packet) }
     }
@@ -177,7 +177,7 @@ pub(crate) fn part(
     verified: &Verified,
     maps: &Arc<[Arc<Map>]>,
     settings: &Settings,
-) -> Result<Part, LoadError> {
+) -> Result<Part, EngineError> {
     let links = links::links(verified.program(), maps, arena()?)?;
     Ok(Part::new(verified, links, settings)?)
 }
@@ -188,7 +188,7 @@ pub(crate) fn chain(
     graph: &Graph,
     counts: bool,
     settings: &Settings,
-) -> Result<(CodeBlock, u32), LoadError> {
+) -> Result<(CodeBlock, u32), EngineError> {
     let (parts, specs): (Vec<_>, Vec<_>) = parts.iter().copied().unzip();
     let compiled = paceline_compiler::native::compile_chain(&parts, graph, counts, settings)?;
     let block = place(arena()?, &compiled, &specs)?;
@@ -197,12 +197,12 @@ pub(crate) fn chain(
 }
 
 /// The memory of native code.
-fn arena() -> Result<&'static Arena, LoadError> {
-    Arena::global().map_err(|error| LoadError::Memory(error.to_string()))
+fn arena() -> Result<&'static Arena, EngineError> {
+    Arena::global().map_err(|error| EngineError::Memory(error.to_string()))
 }
 
 /// Puts code into executable memory, with the programs that it is made of by node.
-fn place(arena: &Arena, compiled: &Compiled, specs: &[&ProgramSpec]) -> Result<CodeBlock, LoadError> {
+fn place(arena: &Arena, compiled: &Compiled, specs: &[&ProgramSpec]) -> Result<CodeBlock, EngineError> {
     let relocations: Vec<Relocation> = compiled
         .relocations
         .iter()
@@ -214,7 +214,7 @@ fn place(arena: &Arena, compiled: &Compiled, specs: &[&ProgramSpec]) -> Result<C
     let code = crate::exec::Code::new(&compiled.bytes)
         .relocations(&relocations)
         .functions(functions(compiled, specs));
-    arena.install(&code).map_err(|error| LoadError::Memory(error.to_string()))
+    arena.install(&code).map_err(|error| EngineError::Memory(error.to_string()))
 }
 
 /// Names of the code for debuggers and profilers.

@@ -6,7 +6,7 @@ use paceline_spec::{Errno, XdpAttach};
 use crate::create::{CreateErrorKind, NUMA_NODE, Request};
 use crate::entries::{Entries, Pair};
 use crate::entry_program::{Kept, named};
-use crate::map_ops::{KeySpace, MapOps, RedirectTarget};
+use crate::map_ops::{KeySpace, MapOps, MapTarget};
 use crate::mode::Mode;
 
 /// Longest queue in packets, from `cpu_map_update_elem`.
@@ -78,8 +78,8 @@ impl MapOps for CpuMap {
         KeySpace::Entries(&self.entries)
     }
 
-    fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
+    fn redirect_target(&self, index: u32) -> Option<MapTarget> {
         let value = Pair::from_word(self.entries.load(index as usize)?);
-        Some(RedirectTarget::Cpu { cpu: index, queue_size: value.first, program: value.second })
+        Some(MapTarget::Cpu { cpu: index, queue_size: value.first, program: value.second })
     }
 }

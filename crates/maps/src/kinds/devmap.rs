@@ -9,7 +9,7 @@ use paceline_spec::{Errno, XdpAttach};
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
 use crate::entry_program::{Kept, named};
-use crate::map_ops::{KeySpace, MapOps, RedirectTarget};
+use crate::map_ops::{KeySpace, MapOps, MapTarget};
 use crate::mode::Mode;
 use crate::slots::Caller;
 use crate::table::{Table, TableShape};
@@ -31,9 +31,9 @@ fn number(key: &[u8]) -> u32 {
     key.try_into().map_or(0, u32::from_ne_bytes)
 }
 
-fn target(word: u64) -> RedirectTarget {
+fn target(word: u64) -> MapTarget {
     let value = Pair::from_word(word);
-    RedirectTarget::Device { ifindex: value.first, program: value.second }
+    MapTarget::Device { ifindex: value.first, program: value.second }
 }
 
 /// `BPF_MAP_TYPE_DEVMAP`
@@ -92,7 +92,7 @@ impl MapOps for DevMap {
         KeySpace::Entries(&self.entries)
     }
 
-    fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
+    fn redirect_target(&self, index: u32) -> Option<MapTarget> {
         self.entries.load(index as usize).map(target)
     }
 }
@@ -171,7 +171,7 @@ impl MapOps for DevMapHash {
         KeySpace::Table(&self.table)
     }
 
-    fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
+    fn redirect_target(&self, index: u32) -> Option<MapTarget> {
         self.word(&index.to_ne_bytes()).map(target)
     }
 

@@ -8,7 +8,7 @@ use paceline_spec::Errno;
 
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
-use crate::map_ops::{KeySpace, MapOps, RedirectTarget};
+use crate::map_ops::{KeySpace, MapOps, MapTarget};
 use crate::mode::Mode;
 
 /// Second half of an entry that is there: any number may be stored, 0 too.
@@ -75,8 +75,8 @@ impl MapOps for XskMap {
         KeySpace::Entries(&self.entries)
     }
 
-    fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
+    fn redirect_target(&self, index: u32) -> Option<MapTarget> {
         let entry = Pair::from_word(self.entries.load(index as usize)?);
-        Some(RedirectTarget::Socket { socket: entry.first })
+        Some(MapTarget::Socket { socket: entry.first })
     }
 }

@@ -12,7 +12,7 @@ use crate::described::Described;
 use crate::freeze::Freeze;
 use crate::inner::{InnerMaps, Mismatch};
 use crate::lookup::LookupFunction;
-use crate::map_ops::{Batches, MapOps, RedirectTarget};
+use crate::map_ops::{Batches, MapOps, MapTarget};
 use crate::mode::{LOCK, Mode};
 use crate::ring_reader::RingReader;
 use crate::timer::Timers;
@@ -146,7 +146,7 @@ impl Map {
 
     /// Target of `bpf_redirect_map` for an index or key; `None` if there is no element, or the kind has no targets.
     #[must_use]
-    pub fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
+    pub fn redirect_target(&self, index: u32) -> Option<MapTarget> {
         self.storage.redirect_target(index)
     }
 

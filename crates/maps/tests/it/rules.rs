@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paceline_btf::{SpecialField, SpecialKind};
 use paceline_epoch::Domain;
 use paceline_maps::{
-    CreateErrorKind, EntryProgram, Limits, Map, MapUser, RedirectTarget, announce, entry_program,
+    CreateErrorKind, EntryProgram, Limits, Map, MapTarget, MapUser, announce, entry_program,
     entry_program_changes,
 };
 use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec, XdpAttach};
@@ -269,7 +269,7 @@ fn redirect_targets() {
     let map = create(MapKind::DevMap, 4, 8, 4);
     let _egress = program(9, XdpAttach::DevMap);
     map.update(&key(1), &[7, 0, 0, 0, 9, 0, 0, 0], ANY).unwrap();
-    assert_eq!(map.redirect_target(1), Some(RedirectTarget::Device { ifindex: 7, program: 9 }));
+    assert_eq!(map.redirect_target(1), Some(MapTarget::Device { ifindex: 7, program: 9 }));
     assert!(!map.for_programs().has_target(0) && !map.for_programs().has_target(4));
     let value = map.for_programs().lookup(&key(1), 0).unwrap();
     assert!(
@@ -279,18 +279,18 @@ fn redirect_targets() {
 
     let map = create(MapKind::DevMapHash, 4, 4, 4);
     map.update(&key(1000), &key(7), ANY).unwrap();
-    assert_eq!(map.redirect_target(1000), Some(RedirectTarget::Device { ifindex: 7, program: 0 }));
+    assert_eq!(map.redirect_target(1000), Some(MapTarget::Device { ifindex: 7, program: 0 }));
     assert!(!map.for_programs().has_target(1));
 
     let map = create(MapKind::CpuMap, 4, 4, 4);
     map.update(&key(2), &key(192), ANY).unwrap();
-    assert_eq!(map.redirect_target(2), Some(RedirectTarget::Cpu { cpu: 2, queue_size: 192, program: 0 }));
+    assert_eq!(map.redirect_target(2), Some(MapTarget::Cpu { cpu: 2, queue_size: 192, program: 0 }));
     assert_eq!(map.update(&key(3), &key(192), ANY), Err(Errno::ENODEV));
     assert!(map.for_programs().lookup(&key(2), 0).is_none());
 
     let map = create(MapKind::XskMap, 4, 4, 4);
     map.update(&key(0), &key(0), ANY).unwrap();
-    assert_eq!(map.redirect_target(0), Some(RedirectTarget::Socket { socket: 0 }));
+    assert_eq!(map.redirect_target(0), Some(MapTarget::Socket { socket: 0 }));
     let socket = map.for_programs().lookup(&key(0), 0).unwrap().addr().get();
     assert!(map.for_programs().contains(socket, 4) && !map.for_programs().contains(socket, 5));
     assert_eq!(map.for_programs().update(&key(0), &key(1), ANY, 0), Err(Errno::EPERM));

@@ -3,7 +3,7 @@
 use crate::common::fixture;
 use paceline_btf::Type;
 use paceline_object::{
-    Config, ConfigValue, CoreProblem, GivenType, KernelVersion, LoadError, LoadOptions, Object,
+    Config, ConfigValue, CoreProblem, GivenType, KernelVersion, LoadError, Object, ObjectOptions,
 };
 use paceline_spec::{
     InitialValue, Linkage, MapFlags, MapKind, Pinning, Poison, ProgramKind, ProgramSpec, XdpAttach,
@@ -262,7 +262,7 @@ fn the_kernels_configuration_comes_from_the_options() {
         ("CONFIG_NO_NAME".to_owned(), ConfigValue::Text("a name".to_owned())),
     ];
     let config: Config = config.into_iter().collect();
-    let options = LoadOptions::default().config(&config).kernel_version(KernelVersion::new(1, 2, 3));
+    let options = ObjectOptions::default().config(&config).kernel_version(KernelVersion::new(1, 2, 3));
     for compiler in COMPILERS {
         let bytes = fixture(&format!("externs.{compiler}.o"));
         let object = Object::parse_with(&bytes, &options).expect("it loads");
@@ -288,7 +288,7 @@ fn the_kernels_configuration_comes_from_the_options() {
         assert!(needs.config.iter().any(|name| name == "CONFIG_BPF_SYSCALL"), "{needs:?}");
     }
     let config: Config = [("CONFIG_NR_NONE".to_owned(), ConfigValue::Yes)].into_iter().collect();
-    let options = LoadOptions::default().config(&config);
+    let options = ObjectOptions::default().config(&config);
     let error =
         Object::parse_with(&fixture("externs.clang14.o"), &options).expect_err("a number is no truth value");
     assert_eq!(
@@ -309,7 +309,7 @@ fn weak_functions_of_the_kernel_are_there_only_if_the_engine_has_them() {
         assert!(poison.reason.contains("`no_such_kfunc`"), "{}", poison.reason);
         assert!(missing.kfuncs.is_empty());
 
-        let options = LoadOptions::default().kfuncs(&["no_such_kfunc"]);
+        let options = ObjectOptions::default().kfuncs(&["no_such_kfunc"]);
         let object = Object::parse_with(&bytes, &options).expect("it loads");
         let there = program(&object, "missing");
         assert!(there.poisoned.is_empty());
@@ -332,7 +332,7 @@ fn without_target_types_programs_see_their_own() {
         let bytes = fixture(&format!("core.{compiler}.o"));
         let plain = Object::parse(&bytes).expect("it loads");
         let own = plain.btf.as_deref().expect("it has types");
-        let options = LoadOptions::default().target_btf(own);
+        let options = ObjectOptions::default().target_btf(own);
         // Without target types, questions whether something exists have no answer.
         for program in &plain.programs {
             let asks = program.name != "bitfields";
@@ -370,7 +370,7 @@ fn without_target_types_programs_see_their_own() {
 #[test]
 fn instructions_without_an_answer_are_poisoned_with_the_reason() {
     let target = load("types.clang19.o").btf.expect("it has types");
-    let options = LoadOptions::default().target_btf(&*target);
+    let options = ObjectOptions::default().target_btf(&*target);
     for compiler in COMPILERS {
         let object = Object::parse_with(&fixture(&format!("core.{compiler}.o")), &options).expect("it loads");
         let offsets = program(&object, "offsets");
@@ -445,7 +445,7 @@ fn a_loader_may_give_a_type_where_the_section_tells_none() {
     let with = |program| {
         let given_type =
             paceline_object::type_of_section("xdp/cpumap").map(|kind| GivenType { kind, program });
-        Object::parse_with(&bytes, &LoadOptions::default().given_type(given_type)).expect("it loads")
+        Object::parse_with(&bytes, &ObjectOptions::default().given_type(given_type)).expect("it loads")
     };
     let cpu_map = ProgramKind::Xdp { attach: XdpAttach::CpuMap, frags: false };
     let interface = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{examples, fixture, fixtures, section};
 use paceline_btf::Btf;
-use paceline_object::{LoadOptions, Object};
+use paceline_object::{Object, ObjectOptions};
 use paceline_spec::InitialValue;
 
 /// Maximum time for one object, in a debug build on a busy machine.
@@ -20,7 +20,7 @@ const MOST_MEMORY: u64 = 1 << 20;
 /// Everything that a caller does with an object.
 fn exercise(bytes: &[u8], target: Option<&Btf>) {
     let _ = Object::needs(bytes);
-    let options = LoadOptions::default().target_btf(target).variables(true);
+    let options = ObjectOptions::default().target_btf(target).variables(true);
     let Ok(object) = Object::parse_with(bytes, &options) else { return };
     for program in &object.programs {
         assert!(program.functions.is_sorted_by_key(|f| f.start), "functions are in order");

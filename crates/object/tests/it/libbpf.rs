@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use crate::common::{examples, fixture, fixtures, objects_in, root, section, skip};
 use paceline_btf::Btf;
 use paceline_isa::RawInsn;
-use paceline_object::{CoreProblem, LoadError, LoadOptions, Object};
+use paceline_object::{CoreProblem, LoadError, Object, ObjectOptions};
 use paceline_spec::{MapFlags, MapSpec, ProgramSpec};
 
 /// Objects that libbpf 1.1 or the kernel refuses, with reasons.
@@ -131,7 +131,7 @@ fn maps_and_instructions_are_libbpfs() {
         return skip("root");
     }
     let kernel = Btf::parse(&kernel).expect("the kernel's BTF is good");
-    let options = LoadOptions::default().target_btf(&kernel);
+    let options = ObjectOptions::default().target_btf(&kernel);
     let mut compared = 0;
     let debian = objects_in(Path::new("/usr/lib/x86_64-linux-gnu/bpf"));
     for path in fixtures().into_iter().chain(examples()).chain(debian) {
@@ -161,7 +161,7 @@ fn core_relocations_are_libbpfs() {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(target).with_extension("btf");
         std::fs::write(&file, &types).expect("a file can be written");
         let types = Btf::parse(&types).expect("they are good");
-        let options = LoadOptions::default().target_btf(&types);
+        let options = ObjectOptions::default().target_btf(&types);
         for path in fixtures() {
             let name = path.file_name().and_then(|n| n.to_str()).expect("a name").to_owned();
             if !name.starts_with("core_") || name.starts_with("core_target") {

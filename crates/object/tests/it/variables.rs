@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use paceline_isa::{Insn, Operand, decode};
-use paceline_object::{LoadOptions, Object};
+use paceline_object::{Object, ObjectOptions};
 use paceline_spec::{ProgramSpec, Scalar, ScalarKind};
 
 use crate::common::{fixture, skip};
@@ -12,7 +12,7 @@ use crate::common::{fixture, skip};
 const FIXTURES: [&str; 3] = ["variables.clang14.o", "variables.clang16.o", "variables.clang19.o"];
 
 fn program(name: &str) -> ProgramSpec {
-    let object = Object::parse_with(&fixture(name), &LoadOptions::default().variables(true));
+    let object = Object::parse_with(&fixture(name), &ObjectOptions::default().variables(true));
     object.expect("the fixture is well-formed").programs.remove(0)
 }
 

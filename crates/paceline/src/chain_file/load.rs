@@ -15,9 +15,9 @@ use paceline_spec::graph::{Edges, Next};
 use super::error::{ChainFileCause, ChainFileError};
 use super::source::{ChainSource, OpenedChain};
 use crate::contents::{ContentsCause, ContentsError, MapContents};
-use crate::live::{ChangeError, Link, LiveChain, Member, NoMember, Order, Target as LinkTarget};
-use crate::load::Instance;
+use crate::live::{ChangeError, Link, LinkTarget, LiveChain, Member, NoMember, Order};
 use crate::load::Object;
+use crate::load::PinnedMaps;
 use crate::load::{Collection, LoadOptions};
 
 /// How the objects of a chain file are loaded.
@@ -126,7 +126,7 @@ impl OpenedChain {
         let mut making = Making {
             source: &source,
             options,
-            instance: Instance::new(),
+            instance: PinnedMaps::new(),
             parts: objects.iter().map(|_| None).collect(),
             kept: Vec::new(),
         };
@@ -148,7 +148,7 @@ struct Making<'a> {
     source: &'a ChainSource,
     options: &'a ChainLoadOptions<'a>,
     /// The maps that objects pin by name.
-    instance: Instance,
+    instance: PinnedMaps,
     /// The objects by their indices in the file; `None` for those that are not loaded yet.
     parts: Vec<Option<ChainPart>>,
     kept: Vec<(String, String)>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use paceline_classic::{ConvertError, ConvertOptions, Filter, LoadFrom, Operation, Returns, Rules};
-use paceline_engine::{BurstFault, Engine, Host, LoadError, Program};
+use paceline_engine::{BurstFault, Engine, EngineError, Host, Program};
 use paceline_frame::{Burst, FrameRef, Verdict};
 use paceline_spec::Meaning;
 use paceline_verifier::{Options, verify};
@@ -32,7 +32,7 @@ pub enum FilterError {
         /// The engine.
         engine: Engine,
         /// Cause.
-        source: LoadError,
+        source: EngineError,
     },
 }
 

@@ -36,12 +36,12 @@ pub struct Link {
     /// The verdict; `None` for all that have no link of their own.
     pub after: Option<Verdict>,
     /// Successor.
-    pub target: Target,
+    pub target: LinkTarget,
 }
 
-/// Target of a link.
+/// LinkTarget of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum LinkTarget {
     /// To a member, by its name.
     Program(String),
     /// To the end, with this verdict.

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::chain_graph::{Entrant, RunConfig};
 use paceline_engine::Program;
 #[cfg(feature = "jit")]
-use paceline_engine::{ChainPart, Engine, LoadError};
+use paceline_engine::{ChainPart, Engine, EngineError};
 
 use crate::chain_graph::RunConfigError;
 use crate::load::Collection;
@@ -27,7 +27,7 @@ pub struct Member {
     verified: Option<Arc<Verified>>,
     /// The program as a part of chains, made for the first of them.
     #[cfg(feature = "jit")]
-    part: Arc<OnceLock<Result<ChainPart, LoadError>>>,
+    part: Arc<OnceLock<Result<ChainPart, EngineError>>>,
     config: RunConfig,
 }
 
@@ -91,7 +91,7 @@ impl Member {
     /// The program as a part of chains, made once: a change of a chain compiles the new programs and the chain's code only.
     /// `None` for a program that is not native code.
     #[cfg(feature = "jit")]
-    pub(super) fn part(&self) -> Option<&Result<ChainPart, LoadError>> {
+    pub(super) fn part(&self) -> Option<&Result<ChainPart, EngineError>> {
         let verified = self.verified.as_ref().filter(|_| self.program.engine() == Engine::Jit)?;
         let make = || ChainPart::new(Arc::clone(verified), self.program.maps().to_vec());
         Some(self.part.get_or_init(make))

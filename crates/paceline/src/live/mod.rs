@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use paceline_engine::Target as SiteTarget;
 use paceline_epoch::defer_drops;
 
-pub use change::{Change, ChangeError, Link, Order, Target};
+pub use change::{Change, ChangeError, Link, LinkTarget, Order};
 pub use member::{Member, NoMember};
 pub use status::{ProgramStatus, Status};
 pub use worker::ChainWorker;

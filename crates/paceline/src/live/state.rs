@@ -9,7 +9,7 @@ use paceline_engine::{Chain, ChainError};
 use paceline_frame::Verdict;
 use paceline_spec::graph::{Edges, Graph, Next};
 
-use super::change::{Change, ChangeError, Link, Order, Target};
+use super::change::{Change, ChangeError, Link, LinkTarget, Order};
 use super::member::Member;
 use crate::version::{Layout, Version};
 
@@ -199,8 +199,8 @@ impl State {
         let mut edges = Edges::NONE;
         for link in links {
             let next = match &link.target {
-                Target::Program(target) => Next::Program(self.id(target)?),
-                Target::End(verdict) => Next::End(*verdict),
+                LinkTarget::Program(target) => Next::Program(self.id(target)?),
+                LinkTarget::End(verdict) => Next::End(*verdict),
             };
             let taken = link.after.map_or(edges.wildcard(), |verdict| edges.own(verdict));
             if taken.is_some() {

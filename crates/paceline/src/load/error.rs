@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use paceline_engine::{Engine, InstallError, LoadError as EngineError, ProgramError};
+use paceline_engine::{Engine, EngineError, InstallError, ProgramError};
 use paceline_maps::{CreateError, CreateErrorKind, FillError, Mismatch};
 use paceline_object::SkippedProgram;
 use paceline_spec::Errno;

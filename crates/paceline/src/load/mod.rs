@@ -8,8 +8,8 @@ pub(crate) mod error;
 mod global;
 pub(crate) mod object;
 mod options;
+mod pinned;
 mod programs;
-mod share;
 mod tables;
 mod verify;
 
@@ -19,6 +19,6 @@ pub use error::{EntryError, NoProgram, SetupError};
 pub use global::GlobalError;
 pub use object::{FilterTextError, Object, OpenError};
 pub use options::LoadOptions;
-pub use share::Instance;
+pub use pinned::PinnedMaps;
 pub use tables::UnfilledEntry;
 pub use verify::{Refused, VerifiedProgram};

@@ -11,9 +11,7 @@ use paceline_classic::{
     CheckError, ConvertError, ConvertOptions, Filter, Purpose, Returns, SockFilter, text,
 };
 use paceline_isa::RawInsn;
-use paceline_object::{
-    DataPointer, LoadOptions as ObjectOptions, Needs, Object as ObjectSpecs, SkippedProgram,
-};
+use paceline_object::{DataPointer, Needs, Object as ObjectSpecs, ObjectOptions, SkippedProgram};
 use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 
 #[cfg(feature = "analysis")]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-use paceline_engine::{InstallError, LoadError as EngineError, LookAhead, Program};
+use paceline_engine::{EngineError, InstallError, LookAhead, Program};
 use paceline_isa::{Imm64, Insn};
 use paceline_maps::Map;
 use paceline_spec::{Errno, ProgramSpec};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use paceline_frame::{Burst, FrameRef, MAX_BURST, Redirect, RedirectTarget, Verdict};
-use paceline_maps::{Map, RedirectTarget as Element};
+use paceline_maps::{Map, MapTarget as Element};
 use paceline_ports::{Group, Port};
 
 use super::counted::CountedPort;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use paceline::{Burst, FrameMeta, Host};
 use paceline_classic::libpcap::Libpcap;
 use paceline_classic::{ConvertOptions, Filter, Purpose, Rules};
-use paceline_engine::{Engine, LoadError, Program};
+use paceline_engine::{Engine, EngineError, Program};
 use paceline_spec::{Errno, ProgramKind, ProgramSpec};
 use paceline_verifier::{Options, verify};
 
@@ -240,7 +240,7 @@ impl Bench {
         for engine in Engine::ALL {
             let program = match Program::load(&verified, Vec::new(), engine) {
                 Ok(program) => program,
-                Err(LoadError::Unavailable(_)) => continue,
+                Err(EngineError::Unavailable(_)) => continue,
                 Err(error) => return Err(Difference::Failed(format!("{engine}: {kind}: {error}"))),
             };
             for (packet, (data, expected)) in sample.packets.iter().zip(expected).enumerate() {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use paceline::chain::Graph;
 use paceline_compiler::ir::{Module, Passes, build, optimize, parse};
 use paceline_engine::{
-    Chain, ChainError, CompileError, DEFAULT_BUDGET, Engine as VmEngine, Host, LoadError, LookAhead, Machine,
-    MemoryProgram, OptLevel, Program,
+    Chain, ChainError, CompileError, DEFAULT_BUDGET, Engine as VmEngine, EngineError, Host, LookAhead,
+    Machine, MemoryProgram, OptLevel, Program,
 };
 use paceline_frame::{Burst, FrameMeta, FrameRef, MAX_BURST, RedirectTarget, Verdict};
 use paceline_maps::Map;
@@ -159,7 +159,7 @@ impl OurEngine {
             };
             match loaded {
                 Ok(_) => {}
-                Err(LoadError::Program(_)) => return Err(Unsupported::Lacks),
+                Err(EngineError::Program(_)) => return Err(Unsupported::Lacks),
                 Err(error) => return Ok(Outcome::Refused(error.to_string().into())),
             }
         }
@@ -278,7 +278,7 @@ pub(crate) const fn native_name(level: OptLevel) -> &'static str {
 }
 
 /// A program on an engine. That of native code has its allocation of registers checked, and is not interpreted instead.
-fn load_on(verified: &Verified, maps: Vec<Arc<Map>>, engine: VmEngine) -> Result<Program, LoadError> {
+fn load_on(verified: &Verified, maps: Vec<Arc<Map>>, engine: VmEngine) -> Result<Program, EngineError> {
     match engine {
         VmEngine::Jit => load_native(verified, maps, OptLevel::Full),
         _ => Program::load(verified, maps, engine),
@@ -289,7 +289,11 @@ fn load_on(verified: &Verified, maps: Vec<Arc<Map>>, engine: VmEngine) -> Result
 ///
 /// # Errors
 /// As [`Program::load`].
-pub fn load_native(verified: &Verified, maps: Vec<Arc<Map>>, level: OptLevel) -> Result<Program, LoadError> {
+pub fn load_native(
+    verified: &Verified,
+    maps: Vec<Arc<Map>>,
+    level: OptLevel,
+) -> Result<Program, EngineError> {
     Program::load_with_settings(verified, maps, |settings| {
         (settings.opt_level, settings.verify_allocation) = (level, true);
     })
@@ -338,10 +342,10 @@ fn load(
     available(load_on(verified, maps, engine))
 }
 
-fn available(loaded: Result<Program, LoadError>) -> Result<Result<Program, String>, Unsupported> {
+fn available(loaded: Result<Program, EngineError>) -> Result<Result<Program, String>, Unsupported> {
     match loaded {
-        Err(LoadError::Unavailable(engine)) => Err(Unsupported::Unavailable(engine)),
-        Err(LoadError::Compile(CompileError::Unsupported(_))) => Err(Unsupported::Lacks),
+        Err(EngineError::Unavailable(engine)) => Err(Unsupported::Unavailable(engine)),
+        Err(EngineError::Compile(CompileError::Unsupported(_))) => Err(Unsupported::Lacks),
         loaded => Ok(loaded.map_err(|error| error.to_string())),
     }
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use paceline::capture::{ByteOrder, CaptureReader, Link};
 use paceline::{Burst, FrameMeta, Host};
 use paceline_classic::{ConvertOptions, Filter, Purpose, Rules};
-use paceline_engine::{Engine, LoadError, Program};
+use paceline_engine::{Engine, EngineError, Program};
 use paceline_testkit::classic::{self, Libpcap, Target};
 use paceline_testkit::skip;
 use paceline_verifier::{Options, verify};
@@ -124,7 +124,7 @@ fn engines(filter: &Filter) -> Vec<(Engine, Program)> {
     let verified = verify(&spec, &[], None, &Options::default()).expect("what is converted is safe");
     let load = |engine| match Program::load(&verified, Vec::new(), engine) {
         Ok(program) => Some((engine, program)),
-        Err(LoadError::Unavailable(_)) => None,
+        Err(EngineError::Unavailable(_)) => None,
         Err(error) => panic!("{engine}: {error}"),
     };
     Engine::ALL.into_iter().filter_map(load).collect()

@@ -17,7 +17,7 @@ use paceline_classic::text::{
 use paceline_classic::{
     Action, ConvertOptions, Filter, Purpose, Returns, Rules, SockFilter, SystemCall, table,
 };
-use paceline_engine::{Engine, LoadError, MemoryProgram, Program};
+use paceline_engine::{Engine, EngineError, MemoryProgram, Program};
 use paceline_spec::ProgramSpec;
 use paceline_testkit::classic::{Libpcap, Target, is_defined, reference, sample, seccomp_accepts, steered};
 use paceline_testkit::{kernel, skip};
@@ -62,7 +62,7 @@ fn programs(filter: &Filter, options: &ConvertOptions) -> Vec<(String, Program)>
         for engine in Engine::ALL {
             match Program::load(&verified, Vec::new(), engine) {
                 Ok(program) => programs.push((format!("{} on {engine}", spec.name), program)),
-                Err(LoadError::Unavailable(_)) => {}
+                Err(EngineError::Unavailable(_)) => {}
                 Err(error) => panic!("{engine}: {error}"),
             }
         }

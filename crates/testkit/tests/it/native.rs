@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use paceline::LoadOptions;
-use paceline_engine::{Architecture, CompileError, LoadError, LookAhead, OptLevel, Unsupported, compile_for};
+use paceline_engine::{
+    Architecture, CompileError, EngineError, LookAhead, OptLevel, Unsupported, compile_for,
+};
 use paceline_maps::Map;
 use paceline_testkit::case::{CaseKind, find_files, read_file};
 use paceline_testkit::engine::{load_native, load_native_chain};
@@ -21,7 +23,7 @@ struct Counts {
 impl Counts {
     /// The programs of all cases, each compiled; the inner result is what it lacks.
     fn of_cases(
-        compile: impl Fn(&Verified, Vec<Arc<Map>>) -> Result<Option<Unsupported>, LoadError>,
+        compile: impl Fn(&Verified, Vec<Arc<Map>>) -> Result<Option<Unsupported>, EngineError>,
     ) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
         let mut counts = Self::default();
@@ -37,7 +39,7 @@ impl Counts {
                             counts.lacks.entry(lack.to_string()).or_default().push(case.name.clone());
                         }
                         // No engine has the function that it calls.
-                        Err(LoadError::Program(_)) => {}
+                        Err(EngineError::Program(_)) => {}
                         Err(error) => panic!("{}: {error}", case.name),
                     }
                 }
@@ -48,10 +50,10 @@ impl Counts {
 }
 
 /// All programs of cases become native code.
-fn check_programs(compile: impl Fn(OptLevel, &Verified, Vec<Arc<Map>>) -> Result<(), LoadError>) {
+fn check_programs(compile: impl Fn(OptLevel, &Verified, Vec<Arc<Map>>) -> Result<(), EngineError>) {
     for level in [OptLevel::Full, OptLevel::None] {
         let counts = Counts::of_cases(|verified, maps| match compile(level, verified, maps) {
-            Err(LoadError::Compile(CompileError::Unsupported(lack))) => Ok(Some(lack)),
+            Err(EngineError::Compile(CompileError::Unsupported(lack))) => Ok(Some(lack)),
             compiled => compiled.map(|()| None),
         });
         assert!(counts.lacks.is_empty(), "{level:?}: {:?}", counts.lacks);

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use paceline::{Instance, LoadOptions, Object};
+use paceline::{LoadOptions, Object, PinnedMaps};
 use paceline_testkit::skip;
 
 /// Attributes of a map's definition: type, key size, value size, entries, flags, pinning.
@@ -99,7 +99,7 @@ fn object(definition: Definition) -> Vec<u8> {
 }
 
 fn ours(definitions: &[Definition]) -> Outcome {
-    let instance = Instance::new();
+    let instance = PinnedMaps::new();
     let options = LoadOptions::default();
     let load = |&definition: &Definition| {
         let object = Object::parse(&object(definition)).ok()?;

@@ -46,7 +46,7 @@ impl Object {
         options: &LoadOptions,
         shared: &BTreeMap<String, Arc<Map>>,
     ) -> Result<Collection, SetupError> {
-        Instance::new().load_with(self, options, shared, None).map(|(collection, _)| collection)
+        PinnedMaps::new().load_with(self, options, shared, None).map(|(collection, _)| collection)
     }
 
     /// Loads the object in the place of another, with the other's maps where name and shape agree, so that their contents
@@ -62,7 +62,7 @@ impl Object {
         options: &LoadOptions,
         before: &Collection,
     ) -> Result<(Collection, Vec<String>), SetupError> {
-        Instance::new().load_with(self, options, &BTreeMap::new(), Some(before))
+        PinnedMaps::new().load_with(self, options, &BTreeMap::new(), Some(before))
     }
 }
 
@@ -96,14 +96,14 @@ fn kept(object: &Object, spec: &MapSpec, before: &Collection) -> Option<Arc<Map>
 /// instance.
 ///
 /// ```
-/// use paceline::{Instance, LoadOptions, Object, Pinning};
+/// use paceline::{PinnedMaps, LoadOptions, Object, Pinning};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
 /// # let mut counter = Object::open(path)?;
 /// # counter.specs_mut().maps.iter_mut().for_each(|map| map.pinning = Pinning::ByName);
 /// # let name = counter.maps()[0].name.clone();
-/// let instance = Instance::new();
+/// let instance = PinnedMaps::new();
 /// let first = instance.load(&counter, &LoadOptions::default())?;
 /// let second = instance.load(&counter, &LoadOptions::default())?;
 /// assert_eq!(first.maps()[0].id(), second.maps()[0].id());
@@ -112,11 +112,11 @@ fn kept(object: &Object, spec: &MapSpec, before: &Collection) -> Option<Arc<Map>
 /// # }
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Instance {
+pub struct PinnedMaps {
     pinned: Arc<Mutex<BTreeMap<String, Arc<Map>>>>,
 }
 
-impl Instance {
+impl PinnedMaps {
     /// One in which nothing is pinned.
     #[must_use]
     pub fn new() -> Self {
