@@ -36,7 +36,7 @@ pub(crate) struct Analyses {
     folded: Option<Folded>,
 }
 
-/// State of the last walk of `fold` or `values`.
+/// State of the last walk of `fold` or `gvn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Folded {
     /// The number of instructions before the walk, which does not visit those that it makes.

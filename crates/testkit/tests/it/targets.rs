@@ -56,7 +56,7 @@ fn crates_that_are_not_tested_have_nothing_to_test() {
         }
     }
     assert!(
-        without_tests > 4 && without_examples > 15,
+        without_tests > 0 && without_examples > 9,
         "manifests are read: {without_tests}, {without_examples}"
     );
 }

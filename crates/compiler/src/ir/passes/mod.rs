@@ -1,10 +1,10 @@
 //! Passes: each makes a function better and keeps what it does.
 //!
 //! Passes reorder nothing: they remove, replace and move loads over operations that do not write what these read. What they rely
-//! on: `inline` facts about what calls read; `fold` the verifier's domain; `blocks` and `returns` the graph alone; `promote`
-//! constant offsets, facts about what calls read, prototypes for what helpers write; `values` versions of memory and dominance;
-//! `bounds` the dominator tree; `fields` where each byte of a number comes from; `dead` liveness of values, and of stack bytes by
-//! facts; `order` the program's layout and the dominator tree.
+//! on: `inline` facts about what calls read; `fold` the verifier's domain; `simplify_cfg` and `returns` the graph alone; `mem2reg`
+//! constant offsets, facts about what calls read, prototypes for what helpers write; `gvn` versions of memory and dominance;
+//! `bounds` the dominator tree; `load_merge` where each byte of a number comes from; `dce` liveness of values, and of stack bytes by
+//! facts; `layout` the program's layout and the dominator tree.
 
 mod bounds;
 mod dce;

@@ -3,7 +3,7 @@
 //!
 //! A function is inlined that is called in one place, or whose copies make the program at most 60 operations longer. Helpers'
 //! callbacks and functions with `may_goto`, tail calls or printed stacks stay, and so does a call for whose stack 512 bytes are too
-//! few. The callee's stack has a place of its own, so that `promote` finds its parts, or else the place right below its caller's.
+//! few. The callee's stack has a place of its own, so that `mem2reg` finds its parts, or else the place right below its caller's.
 //! Words that must be zero are stored where the copy begins. In the main program, what was on the stack of a caller is on its own;
 //! in others that is not known (`mixed`). Instructions keep their slots, so places of faults and marks of code do.
 
