@@ -4,8 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use paceline::{NoProgram, Object};
 use paceline::diagnosis::{Diagnosis, refused_to_json, render};
+use paceline::{NoProgram, Object};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};

@@ -1,8 +1,8 @@
 //! Why a program did what it did with a packet.
 
 use paceline::chain::Next;
-use paceline::explain::{At, ChainExplanation, Explanation, Fact, FactKind};
 use paceline::diagnosis::explained;
+use paceline::explain::{At, ChainExplanation, Explanation, Fact, FactKind};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 
