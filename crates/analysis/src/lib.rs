@@ -1,4 +1,4 @@
-//! What programs do, and what they can do.
+//! Analyses of programs: explanations of runs, coverage, symbolic execution, a solver.
 //!
 //! | module | what it does |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What all tables have in common.
+//! Settings that all tables share.
 
 use super::report::{Report, Row};
 

@@ -1,4 +1,4 @@
-//! What is known where a load is generated.
+//! Facts that hold where a load is generated.
 
 use super::demand::Demand;
 use super::options::Rules;

@@ -1,7 +1,7 @@
 //! Two programs over the same unknown inputs: the second one runs after the first on each of its paths, from the same start, and the solver
 //! says whether they leave something else.
 //!
-//! What both left is one condition, events and traces included. Addresses, but for those of the packet, and results of the machine
+//! The condition that both left the same is one term, events and traces included. Addresses, but for those of the packet, and results of the machine
 //! are given up, as the programs have others. A run notes what it leaves at its first tail call as well, so that a difference there
 //! is confirmed also if the runs end alike.
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use paceline::filter::SockFilter;
 use serde_json::{Value as Json, json};
 
-/// What a client asks of a live run.
+/// A request of a client to a live run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Request {
     /// Counts and programs; whether a sample of the packets is to be followed from now on.
@@ -43,11 +43,11 @@ pub(crate) enum ChainForm {
 /// Packets of a capture.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Capture {
-    /// Those that a classic program matches.
+    /// A classic program: only packets that match it.
     pub(crate) filter: Option<Vec<SockFilter>>,
-    /// So many.
+    /// Number of packets.
     pub(crate) count: Option<u64>,
-    /// For so long.
+    /// Duration of the capture.
     pub(crate) time: Option<Duration>,
 }
 

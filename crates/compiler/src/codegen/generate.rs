@@ -1,6 +1,6 @@
 //! From a function in SSA form to the instructions of a machine.
 //!
-//! What selection has to know of a function (uses, the order of blocks, loops) is computed once for its code and for the loop over
+//! The facts of a function that selection uses (uses, the order of blocks, loops) are computed once for its code and for the loop over
 //! a burst around it, which takes over what was selected, but for the first block and those that end an item.
 
 use crate::ir::arena::{Key, Side};

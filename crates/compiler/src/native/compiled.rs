@@ -1,4 +1,4 @@
-//! What compilation results in.
+//! Results of a compilation.
 
 use paceline_spec::graph::Node;
 

@@ -42,7 +42,7 @@ pub(super) const ADDRESS: Gpr = Gpr::X17;
 /// A second operand within an instruction, and the status of an exclusive store.
 pub(super) const SECOND: Gpr = Gpr::X15;
 
-/// Those that a call may overwrite (AAPCS64, section 6.1.1).
+/// Registers that a call may overwrite (AAPCS64, section 6.1.1).
 pub(super) const CALLER_SAVED: RegSet = RegSet::first_ones(15);
 pub(super) const ARGUMENTS: [Reg; 5] = [Reg(0), Reg(1), Reg(2), Reg(3), Reg(4)];
 pub(super) const HOST: Reg = Reg(5);

@@ -33,7 +33,7 @@ pub(super) const ARGUMENTS: [Reg; 5] = [Reg(1), Reg(2), RDX, RCX, Reg(5)];
 /// The host, the sixth argument of programs, subprograms and helpers.
 pub(super) const HOST: Reg = Reg(6);
 
-/// Those that a call may overwrite (System V ABI, section 3.2.1).
+/// Registers that a call may overwrite (System V ABI, section 3.2.1).
 pub(super) const CALLER_SAVED: RegSet = RegSet::first_ones(8);
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(super) type Aarch64<'a> = Generator<'a, Assembler>;
 /// The registers of an operation's operands.
 pub(super) type Regs<'a> = Operands<'a, Assembler>;
 
-/// What is wrong with a place that [`HAS_INDEX`](crate::native::machine::target::Target::HAS_INDEX) rules out.
+/// Text of the error for an indexed place, which [`HAS_INDEX`](crate::native::machine::target::Target::HAS_INDEX) rules out.
 const INDEXED: Internal = Internal("an access has an index");
 
 const fn size_of(size: isa::Size) -> Size {
