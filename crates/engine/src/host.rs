@@ -10,7 +10,7 @@ use paceline_runtime::fault::Fault;
 use paceline_runtime::host::{self, EventSink};
 use paceline_runtime::per_cpu::PerCpuMaps;
 use paceline_runtime::time::TimeSource;
-use paceline_spec::context::{SkBuff, TC_SK_BUFF};
+use paceline_spec::context::{AreaUse, SkBuff, TC_SK_BUFF};
 
 /// The surroundings of one worker: all that its programs observe besides packets and maps. Programs that run on different threads
 /// have different hosts.
@@ -93,7 +93,7 @@ impl Host {
     pub fn arrive(&mut self, burst: &Burst) {
         self.runtime.arrive(burst);
         if burst.len() == 1 {
-            self.runtime.area.enter(&burst.frame(0), &TC_SK_BUFF);
+            self.runtime.area.enter(&burst.frame(0), AreaUse::all(&TC_SK_BUFF));
         }
     }
 

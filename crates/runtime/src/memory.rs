@@ -54,34 +54,122 @@ unsafe fn store_bytes<const SIZE: usize>(address: u64, value: u64) {
     unsafe { copy_to(address, &value.to_ne_bytes()[range]) };
 }
 
+/// Calls `$one` with each integer type and an offset, so that the integers are one after the other, each aligned at its address: small
+/// ones to a multiple of eight, words of eight bytes, and the rest.
+macro_rules! by_aligned_integers {
+    ($address:ident, $len:ident, $one:ident) => {{
+        let mut at = 0;
+        if $address & 1 != 0 && $len - at >= 1 {
+            $one!(AtomicU8, u8, at);
+            at += 1;
+        }
+        if ($address + at as u64) & 2 != 0 && $len - at >= 2 {
+            $one!(AtomicU16, u16, at);
+            at += 2;
+        }
+        if ($address + at as u64) & 4 != 0 && $len - at >= 4 {
+            $one!(AtomicU32, u32, at);
+            at += 4;
+        }
+        // With eight bytes left the address is a multiple of eight, and with fewer it is one of each smaller size that follows.
+        while $len - at >= 8 {
+            $one!(AtomicU64, u64, at);
+            at += 8;
+        }
+        if $len - at >= 4 {
+            $one!(AtomicU32, u32, at);
+            at += 4;
+        }
+        if $len - at >= 2 {
+            $one!(AtomicU16, u16, at);
+            at += 2;
+        }
+        if $len - at >= 1 {
+            $one!(AtomicU8, u8, at);
+        }
+    }};
+}
+
 /// Copies bytes from an address.
 ///
 /// # Safety
 /// `bytes.len()` bytes at `address` must be initialized memory that may be read.
 #[inline]
 pub unsafe fn copy_from(bytes: &mut [u8], address: u64) {
-    let whole = if address.is_multiple_of(8) { bytes.len() / 8 } else { 0 };
-    let (words, rest) = bytes.split_at_mut(8 * whole);
-    for (i, word) in words.chunks_exact_mut(8).enumerate() {
-        // SAFETY: the range is guaranteed by the caller; the address is a multiple of 8.
-        let value = unsafe { AtomicU64::from_ptr((address as *mut u64).add(i)) }.load(Ordering::Relaxed);
-        word.copy_from_slice(&value.to_ne_bytes());
+    let (len, to) = (bytes.len(), bytes.as_mut_ptr());
+    macro_rules! one {
+        ($atomic:ty, $int:ty, $at:ident) => {
+            // SAFETY: the range is guaranteed by the caller, the integer lies in it and is aligned, and the bytes are as long.
+            unsafe {
+                let value = <$atomic>::from_ptr((address as *mut u8).add($at).cast()).load(Ordering::Relaxed);
+                to.add($at).cast::<$int>().write_unaligned(value);
+            }
+        };
     }
-    for (i, byte) in (8 * whole..).zip(rest) {
-        // SAFETY: the range is guaranteed by the caller; a byte is always aligned.
-        *byte = unsafe { AtomicU8::from_ptr((address as *mut u8).add(i)) }.load(Ordering::Relaxed);
-    }
+    by_aligned_integers!(address, len, one);
 }
 
 /// Copies bytes to an address.
 ///
 /// # Safety
 /// `bytes.len()` bytes at `address` must be memory that may be written.
+#[inline]
 pub unsafe fn copy_to(address: u64, bytes: &[u8]) {
-    for (i, &byte) in bytes.iter().enumerate() {
-        // SAFETY: the range is guaranteed by the caller; a byte is always aligned.
-        unsafe { AtomicU8::from_ptr((address as *mut u8).add(i)) }.store(byte, Ordering::Relaxed);
+    let (len, from) = (bytes.len(), bytes.as_ptr());
+    macro_rules! one {
+        ($atomic:ty, $int:ty, $at:ident) => {
+            // SAFETY: the range is guaranteed by the caller, the integer lies in it and is aligned, and the bytes are as long.
+            unsafe {
+                let value = from.add($at).cast::<$int>().read_unaligned();
+                <$atomic>::from_ptr((address as *mut u8).add($at).cast()).store(value, Ordering::Relaxed);
+            }
+        };
     }
+    by_aligned_integers!(address, len, one);
+}
+
+/// The sum of bytes as 32-bit words in native order, the last one padded with zeros, on top of a sum.
+///
+/// # Safety
+/// `len` bytes at `address` must be initialized memory that may be read.
+#[inline]
+pub unsafe fn sum_words(address: u64, len: usize, mut sum: u64) -> u64 {
+    // An integer that begins in the middle of a word has its bytes in the places of two words, which a rotation gives.
+    let rotated = |part: u32, at: usize| match 8 * (at as u32 % 4) {
+        bits if cfg!(target_endian = "big") => part.rotate_right(bits),
+        bits => part.rotate_left(bits),
+    };
+    macro_rules! one {
+        (AtomicU64, u64, $at:ident) => {{
+            // SAFETY: the range is guaranteed by the caller, the integer lies in it and is aligned.
+            let value =
+                unsafe { AtomicU64::from_ptr((address as *mut u8).add($at).cast()) }.load(Ordering::Relaxed);
+            sum += u64::from(rotated(value as u32, $at)) + u64::from(rotated((value >> 32) as u32, $at));
+        }};
+        ($atomic:ty, $int:ty, $at:ident) => {{
+            // SAFETY: as above.
+            let value =
+                unsafe { <$atomic>::from_ptr((address as *mut u8).add($at).cast()) }.load(Ordering::Relaxed);
+            let above = if cfg!(target_endian = "big") { 32 - <$int>::BITS } else { 0 };
+            sum += u64::from(rotated(u32::from(value) << above, $at));
+        }};
+    }
+    // Short ones are headers that a program has just stored in parts: a load of several parts would wait for these.
+    const SHORT: usize = 64;
+    if len <= SHORT && address.is_multiple_of(4) {
+        let words = len / 4;
+        for at in (0..words).map(|word| 4 * word) {
+            one!(AtomicU32, u32, at);
+        }
+        let mut at = 4 * words;
+        while at < len {
+            one!(AtomicU8, u8, at);
+            at += 1;
+        }
+        return sum;
+    }
+    by_aligned_integers!(address, len, one);
+    sum
 }
 
 /// Loads an integer in native byte order, zero-extended.

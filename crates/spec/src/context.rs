@@ -187,10 +187,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Members of the area that have a number when a packet enters: offset and size in bytes, and by which rule.
-    pub fn entries(&self) -> impl Iterator<Item = (u16, u16, Rule)> {
+    /// The rules by which members of the area have a number when a packet enters.
+    fn entries(&self) -> impl Iterator<Item = Rule> {
         self.fields.iter().filter_map(|field| match field.place {
-            Place::Host { offset, size, entry } => Some((offset, size, entry?)),
+            Place::Host { entry, .. } => entry,
             _ => None,
         })
     }
@@ -315,6 +315,72 @@ pub struct SkBuff {
 impl SkBuff {
     /// Eight-byte words of the area.
     pub const WORDS: usize = size_of::<Self>() / 8;
+}
+
+/// What a program uses of the packet's own area: only that is initialized when a packet enters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AreaUse {
+    /// A bit for each eight-byte word.
+    pub words: u16,
+    /// A bit for each [`Rule`] that gives a member its number, in the order of [`Rule::ALL`].
+    pub rules: u8,
+}
+
+impl AreaUse {
+    /// Bits of all words.
+    pub const ALL_WORDS: u16 = (1 << SkBuff::WORDS) - 1;
+
+    /// All that a context has fields in.
+    #[must_use]
+    pub fn all(layout: &Layout) -> Self {
+        let words = layout.area.clone().fold(0, |words, word| words | 1 << word);
+        let rules = layout.entries().fold(0, |rules, rule| rules | 1 << rule as u8);
+        Self { words, rules }
+    }
+
+    /// A field; nothing for one that is not in the area.
+    #[must_use]
+    pub fn of(field: &Field) -> Self {
+        let Place::Host { offset, size, entry } = field.place else { return Self::default() };
+        let words = (offset / 8..(offset + size).div_ceil(8)).fold(0, |words, word| words | 1 << word);
+        Self { words, rules: entry.map_or(0, |rule| 1 << rule as u8) }
+    }
+
+    /// Whether a rule gives a member its number.
+    #[must_use]
+    pub const fn has(self, rule: Rule) -> bool {
+        self.rules >> rule as u8 & 1 != 0
+    }
+
+    /// As one number, for generated code.
+    #[must_use]
+    pub const fn to_bits(self) -> u32 {
+        self.words as u32 | (self.rules as u32) << 16
+    }
+
+    /// What [`to_bits`](Self::to_bits) gave.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self { words: bits as u16, rules: (bits >> 16) as u8 }
+    }
+
+    /// Its words by their numbers.
+    pub fn words(self) -> impl Iterator<Item = u16> {
+        (0..SkBuff::WORDS as u16).filter(move |word| self.words >> word & 1 != 0)
+    }
+
+    /// Whether it is nothing.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.words == 0 && self.rules == 0
+    }
+}
+
+impl std::ops::BitOrAssign for AreaUse {
+    fn bitor_assign(&mut self, other: Self) {
+        self.words |= other.words;
+        self.rules |= other.rules;
+    }
 }
 
 /// A member of the area.

@@ -33,6 +33,7 @@ pub struct Helper {
     calls_later: bool,
     prints: bool,
     waits_for_end: bool,
+    leaves_area: bool,
 }
 
 impl HelperId {
@@ -168,6 +169,14 @@ impl Helper {
     pub const fn waits_for_end(&self) -> bool {
         self.waits_for_end
     }
+
+    /// Whether the helper may read what programs of a type have in the packet's own area ([`SkBuff`](crate::context::SkBuff)). Those
+    /// that only write there without the program's reading it do not.
+    #[must_use]
+    pub fn uses_area(&self, kind: ProgramKind) -> bool {
+        let takes_packet = self.prototype.is_none_or(|prototype| prototype.args.contains(&Arg::Context));
+        kind.context().waits_for_end && takes_packet && !self.leaves_area
+    }
 }
 
 /// Parts of a row: which program types have the helper, then what differs from a helper without a prototype.
@@ -188,6 +197,7 @@ impl Helper {
             calls_later: false,
             prints: false,
             waits_for_end: false,
+            leaves_area: false,
         }
     }
 
@@ -245,6 +255,11 @@ impl Helper {
 
     const fn defers_work(self) -> Self {
         Self { waits_for_end: true, ..self }
+    }
+
+    /// It takes the packet, and reads nothing of its own area.
+    const fn leaves_area(self) -> Self {
+        Self { leaves_area: true, ..self }
     }
 
     const fn lacks(self, what: &'static str) -> Self {
@@ -326,11 +341,11 @@ helpers! {
     7 GetPrandomU32 "bpf_get_prandom_u32" => all().takes(&[]).returns(Number);
     8 GetSmpProcessorId "bpf_get_smp_processor_id" => all().takes(&[]).returns(Number);
     9 SkbStoreBytes "bpf_skb_store_bytes" =>
-        tc().takes(&[Context, Scalar, ReadMem, Size, Scalar]).returns(Number).moves_packet();
+        tc().takes(&[Context, Scalar, ReadMem, Size, Scalar]).returns(Number).moves_packet().leaves_area();
     10 L3CsumReplace "bpf_l3_csum_replace" =>
-        tc().takes(&[Context, Scalar, Scalar, Scalar, Scalar]).returns(Number).moves_packet();
+        tc().takes(&[Context, Scalar, Scalar, Scalar, Scalar]).returns(Number).moves_packet().leaves_area();
     11 L4CsumReplace "bpf_l4_csum_replace" =>
-        tc().takes(&[Context, Scalar, Scalar, Scalar, Scalar]).returns(Number).moves_packet();
+        tc().takes(&[Context, Scalar, Scalar, Scalar, Scalar]).returns(Number).moves_packet().leaves_area();
     12 TailCall "bpf_tail_call" => all().takes(&[Context, Map, Scalar]).uses(MapUse::TailCall).returns(Nothing);
     13 CloneRedirect "bpf_clone_redirect" => tc();
     14 GetCurrentPidTgid "bpf_get_current_pid_tgid" => all().lacks(TASKS);
@@ -346,10 +361,10 @@ helpers! {
         tc().takes(&[Context, ReadMem, Size, Scalar]).returns(Number);
     22 PerfEventRead "bpf_perf_event_read" => all().gpl_only().lacks(TASKS);
     23 Redirect "bpf_redirect" => xdp_and_tc().takes(&[Scalar, Scalar]).returns(Number);
-    24 GetRouteRealm "bpf_get_route_realm" => tc().takes(&[Context]).returns(Number);
+    24 GetRouteRealm "bpf_get_route_realm" => tc().takes(&[Context]).returns(Number).leaves_area();
     25 PerfEventOutput "bpf_perf_event_output" =>
-        all().takes(&[Context, Map, Scalar, ReadMem, SizeOrZero]).uses(MapUse::PerfEvent).returns(Number).gpl_only();
-    26 SkbLoadBytes "bpf_skb_load_bytes" => skb().takes(&[Context, Scalar, WriteMem, Size]).returns(Number);
+        all().takes(&[Context, Map, Scalar, ReadMem, SizeOrZero]).uses(MapUse::PerfEvent).returns(Number).gpl_only().leaves_area();
+    26 SkbLoadBytes "bpf_skb_load_bytes" => skb().takes(&[Context, Scalar, WriteMem, Size]).returns(Number).leaves_area();
     27 GetStackid "bpf_get_stackid" => no_type();
     28 CsumDiff "bpf_csum_diff" =>
         xdp_and_tc().takes(&[ReadMemOrNull, SizeOrZero, ReadMemOrNull, SizeOrZero, Scalar])
@@ -366,8 +381,8 @@ helpers! {
     37 CurrentTaskUnderCgroup "bpf_current_task_under_cgroup" => all().lacks(TASKS);
     38 SkbChangeTail "bpf_skb_change_tail" =>
         tc().takes(&[Context, Scalar, Scalar]).returns(Number).moves_packet();
-    39 SkbPullData "bpf_skb_pull_data" => tc().takes(&[Context, Scalar]).returns(Number).moves_packet();
-    40 CsumUpdate "bpf_csum_update" => tc().takes(&[Context, Scalar]).returns(Number);
+    39 SkbPullData "bpf_skb_pull_data" => tc().takes(&[Context, Scalar]).returns(Number).moves_packet().leaves_area();
+    40 CsumUpdate "bpf_csum_update" => tc().takes(&[Context, Scalar]).returns(Number).leaves_area();
     41 SetHashInvalid "bpf_set_hash_invalid" => tc().takes(&[Context]).returns(Number);
     42 GetNumaNodeId "bpf_get_numa_node_id" => all().takes(&[]).returns(Number);
     43 SkbChangeHead "bpf_skb_change_head" =>
@@ -400,7 +415,7 @@ helpers! {
     68 SkbLoadBytesRelative "bpf_skb_load_bytes_relative" =>
         skb().takes(&[Context, Scalar, WriteMem, Size, Scalar]).returns(Number);
     69 FibLookup "bpf_fib_lookup" =>
-        xdp_and_tc().takes(&[Context, ReadWriteMem, Size, Scalar]).returns(Number).gpl_only();
+        xdp_and_tc().takes(&[Context, ReadWriteMem, Size, Scalar]).returns(Number).gpl_only().leaves_area();
     70 SockHashUpdate "bpf_sock_hash_update" => no_type();
     71 MsgRedirectHash "bpf_msg_redirect_hash" => no_type();
     72 SkRedirectHash "bpf_sk_redirect_hash" => no_type();
@@ -509,7 +524,7 @@ helpers! {
     161 ImaInodeHash "bpf_ima_inode_hash" => no_type();
     162 SockFromFile "bpf_sock_from_file" => no_type();
     163 CheckMtu "bpf_check_mtu" =>
-        xdp_and_tc().takes(&[Context, Scalar, ReadWriteBytes(4), Scalar, Scalar]).returns(Number).gpl_only();
+        xdp_and_tc().takes(&[Context, Scalar, ReadWriteBytes(4), Scalar, Scalar]).returns(Number).gpl_only().leaves_area();
     164 ForEachMapElem "bpf_for_each_map_elem" =>
         all().takes(&[Map, Function, StackOrNull, Scalar]).uses(MapUse::ForEach).returns(Number).calls_back(Elements);
     165 Snprintf "bpf_snprintf" =>

@@ -29,7 +29,8 @@ pub struct Links {
     pub find_program: u64,
     /// `extern "C" fn(&Frame) -> u64` for each [`Rule`] of contexts, in their order.
     pub rules: [u64; Rule::ALL.len()],
-    /// `extern "C" fn(&mut Host, &Frame, &Layout)` that initializes the packet's own area in the host.
+    /// `extern "C" fn(&mut Host, &Frame, uses: u64)` that initializes what a run uses of the packet's own area in the host
+    /// ([`AreaUse::to_bits`](paceline_spec::context::AreaUse::to_bits)).
     pub enter: u64,
     /// `extern "C" fn(&mut Host)` that does the work that a run has deferred to its end.
     pub end: u64,
@@ -109,6 +110,8 @@ pub struct HostOffsets {
     pub max_tail_calls: i32,
     /// The packet's own area ([`SkBuff`](paceline_spec::context::SkBuff)).
     pub area: i32,
+    /// What that area holds when packets arrive.
+    pub arriving: i32,
     /// The 64-bit number of the host's CPU.
     pub cpu: i32,
     /// 64-bit fault flag: nonzero if the last run faulted, and has no result.

@@ -12,10 +12,10 @@ use paceline_frame::Frame;
 use paceline_maps::Map;
 use paceline_runtime::context;
 use paceline_runtime::helpers::{HelperFn, helper_fn, kfunc_fn};
-use paceline_runtime::host::{Host, MAX_TAIL_CALLS};
+use paceline_runtime::host::{Area, Host, MAX_TAIL_CALLS};
 use paceline_runtime::interpreter::image::{Image, cpus_of};
 use paceline_spec::ProgramSpec;
-use paceline_spec::context::{Layout, Rule};
+use paceline_spec::context::{AreaUse, Rule};
 
 use super::checked;
 
@@ -27,7 +27,7 @@ const PROTOCOL: unsafe extern "C" fn(u64) -> u64 = protocol;
 const RX_QUEUE: unsafe extern "C" fn(u64) -> u64 = rx_queue;
 const IFINDEX: unsafe extern "C" fn(u64) -> u64 = ifindex;
 const END: extern "C" fn(&mut Host) = end;
-const ENTER: unsafe extern "C" fn(&mut Host, u64, &Layout) = enter;
+const ENTER: unsafe extern "C" fn(&mut Host, u64, u64) = enter;
 
 /// The functions of the engine that code calls, by name.
 pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
@@ -68,6 +68,7 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Res
             tail_calls: offset_of!(Host, run.tail_calls) as i32,
             max_tail_calls: MAX_TAIL_CALLS as i32,
             area: offset_of!(Host, area.words) as i32,
+            arriving: (offset_of!(Host, area) + Area::OFFSET_ARRIVING) as i32,
             cpu: Host::OFFSET_CPU as i32,
             fault: offset_of!(Host, run.fault) as i32,
             readable: offset_of!(Host, run.readable) as i32,
@@ -176,7 +177,7 @@ rules! {
 
 /// # Safety
 /// `frame` must be the address of a frame.
-unsafe extern "C" fn enter(host: &mut Host, frame: u64, layout: &Layout) {
+unsafe extern "C" fn enter(host: &mut Host, frame: u64, uses: u64) {
     // SAFETY: the address is guaranteed by the caller.
-    host.area.enter(unsafe { &*(frame as *const Frame) }, layout);
+    host.area.enter(unsafe { &*(frame as *const Frame) }, AreaUse::from_bits(uses as u32));
 }

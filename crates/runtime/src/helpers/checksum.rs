@@ -4,13 +4,10 @@ use super::mem::ReadMem;
 use crate::host::Host;
 
 /// One's complement sum of the bytes as 32-bit words in native order, on top of `seed` (`csum_partial`).
-fn sum(bytes: &[u8], seed: u32) -> u32 {
-    let words = bytes.chunks(4).map(|chunk| {
-        let mut word = [0; 4];
-        word[..chunk.len()].copy_from_slice(chunk);
-        u64::from(u32::from_ne_bytes(word))
-    });
-    fold32(u64::from(seed) + words.sum::<u64>())
+#[inline]
+fn sum(bytes: ReadMem<'_>, seed: u32) -> u32 {
+    // A size of 32 bits has fewer words than 2^32, whose sum does not overflow.
+    fold32(bytes.sum_words(u64::from(seed)))
 }
 
 /// Folds a sum of 32-bit words with its carries; what is not zero does not become zero.
@@ -27,8 +24,9 @@ fn fold16(sum: u32) -> u16 {
 
 /// The change of a checksum when `from` is replaced by `to`: 16 bits and for sizes of all kinds, as in kernels since
 /// 6.13; older ones returned the sum before it was folded and refused sizes that are no multiple of 4.
-fn diff(from: &[u8], to: &[u8], seed: u32) -> u32 {
-    let total = match (from.is_empty(), to.is_empty()) {
+fn diff(from: ReadMem<'_>, to: ReadMem<'_>, seed: u32) -> u32 {
+    let is_empty = |bytes: ReadMem<'_>| bytes.is_null() || bytes.len() == 0;
+    let total = match (is_empty(from), is_empty(to)) {
         (true, true) => seed,
         (false, false) => fold32(u64::from(sum(to, seed)) + u64::from(!sum(from, 0))),
         (true, false) => sum(to, seed),
@@ -39,5 +37,5 @@ fn diff(from: &[u8], to: &[u8], seed: u32) -> u32 {
 
 /// `s64 bpf_csum_diff(from, from_size, to, to_size, seed)`
 pub(super) fn csum_diff(_: &mut Host, from: ReadMem<'_>, to: ReadMem<'_>, seed: u32) -> u64 {
-    u64::from(diff(&from.read(), &to.read(), seed))
+    u64::from(diff(from, to, seed))
 }

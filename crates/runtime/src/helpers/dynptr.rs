@@ -9,7 +9,7 @@ use paceline_spec::Errno;
 use super::argument::{Argument, Buffer, KnownSize, Record, Registers};
 use super::class::Class;
 use super::function::{Int, Pointer};
-use super::mem::{Mem, ReadMem, ReadWriteMem, WriteMem};
+use super::mem::{self, Mem, ReadMem, ReadWriteMem, WriteMem};
 use crate::host::Host;
 use crate::memory;
 use crate::region::Access;
@@ -139,9 +139,9 @@ fn span<'f>(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Result<Bytes<
 }
 
 /// A copy of the same bytes.
-fn read_bytes(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Result<Vec<u8>, Errno> {
+fn read_bytes(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Result<mem::Bytes, Errno> {
     Ok(match span(dynptr, offset, len, host)? {
-        Bytes::Packet(bytes) => bytes.to_vec(),
+        Bytes::Packet(bytes) => mem::Bytes::from_slice(bytes),
         Bytes::Memory(memory) => memory.read(),
     })
 }

@@ -32,7 +32,7 @@ pub(super) fn perf_event_output(
     if index >= map.spec().max_entries {
         return Err(Errno::E2BIG);
     }
-    match host.event(&map.spec().name, index, &data.read(), packet) {
+    match data.with(|data| host.event(&map.spec().name, index, data, packet)) {
         true => Ok(()),
         false => Err(Errno::ENOENT),
     }

@@ -6,6 +6,7 @@ use paceline_spec::Errno;
 use super::argument::Object;
 use super::function::Pointer;
 use super::map_argument::{Key, NextValue, Value};
+use super::mem::Bytes;
 use crate::host::Host;
 
 /// `void *bpf_map_lookup_elem(map, key)`
@@ -19,13 +20,13 @@ pub(super) fn lookup_elem(host: &mut Host, map: &Map, key: Key<'_>) -> Pointer {
 
 /// The address of the record of a socket that the host's network still has, or null.
 fn socket_record(host: &Host, map: &Map, key: Key<'_>) -> u64 {
-    let number = map.for_programs().socket(&key.read());
+    let number = key.with(|key| map.for_programs().socket(key));
     let socket = number.and_then(|number| host.world.network().socket(number));
     socket.map_or(0, |socket| socket.record().expose_provenance() as u64)
 }
 
 /// A value for the socket of a record, in a map of sockets (`sock_map_update_elem`).
-fn socket_value(map: &Map, record: Object, host: &Host) -> Result<Vec<u8>, Errno> {
+fn socket_value(map: &Map, record: Object, host: &Host) -> Result<Bytes, Errno> {
     let network = host.world.network();
     let socket = network.socket_of_record(record.0 as usize).ok_or(Errno::EINVAL)?;
     if !socket.state().is_full() {
@@ -36,8 +37,8 @@ fn socket_value(map: &Map, record: Object, host: &Host) -> Result<Vec<u8>, Errno
     }
     let number = network.socket_number(socket).ok_or(Errno::EINVAL)?;
     Ok(match map.spec().value_size {
-        4 => number.to_ne_bytes().to_vec(),
-        _ => u64::from(number).to_ne_bytes().to_vec(),
+        4 => Bytes::from_slice(&number.to_ne_bytes()),
+        _ => Bytes::from_slice(&u64::from(number).to_ne_bytes()),
     })
 }
 
@@ -54,21 +55,21 @@ pub(super) fn update_elem(
     value: Value<'_>,
     flags: u64,
 ) -> Result<(), Errno> {
-    let value = match map.spec().kind.holds_sockets() {
-        true => socket_value(map, value.record(), host)?,
-        false => value.read(),
-    };
-    map.for_programs().update(&key.read(), &value, flags, host.cpu())
+    let update = |value: &[u8]| key.with(|key| map.for_programs().update(key, value, flags, host.cpu()));
+    match map.spec().kind.holds_sockets() {
+        true => update(&socket_value(map, value.record(), host)?),
+        false => value.with(update),
+    }
 }
 
 /// `long bpf_map_delete_elem(map, key)`
 pub(super) fn delete_elem(_: &mut Host, map: &Map, key: Key<'_>) -> Result<(), Errno> {
-    map.for_programs().delete(&key.read())
+    key.with(|key| map.for_programs().delete(key))
 }
 
 /// `long bpf_map_push_elem(map, value, flags)`
 pub(super) fn push_elem(_: &mut Host, map: &Map, value: Value<'_>, flags: u64) -> Result<(), Errno> {
-    map.for_programs().push(&value.read(), flags)
+    value.with(|value| map.for_programs().push(value, flags))
 }
 
 /// `long bpf_map_pop_elem(map, value)`

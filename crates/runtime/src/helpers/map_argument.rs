@@ -7,7 +7,6 @@ use paceline_maps::{LookupFunction, Map};
 use super::argument::{Argument, Object, Registers};
 use super::class::Class;
 use super::mem::Mem;
-use crate::memory;
 
 // SAFETY: the handle of a map is the address of the map, which lives through the call.
 unsafe impl<'a> Argument<'a> for &'a Map {
@@ -44,25 +43,6 @@ unsafe impl Argument<'_> for Arc<Map> {
     }
 }
 
-/// Keys up to this many bytes are copied without memory of the heap.
-const SHORT: usize = 64;
-
-/// A copy of a key.
-pub(super) struct KeyBytes {
-    short: [u8; SHORT],
-    long: Vec<u8>,
-    len: usize,
-}
-
-impl std::ops::Deref for KeyBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // default: longer keys are in the other field.
-        self.short.get(..self.len).unwrap_or(&self.long)
-    }
-}
-
 /// Pointer to a key of the map in the first argument.
 #[derive(Clone, Copy)]
 pub(super) struct Key<'a> {
@@ -82,17 +62,11 @@ unsafe impl<'a> Argument<'a> for Key<'a> {
 }
 
 impl Key<'_> {
-    /// A copy.
-    pub(super) fn read(&self) -> KeyBytes {
-        let len = self.map.spec().key_size as usize;
-        let mut key = KeyBytes { short: [0; SHORT], long: Vec::new(), len };
-        match key.short.get_mut(..len) {
-            // SAFETY: as many bytes as a key of the map has can be read.
-            Some(short) => unsafe { memory::copy_from(short, self.address) },
-            // SAFETY: the same.
-            None => key.long = unsafe { Mem::new(self.address, len) }.read(),
-        }
-        key
+    /// As of [`Mem::with`].
+    #[inline]
+    pub(super) fn with<R>(&self, take: impl FnOnce(&[u8]) -> R) -> R {
+        // SAFETY: as many bytes as a key of the map has can be read.
+        unsafe { Mem::new(self.address, self.map.spec().key_size as usize) }.with(take)
     }
 
     /// The address of the value for a CPU, or null. Kinds with a function for it read the key in place.
@@ -103,7 +77,7 @@ impl Key<'_> {
             // SAFETY: the map is in use by the caller, and the key has as many bytes as the map's keys.
             return unsafe { function(context, self.address, cpu as u64) };
         }
-        map.lookup(&self.read(), cpu).map_or(0, |value| value.as_ptr() as u64)
+        self.with(|key| map.lookup(key, cpu).map_or(0, |value| value.as_ptr() as u64))
     }
 }
 
@@ -125,12 +99,13 @@ unsafe impl<'a> Argument<'a> for Value<'a> {
 }
 
 impl Value<'_> {
-    /// A copy; empty for maps of sockets, whose values programs cannot read.
-    pub(super) fn read(&self) -> Vec<u8> {
+    /// As of [`Mem::with`]; empty for maps of sockets, whose values programs cannot read.
+    #[inline]
+    pub(super) fn with<R>(&self, take: impl FnOnce(&[u8]) -> R) -> R {
         let spec = self.map.spec();
         let len = if spec.kind.holds_sockets() { 0 } else { spec.value_size as usize };
         // SAFETY: a value of the map can be read.
-        unsafe { Mem::new(self.address, len) }.read()
+        unsafe { Mem::new(self.address, len) }.with(take)
     }
 
     /// Address of the record, for maps of sockets.
@@ -163,12 +138,24 @@ impl NextValue<'_> {
         let spec = self.map.spec();
         // SAFETY: a value of the map can be written, and read for a Bloom filter.
         let mem = unsafe { Mem::new(self.address, spec.value_size as usize) };
+        const SHORT: usize = 64;
+        let (mut short, mut long);
+        let value = match mem.len() <= SHORT {
+            true => {
+                short = [0; SHORT];
+                &mut short[..mem.len()]
+            }
+            false => {
+                long = vec![0; mem.len()];
+                &mut long[..]
+            }
+        };
         if spec.kind.tests_membership() {
-            return fill(&mut mem.read());
+            mem.copy_to(value);
+            return fill(value);
         }
-        let mut value = vec![0; mem.len()];
-        let result = fill(&mut value);
-        mem.write(&value);
+        let result = fill(value);
+        mem.write(value);
         result
     }
 }

@@ -4,10 +4,15 @@
 use std::marker::PhantomData;
 
 use paceline_isa::Size;
+use smallvec::{SmallVec, smallvec};
 
 use super::argument::{Argument, Registers};
 use super::class::Class;
 use crate::memory;
+use crate::stack::STACK_FRAME;
+
+/// A copy of memory that a program passes. As many bytes as a program's stack has need no memory of the heap.
+pub(super) type Bytes = SmallVec<[u8; STACK_FRAME]>;
 
 /// Memory that a program passes: null, or so many bytes that can be read, and written where the class says so.
 #[derive(Clone, Copy)]
@@ -36,17 +41,49 @@ impl Mem<'_> {
     }
 
     /// The first bytes, at most `most`; none of null.
-    pub(super) fn read_up_to(&self, most: usize) -> Vec<u8> {
+    pub(super) fn read_up_to(&self, most: usize) -> Bytes {
         let len = if self.is_null() { 0 } else { self.len.min(most) };
-        let mut bytes = vec![0; len];
+        let mut bytes: Bytes = smallvec![0; len];
         // SAFETY: so many bytes can be read.
         unsafe { memory::copy_from(&mut bytes, self.address) };
         bytes
     }
 
+    /// Gives a copy of all bytes to `take`; of null it is empty. Of short ones there is no other copy, as an owned one would be.
+    #[inline]
+    pub(super) fn with<R>(&self, take: impl FnOnce(&[u8]) -> R) -> R {
+        const SHORT: usize = 64;
+        let len = if self.is_null() { 0 } else { self.len };
+        if len > SHORT {
+            return take(&self.read());
+        }
+        let mut bytes = [0; SHORT];
+        // SAFETY: so many bytes can be read.
+        unsafe { memory::copy_from(&mut bytes[..len], self.address) };
+        take(&bytes[..len])
+    }
+
     /// All bytes; none of null.
-    pub(super) fn read(&self) -> Vec<u8> {
+    pub(super) fn read(&self) -> Bytes {
         self.read_up_to(self.len)
+    }
+
+    /// Copies as many bytes as there are in both; none of null. The memory is no other than the program's own, so none of `bytes`.
+    #[inline]
+    pub(super) fn copy_to(&self, bytes: &mut [u8]) {
+        let len = if self.is_null() { 0 } else { self.len.min(bytes.len()) };
+        // SAFETY: so many bytes can be read.
+        unsafe { memory::copy_from(&mut bytes[..len], self.address) };
+    }
+
+    /// As of [`memory::sum_words`]; nothing of null.
+    #[inline]
+    pub(super) fn sum_words(&self, sum: u64) -> u64 {
+        if self.is_null() {
+            return sum;
+        }
+        // SAFETY: so many bytes can be read.
+        unsafe { memory::sum_words(self.address, self.len, sum) }
     }
 
     /// Bytes at an offset; `None` where they are not all in the memory.
@@ -63,11 +100,21 @@ impl Mem<'_> {
     ///
     /// # Panics
     /// In builds with debug assertions, if there are more bytes than the memory has; otherwise these are left out.
+    #[inline]
     pub(super) fn write(&self, bytes: &[u8]) {
         self.write_at(0, bytes);
     }
 
+    /// Writes zeros to all of the memory, none to null.
+    pub(super) fn clear(&self) {
+        const ZEROS: [u8; 64] = [0; 64];
+        for start in (0..self.len).step_by(ZEROS.len()) {
+            self.write_at(start, &ZEROS[..ZEROS.len().min(self.len - start)]);
+        }
+    }
+
     /// Writes bytes at an offset, as [`write`](Self::write).
+    #[inline]
     pub(super) fn write_at(&self, offset: usize, bytes: &[u8]) {
         debug_assert!(self.is_null() || self.has(offset, bytes.len()), "a helper writes past its argument");
         if self.has(offset, bytes.len()) {
@@ -148,12 +195,30 @@ impl ReadMem<'_> {
     }
 
     /// As of [`Mem::read`].
-    pub(super) fn read(&self) -> Vec<u8> {
+    pub(super) fn read(&self) -> Bytes {
         self.0.read()
     }
 
+    /// As of [`Mem::with`].
+    #[inline]
+    pub(super) fn with<R>(&self, take: impl FnOnce(&[u8]) -> R) -> R {
+        self.0.with(take)
+    }
+
+    /// As of [`Mem::copy_to`].
+    #[inline]
+    pub(super) fn copy_to(&self, bytes: &mut [u8]) {
+        self.0.copy_to(bytes);
+    }
+
+    /// As of [`Mem::sum_words`].
+    #[inline]
+    pub(super) fn sum_words(&self, sum: u64) -> u64 {
+        self.0.sum_words(sum)
+    }
+
     /// As of [`Mem::read_up_to`].
-    pub(super) fn read_up_to(&self, most: usize) -> Vec<u8> {
+    pub(super) fn read_up_to(&self, most: usize) -> Bytes {
         self.0.read_up_to(most)
     }
 }
@@ -169,8 +234,14 @@ impl WriteMem<'_> {
     }
 
     /// As of [`Mem::write`].
+    #[inline]
     pub(super) fn write(&self, bytes: &[u8]) {
         self.0.write(bytes);
+    }
+
+    /// As of [`Mem::clear`].
+    pub(super) fn clear(&self) {
+        self.0.clear();
     }
 }
 
@@ -189,7 +260,7 @@ impl<const LEAST: usize> ReadWriteMem<'_, LEAST> {
     }
 
     /// As of [`Mem::read_up_to`].
-    pub(super) fn read_up_to(&self, most: usize) -> Vec<u8> {
+    pub(super) fn read_up_to(&self, most: usize) -> Bytes {
         self.0.read_up_to(most)
     }
 
@@ -307,8 +378,8 @@ unsafe impl<'a> Argument<'a> for Text<'a> {
 
 impl Text<'_> {
     /// The text with its zero byte.
-    pub(super) fn read(&self) -> Vec<u8> {
-        let mut text = Vec::new();
+    pub(super) fn read(&self) -> Bytes {
+        let mut text = Bytes::new();
         loop {
             let mut byte = [0];
             // SAFETY: no byte before was zero.

@@ -69,8 +69,8 @@ pub(super) fn store_bytes(
     offset: u32,
     buf: ReadMem<'_>,
 ) -> Result<(), Errno> {
-    let bytes = buf.read();
-    span(frame, offset, bytes.len())?.copy_from_slice(&bytes);
+    let span = span(frame, offset, buf.len())?;
+    buf.copy_to(span);
     Ok(())
 }
 
@@ -106,7 +106,7 @@ pub(super) fn skb_load_bytes(
     let found = offset.checked_add(to.len()).and_then(|end| frame.packet().get(offset..end));
     match found {
         Some(bytes) => to.write(bytes),
-        None => to.write(&vec![0; to.len()]),
+        None => to.clear(),
     }
     found.map(drop).ok_or(Errno::EFAULT)
 }

@@ -28,7 +28,7 @@ pub(super) fn discard(_: &mut Host, record: Record, flags: u64) {
 /// `long bpf_ringbuf_output(ringbuf, data, size, flags)`
 pub(super) fn output(host: &mut Host, map: &Map, data: ReadMem<'_>, flags: u64) -> Result<(), Errno> {
     let ring = map.for_programs().ring_buffer().ok_or(Errno::EINVAL)?;
-    ring.output_from(&data.read(), flags, || Some(host.origin()))
+    data.with(|data| ring.output_from(data, flags, || Some(host.origin())))
 }
 
 /// `u64 bpf_ringbuf_query(ringbuf, flags)`

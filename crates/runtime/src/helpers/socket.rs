@@ -11,7 +11,7 @@ use paceline_frame::Frame;
 
 use super::argument::Object;
 use super::function::Pointer;
-use super::mem::ReadMem;
+use super::mem::{Bytes, ReadMem};
 use super::syncookie;
 use crate::host::Host;
 use crate::time::Clock;
@@ -94,8 +94,8 @@ pub(super) fn release(_: &mut Host, _: Object) -> Result<(), Errno> {
 
 /// The two headers of a packet for a socket that listens.
 struct Headers {
-    ip: Vec<u8>,
-    tcp: Vec<u8>,
+    ip: Bytes,
+    tcp: Bytes,
 }
 
 /// Flags of a TCP header.

@@ -1,8 +1,9 @@
 //! Time, random numbers, and the worker's place.
 
 use paceline_spec::Errno;
+use smallvec::smallvec;
 
-use super::mem::WriteMem;
+use super::mem::{Bytes, WriteMem};
 use crate::host::Host;
 use crate::time::Clock;
 
@@ -49,7 +50,7 @@ pub(super) fn get_smp_processor_id(host: &mut Host) -> u64 {
 pub(super) fn probe_read_kernel(host: &mut Host, to: WriteMem<'_>, from: u64) -> Result<(), Errno> {
     // The kernel refuses addresses of user space without an access (`copy_from_kernel_nofault_allowed`).
     const USER: u64 = 1 << 47;
-    let mut bytes = vec![0; to.len()];
+    let mut bytes: Bytes = smallvec![0; to.len()];
     let is_readable = host.copy_kernel_memory(from, &mut bytes);
     if !is_readable {
         bytes.fill(0);

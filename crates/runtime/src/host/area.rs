@@ -1,13 +1,12 @@
 //! The area that each packet has beside its frame: its `sk_buff` and tunnel key.
 
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use paceline_frame::Frame;
-use paceline_isa::Size;
-use paceline_spec::context::{Layout, SkBuff};
+use paceline_spec::context::{AreaUse, Rule, SkBuff};
 
 use crate::context;
-use crate::memory;
 use crate::tunnel_key::Tunnel;
 
 /// The packet's own area.
@@ -27,20 +26,47 @@ impl Default for Area {
     }
 }
 
+/// Sets a word to what it is when packets arrive.
+#[inline]
+fn arrive((word, arriving): (&AtomicU64, &u64)) {
+    word.store(*arriving, Ordering::Relaxed);
+}
+
 impl Area {
-    /// Initializes the packet's own area for a context of this layout.
-    pub fn enter(&mut self, frame: &Frame, layout: &Layout) {
-        let words = usize::from(layout.area.start)..usize::from(layout.area.end);
-        let (given, words) = (&self.arriving[words.clone()], &self.words[words]);
-        words.iter().zip(given).for_each(|(word, given)| word.store(*given, Ordering::Relaxed));
-        for (offset, size, rule) in layout.entries() {
-            let (address, number) =
-                (self.address() + u64::from(offset), u64::from(context::number(frame, rule)));
-            // SAFETY: the member lies in the area.
-            Size::from_bytes(size.into())
-                .into_iter()
-                .for_each(|size| unsafe { memory::store(address, size, number) });
+    /// Offset in bytes of what the words are when packets arrive, for generated code.
+    pub const OFFSET_ARRIVING: usize = offset_of!(Self, arriving);
+
+    /// Initializes what a run uses of the packet's own area.
+    #[inline]
+    pub fn enter(&mut self, frame: &Frame, uses: AreaUse) {
+        match uses.words == AreaUse::ALL_WORDS {
+            true => self.words.iter().zip(&self.arriving).for_each(arrive),
+            false => {
+                let words = self.words.iter().zip(&self.arriving).enumerate();
+                words.filter(|(index, _)| uses.words >> index & 1 != 0).for_each(|(_, word)| arrive(word));
+            }
         }
+        let facts = self.facts();
+        if uses.has(Rule::PacketType) {
+            facts.pkt_type = context::packet_type(frame.packet()) as u8;
+        }
+        if uses.has(Rule::RxQueue) {
+            facts.queue_mapping = frame.rx_queue();
+        }
+        if uses.has(Rule::Protocol) {
+            facts.protocol = context::protocol(frame.packet()).to_be();
+        }
+        if uses.has(Rule::PacketLen) {
+            facts.wire_len = frame.len() as u32;
+        }
+    }
+
+    /// The packet's own area, between two accesses of the program.
+    #[inline]
+    pub(crate) fn facts(&mut self) -> &mut SkBuff {
+        // SAFETY: both have this size and alignment, any bytes are integers, which all members are, and nothing else accesses the
+        // words while the area is borrowed.
+        unsafe { &mut *self.words.as_mut_ptr().cast::<SkBuff>() }
     }
 
     /// Address of the packet's own area.

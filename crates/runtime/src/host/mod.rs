@@ -178,7 +178,7 @@ impl Host {
         let Some(rules) = rules else { return };
         // SAFETY: the frame is the run's, and no other reference to it is in use yet.
         if let Some(frame) = unsafe { frame.as_ref() } {
-            self.area.enter(frame, rules.layout);
+            self.area.enter(frame, rules.area);
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::ir::{BinaryOp, FuncId};
 use paceline_isa::{AtomicOp, Condition, Size};
 use paceline_spec::Actions;
-use paceline_spec::context::Layout;
+use paceline_spec::context::AreaUse;
 
 use crate::ir::expand::ArrayLink;
 use crate::native::links::ProgArrayLink;
@@ -111,8 +111,8 @@ pub(crate) struct Entered {
     pub(crate) frame: bool,
     /// The number of tail calls is set to 0.
     pub(crate) tail_calls: bool,
-    /// The packet's own area in the host, which is zero.
-    pub(crate) area: Option<&'static Layout>,
+    /// Words of the packet's own area in the host are what they are when packets arrive.
+    pub(crate) area: AreaUse,
 }
 
 /// The verdict of a packet.

@@ -2,7 +2,7 @@
 
 use crate::codegen::lir::{Place, Reg, RegSet};
 use paceline_isa as isa;
-use paceline_spec::context::Layout;
+use paceline_spec::context::AreaUse;
 
 use super::op::Op;
 use crate::internal::Internal;
@@ -99,7 +99,7 @@ pub(crate) trait Target: Sized {
     fn finish(self) -> Result<Code, AssembleError>;
 
     /// At the entry for packets: initializes the state of a run, as far as the run can observe it.
-    fn enter_run(&mut self, links: &Links, calls: bool, tail_calls: bool, area: Option<&'static Layout>);
+    fn enter_run(&mut self, links: &Links, calls: bool, tail_calls: bool, area: AreaUse);
     /// Jumps to a label if the host's CPU is none of the first ones, for which per-CPU arrays have values.
     fn check_cpu(&mut self, links: &Links, cpus: u32, lacks_cpu: Label);
     /// Ends the run of a program whose arrays have no values for the host's CPU.

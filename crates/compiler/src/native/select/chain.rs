@@ -7,6 +7,7 @@ use crate::ir::{
     Source, chain, optimize_chain,
 };
 use paceline_frame::Verdict;
+use paceline_spec::context::AreaUse;
 use paceline_spec::context::Layout;
 use paceline_spec::graph::{COUNTS, Graph, MAX_RUNS, Next, Node};
 use paceline_spec::{Meaning, ProgramKind};
@@ -52,7 +53,7 @@ fn optimized(mut module: Module, passes: &Passes) -> Result<(Module, ir::Graph),
 }
 
 fn around(program: &ProgramUse) -> Around {
-    let area = program.area.is_some();
+    let area = !program.area.is_empty();
     let begins = area || program.tail_calls || program.rounds;
     Around { begins, area, finishes: program.defers }
 }
@@ -130,7 +131,7 @@ pub(crate) fn compile_chain<A: Emit>(
     };
     let any = |has: fn(&ProgramUse) -> bool| parts.iter().any(|part| has(&part.uses));
     let looping = Looping {
-        entered: Entered { frame: any(|uses| uses.calls), tail_calls: false, area: None },
+        entered: Entered { frame: any(|uses| uses.calls), tail_calls: false, area: AreaUse::default() },
         defers: false,
         meaning: Meaning::Verdict,
         redirects: any(|uses| uses.redirects),

@@ -4,6 +4,7 @@ use crate::codegen::{GenerateError, Plan, Room, generate, generate_loop};
 use crate::internal::Internal;
 use crate::ir::{Function, Graph, Module, Source};
 use paceline_spec::Meaning;
+use paceline_spec::context::AreaUse;
 use paceline_spec::graph::Node;
 
 use super::nodes::Nodes;
@@ -157,7 +158,7 @@ impl<'a, A: Emit> Code<'a, A> {
         }
         let entered = match looped {
             // The state is that of a new run where the program begins.
-            Some(_) => Entered { frame: calls, tail_calls: false, area: None },
+            Some(_) => Entered { frame: calls, tail_calls: false, area: AreaUse::default() },
             None => Entered { frame: calls, tail_calls: false, area },
         };
         let looping = Looping {

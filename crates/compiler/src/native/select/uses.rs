@@ -3,7 +3,7 @@
 use crate::ir::{Callee, Module, Op, Source, Terminator};
 use paceline_isa::Size;
 use paceline_spec::ProgramKind;
-use paceline_spec::context::{Layout, Place};
+use paceline_spec::context::AreaUse;
 use paceline_spec::helper::Helper;
 
 use super::choose::is_loaded;
@@ -18,8 +18,8 @@ pub(super) struct ProgramUse {
     pub(super) tail_calls: bool,
     /// It makes calls.
     pub(super) calls: bool,
-    /// The packet's own area, if it has to be initialized.
-    pub(super) area: Option<&'static Layout>,
+    /// What it uses of the packet's own area.
+    pub(super) area: AreaUse,
     /// It may defer work to the end of a run.
     pub(super) defers: bool,
     /// It may set a redirect target.
@@ -31,19 +31,22 @@ pub(super) struct ProgramUse {
 impl ProgramUse {
     pub(super) fn of(module: &Module, source: &Source<'_>) -> Self {
         let kind = source.program().kind;
-        let (has_area, mut is_in_area) = (!kind.context().area.is_empty(), false);
+        let has_area = !kind.context().area.is_empty();
         let mut found = Self::default();
         for (_, function) in module.functions.iter() {
             for block in function.layout.iter().map(|block| function.block(*block)) {
                 found.rounds |= matches!(block.terminator, Terminator::MayGoto(_));
                 for op in block.insts.iter().map(|inst| &function.inst(*inst).op) {
                     match *op {
-                        Op::Call { callee, .. } => found.called(callee),
+                        Op::Call { callee, .. } => {
+                            found.called(callee);
+                            found.area |= area_of_call(kind, callee);
+                        }
                         Op::ContextLoad { offset, size, .. } if has_area => {
-                            is_in_area |= accesses_area(kind, offset, size, false);
+                            found.area |= area_of_access(kind, offset, size, false);
                         }
                         Op::ContextStore { offset, size, .. } if has_area => {
-                            is_in_area |= accesses_area(kind, offset, size, true);
+                            found.area |= area_of_access(kind, offset, size, true);
                         }
                         _ => {}
                     }
@@ -53,7 +56,6 @@ impl ProgramUse {
         // What a program does that is tail called is not known.
         found.defers |= found.tail_calls && kind.context().waits_for_end;
         found.redirects |= found.tail_calls;
-        found.area = area(kind.context(), is_in_area || found.tail_calls);
         found
     }
 
@@ -74,18 +76,24 @@ impl ProgramUse {
     }
 }
 
-/// Whether an access to the context is one to the packet's own area.
-fn accesses_area(kind: ProgramKind, offset: i32, size: Size, write: bool) -> bool {
+/// What an access to the context uses of the packet's own area.
+fn area_of_access(kind: ProgramKind, offset: i32, size: Size, write: bool) -> AreaUse {
     let start = u64::try_from(offset).ok();
     let field = start.and_then(|start| kind.context_field(start, size.bytes() as u64, write));
-    field.is_some_and(|field| matches!(field.place, Place::Host { .. }))
+    // default: an access that is to no field is refused later.
+    field.map(AreaUse::of).unwrap_or_default()
 }
 
-/// The context's layout, if the packet's own area has to be initialized before the program: its fields are accessed, or have numbers to
-/// begin with that others may read.
-fn area(layout: &'static Layout, is_accessed: bool) -> Option<&'static Layout> {
-    let is_used = is_accessed || layout.entries().next().is_some();
-    (!layout.area.is_empty() && is_used).then_some(layout)
+/// What a call may use of the packet's own area.
+fn area_of_call(kind: ProgramKind, callee: Callee) -> AreaUse {
+    let uses = match callee {
+        Callee::Helper(id) => Helper::from_imm(id).is_none_or(|helper| helper.uses_area(kind)),
+        // What a program does that is tail called is not known.
+        Callee::TailCall | Callee::Program => true,
+        Callee::Kfunc { .. } => kind.context().waits_for_end,
+        Callee::Function(_) | Callee::LookUp { .. } => false,
+    };
+    if uses { AreaUse::all(kind.context()) } else { AreaUse::default() }
 }
 
 /// Number of CPUs for which all of a program's per-CPU arrays have values; `None` without such arrays.

@@ -22,14 +22,12 @@ pub(super) fn store(
     if flags & !(RECOMPUTE_CSUM | INVALIDATE_HASH) != 0 {
         return Err(Errno::EINVAL);
     }
-    let bytes = from.read();
-    skb.with(host, |packet| {
-        packet.span(offset, bytes.len())?.copy_from_slice(&bytes);
-        if flags & INVALIDATE_HASH != 0 {
-            packet.clear_hash();
-        }
-        Ok(())
-    })
+    let span = skb.span(offset, from.len())?;
+    from.copy_to(span);
+    if flags & INVALIDATE_HASH != 0 {
+        skb.with(host, |packet| packet.clear_hash());
+    }
+    Ok(())
 }
 
 /// `long bpf_skb_pull_data(skb, len)`: all bytes of a packet are contiguous.
@@ -47,19 +45,14 @@ pub(super) fn load_relative(
 ) -> Result<(), Errno> {
     const MAC: u32 = 0;
     const NET: u32 = 1;
-    let (len, mut bytes) = (to.len(), vec![0; to.len()]);
-    let result = skb.with(host, |packet| {
-        let start = match start {
-            MAC => 0,
-            NET => packet.network() as u32,
-            _ => return Err(Errno::EFAULT),
-        };
-        if offset > 0xffff {
-            return Err(Errno::EFAULT);
-        }
-        bytes.copy_from_slice(packet.span(start + offset, len)?);
-        Ok(())
+    let start = match start {
+        MAC => Ok(0),
+        NET => Ok(skb.with(host, |packet| packet.network() as u32)),
+        _ => Err(Errno::EFAULT),
+    };
+    let found = start.and_then(|start| match offset {
+        0..=0xffff => skb.span(start + offset, to.len()),
+        _ => Err(Errno::EFAULT),
     });
-    to.write(&bytes);
-    result
+    found.map(|bytes| to.write(bytes)).inspect_err(|_| to.clear())
 }

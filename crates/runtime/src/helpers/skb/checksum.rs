@@ -56,7 +56,7 @@ fn checked_offset(offset: u32) -> Result<u32, Errno> {
 
 /// `long bpf_l3_csum_replace(skb, offset, from, to, size)`
 pub(super) fn replace_l3(
-    host: &mut Host,
+    _: &mut Host,
     mut skb: Skb<'_>,
     offset: u32,
     from: u64,
@@ -66,24 +66,22 @@ pub(super) fn replace_l3(
     if flags & !FIELD != 0 {
         return Err(Errno::EINVAL);
     }
-    skb.with(host, |packet| {
-        let place = packet.span(checked_offset(offset)?, 2)?;
-        let sum = u16::from_ne_bytes([place[0], place[1]]);
-        let sum = match flags {
-            0 if from != 0 => return Err(Errno::EINVAL),
-            0 => by_difference(sum, to as u32),
-            2 => of_two_bytes(sum, from as u16, to as u16),
-            4 => of_four_bytes(sum, from as u32, to as u32),
-            _ => return Err(Errno::EINVAL),
-        };
-        place.copy_from_slice(&sum.to_ne_bytes());
-        Ok(())
-    })
+    let place = skb.span(checked_offset(offset)?, 2)?;
+    let sum = u16::from_ne_bytes([place[0], place[1]]);
+    let sum = match flags {
+        0 if from != 0 => return Err(Errno::EINVAL),
+        0 => by_difference(sum, to as u32),
+        2 => of_two_bytes(sum, from as u16, to as u16),
+        4 => of_four_bytes(sum, from as u32, to as u32),
+        _ => return Err(Errno::EINVAL),
+    };
+    place.copy_from_slice(&sum.to_ne_bytes());
+    Ok(())
 }
 
 /// `long bpf_l4_csum_replace(skb, offset, from, to, flags)`
 pub(super) fn replace_l4(
-    host: &mut Host,
+    _: &mut Host,
     mut skb: Skb<'_>,
     offset: u32,
     from: u64,
@@ -94,24 +92,22 @@ pub(super) fn replace_l4(
         return Err(Errno::EINVAL);
     }
     let marks_zero = flags & MARK_MANGLED_0 != 0;
-    skb.with(host, |packet| {
-        let place = packet.span(checked_offset(offset)?, 2)?;
-        let sum = u16::from_ne_bytes([place[0], place[1]]);
-        if marks_zero && flags & MARK_ENFORCE == 0 && sum == 0 {
-            return Ok(());
-        }
-        let sum = match flags & FIELD {
-            0 if from != 0 => return Err(Errno::EINVAL),
-            0 => by_difference(sum, to as u32),
-            // `inet_proto_csum_replace2` widens them.
-            2 => of_four_bytes(sum, u32::from(from as u16), u32::from(to as u16)),
-            4 => of_four_bytes(sum, from as u32, to as u32),
-            _ => return Err(Errno::EINVAL),
-        };
-        let sum = if marks_zero && sum == 0 { 0xffff } else { sum };
-        place.copy_from_slice(&sum.to_ne_bytes());
-        Ok(())
-    })
+    let place = skb.span(checked_offset(offset)?, 2)?;
+    let sum = u16::from_ne_bytes([place[0], place[1]]);
+    if marks_zero && flags & MARK_ENFORCE == 0 && sum == 0 {
+        return Ok(());
+    }
+    let sum = match flags & FIELD {
+        0 if from != 0 => return Err(Errno::EINVAL),
+        0 => by_difference(sum, to as u32),
+        // `inet_proto_csum_replace2` widens them.
+        2 => of_four_bytes(sum, u32::from(from as u16), u32::from(to as u16)),
+        4 => of_four_bytes(sum, from as u32, to as u32),
+        _ => return Err(Errno::EINVAL),
+    };
+    let sum = if marks_zero && sum == 0 { 0xffff } else { sum };
+    place.copy_from_slice(&sum.to_ne_bytes());
+    Ok(())
 }
 
 /// `s64 bpf_csum_update(skb, csum)`: no network card has made a sum of the packet (`CHECKSUM_COMPLETE`).

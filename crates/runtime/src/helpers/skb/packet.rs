@@ -38,20 +38,31 @@ impl Skb<'_> {
         self.0.len()
     }
 
-    /// Runs `work` on the packet, and stores its facts in the host afterwards.
+    /// Runs `work` on the packet, whose facts are the host's.
+    #[inline]
     pub(super) fn with<R>(&mut self, host: &mut Host, work: impl FnOnce(&mut Packet<'_>) -> R) -> R {
-        let mut packet = Packet { frame: self.0, facts: host.area.sk_buff() };
-        let result = work(&mut packet);
-        let facts = packet.facts;
-        host.area.set_sk_buff(facts);
-        result
+        work(&mut Packet { frame: self.0, facts: host.area.facts() })
     }
+
+    /// As of [`span`].
+    #[inline]
+    pub(super) fn span(&mut self, offset: u32, len: usize) -> Result<&mut [u8], Errno> {
+        span(self.0, offset, len)
+    }
+}
+
+/// The `len` bytes at `offset`, or `EFAULT` (`bpf_try_make_writable`).
+#[inline]
+fn span(frame: &mut Frame, offset: u32, len: usize) -> Result<&mut [u8], Errno> {
+    let offset = offset as usize;
+    let end = offset.checked_add(len).filter(|end| *end <= i32::MAX as usize);
+    end.and_then(|end| frame.packet_mut().get_mut(offset..end)).ok_or(Errno::EFAULT)
 }
 
 /// A packet and its facts in the kernel's `sk_buff`, while a helper works on them.
 pub(super) struct Packet<'a> {
     pub(super) frame: &'a mut Frame,
-    pub(super) facts: SkBuff,
+    pub(super) facts: &'a mut SkBuff,
 }
 
 impl Packet<'_> {
@@ -69,11 +80,9 @@ impl Packet<'_> {
         (self.facts.hash, self.facts.has_hash) = (0, 0);
     }
 
-    /// The `len` bytes at `offset`, or `EFAULT` (`bpf_try_make_writable`).
+    /// As of [`span`].
     pub(super) fn span(&mut self, offset: u32, len: usize) -> Result<&mut [u8], Errno> {
-        let offset = offset as usize;
-        let end = offset.checked_add(len).filter(|end| *end <= i32::MAX as usize);
-        end.and_then(|end| self.frame.packet_mut().get_mut(offset..end)).ok_or(Errno::EFAULT)
+        span(self.frame, offset, len)
     }
 
     /// Inserts zeros at an offset by moving the bytes before it (`bpf_skb_generic_push`). A packet may end before the offset: the bytes

@@ -21,7 +21,7 @@ pub(super) fn set_key(host: &mut Host, mut skb: Skb<'_>, key: ReadMem<'_>, flags
 
 /// `long bpf_skb_get_tunnel_key(skb, key, size, flags)`: zeros after an error.
 pub(super) fn get_key(host: &mut Host, _: Skb<'_>, key: WriteMem<'_>, flags: u64) -> Result<(), Errno> {
-    key.write(&vec![0; key.len()]);
+    key.clear();
     let own = tunnel(host).ok_or(Errno::EINVAL)?;
     key.write(&own.encode(key.len(), flags)?);
     Ok(())
@@ -29,12 +29,12 @@ pub(super) fn get_key(host: &mut Host, _: Skb<'_>, key: WriteMem<'_>, flags: u64
 
 /// `long bpf_skb_set_tunnel_opt(skb, options, size)`
 pub(super) fn set_options(host: &mut Host, _: Skb<'_>, options: ReadMem<'_>) -> Result<(), Errno> {
-    tunnel(host).ok_or(Errno::EINVAL)?.set_options(options.read())
+    tunnel(host).ok_or(Errno::EINVAL)?.set_options(options.read().into_vec())
 }
 
 /// `long bpf_skb_get_tunnel_opt(skb, options, size)`: their number of bytes; zeros after an error.
 pub(super) fn get_options(host: &mut Host, _: Skb<'_>, options: WriteMem<'_>) -> Result<u64, Errno> {
-    options.write(&vec![0; options.len()]);
+    options.clear();
     let own = tunnel(host).and_then(|tunnel| tunnel.options()).ok_or(Errno::ENOENT)?;
     if options.len() < own.len() {
         return Err(Errno::ENOMEM);

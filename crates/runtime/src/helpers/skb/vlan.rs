@@ -28,7 +28,7 @@ pub(super) fn push(host: &mut Host, mut skb: Skb<'_>, protocol: u16, tci: u16) -
             packet.facts.protocol = packet.facts.vlan_proto;
         }
         // default: the kernel takes other protocols for that of VLANs.
-        keep(&mut packet.facts, protocol.unwrap_or(VLAN), tci);
+        keep(packet.facts, protocol.unwrap_or(VLAN), tci);
         Ok(())
     })
 }
@@ -47,7 +47,7 @@ pub(super) fn pop(host: &mut Host, mut skb: Skb<'_>) -> Result<(), Errno> {
         let protocol = packet.protocol();
         if is_vlan(protocol) {
             let tci = remove(packet)?;
-            keep(&mut packet.facts, protocol, tci);
+            keep(packet.facts, protocol, tci);
         }
         Ok(())
     })
@@ -80,14 +80,14 @@ fn remove(packet: &mut Packet<'_>) -> Result<u16, Errno> {
 impl Host {
     /// Inserts the VLAN tag that a program left beside the packet into the packet, which stays without if its headroom is too short.
     pub fn put_tag(&mut self) {
-        let mut facts = self.area.sk_buff();
+        let frame = self.frame();
+        let facts = self.area.facts();
         // SAFETY: the frame is null or the run's, which has ended.
-        let Some(frame) = (unsafe { self.frame().as_mut() }).filter(|_| facts.vlan_present != 0) else {
+        let Some(frame) = (unsafe { frame.as_mut() }).filter(|_| facts.vlan_present != 0) else {
             return;
         };
         // default: the packet stays without the tag, which is what this function promises.
         let _ = insert(&mut Packet { frame, facts });
         facts.vlan_present = 0;
-        self.area.set_sk_buff(facts);
     }
 }

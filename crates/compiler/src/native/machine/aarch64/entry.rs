@@ -1,6 +1,6 @@
 //! The entry of programs: the state of a run, and the CPUs that a program cannot run on.
 
-use paceline_spec::context::Layout;
+use paceline_spec::context::AreaUse;
 
 use super::asm::{Arith, Assembler, Cond, Gpr, Mem, Size, arith_imm};
 use super::regs::{ADDRESS, SCRATCH, SECOND};
@@ -26,13 +26,7 @@ fn member(asm: &mut Assembler, size: Size, offset: i32) -> Mem {
     Mem::Indexed(HOST, ADDRESS)
 }
 
-pub(super) fn enter_run(
-    asm: &mut Assembler,
-    links: &Links,
-    calls: bool,
-    tail_calls: bool,
-    area: Option<&'static Layout>,
-) {
+pub(super) fn enter_run(asm: &mut Assembler, links: &Links, calls: bool, tail_calls: bool, area: AreaUse) {
     let offsets = links.host;
     if calls || tail_calls {
         let frame = member(asm, Size::X, offsets.frame);
@@ -42,24 +36,25 @@ pub(super) fn enter_run(
         let count = member(asm, Size::W, offsets.tail_calls);
         asm.store(Size::W, Gpr::Zr, count);
     }
-    let Some(layout) = area else { return };
-    if layout.entries().next().is_some() {
-        return enter_area(asm, links, layout);
+    if area.rules != 0 {
+        return enter_area(asm, links, area);
     }
-    for word in layout.area.clone() {
-        let word = member(asm, Size::X, offsets.area + 8 * i32::from(word));
-        asm.store(Size::X, Gpr::Zr, word);
+    for offset in area.words().map(|word| 8 * i32::from(word)) {
+        let arriving = member(asm, Size::X, offsets.arriving + offset);
+        asm.load(Size::X, SCRATCH, arriving);
+        let word = member(asm, Size::X, offsets.area + offset);
+        asm.store(Size::X, SCRATCH, word);
     }
 }
 
 /// Initializes the packet's own area by a call, which preserves frame and host.
-fn enter_area(asm: &mut Assembler, links: &Links, layout: &'static Layout) {
+fn enter_area(asm: &mut Assembler, links: &Links, area: AreaUse) {
     asm.push_pair(Gpr::X29, Gpr::X30, 32);
     asm.arith_imm(Arith::Add, Width::Q64, Gpr::X29, Gpr::Sp, 0);
     asm.store_pair(FRAME, HOST, 16);
     asm.mov(Width::Q64, Gpr::X1, FRAME);
     asm.mov(Width::Q64, Gpr::X0, HOST);
-    asm.mov_imm(Gpr::X2, std::ptr::from_ref(layout).expose_provenance() as u64);
+    asm.mov_imm(Gpr::X2, area.to_bits().into());
     call_runtime(asm, links.enter);
     asm.load_pair(FRAME, HOST, 16);
     asm.pop_pair(Gpr::X29, Gpr::X30, 32);

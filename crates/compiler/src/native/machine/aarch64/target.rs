@@ -2,7 +2,7 @@
 
 use crate::codegen::lir::{Reg, RegSet};
 use crate::codegen::machine::{Frame, Ways};
-use paceline_spec::context::Layout;
+use paceline_spec::context::AreaUse;
 
 use super::asm::{Assembler, Cond, Gpr, Mem, Size};
 use super::emit::{Aarch64, Regs};
@@ -65,7 +65,7 @@ impl Target for Assembler {
         Self::finish(self)
     }
 
-    fn enter_run(&mut self, links: &Links, calls: bool, tail_calls: bool, area: Option<&'static Layout>) {
+    fn enter_run(&mut self, links: &Links, calls: bool, tail_calls: bool, area: AreaUse) {
         entry::enter_run(self, links, calls, tail_calls, area);
     }
 

@@ -1,6 +1,6 @@
 //! The entry of programs: the state of a run, and the CPUs that a program cannot run on.
 
-use paceline_spec::context::Layout;
+use paceline_spec::context::AreaUse;
 
 use super::asm::{Alu, Assembler, Cond, Gpr, Mem, OpSize};
 use crate::native::code::Label;
@@ -13,11 +13,6 @@ pub(crate) const HOST_ARGUMENT: Gpr = Gpr::R9;
 const SCRATCH: Gpr = Gpr::R10;
 const SCRATCH_2: Gpr = Gpr::R11;
 
-/// Whether members of the packet's own area have nonzero initial values.
-fn has_entries(layout: &Layout) -> bool {
-    layout.entries().next().is_some()
-}
-
 /// Calls a function of the runtime. Only callee-saved registers are preserved.
 pub(crate) fn call_runtime(asm: &mut Assembler, links: &Links, address: u64) {
     if links.near {
@@ -29,17 +24,11 @@ pub(crate) fn call_runtime(asm: &mut Assembler, links: &Links, address: u64) {
 }
 
 /// At the entry for packets: initializes the state of a run, as far as the run can observe it.
-pub(crate) fn enter_run(
-    asm: &mut Assembler,
-    links: &Links,
-    calls: bool,
-    tail_calls: bool,
-    area: Option<&'static Layout>,
-) {
+pub(crate) fn enter_run(asm: &mut Assembler, links: &Links, calls: bool, tail_calls: bool, area: AreaUse) {
     if calls || tail_calls {
         asm.store(OpSize::Q64, Mem::at(HOST_ARGUMENT, links.host.frame), Gpr::Rdi);
     }
-    let calls = area.is_some_and(has_entries);
+    let calls = area.rules != 0;
     if calls {
         // Three pushes align the stack to 16 bytes for the call.
         [HOST_ARGUMENT, Gpr::Rdi, Gpr::Rdi].into_iter().for_each(|gpr| asm.push(gpr));
@@ -50,27 +39,32 @@ pub(crate) fn enter_run(
     }
 }
 
-/// Initializes the state of a run. A nonzero area is initialized by a call, which clobbers the caller-saved registers.
+/// Initializes the state of a run. An area with numbers by rules is initialized by a call, which clobbers the caller-saved registers.
 pub(crate) fn set_up_run(
     asm: &mut Assembler,
     links: &Links,
     [host, frame]: [Gpr; 2],
     tail_calls: bool,
-    area: Option<&'static Layout>,
+    area: AreaUse,
 ) {
     let offsets = links.host;
     if tail_calls {
         asm.store_imm(OpSize::D32, Mem::at(host, offsets.tail_calls), 0);
     }
-    let Some(layout) = area else { return };
-    if has_entries(layout) {
+    if area.rules != 0 {
         asm.mov_rr(Width::Q64, Gpr::Rsi, frame);
         asm.mov_rr(Width::Q64, Gpr::Rdi, host);
-        asm.mov_ri(Gpr::Rdx, std::ptr::from_ref(layout).expose_provenance() as u64);
+        asm.mov_ri(Gpr::Rdx, area.to_bits().into());
         return call_runtime(asm, links, links.enter);
     }
-    for word in layout.area.clone() {
-        asm.store_imm(OpSize::Q64, Mem::at(host, offsets.area + 8 * i32::from(word)), 0);
+    enter_area(asm, links, host, area, SCRATCH);
+}
+
+/// Sets words of the packet's own area to what they are when packets arrive.
+pub(crate) fn enter_area(asm: &mut Assembler, links: &Links, host: Gpr, area: AreaUse, scratch: Gpr) {
+    for offset in area.words().map(|word| 8 * i32::from(word)) {
+        asm.load(OpSize::Q64, scratch, Mem::at(host, links.host.arriving + offset));
+        asm.store(OpSize::Q64, Mem::at(host, links.host.area + offset), scratch);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::codegen::lir::{Place, Reg, RegSet};
 use crate::codegen::machine::{Frame, Ways};
-use paceline_spec::context::Layout;
+use paceline_spec::context::AreaUse;
 
 use super::asm::{Assembler, Cond, Fill, Gpr, OpSize};
 use super::emit::{Regs, X64};
@@ -94,7 +94,7 @@ impl Target for Assembler {
         Self::finish(self)
     }
 
-    fn enter_run(&mut self, links: &Links, calls: bool, tail_calls: bool, area: Option<&'static Layout>) {
+    fn enter_run(&mut self, links: &Links, calls: bool, tail_calls: bool, area: AreaUse) {
         entry::enter_run(self, links, calls, tail_calls, area);
     }
 

@@ -3,6 +3,7 @@
 use crate::codegen::lir::{Operand, Place, Vreg};
 use crate::ir::{Block, RunOp, Terminator};
 use paceline_isa::Size;
+use paceline_spec::context::AreaUse;
 
 use super::choice::{Choice, defined, defined_in, fixed, of_number, used};
 use crate::internal::Internal;
@@ -65,17 +66,17 @@ impl<A: Target> Choice<'_, '_, A> {
     /// Initializes the state of a run.
     fn enter_run(&mut self, frame: Vreg, entered: Entered) -> Result<(), Internal> {
         let host = self.host()?;
-        let is_zero = entered.area.is_none_or(|layout| layout.entries().next().is_none());
-        if let Some(layout) = entered.area.filter(|_| !is_zero) {
-            let area = self.fresh();
-            let address = std::ptr::from_ref(layout).expose_provenance() as u64;
-            self.push(Op::Number(address), &[defined(area)]);
-            let given = [(host, A::ARGUMENTS[0]), (frame, A::ARGUMENTS[1]), (area, A::ARGUMENTS[2])];
+        let calls = entered.area.rules != 0;
+        if calls {
+            let uses = self.fresh();
+            self.push(Op::Number(entered.area.to_bits().into()), &[defined(uses)]);
+            let given = [(host, A::ARGUMENTS[0]), (frame, A::ARGUMENTS[1]), (uses, A::ARGUMENTS[2])];
             let operands = given.map(|(vreg, reg)| fixed(vreg, reg)).to_vec();
             let nothing = self.fresh();
             self.call_of(Called::Runtime(self.generator.links.enter), operands, nothing);
         }
-        let entered = Entered { area: entered.area.filter(|_| is_zero), ..entered };
+        let area = if calls { AreaUse::default() } else { entered.area };
+        let entered = Entered { area, ..entered };
         self.push(Op::EnterPacket(entered), &[used(frame), used(host)]);
         Ok(())
     }
@@ -86,7 +87,7 @@ impl<A: Target> Choice<'_, '_, A> {
         match op {
             RunOp::Begin { program, area } => {
                 let program = self.generator.programs.get(program as usize).copied();
-                let program = program.filter(|program| program.entered.area.is_some() == area);
+                let program = program.filter(|program| program.entered.area.is_empty() != area);
                 let program =
                     program.ok_or(Internal("a program begins that is not there, or with another area"))?;
                 self.enter_run(frame, program.entered)?;

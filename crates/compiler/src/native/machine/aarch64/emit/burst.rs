@@ -36,9 +36,11 @@ impl Aarch64<'_> {
                     let mem = self.at(Size::W, host, offsets.tail_calls);
                     self.asm.store(Size::W, Gpr::Zr, mem);
                 }
-                for word in entered.area.into_iter().flat_map(|layout| layout.area.clone()) {
-                    let mem = self.at(Size::X, host, offsets.area + 8 * i32::from(word));
-                    self.asm.store(Size::X, Gpr::Zr, mem);
+                for offset in entered.area.words().map(|word| 8 * i32::from(word)) {
+                    let arriving = self.at(Size::X, host, offsets.arriving + offset);
+                    self.asm.load(Size::X, SCRATCH, arriving);
+                    let word = self.at(Size::X, host, offsets.area + offset);
+                    self.asm.store(Size::X, SCRATCH, word);
                 }
                 self.prepare_stack();
             }

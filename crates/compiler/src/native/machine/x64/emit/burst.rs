@@ -9,6 +9,7 @@ use crate::native::machine::frame::{self, TO_REDIRECT};
 use crate::native::machine::op::{Op, Verdict};
 use crate::native::machine::operand::Width;
 use crate::native::machine::x64::asm::{Alu, Cond, Gpr, Mem, OpSize};
+use crate::native::machine::x64::entry;
 use crate::native::machine::x64::regs::SCRATCH;
 
 impl X64<'_> {
@@ -34,10 +35,7 @@ impl X64<'_> {
                 if entered.tail_calls {
                     self.asm.store_imm(OpSize::D32, Mem::at(host, offsets.tail_calls), 0);
                 }
-                for word in entered.area.into_iter().flat_map(|layout| layout.area.clone()) {
-                    let member = Mem::at(host, offsets.area + 8 * i32::from(word));
-                    self.asm.store_imm(OpSize::Q64, member, 0);
-                }
+                entry::enter_area(&mut self.asm, self.links, host, entered.area, SCRATCH);
                 self.prepare_stack();
             }
             Op::StoreVerdict { verdict, clears } => {
