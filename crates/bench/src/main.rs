@@ -17,6 +17,7 @@ mod compile;
 mod coverage;
 mod dispatcher;
 mod engines;
+mod helpers;
 #[cfg(feature = "kernel")]
 mod kernel;
 mod live;

@@ -2,7 +2,7 @@
 
 use crate::settings::{Settings, Table};
 use crate::{
-    bulk, captures, chains, code, coverage, dispatcher, engines, live, lookahead, maps, verification,
+    bulk, captures, chains, code, coverage, dispatcher, engines, helpers, live, lookahead, maps, verification,
 };
 
 /// The function of a table.
@@ -18,6 +18,7 @@ pub(crate) const TABLES: &[(&str, Make)] = &[
     ("coverage", coverage::table),
     ("dispatcher", dispatcher::table),
     ("engines", engines::table),
+    ("helpers", helpers::table),
     ("live", live::table),
     ("lookahead", lookahead::table),
     ("maps", maps::table),

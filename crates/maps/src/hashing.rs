@@ -4,6 +4,8 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::SeedableRandomState;
 
+use crate::words;
+
 /// 2^64 by the golden ratio, odd (Knuth, The Art of Computer Programming 3, 6.4).
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -25,6 +27,16 @@ impl KeyHash {
         let mut hasher = self.0.build_hasher();
         words.for_each(|word| hasher.write_u64(word));
         hasher.finish().wrapping_mul(MULTIPLIER)
+    }
+
+    /// The hash of a key's bytes, as words.
+    #[inline]
+    pub(crate) fn of_bytes(&self, key: &[u8]) -> u64 {
+        match (<[u8; 4]>::try_from(key), <[u8; 8]>::try_from(key)) {
+            (Ok(key), _) => self.of(words::key_of_half_word(u32::from_ne_bytes(key)).into_iter()),
+            (_, Ok(key)) => self.of([u64::from_ne_bytes(key)].into_iter()),
+            _ => self.of(words::as_words(key)),
+        }
     }
 }
 

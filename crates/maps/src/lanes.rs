@@ -27,7 +27,9 @@ impl<T: Default> Lanes<T> {
 impl<T> Lanes<T> {
     /// The lane of the calling thread. Threads share lanes if there are more threads than lanes.
     pub(crate) fn own(&self) -> &T {
-        &self.0[thread_number() % self.0.len()].0
+        let (number, lanes) = (thread_number(), self.0.len());
+        // Most threads have a lane of their own, and need no division.
+        &self.0[if number < lanes { number } else { number % lanes }].0
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {

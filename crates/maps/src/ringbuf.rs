@@ -187,8 +187,13 @@ impl RingBuffer {
         let mut pending = lock(&self.pending);
         let position = self.produced.load(Ordering::Relaxed);
         let next = position + room(size);
-        let done = self.records(*pending, position).find(|(_, header)| header & BUSY != 0);
-        *pending = done.map_or(position, |(first_busy, _)| first_busy);
+        while *pending < position {
+            let header = self.header(*pending);
+            if header & BUSY != 0 {
+                break;
+            }
+            *pending += room(header & LENGTH);
+        }
         let consumed = self.consumed.load(Ordering::Acquire);
         if next - consumed > self.mask || next - *pending > self.mask {
             self.lost.fetch_add(1, Ordering::Relaxed);

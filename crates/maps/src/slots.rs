@@ -121,6 +121,11 @@ impl Slots {
         lock(self.lanes.own())
     }
 
+    /// The lane of this thread, for several changes.
+    pub(crate) fn own_lane(&self) -> OwnLane<'_> {
+        OwnLane { lane: self.lane(), slots: self }
+    }
+
     /// A slot without readers. `None` if workers in a burst may be using all remaining slots.
     pub(crate) fn take(&self, caller: Caller) -> Option<u32> {
         let own = self.lane().take(self);
@@ -189,6 +194,29 @@ impl Slots {
             Ok(start) => start..start.saturating_add(self.chunk).min(self.total),
             Err(_) => 0..0,
         }
+    }
+}
+
+/// The locked lane of a thread.
+pub(crate) struct OwnLane<'a> {
+    lane: MutexGuard<'a, Lane>,
+    slots: &'a Slots,
+}
+
+impl OwnLane<'_> {
+    /// A slot of the lane without readers.
+    pub(crate) fn take(&mut self) -> Option<u32> {
+        self.lane.take(self.slots)
+    }
+
+    /// As of [`Slots::put_back`].
+    pub(crate) fn put_back(&mut self, slot: u32) {
+        self.lane.free.push_front(slot);
+    }
+
+    /// As of [`Slots::retire`].
+    pub(crate) fn retire(&mut self, slot: u32) {
+        self.lane.retire(slot, self.slots);
     }
 }
 

@@ -245,7 +245,7 @@ impl Table {
     /// another key at once.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
-        let hash = self.hash(words::as_words(key));
+        let hash = self.hash.of_bytes(key);
         let slot = self.index.find(hash, |slot| words::equal(self.key(slot)?, key).then_some(slot))?;
         self.touch(slot);
         Some(slot)
@@ -349,7 +349,7 @@ impl Table {
 
     /// Keeps all other threads from changing the key until the result is dropped.
     pub(crate) fn lock<'a>(&'a self, key: &'a [u8]) -> Locked<'a> {
-        let hash = self.hash(words::as_words(key));
+        let hash = self.hash.of_bytes(key);
         let stripe = self.lock_stripe(hash);
         let found =
             self.index.locate(hash, |slot| self.key(slot).is_some_and(|words| words::equal(words, key)));
@@ -371,6 +371,13 @@ impl Table {
         self.end_timer(slot);
         words::fill(self.words_of_key(slot), key);
         Ok(Spare { table: self, slot: Some(slot) })
+    }
+
+    /// Fills a slot that nobody else has.
+    fn fill(&self, slot: u32, key: &[u8], hash: u64, write: impl FnOnce(u32)) {
+        words::fill(self.words_of_key(slot), key);
+        write(slot);
+        self.set_state(slot, Some(hash));
     }
 
     /// The right to add an element; `None` when the table is full.
@@ -543,6 +550,34 @@ impl<'a> Locked<'a> {
         }
         spare.slot = None;
         Ok(())
+    }
+
+    /// Gives the key a slot of this thread's lane, with the payload that `write` writes, instead of its own if it has one. False, and
+    /// nothing is changed, if the lane has none, or the table is full, or has timers, which may end only without the lane's lock.
+    pub(crate) fn put_own(&mut self, key: &[u8], write: impl FnOnce(u32)) -> bool {
+        let table = self.table;
+        if table.timers.is_some() {
+            return false;
+        }
+        let mut lane = table.slots.own_lane();
+        let Some(slot) = lane.take() else { return false };
+        let Some((place, old)) = self.found else {
+            let Some(permit) = table.slots.permit() else {
+                lane.put_back(slot);
+                return false;
+            };
+            drop(lane);
+            table.fill(slot, key, self.hash, write);
+            permit.spend();
+            table.index.insert(self.hash, slot);
+            return true;
+        };
+        table.fill(slot, key, self.hash, write);
+        table.touch(slot);
+        table.index.replace(place, slot);
+        table.set_state(old, None);
+        lane.retire(old);
+        true
     }
 
     /// Takes the key out; false where it had no slot.

@@ -13,6 +13,7 @@ pub(crate) const fn words_for(bytes: usize) -> usize {
 }
 
 /// The bytes as words in memory order; the last one is filled up with zeros.
+#[inline]
 pub(crate) fn as_words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let (whole, rest) = bytes.as_chunks::<WORD>();
     let last = (!rest.is_empty()).then(|| part_of_word(rest));
@@ -31,9 +32,16 @@ fn part_of_word(bytes: &[u8]) -> u64 {
 }
 
 /// Writes the bytes; the rest of the last word becomes zero.
+#[inline]
 pub(crate) fn fill(words: &[AtomicU64], bytes: &[u8]) {
-    for (word, value) in words.iter().zip(as_words(bytes)) {
-        word.store(value, Relaxed);
+    let (whole, rest) = bytes.as_chunks::<WORD>();
+    for (word, value) in words.iter().zip(whole) {
+        word.store(u64::from_ne_bytes(*value), Relaxed);
+    }
+    if let Some(last) = words.get(whole.len())
+        && !rest.is_empty()
+    {
+        last.store(part_of_word(rest), Relaxed);
     }
 }
 
@@ -119,8 +127,12 @@ pub(crate) fn load_first(words: &[AtomicU64]) -> u64 {
 }
 
 /// Whether the words equal the result of [`fill`] for the bytes.
+#[inline]
 pub(crate) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
-    words.iter().zip(as_words(bytes)).all(|(word, value)| word.load(Relaxed) == value)
+    let (whole, rest) = bytes.as_chunks::<WORD>();
+    let last = words.get(whole.len()).filter(|_| !rest.is_empty());
+    words.iter().zip(whole).all(|(word, value)| word.load(Relaxed) == u64::from_ne_bytes(*value))
+        && last.is_none_or(|last| last.load(Relaxed) == part_of_word(rest))
 }
 
 /// The one word of a key of 4 bytes.

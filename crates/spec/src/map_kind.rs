@@ -61,6 +61,7 @@ macro_rules! map_kinds {
             }
 
             /// The capabilities of the kind.
+            #[inline]
             #[must_use]
             pub const fn rules(self) -> &'static MapRules {
                 match self { $(Self::$variant => const { &$rules },)* }
@@ -250,6 +251,7 @@ impl MapKind {
     }
 
     /// Whether elements are sockets of the network, to which programs get references.
+    #[inline]
     #[must_use]
     pub const fn holds_sockets(self) -> bool {
         matches!(self.rules().elements, ElementKind::Sockets)

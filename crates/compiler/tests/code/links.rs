@@ -69,6 +69,7 @@ pub(crate) fn links() -> Links {
             tail_calls: 8,
             max_tail_calls: 33,
             area: 8,
+            arriving: 0x400,
             cpu: 40,
             fault: 48,
             counts: 56,

@@ -98,7 +98,13 @@ impl Elements {
     }
 
     /// Adds or replaces the element of a key, with the payload that `write` writes.
-    fn set(&self, key: &[u8], mode: Mode, caller: Caller, write: impl FnOnce(u32)) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], mode: Mode, caller: Caller, write: impl Fn(u32)) -> Result<(), Errno> {
+        let mut entry = self.table.lock(key);
+        mode.check(entry.slot().is_some())?;
+        if entry.put_own(key, &write) {
+            return Ok(());
+        }
+        drop(entry);
         let mut spare = self.table.spare(key, caller)?;
         write(spare.slot());
         self.put(key, mode, |entry, permit| entry.put(&mut spare, permit))

@@ -64,11 +64,12 @@ impl Queue {
 
 impl Ends {
     fn newest(&self, entries: usize) -> usize {
-        (self.oldest + self.len - 1) % entries
+        let newest = self.oldest + self.len - 1;
+        if newest < entries { newest } else { newest - entries }
     }
 
     fn drop_oldest(&mut self, entries: usize) {
-        self.oldest = (self.oldest + 1) % entries;
+        self.oldest = if self.oldest + 1 == entries { 0 } else { self.oldest + 1 };
         self.len -= 1;
     }
 }

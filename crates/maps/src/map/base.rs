@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use paceline_spec::{Errno, MapSpec};
+use paceline_spec::{Errno, MapFlags, MapSpec};
 
 use crate::cpu_owners::CpuOwners;
 use crate::create::{CreateErrorKind, Request};
@@ -54,6 +54,8 @@ pub struct Map {
     pub(super) key_size: usize,
     pub(super) value_size: usize,
     pub(super) freeze: Freeze,
+    /// Whether programs may change values and elements.
+    pub(super) programs_may_write: bool,
     /// Of the storage.
     pub(super) lookup_function: Option<LookupFunction>,
     users: Users,
@@ -76,6 +78,7 @@ impl Map {
             id: last + 1,
             key_size: spec.key_size as usize,
             value_size: spec.value_size as usize,
+            programs_may_write: !spec.flags.contains(MapFlags::RDONLY_PROG) && storage.programs_may_write(),
             spec,
             freeze: Freeze::default(),
             lookup_function: storage.lookup_function(),
@@ -101,6 +104,7 @@ impl Map {
     }
 
     /// Number of the map, unique in the process and never 0.
+    #[inline]
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
@@ -108,6 +112,7 @@ impl Map {
 
     /// The specification of the map, without initial elements; `max_entries` and `flags` as completed at creation
     /// (a perf event array gets an entry per CPU, a device map `BPF_F_RDONLY_PROG`).
+    #[inline]
     #[must_use]
     pub fn spec(&self) -> &MapSpec {
         &self.spec
@@ -122,6 +127,7 @@ impl Map {
 
     /// A value with its special fields zeroed, as those of a new element are; arrays keep theirs. `None` where it has
     /// none.
+    #[inline]
     pub(super) fn without_special(&self, value: &[u8]) -> Option<Vec<u8>> {
         (!self.spec.special.is_empty()).then(|| {
             let mut value = value.to_vec();

@@ -46,10 +46,7 @@ impl<'a> ProgramSide<'a> {
     #[must_use]
     pub fn access(self) -> ProgramAccess {
         let flags = self.0.spec.flags;
-        ProgramAccess {
-            read: !flags.contains(MapFlags::WRONLY_PROG),
-            write: !flags.contains(MapFlags::RDONLY_PROG) && self.0.storage.programs_may_write(),
-        }
+        ProgramAccess { read: !flags.contains(MapFlags::WRONLY_PROG), write: self.0.programs_may_write }
     }
 
     /// The address `offset` bytes into the only value of an array of one entry: global data (`BPF_PSEUDO_MAP_VALUE`).
@@ -236,7 +233,7 @@ impl<'a> ProgramSide<'a> {
 
     #[inline]
     fn check_program_may_write(self) -> Result<(), Errno> {
-        if self.access().write { Ok(()) } else { Err(Errno::EPERM) }
+        if self.0.programs_may_write { Ok(()) } else { Err(Errno::EPERM) }
     }
 
     /// `bpf_map_push_elem`: adds a value to a queue, a stack or a Bloom filter.

@@ -48,6 +48,7 @@ pub(super) fn lookup_percpu_elem(_: &mut Host, _: &Map, key: Key<'_>, cpu: u32) 
 }
 
 /// `long bpf_map_update_elem(map, key, value, flags)`
+#[inline]
 pub(super) fn update_elem(
     host: &mut Host,
     map: &Map,

@@ -1,6 +1,7 @@
 //! Tests that need no process of their own, one file for each subject, in one binary, which links once.
 
 mod accounting;
+mod allocations;
 mod availability;
 mod by_hand;
 mod campaigns;
