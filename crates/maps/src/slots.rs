@@ -93,6 +93,8 @@ struct Lane {
     open: Vec<u32>,
     /// Slots that wait for the end of their grace period, by ascending tag.
     waiting: VecDeque<(u64, Vec<u32>)>,
+    /// Empty lists that are used again: workers take no memory of the heap.
+    lists: Vec<Vec<u32>>,
 }
 
 impl Slots {
@@ -231,7 +233,9 @@ impl Lane {
     /// Gives a tag to those that wait for one.
     fn close(&mut self, domain: &Domain) {
         if !self.open.is_empty() {
-            let slots = std::mem::take(&mut self.open);
+            // default: a new list.
+            let empty = self.lists.pop().unwrap_or_default();
+            let slots = std::mem::replace(&mut self.open, empty);
             self.waiting.push_back((domain.advance(), slots));
         }
     }
@@ -239,8 +243,9 @@ impl Lane {
     /// Frees those that have waited long enough.
     fn collect(&mut self, domain: &Domain) {
         while self.waiting.front().is_some_and(|&(tag, _)| domain.has_passed(tag)) {
-            let Some((_, slots)) = self.waiting.pop_front() else { break };
-            self.free.extend(slots);
+            let Some((_, mut slots)) = self.waiting.pop_front() else { break };
+            self.free.extend(slots.drain(..));
+            self.lists.push(slots);
         }
     }
 

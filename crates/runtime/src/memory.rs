@@ -147,15 +147,15 @@ pub unsafe fn sum_words(address: u64, len: usize, mut sum: u64) -> u64 {
     };
     macro_rules! one {
         (AtomicU64, u64, $at:ident) => {{
+            let place = (address + $at as u64) as *mut u64;
             // SAFETY: the range is guaranteed by the caller, the integer lies in it and is aligned.
-            let value =
-                unsafe { AtomicU64::from_ptr((address as *mut u8).add($at).cast()) }.load(Ordering::Relaxed);
+            let value = unsafe { AtomicU64::from_ptr(place) }.load(Ordering::Relaxed);
             sum += u64::from(rotated(value as u32, $at)) + u64::from(rotated((value >> 32) as u32, $at));
         }};
         ($atomic:ty, $int:ty, $at:ident) => {{
+            let place = (address + $at as u64) as *mut $int;
             // SAFETY: as above.
-            let value =
-                unsafe { <$atomic>::from_ptr((address as *mut u8).add($at).cast()) }.load(Ordering::Relaxed);
+            let value = unsafe { <$atomic>::from_ptr(place) }.load(Ordering::Relaxed);
             let above = if cfg!(target_endian = "big") { 32 - <$int>::BITS } else { 0 };
             sum += u64::from(rotated(u32::from(value) << above, $at));
         }};

@@ -3,9 +3,17 @@
 //! The figure of a helper is what its program takes more than the empty one of its type. That of a context is the whole run: what a
 //! context costs is paid before the program begins.
 
+mod inputs;
+#[cfg(feature = "kernel")]
+mod kernel;
+
 use std::error::Error;
 
 use paceline::{Burst, Collection, FrameMeta, Host, LoadOptions, Object, VerifiedProgram};
+
+use inputs::{FILLED, packet};
+#[cfg(feature = "kernel")]
+use kernel::{in_kernel, kernel_name};
 
 use crate::measure::{Timing, Work, interleaved};
 use crate::report::{Bar, Figure, Row};
@@ -17,21 +25,6 @@ const OBJECT: &[u8] = include_bytes!("../workloads/helpers.o");
 const CONTEXTS: [&str; 5] = ["empty_xdp", "empty_tc", "tc_mark_cb", "tc_protocol", "tc_parse"];
 /// Packets in a round.
 const PACKETS: usize = 25_600;
-
-/// A UDP packet of 98 bytes to port 12,290.
-fn packet() -> Vec<u8> {
-    let headers = [
-        &[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0][..],
-        &[0x45, 0, 0, 84, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2],
-        &[0x30, 1, 0x30, 2, 0, 64, 0, 0],
-        &[0; 56],
-    ];
-    headers.concat()
-}
-
-/// The maps whose elements programs look up or replace, with a key and a value.
-const FILLED: [(&str, [u8; 4], usize); 4] =
-    [("hash", [1, 0, 0, 0], 8), ("hash_64", [1, 0, 0, 0], 64), ("lru", [1, 0, 0, 0], 8), ("cpus", [0; 4], 4)];
 
 /// A program with the packets that it runs over.
 struct Subject {
@@ -117,46 +110,6 @@ pub(crate) fn table(settings: Settings) -> Table {
         }
     }
     Ok(rows.into())
-}
-
-#[cfg(feature = "kernel")]
-use self::kernel::{in_kernel, kernel_name};
-
-#[cfg(feature = "kernel")]
-mod kernel {
-    use paceline::Object;
-    use paceline_testkit::kernel::KernelObject;
-
-    use super::{FILLED, packet};
-    use crate::kernel;
-    use crate::measure::Work;
-
-    /// The same programs in the kernel.
-    pub(super) struct Kernel(KernelObject);
-
-    /// `None` if the kernel is not available.
-    pub(super) fn in_kernel(object: &Object) -> Option<Kernel> {
-        let loaded = kernel::load(object).ok()?;
-        for (spec, map) in object.maps().iter().zip(&loaded.maps) {
-            let filled = FILLED.iter().find(|(name, ..)| *name == spec.name);
-            filled.map_or(Ok(()), |(_, key, value)| map.update(key, &vec![1; *value], 0)).ok()?;
-        }
-        Some(Kernel(loaded))
-    }
-
-    pub(super) fn kernel_name() -> String {
-        kernel::name()
-    }
-
-    impl Kernel {
-        pub(super) fn work(&self, index: usize, count: usize) -> Work<'_> {
-            Box::new(move || {
-                let program = self.0.programs.get(index).ok_or("no such program")?;
-                program.time(&packet(), count as u32)?;
-                Ok(count as u64)
-            })
-        }
-    }
 }
 
 /// Without the feature the kernel is not available.
