@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use paceline::{Collection, LoadOptions, NoProgram, SetupError};
+use paceline::{Collection, LoadOptions, ProgramError, SetupError};
 
 use crate::bound::Bound;
 use crate::call;
@@ -189,21 +189,21 @@ pub(crate) fn of_setup(error: &SetupError) -> Failure {
     Failure::told(report)
 }
 
-pub(crate) fn of_no_program(error: &NoProgram) -> Failure {
-    if let NoProgram::Refused(refused) = error {
+pub(crate) fn of_no_program(error: &ProgramError) -> Failure {
+    if let ProgramError::Refused(refused) = error {
         return of_refused(refused);
     }
     let status = match error {
-        NoProgram::Maps { .. } => paceline_status::Map,
+        ProgramError::Maps { .. } => paceline_status::Map,
         error if error.is_unsupported() => paceline_status::Unsupported,
         _ => paceline_status::NoProgram,
     };
     let program = match error {
-        NoProgram::Maps { name, .. }
-        | NoProgram::Malformed { name, .. }
-        | NoProgram::Engine { name, .. }
-        | NoProgram::Unknown { name, .. } => Some(name.clone()),
-        NoProgram::Skipped(skipped) => Some(skipped.name.clone()),
+        ProgramError::Maps { name, .. }
+        | ProgramError::Malformed { name, .. }
+        | ProgramError::Engine { name, .. }
+        | ProgramError::Unknown { name, .. } => Some(name.clone()),
+        ProgramError::Skipped(skipped) => Some(skipped.name.clone()),
         _ => None,
     };
     Failure::told(Report { status: Some(status), message: error.to_string(), program, ..Report::default() })

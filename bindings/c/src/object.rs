@@ -246,11 +246,11 @@ pub extern "C" fn paceline_object_verify(
 ) -> paceline_status {
     call::status(error, || {
         let opened = OBJECTS.get(object)?;
-        let none = |error: paceline::NoProgram| Failure::new(paceline_status::NoProgram, error);
+        let none = |error: paceline::ProgramError| Failure::new(paceline_status::NoProgram, error);
         let programs = opened.object.programs_named(program.optional()?).map_err(none)?;
         let [program] = *programs else {
             let names = programs.iter().map(|program| program.name.as_str()).collect();
-            return Err(none(paceline::NoProgram::Several(names_owned(names))));
+            return Err(none(paceline::ProgramError::Several(names_owned(names))));
         };
         opened.object.verify(program).map(drop).map_err(|refused| of_refused(&refused))
     })
@@ -261,7 +261,7 @@ fn names_owned(names: Vec<&str>) -> Vec<String> {
 }
 
 /// The refusal of a program, by the verifier or because something is not supported.
-pub(crate) fn of_refused(refused: &paceline::Refused) -> Failure {
+pub(crate) fn of_refused(refused: &paceline::VerifierError) -> Failure {
     let mut report = Report::of_refusal(refused.to_string(), &refused.program, &refused.refusal);
     if refused.is_unsupported() {
         report.status = Some(paceline_status::Unsupported);

@@ -130,11 +130,13 @@ fn failure(error: ChainFileError) -> Failure {
     }
 }
 
-fn is_refusal(error: &paceline::NoProgram) -> bool {
-    use paceline::{EntryError, NoProgram};
+fn is_refusal(error: &paceline::ProgramError) -> bool {
+    use paceline::{EntryError, ProgramError};
     match error {
-        NoProgram::Refused(_) => true,
-        NoProgram::Entry { source, .. } => matches!(&**source, EntryError::Program(NoProgram::Refused(_))),
+        ProgramError::Refused(_) => true,
+        ProgramError::Entry { source, .. } => {
+            matches!(&**source, EntryError::Program(ProgramError::Refused(_)))
+        }
         _ => false,
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use paceline::diagnosis::{Diagnosis, refused_to_json, render};
-use paceline::{NoProgram, Object};
+use paceline::{Object, ProgramError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -102,7 +102,7 @@ impl Failure {
     }
 
     /// A program cannot be had: the verifier's diagnosis, where it refuses one.
-    pub(crate) fn no_program(file: Option<&str>, object: &Object, error: &NoProgram) -> Self {
+    pub(crate) fn no_program(file: Option<&str>, object: &Object, error: &ProgramError) -> Self {
         let Some(diagnosis) = Diagnosis::of(file.unwrap_or("object"), object, error) else {
             return Self::new(Class::Program, error).in_file(file);
         };

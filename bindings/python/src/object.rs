@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paceline::coverage::Counting;
-use paceline::{DEFAULT_BUDGET, Engine, LoadOptions, NoProgram, Object, ObjectOptions, ProgramSpec};
+use paceline::{DEFAULT_BUDGET, Engine, LoadOptions, Object, ObjectOptions, ProgramError, ProgramSpec};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -94,7 +94,7 @@ impl PyObject {
             py.detach(|| {
                 programs.into_iter().try_for_each(|spec: &ProgramSpec| {
                     let refused = self.object.verify(spec).err();
-                    refused.map_or(Ok(()), |refused| Err(failed(NoProgram::Refused(Box::new(refused)))))
+                    refused.map_or(Ok(()), |refused| Err(failed(ProgramError::Refused(Box::new(refused)))))
                 })
             })?;
             Ok(())

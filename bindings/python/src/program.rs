@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use paceline::{NoProgram, Program, VerifiedProgram};
+use paceline::{Program, ProgramError, VerifiedProgram};
 use pyo3::prelude::*;
 
 use crate::coverage::PyCoverage;
@@ -27,7 +27,7 @@ pub(crate) struct Made(PyProgram);
 
 impl Made {
     /// A program of a collection, the only one if no name is given.
-    pub(crate) fn of(shared: &Arc<Shared>, name: Option<&str>) -> Result<Self, NoProgram> {
+    pub(crate) fn of(shared: &Arc<Shared>, name: Option<&str>) -> Result<Self, ProgramError> {
         let (program, verified) = match shared.verifies {
             true => {
                 let verified = shared.collection.program(name)?;

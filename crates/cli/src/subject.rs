@@ -18,7 +18,7 @@ use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::files::Taken;
 use crate::common::suggest::closest;
-use crate::object::{NamedObject, ObjectError, ProgramError, load, load_options, program_of};
+use crate::object::{NamedObject, NamedProgramError, ObjectError, load, load_options, program_of};
 
 /// `exit`
 const EXIT: RawInsn = RawInsn { opcode: 0x95, dst: 0, src: 0, offset: 0, imm: 0 };
@@ -106,7 +106,7 @@ impl Subject {
         let options = load_options(how.engine, &source.object, how.cpus);
         let collection = load(&how.opener, &name, object, given, &options, how.unverified)?;
         let program = program_of(&collection, wanted.as_deref(), how.unverified)
-            .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
+            .map_err(|error| NamedProgramError::new(&name, collection.object(), error))?;
         Ok(Self { taken, ..Self::of_program(name, collection, program) })
     }
 
@@ -121,7 +121,7 @@ impl Subject {
             .load(&LoadOptions::default().engine(engine))
             .map_err(|source| ObjectError::setup(&name, source))?;
         let program = program_of(&collection, None, false)
-            .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
+            .map_err(|error| NamedProgramError::new(&name, collection.object(), error))?;
         Ok(Self::of_program(name, collection, program))
     }
 

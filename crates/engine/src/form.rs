@@ -16,7 +16,7 @@ const MAX_SLOTS: usize = 1_000_000;
 /// Malformed or unsupported instructions; slots count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ProgramError {
+pub enum MalformedProgram {
     /// No instructions.
     #[error("program has no instructions")]
     Empty,
@@ -115,10 +115,10 @@ pub(crate) enum Form<'a> {
 }
 
 /// Decodes a program, unless that was verified, and checks its form.
-pub(crate) fn check(spec: &ProgramSpec, maps: &[Arc<Map>], form: Form<'_>) -> Result<Code, ProgramError> {
+pub(crate) fn check(spec: &ProgramSpec, maps: &[Arc<Map>], form: Form<'_>) -> Result<Code, MalformedProgram> {
     match spec.insns.len() {
-        0 => return Err(ProgramError::Empty),
-        len if len > MAX_SLOTS => return Err(ProgramError::TooLong(len)),
+        0 => return Err(MalformedProgram::Empty),
+        len if len > MAX_SLOTS => return Err(MalformedProgram::TooLong(len)),
         _ => {}
     }
     let code = match form {
@@ -135,7 +135,7 @@ pub(crate) fn check_code(
     code: &Code,
     maps: &[Arc<Map>],
     form: Form<'_>,
-) -> Result<(), ProgramError> {
+) -> Result<(), MalformedProgram> {
     let raw = matches!(form, Form::Memory);
     let is_checked = |slot| match form {
         Form::Proven(verified) => verified.fact(slot).reached,
@@ -146,9 +146,9 @@ pub(crate) fn check_code(
     }
     match code.iter().last() {
         Some((_, Insn::Exit | Insn::Jump { .. } | Insn::JumpLong { .. })) => Ok(()),
-        Some((slot, _)) if is_checked(slot) => Err(ProgramError::NoEnd { slot }),
+        Some((slot, _)) if is_checked(slot) => Err(MalformedProgram::NoEnd { slot }),
         Some(_) => Ok(()),
-        None => Err(ProgramError::Empty),
+        None => Err(MalformedProgram::Empty),
     }
 }
 
@@ -160,20 +160,20 @@ fn check_insn(
     raw: bool,
     slot: usize,
     insn: Insn,
-) -> Result<(), ProgramError> {
+) -> Result<(), MalformedProgram> {
     if insn.writes().contains(Reg::R10) {
-        return Err(ProgramError::WritesFramePointer { slot });
+        return Err(MalformedProgram::WritesFramePointer { slot });
     }
     if let Some(target) = insn.jump_target(slot).or(insn.subprogram_target(slot)) {
         let starts = usize::try_from(target).is_ok_and(|target| code.get(target).is_some());
         if !starts {
-            return Err(ProgramError::JumpTarget { slot, target });
+            return Err(MalformedProgram::JumpTarget { slot, target });
         }
     }
     match insn {
         Insn::Call(Callee::Helper(id)) => match Helper::from_imm(id) {
             Some(Helper { name, id, .. }) if !can_call(*id, spec.kind) => {
-                Err(ProgramError::UnsupportedHelper { slot, name })
+                Err(MalformedProgram::UnsupportedHelper { slot, name })
             }
             // A CO-RE relocation without a target leaves a number that no helper has, which is harmless
             // unless it is reached.
@@ -186,8 +186,8 @@ fn check_insn(
                 Some(kfunc) if kfunc.weak || kfunc.kfunc().is_some_and(|k| kfunc_fn(k.name).is_some()) => {
                     Ok(())
                 }
-                Some(kfunc) => Err(ProgramError::UnsupportedKfunc { slot, name: kfunc.name.clone() }),
-                None => Err(ProgramError::UnsupportedKfunc { slot, name: format!("BTF id {btf_id}") }),
+                Some(kfunc) => Err(MalformedProgram::UnsupportedKfunc { slot, name: kfunc.name.clone() }),
+                None => Err(MalformedProgram::UnsupportedKfunc { slot, name: format!("BTF id {btf_id}") }),
             }
         }
         Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => map_at(maps, slot, index).map(drop),
@@ -195,20 +195,20 @@ fn check_insn(
             let map = map_at(maps, slot, index)?;
             match map.for_programs().direct_value(offset) {
                 Ok(_) => Ok(()),
-                Err(_) => Err(ProgramError::NoDirectValue { slot, map: map.spec().name.clone(), offset }),
+                Err(_) => Err(MalformedProgram::NoDirectValue { slot, map: map.spec().name.clone(), offset }),
             }
         }
         Insn::LoadImm64 { value: Imm64::Value(_) | Imm64::Code { .. }, .. } => Ok(()),
         Insn::LoadPacket { .. } if raw || spec.kind.rules().packet_loads => Ok(()),
         Insn::LoadPacket { .. } | Insn::LoadImm64 { .. } | Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => {
-            Err(ProgramError::UnsupportedInsn { slot, insn })
+            Err(MalformedProgram::UnsupportedInsn { slot, insn })
         }
         _ => Ok(()),
     }
 }
 
-fn map_at(maps: &[Arc<Map>], slot: usize, index: i32) -> Result<&Arc<Map>, ProgramError> {
-    usize::try_from(index).ok().and_then(|i| maps.get(i)).ok_or(ProgramError::NoSuchMap {
+fn map_at(maps: &[Arc<Map>], slot: usize, index: i32) -> Result<&Arc<Map>, MalformedProgram> {
+    usize::try_from(index).ok().and_then(|i| maps.get(i)).ok_or(MalformedProgram::NoSuchMap {
         slot,
         index,
         maps: maps.len(),

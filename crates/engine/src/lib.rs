@@ -36,7 +36,7 @@ pub use arrival::{Arrival, ArrivalError, Outcome, RanAs};
 pub use chain::ChainPart;
 pub use chain::{Chain, ChainCounts, ChainError};
 pub use engine::{Engine, NoSuchEngine};
-pub use form::ProgramError;
+pub use form::MalformedProgram;
 pub use host::Host;
 pub use install::InstallError;
 pub use load_error::EngineError;

@@ -1,7 +1,7 @@
 //! Errors of loading a verified program.
 
 use crate::engine::Engine;
-use crate::form::ProgramError;
+use crate::form::MalformedProgram;
 
 /// A verified program cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,7 +9,7 @@ use crate::form::ProgramError;
 pub enum EngineError {
     /// Malformed, or unsupported by all engines.
     #[error(transparent)]
-    Program(#[from] ProgramError),
+    Program(#[from] MalformedProgram),
     /// A map differs from the specification that the program was verified with.
     #[error("map {name} is not the one that the program was verified with: {what} differs")]
     Map {

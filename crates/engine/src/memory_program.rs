@@ -12,7 +12,7 @@ use paceline_spec::ProgramSpec;
 
 #[cfg(all(feature = "jit", feature = "testing"))]
 use crate::engine::Engine;
-use crate::form::{Form, ProgramError};
+use crate::form::{Form, MalformedProgram};
 use crate::host::Host;
 #[cfg(all(feature = "jit", feature = "testing"))]
 use crate::load_error::EngineError;
@@ -30,8 +30,8 @@ impl MemoryProgram {
     /// Binds a program to its maps, which its instructions name by index, for the plain interpreter.
     ///
     /// # Errors
-    /// [`ProgramError`] names the first malformed instruction.
-    pub fn new(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, ProgramError> {
+    /// [`MalformedProgram`] names the first malformed instruction.
+    pub fn new(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, MalformedProgram> {
         Program::checked(spec, maps, Form::Memory).map(Self)
     }
 

@@ -16,7 +16,7 @@ use paceline_runtime::interpreter::plain::{self, Plain};
 use paceline_spec::ProgramSpec;
 
 use crate::engine::Engine;
-use crate::form::{Form, ProgramError, check};
+use crate::form::{Form, MalformedProgram, check};
 use crate::host::Host;
 use crate::install::{InstallError, install};
 use crate::look_ahead::{LookAhead, NoSlice};
@@ -69,8 +69,8 @@ impl Program {
     /// exists. Everything else is checked at run time.
     ///
     /// # Errors
-    /// [`ProgramError`] names the first instruction at fault.
-    pub fn new(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, ProgramError> {
+    /// [`MalformedProgram`] names the first instruction at fault.
+    pub fn new(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, MalformedProgram> {
         Self::checked(spec, maps, Form::Packet)
     }
 
@@ -79,7 +79,7 @@ impl Program {
         spec: Arc<ProgramSpec>,
         maps: Vec<Arc<Map>>,
         form: Form<'_>,
-    ) -> Result<Self, ProgramError> {
+    ) -> Result<Self, MalformedProgram> {
         let code = check(&spec, &maps, form)?;
         let entries = entries::<Plain>(spec.kind);
         let image = Image::new(spec, code, maps.into(), entries);
@@ -87,7 +87,7 @@ impl Program {
     }
 
     /// A program of an image, as a user of its program arrays.
-    pub(crate) fn with_image(image: Image, engine: Engine) -> Result<Self, ProgramError> {
+    pub(crate) fn with_image(image: Image, engine: Engine) -> Result<Self, MalformedProgram> {
         let uses = Uses::of(&image.code, &image.maps, image.kind())?;
         let entry = entry_of(&image, uses.pins);
         let image = Arc::new(image);

@@ -6,7 +6,7 @@ use paceline_isa::{Callee, Code, Imm64, Insn};
 use paceline_maps::{Map, MapUser};
 use paceline_spec::helper::Helper;
 
-use crate::form::ProgramError;
+use crate::form::MalformedProgram;
 
 /// The maps of a program that hold programs, and what runs must keep.
 pub(crate) struct Uses {
@@ -18,7 +18,7 @@ pub(crate) struct Uses {
 
 impl Uses {
     /// The uses of a program with a context of this type.
-    pub(crate) fn of(code: &Code, maps: &[Arc<Map>], kind: u64) -> Result<Self, ProgramError> {
+    pub(crate) fn of(code: &Code, maps: &[Arc<Map>], kind: u64) -> Result<Self, MalformedProgram> {
         // Only the maps that it names: an object's programs of other types may use the other maps.
         let named = code.iter().filter_map(|(_, insn)| match insn {
             Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => maps.get(usize::try_from(*index).ok()?),
@@ -30,7 +30,7 @@ impl Uses {
         for map in named {
             uses.pins |= map.for_programs().frees_values();
             if map.for_programs().prog_array().is_some_and(|array| !array.admits(kind)) {
-                return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
+                return Err(MalformedProgram::ProgramArray { map: map.spec().name.clone() });
             }
             uses.tables.extend(MapUser::new(map));
         }

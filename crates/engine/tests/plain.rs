@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use paceline_engine::{Access, FaultAddress, FaultKind, Host, Location, Program, ProgramError};
+use paceline_engine::{Access, FaultAddress, FaultKind, Host, Location, MalformedProgram, Program};
 use paceline_frame::{Burst, FrameMeta, Verdict};
 use paceline_isa::{Names, assemble};
 use paceline_maps::{Limits, Map};
@@ -28,11 +28,11 @@ fn map(name: &str, kind: MapKind, flags: MapFlags) -> Arc<Map> {
     Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 }).expect("a small map can be made")
 }
 
-fn load(text: &str) -> Result<Program, ProgramError> {
+fn load(text: &str) -> Result<Program, MalformedProgram> {
     load_as(ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false }, text)
 }
 
-fn load_as(kind: ProgramKind, text: &str) -> Result<Program, ProgramError> {
+fn load_as(kind: ProgramKind, text: &str) -> Result<Program, MalformedProgram> {
     let code = assemble(text, &TestNames).expect("the test's program assembles");
     let insns = code.encode().expect("what assembles can be encoded");
     let maps = vec![
@@ -198,12 +198,12 @@ fn an_atomic_operation_needs_its_alignment() {
 #[test]
 fn what_cannot_run_is_refused_before_it_runs() {
     let refused = |text: &str| load(text).err().expect("the program is refused");
-    assert!(matches!(refused("r0 = 0"), ProgramError::NoEnd { slot: 0 }));
-    assert!(matches!(refused("goto +5\n exit"), ProgramError::JumpTarget { slot: 0, target: 6 }));
-    assert!(matches!(refused("goto +1\n r1 = 0 ll\n exit"), ProgramError::JumpTarget { target: 2, .. }));
-    assert!(matches!(refused("r10 += 1\n exit"), ProgramError::WritesFramePointer { slot: 0 }));
-    assert!(matches!(refused("call bpf_skb_vlan_push\n exit"), ProgramError::UnsupportedHelper { .. }));
-    assert!(matches!(refused("r0 = *(u16 *)skb[12]\n exit"), ProgramError::UnsupportedInsn { .. }));
+    assert!(matches!(refused("r0 = 0"), MalformedProgram::NoEnd { slot: 0 }));
+    assert!(matches!(refused("goto +5\n exit"), MalformedProgram::JumpTarget { slot: 0, target: 6 }));
+    assert!(matches!(refused("goto +1\n r1 = 0 ll\n exit"), MalformedProgram::JumpTarget { target: 2, .. }));
+    assert!(matches!(refused("r10 += 1\n exit"), MalformedProgram::WritesFramePointer { slot: 0 }));
+    assert!(matches!(refused("call bpf_skb_vlan_push\n exit"), MalformedProgram::UnsupportedHelper { .. }));
+    assert!(matches!(refused("r0 = *(u16 *)skb[12]\n exit"), MalformedProgram::UnsupportedInsn { .. }));
 }
 
 #[test]

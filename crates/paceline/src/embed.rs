@@ -6,7 +6,7 @@ use paceline_engine::{Fault, Host, Outcome, RanAs};
 use paceline_frame::FrameMeta;
 use paceline_maps::{MapValue, Plain, TypeError, TypedMap};
 
-use crate::load::{Collection, NoProgram, VerifiedProgram};
+use crate::load::{Collection, ProgramError, VerifiedProgram};
 use crate::scenario::{Scenario, Session, SessionError};
 
 /// A map of a name has no access by Rust types.
@@ -81,7 +81,7 @@ impl Collection {
     ///
     /// # Errors
     /// As for [`program`](Self::program).
-    pub fn prepare(&self, name: Option<&str>) -> Result<Arc<VerifiedProgram>, NoProgram> {
+    pub fn prepare(&self, name: Option<&str>) -> Result<Arc<VerifiedProgram>, ProgramError> {
         let name = &self.program_spec(name)?.name;
         if let Some(known) = self.prepared(name) {
             return Ok(known);
@@ -130,7 +130,7 @@ impl VerifiedProgram {
 }
 
 #[cfg(feature = "report")]
-impl crate::load::Refused {
+impl crate::load::VerifierError {
     /// The refusal as the command prints it: the guilty source line, the values there, the way to it, and a fix.
     #[must_use]
     pub fn report(&self, object: &crate::load::Object) -> String {

@@ -25,7 +25,7 @@
 //! | give it the types, version and configuration of a kernel | [`Object::parse_with`], [`kernel`] |
 //! | set its global variables | [`Object::set_global`] |
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`]; [`Collection::prepare`] for programs that are asked for again |
-//! | print why it is refused | [`Refused::report`] |
+//! | print why it is refused | [`VerifierError::report`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] on [`Collection::host`]; one alone: [`VerifiedProgram::test`] |
 //! | run a capture | [`replay()`] |
 //! | move packets from ports through programs to ports | [`Pipeline`], [`port::Port`] |
@@ -140,8 +140,8 @@ mod version;
 pub use paceline_engine::{
     Access, Arrival, ArrivalError, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts,
     ChainError, Choice, DEFAULT_BUDGET, Engine, EngineError, Event, EventSink, Exit, Fallback, Fault,
-    FaultAddress, FaultKind, Host, InstallError, KeyedSite, LookAhead, NoSlice, NoSuchEngine,
-    NoSuchLookAhead, Outcome, Program, ProgramError, RanAs, Site, SiteStatistics, Target, TimeSource,
+    FaultAddress, FaultKind, Host, InstallError, KeyedSite, LookAhead, MalformedProgram, NoSlice,
+    NoSuchEngine, NoSuchLookAhead, Outcome, Program, RanAs, Site, SiteStatistics, Target, TimeSource,
     UpdateError,
 };
 #[cfg(feature = "jit")]
@@ -173,8 +173,8 @@ pub use live::{
     Status,
 };
 pub use load::{
-    Collection, Difference, EntryError, FilterTextError, GlobalError, LoadOptions, MissingMap, NoProgram,
-    Object, OpenError, PinnedMaps, Refused, SetupError, UnfilledEntry, VerifiedProgram,
+    Collection, Difference, EntryError, FilterTextError, GlobalError, LoadOptions, MissingMap, Object,
+    OpenError, PinnedMaps, ProgramError, SetupError, UnfilledEntry, VerifiedProgram, VerifierError,
 };
 pub use pipeline::{
     AbortPlace, ChainEdge, FollowCounts, Idle, LastBranch, Observed, Observer, Pipeline, PipelineCounts,

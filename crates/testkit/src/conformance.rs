@@ -75,7 +75,7 @@ pub enum TaskError {
     NoProgram,
     /// The program is refused.
     #[error(transparent)]
-    Program(#[from] paceline::ProgramError),
+    Program(#[from] paceline::MalformedProgram),
     /// The memory is not a valid packet.
     #[error(transparent)]
     Packet(#[from] paceline::PushError),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::hint::black_box;
 
-use paceline::{Collection, Engine, FrameMut, Host, LoadOptions, NoProgram, Object, Program, Verdict};
+use paceline::{Collection, Engine, FrameMut, Host, LoadOptions, Object, Program, ProgramError, Verdict};
 
 use super::contender::Chain;
 use super::measure::ROUNDS;
@@ -41,7 +41,7 @@ impl Ours {
         for spec in object.programs() {
             match collection.program(Some(&spec.name)) {
                 Ok(program) => programs.push(program.into_program()),
-                Err(NoProgram::Engine { .. }) => return Ok(None),
+                Err(ProgramError::Engine { .. }) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -74,7 +74,7 @@ fn ours<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
         let program = match collection.program(Some(&workload.program())) {
             Ok(program) => program,
             // Engines that this machine does not have are skipped.
-            Err(paceline::NoProgram::Engine { .. }) => continue,
+            Err(paceline::ProgramError::Engine { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
         if let Some(program) = (engine == Engine::Threaded).then(|| by_match(program.program())).flatten() {

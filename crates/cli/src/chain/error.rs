@@ -3,12 +3,12 @@
 use paceline::chain::{ChainFileCause, ChainFileError, FilePlace, RunConfigError};
 use paceline::filter::Missing;
 use paceline::text_file::TextFileError;
-use paceline::{ChangeError, Fault, FilterTextError, NoProgram};
+use paceline::{ChangeError, Fault, FilterTextError, ProgramError};
 
 use crate::common::failure::{CommandError, Failure};
 use crate::common::packets::When;
 use crate::expression::{ExpressionError, Passage, brief};
-use crate::object::{NotXdp, ObjectError, ProgramError};
+use crate::object::{NamedProgramError, NotXdp, ObjectError};
 
 /// The reason why there is no chain, or why it stopped. Names of files are as the user gave them.
 #[derive(Debug, thiserror::Error)]
@@ -108,16 +108,16 @@ pub(super) fn of_file(error: ChainFileError) -> Failure {
 
 /// The reason why something that a chain file names cannot be had.
 enum Cause {
-    Refused(ProgramError),
+    Refused(NamedProgramError),
     Other(Failure),
 }
 
 fn of_cause(cause: ChainFileCause) -> Cause {
     Cause::Other(match cause {
         ChainFileCause::Program { name, object, source, .. } => match *source {
-            NoProgram::Several(names) => ChainError::SeveralPrograms { object: name, names }.into(),
-            source => match ProgramError::new(&name, &object, source) {
-                refused @ ProgramError::Refused(_) => return Cause::Refused(refused),
+            ProgramError::Several(names) => ChainError::SeveralPrograms { object: name, names }.into(),
+            source => match NamedProgramError::new(&name, &object, source) {
+                refused @ NamedProgramError::Refused(_) => return Cause::Refused(refused),
                 error => error.into(),
             },
         },

@@ -5,7 +5,7 @@ use paceline::{Collection, Member, NoMember};
 use super::error::ChainError;
 use super::loaded::LoadHow;
 use crate::common::failure::Failure;
-use crate::object::{ProgramError, check_action, noting_unfilled};
+use crate::object::{NamedProgramError, check_action, noting_unfilled};
 
 /// A program of an object, as a member of a chain; named like its function.
 pub(super) fn member(
@@ -19,7 +19,7 @@ pub(super) fn member(
         false => collection.member("", program),
     });
     let member = member.map_err(|error| match error {
-        NoMember::Program(error) => Failure::from(ProgramError::new(object, collection.object(), error)),
+        NoMember::Program(error) => Failure::from(NamedProgramError::new(object, collection.object(), error)),
         NoMember::Config(source) => ChainError::Config { name: object.to_owned(), source }.into(),
     })?;
     check_action(object, member.program())?;

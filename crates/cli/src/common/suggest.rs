@@ -1,6 +1,6 @@
 //! Hints for misspelled names.
 
-use paceline::NoProgram;
+use paceline::ProgramError;
 
 /// The name that was most likely meant.
 pub(crate) fn closest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
@@ -8,9 +8,9 @@ pub(crate) fn closest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) ->
 }
 
 /// The closest name of a program that an object does not have.
-pub(crate) fn closest_program(error: &NoProgram) -> Option<String> {
+pub(crate) fn closest_program(error: &ProgramError) -> Option<String> {
     match error {
-        NoProgram::Unknown { name, names } => closest(name, names.iter().map(String::as_str)),
+        ProgramError::Unknown { name, names } => closest(name, names.iter().map(String::as_str)),
         _ => None,
     }
 }

@@ -3,14 +3,14 @@
 use std::ffi::OsStr;
 
 use paceline::generate::GenerateError;
-use paceline::{Collection, Engine, NoProgram, Object, ProgramSpec};
+use paceline::{Collection, Engine, Object, ProgramError, ProgramSpec};
 use serde_json::Value as Json;
 
 use super::given::only_variables;
 use crate::common::failure::Failure;
 use crate::common::files::Taken;
 use crate::maps::identities;
-use crate::object::{NamedObject, ObjectError, Opener, ProgramError, load, load_options};
+use crate::object::{NamedObject, NamedProgramError, ObjectError, Opener, load, load_options};
 
 /// An object whose programs are explored.
 pub(crate) struct Subjects {
@@ -52,8 +52,8 @@ impl Subjects {
     /// A program of which nothing becomes known.
     pub(crate) fn unexplored(&self, program: &str, error: GenerateError) -> Unexplored {
         let failure = match error {
-            GenerateError::Refused(refused) => self.no_program(NoProgram::Refused(refused)),
-            GenerateError::NoProgram(error) => self.no_program(error),
+            GenerateError::Refused(refused) => self.no_program(ProgramError::Refused(refused)),
+            GenerateError::Program(error) => self.no_program(error),
             GenerateError::Setup(source) => ObjectError::setup(&self.name, source).into(),
         };
         Unexplored { program: program.to_owned(), failure }
@@ -64,13 +64,13 @@ impl Subjects {
         let skipped = self.object().skipped().iter().filter(|_| !self.is_named);
         let one = |skipped: &paceline::SkippedProgram| Unexplored {
             program: skipped.name.clone(),
-            failure: self.no_program(NoProgram::Skipped(skipped.clone())),
+            failure: self.no_program(ProgramError::Skipped(skipped.clone())),
         };
         skipped.map(one).collect()
     }
 
-    fn no_program(&self, error: NoProgram) -> Failure {
-        ProgramError::new(&self.name, self.object(), error).into()
+    fn no_program(&self, error: ProgramError) -> Failure {
+        NamedProgramError::new(&self.name, self.object(), error).into()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paceline::{
-    CreateError, CreateErrorKind, Engine, EntryError, NoProgram, SetupError, SkippedProgram,
+    CreateError, CreateErrorKind, Engine, EntryError, ProgramError, SetupError, SkippedProgram,
     section_tells_type,
 };
 
@@ -74,28 +74,28 @@ fn needs(name: &str) -> String {
 }
 
 /// The option or command that helps with a program that cannot be loaded.
-pub(super) fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
+pub(super) fn program_hint(name: &str, error: &ProgramError) -> Option<String> {
     match error {
-        NoProgram::Several(names) => Some(format!("say `{name}:{}`", names.first()?)),
-        NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
-        NoProgram::OtherTypes(skipped) if skipped.iter().all(tells_type) => None,
-        NoProgram::OtherTypes(skipped) => {
+        ProgramError::Several(names) => Some(format!("say `{name}:{}`", names.first()?)),
+        ProgramError::None => Some(format!("`paceline inspect {name}` shows what it has")),
+        ProgramError::OtherTypes(skipped) if skipped.iter().all(tells_type) => None,
+        ProgramError::OtherTypes(skipped) => {
             let taken =
                 format!("`--type TYPE {name}:PROGRAM` takes one of them for a program of that type: {TYPES}");
             let forgotten = skipped.iter().find(|skipped| is_in_text(skipped)).map(in_section);
             Some(forgotten.map_or(taken.clone(), |forgotten| format!("{taken}; {forgotten}")))
         }
-        NoProgram::Skipped(skipped) if is_in_text(skipped) => Some(in_section(skipped)),
-        NoProgram::Skipped(skipped) if tells_type(skipped) => None,
-        NoProgram::Skipped(SkippedProgram { name: program, error: None, .. }) => {
+        ProgramError::Skipped(skipped) if is_in_text(skipped) => Some(in_section(skipped)),
+        ProgramError::Skipped(skipped) if tells_type(skipped) => None,
+        ProgramError::Skipped(SkippedProgram { name: program, error: None, .. }) => {
             Some(format!("`--type TYPE {name}:{program}` takes it for a program of that type: {TYPES}"))
         }
-        NoProgram::Skipped(_) => None,
-        NoProgram::Maps { sources, .. } => Some(setup_hints(name, sources)),
-        NoProgram::Unknown { .. } => closest_program(error),
-        NoProgram::Malformed { .. } => Some(needs(name)),
-        NoProgram::Engine { .. } => Some(format!("`--engine {}` runs everywhere", Engine::Threaded)),
-        NoProgram::Entry { source, .. } => match &**source {
+        ProgramError::Skipped(_) => None,
+        ProgramError::Maps { sources, .. } => Some(setup_hints(name, sources)),
+        ProgramError::Unknown { .. } => closest_program(error),
+        ProgramError::Malformed { .. } => Some(needs(name)),
+        ProgramError::Engine { .. } => Some(format!("`--engine {}` runs everywhere", Engine::Threaded)),
+        ProgramError::Entry { source, .. } => match &**source {
             EntryError::Program(error) => program_hint(name, error),
             _ => None,
         },

@@ -2,12 +2,12 @@
 
 use paceline::contents::{ContentsError, MapContents, SavedMaps};
 use paceline::diagnosis::Diagnosis;
-use paceline::{Collection, Engine, LoadOptions, NoProgram, Object};
+use paceline::{Collection, Engine, LoadOptions, Object, ProgramError};
 
 use super::args::ObjectArgs;
 use super::error::ObjectError;
 use super::opener::Opener;
-use super::program::ProgramError;
+use super::program::NamedProgramError;
 use super::set::{check_set, variables_set};
 use crate::common::failure::Failure;
 use crate::maps;
@@ -52,7 +52,7 @@ pub(crate) fn load(
 
 /// A map file's error, as a diagnosis if the file names a program that is not safe.
 fn diagnosed(name: &str, collection: &Collection, error: ContentsError) -> Failure {
-    let Some((map, index, NoProgram::Refused(refused))) = error.no_program() else { return error.into() };
+    let Some((map, index, ProgramError::Refused(refused))) = error.no_program() else { return error.into() };
     let diagnosis = Diagnosis::new(name, collection.object(), refused).of_entry(map, index);
-    ProgramError::Refused(Box::new(diagnosis)).into()
+    NamedProgramError::Refused(Box::new(diagnosis)).into()
 }

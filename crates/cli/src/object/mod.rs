@@ -15,5 +15,7 @@ pub(crate) use error::ObjectError;
 pub(crate) use load::{load, load_options};
 pub(crate) use named::{NamedObject, is_object, taken};
 pub(crate) use opener::Opener;
-pub(crate) use program::{NotXdp, ProgramError, check_action, note_unfilled, noting_unfilled, program_of};
+pub(crate) use program::{
+    NamedProgramError, NotXdp, check_action, note_unfilled, noting_unfilled, program_of,
+};
 pub(crate) use set::{check_set, sections_set, variables_set};

@@ -10,7 +10,7 @@ use paceline::{Object, ProgramSpec};
 
 use super::error::ObjectError;
 use super::opener::Opener;
-use super::program::ProgramError;
+use super::program::NamedProgramError;
 use crate::common::files::Taken;
 
 static FIREWALL: &[u8] = include_bytes!("../../../../examples/firewall.o");
@@ -45,9 +45,9 @@ impl NamedObject {
     }
 
     /// The program that is named, or all programs.
-    pub(crate) fn programs(&self) -> Result<Vec<&ProgramSpec>, ProgramError> {
+    pub(crate) fn programs(&self) -> Result<Vec<&ProgramSpec>, NamedProgramError> {
         let programs = self.object.programs_named(self.program.as_deref());
-        programs.map_err(|error| ProgramError::new(&self.name, &self.object, error))
+        programs.map_err(|error| NamedProgramError::new(&self.name, &self.object, error))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Programs of loaded objects.
 
 use paceline::diagnosis::{Diagnosis, refused_to_json, render};
-use paceline::{Collection, Meaning, NoProgram, Object, Program, UnfilledEntry, VerifiedProgram};
+use paceline::{Collection, Meaning, Object, Program, ProgramError, UnfilledEntry, VerifiedProgram};
 use serde_json::Value as Json;
 
 use super::hints::program_hint;
@@ -10,17 +10,17 @@ use crate::common::failure::CommandError;
 
 /// The reason why an object does not give a program.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ProgramError {
+pub(crate) enum NamedProgramError {
     /// The verifier refuses it.
     #[error("{0}")]
     Refused(Box<Diagnosis>),
     #[error("{name}: {source}")]
-    NotLoaded { name: String, source: Box<NoProgram> },
+    NotLoaded { name: String, source: Box<ProgramError> },
 }
 
-impl ProgramError {
+impl NamedProgramError {
     /// Makes a diagnosis if a program is not safe: the one that is asked for, or one that it would tail call.
-    pub(crate) fn new(name: &str, object: &Object, error: NoProgram) -> Self {
+    pub(crate) fn new(name: &str, object: &Object, error: ProgramError) -> Self {
         match Diagnosis::of(name, object, &error) {
             Some(diagnosis) => Self::Refused(Box::new(diagnosis)),
             None => Self::NotLoaded { name: name.to_owned(), source: Box::new(error) },
@@ -39,7 +39,7 @@ fn way_out(diagnosis: &Diagnosis) -> String {
     }
 }
 
-impl CommandError for ProgramError {
+impl CommandError for NamedProgramError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(diagnosis) => Some(way_out(diagnosis)),
@@ -67,7 +67,7 @@ pub(crate) fn program_of(
     collection: &Collection,
     name: Option<&str>,
     unverified: bool,
-) -> Result<Program, NoProgram> {
+) -> Result<Program, ProgramError> {
     noting_unfilled(collection, || match unverified {
         true => collection.program_unverified(name),
         false => collection.program(name).map(VerifiedProgram::into_program),
@@ -86,7 +86,7 @@ pub(crate) fn noting_unfilled<T>(collection: &Collection, load: impl FnOnce() ->
 pub(crate) fn note_unfilled(collection: &Collection, known: usize) {
     for UnfilledEntry { map, index, program, error } in collection.unfilled().iter().skip(known) {
         let reason = match &**error {
-            NoProgram::Refused(refused) => format!("program {program}: {}", refused.refusal.cause),
+            ProgramError::Refused(refused) => format!("program {program}: {}", refused.refusal.cause),
             error => error.to_string(),
         };
         console::note(format_args!(

@@ -9,7 +9,7 @@ use crate::chain_graph::{FileError, FilePlace, RunConfigError};
 use crate::contents::{ContentsCause, ContentsError};
 use crate::live::ChangeError;
 use crate::load::{FilterTextError, Object, OpenError};
-use crate::load::{NoProgram, SetupError};
+use crate::load::{ProgramError, SetupError};
 use crate::text_file::TextFileError;
 
 /// A chain file cannot be loaded. The messages begin with the file, and the place where there is one.
@@ -148,7 +148,7 @@ pub enum ChainFileCause {
         /// The object.
         object: Box<Object>,
         /// Cause.
-        source: Box<NoProgram>,
+        source: Box<ProgramError>,
     },
     /// An object's `XDP_RUN_CONFIG` is wrong.
     #[error("{object}: {source}")]

@@ -14,7 +14,7 @@ use super::text::{MapContents, Part};
 use crate::json::JsonError;
 use crate::json::variables;
 use crate::load::EntryError;
-use crate::load::NoProgram;
+use crate::load::ProgramError;
 use crate::load::VerifiedProgram;
 use crate::load::{Collection, MissingMap};
 
@@ -211,7 +211,7 @@ impl Target<'_> {
         self.map.update(key, &inner.id().to_ne_bytes(), 0).map_err(refused)
     }
 
-    fn program(&self, name: &str) -> Result<Program, NoProgram> {
+    fn program(&self, name: &str) -> Result<Program, ProgramError> {
         match self.verifies {
             true => self.collection.program(Some(name)).map(VerifiedProgram::into_program),
             false => self.collection.program_unverified(Some(name)),

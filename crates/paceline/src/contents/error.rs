@@ -8,7 +8,7 @@ use paceline_spec::{Errno, MapKind, MapSpec};
 
 use crate::json::JsonError;
 use crate::load::EntryError;
-use crate::load::{NoProgram, SetupError};
+use crate::load::{ProgramError, SetupError};
 use crate::text_file::TextFileError;
 
 /// Contents of a map that cannot be used, with the name of their file.
@@ -45,7 +45,7 @@ impl ContentsError {
 
     /// The program that an entry of a program array names and that cannot be had: the map, the index, the reason.
     #[must_use]
-    pub fn no_program(&self) -> Option<(&str, u32, &NoProgram)> {
+    pub fn no_program(&self) -> Option<(&str, u32, &ProgramError)> {
         match &*self.cause {
             ContentsCause::Program { place, index, source } => Some((&place.map, *index, source)),
             _ => None,
@@ -100,7 +100,7 @@ pub enum ContentsCause {
         /// Index of the entry.
         index: u32,
         /// Cause.
-        source: Box<NoProgram>,
+        source: Box<ProgramError>,
     },
 }
 

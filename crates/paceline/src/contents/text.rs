@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::error::{ContentsCause, ContentsError, ContentsPlace, ContentsProblem};
-use crate::load::NoProgram;
+use crate::load::ProgramError;
 use crate::text_file::{self, end_of};
 
 /// Contents of a map, or values of global variables, as JSON text. The elements are a list of `{"key": ..., "value": ...}`, as
@@ -149,7 +149,7 @@ impl<'a> Part<'a> {
     }
 
     /// The program named here, for an entry of a program array, cannot be had.
-    pub(super) fn no_program(&self, index: u32, source: NoProgram) -> ContentsCause {
+    pub(super) fn no_program(&self, index: u32, source: ProgramError) -> ContentsCause {
         ContentsCause::Program { place: self.place(), index, source: Box::new(source) }
     }
 

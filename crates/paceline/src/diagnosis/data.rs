@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::load::EntryError;
-use crate::load::NoProgram;
 use crate::load::Object;
-use crate::load::Refused;
+use crate::load::ProgramError;
+use crate::load::VerifierError;
 use crate::verifier::state::{Lost, Stale, Value};
 use paceline_isa::text::Line;
 use paceline_isa::{Reg, decode_at, disassemble};
@@ -77,7 +77,7 @@ pub(super) struct Mark {
 impl Diagnosis {
     /// Walks the program again, to remember how it gets to the guilty instruction. `name` is the object's, for messages.
     #[must_use]
-    pub fn new(name: &str, object: &Object, refused: &Refused) -> Self {
+    pub fn new(name: &str, object: &Object, refused: &VerifierError) -> Self {
         let mut history = History::default();
         let _ = object.verify_observed(&refused.program, &refused.options, &mut history);
         let (spec, refusal) = (&*refused.program, &*refused.refusal);
@@ -104,11 +104,11 @@ impl Diagnosis {
 
     /// That of a program that cannot be had because the verifier refuses it, or one that it may tail call.
     #[must_use]
-    pub fn of(name: &str, object: &Object, error: &NoProgram) -> Option<Self> {
+    pub fn of(name: &str, object: &Object, error: &ProgramError) -> Option<Self> {
         match error {
-            NoProgram::Refused(refused) => Some(Self::new(name, object, refused)),
-            NoProgram::Entry { map, index, source } => match &**source {
-                EntryError::Program(NoProgram::Refused(refused)) => {
+            ProgramError::Refused(refused) => Some(Self::new(name, object, refused)),
+            ProgramError::Entry { map, index, source } => match &**source {
+                EntryError::Program(ProgramError::Refused(refused)) => {
                     Some(Self::new(name, object, refused).of_entry(map, *index))
                 }
                 _ => None,

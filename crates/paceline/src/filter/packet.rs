@@ -14,7 +14,7 @@ use paceline_classic::libpcap::{CompileError, Libpcap, Missing, Target};
 #[cfg(feature = "libpcap")]
 use paceline_classic::{CheckError, Purpose};
 
-use crate::load::{Refused, VerifiedProgram};
+use crate::load::{VerifiedProgram, VerifierError};
 
 /// A filter cannot be made a program.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum FilterError {
     Convert(#[from] ConvertError),
     /// The converted program is refused by the verifier: a bug of the converter.
     #[error(transparent)]
-    Refused(Refused),
+    Refused(VerifierError),
     /// The engine cannot run it.
     #[error("engine {engine}: {source}")]
     Engine {
@@ -50,7 +50,7 @@ pub fn program(
     let spec = filter.to_xdp(name, options)?;
     let (verifier, start) = (Options::default(), Instant::now());
     let verified = verify(&spec, &[], None, &verifier).map_err(|refusal| {
-        FilterError::Refused(Refused { program: Arc::new(spec.clone()), refusal, options: verifier })
+        FilterError::Refused(VerifierError { program: Arc::new(spec.clone()), refusal, options: verifier })
     })?;
     let time = start.elapsed();
     let program = Program::load(&verified, Vec::new(), engine);

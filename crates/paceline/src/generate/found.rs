@@ -7,20 +7,20 @@ use paceline_frame::Verdict;
 use paceline_spec::Errno;
 
 use super::left::{Event, Handover, Target};
-use crate::load::{NoProgram, Refused, SetupError};
+use crate::load::{ProgramError, SetupError, VerifierError};
 
 /// The reason why nothing is generated.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
     /// The program is not safe, or needs what is not supported.
     #[error(transparent)]
-    Refused(Box<Refused>),
+    Refused(Box<VerifierError>),
     /// The maps cannot be made.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// The program cannot be run.
     #[error(transparent)]
-    NoProgram(#[from] NoProgram),
+    Program(#[from] ProgramError),
 }
 
 /// An input that was run, with what came of it.

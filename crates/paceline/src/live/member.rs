@@ -11,8 +11,8 @@ use paceline_engine::{ChainPart, Engine, EngineError};
 
 use crate::chain_graph::RunConfigError;
 use crate::load::Collection;
-use crate::load::NoProgram;
 use crate::load::Object;
+use crate::load::ProgramError;
 use crate::load::VerifiedProgram;
 #[cfg(feature = "jit")]
 use paceline_verifier::Verified;
@@ -121,7 +121,7 @@ impl fmt::Debug for Member {
 pub enum NoMember {
     /// The object has no such program.
     #[error(transparent)]
-    Program(#[from] NoProgram),
+    Program(#[from] ProgramError),
     /// Invalid `XDP_RUN_CONFIG`.
     #[error(transparent)]
     Config(#[from] RunConfigError),

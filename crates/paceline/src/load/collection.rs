@@ -7,7 +7,7 @@ use paceline_engine::{Engine, LookAhead};
 use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map};
 use paceline_spec::{Errno, InitialValue, MapSpec, ProgramSpec};
 
-use super::error::{NoProgram, SetupError};
+use super::error::{ProgramError, SetupError};
 use super::object::Object;
 use super::options::LoadOptions;
 use super::tables::Tables;
@@ -82,8 +82,8 @@ impl Object {
     /// The programs that a name stands for: the one of that name, or all of them.
     ///
     /// # Errors
-    /// [`NoProgram`] if the object has no such program.
-    pub fn programs_named(&self, name: Option<&str>) -> Result<Vec<&ProgramSpec>, NoProgram> {
+    /// [`ProgramError`] if the object has no such program.
+    pub fn programs_named(&self, name: Option<&str>) -> Result<Vec<&ProgramSpec>, ProgramError> {
         let Some(name) = name else {
             let all: Vec<_> = self.programs().iter().collect();
             return if all.is_empty() { Err(self.without_programs()) } else { Ok(all) };
@@ -93,19 +93,19 @@ impl Object {
     }
 
     /// Causes why no program exists.
-    pub(super) fn without_programs(&self) -> NoProgram {
+    pub(super) fn without_programs(&self) -> ProgramError {
         match self.skipped() {
-            [] => NoProgram::None,
-            skipped => NoProgram::OtherTypes(skipped.to_vec()),
+            [] => ProgramError::None,
+            skipped => ProgramError::OtherTypes(skipped.to_vec()),
         }
     }
 
     /// The error for a missing name, given the names that exist.
-    pub(super) fn no_program(&self, name: &str, names: Vec<String>) -> NoProgram {
+    pub(super) fn no_program(&self, name: &str, names: Vec<String>) -> ProgramError {
         match self.skipped().iter().find(|skipped| skipped.name == name) {
-            Some(skipped) => NoProgram::Skipped(skipped.clone()),
+            Some(skipped) => ProgramError::Skipped(skipped.clone()),
             None if names.is_empty() => self.without_programs(),
-            None => NoProgram::Unknown { name: name.to_owned(), names },
+            None => ProgramError::Unknown { name: name.to_owned(), names },
         }
     }
 

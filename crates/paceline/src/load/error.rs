@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use paceline_engine::{Engine, EngineError, InstallError, ProgramError};
+use paceline_engine::{Engine, EngineError, InstallError, MalformedProgram};
 use paceline_maps::{CreateError, CreateErrorKind, FillError, Mismatch};
 use paceline_object::SkippedProgram;
 use paceline_spec::Errno;
 
 use super::difference::Difference;
-use super::verify::Refused;
+use super::verify::VerifierError;
 
 /// An object cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -65,10 +65,10 @@ pub enum SetupError {
     },
 }
 
-/// There is no program of that name, or none was named and there are several.
+/// No program of a collection for this name: the object has none, its maps are missing, the verifier refuses it, or no engine runs it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum NoProgram {
+pub enum ProgramError {
     /// The object has no program.
     #[error("no program in the object")]
     None,
@@ -103,7 +103,7 @@ pub enum NoProgram {
         /// Name of the program.
         name: String,
         /// Cause.
-        source: ProgramError,
+        source: MalformedProgram,
     },
     /// The engine cannot run the program.
     #[error("program {name} on engine {engine}: {source}")]
@@ -117,7 +117,7 @@ pub enum NoProgram {
     },
     /// The verifier does not accept the program.
     #[error(transparent)]
-    Refused(Box<Refused>),
+    Refused(Box<VerifierError>),
     /// A program that it may tail call cannot be put into its program array.
     #[error("map {map}, index {index}: {source}")]
     Entry {
@@ -130,16 +130,16 @@ pub enum NoProgram {
     },
 }
 
-impl NoProgram {
+impl ProgramError {
     /// Whether the program needs what Paceline does not have, and may well be in order.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        let is_program = |error: &ProgramError| {
+        let is_program = |error: &MalformedProgram| {
             matches!(
                 error,
-                ProgramError::UnsupportedHelper { .. }
-                    | ProgramError::UnsupportedKfunc { .. }
-                    | ProgramError::UnsupportedInsn { .. }
+                MalformedProgram::UnsupportedHelper { .. }
+                    | MalformedProgram::UnsupportedKfunc { .. }
+                    | MalformedProgram::UnsupportedInsn { .. }
             )
         };
         match self {
@@ -184,7 +184,7 @@ pub enum EntryError {
     },
     /// The program cannot be loaded.
     #[error(transparent)]
-    Program(#[from] NoProgram),
+    Program(#[from] ProgramError),
     /// The map does not take it.
     #[error(transparent)]
     Install(#[from] InstallError),

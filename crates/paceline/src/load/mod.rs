@@ -15,10 +15,10 @@ mod verify;
 
 pub use collection::{Collection, MissingMap};
 pub use difference::Difference;
-pub use error::{EntryError, NoProgram, SetupError};
+pub use error::{EntryError, ProgramError, SetupError};
 pub use global::GlobalError;
 pub use object::{FilterTextError, Object, OpenError};
 pub use options::LoadOptions;
 pub use pinned::PinnedMaps;
 pub use tables::UnfilledEntry;
-pub use verify::{Refused, VerifiedProgram};
+pub use verify::{VerifiedProgram, VerifierError};

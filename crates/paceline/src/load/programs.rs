@@ -11,7 +11,7 @@ use paceline_maps::Map;
 use paceline_spec::{Errno, ProgramSpec};
 
 use super::collection::Collection;
-use super::error::{EntryError, NoProgram};
+use super::error::{EntryError, ProgramError};
 use super::tables::UnfilledEntry;
 use super::verify::VerifiedProgram;
 
@@ -23,8 +23,8 @@ impl Collection {
     /// already or the entry was changed.
     ///
     /// # Errors
-    /// [`NoProgram`] says which there are, or why the program, or one that it may tail call, may not run.
-    pub fn program(&self, name: Option<&str>) -> Result<VerifiedProgram, NoProgram> {
+    /// [`ProgramError`] says which there are, or why the program, or one that it may tail call, may not run.
+    pub fn program(&self, name: Option<&str>) -> Result<VerifiedProgram, ProgramError> {
         let program = self.load(self.program_spec(name)?, self.look_ahead)?;
         // Programs that are tail called run no bursts.
         let target = |spec: &ProgramSpec| Ok(self.load(spec, LookAhead::Never)?.into_program());
@@ -36,23 +36,24 @@ impl Collection {
     /// programs that it tail calls.
     ///
     /// # Errors
-    /// [`NoProgram`] says which there are, or what no engine can run.
-    pub fn program_unverified(&self, name: Option<&str>) -> Result<Program, NoProgram> {
+    /// [`ProgramError`] says which there are, or what no engine can run.
+    pub fn program_unverified(&self, name: Option<&str>) -> Result<Program, ProgramError> {
         let program = self.bind(self.program_spec(name)?)?;
         self.fill_tables(&program, &|spec| self.bind(spec))?;
         Ok(program)
     }
 
-    fn load(&self, spec: &ProgramSpec, look_ahead: LookAhead) -> Result<VerifiedProgram, NoProgram> {
+    fn load(&self, spec: &ProgramSpec, look_ahead: LookAhead) -> Result<VerifiedProgram, ProgramError> {
         let start = Instant::now();
-        let verified = self.object.verify(spec).map_err(|refused| NoProgram::Refused(Box::new(refused)))?;
+        let verified =
+            self.object.verify(spec).map_err(|refused| ProgramError::Refused(Box::new(refused)))?;
         let time = start.elapsed();
         let program = Program::load_with(&verified, self.maps.clone(), self.engine, look_ahead);
         let program = program.map_err(|error| {
             let name = spec.name.clone();
             match error {
-                EngineError::Program(source) => NoProgram::Malformed { name, source },
-                source => NoProgram::Engine { name, engine: self.engine, source },
+                EngineError::Program(source) => ProgramError::Malformed { name, source },
+                source => ProgramError::Engine { name, engine: self.engine, source },
             }
         })?;
         let program = VerifiedProgram::new(program.with_budget(self.budget), verified, time);
@@ -62,8 +63,8 @@ impl Collection {
     /// The spec of a program, which need not be safe; the only one if no name is given.
     ///
     /// # Errors
-    /// [`NoProgram`] says which there are, or which maps it lacks.
-    pub fn program_spec(&self, name: Option<&str>) -> Result<&ProgramSpec, NoProgram> {
+    /// [`ProgramError`] says which there are, or which maps it lacks.
+    pub fn program_spec(&self, name: Option<&str>) -> Result<&ProgramSpec, ProgramError> {
         let name = match name {
             Some(name) => name.to_owned(),
             None => self.only_name()?,
@@ -74,30 +75,30 @@ impl Collection {
         let missing = self.missing.iter().filter(|missing| missing.programs.contains(&name));
         let sources: Vec<_> = missing.map(|missing| Arc::clone(&missing.error)).collect();
         if !sources.is_empty() {
-            return Err(NoProgram::Maps { name, sources });
+            return Err(ProgramError::Maps { name, sources });
         }
         Err(self.object.no_program(&name, self.names.to_vec()))
     }
 
     /// The name of the program where there is only one.
-    fn only_name(&self) -> Result<String, NoProgram> {
+    fn only_name(&self) -> Result<String, ProgramError> {
         match &*self.names {
             [] => Err(self.object.without_programs()),
             [only] => Ok(only.clone()),
-            names => Err(NoProgram::Several(names.to_vec())),
+            names => Err(ProgramError::Several(names.to_vec())),
         }
     }
 
-    fn bind(&self, spec: &ProgramSpec) -> Result<Program, NoProgram> {
+    fn bind(&self, spec: &ProgramSpec) -> Result<Program, ProgramError> {
         Program::new(Arc::new(spec.clone()), self.maps.clone())
             .map(|program| program.with_budget(self.budget))
-            .map_err(|source| NoProgram::Malformed { name: spec.name.clone(), source })
+            .map_err(|source| ProgramError::Malformed { name: spec.name.clone(), source })
     }
 }
 
 /// Whether a program needs what no engine has: an engine that another one could replace is no reason to leave an entry empty.
-fn lacks_support(error: &NoProgram) -> bool {
-    error.is_unsupported() && !matches!(error, NoProgram::Engine { .. })
+fn lacks_support(error: &ProgramError) -> bool {
+    error.is_unsupported() && !matches!(error, ProgramError::Engine { .. })
 }
 
 impl Collection {
@@ -174,8 +175,8 @@ impl Collection {
     pub(crate) fn fill_tables(
         &self,
         program: &Program,
-        load: &dyn Fn(&ProgramSpec) -> Result<Program, NoProgram>,
-    ) -> Result<(), NoProgram> {
+        load: &dyn Fn(&ProgramSpec) -> Result<Program, ProgramError>,
+    ) -> Result<(), ProgramError> {
         let mut loaded = BTreeMap::from([(program.spec().name.clone(), program.clone())]);
         let mut todo: Vec<usize> = self.used_by(program.spec()).collect();
         let mut done = BTreeSet::new();
@@ -209,9 +210,9 @@ impl Collection {
         map: usize,
         index: u32,
         program: String,
-        error: NoProgram,
-    ) -> Result<(), NoProgram> {
-        let left = self.tables.change(map, index, |_| Ok::<_, NoProgram>(()));
+        error: ProgramError,
+    ) -> Result<(), ProgramError> {
+        let left = self.tables.change(map, index, |_| Ok::<_, ProgramError>(()));
         let name = self.maps().get(map).map(|map| map.spec().name.clone()).unwrap_or_default();
         let entry = UnfilledEntry { map: name, index, program, error: Arc::new(error) };
         self.tables.unfilled.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
@@ -225,7 +226,7 @@ impl Collection {
         self.tables.unfilled.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn fill_entry(&self, map: usize, index: u32, program: &Program) -> Result<(), NoProgram> {
+    fn fill_entry(&self, map: usize, index: u32, program: &Program) -> Result<(), ProgramError> {
         let Some(array) = self.maps().get(map) else { return Ok(()) };
         self.tables
             // Somebody may have changed the entry meanwhile.
@@ -235,9 +236,9 @@ impl Collection {
             .map_err(|error| self.entry_error(map, index, error.into()))
     }
 
-    fn entry_error(&self, map: usize, index: u32, source: EntryError) -> NoProgram {
+    fn entry_error(&self, map: usize, index: u32, source: EntryError) -> ProgramError {
         let map = self.maps().get(map).map(|map| map.spec().name.clone()).unwrap_or_default();
-        NoProgram::Entry { map, index, source: Box::new(source) }
+        ProgramError::Entry { map, index, source: Box::new(source) }
     }
 
     /// The program arrays that a program names.

@@ -8,7 +8,7 @@ use paceline_epoch::defer_drops;
 use paceline_maps::{Map, MapUser};
 use paceline_spec::{InitialValue, MapSpec};
 
-use super::error::NoProgram;
+use super::error::ProgramError;
 
 /// An entry of a program array that stays empty, because its program needs what Paceline does not have.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct UnfilledEntry {
     /// Name of the program.
     pub program: String,
     /// What it needs.
-    pub error: Arc<NoProgram>,
+    pub error: Arc<ProgramError>,
 }
 
 /// Index of a map in its object, and of an entry in the map.

@@ -12,9 +12,9 @@ use paceline_verifier::{Cause, Observer, Options, Refusal, Verified, verify, ver
 
 use super::object::Object;
 
-/// Refusal of a program, with the program: its instructions and source lines.
+/// The verifier refuses a program: the refusal with the program, its instructions and source lines.
 #[derive(Clone, Debug)]
-pub struct Refused {
+pub struct VerifierError {
     /// The program.
     pub program: Arc<ProgramSpec>,
     /// The guilty instruction, what is wrong with it, and how it was reached.
@@ -23,7 +23,7 @@ pub struct Refused {
     pub options: Options,
 }
 
-impl Refused {
+impl VerifierError {
     /// Whether the program needs an unsupported feature, and may be safe.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
@@ -34,23 +34,23 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for VerifierError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = if self.is_unsupported() { "needs what is not supported" } else { "is not safe" };
         write!(f, "program {} {what}: {}", self.program.name, self.refusal)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for VerifierError {}
 
 impl Object {
     /// Proves that a program of this object is safe, with the object's maps and types as they are now.
     ///
     /// # Errors
     /// The refusal, or the unsupported feature.
-    pub fn verify(&self, program: &ProgramSpec) -> Result<Verified, Refused> {
+    pub fn verify(&self, program: &ProgramSpec) -> Result<Verified, VerifierError> {
         let options = Options::default();
-        verify(program, self.maps(), self.btf(), &options).map_err(|refusal| Refused {
+        verify(program, self.maps(), self.btf(), &options).map_err(|refusal| VerifierError {
             program: Arc::new(program.clone()),
             refusal,
             options,
@@ -66,11 +66,9 @@ impl Object {
         program: &ProgramSpec,
         options: &Options,
         observer: &mut dyn Observer,
-    ) -> Result<Verified, Refused> {
-        verify_observed(program, self.maps(), self.btf(), options, observer).map_err(|refusal| Refused {
-            program: Arc::new(program.clone()),
-            refusal,
-            options: options.clone(),
+    ) -> Result<Verified, VerifierError> {
+        verify_observed(program, self.maps(), self.btf(), options, observer).map_err(|refusal| {
+            VerifierError { program: Arc::new(program.clone()), refusal, options: options.clone() }
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use paceline::chain::{ChainFileCause, ChainFileError, ChainLoadOptions, ChainSource, LoadedChain};
 use paceline::contents::MapContents;
-use paceline::{Burst, Change, FrameMeta, Host, LiveChain, NoProgram, Verdict};
+use paceline::{Burst, Change, FrameMeta, Host, LiveChain, ProgramError, Verdict};
 
 const CHAIN: &str = r#"
 [objects]
@@ -142,7 +142,7 @@ fn errors_have_the_place_in_the_file_and_the_cause_as_data() {
     let error = load(&CHAIN.replace("object = \"fw\"", "object = \"fw\"\nfunction = \"fire\"")).map(drop);
     let Err(ChainFileError::At { at, cause, .. }) = error else { panic!("{error:?}") };
     let ChainFileCause::Program { name, source, .. } = &*cause else { panic!("{cause:?}") };
-    assert!(matches!(**source, NoProgram::Unknown { .. }), "{source}");
+    assert!(matches!(**source, ProgramError::Unknown { .. }), "{source}");
     assert_eq!((at.line, name.as_str()), (15, "fw"));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chain.toml");

@@ -1,7 +1,9 @@
 //! Objects of which not everything can be had, and kernels that they are loaded for.
 
 use paceline::kernel::{self, KernelVersion};
-use paceline::{Burst, FrameMeta, Host, LoadOptions, NoProgram, Object, ObjectOptions, SetupError, Verdict};
+use paceline::{
+    Burst, FrameMeta, Host, LoadOptions, Object, ObjectOptions, ProgramError, SetupError, Verdict,
+};
 
 fn fixture(name: &str) -> String {
     format!("{}/../cli/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -16,7 +18,7 @@ fn a_missing_map_is_that_of_the_programs_that_name_it() {
     let missing: Vec<_> = missing.collect();
     assert_eq!(missing, [("sized", "last".to_owned()), ("groups", "grouped".to_owned())]);
     let unsupported = |name| match collection.program(Some(name)) {
-        Err(error @ NoProgram::Maps { .. }) => error.is_unsupported(),
+        Err(error @ ProgramError::Maps { .. }) => error.is_unsupported(),
         Err(error) => panic!("{name}: {error}"),
         Ok(_) => panic!("{name} is loaded"),
     };

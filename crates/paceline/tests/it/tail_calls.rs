@@ -1,8 +1,8 @@
 //! Program arrays of objects: who fills them, and when.
 
 use paceline::{
-    Burst, Collection, Engine, EntryError, Errno, FrameMeta, Host, InstallError, LoadOptions, NoProgram,
-    Object, Program, ProgramKind, Verdict,
+    Burst, Collection, Engine, EntryError, Errno, FrameMeta, Host, InstallError, LoadOptions, Object,
+    Program, ProgramError, ProgramKind, Verdict,
 };
 
 fn object() -> Object {
@@ -93,7 +93,7 @@ fn what_is_wrong_with_an_entry_is_told_with_its_place() {
         error.to_string(),
         "map protocols, index 1: no program icmp (available: ipv4, ipv6, tcp, udp, dispatch, drop)"
     );
-    assert!(matches!(error, NoProgram::Entry { index: 1, .. }));
+    assert!(matches!(error, ProgramError::Entry { index: 1, .. }));
     // It is no matter of programs that do not use the array.
     collection.program(Some("tcp")).expect("a safe program");
 }

@@ -4,7 +4,7 @@ use paceline::{Engine, LoadOptions, Object, ProgramSpec, VerifiedProgram};
 
 use super::args::DumpArgs;
 use crate::common::failure::Failure;
-use crate::object::{ObjectError, ProgramError};
+use crate::object::{NamedProgramError, ObjectError};
 
 /// Programs with their proofs, on an engine.
 pub(super) fn loaded(
@@ -18,7 +18,7 @@ pub(super) fn loaded(
     let collection = object.load(&options).map_err(|source| ObjectError::setup(name, source))?;
     let load = |spec: &&ProgramSpec| {
         let program = collection.program(Some(&spec.name));
-        Ok(program.map_err(|error| ProgramError::new(name, collection.object(), error))?)
+        Ok(program.map_err(|error| NamedProgramError::new(name, collection.object(), error))?)
     };
     programs.iter().map(load).collect()
 }

@@ -10,7 +10,7 @@ use super::error::FilterError;
 use super::wanted::Loaded;
 use crate::common::failure::Failure;
 use crate::common::files::Taken;
-use crate::object::{self, NamedObject, Opener, ProgramError, load_options};
+use crate::object::{self, NamedObject, NamedProgramError, Opener, load_options};
 
 /// Loads a program as `OBJECT[:PROGRAM]` names it. The file of the object is one that no output may replace.
 pub(super) fn load(
@@ -26,7 +26,7 @@ pub(super) fn load(
     let collection = object::load(&opener, &name, object, Vec::new(), &options, false)?;
     let program = collection
         .program(wanted.as_deref())
-        .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
+        .map_err(|error| NamedProgramError::new(&name, collection.object(), error))?;
     let (of, kind) = (program.spec().name.clone(), program.spec().kind.rules().name);
     match PacketFilter::of_program(program) {
         Some(filter) => Ok((Loaded { name: None, title: name, expression: None, filter }, file)),

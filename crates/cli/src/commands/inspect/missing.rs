@@ -1,7 +1,7 @@
 //! Obstacles to loading an object: features that Paceline lacks, and errors in the object.
 
 use paceline::{
-    Collection, CreateError, CreateErrorKind, LoadOptions, MissingMap, NoProgram, Object, SetupError,
+    Collection, CreateError, CreateErrorKind, LoadOptions, MissingMap, Object, ProgramError, SetupError,
 };
 
 use paceline::kfunc::{Kfunc, needs};
@@ -76,12 +76,12 @@ fn of_program(program: &ProgramSurvey<'_>, collection: &Collection) -> Vec<Missi
     }
     match collection.program_unverified(Some(name)) {
         // The map is listed.
-        Ok(_) | Err(NoProgram::Maps { .. }) => Vec::new(),
-        Err(NoProgram::Malformed { source, .. }) if collection.program(Some(name)).is_err() => {
-            let error = NoProgram::Malformed { name: name.clone(), source: source.clone() };
+        Ok(_) | Err(ProgramError::Maps { .. }) => Vec::new(),
+        Err(ProgramError::Malformed { source, .. }) if collection.program(Some(name)).is_err() => {
+            let error = ProgramError::Malformed { name: name.clone(), source: source.clone() };
             vec![Missing { user, what: source.to_string(), unsupported: error.is_unsupported() }]
         }
-        Err(NoProgram::Malformed { .. }) => Vec::new(),
+        Err(ProgramError::Malformed { .. }) => Vec::new(),
         Err(error) => vec![Missing { user, what: error.to_string(), unsupported: error.is_unsupported() }],
     }
 }

@@ -27,7 +27,7 @@ use crate::common::packets::When;
 use crate::common::report::Report as _;
 use crate::common::watch::{INTERRUPTED, Watch};
 use crate::maps;
-use crate::object::{NamedObject, Opener, ProgramError, load, load_options, program_of};
+use crate::object::{NamedObject, NamedProgramError, Opener, load, load_options, program_of};
 use crate::world::World;
 
 /// Runs a program over a capture.
@@ -42,7 +42,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let options = load_options(engine, &args.source.object, args.cpus());
     let collection = load(&opener, &name, object, Vec::new(), &options, args.unverified)?;
     let program = program_of(&collection, wanted.as_deref(), args.unverified)
-        .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
+        .map_err(|error| NamedProgramError::new(&name, collection.object(), error))?;
     let subject = Loaded { name, collection };
     let world = World::new(&args.world)?;
     let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;

@@ -9,7 +9,7 @@ use super::args::ScanArgs;
 use super::error::ScanError;
 use crate::common::failure::Failure;
 use crate::common::files::Taken;
-use crate::object::{NamedObject, Opener, ProgramError, check_action, load, load_options, program_of};
+use crate::object::{NamedObject, NamedProgramError, Opener, check_action, load, load_options, program_of};
 use crate::world::World;
 
 /// The program's object, loaded once for each worker.
@@ -85,7 +85,7 @@ fn load_one(args: &ScanArgs, target: &OsStr) -> Result<Loaded, Failure> {
     let options = load_options(args.engine(), &args.object, 1);
     let collection = load(&opener, &name, object, Vec::new(), &options, false)?;
     let program = program_of(&collection, wanted.as_deref(), false)
-        .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
+        .map_err(|error| NamedProgramError::new(&name, collection.object(), error))?;
     check_action(&name, &program)?;
     Ok(Loaded { name, collection, program, file })
 }

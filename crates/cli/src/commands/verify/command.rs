@@ -14,7 +14,7 @@ use super::log::Log;
 use crate::common::console;
 use crate::common::failure::Failure;
 use crate::common::report;
-use crate::object::{NamedObject, Opener, ProgramError, load, load_options, noting_unfilled};
+use crate::object::{NamedObject, NamedProgramError, Opener, load, load_options, noting_unfilled};
 
 /// Loads programs as a run does, and reports refusals.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, Failure> {
@@ -89,8 +89,8 @@ impl Verdict {
             },
             Err(error) => {
                 let (time, unsupported) = (start.elapsed(), error.is_unsupported());
-                match ProgramError::new(name, collection.object(), error) {
-                    ProgramError::Refused(diagnosis) => Self::Refused { diagnosis, time },
+                match NamedProgramError::new(name, collection.object(), error) {
+                    NamedProgramError::Refused(diagnosis) => Self::Refused { diagnosis, time },
                     error => Self::NotLoaded { program, unsupported, failure: error.into() },
                 }
             }

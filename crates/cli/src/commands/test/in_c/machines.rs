@@ -10,8 +10,8 @@ use paceline::coverage::Counts;
 use paceline::explain::{Explainer, Writes};
 use paceline::scenario::{Origin, Scenario};
 use paceline::{
-    Arrival, ArrivalError, Burst, Collection, Engine, Fault, FrameMeta, Host, InitialValue, NoProgram,
-    Outcome, Program, ProgramKind, RanAs, TimeSource,
+    Arrival, ArrivalError, Burst, Collection, Engine, Fault, FrameMeta, Host, InitialValue, Outcome, Program,
+    ProgramError, ProgramKind, RanAs, TimeSource,
 };
 
 use paceline_kernel::SkBuffBytes;
@@ -19,7 +19,7 @@ use paceline_kernel::SkBuffBytes;
 use super::stages::{Machine, Passing};
 use crate::common::failure::{CommandError, Failure};
 use crate::kernel_side::KernelSide;
-use crate::object::{Opener, ProgramError, load, load_options, program_of};
+use crate::object::{NamedProgramError, Opener, load, load_options, program_of};
 
 /// Ingress interface of packets of XDP programs, as in the kernel's test runs, in which packets of TC classifiers have none.
 const LOOPBACK: u32 = 1;
@@ -55,7 +55,7 @@ impl Setup<'_> {
             let mut programs = Programs::new();
             for name in names {
                 let program = match program_of(&collection, Some(name), self.unverified) {
-                    Err(NoProgram::Entry { map, index, source })
+                    Err(ProgramError::Entry { map, index, source })
                         if !left_out.contains_key(&(map.clone(), index)) =>
                     {
                         let reason = source.to_string();
@@ -63,7 +63,7 @@ impl Setup<'_> {
                         continue 'again;
                     }
                     Err(error) => {
-                        let error = ProgramError::new(&self.name(), collection.object(), error);
+                        let error = NamedProgramError::new(&self.name(), collection.object(), error);
                         Err(Failure::from(error).lines())
                     }
                     Ok(program) => Ok(program),
