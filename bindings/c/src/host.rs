@@ -126,7 +126,7 @@ impl HostState {
             self.host.arrive(burst);
         }
         let (program, mut frame) = (bound.program(), burst.frame_mut(0));
-        let value = program.run(&mut frame, &mut self.host).map_err(|fault| of_fault(&fault, program))?;
+        let value = program.run_raw(&mut frame, &mut self.host).map_err(|fault| of_fault(&fault, program))?;
         Ok((value, program.spec().kind.rules().meaning.verdict(frame.code())))
     }
 

@@ -122,7 +122,7 @@ impl Subject {
     fn try_one(&self, worker: &mut Worker) -> Result<(), Box<Fault>> {
         let Worker { host, single, chain, .. } = worker;
         match self {
-            Self::Program { program, .. } => program.run(&mut single.frame_mut(0), host).map(drop),
+            Self::Program { program, .. } => program.run_raw(&mut single.frame_mut(0), host).map(drop),
             Self::Chain { live, .. } => {
                 let chain = chain.get_or_insert_with(|| live.worker());
                 chain.run_burst(single, host).map_err(|fault| fault.fault)

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use paceline_frame::{Burst, Frame, FrameMut};
+use paceline_frame::{Burst, Frame, FrameMut, Verdict};
 use paceline_maps::{Map, MapUser};
 use paceline_runtime::fault::Fault;
 #[cfg(feature = "testing")]
@@ -37,13 +37,13 @@ struct Stages {
 /// | to run | use |
 /// |---|---|
 /// | a burst, on the program's engine | [`run_burst`](Self::run_burst) |
-/// | a packet, on the program's engine | [`run`](Self::run) |
+/// | a packet, on the program's engine | [`run`](Self::run), and [`run_raw`](Self::run_raw) for its value |
 /// | a packet, counting instructions, if the engine does | [`run_counted`](Self::run_counted) |
 /// | a packet, plainly, watching each instruction | [`run_observed`](Self::run_observed) |
 /// | a packet, plainly, choosing the sides of branches | [`run_steered`](Self::run_steered) |
 /// | a packet, plainly, executing what a test says | `run_driven`, with the feature `testing` |
 ///
-/// The first two enter the engine's code; all others are one run of the plain interpreter, whatever the program's engine.
+/// The first two rows enter the engine's code; all others are one run of the plain interpreter, whatever the program's engine.
 #[derive(Clone)]
 pub struct Program {
     /// Entry of single packets: a copy of the image's, which saves a load, or one that pins the run first, or has its value translated.
@@ -223,16 +223,44 @@ impl Program {
         if self.pins { unsafe { host.pinned(run) } } else { run(host) }
     }
 
-    /// Runs the program over one packet and returns its value. The frame gets the verdict, by the table of the program's
-    /// type ([`Meaning`](paceline_spec::Meaning)). [`Frame::code`] is the stored number: for socket filters the number of bytes to
-    /// keep, 0 to drop the packet.
+    /// Runs the program over one packet and returns its verdict, by the table of the program's type
+    /// ([`Meaning`](paceline_spec::Meaning)); values that are no verdict count as aborted. The frame has the verdict too.
     ///
-    /// A socket filter sees the packet from its Ethernet header on, as on a packet socket.
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use paceline_engine::{Host, Program};
+    /// # use paceline_frame::{Burst, FrameMeta, Verdict};
+    /// # use paceline_spec::{ProgramKind, ProgramSpec};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let code = paceline_isa::assemble("r0 = 2\n exit", &())?; // TC_ACT_SHOT
+    /// let spec = ProgramSpec::new("shot", ProgramKind::SchedCls, code.encode()?);
+    /// let shot = Program::new(Arc::new(spec), Vec::new())?;
+    /// let mut burst = Burst::default();
+    /// burst.push(&[0; 60], FrameMeta::default())?;
+    /// let mut host = Host::default();
+    /// assert_eq!(shot.run(&mut burst.frame_mut(0), &mut host)?, Verdict::Drop);
+    /// assert_eq!(shot.run_raw(&mut burst.frame_mut(0), &mut host)?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The run ended with a fault, which those of verified programs never do.
     #[inline]
-    pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
+    pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<Verdict, Box<Fault>> {
+        self.run_raw(frame, host)?;
+        Ok(self.spec().kind.rules().meaning.verdict(frame.code()))
+    }
+
+    /// Runs the program over one packet and returns its value, `r0`. The frame gets the verdict as with [`run`](Self::run);
+    /// [`Frame::code`] is the stored number: for socket filters the number of bytes to keep, 0 to drop the packet.
+    ///
+    /// A socket filter sees the packet from its Ethernet header on, as on a packet socket.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    #[inline]
+    pub fn run_raw(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
         let host = &mut host.runtime;
         // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
         self.run_frame(unsafe { frame.descriptor_mut() }, host)

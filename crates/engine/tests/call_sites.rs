@@ -65,7 +65,7 @@ fn call(site: &CallSite, numbers: &[usize], host: &mut Host) -> u64 {
     let mut burst = burst(3);
     for &number in numbers {
         let target = &targets()[number];
-        assert_eq!(calls.run(target, &mut burst.frame_mut(0)).unwrap(), number as u64);
+        assert_eq!(calls.run_raw(target, &mut burst.frame_mut(0)).unwrap(), number as u64);
         calls.run_burst(target, &mut burst).unwrap();
         assert_eq!(codes(&burst), [number as u32; 3]);
     }
@@ -77,7 +77,7 @@ fn call_packets(site: &CallSite, numbers: &[usize], host: &mut Host) {
     let (mut caller, mut packets) = (site.caller(), burst(1));
     let mut calls = caller.enter(host);
     for &number in numbers {
-        let r0 = calls.run(&targets()[number], &mut packets.frame_mut(0)).unwrap();
+        let r0 = calls.run_raw(&targets()[number], &mut packets.frame_mut(0)).unwrap();
         assert_eq!(r0, number as u64);
     }
 }
@@ -206,7 +206,7 @@ fn keys_choose_programs() {
         for (number, &key) in keys.iter().enumerate() {
             caller.run_burst(key, &mut packets, &mut host).unwrap();
             assert_eq!(codes(&packets), [number as u32; 2], "key {key:#x}");
-            let r0 = caller.enter(&mut host).run(key, &mut packets.frame_mut(1)).unwrap();
+            let r0 = caller.enter(&mut host).run_raw(key, &mut packets.frame_mut(1)).unwrap();
             assert_eq!(r0, number as u64);
         }
         // Packets of many tenants in one burst, neighbors together.
@@ -247,7 +247,7 @@ fn chains_are_called_like_programs() {
     let mut calls = caller.enter(&mut host);
     calls.run_burst(&target, &mut packets).unwrap();
     assert_eq!(codes(&packets), [Verdict::Drop as u32; 3]);
-    assert_eq!(calls.run(&target, &mut packets.frame_mut(0)).unwrap(), Verdict::Drop as u64);
+    assert_eq!(calls.run_raw(&target, &mut packets.frame_mut(0)).unwrap(), Verdict::Drop as u64);
     drop(calls);
     drop(caller);
     assert_eq!(site.statistics(), SiteStatistics { hits: 2, fallbacks: 0, updates: 2 });

@@ -36,7 +36,7 @@ fn every_engine_goes_on_as_often() {
         let program = program.with_budget(4 * u64::from(MAX_LOOPS));
         let mut burst = Burst::new(1);
         burst.push(&[0; 64], FrameMeta::default()).expect("fits");
-        let r0 = program.run(&mut burst.frame_mut(0), &mut Host::new(0));
+        let r0 = program.run_raw(&mut burst.frame_mut(0), &mut Host::new(0));
         assert_eq!(r0, Ok(u64::from(MAX_LOOPS) + 1), "{engine}");
     }
 }

@@ -33,7 +33,7 @@ fn program(text: &str, maps: &[MapSpec]) -> Verified {
 fn run(program: &Program, host: &mut Host) -> Result<u64, Box<paceline_engine::Fault>> {
     let mut burst = Burst::new(1);
     burst.push(&[0; 64], FrameMeta::default()).expect("fits");
-    program.run(&mut burst.frame_mut(0), host)
+    program.run_raw(&mut burst.frame_mut(0), host)
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_frame_may_have_several_pages() {
         let packet: Vec<u8> = (0..4500_u32).map(|at| (at * 7 + at / 3) as u8).collect();
         let mut burst = Burst::new(1);
         burst.push(&packet, FrameMeta::default()).expect("fits");
-        program.run(&mut burst.frame_mut(0), &mut Host::new(0)).expect("no fault")
+        program.run_raw(&mut burst.frame_mut(0), &mut Host::new(0)).expect("no fault")
     };
     // The larger one has slots that are out of reach of an instruction of arm64.
     for bytes in [700, 4300] {

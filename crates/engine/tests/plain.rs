@@ -50,7 +50,7 @@ fn program(text: &str) -> Program {
 fn run(program: &Program) -> Result<u64, (usize, FaultKind)> {
     let mut burst = Burst::new(1);
     burst.push(&[7; 60], FrameMeta::default()).expect("there is room");
-    let exit = program.run(&mut burst.frame_mut(0), &mut Host::default());
+    let exit = program.run_raw(&mut burst.frame_mut(0), &mut Host::default());
     exit.map_err(|fault| (fault.slot, fault.kind))
 }
 
@@ -252,7 +252,7 @@ fn trace(format: &str, args: [i32; 3]) -> (i64, String) {
     host.set_trace(sink.clone());
     let mut burst = Burst::new(1);
     burst.push(&[0; 60], FrameMeta::default()).expect("there is room");
-    let exit = program(&text).run(&mut burst.frame_mut(0), &mut host).expect("the program may do that");
+    let exit = program(&text).run_raw(&mut burst.frame_mut(0), &mut host).expect("the program may do that");
     let written = sink.0.lock().expect("no test panics with it").clone();
     (exit as i64, String::from_utf8(written).expect("traces are text"))
 }

@@ -40,7 +40,7 @@ fn run(program: &Program, times: usize) -> Result<(), FaultKind> {
     burst.push(&[7; 60], FrameMeta::default()).expect("there is room");
     let mut host = Host::default();
     for _ in 0..times {
-        program.run(&mut burst.frame_mut(0), &mut host).map_err(|fault| fault.kind)?;
+        program.run_raw(&mut burst.frame_mut(0), &mut host).map_err(|fault| fault.kind)?;
     }
     Ok(())
 }

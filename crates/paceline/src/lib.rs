@@ -26,7 +26,7 @@
 //! | set its global variables | [`Object::set_global`] |
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`]; [`Collection::prepare`] for programs that are asked for again |
 //! | print why it is refused | [`VerifierError::report`] |
-//! | run packets you hold | [`Program::run_burst`], [`Program::run`] on [`Collection::host`]; one alone: [`VerifiedProgram::test`] |
+//! | run packets you hold | [`Program::run_burst`], [`Program::run`] (a [`Verdict`]), [`Program::run_raw`] (the value) on [`Collection::host`]; one alone: [`VerifiedProgram::test`] |
 //! | run a capture | [`replay()`] |
 //! | move packets from ports through programs to ports | [`Pipeline`], [`port::Port`] |
 //! | take packets from network devices, and send them there | [`device`] |
@@ -150,8 +150,8 @@ pub use paceline_engine::{
     NativeFunction, Unsupported,
 };
 pub use paceline_frame::{
-    Burst, DeviceMetadata, Frame, FrameMeta, FrameMut, FrameRef, HEADROOM, MAX_BURST, PushError, Redirect,
-    RedirectTarget, TAILROOM, Verdict,
+    Burst, DeviceMetadata, Frame, FrameMeta, FrameMut, FrameRef, HEADROOM, MAX_BURST, PushError,
+    Redirect, RedirectTarget, TAILROOM, Verdict,
 };
 pub use paceline_maps::{
     BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapTarget, MapValue,

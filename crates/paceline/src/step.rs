@@ -34,7 +34,14 @@ pub fn step(
     before: impl FnMut(Node, &Frame),
     after: impl FnMut(Step, &Frame),
 ) -> Result<Verdict, Box<Fault>> {
-    step_with(chain, frame, host, |program, frame, host| program.run(frame, host).map(drop), before, after)
+    step_with(
+        chain,
+        frame,
+        host,
+        |program, frame, host| program.run_raw(frame, host).map(drop),
+        before,
+        after,
+    )
 }
 
 /// As [`step`], with another way to run a program over a packet.

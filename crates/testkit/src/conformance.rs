@@ -190,7 +190,7 @@ fn run_ours(task: &Task, engine: Engine) -> Result<u64, TaskError> {
     burst.push(&packet(&task.memory), FrameMeta::default())?;
     let mut frame = burst.frame_mut(0);
     frame.set_ingress(1, 0);
-    Ok(program.run(&mut frame, &mut Host::default()).map_err(|fault| *fault)?)
+    Ok(program.run_raw(&mut frame, &mut Host::default()).map_err(|fault| *fault)?)
 }
 
 /// Pads memory to a packet. The kernel requires at least an Ethernet header (`ETH_HLEN`); the suite's own plugin for the

@@ -216,7 +216,7 @@ fn ours(
     Ok(match role {
         Role::Single => Box::new(move |burst| {
             for mut frame in burst.iter_mut() {
-                program.run(&mut frame, &mut host)?;
+                program.run_raw(&mut frame, &mut host)?;
             }
             Ok(())
         }),

@@ -87,7 +87,7 @@ fn hashed(parts: &[Part]) -> Result<Run, Box<dyn Error>> {
         for mut frame in burst.iter_mut() {
             let mut program = &first;
             loop {
-                let code = program.run(&mut frame, &mut host)? as u32;
+                let code = program.run_raw(&mut frame, &mut host)? as u32;
                 match next.get(&(program.id(), code)) {
                     Some(following) => program = following,
                     None => break,

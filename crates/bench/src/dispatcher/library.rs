@@ -42,7 +42,7 @@ fn calls(settings: Settings, targets: &[Target]) -> Rows {
             let (mut host, mut frames) = (host.borrow_mut(), frames.borrow_mut());
             for _ in 0..passes {
                 for mut frame in frames.iter_mut() {
-                    direct.run(&mut frame, &mut host)?;
+                    direct.run_raw(&mut frame, &mut host)?;
                 }
             }
             Ok(packets)
@@ -52,7 +52,7 @@ fn calls(settings: Settings, targets: &[Target]) -> Rows {
             for pass in 0..passes {
                 let (mut calls, target) = (named.enter(&mut host), &chosen[pass / TURN % FULL]);
                 for mut frame in frames.iter_mut() {
-                    calls.run(target, &mut frame)?;
+                    calls.run_raw(target, &mut frame)?;
                 }
             }
             Ok(packets)
@@ -62,7 +62,7 @@ fn calls(settings: Settings, targets: &[Target]) -> Rows {
             for pass in 0..passes {
                 let (mut calls, key) = (keyed.enter(&mut host), (pass / TURN % FULL) as u64);
                 for mut frame in frames.iter_mut() {
-                    calls.run(key, &mut frame)?;
+                    calls.run_raw(key, &mut frame)?;
                 }
             }
             Ok(packets)

@@ -56,13 +56,13 @@ impl Chain for Ours {
     }
 
     fn verdict(&mut self, frame: &mut FrameMut<'_>) -> Result<u64, Box<dyn Error>> {
-        Ok(self.first()?.clone().run(frame, &mut self.host)?)
+        Ok(self.first()?.clone().run_raw(frame, &mut self.host)?)
     }
 
     fn repeat(&mut self, frame: &mut FrameMut<'_>, count: usize) -> Result<(), Box<dyn Error>> {
         let program = self.first()?.clone();
         for _ in 0..count {
-            black_box(program.run(frame, &mut self.host)?);
+            black_box(program.run_raw(frame, &mut self.host)?);
         }
         Ok(())
     }

@@ -66,7 +66,7 @@ fn ours<'a>(filter: &Filter) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
     for engine in Engine::ALL.into_iter().rev().filter(|engine| engine.is_available()) {
         let (program, mut host) =
             (program("filter", filter, &OPTIONS, engine)?.into_program(), Host::default());
-        let run = move |frame: &mut FrameMut<'_>| program.run(frame, &mut host).unwrap_or(u64::MAX);
+        let run = move |frame: &mut FrameMut<'_>| program.run_raw(frame, &mut host).unwrap_or(u64::MAX);
         contenders.push(Contender::new(engine.name(), Role::Ours(engine), run));
     }
     Ok(contenders)

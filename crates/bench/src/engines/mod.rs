@@ -92,7 +92,7 @@ fn ours<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
 
 fn contender<'a>(name: &str, role: Role, program: Program, collection: &Collection) -> Contender<'a> {
     let (mut host, collection) = (Host::default(), collection.clone());
-    let run = move |frame: &mut FrameMut<'_>| program.run(frame, &mut host).unwrap_or(u64::MAX);
+    let run = move |frame: &mut FrameMut<'_>| program.run_raw(frame, &mut host).unwrap_or(u64::MAX);
     Contender::new(name, role, run).with_counts(move || counts(&collection))
 }
 

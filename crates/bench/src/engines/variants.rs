@@ -57,7 +57,7 @@ fn in_turn<'a>(name: &str, mut programs: Vec<Program>) -> Contender<'a> {
         round += 1;
         programs.rotate_left(1);
         let Some(program) = programs.first() else { return 0 };
-        each(round, frames, count, |frame| program.run(frame, &mut host).unwrap_or(u64::MAX))
+        each(round, frames, count, |frame| program.run_raw(frame, &mut host).unwrap_or(u64::MAX))
     };
     Contender::looping(name, Role::Ours(Engine::Jit), run)
 }

@@ -88,12 +88,13 @@ pub struct Calls<'a, C: Choice> {
 }
 
 impl<C: Choice> Calls<'_, C> {
-    /// Runs a program over one packet and returns its value, as [`Program::run`](crate::Program::run) does.
+    /// Runs a program over one packet and returns its value, as [`Program::run_raw`](crate::Program::run_raw) does. There is no
+    /// verdict beside it, because a site by key does not know the type of the program that it calls.
     ///
     /// # Errors
     /// The run ended with a fault.
     #[inline]
-    pub fn run(&mut self, named: C::Named<'_>, frame: &mut FrameMut<'_>) -> Result<u64, Box<Fault>> {
+    pub fn run_raw(&mut self, named: C::Named<'_>, frame: &mut FrameMut<'_>) -> Result<u64, Box<Fault>> {
         // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
         self.run_frame(named, unsafe { frame.descriptor_mut() })
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use paceline_btf::Btf;
 use paceline_engine::{BurstFault, Fault, Host, Program};
-use paceline_frame::{Burst, FrameMut};
+use paceline_frame::{Burst, FrameMut, Verdict};
 use paceline_spec::ProgramSpec;
 use paceline_verifier::{Cause, Observer, Options, Refusal, Verified, verify, verify_observed};
 
@@ -120,13 +120,22 @@ impl VerifiedProgram {
         self.program.run_burst(burst, host)
     }
 
-    /// Runs the program over one packet and gives its return value; the frame gets the verdict.
+    /// Runs the program over one packet and returns its verdict, which the frame has too.
     ///
     /// # Errors
     /// As [`Program::run`].
     #[inline]
-    pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
+    pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<Verdict, Box<Fault>> {
         self.program.run(frame, host)
+    }
+
+    /// Runs the program over one packet and returns its value: an action of its type, or the number of bytes that a filter keeps.
+    ///
+    /// # Errors
+    /// As [`Program::run`].
+    #[inline]
+    pub fn run_raw(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
+        self.program.run_raw(frame, host)
     }
 
     /// Its spec.

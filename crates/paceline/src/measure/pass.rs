@@ -207,7 +207,7 @@ fn run_bursts(program: &Program, bursts: &mut [Burst], host: &mut Host) -> Resul
 fn run_alone(program: &Program, bursts: &mut [Burst], host: &mut Host) -> Result<Duration, BurstFault> {
     let start = Instant::now();
     for burst in bursts {
-        let runs = burst.iter_mut().map(|mut frame| program.run(&mut frame, host));
+        let runs = burst.iter_mut().map(|mut frame| program.run_raw(&mut frame, host));
         let failed = runs.enumerate().find_map(|(index, run)| Some((index, run.err()?)));
         if let Some((index, fault)) = failed {
             return Err(BurstFault::at(burst, index, fault));

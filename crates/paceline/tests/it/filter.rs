@@ -74,3 +74,17 @@ fn an_explained_socket_filter_passes_what_it_keeps() {
         assert_eq!(explained.outcome.verdict, verdict, "{text}");
     }
 }
+
+/// Of a filter, the verdict says whether the packet is kept, and the raw value how much of it.
+#[test]
+fn runs_return_a_verdict_and_raw_runs_the_value() {
+    let arp = filter("ldh [12]\njne #0x806, other\nret #40\nother: ret #0\n");
+    let arp = arp.to_socket_filter("arp", &ConvertOptions::default()).unwrap();
+    let arp = Object::of_program(arp).load(&LoadOptions::default()).unwrap().program(None).unwrap();
+    let (mut burst, mut host) = (burst(&[0x806, 0x800]), Host::default());
+    for (index, expected) in [(Verdict::Pass, 40), (Verdict::Drop, 0)].into_iter().enumerate() {
+        let frame = &mut burst.frame_mut(index);
+        let ran = (arp.run(frame, &mut host).unwrap(), arp.run_raw(frame, &mut host).unwrap());
+        assert_eq!(ran, expected);
+    }
+}

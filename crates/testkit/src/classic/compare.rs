@@ -160,7 +160,7 @@ impl Bench {
                 if cut != 0 {
                     frame.set_metadata(&wire_len.to_ne_bytes()).map_err(|error| failed(&error))?;
                 }
-                let value = program.run(&mut frame, &mut self.host).map_err(|fault| failed(&fault))?;
+                let value = program.run_raw(&mut frame, &mut self.host).map_err(|fault| failed(&fault))?;
                 let expected = prepared.run(data, wire_len);
                 if value != u64::from(expected) {
                     return Err(Difference::Value {
@@ -266,7 +266,7 @@ fn run(program: &Program, packet: &[u8], burst: &mut Burst, host: &mut Host) -> 
     burst.push(packet, FrameMeta::default()).map_err(|error| failed(&error))?;
     let mut frame = burst.frame_mut(0);
     frame.set_ingress(1, 0);
-    program.run(&mut frame, host).map_err(|fault| failed(&fault))
+    program.run_raw(&mut frame, host).map_err(|fault| failed(&fault))
 }
 
 fn kernel_runs(

@@ -237,7 +237,7 @@ impl EngineSubject {
             run.map_err(|fault| (fault.index, fault.fault.to_string()))?;
             None
         } else {
-            let run = program.run(&mut self.burst.frame_mut(0), &mut self.host);
+            let run = program.run_raw(&mut self.burst.frame_mut(0), &mut self.host);
             Some(run.map_err(|fault| (0, fault.to_string()))?)
         };
         for (run, left) in left.iter_mut().enumerate() {

@@ -493,7 +493,7 @@ impl Loaded<'_> {
                 main.run_driven(&mut frame, &mut self.host, drive).map(|r0| (r0, None))
             }
             (Some(counted), None) => counted.map(|exit| (exit.r0, Some(exit.instructions))),
-            (None, None) => main.run(&mut frame, &mut self.host).map(|r0| (r0, None)),
+            (None, None) => main.run_raw(&mut frame, &mut self.host).map(|r0| (r0, None)),
         };
         let (r0, instructions) = match ended {
             Ok(ended) => ended,

@@ -72,7 +72,7 @@ impl Subject for PlainSubject {
         let mut results = Vec::new();
         for input in inputs {
             self.map.update(&[0; 4], &input.to_bytes(), 0).map_err(|error| refused(&error))?;
-            let result = program.run(&mut self.burst.frame_mut(0), &mut self.host);
+            let result = program.run_raw(&mut self.burst.frame_mut(0), &mut self.host);
             let left = self.map.lookup(&[0; 4]).map_err(|error| refused(&error))?;
             let left =
                 State::from_bytes(&left).ok_or_else(|| Refused("a state of another size".to_owned()))?;

@@ -47,7 +47,7 @@ fn run(
             let run = program.run_burst(burst, host);
             return run.map(|()| None).map_err(|fault| (fault.index, fault.fault.to_string()));
         }
-        let run = program.run(&mut burst.frame_mut(0), host);
+        let run = program.run_raw(&mut burst.frame_mut(0), host);
         run.map(Some).map_err(|fault| (0, fault.to_string()))
     })?;
     observation.maps = contents(collection.maps(), trial.cpu);

@@ -96,7 +96,7 @@ fn run(subject: &Subject, way: Way, packets: &[Vec<u8>], length: usize) -> Resul
         }
         if way == Way::OneByOne {
             for index in 0..burst.len() {
-                let run = program.run(&mut burst.frame_mut(index), &mut host);
+                let run = program.run_raw(&mut burst.frame_mut(index), &mut host);
                 run.map_err(|fault| fault.to_string())?;
             }
         } else {

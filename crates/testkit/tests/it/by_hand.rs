@@ -37,7 +37,7 @@ fn by_hand(program: &Program, packet: &[u8], host: &mut Host, manner: Manner) ->
         return best(16, || drop(black_box(program.run_burst(&mut burst, host)))) / packets as f64;
     }
     let mut frame = burst.frame_mut(0);
-    let run = best(1_000, || drop(black_box(program.run(&mut frame, host))));
+    let run = best(1_000, || drop(black_box(program.run_raw(&mut frame, host))));
     run - best(1_000, || {
         black_box(&mut frame);
     })

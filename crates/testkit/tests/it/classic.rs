@@ -91,7 +91,7 @@ fn expressions_match_what_libpcap_says() {
             for (name, program) in &programs {
                 burst.clear();
                 burst.push(packet, FrameMeta::default()).expect("it fits");
-                let value = program.run(&mut burst.frame_mut(0), &mut host).expect("it is safe");
+                let value = program.run_raw(&mut burst.frame_mut(0), &mut host).expect("it is safe");
                 assert_eq!(value, u64::from(expected), "{expression}: packet {number}, {name}");
             }
         }
@@ -160,7 +160,7 @@ fn loops_of_protochain_run_and_end() {
             for (name, program) in &programs {
                 burst.clear();
                 burst.push(&packet, FrameMeta::default()).expect("it fits");
-                let value = program.run(&mut burst.frame_mut(0), &mut host).expect("it is safe");
+                let value = program.run_raw(&mut burst.frame_mut(0), &mut host).expect("it is safe");
                 assert_eq!(value, u64::from(expected), "{expression}: packet {number} {packet:02x?}, {name}");
             }
         }
@@ -208,7 +208,7 @@ fn random_loops_end_alike_on_all_engines() {
                 .map(|program| {
                     burst.clear();
                     burst.push(packet, FrameMeta::default()).expect("it fits");
-                    program.run(&mut burst.frame_mut(0), &mut host).expect("it ends")
+                    program.run_raw(&mut burst.frame_mut(0), &mut host).expect("it ends")
                 })
                 .collect();
             assert!(values.windows(2).all(|pair| pair[0] == pair[1]), "seed {seed}: {values:?}");

@@ -75,7 +75,7 @@ fn ours(program: &Program, packet: &[u8]) -> (u32, Vec<u8>) {
     burst.push(&[0xee; 400], FrameMeta::default()).expect("it fits");
     burst.clear();
     burst.push(packet, FrameMeta::default()).expect("it fits");
-    let result = program.run(&mut burst.frame_mut(0), &mut Host::default()).expect("it was verified");
+    let result = program.run_raw(&mut burst.frame_mut(0), &mut Host::default()).expect("it was verified");
     (result as u32, burst.frame(0).packet().to_vec())
 }
 
