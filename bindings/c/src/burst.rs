@@ -152,15 +152,10 @@ fn place(
     let length = u32::try_from(packet.length).map_err(|_| Failure::argument("the packet is too long"))?;
     let chunk = lending.chunk(frame)?;
     let span = Span { offset, len: length, metadata };
-    if let Err(chunk) = burst.place(pool.frames(), chunk, span, meta) {
-        lending.give_back(chunk);
-        let full = burst.is_full();
-        let why = if full {
-            "burst is full"
-        } else {
-            "the packet and its metadata leave too little room in the frame"
-        };
-        return Err(Failure::new(paceline_status::NoRoom, why));
+    if let Err(error) = burst.place(pool.frames(), chunk, span, meta) {
+        let failure = Failure::new(paceline_status::NoRoom, &error);
+        lending.give_back(error.into_chunk());
+        return Err(failure);
     }
     let index = burst.len() - 1;
     packet.set_origin(burst, index, queue);

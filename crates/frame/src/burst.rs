@@ -31,6 +31,33 @@ pub enum PushError {
     TooLong(usize),
 }
 
+/// A packet is not placed in a burst. The chunk in the error is the caller's again.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[must_use = "a dropped chunk is lost to its pool"]
+pub enum PlaceError {
+    /// The burst holds as many frames as it can.
+    #[error("burst is full")]
+    Full(Chunk),
+    /// The packet must begin after the headroom's reserved area and metadata of at most 252 bytes, a multiple of 4, and end before the
+    /// tailroom.
+    #[error("the packet and its metadata leave too little room in the frame")]
+    NoRoom(Chunk),
+    /// The chunk is not of the pool that it is placed for.
+    #[error("the frame is of another pool")]
+    OtherPool(Chunk),
+}
+
+impl PlaceError {
+    /// The chunk, to be given back to its pool or placed elsewhere.
+    #[inline]
+    pub fn into_chunk(self) -> Chunk {
+        match self {
+            Self::Full(chunk) | Self::NoRoom(chunk) | Self::OtherPool(chunk) => chunk,
+        }
+    }
+}
+
 /// Whether each buffer is surrounded by guard pages.
 fn is_guarded() -> bool {
     #[cfg(feature = "guard")]
@@ -328,12 +355,20 @@ impl Burst {
 
     /// Adds a packet with its memory, a chunk of `pool`, which is not copied.
     ///
-    /// # Errors
-    /// The chunk, if the burst is full or the span is no packet in a frame: the packet must begin after the headroom's reserved area and
-    /// metadata of at most 252 bytes, a multiple of 4, and end before the tailroom.
+    /// ```
+    /// use paceline_frame::{Burst, FrameMeta, FramePool, PlaceError, PoolCache, Span};
     ///
-    /// # Panics
-    /// If the chunk is of another pool.
+    /// let pool = FramePool::on_heap(1);
+    /// let (mut cache, mut burst) = (PoolCache::new(&pool), Burst::new(1));
+    /// let chunk = cache.alloc().expect("the only frame");
+    /// let span = Span { offset: 0, len: 60, metadata: 0 }; // no headroom
+    /// let error = burst.place(&pool, chunk, span, FrameMeta::default()).unwrap_err();
+    /// assert!(matches!(error, PlaceError::NoRoom(_)));
+    /// cache.free(error.into_chunk());
+    /// ```
+    ///
+    /// # Errors
+    /// [`PlaceError`], which has the chunk; the burst is unchanged.
     #[inline(always)]
     pub fn place(
         &mut self,
@@ -341,10 +376,16 @@ impl Burst {
         chunk: Chunk,
         span: Span,
         meta: FrameMeta,
-    ) -> Result<(), Chunk> {
+    ) -> Result<(), PlaceError> {
+        if chunk.pool() != pool.id() {
+            return Err(PlaceError::OtherPool(chunk));
+        }
         let (start, len) = pool.buffer(&chunk);
-        if self.is_full() || !Frame::fits(len, span) {
-            return Err(chunk);
+        if self.is_full() {
+            return Err(PlaceError::Full(chunk));
+        }
+        if !Frame::fits(len, span) {
+            return Err(PlaceError::NoRoom(chunk));
         }
         if self.cache_of(pool.id()).is_none() {
             self.know(pool);

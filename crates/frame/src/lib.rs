@@ -20,7 +20,7 @@ mod memory;
 mod pool;
 mod verdict;
 
-pub use burst::{Burst, FrameMeta, FrameMut, FrameRef, PushError, Taken};
+pub use burst::{Burst, FrameMeta, FrameMut, FrameRef, PlaceError, PushError, Taken};
 pub use frame::{AdjustError, DeviceMetadata, Frame, Redirect, RedirectTarget};
 pub use layout::{BUFFER_LEN, FRAME_KEPT, HEADROOM, MAX_BURST, MAX_PACKET, MIN_PACKET, TAILROOM};
 pub use memory::{ChunkLayout, FrameMemory, HeapMemory};

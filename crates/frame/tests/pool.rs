@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use paceline_frame::{
-    BUFFER_LEN, Burst, Chunk, FrameMeta, FramePool, HEADROOM, PoolCache, Span, TAILROOM, Verdict,
+    BUFFER_LEN, Burst, Chunk, FrameMeta, FramePool, HEADROOM, PlaceError, PoolCache, Span, TAILROOM, Verdict,
 };
 
 fn meta(timestamp_ns: u64) -> FrameMeta {
@@ -110,13 +110,32 @@ fn spans_keep_the_reserved_areas() {
     let mut place = |offset, len, metadata| {
         let chunk = cache.alloc().expect("a free frame");
         let placed = burst.place(&pool, chunk, Span { offset, len, metadata }, meta(0));
-        placed.map_err(|chunk| cache.free(chunk)).is_ok()
+        placed
+            .map_err(|error| {
+                assert!(matches!(error, PlaceError::NoRoom(_)), "{error}");
+                cache.free(error.into_chunk());
+            })
+            .is_ok()
     };
     assert!(place(256, most, 0) && !place(256, most + 1, 0) && !place(u32::MAX, u32::MAX, 0));
     assert!(place(40, 60, 0) && !place(39, 60, 0));
     assert!(place(256, 60, 216) && !place(256, 60, 220) && place(300, 60, 252) && !place(600, 60, 256));
     assert!(!place(256, 60, 3) && !place(256, 60, u32::MAX));
     assert!(!place(70_000, 0, 0));
+}
+
+/// A chunk that is given with the wrong pool comes back, and no frame of the burst points to it.
+#[test]
+fn a_chunk_of_another_pool_is_refused() {
+    let (pool, other) = (FramePool::on_heap(4), FramePool::on_heap(4));
+    let (mut cache, mut burst) = (PoolCache::new(&other), Burst::new(8));
+    let chunk = cache.alloc().unwrap();
+    let error = burst.place(&pool, chunk, Span { offset: 256, len: 60, metadata: 0 }, meta(0)).unwrap_err();
+    assert!(matches!(error, PlaceError::OtherPool(_)), "{error}");
+    assert!(burst.is_empty());
+    cache.free(error.into_chunk());
+    drop(cache);
+    all_are_back(&other);
 }
 
 #[test]

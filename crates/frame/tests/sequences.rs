@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use paceline_frame::{Burst, Chunk, FrameMeta, FramePool, MAX_PACKET, PoolCache, Span};
+use paceline_frame::{Burst, Chunk, FrameMeta, FramePool, MAX_PACKET, PlaceError, PoolCache, Span};
 
 /// Frames of each pool: few, so that pools are empty at times.
 const FRAMES: u32 = 40;
@@ -92,8 +92,10 @@ impl World {
                 assert!(!is_full);
                 model.push(bytes);
             }
-            Err(chunk) => {
+            Err(error) => {
                 assert!(is_full, "{span:?} fits");
+                assert!(matches!(error, PlaceError::Full(_)), "{error}");
+                let chunk = error.into_chunk();
                 self.held.push(Held { pool, chunk, span, bytes });
             }
         }

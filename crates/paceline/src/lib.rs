@@ -150,7 +150,7 @@ pub use paceline_engine::{
     NativeFunction, Unsupported,
 };
 pub use paceline_frame::{
-    Burst, DeviceMetadata, Frame, FrameMeta, FrameMut, FrameRef, HEADROOM, MAX_BURST, PushError,
+    Burst, DeviceMetadata, Frame, FrameMeta, FrameMut, FrameRef, HEADROOM, MAX_BURST, PlaceError, PushError,
     Redirect, RedirectTarget, TAILROOM, Verdict,
 };
 pub use paceline_maps::{

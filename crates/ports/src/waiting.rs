@@ -45,8 +45,8 @@ impl Waiting {
         match self {
             Self::Frame(chunk, span) => match burst.place(cache.pool(), chunk, span, meta) {
                 Ok(()) => true,
-                Err(chunk) => {
-                    cache.free(chunk);
+                Err(error) => {
+                    cache.free(error.into_chunk());
                     false
                 }
             },

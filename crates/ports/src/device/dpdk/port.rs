@@ -161,7 +161,8 @@ impl DpdkPort {
         let chunk = self.take(packet.chunk)?;
         let offset = (packet.data as usize).wrapping_sub(packet.chunk as usize);
         let span = Span { offset: offset as u32, len: packet.len, metadata: 0 };
-        if let Err(chunk) = burst.place(self.lent.pool(), chunk, span, meta) {
+        if let Err(error) = burst.place(self.lent.pool(), chunk, span, meta) {
+            let chunk = error.into_chunk();
             let pushed = self.lent.pool().packet(&chunk, span).map(|bytes| burst.push(bytes, meta));
             self.lent.free(chunk);
             self.dropped += u64::from(!matches!(pushed, Some(Ok(()))));

@@ -142,8 +142,8 @@ impl Receiver {
         let Some(mut chunk) = cache.alloc() else { return Ok(0) };
         memory.read(offset as usize, &mut cache.pool().buffer_mut(&mut chunk)[HEADROOM..HEADROOM + len]);
         let span = Span { offset: HEADROOM as u32, len: len as u32, metadata: 0 };
-        if let Err(chunk) = burst.place(cache.pool(), chunk, span, meta(len)) {
-            cache.free(chunk);
+        if let Err(error) = burst.place(cache.pool(), chunk, span, meta(len)) {
+            cache.free(error.into_chunk());
             *lost += 1;
         }
         Ok(1)

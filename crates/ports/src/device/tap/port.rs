@@ -86,7 +86,7 @@ impl TapPort {
         let is_lost = if len <= room {
             let span = Span { offset: HEADROOM as u32, len: len as u32, metadata: 0 };
             let refused = burst.place(&pool, chunk, span, meta).err();
-            refused.map(|chunk| self.cache.free(chunk)).is_some()
+            refused.map(|error| self.cache.free(error.into_chunk())).is_some()
         } else {
             let start = &pool.buffer_mut(&mut chunk)[HEADROOM..HEADROOM + room];
             let mut packet = [start, &self.rest[..len - room]].concat();

@@ -123,7 +123,7 @@ impl XdpPort {
                     return Ok(());
                 }
                 // Too long for the tailroom of a frame.
-                Err(chunk) => chunk,
+                Err(error) => error.into_chunk(),
             }
         } else {
             chunk
