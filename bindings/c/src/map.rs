@@ -109,7 +109,7 @@ pub extern "C" fn paceline_map_update(
     call::status(error, || {
         let held = MAPS.get(map)?;
         let (key, value) = (key.slice(key_length)?, value.slice(value_length)?);
-        held.map().update(key, value, flags).map_err(|errno| held.refused(errno))
+        held.map().update_raw(key, value, flags).map_err(|errno| held.refused(errno))
     })
 }
 
@@ -357,7 +357,7 @@ pub extern "C" fn paceline_map_update_json(
     call::status(error, || {
         let held = MAPS.get(map)?;
         let (key, value) = (json(&key, "the key")?, json(&value, "the value")?);
-        held.typed()?.update(&key, &value, flags).map_err(|error| of_element(&error))
+        held.typed()?.update_raw(&key, &value, flags).map_err(|error| of_element(&error))
     })
 }
 

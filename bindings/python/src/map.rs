@@ -141,7 +141,7 @@ impl RawMap {
     fn set(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, flags: u64) -> PyResult<()> {
         guarded(|| {
             let (bytes, value) = (self.codec.encode_key(key)?, self.codec.encode_value(value)?);
-            self.map.update(&bytes, &value, flags).map_err(|errno| match errno {
+            self.map.update_raw(&bytes, &value, flags).map_err(|errno| match errno {
                 Errno::E2BIG if self.codec.spec.kind.is_array() => self.missing(key),
                 errno => self.refused(errno),
             })
@@ -212,7 +212,7 @@ impl RawMap {
                 encoded.push((self.codec.encode_key(&key)?, self.codec.encode_value(&value)?));
             }
             for (key, value) in &encoded {
-                self.map.update(key, value, 0).map_err(|errno| self.refused(errno))?;
+                self.map.insert(key, value).map_err(|errno| self.refused(errno))?;
             }
             Ok(encoded.len())
         })
@@ -237,7 +237,7 @@ impl RawMap {
                 }
             }
             for (key, value) in &encoded {
-                self.map.update(key, value, 0).map_err(|errno| self.refused(errno))?;
+                self.map.insert(key, value).map_err(|errno| self.refused(errno))?;
             }
             Ok(encoded.len())
         })
@@ -261,7 +261,7 @@ impl RawMap {
         guarded(|| {
             for key in self.keys_bytes()? {
                 match self.codec.spec.kind.is_array() {
-                    true => self.map.update(&key, &vec![0; self.map.user_value_size()], 0),
+                    true => self.map.insert(&key, &vec![0; self.map.user_value_size()]),
                     false => self
                         .map
                         .delete(&key)
@@ -353,7 +353,7 @@ impl RawMap {
                 Failure::new(Class::Map, format!("map {name} cannot hold map {inner}: {mismatch}"))
             })?;
             let id = inner.map.id().to_ne_bytes();
-            self.map.update(&self.codec.encode_key(key)?, &id, 0).map_err(|errno| self.refused(errno))
+            self.map.insert(&self.codec.encode_key(key)?, &id).map_err(|errno| self.refused(errno))
         })
     }
 

@@ -145,7 +145,7 @@ impl Variables {
             let mut section = self.value_of(name, map)?;
             bytes_of(&mut section, &var).ok_or_else(|| outside(name))?.copy_from_slice(&bytes);
             let map = self.shared.collection.maps().get(map).ok_or_else(|| outside(name))?;
-            map.update(&0u32.to_ne_bytes(), &section, 0).map_err(|errno| refused(name, errno))
+            map.insert(&0u32.to_ne_bytes(), &section).map_err(|errno| refused(name, errno))
         })
     }
 }

@@ -274,7 +274,7 @@ fn set(map: &Map, merged: &Elements) -> Result<(), MergeError> {
     let failed = |errno| MergeError::Access { map: map.spec().name.clone(), errno };
     for (key, value) in merged {
         if map.lookup(key).as_ref() != Ok(value) {
-            map.update(key, value, 0).map_err(failed)?;
+            map.insert(key, value).map_err(failed)?;
         }
     }
     Ok(())

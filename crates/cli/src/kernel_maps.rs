@@ -186,7 +186,7 @@ fn read_back(ours: &Map, theirs: &KernelMap, cpu: usize) -> Result<(), Problem> 
     }
     for (key, mut value) in contents {
         value.resize(ours.user_value_size(), 0);
-        ours.update(&key, &value, 0).map_err(Problem::Back)?;
+        ours.insert(&key, &value).map_err(Problem::Back)?;
     }
     Ok(())
 }

@@ -82,7 +82,7 @@ fn each_program_has_its_own_maps() {
     let second = verified(&COUNT.replace("INDEX", "1"), &[array.clone(), hash.clone()]);
     for level in LEVELS {
         let maps = [map(&array), map(&array), map(&hash)];
-        maps[2].update(&0_u32.to_ne_bytes(), &100_u64.to_ne_bytes(), 0).expect("there is room");
+        maps[2].insert(&0_u32.to_ne_bytes(), &100_u64.to_ne_bytes()).expect("there is room");
         let parts = [(&first, vec![maps[0].clone()]), (&second, vec![maps[1].clone(), maps[2].clone()])];
         // The first one runs twice.
         let next = |node| Edges::NONE.with(Verdict::Pass, Next::Program(Node::new(node)));

@@ -39,7 +39,7 @@ fn engines() -> impl Iterator<Item = Engine> {
 fn map(kind: MapKind, cpus: usize) -> Arc<Map> {
     let spec = MapSpec::new("counts", kind, 4, 8, 64);
     let map = Map::create(&spec, &Limits { cpus, memory: 1 << 20 }).expect("is made");
-    map.update(&[0; 4], &vec![0; 8 * cpus], 0).expect("fits");
+    map.insert(&[0; 4], &vec![0; 8 * cpus]).expect("fits");
     map
 }
 

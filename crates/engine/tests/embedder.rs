@@ -181,7 +181,7 @@ fn a_timer_of_a_map_in_maps_changes_its_value() {
         let mut host = Host::new(0);
         let maps = made(std::slice::from_ref(&outer));
         let inner = made(&[with_timer("inner")]).remove(0);
-        maps[0].update(&[0; 4], &inner.id().to_ne_bytes(), 0).expect("fits");
+        maps[0].insert(&[0; 4], &inner.id().to_ne_bytes()).expect("fits");
         let program = Program::load(&verified, maps.clone(), engine).expect("loads");
         program.run_burst(&mut burst(1), &mut host).expect("runs");
         if !stays {
@@ -201,16 +201,16 @@ fn timers_of_maps_in_maps_go_with_the_programs() {
         let maps = made(std::slice::from_ref(&outer));
         let inner = made(&[with_timer("inner")]).remove(0);
         let weak: Vec<Weak<Map>> = maps.iter().chain([&inner]).map(Arc::downgrade).collect();
-        maps[0].update(&[0; 4], &inner.id().to_ne_bytes(), 0).expect("fits");
+        maps[0].insert(&[0; 4], &inner.id().to_ne_bytes()).expect("fits");
         let program = Program::load(&verified, maps.clone(), engine).expect("loads");
         // Also what comes when there are users, and what is taken out, which goes on.
         let taken_out = made(&[with_timer("inner")]).remove(0);
         for (map, running) in [(&inner, 1), (&taken_out, 2)] {
-            maps[0].update(&[0; 4], &map.id().to_ne_bytes(), 0).expect("fits");
+            maps[0].insert(&[0; 4], &map.id().to_ne_bytes()).expect("fits");
             program.run_burst(&mut burst(1), &mut host).expect("runs");
             assert_eq!(host.running_timers(), running, "{engine}");
         }
-        maps[0].update(&[0; 4], &inner.id().to_ne_bytes(), 0).expect("fits");
+        maps[0].insert(&[0; 4], &inner.id().to_ne_bytes()).expect("fits");
         assert_eq!(host.running_timers(), 2, "{engine}");
         let other = program.clone();
         drop((program, inner));

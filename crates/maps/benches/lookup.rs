@@ -67,7 +67,7 @@ fn main() {
         {
             let map = create(kind, size, entries);
             let value = vec![1; map.user_value_size()];
-            (0..entries).for_each(|i| map.update(&key(i, size), &value, 0).unwrap());
+            (0..entries).for_each(|i| map.insert(&key(i, size), &value).unwrap());
             let present = keys(0, entries, size, 1);
             let absent = keys(entries, entries, size, 2);
             for threads in [1, 2] {

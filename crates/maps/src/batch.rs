@@ -44,7 +44,7 @@ impl Map {
     /// Sets one element after the other until one is refused (`BPF_MAP_UPDATE_BATCH`), and says how many those are.
     ///
     /// # Errors
-    /// The error of [`update`](Self::update), with the number of elements before it. `EINVAL`: flags other than `BPF_F_LOCK`.
+    /// The error of [`update_raw`](Self::update_raw), with the number of elements before it. `EINVAL`: flags other than `BPF_F_LOCK`.
     /// `ENOTSUPP`: the kind has no such batches.
     pub fn update_batch<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
@@ -54,7 +54,7 @@ impl Map {
         let allowed = self.check_user_may_write().and_then(|()| self.check_batches(Batches::Update));
         let allowed = allowed.and(if flags & !LOCK == 0 { Ok(()) } else { Err(Errno::EINVAL) });
         allowed.map_err(|errno| BatchError { done: 0, errno })?;
-        one_by_one(elements, |(key, value)| self.update(key.as_ref(), value.as_ref(), flags))
+        one_by_one(elements, |(key, value)| self.update_raw(key.as_ref(), value.as_ref(), flags))
     }
 
     /// Removes one element after the other until one is refused (`BPF_MAP_DELETE_BATCH`), and says how many those are.

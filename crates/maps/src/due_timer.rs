@@ -152,7 +152,7 @@ mod tests {
             let spec = MapSpec { special: [field].into(), ..MapSpec::new("m", MapKind::Hash, 4, 16, 1) };
             let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 }).unwrap();
             let asked = Arc::new(AtomicU64::new(0));
-            map.update(&[0; 4], &[0; 16], 0).unwrap();
+            map.insert(&[0; 4], &[0; 16]).unwrap();
             let address = map.for_programs().lookup(&[0; 4], 0).unwrap().as_ptr() as usize;
             make_timer(&map, address, 1).unwrap();
             let function = Function(Arc::clone(&map), Arc::clone(&asked));

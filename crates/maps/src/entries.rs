@@ -8,7 +8,7 @@ use paceline_spec::Errno;
 
 use crate::create::{CreateErrorKind, Request};
 use crate::indices::index_of;
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 use crate::slab::{Shape, Slab};
 
 pub(crate) struct Entries {
@@ -48,9 +48,9 @@ impl Entries {
     }
 
     /// The index for an update: these kinds have all indices from the start, so `NOEXIST` never succeeds.
-    pub(crate) fn index_for_update(&self, key: &[u8], mode: Mode) -> Result<usize, Errno> {
+    pub(crate) fn index_for_update(&self, key: &[u8], mode: UpdateMode) -> Result<usize, Errno> {
         let index = self.index(key).ok_or(Errno::E2BIG)?;
-        if mode == Mode::NoExist { Err(Errno::EEXIST) } else { Ok(index) }
+        if mode == UpdateMode::NoExist { Err(Errno::EEXIST) } else { Ok(index) }
     }
 
     fn word(&self, index: usize) -> Option<&AtomicU64> {
@@ -79,12 +79,12 @@ impl Entries {
     }
 
     /// Replaces a word if the mode allows it; one that is there already may always be stored again.
-    pub(crate) fn exchange(&self, index: usize, value: u64, mode: Mode) -> Result<(), Errno> {
+    pub(crate) fn exchange(&self, index: usize, value: u64, mode: UpdateMode) -> Result<(), Errno> {
         self.replace_if(index, value, |old| if old == value { Ok(()) } else { mode.check(old != 0) })
     }
 
     /// Replaces a word if the mode allows it, also by itself.
-    pub(crate) fn replace(&self, index: usize, value: u64, mode: Mode) -> Result<(), Errno> {
+    pub(crate) fn replace(&self, index: usize, value: u64, mode: UpdateMode) -> Result<(), Errno> {
         self.replace_if(index, value, |old| mode.check(old != 0))
     }
 

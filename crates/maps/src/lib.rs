@@ -4,7 +4,7 @@
 //! apart as well:
 //! * programs look up, update and delete with the helpers' semantics and get the address of a value
 //!   ([`Map::for_programs`], which gives a [`ProgramSide`]);
-//! * user space copies values with the semantics of the `bpf(2)` system call ([`Map::lookup`], [`Map::update`],
+//! * user space copies values with the semantics of the `bpf(2)` system call ([`Map::lookup`], [`Map::insert`],
 //!   [`Map::delete`], [`Map::keys`]): a per-CPU kind gives and takes the values of all CPUs. [`Map::typed`] has the same with
 //!   Rust types.
 //!
@@ -72,6 +72,7 @@ pub use lookup::LookupFunction;
 pub use map::{FillError, KeyCursor, Keys, Map, ProgramAccess, ProgramSide};
 pub use map_ops::{ArrayLayout, MapTarget};
 pub use map_user::MapUser;
+pub use mode::UpdateMode;
 pub use prog_array::{Owner, ProgArray, TokenLayout};
 pub use ring_reader::RingReader;
 pub use ringbuf::{Origin, Record, RingBuffer};

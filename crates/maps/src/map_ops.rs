@@ -10,7 +10,7 @@ use crate::fill::Fill;
 use crate::indices::{index_keys, next_index};
 use crate::inner::{InnerMaps, Mismatch};
 use crate::lookup::LookupFunction;
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
 use crate::table::Table;
@@ -127,7 +127,13 @@ pub(crate) trait MapOps: Send + Sync {
 
     /// A change of the element that is there, with the lock at offset `lock` of its value held meanwhile; false where there
     /// is none. For the kinds whose values may hold locks.
-    fn change_locked(&self, _key: &[u8], _value: &[u8], _mode: Mode, _lock: usize) -> Result<bool, Errno> {
+    fn change_locked(
+        &self,
+        _key: &[u8],
+        _value: &[u8],
+        _mode: UpdateMode,
+        _lock: usize,
+    ) -> Result<bool, Errno> {
         Err(Errno::EINVAL)
     }
 
@@ -219,11 +225,11 @@ pub(crate) trait MapOps: Send + Sync {
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno>;
 
     /// User space's update.
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno>;
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno>;
 
     /// User space's update with unchecked flags: kinds differ in the order of their checks.
     fn set_with(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.set(key, value, Mode::from_flags(flags)?)
+        self.set(key, value, UpdateMode::from_flags(flags)?)
     }
 
     /// User space's delete.

@@ -9,18 +9,29 @@ pub(crate) const EXIST: u64 = 2;
 /// `BPF_F_LOCK`: hold the value's spin lock meanwhile.
 pub(crate) const LOCK: u64 = 4;
 
-/// When an update may happen, from the low bits of its flags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// `BPF_ANY`
+/// When an update of a map may happen: the low bits of its flags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UpdateMode {
+    /// Always: an element that is there is replaced (`BPF_ANY`).
+    #[default]
     Any,
-    /// `BPF_NOEXIST`
+    /// Only if the key has no element (`BPF_NOEXIST`).
     NoExist,
-    /// `BPF_EXIST`
+    /// Only if the key has an element (`BPF_EXIST`).
     Exist,
 }
 
-impl Mode {
+impl UpdateMode {
+    /// The flags of `bpf(2)`, as [`Map::update_raw`](crate::Map::update_raw) takes them.
+    #[must_use]
+    pub fn flags(self) -> u64 {
+        match self {
+            Self::Any => 0,
+            Self::NoExist => NO_EXIST,
+            Self::Exist => EXIST,
+        }
+    }
+
     /// `EINVAL` for unknown flags, [`LOCK`] among them.
     pub(crate) fn from_flags(flags: u64) -> Result<Self, Errno> {
         match flags {

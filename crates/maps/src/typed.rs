@@ -10,6 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::batch::BatchError;
 use crate::map::Map;
+use crate::mode::UpdateMode;
 
 /// A type whose bytes are all it is, so that any bytes are a value of it: integers, arrays of them, the types of
 /// [`zerocopy::byteorder`], and structures of all these without padding, which `#[derive(FromBytes, IntoBytes, Immutable)]` with
@@ -28,7 +29,7 @@ pub trait MapValue: Sized {
     /// The value of the bytes of [`Map::lookup`]; `None` for another number of bytes.
     fn from_user(bytes: &[u8]) -> Option<Self>;
 
-    /// As [`Map::update`] takes it.
+    /// As [`Map::insert`] takes it.
     fn to_user(&self) -> Vec<u8>;
 }
 
@@ -174,7 +175,7 @@ impl Map {
     /// # let limits = Limits { cpus: 2, memory: 1 << 20 };
     /// # let map = Map::create(&spec(MapKind::Hash), &limits)?;
     /// let seen = map.typed::<u32, [u64; 2]>()?; // packets and bytes by address
-    /// seen.update(&7, &[1, 60], 0)?;
+    /// seen.insert(&7, &[1, 60])?;
     /// assert_eq!(seen.lookup(&7)?, Some([1, 60]));
     /// assert_eq!(seen.lookup(&8)?, None);
     /// let bytes: u64 = seen.iter()?.map(|(_, [_, bytes])| bytes).sum();
@@ -185,7 +186,7 @@ impl Map {
     ///
     /// # let map = Map::create(&spec(MapKind::PerCpuHash), &limits)?;
     /// let seen = map.typed::<u32, PerCpu<[u64; 2]>>()?; // of a per-CPU map
-    /// seen.update(&7, &PerCpu(vec![[1, 60], [2, 120]]), 0)?;
+    /// seen.insert(&7, &PerCpu(vec![[1, 60], [2, 120]]))?;
     /// let packets: u64 = seen.lookup(&7)?.unwrap_or_default().iter().map(|[packets, _]| packets).sum();
     /// assert_eq!(packets, 3);
     /// # Ok(())
@@ -242,12 +243,20 @@ impl<K: Plain, V: MapValue> TypedMap<K, V> {
         found(self.map.lookup(key.as_bytes()).and_then(|bytes| value(&bytes)))
     }
 
-    /// Sets the value under a key ([`Map::update`], whose flags these are); adds one to a queue, stack or Bloom filter.
+    /// Sets the value under a key ([`Map::insert`]); adds one to a queue, stack or Bloom filter.
     ///
     /// # Errors
-    /// As [`Map::update`]; `EINVAL` for [`PerCpu`] values of another number of CPUs.
-    pub fn update(&self, key: &K, value: &V, flags: u64) -> Result<(), Errno> {
-        self.map.update(key.as_bytes(), &value.to_user(), flags)
+    /// As [`Map::insert`]; `EINVAL` for [`PerCpu`] values of another number of CPUs.
+    pub fn insert(&self, key: &K, value: &V) -> Result<(), Errno> {
+        self.update_with(key, value, UpdateMode::Any)
+    }
+
+    /// Sets the value under a key if the mode allows it ([`Map::update_with`]).
+    ///
+    /// # Errors
+    /// As [`Map::update_with`]; `EINVAL` for [`PerCpu`] values of another number of CPUs.
+    pub fn update_with(&self, key: &K, value: &V, mode: UpdateMode) -> Result<(), Errno> {
+        self.map.update_with(key.as_bytes(), &value.to_user(), mode)
     }
 
     /// Removes the element of a key ([`Map::delete`]); false where there was none.

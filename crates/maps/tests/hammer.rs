@@ -194,7 +194,7 @@ fn two_workers_on_the_same_maps() {
     for subject in subjects.iter().filter(|subject| subject.map.spec().kind != MapKind::LpmTrie) {
         let value = vec![1; subject.map.user_value_size()];
         for number in 0..KEYS {
-            match subject.map.update(&(subject.key)(number).0, &value, 0) {
+            match subject.map.insert(&(subject.key)(number).0, &value) {
                 Ok(()) | Err(Errno::E2BIG) => {}
                 Err(errno) => panic!("{errno}"),
             }
@@ -265,7 +265,7 @@ fn timers_end_with_their_elements() {
             let start = Instant::now();
             while start.elapsed() < time() / 4 {
                 let key = rng.u32(..KEYS).to_ne_bytes();
-                let _ = if rng.bool() { map.delete(&key) } else { map.update(&key, &[0; 32], 0) };
+                let _ = if rng.bool() { map.delete(&key) } else { map.insert(&key, &[0; 32]) };
             }
             stop.store(true, Relaxed);
         });
@@ -314,8 +314,8 @@ fn inner_maps_live_as_long_as_a_burst() {
         while start.elapsed() < time() / 2 {
             let number = rng.u32(..4);
             let map = Map::create(&inner, &LIMITS).unwrap();
-            map.update(&[0; 4], &(u64::from(number) + 1000).to_ne_bytes(), 0).unwrap();
-            outer.update(&number.to_ne_bytes(), &map.id().to_ne_bytes(), 0).unwrap();
+            map.insert(&[0; 4], &(u64::from(number) + 1000).to_ne_bytes()).unwrap();
+            outer.insert(&number.to_ne_bytes(), &map.id().to_ne_bytes()).unwrap();
             if rng.bool() {
                 let _ = outer.delete(&rng.u32(..4).to_ne_bytes());
             }

@@ -51,7 +51,7 @@ fn pages_are_committed_when_used() {
             if value_size == 8 {
                 value[4..].fill(0); // an interface without a program
             }
-            map.update(&key, &value, 0).unwrap();
+            map.insert(&key, &value).unwrap();
         }
         let grown = resident_bytes().saturating_sub(before);
         // A thousand elements of at most 96 bytes; in hashes, wherever in the table they are, a page of it each.

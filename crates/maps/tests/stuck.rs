@@ -51,7 +51,7 @@ fn routes_can_be_removed_while_a_worker_is_stuck() {
     let limits = Limits { cpus: 1, memory: 1 << 28 };
     let map = Map::create(&spec(MapKind::LpmTrie, 8, 8, 1000, MapFlags::NO_PREALLOC), &limits).unwrap();
     let dense = || (0..100).map(|number| route(24, 10 << 24 | (2 * number) << 8));
-    dense().for_each(|key| map.update(&key, &[1; 8], 0).unwrap());
+    dense().for_each(|key| map.insert(&key, &[1; 8]).unwrap());
     let mut stuck = Domain::global().reader();
     let burst = stuck.pin();
     let sparse = |number: u32| route(32, number << 16 | 0x0101);
@@ -72,7 +72,7 @@ fn routes_can_be_removed_while_a_worker_is_stuck() {
     );
     drop(burst);
     for _ in 0..3 {
-        dense().for_each(|key| map.update(&key, &[1; 8], 0).unwrap());
+        dense().for_each(|key| map.insert(&key, &[1; 8]).unwrap());
         dense().for_each(|key| map.delete(&key).unwrap());
     }
 }
@@ -90,7 +90,7 @@ fn maps_are_replaced_up_to_a_limit() {
     let outer = Map::create(&outer, &limits).unwrap();
     let replace = || {
         let map = Map::create(&inner, &limits).unwrap();
-        outer.update(&[0; 4], &map.id().to_ne_bytes(), 0)
+        outer.insert(&[0; 4], &map.id().to_ne_bytes())
     };
     let domain = Domain::global();
     domain.set_limit(Limit { objects: 100, bytes: 1 << 30 });

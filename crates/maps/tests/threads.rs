@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use paceline_btf::{SpecialField, SpecialKind};
-use paceline_maps::{Limits, Map};
+use paceline_maps::{Limits, Map, UpdateMode};
 use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 
 use common::spec;
@@ -46,7 +46,7 @@ fn a_value_under_its_lock_is_never_half_an_update() {
         let special = Box::new([SpecialField { kind: SpecialKind::SpinLock, offset: 0, size: 4 }]);
         let spec = MapSpec { special, ..spec(kind, 4, 256, 1, MapFlags::default()) };
         let map = Map::create(&spec, &LIMITS).unwrap();
-        map.update(&[0; 4], &[0; 256], 0).unwrap();
+        map.insert(&[0; 4], &[0; 256]).unwrap();
         let reads = AtomicU64::new(0);
         let write = |rng: &mut fastrand::Rng| {
             map.for_programs().update(&[0; 4], &[rng.u8(..); 256], LOCK, 0).unwrap()
@@ -95,7 +95,7 @@ fn a_full_table_never_holds_more_than_it_may_and_loses_no_slot() {
         let step = |rng: &mut fastrand::Rng| {
             let key = rng.u32(..80).to_ne_bytes();
             if rng.bool() {
-                match map.update(&key, &value, 1) {
+                match map.update_with(&key, &value, UpdateMode::NoExist) {
                     Ok(()) => drop(live.fetch_add(1, Ordering::SeqCst)),
                     Err(errno) => assert!(matches!(errno, Errno::EEXIST | Errno::E2BIG), "{errno}"),
                 }
@@ -107,7 +107,10 @@ fn a_full_table_never_holds_more_than_it_may_and_loses_no_slot() {
         assert_eq!(map.keys().unwrap().count() as u64, live.into_inner(), "{kind}");
         // Every slot is still there: the table can be filled to the last entry and no further.
         let free = (0..80_u32).filter(|key| map.lookup(&key.to_ne_bytes()).is_err()).collect::<Vec<_>>();
-        let filled = free.iter().filter(|key| map.update(&key.to_ne_bytes(), &value, 1).is_ok()).count();
+        let filled = free
+            .iter()
+            .filter(|key| map.update_with(&key.to_ne_bytes(), &value, UpdateMode::NoExist).is_ok())
+            .count();
         assert_eq!(map.keys().unwrap().count(), 50, "{kind}");
         assert!(filled < free.len());
     }
@@ -147,12 +150,12 @@ fn each_cpu_counts_alone() {
 #[test]
 fn iteration_sees_every_key_that_stays() {
     let map = create(MapKind::Hash, 8, 4000);
-    (0..1000_u32).for_each(|key| map.update(&key.to_ne_bytes(), &[0; 8], 0).unwrap());
+    (0..1000_u32).for_each(|key| map.insert(&key.to_ne_bytes(), &[0; 8]).unwrap());
     let churn = |rng: &mut fastrand::Rng| {
         let key = rng.u32(1000..6000).to_ne_bytes();
-        let _ = if rng.bool() { map.update(&key, &[1; 8], 0) } else { map.delete(&key) };
+        let _ = if rng.bool() { map.insert(&key, &[1; 8]) } else { map.delete(&key) };
         // Those that stay are replaced, too.
-        let _ = map.update(&rng.u32(..1000).to_ne_bytes(), &[2; 8], 2);
+        let _ = map.update_with(&rng.u32(..1000).to_ne_bytes(), &[2; 8], UpdateMode::Exist);
     };
     let iterate = |_: &mut fastrand::Rng| {
         let mut seen = vec![0; 6000];
@@ -173,7 +176,7 @@ fn a_tail_call_sees_a_token_of_its_program_only() {
         // SAFETY: nobody jumps to these tokens.
         unsafe { map.for_programs().install_program(0, program, token, Box::new(())) }.unwrap();
         if rng.bool() {
-            map.update(&[0; 4], &program.to_ne_bytes(), 0).unwrap();
+            map.insert(&[0; 4], &program.to_ne_bytes()).unwrap();
         }
     };
     let call = |_: &mut fastrand::Rng| {

@@ -12,7 +12,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let by_ethertype = counter.map("by_ethertype").ok_or("no such map")?;
     // `struct traffic` is two `__u64`: packets and bytes. Other structures derive the traits of zerocopy.
     let traffic = by_ethertype.typed::<u16, [u64; 2]>()?;
-    traffic.update(&0x0800, &[100, 6000], 0)?;
+    traffic.insert(&0x0800, &[100, 6000])?;
 
     let mut burst = Burst::default();
     let mut packet = [0; 60];

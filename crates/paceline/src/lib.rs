@@ -155,7 +155,7 @@ pub use paceline_frame::{
 };
 pub use paceline_maps::{
     BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapTarget, MapValue,
-    Mismatch, Origin, PerCpu, Plain, Record, RingReader, TypeError, TypedMap,
+    Mismatch, Origin, PerCpu, Plain, Record, RingReader, TypeError, TypedMap, UpdateMode,
 };
 pub use paceline_object::{
     DataPointer, GivenType, LoadError, Object as ObjectSpecs, ObjectOptions, SkippedProgram,

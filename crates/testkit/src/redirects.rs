@@ -196,7 +196,7 @@ impl Rig {
         let pipeline = Pipeline::new();
         let (egress, arrival) = (load(EGRESS, XdpAttach::DevMap)?, load(ARRIVAL, XdpAttach::CpuMap)?);
         let set = |map: &Map, key: u32, value: &[u8]| {
-            map.update(&key.to_ne_bytes(), value, 0).map_err(|e| e.to_string())
+            map.insert(&key.to_ne_bytes(), value).map_err(|e| e.to_string())
         };
         for (key, entry) in devices(egress.id()) {
             set(&maps[0], key, &value(entry))?;

@@ -85,7 +85,7 @@ impl Journal {
             // A map that user space may not change is one that no program changes either, or was not read.
             let _ = match &before {
                 _ if before == now => Ok(()),
-                Some(value) => map.update(&key, value, 0),
+                Some(value) => map.insert(&key, value),
                 None => map.delete(&key),
             };
         }

@@ -68,7 +68,7 @@ end:
 fn devices() -> Result<Arc<Map>, Box<dyn Error>> {
     let map = text::map(&MapSpec::new("devices", MapKind::DevMap, 4, 4, 4), 1)?;
     for (key, device) in [(1_u32, 2_u32), (2, 1)] {
-        map.update(&key.to_ne_bytes(), &device.to_ne_bytes(), 0).map_err(|error| error.to_string())?;
+        map.insert(&key.to_ne_bytes(), &device.to_ne_bytes()).map_err(|error| error.to_string())?;
     }
     Ok(map)
 }

@@ -33,11 +33,11 @@ fn balancer(entries: u32, flows: u32) -> Result<Program, Box<dyn Error>> {
     };
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
     // To the one backend 32, by its MAC address.
-    map("vips")?.update(&[192, 0, 2, 53, 53, 0, 17, 0], &words(&[0, 32, 1]), 0)?;
-    map("backends")?.update(&words(&[32]), &[2, 0, 0, 0, 2, 1, 1, 0, 198, 51, 100, 53], 0)?;
+    map("vips")?.insert(&[192, 0, 2, 53, 53, 0, 17, 0], &words(&[0, 32, 1]))?;
+    map("backends")?.insert(&words(&[32]), &[2, 0, 0, 0, 2, 1, 1, 0, 198, 51, 100, 53])?;
     let connections = map("connections")?;
     for flow in 0..flows {
-        connections.update(&key(flow), &words(&[32, 0, 1, 0]), 0)?;
+        connections.insert(&key(flow), &words(&[32, 0, 1, 0]))?;
     }
     let spec = object.programs().first().ok_or("the balancer has no program")?;
     Ok(Program::load(&object.verify(spec)?, maps, Engine::Jit)?)

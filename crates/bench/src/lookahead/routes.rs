@@ -77,12 +77,12 @@ fn router(route_count: u32, flows: u32) -> Result<Program, Box<dyn Error>> {
     let limits = Limits { cpus: 1, memory: 1 << 34 };
     let maps = specs.iter().map(|spec| Map::create(spec, &limits)).collect::<Result<Vec<_>, _>>()?;
     // A default route, so that each packet comes to the second look-up.
-    maps[0].update(&[0; 8], &[1; 8], 0)?;
+    maps[0].insert(&[0; 8], &[1; 8])?;
     for key in routes(route_count) {
-        maps[0].update(&key, &[1; 8], 0)?;
+        maps[0].insert(&key, &[1; 8])?;
     }
     for flow in 0..flows {
-        maps[1].update(&key(flow), &[1; 8], 0)?;
+        maps[1].insert(&key(flow), &[1; 8])?;
     }
     let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
     let spec = ProgramSpec::new("router", kind, assemble(PROGRAM, &Maps)?.encode()?);

@@ -98,7 +98,7 @@ fn fill(map: &str) -> Result<u64, Box<dyn Error>> {
     let before = resident_bytes()?;
     let ours = Ours::empty(like)?;
     for key in &keys {
-        ours.maps[0].update(key, &[1; 8], 0)?;
+        ours.maps[0].insert(key, &[1; 8])?;
     }
     if !is_routes {
         ours.fill(0..entries)?;

@@ -137,7 +137,7 @@ impl Ours {
     pub(crate) fn fill(&self, keys: impl Iterator<Item = u32>) -> Result<(), Box<dyn Error>> {
         let value = vec![1; self.maps[0].user_value_size()];
         for number in keys {
-            self.maps[0].update(&key(self.like, number), &value, 0)?;
+            self.maps[0].insert(&key(self.like, number), &value)?;
         }
         Ok(())
     }
@@ -211,13 +211,13 @@ mod kernel {
 
         pub(crate) fn fill(&self, keys: impl Iterator<Item = u32>) -> Result<(), Box<dyn Error>> {
             for number in keys {
-                self.map().update(&key(self.like, number), &[1; 8], 0)?;
+                self.map().insert(&key(self.like, number), &[1; 8])?;
             }
             Ok(())
         }
 
         pub(crate) fn set(&self, key: &[u8]) -> Result<(), Box<dyn Error>> {
-            Ok(self.map().update(key, &[1; 8], 0)?)
+            Ok(self.map().insert(key, &[1; 8])?)
         }
 
         /// Memory that the map's descriptor reports.

@@ -66,7 +66,7 @@ fn row(settings: Settings, count: u32) -> Result<Row, Box<dyn Error>> {
     let (ours, kernels) = (Ours::empty(like(count))?, Kernels::empty(like(count)));
     let routes = routes(count);
     for key in &routes {
-        ours.maps[0].update(key, &[1; 8], 0)?;
+        ours.maps[0].insert(key, &[1; 8])?;
     }
     let keys = Keys { count: 0, start: 0 };
     let mut subjects: Vec<Pair<'_>> =

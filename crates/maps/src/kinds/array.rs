@@ -9,7 +9,7 @@ use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::fill::Fill;
 use crate::indices::{check, index_of};
 use crate::map_ops::{ArrayLayout, Batches, KeySpace, MapOps};
-use crate::mode::{LOCK, Mode};
+use crate::mode::{LOCK, UpdateMode};
 use crate::slab::{Shape, Slab, WORD, prefetch_bytes};
 use crate::timer::Timers;
 use crate::walks::{AheadFunction, Walks};
@@ -21,14 +21,14 @@ const MAX_VALUE: u32 = i32::MAX as u32;
 /// Largest value, rounded up to 8, that a CPU's own memory takes: `PCPU_MIN_UNIT_SIZE`.
 pub(crate) const MAX_PER_CPU_VALUE: u32 = 32 << 10;
 
-fn update_check(index: Option<usize>, mode: Mode) -> Result<usize, Errno> {
+fn update_check(index: Option<usize>, mode: UpdateMode) -> Result<usize, Errno> {
     let index = index.ok_or(Errno::E2BIG)?;
-    if mode == Mode::NoExist { Err(Errno::EEXIST) } else { Ok(index) }
+    if mode == UpdateMode::NoExist { Err(Errno::EEXIST) } else { Ok(index) }
 }
 
 /// In `array_map_update_elem` a lock that is not there is the last thing refused.
 fn program_update_check(index: Option<usize>, flags: u64) -> Result<usize, Errno> {
-    let index = update_check(index, Mode::from_flags(flags & !LOCK)?)?;
+    let index = update_check(index, UpdateMode::from_flags(flags & !LOCK)?)?;
     if flags & LOCK == 0 { Ok(index) } else { Err(Errno::EINVAL) }
 }
 
@@ -99,7 +99,7 @@ impl MapOps for Array {
         Ok(())
     }
 
-    fn change_locked(&self, key: &[u8], value: &[u8], mode: Mode, lock: usize) -> Result<bool, Errno> {
+    fn change_locked(&self, key: &[u8], value: &[u8], mode: UpdateMode, lock: usize) -> Result<bool, Errno> {
         let index = update_check(index_of(key, self.entries), mode)?;
         let lock = self.slab.half_word(0, index, lock).ok_or(Errno::EINVAL)?;
         spin_lock::hold(lock, || words::fill_around(self.slab.words(0, index), value, &self.special));
@@ -144,7 +144,7 @@ impl MapOps for Array {
         Ok(())
     }
 
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
         let index = update_check(index_of(key, self.entries), mode)?;
         words::fill_around(self.slab.words(0, index), value, &self.special);
         self.end_timer(index);
@@ -254,7 +254,7 @@ impl MapOps for PerCpuArray {
         Ok(())
     }
 
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
         let index = update_check(index_of(key, self.entries), mode)?;
         fill_all_cpus(&self.slab, index, value);
         Ok(())

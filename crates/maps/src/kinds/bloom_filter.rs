@@ -8,7 +8,7 @@ use paceline_spec::{Errno, MapFlags};
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::hashing::KeyHash;
 use crate::map_ops::{KeySpace, MapOps};
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 use crate::slab::{Shape, Slab};
 use crate::words;
 
@@ -94,7 +94,7 @@ impl MapOps for BloomFilter {
         Err(Errno::EINVAL)
     }
 
-    fn set(&self, _key: &[u8], _value: &[u8], _mode: Mode) -> Result<(), Errno> {
+    fn set(&self, _key: &[u8], _value: &[u8], _mode: UpdateMode) -> Result<(), Errno> {
         Err(Errno::EINVAL)
     }
 

@@ -7,7 +7,7 @@ use crate::create::{CreateErrorKind, NUMA_NODE, Request};
 use crate::entries::{Entries, Pair};
 use crate::entry_program::{Kept, named};
 use crate::map_ops::{KeySpace, MapOps, MapTarget};
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 
 /// Longest queue in packets, from `cpu_map_update_elem`.
 const MAX_QUEUE: u32 = 16384;
@@ -51,7 +51,7 @@ impl MapOps for CpuMap {
 
     /// A queue of 0 empties the entry; `EOVERFLOW` when it is too long, `ENODEV` for a CPU that does not exist, and
     /// `ENOMEM` for a program of another attach type, as in the kernel.
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
         let index = self.entries.index_for_update(key, mode)?;
         let value = Pair::from_value(value).with_program_number();
         if value.first > MAX_QUEUE {

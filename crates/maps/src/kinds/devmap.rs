@@ -10,7 +10,7 @@ use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
 use crate::entry_program::{Kept, named};
 use crate::map_ops::{KeySpace, MapOps, MapTarget};
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 use crate::slots::Caller;
 use crate::table::{Table, TableShape};
 use crate::words;
@@ -73,7 +73,7 @@ impl MapOps for DevMap {
     }
 
     /// Interface 0 empties the entry; `EINVAL` when it comes with a program, and for a program that is not made for devices.
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
         let index = self.entries.index_for_update(key, mode)?;
         let value = Pair::from_value(value).with_program_number();
         if value.first == 0 && value.second != 0 {
@@ -145,7 +145,7 @@ impl MapOps for DevMapHash {
 
     /// Interface 0 is `EINVAL`, and so is a program that is not made for devices. `EXIST` does not ask for an entry: the kernel
     /// tests `NOEXIST` alone.
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
         let value = Pair::from_value(value).with_program_number();
         if value.first == 0 {
             return Err(Errno::EINVAL);
@@ -155,7 +155,7 @@ impl MapOps for DevMapHash {
         words::fill(self.table.payload(spare.slot()), &value.to_word().to_ne_bytes());
         self.programs.change(number(key), program.clone().ok().flatten(), || {
             let mut entry = self.table.lock(key);
-            if entry.slot().is_some() && mode == Mode::NoExist {
+            if entry.slot().is_some() && mode == UpdateMode::NoExist {
                 return Err(Errno::EEXIST);
             }
             program.and_then(|_| entry.put(&mut spare, &mut None))

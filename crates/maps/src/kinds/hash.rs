@@ -12,7 +12,7 @@ use crate::fill::Fill;
 use crate::kinds::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
 use crate::lookup::{self, Elements as _, LookupFunction};
 use crate::map_ops::{Batches, KeySpace, MapOps};
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 use crate::slab::{Shape, Slab, WORD, prefetch_bytes};
 use crate::slots::{Caller, Permit};
 use crate::table::{Found, Locked, Spare, Table, TableShape};
@@ -98,7 +98,13 @@ impl Elements {
     }
 
     /// Adds or replaces the element of a key, with the payload that `write` writes.
-    fn set(&self, key: &[u8], mode: Mode, caller: Caller, write: impl Fn(u32)) -> Result<(), Errno> {
+    fn set(
+        &self,
+        key: &[u8],
+        mode: UpdateMode,
+        caller: Caller,
+        write: impl Fn(u32),
+    ) -> Result<(), Errno> {
         let mut entry = self.table.lock(key);
         mode.check(entry.slot().is_some())?;
         if entry.put_own(key, &write) {
@@ -114,7 +120,7 @@ impl Elements {
     fn change(
         &self,
         key: &[u8],
-        mode: Mode,
+        mode: UpdateMode,
         caller: Caller,
         change: impl Fn(u32),
         new: impl Fn(u32),
@@ -155,7 +161,7 @@ impl Elements {
     fn put<'a, T>(
         &'a self,
         key: &'a [u8],
-        mode: Mode,
+        mode: UpdateMode,
         mut put: impl FnMut(&mut Locked<'a>, &mut Option<Permit<'a>>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         let mut permit = None;
@@ -203,7 +209,7 @@ impl Hash {
         }))
     }
 
-    fn put(&self, key: &[u8], value: &[u8], mode: Mode, caller: Caller) -> Result<(), Errno> {
+    fn put(&self, key: &[u8], value: &[u8], mode: UpdateMode, caller: Caller) -> Result<(), Errno> {
         self.elements.set(key, mode, caller, |slot| words::fill(self.elements.table.payload(slot), value))
     }
 }
@@ -247,10 +253,10 @@ impl MapOps for Hash {
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
-        self.put(key, value, Mode::from_flags(flags)?, Caller::Worker)
+        self.put(key, value, UpdateMode::from_flags(flags)?, Caller::Worker)
     }
 
-    fn change_locked(&self, key: &[u8], value: &[u8], mode: Mode, lock: usize) -> Result<bool, Errno> {
+    fn change_locked(&self, key: &[u8], value: &[u8], mode: UpdateMode, lock: usize) -> Result<bool, Errno> {
         let table = &self.elements.table;
         // The slot is not reused for another key meanwhile.
         let entry = table.lock(key);
@@ -301,7 +307,7 @@ impl MapOps for Hash {
         self.elements.table.inspect(key, copy).ok_or(Errno::ENOENT)
     }
 
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
         self.put(key, value, mode, Caller::User)
     }
 
@@ -404,7 +410,7 @@ impl MapOps for PerCpuHash {
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, cpu: usize) -> Result<(), Errno> {
-        let mode = Mode::from_flags(flags)?;
+        let mode = UpdateMode::from_flags(flags)?;
         if cpu >= self.values.shape().lanes {
             return Err(Errno::EINVAL);
         }
@@ -432,7 +438,7 @@ impl MapOps for PerCpuHash {
         self.elements.table.inspect(key, copy).ok_or(Errno::ENOENT)
     }
 
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
         let fill = |slot| fill_all_cpus(&self.values, slot as usize, value);
         self.elements.change(key, mode, Caller::User, fill, fill)
     }

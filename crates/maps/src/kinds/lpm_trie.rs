@@ -15,7 +15,7 @@ use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::fill::Fill;
 use crate::lookup::LookupFunction;
 use crate::map_ops::{Batches, KeySpace, MapOps};
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 use crate::routes::{Ahead, Prefix, Routes};
 use crate::slots::Caller;
 use crate::table::{Spare, Table, TableShape};
@@ -134,7 +134,7 @@ impl LpmTrie {
     }
 
     /// A full map is `ENOSPC` here, and a prefix longer than the data `EINVAL`.
-    fn put(&self, key: &[u8], value: &[u8], mode: Mode, caller: Caller) -> Result<(), Errno> {
+    fn put(&self, key: &[u8], value: &[u8], mode: UpdateMode, caller: Caller) -> Result<(), Errno> {
         let length = self.length_of(key).ok_or(Errno::EINVAL)?;
         let probe = Probe::new(key, length).ok_or(Errno::EINVAL)?;
         let mut spare = self.table.spare(probe.key(), caller)?;
@@ -153,7 +153,7 @@ impl LpmTrie {
     }
 
     /// Lets look-ups find a slot that is written. After `ENOMEM` the slot can be used again.
-    fn link(&self, probe: &Probe, spare: &mut Spare<'_>, mode: Mode) -> Result<(), Errno> {
+    fn link(&self, probe: &Probe, spare: &mut Spare<'_>, mode: UpdateMode) -> Result<(), Errno> {
         let length = probe.length;
         let mut lengths = self.lengths.lock();
         let mut entry = self.table.lock(probe.key());
@@ -304,7 +304,7 @@ impl MapOps for LpmTrie {
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
-        self.put(key, value, Mode::from_flags(flags)?, Caller::Worker)
+        self.put(key, value, UpdateMode::from_flags(flags)?, Caller::Worker)
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
@@ -326,7 +326,7 @@ impl MapOps for LpmTrie {
         self.longest(key, copy).ok_or(Errno::ENOENT)
     }
 
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
         self.put(key, value, mode, Caller::User)
     }
 

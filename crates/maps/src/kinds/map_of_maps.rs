@@ -23,7 +23,7 @@ use crate::lookup::{self, LookupFunction};
 use crate::map::Map;
 use crate::map_ops::{Batches, KeySpace, MapOps};
 use crate::map_user::MapUser;
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 use crate::slots::Caller;
 use crate::table::{Found, Table, TableShape};
 use crate::walks::AheadFunction;
@@ -188,8 +188,8 @@ impl MapOps for ArrayOfMaps {
         Ok(())
     }
 
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
-        if mode != Mode::Any {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
+        if mode != UpdateMode::Any {
             return Err(Errno::EINVAL);
         }
         let index = self.handles.index(key).ok_or(Errno::E2BIG)?;
@@ -228,7 +228,7 @@ impl HashOfMaps {
         Ok(Box::new(Self { table: Table::new(shape, 0)?, kept: Kept::default(), template }))
     }
 
-    fn put(&self, key: &[u8], map: Arc<Map>, mode: Mode) -> Result<(), Errno> {
+    fn put(&self, key: &[u8], map: Arc<Map>, mode: UpdateMode) -> Result<(), Errno> {
         admit()?;
         let mut spare = self.table.spare(key, Caller::User)?;
         words::fill(self.table.payload(spare.slot()), &handle(&map).to_ne_bytes());
@@ -297,13 +297,13 @@ impl MapOps for HashOfMaps {
         Ok(())
     }
 
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
         self.put(key, self.template.map_of(value)?, mode)
     }
 
     fn set_with(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         let map = self.template.map_of(value)?;
-        self.put(key, map, Mode::from_flags(flags)?)
+        self.put(key, map, UpdateMode::from_flags(flags)?)
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {

@@ -6,7 +6,7 @@ use paceline_spec::{Errno, MapFlags};
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::indices;
 use crate::map_ops::{KeySpace, MapOps};
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 
 /// `BPF_F_PRESERVE_ELEMS`: entries outlive the descriptor that set them; without effect here.
 const PRESERVE_ELEMS: MapFlags = MapFlags(1 << 11);
@@ -37,8 +37,8 @@ impl MapOps for PerfEventArray {
     }
 
     /// There are no perf events, so no value is the descriptor of one.
-    fn set(&self, key: &[u8], _value: &[u8], mode: Mode) -> Result<(), Errno> {
-        if mode != Mode::Any {
+    fn set(&self, key: &[u8], _value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
+        if mode != UpdateMode::Any {
             return Err(Errno::EINVAL);
         }
         indices::index_of(key, self.entries).ok_or(Errno::E2BIG)?;

@@ -6,7 +6,7 @@ use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::Pair;
 use crate::indices;
 use crate::map_ops::{KeySpace, MapOps};
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 use crate::prog_array::ProgArray;
 
 pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
@@ -24,8 +24,8 @@ impl MapOps for ProgArray {
         self.programs.get(key, 4, out)
     }
 
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
-        if mode != Mode::Any {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
+        if mode != UpdateMode::Any {
             return Err(Errno::EINVAL);
         }
         let index = self.programs.index(key).ok_or(Errno::E2BIG)?;

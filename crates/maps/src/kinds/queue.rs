@@ -6,7 +6,7 @@ use paceline_spec::{Errno, MapKind};
 
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::map_ops::{KeySpace, MapOps};
-use crate::mode::{EXIST, Mode, NO_EXIST};
+use crate::mode::{EXIST, NO_EXIST, UpdateMode};
 use crate::slab::{Shape, Slab};
 use crate::words;
 
@@ -120,7 +120,7 @@ impl MapOps for Queue {
         self.next(out, false)
     }
 
-    fn set(&self, _key: &[u8], _value: &[u8], _mode: Mode) -> Result<(), Errno> {
+    fn set(&self, _key: &[u8], _value: &[u8], _mode: UpdateMode) -> Result<(), Errno> {
         Err(Errno::EINVAL)
     }
 

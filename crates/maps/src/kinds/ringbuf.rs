@@ -4,7 +4,7 @@ use paceline_spec::Errno;
 
 use crate::create::{CreateErrorKind, NUMA_NODE, Request};
 use crate::map_ops::{KeySpace, MapOps};
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 use crate::ringbuf::RingBuffer;
 
 /// Pages of the kernel's sizes.
@@ -38,7 +38,7 @@ impl MapOps for RingBuffer {
         Err(Errno::ENOTSUPP)
     }
 
-    fn set(&self, _key: &[u8], _value: &[u8], _mode: Mode) -> Result<(), Errno> {
+    fn set(&self, _key: &[u8], _value: &[u8], _mode: UpdateMode) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
     }
 

@@ -6,7 +6,7 @@ use paceline_spec::Errno;
 use crate::create::{CreateErrorKind, MAX_STACK, REFERENCE_FLAGS, Request};
 use crate::entries::Entries;
 use crate::map_ops::{KeySpace, MapOps};
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 use crate::slots::Caller;
 use crate::table::{Table, TableShape};
 use crate::words;
@@ -81,7 +81,7 @@ impl MapOps for SockMap {
         give(self.socket(key), self.value_size, out)
     }
 
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
         let number = number(value)?;
         let index = self.entries.index(key).ok_or(Errno::E2BIG)?;
         self.entries.replace(index, number.into(), mode)
@@ -113,7 +113,7 @@ impl SockHash {
         Ok(Box::new(Self { table: Table::new(shape, 0)?, value_size: request.value_size() }))
     }
 
-    fn put(&self, key: &[u8], value: &[u8], mode: Mode, caller: Caller) -> Result<(), Errno> {
+    fn put(&self, key: &[u8], value: &[u8], mode: UpdateMode, caller: Caller) -> Result<(), Errno> {
         let number = number(value)?;
         let mut spare = self.table.spare(key, caller)?;
         words::fill(self.table.payload(spare.slot()), &u64::from(number).to_ne_bytes());
@@ -130,7 +130,7 @@ impl MapOps for SockHash {
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
-        self.put(key, value, Mode::from_flags(flags)?, Caller::Worker)
+        self.put(key, value, UpdateMode::from_flags(flags)?, Caller::Worker)
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
@@ -145,7 +145,7 @@ impl MapOps for SockHash {
         give(self.socket(key), self.value_size, out)
     }
 
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
         self.put(key, value, mode, Caller::User)
     }
 

@@ -9,7 +9,7 @@ use paceline_spec::Errno;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
 use crate::map_ops::{KeySpace, MapOps, MapTarget};
-use crate::mode::Mode;
+use crate::mode::UpdateMode;
 
 /// Second half of an entry that is there: any number may be stored, 0 too.
 const PRESENT: u32 = 1;
@@ -59,7 +59,7 @@ impl MapOps for XskMap {
         Err(Errno::EOPNOTSUPP)
     }
 
-    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
         let index = self.entries.index(key).ok_or(Errno::E2BIG)?;
         let entry = Pair { second: PRESENT, ..Pair::from_value(value) };
         self.entries.exchange(index, entry.to_word(), mode)

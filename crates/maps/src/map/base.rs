@@ -13,7 +13,7 @@ use crate::freeze::Freeze;
 use crate::inner::{InnerMaps, Mismatch};
 use crate::lookup::LookupFunction;
 use crate::map_ops::{Batches, MapOps, MapTarget};
-use crate::mode::{LOCK, Mode};
+use crate::mode::{LOCK, UpdateMode};
 use crate::ring_reader::RingReader;
 use crate::timer::Timers;
 use crate::words;
@@ -120,7 +120,7 @@ impl Map {
 
     /// An update with `BPF_F_LOCK`, in place, under the element's lock; false where there is no element yet.
     pub(super) fn change_locked(&self, key: &[u8], value: &[u8], flags: u64) -> Result<bool, Errno> {
-        let mode = Mode::from_flags(flags & !LOCK)?;
+        let mode = UpdateMode::from_flags(flags & !LOCK)?;
         let lock = self.spec.spin_lock().ok_or(Errno::EINVAL)?;
         self.storage.change_locked(key, value, mode, lock.offset as usize)
     }
@@ -210,14 +210,14 @@ impl Map {
         self.storage.ring_buffer().map(RingReader::new)
     }
 
-    /// Bytes of a value in [`lookup`](Self::lookup) and [`update`](Self::update): the value size, but in the per-CPU kinds the
+    /// Bytes of a value in [`lookup`](Self::lookup) and [`insert`](Self::insert): the value size, but in the per-CPU kinds the
     /// value size rounded up to 8, once for each CPU.
     #[must_use]
     pub fn user_value_size(&self) -> usize {
         self.storage.user_value_size()
     }
 
-    /// Bytes from one CPU's value to the next in the values of [`lookup`](Self::lookup) and [`update`](Self::update) of the per-CPU
+    /// Bytes from one CPU's value to the next in the values of [`lookup`](Self::lookup) and [`insert`](Self::insert) of the per-CPU
     /// kinds; for other kinds the value size.
     #[must_use]
     pub fn value_stride(&self) -> usize {

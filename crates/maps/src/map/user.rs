@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::base::Map;
 use crate::freeze::Writing;
 use crate::map_ops::KeySpace;
-use crate::mode::{LOCK, Mode};
+use crate::mode::{LOCK, UpdateMode};
 
 /// An initial element that the map did not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -14,7 +14,7 @@ use crate::mode::{LOCK, Mode};
 pub struct FillError {
     /// Position in the list.
     pub index: usize,
-    /// Cause: `EINVAL` for a wrong size, otherwise the error of [`Map::update`].
+    /// Cause: `EINVAL` for a wrong size, otherwise the error of [`Map::insert`].
     pub errno: Errno,
 }
 
@@ -55,14 +55,31 @@ impl Map {
         Ok(value)
     }
 
-    /// `BPF_MAP_UPDATE_ELEM`, with [`user_value_size`](Self::user_value_size) bytes. Special fields, such as locks, are left
+    /// Sets the value under a key, whether there is one or not; adds one to a queue, stack or Bloom filter, whose keys have no bytes.
+    ///
+    /// # Errors
+    /// As for [`update_raw`](Self::update_raw).
+    pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), Errno> {
+        self.update_with(key, value, UpdateMode::Any)
+    }
+
+    /// Sets the value under a key if the mode allows it.
+    ///
+    /// # Errors
+    /// `EEXIST`: there is one, and the mode is [`UpdateMode::NoExist`]. `ENOENT`: there is none, and it is [`UpdateMode::Exist`].
+    /// Others as for [`update_raw`](Self::update_raw).
+    pub fn update_with(&self, key: &[u8], value: &[u8], mode: UpdateMode) -> Result<(), Errno> {
+        self.update_raw(key, value, mode.flags())
+    }
+
+    /// `BPF_MAP_UPDATE_ELEM` with flags as numbers (`BPF_F_LOCK` among them), and [`user_value_size`](Self::user_value_size) bytes. Special fields, such as locks, are left
     /// out: they stay as they are in arrays, and are zero in a new element.
     ///
     /// # Errors
     /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: unknown flags or wrong lengths.
     /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOSPC` as for programs; `ENOMEM` after a fifth of a second of waiting for workers. Device, CPU and
     /// program maps refuse entries as the kernel does.
-    pub fn update(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    pub fn update_raw(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         let _writing = self.user_write()?;
         if key.len() != self.key_size || value.len() != self.user_value_size() {
             return Err(Errno::EINVAL);
@@ -119,7 +136,7 @@ impl Map {
         if !self.spec.kind.has_use(MapUse::Push) {
             return Err(Errno::ENOTSUPP);
         }
-        self.update(&[], value, flags)
+        self.update_raw(&[], value, flags)
     }
 
     /// The next value of a queue or stack, which stays there (`BPF_MAP_LOOKUP_ELEM` without a key).
@@ -230,7 +247,7 @@ impl Map {
         let mut value = bytes.to_vec();
         value.resize(self.user_value_size(), 0);
         self.hide_special(&mut value);
-        self.storage.set(key, &value, Mode::Any)
+        self.storage.set(key, &value, UpdateMode::Any)
     }
 
     /// `BPF_MAP_FREEZE`: user space can no longer change the map; programs still can. Concurrent writes are in the map when this

@@ -64,7 +64,7 @@ fn walks_reach_the_values(kind: MapKind, key_size: u32, value_size: u32) {
     let keys: Vec<Vec<u8>> = (0..ELEMENTS).map(|element| key(kind, key_size, element)).collect();
     let per_cpu = map.user_value_size();
     for key in &keys {
-        map.update(key, &vec![1; per_cpu], 0).unwrap_or_else(|error| panic!("{kind:?} {key:?}: {error}"));
+        map.insert(key, &vec![1; per_cpu]).unwrap_or_else(|error| panic!("{kind:?} {key:?}: {error}"));
     }
     // Look-ups take addresses, which have all bits.
     let asked: Vec<Vec<u8>> = match kind {
@@ -123,7 +123,7 @@ fn maps_are_never_larger_than_when_full() {
         let empty = map.for_programs().look_up_bytes(Fill::Now);
         assert!(full >= u64::from(ELEMENTS) * 4, "{kind:?}: {full}");
         let value = vec![1; map.user_value_size()];
-        (0..ELEMENTS).for_each(|element| map.update(&key(kind, key_size, element), &value, 0).unwrap());
+        (0..ELEMENTS).for_each(|element| map.insert(&key(kind, key_size, element), &value).unwrap());
         let now = map.for_programs().look_up_bytes(Fill::Now);
         // Slots are taken in chunks.
         assert!(now <= full + full / 20 && now >= empty, "{kind:?}: {empty}, {now} of {full}");

@@ -31,7 +31,7 @@ fn nothing_of_user_space_writes_to_it() {
             map.freeze().unwrap();
         }
         assert_eq!(map.fill(&contents(2)).map_err(|error| error.errno), Err(Errno::EPERM));
-        assert_eq!(map.update(&KEY, &[2; 8], 0), Err(Errno::EPERM));
+        assert_eq!(map.insert(&KEY, &[2; 8]), Err(Errno::EPERM));
         assert!(map.update_batch([(KEY, [2; 8])], 0).is_err());
         assert_eq!(
             map.for_programs().update(&KEY, &[2; 8], 0, 0),
@@ -54,7 +54,7 @@ fn what_is_written_when_it_is_frozen_is_in_it_or_refused() {
                     let mut last = Ok(());
                     while !stop.load(Ordering::Relaxed) && last.is_ok() {
                         last = match value {
-                            1 => map.update(&KEY, &[value; 8], 0),
+                            1 => map.insert(&KEY, &[value; 8]),
                             _ => map.fill(&contents(value)).map_err(|error| error.errno),
                         };
                     }

@@ -54,7 +54,7 @@ fn what_programs_use_stays_and_what_user_space_reads_does_not() {
     for kind in KINDS {
         let map = create(kind, 100);
         let value = vec![0; map.user_value_size()];
-        (0..100).for_each(|number| map.update(&key(number), &value, 0).unwrap());
+        (0..100).for_each(|number| map.insert(&key(number), &value).unwrap());
         for number in 1000..2000 {
             (0..20).for_each(|hot| {
                 assert!(map.for_programs().lookup(&key(hot), 0).is_some(), "{kind} lost {hot} at {number}")

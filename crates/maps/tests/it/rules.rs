@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paceline_btf::{SpecialField, SpecialKind};
 use paceline_epoch::Domain;
 use paceline_maps::{
-    CreateErrorKind, EntryProgram, Limits, Map, MapTarget, MapUser, announce, entry_program,
+    CreateErrorKind, EntryProgram, Limits, Map, MapTarget, MapUser, UpdateMode, announce, entry_program,
     entry_program_changes,
 };
 use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec, XdpAttach};
@@ -141,7 +141,7 @@ fn access_flags_hold() {
     assert!(map.for_programs().access().read && !map.for_programs().access().write);
     assert_eq!(map.for_programs().update(&key(1), &[0; 8], ANY, 0), Err(Errno::EPERM));
     assert_eq!(map.for_programs().delete(&key(1)), Err(Errno::EPERM));
-    map.update(&key(1), &[0; 8], ANY).unwrap();
+    map.update_raw(&key(1), &[0; 8], ANY).unwrap();
     let map = with(MapFlags::WRONLY_PROG);
     assert!(!map.for_programs().access().read && map.for_programs().access().write);
 }
@@ -155,7 +155,7 @@ fn contents_fill_and_freeze() {
     assert!(!map.is_frozen());
     map.fill(&spec.contents).unwrap();
     assert_eq!(map.lookup(&key(0)).unwrap(), b"abc\0\0");
-    assert_eq!(map.update(&key(0), b"vwxyz", ANY), Err(Errno::EPERM));
+    assert_eq!(map.update_raw(&key(0), b"vwxyz", ANY), Err(Errno::EPERM));
     assert!(map.is_frozen());
     map.for_programs().update(&key(0), b"vwxyz", ANY, 0).unwrap();
 
@@ -246,7 +246,7 @@ fn entries_keep_their_programs_until_another_comes_or_the_last_user_goes() {
         let user = MapUser::new(&map).unwrap();
         let set = |key: u32, number| {
             let program = program(number, attach);
-            map.update(&key.to_ne_bytes(), &value(1, number), ANY).unwrap();
+            map.update_raw(&key.to_ne_bytes(), &value(1, number), ANY).unwrap();
             drop(program);
         };
         set(0, number);
@@ -268,7 +268,7 @@ fn entries_keep_their_programs_until_another_comes_or_the_last_user_goes() {
 fn redirect_targets() {
     let map = create(MapKind::DevMap, 4, 8, 4);
     let _egress = program(9, XdpAttach::DevMap);
-    map.update(&key(1), &[7, 0, 0, 0, 9, 0, 0, 0], ANY).unwrap();
+    map.update_raw(&key(1), &[7, 0, 0, 0, 9, 0, 0, 0], ANY).unwrap();
     assert_eq!(map.redirect_target(1), Some(MapTarget::Device { ifindex: 7, program: 9 }));
     assert!(!map.for_programs().has_target(0) && !map.for_programs().has_target(4));
     let value = map.for_programs().lookup(&key(1), 0).unwrap();
@@ -278,26 +278,26 @@ fn redirect_targets() {
     assert!(!map.for_programs().access().write);
 
     let map = create(MapKind::DevMapHash, 4, 4, 4);
-    map.update(&key(1000), &key(7), ANY).unwrap();
+    map.update_raw(&key(1000), &key(7), ANY).unwrap();
     assert_eq!(map.redirect_target(1000), Some(MapTarget::Device { ifindex: 7, program: 0 }));
     assert!(!map.for_programs().has_target(1));
 
     let map = create(MapKind::CpuMap, 4, 4, 4);
-    map.update(&key(2), &key(192), ANY).unwrap();
+    map.update_raw(&key(2), &key(192), ANY).unwrap();
     assert_eq!(map.redirect_target(2), Some(MapTarget::Cpu { cpu: 2, queue_size: 192, program: 0 }));
-    assert_eq!(map.update(&key(3), &key(192), ANY), Err(Errno::ENODEV));
+    assert_eq!(map.update_raw(&key(3), &key(192), ANY), Err(Errno::ENODEV));
     assert!(map.for_programs().lookup(&key(2), 0).is_none());
 
     let map = create(MapKind::XskMap, 4, 4, 4);
-    map.update(&key(0), &key(0), ANY).unwrap();
+    map.update_raw(&key(0), &key(0), ANY).unwrap();
     assert_eq!(map.redirect_target(0), Some(MapTarget::Socket { socket: 0 }));
     let socket = map.for_programs().lookup(&key(0), 0).unwrap().addr().get();
     assert!(map.for_programs().contains(socket, 4) && !map.for_programs().contains(socket, 5));
     assert_eq!(map.for_programs().update(&key(0), &key(1), ANY, 0), Err(Errno::EPERM));
-    assert_eq!(map.update(&key(0), &key(1), 1), Err(Errno::EEXIST));
-    assert_eq!(map.update(&key(0), &key(0), 1), Ok(()), "the same socket again");
-    assert_eq!(map.update(&key(1), &key(1), 2), Err(Errno::ENOENT));
-    map.update(&key(1), &key(1), 1).unwrap();
+    assert_eq!(map.update_with(&key(0), &key(1), UpdateMode::NoExist), Err(Errno::EEXIST));
+    assert_eq!(map.update_with(&key(0), &key(0), UpdateMode::NoExist), Ok(()), "the same socket again");
+    assert_eq!(map.update_with(&key(1), &key(1), UpdateMode::Exist), Err(Errno::ENOENT));
+    map.update_with(&key(1), &key(1), UpdateMode::NoExist).unwrap();
     map.delete(&key(0)).unwrap();
     assert!(!map.for_programs().has_target(0) && map.for_programs().has_target(1));
 }
@@ -308,7 +308,7 @@ fn elements_are_counted_where_they_have_keys() {
     for kind in [MapKind::DevMap, MapKind::CpuMap, MapKind::XskMap, MapKind::ProgArray, MapKind::SockMap] {
         let map = create(kind, 4, 4, 3);
         assert_eq!(elements(&map), Some(0), "{kind}");
-        map.update(&key(2), &key(7), ANY).unwrap();
+        map.update_raw(&key(2), &key(7), ANY).unwrap();
         assert_eq!(elements(&map), Some(1), "{kind}");
     }
     let inner = create(MapKind::Array, 4, 8, 1);
@@ -316,13 +316,13 @@ fn elements_are_counted_where_they_have_keys() {
     outer.inner = Some(Box::new(inner.spec().clone()));
     let outer = Map::create(&outer, &LIMITS).unwrap();
     assert_eq!(elements(&outer), Some(0));
-    outer.update(&key(1), &key(inner.id()), ANY).unwrap();
+    outer.update_raw(&key(1), &key(inner.id()), ANY).unwrap();
     assert_eq!(elements(&outer), Some(1));
     // Elements of arrays are all there; user space's access does not matter.
     let mut write_only = spec(MapKind::Hash, 4, 8, 3);
     write_only.flags = MapFlags::WRONLY;
     let map = Map::create(&write_only, &LIMITS).unwrap();
-    map.update(&key(7), &[0; 8], ANY).unwrap();
+    map.update_raw(&key(7), &[0; 8], ANY).unwrap();
     assert_eq!((elements(&map), elements(&inner)), (Some(1), Some(1)));
     for (kind, entries) in [(MapKind::Queue, 3), (MapKind::Stack, 3), (MapKind::RingBuf, 4096)] {
         let value = if kind == MapKind::RingBuf { 0 } else { 4 };
@@ -336,7 +336,7 @@ fn program_arrays_bind_programs_to_tokens() {
     let map = create(MapKind::ProgArray, 4, 4, 4);
     let token = NonZeroU64::new(0xfeed).unwrap();
     let table = map.for_programs().prog_array().unwrap();
-    map.update(&key(1), &key(0), ANY).unwrap();
+    map.update_raw(&key(1), &key(0), ANY).unwrap();
     assert_eq!((table.len(), table.program(1), table.token(1)), (4, Some(0), None));
     // SAFETY: nobody jumps to these tokens.
     let install = |index, owner: &Arc<()>| unsafe {
@@ -346,7 +346,7 @@ fn program_arrays_bind_programs_to_tokens() {
     assert_eq!((install(1, &owner), install(9, &owner)), (Ok(()), Err(Errno::E2BIG)));
     assert_eq!((table.token(1), table.token(2)), (Some(token), None));
     assert_eq!((map.lookup(&key(1)).unwrap(), Arc::strong_count(&owner)), (key(7).to_vec(), 2));
-    map.update(&key(1), &key(5), ANY).unwrap();
+    map.update_raw(&key(1), &key(5), ANY).unwrap();
     assert_eq!((table.program(1), table.token(1), Arc::strong_count(&owner)), (Some(5), None, 1));
     assert_eq!(install(1, &owner), Ok(()));
     map.delete(&key(1)).unwrap();
@@ -378,14 +378,14 @@ fn keys_are_complete_and_arrays_are_in_order() {
     let map = create(MapKind::Array, 4, 8, 10_000);
     assert!(map.keys().unwrap().eq((0..10_000).map(|i| key(i).to_vec())));
     let map = create(MapKind::Hash, 4, 8, 10_000);
-    (0..10_000).for_each(|i| map.update(&key(i), &[0; 8], ANY).unwrap());
+    (0..10_000).for_each(|i| map.update_raw(&key(i), &[0; 8], ANY).unwrap());
     // The keys met so far are deleted, the others replaced: each still comes once.
     let mut seen = Vec::new();
     for k in map.keys().unwrap() {
         map.delete(&k).unwrap();
         seen.push(k);
         for i in 0..10 {
-            let _ = map.update(&key(i * 997), &[1; 8], 2);
+            let _ = map.update_with(&key(i * 997), &[1; 8], UpdateMode::Exist);
         }
     }
     seen.sort_unstable_by_key(|k| u32::from_ne_bytes(k[..].try_into().unwrap()));
@@ -404,7 +404,7 @@ fn copies_leave_locks_out() {
     for kind in [MapKind::Array, MapKind::Hash] {
         let map = Map::create(&with_field(kind, SpecialKind::SpinLock, 4), &LIMITS).unwrap();
         let shown = b"aaaa\0\0\0\0bbbbccccddddeeee";
-        map.update(&key(1), b"aaaaLOCKbbbbccccddddeeee", ANY).unwrap();
+        map.update_raw(&key(1), b"aaaaLOCKbbbbccccddddeeee", ANY).unwrap();
         assert_eq!(map.lookup(&key(1)).unwrap(), shown);
         let value = map.for_programs().lookup(&key(1), 0).unwrap().addr().get();
         let is_lock: Vec<_> = (0..24).map(|offset| map.for_programs().is_spin_lock(value + offset)).collect();

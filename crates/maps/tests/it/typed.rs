@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use paceline_maps::{Limits, Map, PerCpu, TypeError};
+use paceline_maps::{Limits, Map, PerCpu, TypeError, UpdateMode};
 use paceline_spec::{Errno, MapFlags, MapKind};
 use zerocopy::byteorder::network_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -39,14 +39,18 @@ fn structures_are_their_bytes() {
     let flows = map.typed::<Flow, Endpoint>().unwrap();
     let flow = Flow { address: [10, 0, 0, 1], port: [0, 53], protocol: 17, ttl: 64 };
     let endpoint = Endpoint { address: 0x7f00_0001.into(), port: 80.into(), reserved: 0.into() };
-    flows.update(&flow, &endpoint, 0).unwrap();
+    flows.insert(&flow, &endpoint).unwrap();
     assert_eq!(map.lookup(&[10, 0, 0, 1, 0, 53, 17, 64]).unwrap(), [127, 0, 0, 1, 0, 80, 0, 0]);
     assert_eq!(flows.lookup(&flow), Ok(Some(endpoint)));
-    assert_eq!(flows.update(&flow, &endpoint, 1), Err(Errno::EEXIST), "flags are those of bytes");
+    assert_eq!(
+        flows.update_with(&flow, &endpoint, UpdateMode::NoExist),
+        Err(Errno::EEXIST),
+        "modes are those of bytes"
+    );
     assert_eq!(flows.lookup_and_delete(&flow), Ok(Some(endpoint)));
     assert_eq!(flows.lookup_and_delete(&flow), Ok(None));
     assert_eq!(flows.delete(&flow), Ok(false));
-    flows.update(&flow, &endpoint, 0).unwrap();
+    flows.insert(&flow, &endpoint).unwrap();
     assert_eq!(flows.delete(&flow), Ok(true));
 }
 
@@ -73,18 +77,18 @@ fn each_cpu_has_its_value() {
         map.for_programs().update(&2_u32.to_ne_bytes(), [7_u32, 8, 9].as_bytes(), 0, 1).unwrap();
         assert_eq!(typed.lookup(&2), Ok(Some(PerCpu(vec![[0; 3], [7, 8, 9], [0; 3]]))), "{kind}");
         let values = PerCpu(vec![[1; 3], [2; 3], [3; 3]]);
-        typed.update(&2, &values, 0).unwrap();
+        typed.insert(&2, &values).unwrap();
         assert_eq!(typed.lookup(&2), Ok(Some(values.clone())), "{kind}");
         assert!(typed.iter().unwrap().any(|element| element == (2, values.clone())), "{kind}");
-        assert_eq!(typed.update(&2, &PerCpu(vec![[1; 3]; 2]), 0), Err(Errno::EINVAL), "{kind}: a CPU less");
-        assert_eq!(typed.update(&2, &PerCpu(vec![[1; 3]; 4]), 0), Err(Errno::EINVAL), "{kind}: a CPU more");
+        assert_eq!(typed.insert(&2, &PerCpu(vec![[1; 3]; 2])), Err(Errno::EINVAL), "{kind}: a CPU less");
+        assert_eq!(typed.insert(&2, &PerCpu(vec![[1; 3]; 4])), Err(Errno::EINVAL), "{kind}: a CPU more");
     }
 }
 
 #[test]
 fn queues_have_no_keys() {
     let queue = map(MapKind::Queue, 0, 4).typed::<(), u32>().unwrap();
-    [1, 2].iter().for_each(|value| queue.update(&(), value, 0).unwrap());
+    [1, 2].iter().for_each(|value| queue.insert(&(), value).unwrap());
     assert_eq!(queue.pop(), Ok(Some(1)));
     assert_eq!(queue.pop(), Ok(Some(2)));
     assert_eq!(queue.pop(), Ok(None));

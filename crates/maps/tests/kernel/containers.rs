@@ -161,7 +161,7 @@ fn maps_of_maps() {
                     // Now and then something that is no map.
                     let inner = candidates.get(rng.usize(..candidates.len() + 1));
                     let (id, fd) = inner.map_or((u32::MAX, -1), |i| (i.ours.id(), i.kernels.fd()));
-                    let ours = twin.ours.update(&key, &id.to_ne_bytes(), flags);
+                    let ours = twin.ours.update_raw(&key, &id.to_ne_bytes(), flags);
                     assert_eq!(ours, twin.kernels.set(&key, &fd.to_ne_bytes(), flags), "{kind} {flags}");
                     taken += usize::from(ours.is_ok());
                     if let Some(inner) = inner

@@ -65,7 +65,7 @@ impl Twin {
     }
 
     fn set(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        let (ours, kernels) = (self.ours.update(key, value, flags), self.kernels.set(key, value, flags));
+        let (ours, kernels) = (self.ours.update_raw(key, value, flags), self.kernels.set(key, value, flags));
         assert_eq!(ours, kernels, "set {key:?} {value:?} {flags:#x}");
         ours
     }

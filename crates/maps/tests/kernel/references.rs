@@ -114,7 +114,7 @@ fn programs_of_entries_are_of_the_maps_attach_type() {
                 }
                 let with = |program| pair(first, program, 8);
                 let kernels = twin.kernels.set(&key.to_ne_bytes(), &with(theirs.fd()), flags);
-                let result = twin.ours.update(&key.to_ne_bytes(), &with(theirs.id()), flags);
+                let result = twin.ours.update_raw(&key.to_ne_bytes(), &with(theirs.id()), flags);
                 assert_eq!(result, kernels, "{kind}, attach type {number}, {first} at {key}, flags {flags}");
                 twin.get(&0_u32.to_ne_bytes()).ok();
             }
@@ -124,7 +124,7 @@ fn programs_of_entries_are_of_the_maps_attach_type() {
             assert_eq!(Arc::strong_count(&ours) > 1, kept, "{kind}, attach type {number}");
         }
         // None of that number: the kernel has no such descriptor.
-        let none = twin.ours.update(&[0; 4], &pair(first, 1 << 30, 8), 0);
+        let none = twin.ours.insert(&[0; 4], &pair(first, 1 << 30, 8));
         assert_eq!(none, twin.kernels.set(&[0; 4], &pair(first, 1 << 30, 8), 0), "{kind}");
     }
 }
@@ -202,7 +202,7 @@ fn program_arrays() {
             0..3 => {
                 // The kernel takes a descriptor and gives back an id; ours gives back what it takes.
                 let (program, flags) = (&programs[rng.usize(..2)], random_flags(&mut rng));
-                let ours = twin.ours.update(&key, &program.id().to_ne_bytes(), flags);
+                let ours = twin.ours.update_raw(&key, &program.id().to_ne_bytes(), flags);
                 assert_eq!(ours, twin.kernels.set(&key, &program.fd().to_ne_bytes(), flags));
             }
             3 => assert_eq!(

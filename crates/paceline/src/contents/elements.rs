@@ -140,7 +140,7 @@ impl Target<'_> {
             Given::One(part) => self.encode(&part)?,
             Given::PerCpu(parts) => self.per_cpu(key, parts)?,
         };
-        self.map.update(key, &value, 0).map_err(|errno| element.fail(ContentsProblem::refused(errno, spec)))
+        self.map.insert(key, &value).map_err(|errno| element.fail(ContentsProblem::refused(errno, spec)))
     }
 
     fn encode(&self, part: &Part<'_>) -> Result<Vec<u8>, ContentsCause> {
@@ -177,7 +177,7 @@ impl Target<'_> {
             if !spec.kind.is_array() {
                 let _ = map.delete(&key);
             } else if !is_zero() {
-                let _ = map.update(&key, &vec![0; map.user_value_size()], 0);
+                let _ = map.insert(&key, &vec![0; map.user_value_size()]);
             }
         }
     }
@@ -190,7 +190,7 @@ impl Target<'_> {
             let inner = self.collection.make_inner(self.map);
             let inner = inner.map_err(|error| part.fail(ContentsProblem::NotMade(error)))?;
             fill_from(part, &Target { map: &inner, ..*self })?;
-            return self.map.update(key, &inner.id().to_ne_bytes(), 0).map_err(refused);
+            return self.map.insert(key, &inner.id().to_ne_bytes()).map_err(refused);
         }
         let name = match part.value()? {
             Json::Null => {
@@ -208,7 +208,7 @@ impl Target<'_> {
         })?;
         let mismatch = |mismatch| part.fail(ContentsProblem::Inner { name: name.clone(), mismatch });
         self.map.check_inner(inner).map_err(mismatch)?;
-        self.map.update(key, &inner.id().to_ne_bytes(), 0).map_err(refused)
+        self.map.insert(key, &inner.id().to_ne_bytes()).map_err(refused)
     }
 
     fn program(&self, name: &str) -> Result<Program, ProgramError> {

@@ -38,7 +38,7 @@ pub(super) fn put(map: &Arc<Map>, element: &Element) -> Result<(), Errno> {
         value.resize(map.value_stride(), 0);
         value = value.repeat(map.user_value_size() / value.len().max(1));
     }
-    map.update(&element.key, &value, 0)
+    map.insert(&element.key, &value)
 }
 
 /// A run of an input.

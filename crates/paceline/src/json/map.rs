@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paceline_btf::{Btf, DataSection, Type, Value};
-use paceline_maps::Map;
+use paceline_maps::{Map, UpdateMode};
 use paceline_spec::{Errno, MapSpec};
 use serde_json::Value as Json;
 
@@ -70,7 +70,7 @@ impl Collection {
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
     /// let counter = Object::open(path)?.load(&LoadOptions::default())?;
     /// let by_ethertype = counter.json_map("by_ethertype").ok_or("no such map")?;
-    /// by_ethertype.update(&json!(0x0800), &json!({"packets": 2, "bytes": 120}), 0)?;
+    /// by_ethertype.insert(&json!(0x0800), &json!({"packets": 2, "bytes": 120}))?;
     /// assert_eq!(by_ethertype.lookup(&json!(0x0800))?, Some(json!({"packets": 2, "bytes": 120})));
     ///
     /// let error = by_ethertype.lookup(&json!(65536)).unwrap_err();
@@ -145,13 +145,29 @@ impl JsonMap {
         Ok(bytes.map(|bytes| self.show_value(&bytes)))
     }
 
-    /// Sets the value under a key ([`Map::update`], whose flags these are).
+    /// Sets the value under a key ([`Map::insert`]).
     ///
     /// # Errors
     /// [`ElementError`].
-    pub fn update(&self, key: &Json, value: &Json, flags: u64) -> Result<(), ElementError> {
+    pub fn insert(&self, key: &Json, value: &Json) -> Result<(), ElementError> {
+        self.update_with(key, value, UpdateMode::Any)
+    }
+
+    /// Sets the value under a key if the mode allows it ([`Map::update_with`]).
+    ///
+    /// # Errors
+    /// [`ElementError`].
+    pub fn update_with(&self, key: &Json, value: &Json, mode: UpdateMode) -> Result<(), ElementError> {
+        self.update_raw(key, value, mode.flags())
+    }
+
+    /// Sets the value under a key ([`Map::update_raw`], whose flags these are).
+    ///
+    /// # Errors
+    /// [`ElementError`].
+    pub fn update_raw(&self, key: &Json, value: &Json, flags: u64) -> Result<(), ElementError> {
         let (key, value) = (self.key(key)?, self.value(value)?);
-        self.map.update(&key, &value, flags).map_err(|errno| self.refused(errno))
+        self.map.update_raw(&key, &value, flags).map_err(|errno| self.refused(errno))
     }
 
     /// Removes the element of a key ([`Map::delete`]); false where there was none.

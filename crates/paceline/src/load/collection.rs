@@ -176,7 +176,7 @@ impl Made {
                 inner: inner.spec().name.clone(),
                 source,
             })?;
-            map.update(key, &inner.id().to_ne_bytes(), 0)
+            map.insert(key, &inner.id().to_ne_bytes())
                 .map_err(|errno| refused(FillError { index, errno }))?;
         }
         Ok(map.fill(&spec.contents).map_err(refused)?)

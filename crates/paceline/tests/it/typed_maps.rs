@@ -1,7 +1,7 @@
 //! Maps of an object with keys and values of Rust types, and by the types of its BTF.
 
 use paceline::json::{ElementError, JsonError, to_json, to_written_json};
-use paceline::{Burst, Collection, Errno, FrameMeta, Host, LoadOptions, Object, PerCpu};
+use paceline::{Burst, Collection, Errno, FrameMeta, Host, LoadOptions, Object, PerCpu, UpdateMode};
 use serde_json::json;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -44,7 +44,7 @@ fn what_a_program_counts() {
     let idle = json!({"packets": 0, "bytes": 0});
     assert_eq!(by_protocol.lookup(&json!(17)), Ok(Some(json!([{"packets": 1, "bytes": 60}, idle]))));
     let seen = json!([idle, {"packets": 3, "bytes": 180}]);
-    by_protocol.update(&json!(6), &seen, 0).unwrap();
+    by_protocol.insert(&json!(6), &seen).unwrap();
     assert_eq!(by_protocol.lookup(&json!(6)), Ok(Some(seen)));
     let variables = counter.json_map(".bss").unwrap();
     assert_eq!(
@@ -64,13 +64,13 @@ fn what_a_program_counts() {
 fn queues_have_no_keys() {
     let state = load("crates/cli/tests/fixtures/state.o");
     let queue = state.json_map("queue").unwrap();
-    queue.update(&json!(null), &json!(7), 0).unwrap();
-    queue.update(&json!(null), &json!(8), 0).unwrap();
+    queue.insert(&json!(null), &json!(7)).unwrap();
+    queue.insert(&json!(null), &json!(8)).unwrap();
     let typed = queue.map().typed::<(), u64>().unwrap();
     assert_eq!(typed.pop(), Ok(Some(7)));
     assert_eq!(typed.pop(), Ok(Some(8)));
     assert_eq!(typed.pop(), Ok(None));
-    assert!(matches!(queue.update(&json!(0), &json!(7), 0), Err(ElementError::Key { .. })));
+    assert!(matches!(queue.insert(&json!(0), &json!(7)), Err(ElementError::Key { .. })));
 }
 
 #[test]
@@ -78,17 +78,17 @@ fn what_does_not_fit_is_named() {
     let types = load("crates/cli/tests/fixtures/types.o");
     let rules = types.json_map("rules").unwrap();
     let flow = json!({"address": [192, 0, 2, 1], "port": 80});
-    rules.update(&flow, &json!({"action": "DENY", "name": "web", "balance": -5, "low": 7}), 0).unwrap();
+    rules.insert(&flow, &json!({"action": "DENY", "name": "web", "balance": -5, "low": 7})).unwrap();
     let rule = rules.lookup(&flow).unwrap().unwrap();
     assert_eq!(
         (&rule["action"], &rule["name"], &rule["balance"]),
         (&json!("DENY"), &json!("web"), &json!(-5))
     );
     // Values that are read can be written.
-    rules.update(&flow, &rule, 2).unwrap();
+    rules.update_with(&flow, &rule, UpdateMode::Exist).unwrap();
     assert_eq!(rules.lookup(&flow), Ok(Some(rule)));
 
-    let error = |key, value| rules.update(&key, &value, 0).unwrap_err().to_string();
+    let error = |key, value| rules.insert(&key, &value).unwrap_err().to_string();
     assert_eq!(
         error(json!({"address": [1, 2, 3, 4, 5]}), json!({})),
         "map rules, key: .address: 5 elements do not fit into an array of 4"
@@ -102,20 +102,20 @@ fn what_does_not_fit_is_named() {
         error(flow.clone(), json!({"action": "DENI"})),
         "map rules, value: .action: `DENI` is not a value of `enum action`; did you mean `DENY`?"
     );
-    let full: Vec<_> = (0..5).map(|port| rules.update(&json!({"port": port}), &json!({}), 0)).collect();
+    let full: Vec<_> = (0..5).map(|port| rules.insert(&json!({"port": port}), &json!({}))).collect();
     assert_eq!(full[3], Err(ElementError::Refused { map: "rules".to_owned(), errno: Errno::E2BIG }));
     let shares = types.json_map("shares").unwrap();
     assert!(matches!(
-        shares.update(&json!(1), &json!([5]), 0),
+        shares.insert(&json!(1), &json!([5])),
         Err(ElementError::Value { source: JsonError::Cpus(2), .. })
     ));
     // Each CPU's value begins at a multiple of 8 bytes.
-    shares.update(&json!(1), &json!([5, 6]), 0).unwrap();
+    shares.insert(&json!(1), &json!([5, 6])).unwrap();
     assert_eq!(shares.lookup(&json!(1)), Ok(Some(json!([5, 6]))));
     assert_eq!(*shares.map().typed::<u16, PerCpu<u32>>().unwrap().lookup(&1).unwrap().unwrap(), [5, 6]);
     let untyped = types.json_map("untyped").unwrap();
     assert_eq!(
-        untyped.update(&json!(0), &json!([1, 2]), 0).unwrap_err().to_string(),
+        untyped.insert(&json!(0), &json!([1, 2])).unwrap_err().to_string(),
         "map untyped, value: the map has no types, so this must be a list of 6 bytes, such as [\"0x0a\", \"0x00\"]"
     );
 }

@@ -200,7 +200,7 @@ impl EngineSubject {
             let start = if spec.kind.is_per_cpu() { self.host.cpu() * value_stride(spec) } else { 0 };
             for (key, value) in contents(spec, index, work.seed) {
                 full[start..start + value.len()].copy_from_slice(&value);
-                map.update(&key, &full, 0).map_err(|errno| errno.to_string())?;
+                map.insert(&key, &full).map_err(|errno| errno.to_string())?;
             }
         }
         Ok(())

@@ -43,7 +43,7 @@ fn changes() -> Finding {
         let map = Map::create(&spec, &limits).map_err(|error| error.to_string())?;
         for n in 0..2000u64 {
             let key = [32u32.to_ne_bytes(), (n as u32 % 16).to_be_bytes()].concat();
-            map.update(&key, &[n as u8; 32], 0)
+            map.insert(&key, &[n as u8; 32])
                 .map_err(|error| format!("{kind:?}, no worker, change {n}: {error:?}"))?;
             if n % 16 == 15 {
                 map.delete(&key).map_err(|error| format!("{kind:?}, no worker, remove {n}: {error:?}"))?;

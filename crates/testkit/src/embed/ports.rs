@@ -47,8 +47,8 @@ impl Ends {
 fn fill_targets(devices: &Map, cpus: &Map, rng: &mut Rng) {
     for index in 0..4u32 {
         let (ifindex, length) = (rng.u32(0..5), rng.u32(1..200));
-        let _refused = devices.update(&index.to_ne_bytes(), &ifindex.to_ne_bytes(), 0);
-        let _refused = cpus.update(&index.to_ne_bytes(), &length.to_ne_bytes(), 0);
+        let _refused = devices.insert(&index.to_ne_bytes(), &ifindex.to_ne_bytes());
+        let _refused = cpus.insert(&index.to_ne_bytes(), &length.to_ne_bytes());
     }
 }
 

@@ -59,7 +59,7 @@ fn fork(world: &mut World, rng: &mut Rng) -> Finding {
                 }
             }
             for n in 0..100u64 {
-                hash.update(&n.to_ne_bytes(), &[0; 32], 0).map_err(|error| format!("set: {error:?}"))?;
+                hash.insert(&n.to_ne_bytes(), &[0; 32]).map_err(|error| format!("set: {error:?}"))?;
             }
             let domain = Domain::global();
             (0..100).for_each(|_| domain.retire([0u8; 64]));

@@ -278,7 +278,7 @@ pub(super) fn replace_inner(world: &mut World, rng: &mut Rng) -> Finding {
     }
     let Ok(inner) = Map::create(&spec, &limits(rng)) else { return Ok(()) };
     world.know(&inner);
-    let taken = outer.update(&rng.u32(0..2).to_ne_bytes(), &inner.id().to_ne_bytes(), 0);
+    let taken = outer.insert(&rng.u32(0..2).to_ne_bytes(), &inner.id().to_ne_bytes());
     match taken {
         Err(error) if same && !outer.is_frozen() && !world.may_refuse() => {
             Err(format!("an inner map is refused: {error:?}"))
@@ -325,7 +325,7 @@ fn fill_map(map: &Map, rng: &mut Rng) {
     for index in 0..map.spec().max_entries.min(4) {
         let mut key = index.to_ne_bytes().to_vec();
         key.resize(map.spec().key_size as usize, 0);
-        let _refused = map.update(&key, &value, 0);
+        let _refused = map.insert(&key, &value);
     }
 }
 

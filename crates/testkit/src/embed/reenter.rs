@@ -26,7 +26,7 @@ struct Bye {
 impl Drop for Bye {
     fn drop(&mut self) {
         let _ = (self.site.slots(), self.site.statistics(), self.site.users());
-        let _ = self.map.update(&[0; 4], &[0; 4], 0);
+        let _ = self.map.insert(&[0; 4], &[0; 4]);
         if let Some(program) = self.program.take() {
             let _ = self.pipeline.set_program(7, Some(&Target::from(&program)));
             let _ = self.site.set(9, None);

@@ -60,7 +60,7 @@ fn replace_values(world: &mut World, rng: &mut Rng) -> Finding {
     let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 26 }).map_err(|error| error.to_string())?;
     world.know(&map);
     for n in 0..4 * u64::from(entries) {
-        match map.update(&(n % u64::from(entries)).to_ne_bytes(), &[n as u8; 32], 0) {
+        match map.insert(&(n % u64::from(entries)).to_ne_bytes(), &[n as u8; 32]) {
             Err(_) if world.may_refuse() => break,
             Err(error) => {
                 return Err(format!("{kind:?} of {entries}, no worker stalls, change {n}: {error:?}"));

@@ -96,7 +96,7 @@ impl Table {
         flags: u64,
         may_refuse: bool,
     ) -> Result<bool, String> {
-        let (got, expected) = (self.map.update(key, value, flags), self.expected(key, flags));
+        let (got, expected) = (self.map.update_raw(key, value, flags), self.expected(key, flags));
         if got == Err(Errno::ENOMEM) && expected.is_ok() && may_refuse {
             return Ok(false);
         }

@@ -198,7 +198,7 @@ fn odd(world: &mut World, rng: &mut Rng) -> Finding {
     let map = &world.tables[index].map;
     let key = vec![rng.u8(..); rng.usize(0..=17)];
     let value = vec![rng.u8(..); rng.usize(0..=3)];
-    if map.update(&key, &value, rng.u64(..)).is_ok() {
+    if map.update_raw(&key, &value, rng.u64(..)).is_ok() {
         return Err(format!("{:?} takes a value of {} bytes", map.spec().kind, value.len()));
     }
     let _ = (

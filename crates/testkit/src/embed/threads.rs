@@ -79,7 +79,7 @@ fn disturb(loaded: &Loaded, rng: &mut Rng) -> Finding {
             Ok(found) if !is_whole(&found) => Err(format!("{name} has a torn value {found:x?}")),
             _ => Ok(()),
         },
-        _ => match map.update(&bytes, &value(key), 0) {
+        _ => match map.insert(&bytes, &value(key)) {
             Ok(()) | Err(Errno::E2BIG | Errno::ENOSPC | Errno::ENOMEM) => Ok(()),
             Err(error) => Err(format!("{name} set: {error:?}")),
         },
@@ -99,7 +99,7 @@ fn replace(loaded: &Loaded, chain: &LiveChain, rng: &mut Rng) -> Finding {
             if let Some(spec) = outer.spec().inner.as_deref()
                 && let Ok(inner) = Map::create(spec, &Limits { cpus: 2, memory: 1 << 26 })
             {
-                let _refused = outer.update(&at, &inner.id().to_ne_bytes(), 0);
+                let _refused = outer.insert(&at, &inner.id().to_ne_bytes());
             }
         }
         _ => {
@@ -164,7 +164,7 @@ fn workers(world: &mut World, rng: &mut Rng) -> Finding {
 fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
     let loaded = for_two(world, rng, "steer")?;
     for cpu in 0..2u32 {
-        let _refused = loaded.map("cpus")?.update(&cpu.to_ne_bytes(), &1000u32.to_ne_bytes(), 0);
+        let _refused = loaded.map("cpus")?.insert(&cpu.to_ne_bytes(), &1000u32.to_ne_bytes());
     }
     let pipeline = Pipeline::new();
     let target = Target::from(loaded.program("steer")?.program());
@@ -233,7 +233,7 @@ fn freeze(world: &mut World, rng: &mut Rng) -> Finding {
         let (before, after) = std::thread::scope(|scope| {
             let setter = scope.spawn(|| {
                 (0..u32::MAX)
-                    .take_while(|n| map.update(&(n % 64).to_ne_bytes(), &[*n as u8; 2048], 0).is_ok())
+                    .take_while(|n| map.insert(&(n % 64).to_ne_bytes(), &[*n as u8; 2048]).is_ok())
                     .count()
             });
             (0..pause).for_each(|_| std::hint::spin_loop());
@@ -308,8 +308,7 @@ fn elements(world: &mut World, rng: &mut Rng) -> Finding {
     let collection = object.load(&options).map_err(|error| format!("a large map: {error}"))?;
     let hash = collection.map("hash").ok_or_else(|| refused("no map hash"))?;
     for key in 0..u64::from(count) {
-        hash.update(&key.to_ne_bytes(), &value(key), 0)
-            .map_err(|error| format!("element {key}: {error:?}"))?;
+        hash.insert(&key.to_ne_bytes(), &value(key)).map_err(|error| format!("element {key}: {error:?}"))?;
     }
     let program = collection.program(Some("elements")).map_err(|error| error.to_string())?;
     let (mut burst, mut host) = (packets(&[0], 1), Host::new(0));

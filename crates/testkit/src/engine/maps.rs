@@ -53,7 +53,7 @@ pub fn fill_map(map: &Map, spec: &MapSpec, maps: &[Arc<Map>], cpu: usize) -> Res
 /// Sets an element that is a map.
 pub(super) fn set_map(map: &Map, key: &[u8], maps: &[Arc<Map>], index: usize) -> Result<(), Errno> {
     let inner = maps.get(index).ok_or(Errno::EBADF)?;
-    map.update(key, &inner.id().to_ne_bytes(), 0)
+    map.insert(key, &inner.id().to_ne_bytes())
 }
 
 /// Puts the program of a name into a program array.
@@ -72,7 +72,7 @@ pub(super) fn set(map: &Map, key: &[u8], bytes: &[u8], cpu: usize) -> Result<(),
     let mut full = vec![0; map.user_value_size()];
     let start = if spec.kind.is_per_cpu() { cpu * (spec.value_size as usize).next_multiple_of(8) } else { 0 };
     full.get_mut(start..start + bytes.len()).ok_or(Errno::EINVAL)?.copy_from_slice(bytes);
-    map.update(key, &full, 0)
+    map.insert(key, &full)
 }
 
 /// All elements of a map, for per-CPU maps the values of `cpu`; `None` for kinds whose elements are not bytes. Queues and

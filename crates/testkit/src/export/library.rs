@@ -98,11 +98,11 @@ impl Library {
             Some(InitialValue::Bytes(bytes)) => {
                 let mut value = bytes.clone();
                 value.resize(map.user_value_size(), 0);
-                map.update(&change.key, &value, 0).map_err(|errno| errno.to_string())
+                map.insert(&change.key, &value).map_err(|errno| errno.to_string())
             }
             Some(InitialValue::Map(index)) => {
                 let inner = self.collection.maps().get(*index).ok_or("no map")?;
-                map.update(&change.key, &inner.id().to_ne_bytes(), 0).map_err(|errno| errno.to_string())
+                map.insert(&change.key, &inner.id().to_ne_bytes()).map_err(|errno| errno.to_string())
             }
             Some(InitialValue::Program(name)) => {
                 let index = change.key.as_slice().try_into().map(u32::from_ne_bytes);

@@ -71,7 +71,7 @@ impl Subject for PlainSubject {
             .map_err(|error| refused(&error))?;
         let mut results = Vec::new();
         for input in inputs {
-            self.map.update(&[0; 4], &input.to_bytes(), 0).map_err(|error| refused(&error))?;
+            self.map.insert(&[0; 4], &input.to_bytes()).map_err(|error| refused(&error))?;
             let result = program.run_raw(&mut self.burst.frame_mut(0), &mut self.host);
             let left = self.map.lookup(&[0; 4]).map_err(|error| refused(&error))?;
             let left =

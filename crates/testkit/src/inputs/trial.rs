@@ -141,7 +141,7 @@ impl<'a> Bench<'a> {
             let present = map.keys().map_or(0, Iterator::count) as u32;
             for _ in present..spec.max_entries.saturating_sub(room) {
                 let key: Vec<u8> = (0..spec.key_size).map(|_| rng.u8(..)).collect();
-                let _ = map.update(&key, &vec![0; map.user_value_size()], 0);
+                let _ = map.insert(&key, &vec![0; map.user_value_size()]);
             }
         }
     }

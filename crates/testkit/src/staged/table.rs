@@ -29,7 +29,7 @@ pub(super) fn evicted(map: &Map) -> Result<Vec<Vec<u8>>, String> {
     for number in 0..4 * map.spec().max_entries {
         let mut key = vec![0xee; key_size];
         key[..4].copy_from_slice(&(0xee00_0000 | number).to_ne_bytes());
-        map.update(&key, &value, 0).map_err(|errno| errno.to_string())?;
+        map.insert(&key, &value).map_err(|errno| errno.to_string())?;
         let left = keys()?;
         let (stay, go) = old.into_iter().partition(|key| left.contains(key));
         gone.extend(go);

@@ -203,7 +203,7 @@ fn fill_randomly(maps: &[Arc<Map>], rng: &mut Rng) {
                 .map(|_| [rng.u8(..), rng.u8(..4), 0, 0xff][rng.usize(..4)])
                 .collect();
             // Elements that a map does not take, or does not have, are left as they are.
-            let _ = if !keyed || rng.bool() { map.update(&key, &value, 0) } else { map.delete(&key) };
+            let _ = if !keyed || rng.bool() { map.insert(&key, &value) } else { map.delete(&key) };
         }
     }
 }

@@ -109,7 +109,7 @@ fn load(parts: &[&str], attach: XdpAttach, maps: &[Arc<Map>], engine: Engine) ->
 
 /// Random entries: of devices, some without a port and several of one interface; of CPUs, some without a worker.
 fn fill(maps: &[Arc<Map>; 3], egress: &Program, arrival: &Program, rng: &mut Rng) {
-    let set = |map: &Map, key: u32, value: &[u8]| map.update(&key.to_ne_bytes(), value, 0).expect("an entry");
+    let set = |map: &Map, key: u32, value: &[u8]| map.insert(&key.to_ne_bytes(), value).expect("an entry");
     for key in (0..10).filter(|key| key % 3 == 0 || rng.bool()).collect::<Vec<_>>() {
         let program = if rng.bool() { egress.id() } else { 0 };
         set(&maps[0], key, &value([rng.u32(2..=6), program]));
@@ -249,9 +249,9 @@ fn arriving(call: &str, entries: usize, with_program: bool, packets: &[Vec<u8>])
     let out = load(&["r0 = 2\nexit"], XdpAttach::DevMap, &[], Engine::best());
     for key in 0..entries as u32 {
         let entry = value([5, if with_program { out.id() } else { 0 }]);
-        maps[0].update(&key.to_ne_bytes(), &entry, 0).expect("an entry");
+        maps[0].insert(&key.to_ne_bytes(), &entry).expect("an entry");
     }
-    maps[1].update(&[0; 4], &value([192, 0]), 0).expect("an entry");
+    maps[1].insert(&[0; 4], &value([192, 0])).expect("an entry");
     let pipeline = Pipeline::new();
     let program =
         load(&[call, "r2 = 0\ncall bpf_redirect_map\nexit"], XdpAttach::Interface, &maps, Engine::best());

@@ -170,7 +170,7 @@ fn look_ups_under_a_lock_find_the_same() {
         let options = LoadOptions { btf: Some(&case.btf), ..LoadOptions::default() };
         let theirs = KernelObject::load(&case.maps, [], options).expect("a good map");
         let contents = [7u32.to_ne_bytes(), [0; 4]].concat();
-        ours.update(&1u32.to_ne_bytes(), &[&contents[..], &9u64.to_ne_bytes()].concat(), 0).expect("room");
+        ours.insert(&1u32.to_ne_bytes(), &[&contents[..], &9u64.to_ne_bytes()].concat()).expect("room");
         for key in [1u32, 2, 9].map(u32::to_ne_bytes) {
             let theirs = theirs.maps[0].lookup_with(&key, 0, LOCK).map_err(|error| error.errno);
             assert_eq!(ours.lookup_locked(&key), theirs, "{kind} of {value} at {key:?}");

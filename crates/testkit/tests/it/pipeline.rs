@@ -154,9 +154,8 @@ fn entries_keep_their_programs() {
     let all = text::verified(all, XdpAttach::Interface, std::slice::from_ref(&devices)).unwrap();
     let all = Program::load(&all, vec![devices.clone()], Engine::best()).unwrap();
     pipeline.set_program(1, Some(&Target::from(&all))).unwrap();
-    let set = |program: &Program| {
-        devices.update(&[0; 4], &paceline_testkit::redirects::value([1, program.id()]), 0)
-    };
+    let set =
+        |program: &Program| devices.insert(&[0; 4], &paceline_testkit::redirects::value([1, program.id()]));
     let other = load("r0 = 2\nexit", XdpAttach::Interface);
     assert_eq!(set(&other), Err(Errno::EINVAL), "it is for interfaces");
     assert_eq!(set(&load("r0 = 2\nexit", XdpAttach::CpuMap)), Err(Errno::EINVAL));
@@ -186,7 +185,7 @@ fn frames_move_between_ports_of_a_pool() {
         call:\nr1 = map[devices] ll\ncall bpf_redirect_map\nexit\ndrop:\nr0 = 1\nexit";
     let program = text::verified(source, XdpAttach::Interface, std::slice::from_ref(&devices)).unwrap();
     let program = Program::load(&program, vec![devices.clone()], Engine::best()).unwrap();
-    (0..2_u32).for_each(|key| devices.update(&key.to_ne_bytes(), &(key + 2).to_ne_bytes(), 0).unwrap());
+    (0..2_u32).for_each(|key| devices.insert(&key.to_ne_bytes(), &(key + 2).to_ne_bytes()).unwrap());
     let pipeline = Pipeline::new();
     pipeline.set_program(1, Some(&Target::from(&program))).unwrap();
     let pool = FramePool::on_heap(512);

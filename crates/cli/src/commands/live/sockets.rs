@@ -126,7 +126,7 @@ impl Entries<'_> {
 
     fn store(&self, number: u32) -> Result<(), SocketError> {
         self.keys.clone().try_for_each(|key| {
-            let stored = self.map.update(&json!(key), &json!(number), 0);
+            let stored = self.map.insert(&json!(key), &json!(number));
             stored.map_err(|source| SocketError::Update { map: self.spec.map.clone(), key, source })
         })
     }

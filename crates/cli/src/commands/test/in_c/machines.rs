@@ -201,7 +201,7 @@ impl Machine for OnEngine {
     fn clear(&self, map: &str) -> Result<(), Failure> {
         if let Some(map) = self.collection.map(map) {
             // A map of another form is none of the tests' own.
-            let _ = map.update(&[0; 4], &vec![0; map.user_value_size()], 0);
+            let _ = map.insert(&[0; 4], &vec![0; map.user_value_size()]);
         }
         Ok(())
     }
