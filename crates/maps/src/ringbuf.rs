@@ -6,8 +6,9 @@
 //! runs over the ring's end lies in one piece all the same.
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use paceline_spec::Errno;
@@ -78,9 +79,23 @@ pub struct RingBuffer {
     pending: Mutex<u64>,
     /// Held while a record is taken out.
     reading: Mutex<()>,
-    /// Number of wake-ups of the reader.
-    wakeups: Mutex<u64>,
+    wakeups: Mutex<Wakeups>,
     wakeup: Condvar,
+}
+
+/// What wakes the readers.
+#[derive(Default)]
+struct Wakeups {
+    /// Number of wake-ups.
+    count: u64,
+    /// Event counters (`eventfd`) of readers that poll. Few rings have one.
+    pollers: Vec<Arc<OwnedFd>>,
+}
+
+/// Makes an event counter readable.
+fn signal(event: &OwnedFd) {
+    // It fails only if the counter is at its maximum, and then it is readable.
+    let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -123,7 +138,7 @@ impl RingBuffer {
             origins: Mutex::default(),
             pending: Mutex::new(0),
             reading: Mutex::new(()),
-            wakeups: Mutex::new(0),
+            wakeups: Mutex::new(Wakeups::default()),
             wakeup: Condvar::new(),
         })
     }
@@ -239,8 +254,32 @@ impl RingBuffer {
         let position = self.consumed.load(Ordering::SeqCst) & self.mask;
         let is_next = START as u64 + position / WORD as u64 == old >> 32;
         if flags & FORCE_WAKEUP != 0 || is_next && flags & NO_WAKEUP == 0 {
-            *lock(&self.wakeups) += 1;
-            self.wakeup.notify_all();
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        let mut wakeups = lock(&self.wakeups);
+        wakeups.count += 1;
+        self.wakeup.notify_all();
+        wakeups.pollers.iter().for_each(|event| signal(event));
+    }
+
+    /// Signals an event counter at each wake-up from now on, and at once if a record is there.
+    pub(crate) fn add_poller(&self, event: &Arc<OwnedFd>) {
+        lock(&self.wakeups).pollers.push(Arc::clone(event));
+        // A record that is done from here on wakes; one that was done before is seen here.
+        self.signal_if_done(event);
+    }
+
+    pub(crate) fn remove_poller(&self, event: &Arc<OwnedFd>) {
+        lock(&self.wakeups).pollers.retain(|known| !Arc::ptr_eq(known, event));
+    }
+
+    /// Signals an event counter if there is a record to read.
+    pub(crate) fn signal_if_done(&self, event: &OwnedFd) {
+        if self.next_done().is_some() {
+            signal(event);
         }
     }
 
@@ -351,10 +390,10 @@ impl RingBuffer {
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         let start = Instant::now();
         let mut wakeups = lock(&self.wakeups);
-        let before = *wakeups;
+        let before = wakeups.count;
         loop {
             // Under the lock of the waker: a record that is done after this check ends the wait.
-            if *wakeups != before || self.next_done().is_some() {
+            if wakeups.count != before || self.next_done().is_some() {
                 return true;
             }
             let Some(rest) = timeout.checked_sub(start.elapsed()).filter(|rest| !rest.is_zero()) else {

@@ -51,7 +51,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     }
     program.run_burst(&mut burst, &mut Host::default())?;
 
-    let events = collection.map("events").and_then(|map| map.ring_buffer()).ok_or("no ring buffer")?;
+    let events = collection.ring_reader("events")?; // poll(2) waits for it: `AsFd`
     let mut seen = Vec::new();
     events.consume(|record| seen.extend_from_slice(record)); // from any thread, while programs write
     println!("{seen:?}");

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use paceline_engine::{Fault, Host, Outcome, RanAs};
 use paceline_frame::FrameMeta;
-use paceline_maps::{MapValue, Plain, TypeError, TypedMap};
+use paceline_maps::{Map, MapValue, OwnedRingReader, Plain, RingError, TypeError, TypedMap};
 
 use crate::load::{Collection, ProgramError, VerifiedProgram};
 use crate::scenario::{Scenario, Session, SessionError};
 
-/// A map of a name has no access by Rust types.
+/// A map of a name has no access by Rust types, or no reader.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapError {
@@ -29,6 +29,9 @@ pub enum MapError {
         /// What differs.
         source: TypeError,
     },
+    /// There is no reader of its records.
+    #[error(transparent)]
+    Ring(#[from] RingError),
 }
 
 impl Collection {
@@ -70,11 +73,39 @@ impl Collection {
     /// # Errors
     /// [`MapError`].
     pub fn typed_map<K: Plain, V: MapValue>(&self, name: &str) -> Result<TypedMap<K, V>, MapError> {
-        let map = self.map(name).ok_or_else(|| MapError::NoMap {
+        let map = self.named_map(name)?;
+        map.typed().map_err(|source| MapError::Type { map: name.to_owned(), source })
+    }
+
+    /// A reader of the records of a ring buffer, which keeps the map and which poll(2) waits for.
+    ///
+    /// ```
+    /// use paceline::{LoadOptions, MapKind, MapSpec, Object};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
+    /// # let mut object = Object::open(path)?;
+    /// # object.specs_mut().maps.push(MapSpec::new("events", MapKind::RingBuf, 0, 0, 4096));
+    /// let collection = object.load(&LoadOptions::default())?;
+    /// let events = collection.ring_reader("events")?; // a descriptor by `AsFd`
+    /// let count = events.consume(|record| println!("{record:?}"));
+    /// # assert_eq!(count, 0);
+    /// # assert!(collection.ring_reader("by_ethertype").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`MapError::NoMap`] and [`MapError::Ring`].
+    pub fn ring_reader(&self, name: &str) -> Result<OwnedRingReader, MapError> {
+        Ok(self.named_map(name)?.ring_reader()?)
+    }
+
+    fn named_map(&self, name: &str) -> Result<&Arc<Map>, MapError> {
+        self.map(name).ok_or_else(|| MapError::NoMap {
             map: name.to_owned(),
             names: self.maps().iter().map(|map| map.spec().name.clone()).collect(),
-        })?;
-        map.typed().map_err(|source| MapError::Type { map: name.to_owned(), source })
+        })
     }
 
     /// As [`program`](Self::program), but each program is verified and compiled once: later calls return the same.

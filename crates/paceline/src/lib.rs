@@ -39,7 +39,7 @@
 //! | have a packet for each side of each branch | [`generate`] |
 //! | prove that a property holds for all packets | [`prove`] |
 //! | make packets from text, and name their fields | [`packet`] |
-//! | get events | [`Host::set_events`] for perf event arrays, [`Map::ring_buffer`] for ring buffers |
+//! | get events | [`Host::set_events`] for perf event arrays, [`Collection::ring_reader`] for ring buffers, which poll(2) waits for |
 //! | run several programs, one after the other, and change them under traffic | [`LiveChain`], [`chain`] |
 //! | run the chain that a chain file describes | [`chain::ChainSource`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
@@ -155,7 +155,8 @@ pub use paceline_frame::{
 };
 pub use paceline_maps::{
     BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapTarget, MapValue,
-    Mismatch, Origin, PerCpu, Plain, Record, RingReader, TypeError, TypedMap, UpdateMode,
+    Mismatch, Origin, OwnedRingReader, PerCpu, Plain, Record, RingError, RingReader, TypeError, TypedMap,
+    UpdateMode,
 };
 pub use paceline_object::{
     DataPointer, GivenType, LoadError, Object as ObjectSpecs, ObjectOptions, SkippedProgram,

@@ -1,12 +1,14 @@
 //! Ring buffers: what goes in comes out, in order, and no more than fits.
 
+use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use paceline_maps::{Limits, Map, Origin, RingBuffer, RingReader};
+use paceline_maps::{Limits, Map, Origin, OwnedRingReader, RingBuffer, RingError, RingReader};
 use paceline_spec::{Errno, MapFlags, MapKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 fn create(bytes: u32) -> Arc<Map> {
     let spec = crate::common::spec(MapKind::RingBuf, 0, 0, bytes, MapFlags::default());
@@ -179,4 +181,72 @@ fn what_made_a_record_is_asked_without_a_lock() {
     let mut records = Vec::new();
     reader.consume_records(|record| records.push((record.data.len(), record.origin)));
     assert_eq!(records, [(1, None), (8, Some(origin))]);
+}
+
+/// Whether poll(2) finds the reader's descriptor readable within a number of milliseconds.
+fn is_readable(reader: &OwnedRingReader, milliseconds: i64) -> bool {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: milliseconds * 1_000_000 };
+    let mut fds = [PollFd::new(reader, PollFlags::IN)];
+    poll(&mut fds, Some(&timeout)).unwrap() == 1
+}
+
+#[test]
+fn poll_waits_for_records() {
+    let map = create(4096);
+    let ring = map.for_programs().ring_buffer().unwrap();
+    commit(ring.reserve(8, 0).unwrap(), false);
+    let reader = map.ring_reader().unwrap();
+    assert!(is_readable(&reader, 0), "a record was there before");
+    assert_eq!(reader.consume(|_| assert!(!is_readable(&reader, 0), "taken with the records")), 1);
+    assert!(!is_readable(&reader, 0));
+    // A record that a program holds is none yet, and one that is discarded wakes for nothing.
+    let (held, discarded) = (ring.reserve(8, 0).unwrap(), ring.reserve(8, 0).unwrap());
+    commit(discarded, true);
+    assert!(!is_readable(&reader, 1));
+    let writer = std::thread::spawn({
+        let map = Arc::clone(&map);
+        move || {
+            std::thread::sleep(Duration::from_millis(20));
+            map.for_programs().ring_buffer().unwrap().output(&[3; 4], 0).unwrap();
+        }
+    });
+    commit(held, false);
+    assert!(is_readable(&reader, 0));
+    assert_eq!(reader.consume(|_| ()), 1);
+    assert!(is_readable(&reader, 900), "another thread's record ends the wait");
+    writer.join().unwrap();
+    let mut records = Vec::new();
+    assert_eq!(reader.consume(|record| records.push(record.to_vec())), 1);
+    assert_eq!(records, [[3; 4]]);
+    ring.output(&[1], 1).unwrap();
+    assert!(!is_readable(&reader, 1), "BPF_RB_NO_WAKEUP");
+    ring.output(&[1], 2).unwrap();
+    assert!(is_readable(&reader, 0), "BPF_RB_FORCE_WAKEUP");
+}
+
+#[test]
+fn a_reader_that_panics_stays_readable() {
+    let map = create(4096);
+    let (ring, reader) = (map.for_programs().ring_buffer().unwrap(), map.ring_reader().unwrap());
+    (0..2).for_each(|value| ring.output(&[value], 0).unwrap());
+    let read = std::panic::AssertUnwindSafe(|| reader.consume(|_| panic!("as expected")));
+    assert!(std::panic::catch_unwind(read).is_err());
+    assert!(is_readable(&reader, 0));
+    assert_eq!(reader.consume(|record| assert_eq!(record, [1])), 1);
+}
+
+#[test]
+fn a_closed_reader_is_woken_no_more() {
+    let map = create(4096);
+    let (first, second) = (map.ring_reader().unwrap(), map.ring_reader().unwrap());
+    let kept = first.as_fd().try_clone_to_owned().unwrap();
+    first.close();
+    map.for_programs().ring_buffer().unwrap().output(&[1], 0).unwrap();
+    assert!(is_readable(&second, 0));
+    let mut fds = [PollFd::new(&kept, PollFlags::IN)];
+    assert_eq!(poll(&mut fds, Some(&Timespec::default())), Ok(0), "the ring signals it no more");
+    assert_eq!(Arc::strong_count(&map), 2, "the map and the second reader");
+    let array = crate::common::spec(MapKind::Array, 4, 8, 1, MapFlags::default());
+    let array = Map::create(&array, &Limits { cpus: 1, memory: 1 << 24 }).unwrap();
+    assert!(matches!(array.ring_reader(), Err(RingError::Kind { .. })));
 }
