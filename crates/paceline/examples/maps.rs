@@ -9,9 +9,9 @@ const COUNTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/count
 #[allow(clippy::print_stdout, reason = "the counts are what it is for")]
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let counter = Object::open(COUNTER)?.load(&LoadOptions::default())?;
-    let by_ethertype = counter.map("by_ethertype").ok_or("no such map")?;
-    // `struct traffic` is two `__u64`: packets and bytes. Other structures derive the traits of zerocopy.
-    let traffic = by_ethertype.typed::<u16, [u64; 2]>()?;
+    // `struct traffic` is two `__u64`: packets and bytes. Other structures derive the traits of zerocopy, and `btf_type!` says which
+    // fields they have, to be compared with the object's.
+    let traffic = counter.typed_map::<u16, [u64; 2]>("by_ethertype")?;
     traffic.insert(&0x0800, &[100, 6000])?;
 
     let mut burst = Burst::default();
@@ -25,9 +25,9 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         println!("{ethertype:#06x}: {packets} packets, {bytes} bytes");
     }
     // A value of a per-CPU map is a list of the values of all CPUs.
-    let by_protocol = counter.map("by_protocol").ok_or("no such map")?.typed::<u32, PerCpu<[u64; 2]>>()?;
+    let by_protocol = counter.typed_map::<u32, PerCpu<[u64; 2]>>("by_protocol")?;
     println!("protocol 0: {:?}", by_protocol.lookup(&0)?);
     // The same as bytes.
-    assert_eq!(by_ethertype.lookup(&0x0800_u16.to_ne_bytes())?.len(), 16);
+    assert_eq!(traffic.map().lookup(&0x0800_u16.to_ne_bytes())?.len(), 16);
     Ok(())
 }

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use paceline_engine::{Fault, Host, Outcome, RanAs};
 use paceline_frame::FrameMeta;
-use paceline_maps::{Map, MapValue, OwnedRingReader, Plain, RingError, TypeError, TypedMap};
+use paceline_maps::{
+    BtfType, FieldMismatch, Map, MapValue, OwnedRingReader, Plain, RingError, Shape, TypeError, TypedMap,
+    check_shape,
+};
+use paceline_spec::MapSpec;
 
 use crate::load::{Collection, ProgramError, VerifiedProgram};
 use crate::scenario::{Scenario, Session, SessionError};
@@ -28,6 +32,16 @@ pub enum MapError {
         map: String,
         /// What differs.
         source: TypeError,
+    },
+    /// A key or value has other fields in the object.
+    #[error("map {map}, {part}: {source}")]
+    Field {
+        /// Name of the map.
+        map: String,
+        /// `key` or `value`.
+        part: &'static str,
+        /// The field that differs.
+        source: FieldMismatch,
     },
     /// There is no reader of its records.
     #[error(transparent)]
@@ -57,7 +71,9 @@ impl Collection {
         Ok(host)
     }
 
-    /// The map of a name, with keys and values of Rust types.
+    /// The map of a name, with keys and values of Rust types whose fields are compared with those of the object's BTF: integers,
+    /// arrays, and structures that [`btf_type!`](crate::btf_type) has described. Where the object has no types for the map, sizes are compared
+    /// alone, as [`Map::typed`] does with types that have no description.
     ///
     /// ```
     /// # use paceline::{LoadOptions, Object, PerCpu};
@@ -66,15 +82,52 @@ impl Collection {
     /// let collection = Object::open(path)?.load(&LoadOptions::default())?;
     /// let error = collection.typed_map::<u32, u64>("by_etherytpe").unwrap_err();
     /// assert!(error.to_string().starts_with("no map by_etherytpe (available: by_ethertype"));
+    ///
+    /// #[derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable)]
+    /// #[repr(C)]
+    /// struct Traffic {
+    ///     bytes: u64, // the object has the packets first
+    ///     packets: u64,
+    /// }
+    /// paceline::btf_type!(Traffic { bytes: u64, packets: u64 });
+    /// let error = collection.typed_map::<u16, Traffic>("by_ethertype").unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "map by_ethertype, value: .bytes: the object has it at offset 8, the Rust type has it at offset 0"
+    /// );
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// [`MapError`].
-    pub fn typed_map<K: Plain, V: MapValue>(&self, name: &str) -> Result<TypedMap<K, V>, MapError> {
+    pub fn typed_map<K, V>(&self, name: &str) -> Result<TypedMap<K, V>, MapError>
+    where
+        K: Plain + BtfType,
+        V: MapValue<One: BtfType>,
+    {
         let map = self.named_map(name)?;
-        map.typed().map_err(|source| MapError::Type { map: name.to_owned(), source })
+        let typed = map.typed().map_err(|source| MapError::Type { map: name.to_owned(), source })?;
+        self.check_fields(name, "key", &K::SHAPE, |spec| spec.key_type)?;
+        self.check_fields(name, "value", &<V::One>::SHAPE, |spec| spec.value_type)?;
+        Ok(typed)
+    }
+
+    /// Compares a type with the object's own for the map, whoever made the map. Types of another size than the map's are not compared:
+    /// that of a prefix's key ends before the address.
+    fn check_fields(
+        &self,
+        name: &str,
+        part: &'static str,
+        shape: &Shape,
+        id: impl Fn(&MapSpec) -> u32,
+    ) -> Result<(), MapError> {
+        let id = self.object().map(name).map_or(0, id);
+        let Some(btf) = self.object().btf().filter(|_| id != 0) else { return Ok(()) };
+        if btf.size_of(id) != Ok(shape.size() as u64) {
+            return Ok(());
+        }
+        check_shape(shape, btf, id).map_err(|source| MapError::Field { map: name.to_owned(), part, source })
     }
 
     /// A reader of the records of a ring buffer, which keeps the map and which poll(2) waits for.
@@ -108,7 +161,8 @@ impl Collection {
         })
     }
 
-    /// As [`program`](Self::program), but each program is verified and compiled once: later calls return the same.
+    /// As [`program`](Self::program), but each program is verified and compiled once: later calls return the same. No cache on disk keeps it
+    /// for other processes: native code that is read from a file is code that nobody has verified.
     ///
     /// # Errors
     /// As for [`program`](Self::program).

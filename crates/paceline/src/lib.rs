@@ -47,7 +47,7 @@
 //! | see what passes make of a program | [`ir`] |
 //! | have `perf` and `gdb` name native code | [`JitSymbols`] |
 //! | load objects that pin maps by name | [`PinnedMaps::load`] |
-//! | read and write maps with Rust types | [`Collection::typed_map`], which gives a [`TypedMap`] |
+//! | read and write maps with Rust types | [`Collection::typed_map`], which gives a [`TypedMap`]; [`btf_type!`] describes structures |
 //! | read and write maps by their BTF types, as JSON | [`Collection::json_map`], [`mod@json`], [`btf`] |
 //! | fill maps and variables from JSON files | [`contents`], [`Collection::set_elements`], [`Object::set_variables`] |
 //! | read and write maps as bytes, in batches, freeze them | [`Map`] |
@@ -154,9 +154,9 @@ pub use paceline_frame::{
     Redirect, RedirectTarget, TAILROOM, Verdict,
 };
 pub use paceline_maps::{
-    BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapTarget, MapValue,
-    Mismatch, Origin, OwnedRingReader, PerCpu, Plain, Record, RingError, RingReader, TypeError, TypedMap,
-    UpdateMode,
+    BatchError, BtfType, CreateError, CreateErrorKind, Elements, FieldMismatch, FillError, Limits, Map,
+    MapTarget, MapValue, Mismatch, Origin, OwnedRingReader, PerCpu, Plain, Record, RingError, RingReader,
+    Shape, ShapeField, TypeError, TypedMap, UpdateMode, btf_type,
 };
 pub use paceline_object::{
     DataPointer, GivenType, LoadError, Object as ObjectSpecs, ObjectOptions, SkippedProgram,

@@ -169,3 +169,100 @@ fn values_are_read_as_they_are_written() {
     }
     assert!(values > 20_000 && texts > 1_000, "{values} values, {texts} with an address");
 }
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Flow {
+    address: [u8; 4],
+    port: u16,
+    reserved: u16,
+}
+
+paceline::btf_type!(Flow { address: [u8; 4], port: u16, reserved: u16 });
+
+/// The same size with two fields the other way round.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Swapped {
+    port: u16,
+    reserved: u16,
+    address: [u8; 4],
+}
+
+paceline::btf_type!(Swapped { port: u16, reserved: u16, address: [u8; 4] });
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Rule {
+    action: u32,
+    log: u8,
+    name: [u8; 8],
+    padding: [u8; 3],
+    balance: i64,
+    limit: u32,
+    bits: [u8; 4],
+}
+
+paceline::btf_type!(Rule {
+    action: u32,
+    log: u8,
+    name: [u8; 8],
+    padding: [u8; 3],
+    balance: i64,
+    limit: u32,
+    bits: [u8; 4],
+});
+
+/// As `Rule`, with a number that the object has signed.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Unsigned {
+    action: u32,
+    log: u8,
+    name: [u8; 8],
+    padding: [u8; 3],
+    balance: u64,
+    limit: u32,
+    bits: [u8; 4],
+}
+
+paceline::btf_type!(Unsigned {
+    action: u32,
+    log: u8,
+    name: [u8; 8],
+    padding: [u8; 3],
+    balance: u64,
+    limit: u32,
+    bits: [u8; 4],
+});
+
+#[test]
+fn the_fields_of_rust_types_are_those_of_the_object() {
+    let types = load("crates/cli/tests/fixtures/types.o");
+    // A union by one of its members, bitfields by bytes, padding by a field of any name.
+    types.typed_map::<Flow, Rule>("rules").unwrap();
+    // Bytes stand for anything of their size.
+    types.typed_map::<[u8; 8], [u8; 32]>("rules").unwrap();
+    types.typed_map::<u16, PerCpu<u32>>("shares").unwrap();
+    types.typed_map::<i32, [u8; 6]>("untyped").expect("sizes alone are known");
+    let error = types.typed_map::<Swapped, Rule>("rules").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "map rules, key: .port: the object has it at offset 4, the Rust type has it at offset 0"
+    );
+    let error = types.typed_map::<Flow, Unsigned>("rules").unwrap_err().to_string();
+    assert_eq!(error, "map rules, value: .balance: the object has __s64, the Rust type has u64");
+    let error = types.typed_map::<u64, Rule>("rules").unwrap_err().to_string();
+    assert_eq!(error, "map rules, key: the object has struct flow, the Rust type has u64");
+    let error = types.typed_map::<i16, PerCpu<u32>>("shares").unwrap_err().to_string();
+    assert_eq!(error, "map shares, key: the object has __u16, the Rust type has i16");
+    let error = types.typed_map::<u32, PerCpu<u32>>("shares").unwrap_err().to_string();
+    assert!(error.contains("its keys have 2 bytes"), "sizes come first: {error}");
+
+    let counter = load("examples/counter.o");
+    counter.typed_map::<u16, [u64; 2]>("by_ethertype").expect("two members of the element's type");
+    let error = counter.typed_map::<u16, [u32; 4]>("by_ethertype").unwrap_err().to_string();
+    assert!(error.contains("the object has struct traffic, the Rust type has [u32; 4]"), "{error}");
+    let error = counter.typed_map::<u16, [i64; 2]>("by_ethertype").unwrap_err().to_string();
+    assert!(error.contains("value: .packets: the object has __u64, the Rust type has i64"), "{error}");
+}
