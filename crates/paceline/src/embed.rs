@@ -1,6 +1,6 @@
 //! What an embedder asks for most, in one call each.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use paceline_engine::{Fault, Host, Outcome, RanAs};
 use paceline_frame::FrameMeta;
@@ -161,18 +161,21 @@ impl Collection {
         })
     }
 
-    /// As [`program`](Self::program), but each program is verified and compiled once: later calls return the same. No cache on disk keeps it
+    /// As [`program`](Self::program), but each program is verified and compiled once: later calls return the same, and those
+    /// of other threads meanwhile wait for it. No cache on disk keeps it
     /// for other processes: native code that is read from a file is code that nobody has verified.
     ///
     /// # Errors
     /// As for [`program`](Self::program).
     pub fn prepare(&self, name: Option<&str>) -> Result<Arc<VerifiedProgram>, ProgramError> {
         let name = &self.program_spec(name)?.name;
-        if let Some(known) = self.prepared(name) {
-            return Ok(known);
+        let prepared = self.prepared(name);
+        let mut prepared = prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*prepared {
+            return Ok(Arc::clone(known));
         }
         let program = Arc::new(self.program(Some(name))?);
-        Ok(self.keep_prepared(name, program))
+        Ok(Arc::clone(prepared.insert(program)))
     }
 }
 

@@ -27,8 +27,11 @@ pub struct Collection {
     pub(super) engine: Engine,
     pub(super) look_ahead: LookAhead,
     /// Programs that were prepared, by name.
-    prepared: Arc<Mutex<BTreeMap<String, Arc<VerifiedProgram>>>>,
+    prepared: Arc<Mutex<BTreeMap<String, Arc<Prepared>>>>,
 }
+
+/// A program that is verified and compiled once.
+pub(crate) type Prepared = Mutex<Option<Arc<VerifiedProgram>>>;
 
 /// A map that could not be made.
 #[derive(Debug)]
@@ -222,15 +225,10 @@ impl Collection {
         self.engine
     }
 
-    /// The program of a name that was prepared before.
-    pub(crate) fn prepared(&self, name: &str) -> Option<Arc<VerifiedProgram>> {
-        self.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
-    }
-
-    /// Keeps a prepared program, unless another thread has kept one meanwhile, and returns the one that is kept.
-    pub(crate) fn keep_prepared(&self, name: &str, program: Arc<VerifiedProgram>) -> Arc<VerifiedProgram> {
+    /// The place of a prepared program, empty until it is made. Whoever holds its lock makes it; others wait.
+    pub(crate) fn prepared(&self, name: &str) -> Arc<Prepared> {
         let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(prepared.entry(name.to_owned()).or_insert(program))
+        Arc::clone(prepared.entry(name.to_owned()).or_default())
     }
 
     /// The map of a name.

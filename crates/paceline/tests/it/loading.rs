@@ -65,3 +65,21 @@ fn objects_say_what_they_ask_of_a_kernel() {
     assert_eq!(verdicts(Some(&types), KernelVersion::DEFAULT), [Some(Verdict::Drop), Some(Verdict::Pass)]);
     assert_eq!(verdicts(None, KernelVersion::new(5, 15, 0)), [None, Some(Verdict::Drop)]);
 }
+
+/// Programs are counted by their numbers: two that were compiled have two.
+#[test]
+fn a_prepared_program_is_made_once() {
+    let counter = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
+    let collection = Object::open(counter).unwrap().load(&LoadOptions::default()).unwrap();
+    let first = std::thread::scope(|scope| {
+        let prepare = || collection.prepare(None).unwrap();
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(prepare)).collect();
+        let programs: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert!(programs.iter().all(|program| std::sync::Arc::ptr_eq(program, &programs[0])));
+        programs[0].clone()
+    });
+    let named = collection.clone().prepare(Some(&first.spec().name)).unwrap();
+    assert_eq!(named.program().id(), first.program().id());
+    assert_ne!(collection.program(None).unwrap().program().id(), first.program().id());
+    assert!(matches!(collection.prepare(Some("no")), Err(ProgramError::Unknown { .. })));
+}
