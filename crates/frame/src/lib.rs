@@ -17,12 +17,14 @@ mod frame;
 pub mod guard;
 mod layout;
 mod memory;
+mod place_error;
 mod pool;
 mod verdict;
 
-pub use burst::{Burst, FrameMeta, FrameMut, FrameRef, PlaceError, PushError, Taken};
+pub use burst::{Burst, FrameMeta, FrameMut, FrameRef, PushError, Taken};
 pub use frame::{AdjustError, DeviceMetadata, Frame, Redirect, RedirectTarget};
 pub use layout::{BUFFER_LEN, FRAME_KEPT, HEADROOM, MAX_BURST, MAX_PACKET, MIN_PACKET, TAILROOM};
 pub use memory::{ChunkLayout, FrameMemory, HeapMemory};
+pub use place_error::PlaceError;
 pub use pool::{Chunk, FramePool, PoolCache, Span};
 pub use verdict::Verdict;

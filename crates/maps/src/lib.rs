@@ -24,6 +24,7 @@
 
 mod ahead;
 mod batch;
+mod btf_type;
 mod cpu_owners;
 mod create;
 mod described;
