@@ -20,7 +20,7 @@ use crate::report::{Bar, Figure, Row};
 use crate::settings::{Settings, Table};
 
 /// `workloads/helpers.bpf.c`
-const OBJECT: &[u8] = include_bytes!("../workloads/helpers.o");
+const OBJECT: &[u8] = include_bytes!("../../workloads/helpers.o");
 /// Programs that only use the context: their whole runs are compared.
 const CONTEXTS: [&str; 5] = ["empty_xdp", "empty_tc", "tc_mark_cb", "tc_protocol", "tc_parse"];
 /// Packets in a round.
@@ -81,7 +81,7 @@ pub(crate) fn table(settings: Settings) -> Table {
     let object = Object::parse(OBJECT)?;
     let collection = object.load(&LoadOptions::default())?;
     for (map, key, value) in FILLED {
-        collection.map(map).ok_or("no such map")?.update(&key, &vec![1; value], 0)?;
+        collection.map(map).ok_or("no such map")?.insert(&key, &vec![1; value])?;
     }
     let names: Vec<String> = object.programs().iter().map(|program| program.name.clone()).collect();
     let count = if settings.smoke { 64 } else { PACKETS };

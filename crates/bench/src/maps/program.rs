@@ -211,13 +211,13 @@ mod kernel {
 
         pub(crate) fn fill(&self, keys: impl Iterator<Item = u32>) -> Result<(), Box<dyn Error>> {
             for number in keys {
-                self.map().insert(&key(self.like, number), &[1; 8])?;
+                self.map().update(&key(self.like, number), &[1; 8], 0)?;
             }
             Ok(())
         }
 
         pub(crate) fn set(&self, key: &[u8]) -> Result<(), Box<dyn Error>> {
-            Ok(self.map().insert(key, &[1; 8])?)
+            Ok(self.map().update(key, &[1; 8], 0)?)
         }
 
         /// Memory that the map's descriptor reports.

@@ -61,7 +61,7 @@ fn helpers_and_maps_do_not_allocate() {
     let mut wrong = Vec::new();
     for engine in [Engine::Threaded, Engine::Jit] {
         let Ok(collection) = object.load(&LoadOptions::default().engine(engine)) else { continue };
-        collection.map("cpus").unwrap().update(&[0; 4], &[1, 0, 0, 0], 0).unwrap();
+        collection.map("cpus").unwrap().insert(&[0; 4], &[1, 0, 0, 0]).unwrap();
         for spec in object.programs() {
             let Ok(program) = collection.program(Some(&spec.name)) else { continue };
             let mut host = collection.host().unwrap();
