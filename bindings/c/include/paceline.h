@@ -105,12 +105,10 @@ enum paceline_engine {
     PACELINE_ENGINE_BEST = 0,
     // Native code, on x86-64.
     PACELINE_ENGINE_JIT = 1,
-    // Native code that checks every access, for tests.
-    PACELINE_ENGINE_CHECKED_JIT = 2,
     // The fast interpreter.
-    PACELINE_ENGINE_THREADED = 3,
+    PACELINE_ENGINE_THREADED = 2,
     // The interpreter that checks everything.
-    PACELINE_ENGINE_PLAIN = 4,
+    PACELINE_ENGINE_PLAIN = 3,
 };
 
 // Verdict of a packet: enum xdp_action.

@@ -12,12 +12,10 @@ pub enum paceline_engine {
     Best = 0,
     /// Native code, on x86-64.
     Jit = 1,
-    /// Native code that checks every access, for tests.
-    CheckedJit = 2,
     /// The fast interpreter.
-    Threaded = 3,
+    Threaded = 2,
     /// The interpreter that checks everything.
-    Plain = 4,
+    Plain = 3,
 }
 
 /// Verdict of a packet: enum xdp_action.
@@ -82,9 +80,8 @@ pub(crate) fn engine(number: u32) -> Result<Engine, Failure> {
     let engine = match number {
         0 => Engine::best(),
         1 => Engine::Jit,
-        2 => Engine::CheckedJit,
-        3 => Engine::Threaded,
-        4 => Engine::Plain,
+        2 => Engine::Threaded,
+        3 => Engine::Plain,
         _ => return Err(Failure::argument(format!("{number} is no enum paceline_engine"))),
     };
     if engine.is_available() {
@@ -101,7 +98,6 @@ pub(crate) fn engine(number: u32) -> Result<Engine, Failure> {
 pub(crate) fn engine_number(engine: Engine) -> paceline_engine {
     match engine {
         Engine::Jit => paceline_engine::Jit,
-        Engine::CheckedJit => paceline_engine::CheckedJit,
         Engine::Threaded => paceline_engine::Threaded,
         Engine::Plain => paceline_engine::Plain,
     }

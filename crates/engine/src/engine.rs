@@ -8,8 +8,6 @@ use std::str::FromStr;
 pub enum Engine {
     /// Native code.
     Jit,
-    /// Native code that checks every access to memory, to find gaps of the verifier: for tests.
-    CheckedJit,
     /// The interpreter of pre-decoded operations, each of which jumps to the next.
     Threaded,
     /// The interpreter that checks everything and counts instructions.
@@ -18,12 +16,12 @@ pub enum Engine {
 
 /// No engine has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no engine {0} (available: jit, checked-jit, threaded, plain)")]
+#[error("no engine {0} (available: jit, threaded, plain)")]
 pub struct NoSuchEngine(pub String);
 
 impl Engine {
     /// All engines, the fastest first.
-    pub const ALL: [Self; 4] = [Self::Jit, Self::CheckedJit, Self::Threaded, Self::Plain];
+    pub const ALL: [Self; 3] = [Self::Jit, Self::Threaded, Self::Plain];
 
     /// The fastest on this machine for verified programs.
     #[must_use]
@@ -31,8 +29,7 @@ impl Engine {
         if Self::Jit.is_available() { Self::Jit } else { Self::Threaded }
     }
 
-    /// Whether this build and machine have it: native code needs the feature `jit` and x86-64 or arm64 (in little-endian order), native
-    /// code that checks needs x86-64.
+    /// Whether this build and machine have it: native code needs the feature `jit`, and x86-64 or arm64 (in little-endian order).
     #[must_use]
     pub const fn is_available(self) -> bool {
         match self {
@@ -40,7 +37,6 @@ impl Engine {
                 let arm64 = cfg!(all(target_arch = "aarch64", target_endian = "little"));
                 cfg!(feature = "jit") && (cfg!(target_arch = "x86_64") || arm64)
             }
-            Self::CheckedJit => cfg!(all(feature = "jit", target_arch = "x86_64")),
             Self::Threaded | Self::Plain => true,
         }
     }
@@ -50,7 +46,6 @@ impl Engine {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Jit => "jit",
-            Self::CheckedJit => "checked-jit",
             Self::Threaded => "threaded",
             Self::Plain => "plain",
         }

@@ -44,20 +44,16 @@ impl Program {
                 Ok(Self::checked(spec, maps, Form::Proven(verified))?)
             }
             #[cfg(feature = "jit")]
-            Engine::Jit | Engine::CheckedJit => {
-                let checked = engine == Engine::CheckedJit;
-                let settings = native::Settings { checked, ..native::settings() };
-                match native::load(verified, maps.clone(), &settings) {
-                    Err(EngineError::Compile(CompileError::Unsupported(what))) if !checked => {
-                        let mut program = Self::threaded(verified, maps)?;
-                        program.unsupported = Some(what);
-                        Ok(program)
-                    }
-                    loaded => Ok(loaded?.with_look_ahead(look_ahead)),
+            Engine::Jit => match native::load(verified, maps.clone(), &native::settings()) {
+                Err(EngineError::Compile(CompileError::Unsupported(what))) => {
+                    let mut program = Self::threaded(verified, maps)?;
+                    program.unsupported = Some(what);
+                    Ok(program)
                 }
-            }
+                loaded => Ok(loaded?.with_look_ahead(look_ahead)),
+            },
             #[cfg(not(feature = "jit"))]
-            Engine::Jit | Engine::CheckedJit => Err(EngineError::Unavailable(engine)),
+            Engine::Jit => Err(EngineError::Unavailable(engine)),
             Engine::Threaded => Self::threaded(verified, maps),
         }
     }

@@ -38,7 +38,7 @@ pub enum EngineError {
     Memory(String),
     /// The engine is not in this build, or not for this machine.
     #[error(
-        "engine {0} is not available: native code needs x86-64, or arm64 if it does not check, and a build with the feature `jit`"
+        "engine {0} is not available: native code needs x86-64 or arm64, and a build with the feature `jit`"
     )]
     Unavailable(Engine),
 }

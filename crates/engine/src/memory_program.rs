@@ -47,9 +47,6 @@ impl MemoryProgram {
         host.admit(&self.0.image.per_cpu)?;
         let exit = self.0.pinned(host, |host| match self.0.engine() {
             #[cfg(all(feature = "jit", feature = "testing"))]
-            // SAFETY: the memory is borrowed for the run.
-            Engine::CheckedJit => unsafe { native::run_memory(image, start..end, host) },
-            #[cfg(all(feature = "jit", feature = "testing"))]
             // SAFETY: the program was guaranteed by the caller of `jit`.
             Engine::Jit => Ok(unsafe { run_native(&self.0, start, end, host) }),
             // SAFETY: the memory is borrowed for the run.
@@ -60,18 +57,44 @@ impl MemoryProgram {
     }
 }
 
+/// Engines that only tests have.
+#[cfg(feature = "testing")]
+impl MemoryProgram {
+    /// The decoded instructions.
+    #[must_use]
+    pub fn code(&self) -> &paceline_isa::Code {
+        &self.0.image.code
+    }
+
+    /// Runs the program over memory on the plain interpreter's machine, which `drive` lets execute instructions in place of the
+    /// interpreter's loop.
+    ///
+    /// # Errors
+    /// The program made an invalid access.
+    pub fn run_driven(
+        &self,
+        memory: &mut [u8],
+        host: &mut Host,
+        drive: impl FnOnce(plain::Machine<'_>) -> Result<Exit, Box<Fault>>,
+    ) -> Result<Exit, Box<Fault>> {
+        let range = memory.as_mut_ptr_range();
+        let (start, end) = (range.start as u64, range.end as u64);
+        let arguments = [if start == end { 0 } else { start }, end - start];
+        let host = &mut host.runtime;
+        host.admit(&self.0.image.per_cpu)?;
+        let exit = self.0.pinned(host, |host| {
+            host.run.leave_packet();
+            // SAFETY: the memory is borrowed for the run.
+            drive(unsafe { plain::Machine::on_memory(&self.0.image, arguments, start..end, host) })
+        });
+        host.run.resume_panic();
+        exit
+    }
+}
+
 /// Native code over memory, which only tests run.
 #[cfg(all(feature = "jit", feature = "testing"))]
 impl MemoryProgram {
-    /// The program as native code that checks every access.
-    ///
-    /// # Errors
-    /// [`EngineError`](EngineError): it is malformed, or there is no native code on this machine.
-    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, EngineError> {
-        // SAFETY: the code is checked.
-        unsafe { native::load_unverified(spec, maps, Engine::CheckedJit, Form::Memory) }.map(Self)
-    }
-
     /// The program as native code that checks nothing.
     ///
     /// # Errors
@@ -81,7 +104,7 @@ impl MemoryProgram {
     /// Runs of the program must end, and access only its stack, its arguments, and its maps.
     pub unsafe fn jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, EngineError> {
         // SAFETY: the program is guaranteed by the caller.
-        unsafe { native::load_unverified(spec, maps, Engine::Jit, Form::Memory) }.map(Self)
+        unsafe { native::load_unverified(spec, maps, Form::Memory) }.map(Self)
     }
 }
 

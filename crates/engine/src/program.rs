@@ -10,6 +10,8 @@ use paceline_runtime::fault::Fault;
 use paceline_runtime::fault::FaultKind;
 use paceline_runtime::host as runtime;
 use paceline_runtime::interpreter::entry::entries;
+#[cfg(feature = "testing")]
+use paceline_runtime::interpreter::image::{Entries, Native};
 use paceline_runtime::interpreter::image::{Entry, Exit, Image, Unset};
 use paceline_runtime::interpreter::observe::{Observed, Steer};
 use paceline_runtime::interpreter::plain::{self, Plain};
@@ -410,6 +412,27 @@ impl Program {
             Ok(Exit { r0, instructions: 0 })
         };
         self.run_plainly(frame, host, run).map(|exit| exit.r0)
+    }
+
+    /// The decoded instructions.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn code(&self) -> &paceline_isa::Code {
+        &self.image.code
+    }
+
+    /// The program with code and entries of an engine that only tests have. [`engine`](Self::engine) says `Threaded` then, as nothing
+    /// counts its instructions.
+    ///
+    /// # Safety
+    /// The entries must run an image of this program that has this code.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub unsafe fn with_entries(mut self, entries: Entries, native: Native) -> Self {
+        self.become_another(Image { entries, native: Some(native), ..(*self.image).clone() });
+        self.entry = entry_of(&self.image, self.pins);
+        self.engine = Engine::Threaded;
+        self
     }
 }
 

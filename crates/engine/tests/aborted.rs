@@ -162,8 +162,7 @@ fn made() -> Vec<Arc<Map>> {
 }
 
 fn engines() -> impl Iterator<Item = Engine> {
-    let all = [Engine::Plain, Engine::CheckedJit, Engine::Threaded, Engine::Jit];
-    all.into_iter().filter(|engine| engine.is_available())
+    Engine::ALL.into_iter().filter(|engine| engine.is_available())
 }
 
 /// Calls `check` with each engine's program and chain.

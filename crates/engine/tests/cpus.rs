@@ -32,8 +32,7 @@ out:
 const KINDS: [MapKind; 3] = [MapKind::PerCpuArray, MapKind::PerCpuHash, MapKind::LruPerCpuHash];
 
 fn engines() -> impl Iterator<Item = Engine> {
-    let all = [Engine::Plain, Engine::CheckedJit, Engine::Threaded, Engine::Jit];
-    all.into_iter().filter(|engine| engine.is_available())
+    Engine::ALL.into_iter().filter(|engine| engine.is_available())
 }
 
 fn map(kind: MapKind, cpus: usize) -> Arc<Map> {

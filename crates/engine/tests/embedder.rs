@@ -18,10 +18,8 @@ use paceline_verifier::Verified;
 
 use common::{spec, verified};
 
-const ENGINES: [Engine; 4] = [Engine::Plain, Engine::CheckedJit, Engine::Threaded, Engine::Jit];
-
 fn engines() -> impl Iterator<Item = Engine> {
-    ENGINES.into_iter().filter(|engine| engine.is_available())
+    Engine::ALL.into_iter().filter(|engine| engine.is_available())
 }
 
 fn made(specs: &[MapSpec]) -> Vec<Arc<Map>> {
@@ -342,19 +340,14 @@ fn records_of_a_program_that_fails_block_no_ring() {
     let faults = format!("{reserve}\nr0 = *(u64 *)(r0 + 4096)\nr0 = 2\nexit");
     let forgets = format!("{reserve}\nr0 = 2\nexit");
     let submits = format!("{reserve}\nr1 = r0\nr2 = 0\ncall bpf_ringbuf_submit\nr0 = 2\nexit");
-    for is_native in [false, Engine::CheckedJit.is_available()] {
-        let maps = made(std::slice::from_ref(&ring));
-        let load = |text: &str| match is_native {
-            true => Program::checked_jit(Arc::new(spec(text)), maps.clone()).expect("loads"),
-            false => Program::new(Arc::new(spec(text)), maps.clone()).expect("loads"),
-        };
-        let mut host = Host::new(0);
-        assert!(load(&faults).run_burst(&mut burst(1), &mut host).is_err());
-        assert!(load(&forgets).run_burst(&mut burst(1), &mut host).is_ok());
-        assert!(load(&submits).run_burst(&mut burst(1), &mut host).is_ok());
-        let ring = maps[0].ring_buffer().expect("is one");
-        assert_eq!((ring.consume(|_| {}), ring.available()), (1, 0), "the one that was submitted");
-    }
+    let maps = made(std::slice::from_ref(&ring));
+    let load = |text: &str| Program::new(Arc::new(spec(text)), maps.clone()).expect("loads");
+    let mut host = Host::new(0);
+    assert!(load(&faults).run_burst(&mut burst(1), &mut host).is_err());
+    assert!(load(&forgets).run_burst(&mut burst(1), &mut host).is_ok());
+    assert!(load(&submits).run_burst(&mut burst(1), &mut host).is_ok());
+    let ring = maps[0].ring_buffer().expect("is one");
+    assert_eq!((ring.consume(|_| {}), ring.available()), (1, 0), "the one that was submitted");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn no_program_runs_for_a_cpu_that_its_arrays_lack() {
         r0 = *(u64 *)(r0 + 0)
         exit
     ";
-    for engine in [Engine::Jit, Engine::Threaded, Engine::CheckedJit, Engine::Plain] {
+    for engine in Engine::ALL {
         let program = Program::load(&program(text, std::slice::from_ref(&spec)), vec![map.clone()], engine)
             .expect("loads");
         assert_eq!(run(&program, &mut Host::new(1)), Ok(0));
@@ -102,9 +102,8 @@ fn registers_that_a_raw_program_never_set_are_zero() {
         let spec = Arc::new(ProgramSpec::new("raw", KIND, insns));
         // SAFETY: it touches no memory.
         let fast = unsafe { MemoryProgram::jit(spec.clone(), Vec::new()) }.expect("is compiled");
-        let checked = MemoryProgram::checked_jit(spec.clone(), Vec::new()).expect("is compiled");
         let plain = MemoryProgram::new(spec, Vec::new()).expect("is taken");
-        for (program, name) in [(plain, "plain"), (checked, "checked-jit"), (fast, "jit")] {
+        for (program, name) in [(plain, "plain"), (fast, "jit")] {
             let ran = program.run(&mut [], &mut Host::new(0)).map(|exit| exit.r0);
             assert_eq!(ran, Ok(0), "{name}: {text}");
         }
@@ -118,11 +117,8 @@ fn raw_programs_know_their_memory() {
         Arc::new(ProgramSpec::new("raw", KIND, assemble(text, &Maps).unwrap().encode().expect("encodes")));
     let mut memory = [1, 2, 3, 40];
     // SAFETY: it reads a byte of the four that it is given.
-    let fast = unsafe { MemoryProgram::jit(spec.clone(), Vec::new()) }.expect("is compiled");
-    let checked = MemoryProgram::checked_jit(spec, Vec::new()).expect("is compiled");
-    for program in [fast, checked] {
-        assert_eq!(program.run(&mut memory, &mut Host::new(0)).map(|exit| exit.r0), Ok(44));
-    }
+    let fast = unsafe { MemoryProgram::jit(spec, Vec::new()) }.expect("is compiled");
+    assert_eq!(fast.run(&mut memory, &mut Host::new(0)).map(|exit| exit.r0), Ok(44));
 }
 
 /// A program that reads so many bytes of the packet twice: equal loads are one, so that all values are live in between.

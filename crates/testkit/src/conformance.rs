@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use paceline::{
-    Burst, Engine, EngineError, FrameMeta, Host, LoadOptions, Map, Object, Program, ProgramKind, ProgramSpec,
-    XdpAttach,
+    Burst, FrameMeta, Host, LoadOptions, Map, Object, Program, ProgramKind, ProgramSpec, XdpAttach,
 };
 use paceline_engine::MemoryProgram;
 use paceline_isa::RawInsn;
 use paceline_verifier::{Options, Refusal, verify};
 
+use crate::AnyEngine;
+use crate::checked::{CheckedError, CheckedMemory};
 use crate::kernel::{self, MIN_PACKET, Packet, Request};
 
 /// Engines that the suite can test.
@@ -17,14 +18,14 @@ use crate::kernel::{self, MIN_PACKET, Packet, Request};
 pub enum Judged {
     /// An engine of ours. The plain interpreter runs every program, the others verified ones, and the native ones also
     /// programs over plain memory.
-    Ours(Engine),
+    Ours(AnyEngine),
     /// The kernel, for comparison.
     Kernel,
 }
 
 impl Default for Judged {
     fn default() -> Self {
-        Self::Ours(Engine::Plain)
+        Self::Ours(AnyEngine::Plain)
     }
 }
 
@@ -38,7 +39,7 @@ impl Judged {
     /// The names of all engines.
     #[must_use]
     pub fn names() -> Vec<&'static str> {
-        Engine::ALL.iter().rev().map(|engine| engine.name()).chain(["kernel"]).collect()
+        AnyEngine::ALL.iter().rev().map(|engine| engine.name()).chain(["kernel"]).collect()
     }
 }
 
@@ -84,10 +85,10 @@ pub enum TaskError {
     Unsafe(#[from] Box<Refusal>),
     /// The engine does not support the program.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Engine(#[from] CheckedError),
     /// The engine does not run programs over plain memory.
     #[error("engine {0} runs verified programs over packets only (--xdp)")]
-    NoMemory(Engine),
+    NoMemory(AnyEngine),
     /// The program faulted.
     #[error(transparent)]
     Fault(#[from] paceline::Fault),
@@ -144,8 +145,8 @@ impl Subject {
     }
 
     /// The program as an image for packets, verified on all engines but the plain interpreter.
-    fn load(&self, engine: Engine) -> Result<Program, TaskError> {
-        if engine == Engine::Plain {
+    fn load(&self, engine: AnyEngine) -> Result<Program, TaskError> {
+        if engine == AnyEngine::Plain {
             return Ok(Program::new(self.spec.clone(), self.maps()?)?);
         }
         let (specs, btf) = match &self.object {
@@ -153,23 +154,23 @@ impl Subject {
             None => (&[][..], None),
         };
         let verified = verify(&self.spec, specs, btf, &Options::default())?;
-        Ok(Program::load(&verified, self.maps()?, engine)?)
+        Ok(engine.load(&verified, self.maps()?)?)
     }
 
-    fn run_over(&self, memory: &[u8], engine: Engine) -> Result<u64, TaskError> {
+    fn run_over(&self, memory: &[u8], engine: AnyEngine) -> Result<u64, TaskError> {
         let (spec, maps) = (self.spec.clone(), self.maps()?);
-        let program = match engine {
-            Engine::Plain => MemoryProgram::new(spec, maps)?,
-            Engine::Threaded => return Err(TaskError::NoMemory(engine)),
-            Engine::CheckedJit => MemoryProgram::checked_jit(spec, maps)?,
-            Engine::Jit => {
+        let (mut bytes, mut host) = (memory.to_vec(), Host::default());
+        let exit = match engine {
+            AnyEngine::Plain => MemoryProgram::new(spec, maps)?.run(&mut bytes, &mut host),
+            AnyEngine::Threaded => return Err(TaskError::NoMemory(engine)),
+            AnyEngine::CheckedJit => CheckedMemory::new(spec, maps)?.run(&mut bytes, &mut host),
+            AnyEngine::Jit => {
                 // Native code of an unverified program is not confined.
-                self.run_over(memory, Engine::Plain)?;
-                native(spec, maps)?
+                self.run_over(memory, AnyEngine::Plain)?;
+                native(spec, maps)?.run(&mut bytes, &mut host)
             }
         };
-        let exit = program.run(&mut memory.to_vec(), &mut Host::default()).map_err(|fault| *fault)?;
-        Ok(exit.r0)
+        Ok(exit.map_err(|fault| *fault)?.r0)
     }
 }
 
@@ -177,10 +178,10 @@ impl Subject {
 #[allow(unsafe_code, reason = "programs over plain memory cannot be verified")]
 fn native(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<MemoryProgram, TaskError> {
     // SAFETY: the plain interpreter just ran it over the same memory and maps like these, without a fault.
-    Ok(unsafe { MemoryProgram::jit(spec, maps) }?)
+    unsafe { MemoryProgram::jit(spec, maps) }.map_err(|error| CheckedError::from(error).into())
 }
 
-fn run_ours(task: &Task, engine: Engine) -> Result<u64, TaskError> {
+fn run_ours(task: &Task, engine: AnyEngine) -> Result<u64, TaskError> {
     let subject = Subject::new(task)?;
     if !task.xdp {
         return subject.run_over(&task.memory, engine);

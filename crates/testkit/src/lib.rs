@@ -4,7 +4,9 @@
 #![deny(unsafe_code)]
 
 pub mod adapted;
+pub mod any_engine;
 pub mod case;
+pub mod checked;
 pub mod child;
 pub mod classic;
 pub mod compare;
@@ -40,6 +42,7 @@ pub mod wire;
 
 use std::fmt;
 
+pub use any_engine::AnyEngine;
 pub use paceline_kernel::{Contents, has_byte_contents};
 
 /// Names of all engines that a case may name in an engine line.

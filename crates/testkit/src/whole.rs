@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use paceline::capture::CaptureReader;
 use paceline::{
-    Burst, Collection, Engine, FrameRef, Host, InitialValue, Limits, LoadOptions, MapKind, MapSpec, Object,
+    Burst, Collection, FrameRef, Host, InitialValue, Limits, LoadOptions, MapKind, MapSpec, Object,
     ProgramKind, ProgramSpec, Verdict, XdpAttach,
 };
 
-use crate::Contents;
 use crate::determinize::determinize;
 use crate::engine::map_contents;
 use crate::kernel::{self, KernelObject, Packet, Pinned};
 use crate::outcome::{Finished, Return, contents_diff, run_diff};
+use crate::{AnyEngine, Contents};
 
 /// A packet of a capture.
 #[derive(Clone, Debug)]
@@ -217,20 +217,21 @@ struct Ours {
 }
 
 impl Ours {
-    fn new(object: &Object, program: &str, engine: Engine) -> Result<Self, CompareError> {
+    fn new(object: &Object, program: &str, engine: AnyEngine) -> Result<Self, CompareError> {
         let limits = Limits { cpus: kernel::possible_cpus(), ..LoadOptions::default().limits };
-        let options = LoadOptions::default().limits(limits).engine(engine);
         let failed = |error: &dyn std::fmt::Display| CompareError::Ours(format!("{engine}: {error}"));
-        let collection = object.load(&options).map_err(|error| failed(&error))?;
-        let program = collection.program(Some(program)).map_err(|error| failed(&error))?.into_program();
+        let collection = engine.collection(object, LoadOptions::default().limits(limits));
+        let collection = collection.map_err(|error| failed(&error))?;
+        let program = engine.program(&collection, program).map_err(|error| failed(&error))?;
         Ok(Self { name: engine.name(), program, collection })
     }
 }
 
 impl Both {
     fn new(object: &Object, program: &str, pinned: Pinned) -> Result<Self, CompareError> {
-        let engines = Engine::ALL.into_iter().filter(|engine| engine.is_available());
-        let ours = engines.map(|engine| Ours::new(object, program, engine)).collect::<Result<Vec<_>, _>>()?;
+        let ours = AnyEngine::available()
+            .map(|engine| Ours::new(object, program, engine))
+            .collect::<Result<Vec<_>, _>>()?;
         let options = kernel::LoadOptions { btf: object.btf(), leave_out_types: true, cpu: pinned.cpu() };
         let kernel = KernelObject::load(object.maps(), object.programs(), options)?;
         Ok(Self { ours, kernel, pinned })

@@ -5,7 +5,7 @@ use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ErrorKind};
 use paceline::{Engine, LookAhead};
 
@@ -18,9 +18,7 @@ pub(crate) const STYLES: Styles = Styles::styled()
 
 /// Engines by their names.
 pub(crate) fn engine_names() -> impl TypedValueParser<Value = Engine> {
-    // `checked-jit` is for tests: slower than `jit`, with the same results.
-    let name = |engine: Engine| PossibleValue::new(engine.name()).hide(engine == Engine::CheckedJit);
-    PossibleValuesParser::new(Engine::ALL.map(name)).try_map(|name| name.parse::<Engine>())
+    PossibleValuesParser::new(Engine::ALL.map(Engine::name)).try_map(|name| name.parse::<Engine>())
 }
 
 /// Settings of look-ups ahead by their names.

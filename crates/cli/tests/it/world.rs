@@ -139,7 +139,7 @@ fn timers_fire_when_the_capture_says() {
     let all = timed(&[(0, a), (100, a), (200, a), (300, b), (1000, a), (1200, c)]);
     let input = folder.write("in.pcap", all);
     let object = fixture("expire.o");
-    for engine in ["plain", "threaded", "jit", "checked-jit"] {
+    for engine in ["plain", "threaded", "jit"] {
         // Alone, and in a chain.
         for objects in [&[object.as_str()][..], &[&object, &example("counter.o")]] {
             let options = ["--in", &input, "--json", "--maps", "--engine", engine, "--clock", "capture"];

@@ -17,7 +17,7 @@ pub struct Compiled {
     /// Offset of the entry for tail calls; the same as `entry` in a chain.
     pub tail_entry: u32,
     /// Offset of the entry for bursts of one or more frames: `extern "C" fn(first frame, end, x3, x4, x5, &mut Host) -> frame
-    /// reached`. The verdict is stored to each frame. `None` in checked and unverified code.
+    /// reached`. The verdict is stored to each frame. `None` in unverified code.
     pub burst_entry: Option<u32>,
     /// Functions by increasing offset, the main function first.
     pub functions: Vec<CompiledFunction>,

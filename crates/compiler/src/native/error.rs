@@ -2,48 +2,18 @@
 
 use crate::codegen::GenerateError;
 use crate::ir::{Module, PassError};
-use paceline_isa::Insn;
 use thiserror::Error;
 
 use crate::internal::Internal;
 use crate::native::code::AssembleError;
 use crate::native::unsupported::Unsupported;
 
-/// Reasons why a program cannot be compiled; slots count from 0.
+/// Reasons why a program cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CompileError {
-    /// The instruction has no native code.
-    #[error("instruction {slot} ({insn}) cannot be compiled")]
-    Instruction {
-        /// Slot.
-        slot: usize,
-        /// The instruction.
-        insn: Insn,
-    },
-    /// A map that the code is not linked with, or not in the way that the instruction needs.
-    #[error("instruction {slot} needs map {index} as {what}, which it is not")]
-    Map {
-        /// Slot.
-        slot: usize,
-        /// Index of the map.
-        index: i32,
-        /// The kind of map that is required.
-        what: &'static str,
-    },
-    /// A jump whose target is no instruction of the same function.
-    #[error("instruction {slot} jumps to {target}, which is no instruction of its function")]
-    JumpTarget {
-        /// Slot of the jump.
-        slot: usize,
-        /// The target slot.
-        target: i64,
-    },
     /// Something that there is no native code for.
     #[error("there is no native code for {0}")]
     Unsupported(Unsupported),
-    /// [`Links::checked`](crate::native::Links::checked) is missing for checked code.
-    #[error("there is nothing to link checked code with")]
-    NotLinked,
     /// A state that the compiler rules out: a bug of Paceline, not of the program.
     #[error(transparent)]
     Internal(#[from] Internal),

@@ -9,8 +9,8 @@
 //! program's type, and loads from the context become loads from the frame.
 //!
 //! Code is generated from programs in SSA form ([`ir`](crate::ir)): selection makes operations that all [machines](machine) have, the
-//! allocator of [`codegen`](crate::codegen) gives them registers, and the machine emits them. [Checked](Settings::checked) code is none
-//! of it: it translates one instruction after the other. A program without native code has something [`Unsupported`].
+//! allocator of [`codegen`](crate::codegen) gives them registers, and the machine emits them. A program without native code has
+//! something [`Unsupported`].
 //!
 //! A function saves the callee-saved registers that it writes, and no others; one that makes no calls and has up to 128 bytes of stack
 //! needs no stack adjustment on x86-64.
@@ -27,9 +27,7 @@ mod unsupported;
 
 pub use compiled::{Compiled, CompiledFunction, Stats};
 pub use error::{CompileError, FormCause, FormError};
-pub use links::{
-    ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,
-};
+pub use links::{ArrayLink, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink};
 pub use machine::x64::dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
 pub use program::{compile, compile_chain, compile_unverified};
 pub use select::Part;

@@ -12,22 +12,17 @@ use crate::native::links::Links;
 use crate::native::machine::{aarch64, x64};
 use crate::native::select::{self, Part};
 use crate::native::settings::{Architecture, OptLevel, Settings};
-use crate::native::unsupported::Unsupported;
 
 /// Compiles a verified program.
 ///
 /// # Errors
 /// [`CompileError`]; [`CompileError::Unsupported`] for a program that has no native code.
 pub fn compile(verified: &Verified, links: &Links, settings: &Settings) -> Result<Compiled, CompileError> {
-    if settings.checked {
-        // Checked code exists to test the verifier, so it must not rely on its facts.
-        return compile_checked((verified.program(), verified.code()), links, settings);
-    }
     compile_source(&Source::verified(verified), links, settings)
 }
 
-/// Compiles a program that nobody verified. Unless the code is [checked](Settings::checked) nothing restricts its memory accesses, no load
-/// is one from a context, and no pass runs, as passes rely on a proof: it is for programs over plain memory.
+/// Compiles a program that nobody verified. Nothing restricts its memory accesses, no load is one from a context, and no pass runs, as
+/// passes rely on a proof: it is for programs over plain memory.
 ///
 /// # Errors
 /// As [`compile`].
@@ -37,9 +32,6 @@ pub fn compile_unverified(
     links: &Links,
     settings: &Settings,
 ) -> Result<Compiled, CompileError> {
-    if settings.checked {
-        return compile_checked((program, code), links, settings);
-    }
     let settings = Settings { opt_level: OptLevel::None, ..*settings };
     compile_source(&Source::unverified(program, code), links, &settings)
 }
@@ -48,17 +40,6 @@ fn compile_source(source: &Source<'_>, links: &Links, settings: &Settings) -> Re
     match settings.architecture {
         Architecture::X86_64 => select::compile::<x64::Assembler>(source, links, settings),
         Architecture::Arm64 => select::compile::<aarch64::Assembler>(source, links, settings),
-    }
-}
-
-fn compile_checked(
-    program: (&ProgramSpec, &Code),
-    links: &Links,
-    settings: &Settings,
-) -> Result<Compiled, CompileError> {
-    match settings.architecture {
-        Architecture::X86_64 => x64::checked::compile(program, links, settings.features),
-        Architecture::Arm64 => Err(CompileError::Unsupported(Unsupported::Checks)),
     }
 }
 

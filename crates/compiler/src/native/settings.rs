@@ -70,8 +70,6 @@ pub struct Settings {
     pub architecture: Architecture,
     /// Extensions that may be used, of x86-64.
     pub features: Features,
-    /// Whether every memory access is checked at run time: slow, for unverified programs, and on x86-64 only.
-    pub checked: bool,
     /// Whether every function saves all callee-saved registers and allocates the maximum stack, needed or not: the baseline of the
     /// prologue benchmark.
     #[cfg(feature = "variants")]

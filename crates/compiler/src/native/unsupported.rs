@@ -7,8 +7,6 @@ use crate::ir::{ChainError, PartError};
 /// A feature without native code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unsupported {
-    /// Checks of each access: checked code relies on no fact of the verifier.
-    Checks,
     /// The form of an instruction of this slot.
     Form {
         /// Slot.
@@ -43,7 +41,6 @@ pub enum Unsupported {
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Checks => f.write_str("checks of each access"),
             Self::Form { slot } => write!(f, "the form of instruction {slot}"),
             Self::Fused(cause) => write!(f, "a chain: {cause}"),
             Self::Part(cause) => write!(f, "a program in a chain: {cause}"),

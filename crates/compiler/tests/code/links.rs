@@ -82,7 +82,6 @@ pub(crate) fn links() -> Links {
         enter: HELPERS + 1005,
         end: HELPERS + 1006,
         near: true,
-        checked: None,
     }
 }
 

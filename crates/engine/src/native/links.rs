@@ -17,8 +17,6 @@ use paceline_runtime::interpreter::image::{Image, cpus_of};
 use paceline_spec::ProgramSpec;
 use paceline_spec::context::{AreaUse, Rule};
 
-use super::checked;
-
 const NO_CPU: extern "C" fn(&mut Host) -> u64 = no_cpu;
 const FIND_PROGRAM: unsafe extern "C" fn(u64, u64) -> u64 = find_program;
 const PACKET_LEN: unsafe extern "C" fn(u64) -> u64 = packet_len;
@@ -31,7 +29,6 @@ const ENTER: unsafe extern "C" fn(&mut Host, u64, u64) = enter;
 
 /// The functions of the engine that code calls, by name.
 pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
-    let checked = checked::links();
     vec![
         ("no_cpu", NO_CPU as usize as u64),
         ("find_program", FIND_PROGRAM as usize as u64),
@@ -42,10 +39,6 @@ pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
         ("ifindex", IFINDEX as usize as u64),
         ("enter", ENTER as usize as u64),
         ("end", END as usize as u64),
-        ("access", checked.access),
-        ("execute", checked.execute),
-        ("leave", checked.leave),
-        ("exhausted", checked.exhausted),
     ]
 }
 
@@ -82,7 +75,6 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Res
         end: END as usize as u64,
         // The runtime is contiguous text.
         near: arena.is_near(map_link as fn(&Arc<Map>) -> MapLink as usize),
-        checked: Some(checked::links()),
     })
 }
 

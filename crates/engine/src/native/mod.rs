@@ -7,7 +7,6 @@
 //! programs of a chain is computed once (`ChainPart`). A program without code runs on the threaded interpreter, and a chain with
 //! such a program calls its programs one by one.
 
-mod checked;
 mod code;
 #[cfg(feature = "testing")]
 mod compile_for;
@@ -23,7 +22,6 @@ use paceline_maps::Map;
 use paceline_runtime::callback::{CallbackCode, CompiledFunctions};
 use paceline_runtime::helpers::HelperFn;
 use paceline_runtime::host::Host;
-use paceline_runtime::interpreter::entry;
 use paceline_runtime::interpreter::image::{
     BurstEntry, Entries, Entry, Image, Native, packet_by_packet, sets_callbacks,
 };
@@ -38,10 +36,7 @@ use crate::load_error::EngineError;
 use crate::look_ahead::{LARGE, LookAhead};
 use crate::program::Program;
 use crate::slice::Slice;
-use checked::Checked;
 
-#[cfg(feature = "testing")]
-pub(crate) use checked::run_memory;
 pub use code::NativeCode;
 #[cfg(feature = "testing")]
 pub use compile_for::compile_for;
@@ -65,40 +60,33 @@ pub(crate) fn load(
     settings: &Settings,
 ) -> Result<Program, EngineError> {
     let spec = Arc::new(verified.program().clone());
-    let image = install(spec, maps, settings, Form::Proven(verified), |_, links| {
+    let image = install(spec, maps, Form::Proven(verified), |_, links| {
         paceline_compiler::native::compile(verified, links, settings)
     })?;
-    program(image, settings)
+    Ok(Program::with_image(image, Engine::Jit)?)
 }
 
 /// Compiles an unverified program.
 ///
 /// # Safety
-/// Unchecked code must be safe to run.
+/// The program must be safe to run without checks.
 #[cfg(feature = "testing")]
 pub(crate) unsafe fn load_unverified(
     spec: Arc<ProgramSpec>,
     maps: Vec<Arc<Map>>,
-    engine: Engine,
     form: Form<'_>,
 ) -> Result<Program, EngineError> {
     let program_spec = spec.clone();
-    let settings = Settings { checked: engine == Engine::CheckedJit, ..settings() };
-    let image = install(spec, maps, &settings, form, |code, links| {
+    let settings = settings();
+    let image = install(spec, maps, form, |code, links| {
         paceline_compiler::native::compile_unverified(&program_spec, code, links, &settings)
     })?;
-    program(image, &settings)
-}
-
-fn program(image: Image, settings: &Settings) -> Result<Program, EngineError> {
-    let engine = if settings.checked { Engine::CheckedJit } else { Engine::Jit };
-    Ok(Program::with_image(image, engine)?)
+    Ok(Program::with_image(image, Engine::Jit)?)
 }
 
 fn install(
     spec: Arc<ProgramSpec>,
     maps: Vec<Arc<Map>>,
-    settings: &Settings,
     form: Form<'_>,
     compile: impl FnOnce(&paceline_isa::Code, &paceline_compiler::native::Links) -> Result<Compiled, CompileError>,
 ) -> Result<Image, EngineError> {
@@ -111,23 +99,19 @@ fn install(
     let block = Arc::new(block);
     let address = |offset: u32| block.address() + offset as usize;
     let (entry, tail_entry) = (address(compiled.entry), address(compiled.tail_entry));
-    let entries = match settings.checked {
-        true => entry::entries::<Checked>(spec.kind),
-        // SAFETY: the code there is a program's, and its loop, which are called like this.
-        false => unsafe {
-            Entries {
-                packet: std::mem::transmute::<usize, Entry>(entry),
-                tail: std::mem::transmute::<usize, Entry>(tail_entry),
-                burst: compiled.burst_entry.map_or(packet_by_packet as BurstEntry, |offset| {
-                    std::mem::transmute::<usize, BurstEntry>(address(offset))
-                }),
-            }
-        },
+    // SAFETY: the code there is a program's, and its loop, which are called like this.
+    let entries = unsafe {
+        Entries {
+            packet: std::mem::transmute::<usize, Entry>(entry),
+            tail: std::mem::transmute::<usize, Entry>(tail_entry),
+            burst: compiled.burst_entry.map_or(packet_by_packet as BurstEntry, |offset| {
+                std::mem::transmute::<usize, BurstEntry>(address(offset))
+            }),
+        }
     };
     let sets_callbacks = sets_callbacks(&code);
     let image = Image::new(spec, code, maps, entries);
-    // Checked code lets its machine call functions.
-    let callbacks = (!settings.checked && sets_callbacks).then(|| {
+    let callbacks = sets_callbacks.then(|| {
         CallbackCode::new(NativeFunctions(block.clone()), image.per_cpu.clone(), image.maps.to_vec())
     });
     Ok(Image { callbacks, native: Some(Native { block, entry }), ..image })
@@ -137,7 +121,7 @@ fn install(
 pub(crate) fn ahead(slice: Slice, maps: &[Arc<Map>], look_ahead: LookAhead) -> Result<Ahead, EngineError> {
     let Slice { verified, maps: used } = slice;
     let (spec, settings) = (Arc::new(verified.program().clone()), settings());
-    let image = install(spec, maps.to_vec(), &settings, Form::Proven(&verified), |_, links| {
+    let image = install(spec, maps.to_vec(), Form::Proven(&verified), |_, links| {
         paceline_compiler::native::compile(&verified, &links::ahead(links, maps), &settings)
     })?;
     Ok(Ahead::new(image, used, look_ahead == LookAhead::Always, LARGE))
@@ -156,19 +140,6 @@ impl CompiledFunctions for NativeFunctions {
         let [r1, r2, r3, r4, r5] = arguments;
         // SAFETY: the function and its arguments are guaranteed by the caller.
         unsafe { std::mem::transmute::<usize, HelperFn>(address as usize)(r1, r2, r3, r4, r5, host) };
-    }
-}
-
-/// Unverified programs.
-#[cfg(feature = "testing")]
-impl Program {
-    /// A program that nobody verified, as native code that checks every access as it happens. Otherwise as [`new`](Self::new).
-    ///
-    /// # Errors
-    /// [`EngineError`](EngineError): it is malformed, or there is no native code on this machine.
-    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, EngineError> {
-        // SAFETY: the code is checked.
-        unsafe { load_unverified(spec, maps, Engine::CheckedJit, Form::Packet) }
     }
 }
 

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use paceline::{Burst, FrameMeta, Host};
 use paceline_classic::libpcap::Libpcap;
 use paceline_classic::{ConvertOptions, Filter, Purpose, Rules};
-use paceline_engine::{Engine, EngineError, Program};
+use paceline_engine::{Engine, Program};
 use paceline_spec::{Errno, ProgramKind, ProgramSpec};
 use paceline_verifier::{Options, verify};
 
 use super::generate::{Sample, is_comparable};
 use super::packet_socket::{Interface, attach_errno};
 use super::reference;
+use crate::AnyEngine;
 use crate::kernel::{self, Packet, Request};
 
 /// A disagreement.
@@ -237,10 +238,9 @@ impl Bench {
         let refused = |why: String| Difference::Refused { who: "verifier", kind, why };
         let verified =
             verify(spec, &[], None, &Options::default()).map_err(|refusal| refused(refusal.to_string()))?;
-        for engine in Engine::ALL {
-            let program = match Program::load(&verified, Vec::new(), engine) {
+        for engine in AnyEngine::available() {
+            let program = match engine.load(&verified, Vec::new()) {
                 Ok(program) => program,
-                Err(EngineError::Unavailable(_)) => continue,
                 Err(error) => return Err(Difference::Failed(format!("{engine}: {kind}: {error}"))),
             };
             for (packet, (data, expected)) in sample.packets.iter().zip(expected).enumerate() {

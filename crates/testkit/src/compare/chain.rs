@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use paceline::chain::{Edges, Graph, Next, Node};
-use paceline::{Chain, Engine, FrameMeta, LookAhead, Map};
+use paceline::{Chain, FrameMeta, LookAhead, Map};
 use paceline_engine::OptLevel;
 use paceline_frame::{MAX_BURST, Verdict};
 use paceline_isa::assemble;
@@ -17,9 +17,9 @@ use super::engine::EngineSubject;
 use super::engine::random_array;
 use super::subject::{Left, Stopped, redirect_of};
 use super::work::{Work, Workshop};
-use crate::Contents;
 use crate::engine::load_native_chain;
 use crate::random::{Purpose, candidate};
+use crate::{AnyEngine, Contents};
 
 const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
 
@@ -163,7 +163,7 @@ pub(crate) fn random_graph(nodes: usize, rng: &mut Rng) -> Option<Graph> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainWay {
     /// Program by program.
-    Called(Engine),
+    Called(AnyEngine),
     /// As one function of native code, with or without counts.
     Fused(OptLevel, bool),
 }
@@ -171,20 +171,20 @@ pub enum ChainWay {
 impl ChainWay {
     /// All ways; the others are compared with the first.
     pub const ALL: [Self; 8] = [
-        Self::Called(Engine::Plain),
-        Self::Called(Engine::Threaded),
-        Self::Called(Engine::CheckedJit),
-        Self::Called(Engine::Jit),
+        Self::Called(AnyEngine::Plain),
+        Self::Called(AnyEngine::Threaded),
+        Self::Called(AnyEngine::CheckedJit),
+        Self::Called(AnyEngine::Jit),
         Self::Fused(OptLevel::Full, false),
         Self::Fused(OptLevel::Full, true),
         Self::Fused(OptLevel::None, false),
         Self::Fused(OptLevel::None, true),
     ];
 
-    pub(crate) fn engine(self) -> Engine {
+    pub(crate) fn engine(self) -> AnyEngine {
         match self {
             Self::Called(engine) => engine,
-            Self::Fused(..) => Engine::Jit,
+            Self::Fused(..) => AnyEngine::Jit,
         }
     }
 

@@ -1,9 +1,11 @@
 //! Fills an engine's stack before a program runs, so that uninitialized bytes show.
 
-use paceline::{Burst, Engine, FrameMeta, Host, Program};
+use paceline::{Burst, FrameMeta, Host, Program};
 use paceline_isa::assemble;
 use paceline_spec::{FunctionInfo, Linkage, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, verify};
+
+use crate::AnyEngine;
 
 /// Depth of nested functions, as in random programs.
 const DEPTH: usize = 5;
@@ -18,9 +20,9 @@ pub(super) struct Dirt {
 
 impl Dirt {
     /// For an engine.
-    pub(super) fn new(engine: Engine) -> Result<Self, String> {
+    pub(super) fn new(engine: AnyEngine) -> Result<Self, String> {
         let verified = verify(&spec()?, &[], None, &Options::default()).map_err(|error| error.to_string())?;
-        let program = Program::load(&verified, Vec::new(), engine).map_err(|error| error.to_string())?;
+        let program = engine.load(&verified, Vec::new()).map_err(|error| error.to_string())?;
         let mut burst = Burst::new(1);
         burst.push(&[0; 64], FrameMeta::default()).map_err(|error| error.to_string())?;
         Ok(Self { program, burst })
@@ -74,7 +76,7 @@ mod tests {
     #[test]
     fn the_stack_of_every_function_is_filled() {
         let mut host = Host::new(0);
-        for engine in [Engine::Plain, Engine::Threaded] {
+        for engine in [AnyEngine::Plain, AnyEngine::Threaded] {
             Dirt::new(engine).expect("a good program").leave(&mut host).expect("no fault");
         }
         let program = spec().expect("good instructions");

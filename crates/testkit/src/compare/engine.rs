@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use paceline::{Burst, Engine, EngineError, FrameMeta, Host, Limits, Map, Program};
+use paceline::{Burst, FrameMeta, Host, Limits, Map, Program};
 use paceline_compiler::ir::{Module, Passes, build, optimize};
 use paceline_engine::OptLevel;
 use paceline_frame::MAX_BURST;
@@ -13,12 +13,13 @@ use super::dirt::Dirt;
 use super::subject::{Left, Stopped, Subject, redirect_of};
 use super::work::Work;
 use super::work::contents;
-use crate::Contents;
+use crate::checked::CheckedError;
 use crate::engine::{fill_map, load_native, map_contents, native_name};
 use crate::ir::run_on;
 use crate::kernel;
 use crate::random::{jump_map, maps};
 use crate::staged::in_stages;
+use crate::{AnyEngine, Contents};
 
 /// Instruction budget of a run on the plain interpreter.
 const BUDGET: u64 = 1_000_000;
@@ -28,7 +29,7 @@ const LOOPBACK: u32 = 1;
 
 /// An engine with its own maps, which it reuses for all programs.
 pub struct EngineSubject {
-    engine: Engine,
+    engine: AnyEngine,
     /// Its name.
     name: &'static str,
     maps: Vec<Arc<Map>>,
@@ -55,7 +56,7 @@ impl EngineSubject {
     ///
     /// # Errors
     /// A map cannot be created.
-    pub fn new(engine: Engine, cpu: usize) -> Result<Self, String> {
+    pub fn new(engine: AnyEngine, cpu: usize) -> Result<Self, String> {
         let mut made = Vec::new();
         for spec in maps() {
             let map = Map::create(&spec, &limits()).map_err(|error| error.to_string())?;
@@ -63,7 +64,7 @@ impl EngineSubject {
             made.push(map);
         }
         let (host, burst) = (Host::new(cpu), Burst::default());
-        let dirt = if engine == Engine::Plain { None } else { Some(Dirt::new(engine)?) };
+        let dirt = if engine == AnyEngine::Plain { None } else { Some(Dirt::new(engine)?) };
         let (name, passes, module) = (engine.name(), None, Module::default());
         Ok(Self {
             engine,
@@ -86,7 +87,7 @@ impl EngineSubject {
     /// # Errors
     /// A map cannot be created.
     pub fn of_ir(name: &'static str, passes: Passes, cpu: usize) -> Result<Self, String> {
-        Ok(Self { name, passes: Some(passes), ..Self::new(Engine::Plain, cpu)? })
+        Ok(Self { name, passes: Some(passes), ..Self::new(AnyEngine::Plain, cpu)? })
     }
 
     /// Native code without passes.
@@ -95,19 +96,19 @@ impl EngineSubject {
     /// A map cannot be created.
     pub fn unoptimized(cpu: usize) -> Result<Self, String> {
         let level = OptLevel::None;
-        Ok(Self { name: native_name(level), level, ..Self::new(Engine::Jit, cpu)? })
+        Ok(Self { name: native_name(level), level, ..Self::new(AnyEngine::Jit, cpu)? })
     }
 
     /// The same with packets in bursts of random lengths.
     ///
     /// # Errors
     /// A map cannot be created.
-    pub fn in_bursts(engine: Engine, cpu: usize) -> Result<Self, String> {
+    pub fn in_bursts(engine: AnyEngine, cpu: usize) -> Result<Self, String> {
         let name = match engine {
-            Engine::Jit => "jit-burst",
-            Engine::CheckedJit => "checked-jit-burst",
-            Engine::Threaded => "threaded-burst",
-            Engine::Plain => "plain-burst",
+            AnyEngine::Jit => "jit-burst",
+            AnyEngine::CheckedJit => "checked-jit-burst",
+            AnyEngine::Threaded => "threaded-burst",
+            AnyEngine::Plain => "plain-burst",
         };
         Ok(Self { name, bursts: true, ..Self::new(engine, cpu)? })
     }
@@ -117,14 +118,14 @@ impl EngineSubject {
     /// # Errors
     /// A map cannot be created.
     pub fn in_stages(cpu: usize) -> Result<Self, String> {
-        Ok(Self { name: "jit-staged", stages: true, ..Self::in_bursts(Engine::Jit, cpu)? })
+        Ok(Self { name: "jit-staged", stages: true, ..Self::in_bursts(AnyEngine::Jit, cpu)? })
     }
 
     /// The same with other random numbers and addresses: results that differ from the first depend on these.
     ///
     /// # Errors
     /// A map cannot be created.
-    pub fn twin(engine: Engine, cpu: usize) -> Result<Self, String> {
+    pub fn twin(engine: AnyEngine, cpu: usize) -> Result<Self, String> {
         Ok(Self { salt: 1, ..Self::new(engine, cpu)? })
     }
 
@@ -132,26 +133,26 @@ impl EngineSubject {
     ///
     /// # Errors
     /// The reason why it does not.
-    pub fn probe(engine: Engine) -> Result<(), String> {
+    pub fn probe(engine: AnyEngine) -> Result<(), String> {
         let kind = ProgramKind::SocketFilter;
         let insns = paceline_isa::assemble("r0 = 0\nexit", &()).map_err(|error| error.to_string())?;
         let slots = insns.encode().map_err(|error| error.to_string())?;
         let program = paceline_spec::ProgramSpec::new("probe", kind, slots);
         let verified = paceline_verifier::verify(&program, &[], None, &paceline_verifier::Options::default());
         let verified = verified.map_err(|refusal| refusal.to_string())?;
-        Program::load(&verified, Vec::new(), engine).map(drop).map_err(|error| error.to_string())
+        engine.load(&verified, Vec::new()).map(drop).map_err(|error| error.to_string())
     }
 
     pub(super) fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
         let load = match self.engine {
-            Engine::Jit => load_native(verified, self.maps.clone(), self.level),
-            engine => Program::load(verified, self.maps.clone(), engine),
+            AnyEngine::Jit => load_native(verified, self.maps.clone(), self.level).map_err(Into::into),
+            engine => engine.load(verified, self.maps.clone()),
         };
-        let program = load.map_err(|error: EngineError| Stopped::Refused(error.to_string()))?;
+        let program = load.map_err(|error: CheckedError| Stopped::Refused(error.to_string()))?;
         let program = if self.stages { in_stages(program) } else { Ok(program) };
         let program = program.map_err(|no_slice| Stopped::Refused(no_slice.to_string()))?;
         // Loops of random programs are short; the verifier must not accept longer ones.
-        Ok(if self.engine == Engine::Plain { program.with_budget(BUDGET) } else { program })
+        Ok(if self.engine == AnyEngine::Plain { program.with_budget(BUDGET) } else { program })
     }
 
     /// Ring buffers are created anew, which discards records of earlier programs.

@@ -20,10 +20,9 @@ pub use self::kernel::KernelSubject;
 pub use self::named::Named;
 pub use work::{Input, Work, Workshop};
 
+use crate::AnyEngine;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
-
-use paceline::Engine;
 
 use crate::Contents;
 use crate::case::{CaseRun, write_cases};
@@ -76,11 +75,11 @@ impl Comparator {
         kernel: Option<KernelSubject>,
         cpu: usize,
     ) -> Result<Self, String> {
-        let mut subjects: Vec<Box<dyn Subject>> = vec![Box::new(EngineSubject::new(Engine::Plain, cpu)?)];
+        let mut subjects: Vec<Box<dyn Subject>> = vec![Box::new(EngineSubject::new(AnyEngine::Plain, cpu)?)];
         subjects.extend(engines);
         subjects.extend(kernel.map(|kernel| Box::new(kernel) as Box<dyn Subject>));
         let lefts = subjects.iter().map(|_| Vec::new()).collect();
-        Ok(Self { subjects, lefts, twin: EngineSubject::twin(Engine::Plain, cpu)? })
+        Ok(Self { subjects, lefts, twin: EngineSubject::twin(AnyEngine::Plain, cpu)? })
     }
 
     /// Names of all compared engines, in order.

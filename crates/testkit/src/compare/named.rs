@@ -3,17 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-use paceline::Engine;
 use paceline_engine::OptLevel;
 
 use super::engine::EngineSubject;
+use crate::AnyEngine;
 use crate::engine::native_name;
 
 /// An engine, or native code without passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// An engine.
-    Engine(Engine),
+    Engine(AnyEngine),
     /// Native code without the passes of `paceline-compiler`.
     Unoptimized,
 }
@@ -22,7 +22,7 @@ impl Named {
     /// Whether its code accesses memory without checks.
     #[must_use]
     pub fn is_unchecked(self) -> bool {
-        matches!(self, Self::Engine(Engine::Jit) | Self::Unoptimized)
+        matches!(self, Self::Engine(AnyEngine::Jit) | Self::Unoptimized)
     }
 
     /// Checks that this machine has the engine.
@@ -32,7 +32,7 @@ impl Named {
     pub fn probe(self) -> Result<(), String> {
         match self {
             Self::Engine(engine) => EngineSubject::probe(engine),
-            Self::Unoptimized => EngineSubject::probe(Engine::Jit),
+            Self::Unoptimized => EngineSubject::probe(AnyEngine::Jit),
         }
     }
 
@@ -64,7 +64,7 @@ impl FromStr for Named {
         if name == native_name(OptLevel::None) {
             return Ok(Self::Unoptimized);
         }
-        let engine: Result<Engine, _> = name.parse();
+        let engine: Result<AnyEngine, _> = name.parse();
         engine.map(Self::Engine).map_err(|error| format!("{error}, {}", Self::Unoptimized))
     }
 }

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use fastrand::Rng;
-use paceline::{Engine, Object};
+use paceline::Object;
 use paceline_verifier::Verified;
 
 use super::compiler::Compiler;
 use super::program::{CProgram, PROGRAMS, unit_text};
+use crate::AnyEngine;
 use crate::compare::random_graph;
 use crate::object_runs::{
     ChainTrial, Findings, Trial, chain_difference, fill_from_seed, is_pure, packets_of, pool, try_program,
@@ -17,7 +18,7 @@ use crate::object_runs::{
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The engines, the reference first.
-    pub engines: Vec<Engine>,
+    pub engines: Vec<AnyEngine>,
     /// Packets per program.
     pub runs: usize,
     /// Whether the kernel runs them too.

@@ -18,6 +18,7 @@ use paceline_verifier::{Options, Verified, verify};
 use super::interface::{Engine, Unsupported};
 use super::maps::{create_maps, map_contents, set, set_map, set_program};
 use crate::case::{Case, CaseKind, Change, Context, Run};
+use crate::checked::{self, CheckedMemory};
 use crate::ir::run_on;
 use crate::kernel;
 use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
@@ -25,9 +26,10 @@ use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
 /// Way of a program to its engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Unverified, to an engine that needs no proof. This makes the plain interpreter the oracle of the other engines and of
-    /// the verifier.
-    Unverified(VmEngine),
+    /// Unverified, to the plain interpreter. This makes it the oracle of the other engines and of the verifier.
+    Unverified,
+    /// Unverified, to checked code.
+    Checked,
     /// Verified.
     Verified(VmEngine),
     /// Verified, with packets in bursts.
@@ -43,8 +45,8 @@ enum Way {
 impl Way {
     /// The engines of cases; the verifier with the plain interpreter is named `paceline`.
     const ALL: [Self; 10] = [
-        Self::Unverified(VmEngine::Plain),
-        Self::Unverified(VmEngine::CheckedJit),
+        Self::Unverified,
+        Self::Checked,
         Self::Verified(VmEngine::Plain),
         Self::Verified(VmEngine::Threaded),
         Self::Verified(VmEngine::Jit),
@@ -58,7 +60,9 @@ impl Way {
     fn name(self) -> &'static str {
         match self {
             Self::Verified(VmEngine::Plain) => "paceline",
-            Self::Verified(engine) | Self::Unverified(engine) => engine.name(),
+            Self::Verified(engine) => engine.name(),
+            Self::Unverified => VmEngine::Plain.name(),
+            Self::Checked => checked::NAME,
             Self::Burst(VmEngine::Jit) => "jit-burst",
             Self::Burst(_) => "threaded-burst",
             Self::Staged => "jit-staged",
@@ -73,12 +77,12 @@ impl Way {
     }
 
     fn verifies(self) -> bool {
-        !matches!(self, Self::Unverified(_))
+        !matches!(self, Self::Unverified | Self::Checked)
     }
 
     /// Whether instructions are counted, and the counts compared.
     fn counts(self) -> bool {
-        self == Self::Unverified(VmEngine::Plain)
+        self == Self::Unverified
     }
 }
 
@@ -94,8 +98,7 @@ impl OurEngine {
     /// The unverified plain interpreter.
     #[must_use]
     pub fn plain() -> Self {
-        let way = Way::Unverified(VmEngine::Plain);
-        Self::of(way, way)
+        Self::of(Way::Unverified, Way::Unverified)
     }
 
     /// All of them: each alone, then each pair for cases with tail calls.
@@ -174,7 +177,7 @@ impl OurEngine {
         maps: &[Arc<Map>],
     ) -> Result<Result<Programs, String>, Unsupported> {
         if let (CaseKind::Raw, Some(spec)) = (case.kind, case.programs.first()) {
-            return Ok(load_memory(self.main, spec, maps.to_vec()).map(Programs::OverMemory));
+            return Ok(load_memory(self.main, spec, maps.to_vec()));
         }
         let mut programs = Vec::new();
         for (index, spec) in case.programs.iter().enumerate() {
@@ -188,14 +191,18 @@ impl OurEngine {
                 }),
                 Way::Form => load(verified(), maps.to_vec(), VmEngine::Plain)?,
                 Way::Unoptimized => available(load_native(verified(), maps.to_vec(), OptLevel::None))?,
-                Way::Unverified(engine) => load_unverified(spec, maps.to_vec(), engine),
+                Way::Unverified => {
+                    Program::new(Arc::new(spec.clone()), maps.to_vec()).map_err(|error| error.to_string())
+                }
+                Way::Checked => checked::load_unverified(Arc::new(spec.clone()), maps.to_vec())
+                    .map_err(|error| error.to_string()),
             };
             match loaded {
                 Ok(program) => programs.push(program),
                 Err(reason) => return Ok(Err(reason)),
             }
         }
-        Ok(Ok(Programs::OverPackets(programs)))
+        Ok(Ok(Programs::Packets(programs)))
     }
 }
 
@@ -350,42 +357,37 @@ fn available(loaded: Result<Program, EngineError>) -> Result<Result<Program, Str
     }
 }
 
-fn load_unverified(spec: &ProgramSpec, maps: Vec<Arc<Map>>, engine: VmEngine) -> Result<Program, String> {
-    let spec = Arc::new(spec.clone());
-    match engine {
-        VmEngine::CheckedJit => Program::checked_jit(spec, maps).map_err(|error| error.to_string()),
-        _ => Program::new(spec, maps).map_err(|error| error.to_string()),
-    }
-}
-
 /// A program over plain memory, which cannot be verified.
 #[allow(unsafe_code, reason = "the program comes from a case that says how it ends")]
-fn load_memory(way: Way, spec: &ProgramSpec, maps: Vec<Arc<Map>>) -> Result<MemoryProgram, String> {
+fn load_memory(way: Way, spec: &ProgramSpec, maps: Vec<Arc<Map>>) -> Result<Programs, String> {
     let spec = Arc::new(spec.clone());
-    match way {
-        Way::Unverified(VmEngine::CheckedJit) => {
-            MemoryProgram::checked_jit(spec, maps).map_err(|error| error.to_string())
+    let program = match way {
+        Way::Checked => {
+            let program = CheckedMemory::new(spec, maps).map_err(|error| error.to_string())?;
+            return Ok(Programs::CheckedMemory(program));
         }
-        Way::Unverified(_) => MemoryProgram::new(spec, maps).map_err(|error| error.to_string()),
+        Way::Unverified => MemoryProgram::new(spec, maps).map_err(|error| error.to_string()),
         Way::Verified(_) | Way::Burst(_) | Way::Staged | Way::Unoptimized | Way::Form => {
             // SAFETY: the case runs to an end that it states on the plain interpreter, which checks every access.
             unsafe { MemoryProgram::jit(spec, maps) }.map_err(|error| error.to_string())
         }
-    }
+    };
+    program.map(Programs::Memory)
 }
 
 /// The programs of a case, ready to run.
 enum Programs {
     /// The first one is run.
-    OverPackets(Vec<Program>),
-    OverMemory(MemoryProgram),
+    Packets(Vec<Program>),
+    Memory(MemoryProgram),
+    CheckedMemory(CheckedMemory),
 }
 
 impl Programs {
     fn over_packets(&self) -> &[Program] {
         match self {
-            Self::OverPackets(programs) => programs,
-            Self::OverMemory(_) => &[],
+            Self::Packets(programs) => programs,
+            Self::Memory(_) | Self::CheckedMemory(_) => &[],
         }
     }
 }
@@ -563,8 +565,12 @@ impl Loaded<'_> {
 
     fn run_memory(&mut self, run: &Run) -> Result<Finished, String> {
         let mut memory = run.data.clone();
-        let Programs::OverMemory(main) = &self.programs else { unreachable!("the case's kind is raw") };
-        match main.run(&mut memory, &mut self.host) {
+        let exit = match &self.programs {
+            Programs::Memory(main) => main.run(&mut memory, &mut self.host),
+            Programs::CheckedMemory(main) => main.run(&mut memory, &mut self.host),
+            Programs::Packets(_) => unreachable!("the case's kind is raw"),
+        };
+        match exit {
             Ok(exit) => Ok(Finished { data: memory, ..Finished::new(Return::Full(exit.r0)) }),
             Err(fault) => Err(fault.to_string()),
         }

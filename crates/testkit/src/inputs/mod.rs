@@ -9,9 +9,10 @@ mod trial;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use crate::AnyEngine;
 use fastrand::Rng;
 use paceline::generate::{Confirmed, Generated, Goal, Input, Options, Side, generate};
-use paceline::{Engine, LoadOptions, Object, ProgramSpec};
+use paceline::{LoadOptions, Object, ProgramSpec};
 use sent::run_on;
 use trial::{Bench, Done};
 
@@ -38,7 +39,7 @@ pub fn examine(
     object: &Object,
     program: &ProgramSpec,
     options: &Options,
-    engines: &[Engine],
+    engines: &[AnyEngine],
     (trials, rng): (usize, &mut Rng),
 ) -> Result<Examined, String> {
     let generated = generate(object, program, options).map_err(|error| error.to_string())?;
@@ -46,7 +47,7 @@ pub fn examine(
     for failure in &examined.generated.failures {
         examined.wrong.push(format!("{:?}: {}", failure.goal, failure.how));
     }
-    for &engine in engines.iter().filter(|engine| **engine != Engine::Plain) {
+    for &engine in engines.iter().filter(|engine| **engine != AnyEngine::Plain) {
         on_engine(object, program, engine, &mut examined);
     }
     at_random(object, program, trials, rng, &mut examined);
@@ -60,14 +61,13 @@ fn every(generated: &Generated) -> impl Iterator<Item = (Goal, &Confirmed)> {
 }
 
 /// Runs all inputs on an engine, and notes those that fare otherwise.
-fn on_engine(object: &Object, program: &ProgramSpec, engine: Engine, examined: &mut Examined) {
+fn on_engine(object: &Object, program: &ProgramSpec, engine: AnyEngine, examined: &mut Examined) {
     let inputs: Vec<_> = every(&examined.generated).map(|(goal, input)| (goal, input.clone())).collect();
     for (goal, confirmed) in inputs {
         let expected =
             (confirmed.verdict, confirmed.returned, &confirmed.bytes, confirmed.redirect.is_some());
         examined.runs += 1;
-        let options = LoadOptions::default().engine(engine);
-        match run_on(object, program, options, &confirmed.input) {
+        match run_on(object, program, (engine, LoadOptions::default()), &confirmed.input) {
             Ok(Some((outcome, ..))) => {
                 let found = (outcome.verdict, outcome.returned, &outcome.bytes, outcome.redirect.is_some());
                 if found != expected {

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::AnyEngine;
 use fastrand::Rng;
 use paceline::generate::{Generated, Input, Options, Side, differences_of_paths};
 use paceline::packet::to_text;
-use paceline::{Engine, LoadOptions, Object, Outcome, ProgramSpec};
+use paceline::{LoadOptions, Object, Outcome, ProgramSpec};
 use paceline_isa::{Condition, Imm64, Insn, Operand, RawInsn, decode_at, disassemble, encode};
 
 use super::sent::{Sent, run_on};
@@ -189,8 +190,8 @@ fn change(insns: &[RawInsn], slot: usize, rng: &mut Rng) -> Option<RawInsn> {
 
 /// Runs an input on the plain interpreter; `None` if it faults or the program cannot be loaded.
 fn run(object: &Object, program: &ProgramSpec, input: &Input) -> Option<Left> {
-    let options = LoadOptions::default().engine(Engine::Plain).budget(BUDGET);
-    let (outcome, sent, collection) = run_on(object, program, options, input).ok()??;
+    let options = LoadOptions::default().budget(BUDGET);
+    let (outcome, sent, collection) = run_on(object, program, (AnyEngine::Plain, options), input).ok()??;
     let maps = collection.maps().iter().map(|map| map_contents(map, 0)).collect();
     Some((outcome, sent, maps))
 }

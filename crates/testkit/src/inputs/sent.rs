@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::AnyEngine;
 use paceline::generate::{self, Input};
 use paceline::{Collection, LoadOptions, Object, Outcome, ProgramSpec};
 
@@ -12,11 +13,11 @@ pub(super) type Sent = Vec<u8>;
 pub(super) fn run_on(
     object: &Object,
     program: &ProgramSpec,
-    options: LoadOptions,
+    (engine, options): (AnyEngine, LoadOptions),
     input: &Input,
 ) -> Result<Option<(Outcome, Sent, Collection)>, String> {
-    let collection = object.load(&options).map_err(|error| error.to_string())?;
-    let Ok(loaded) = collection.program(Some(&program.name)) else { return Ok(None) };
+    let collection = engine.collection(object, options)?;
+    let Ok(loaded) = engine.program(&collection, &program.name) else { return Ok(None) };
     generate::fill(object, &collection, input).map_err(|error| error.to_string())?;
     let mut host = generate::host(input);
     let sent = Arc::<Mutex<Vec<u8>>>::default();

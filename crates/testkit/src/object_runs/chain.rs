@@ -53,7 +53,7 @@ fn run(chain: &ChainTrial<'_>, way: ChainWay) -> Result<(Observation, Option<Vec
     let graph = chain.graph.clone();
     let built = match way {
         ChainWay::Called(_) => {
-            let load = |verified: &&Verified| paceline::Program::load(verified, maps(), engine);
+            let load = |verified: &&Verified| engine.load(verified, maps());
             let programs = chain.programs.iter().map(load).collect::<Result<Vec<_>, _>>();
             Chain::new(programs.map_err(|error| refused(&error))?, graph)
         }

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use paceline::Object;
 use paceline::network::Network;
-use paceline::{Engine, Object};
 
-use crate::Contents;
 use crate::compare::{Input, Left};
 use crate::hex::hex;
+use crate::{AnyEngine, Contents};
 
 /// A program of an object, and its inputs.
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ pub struct Trial<'a> {
     /// Seed of random numbers and of the lengths of bursts.
     pub seed: u64,
     /// The engines; the first is the reference.
-    pub engines: &'a [Engine],
+    pub engines: &'a [AnyEngine],
     /// Interfaces and routes of the host.
     pub network: Option<&'a Arc<Network>>,
     /// The CPU that runs it.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use paceline::{
-    Burst, Collection, Engine, FrameMeta, FrameRef, Host, Limits, LoadOptions, MAX_BURST, Map, Object,
-    Program,
+    Burst, Collection, FrameMeta, FrameRef, Host, Limits, LoadOptions, MAX_BURST, Map, Object, Program,
 };
 use paceline_verifier::Verified;
 
 use super::observation::{Observation, Trial};
+use crate::AnyEngine;
 use crate::compare::{Input, Left, Stopped, records, redirect_of};
 use crate::engine::map_contents;
 use crate::kernel;
@@ -23,7 +23,7 @@ const LOOPBACK: u32 = 1;
 pub fn on_engine(
     trial: &Trial<'_>,
     verified: &Verified,
-    engine: Engine,
+    engine: AnyEngine,
     bursts: bool,
 ) -> Result<Observation, Stopped> {
     run(trial, verified, engine, bursts).map(|(observation, _)| observation)
@@ -35,7 +35,7 @@ type Taken = (Collection, Machine);
 fn run(
     trial: &Trial<'_>,
     verified: &Verified,
-    engine: Engine,
+    engine: AnyEngine,
     bursts: bool,
 ) -> Result<(Observation, Taken), Stopped> {
     let collection = collection(trial.object, engine)?;
@@ -74,21 +74,19 @@ pub fn is_pure(trial: &Trial<'_>, verified: &Verified) -> bool {
 }
 
 /// The object's maps for one run.
-pub(super) fn collection(object: &Object, engine: Engine) -> Result<Collection, Stopped> {
+pub(super) fn collection(object: &Object, engine: AnyEngine) -> Result<Collection, Stopped> {
     let limits = Limits { cpus: kernel::possible_cpus(), ..LoadOptions::default().limits };
-    let options = LoadOptions::default().limits(limits).engine(engine);
-    object.load(&options).map_err(|error| Stopped::Refused(error.to_string()))
+    engine.collection(object, LoadOptions::default().limits(limits)).map_err(Stopped::Refused)
 }
 
-fn load(collection: &Collection, verified: &Verified, engine: Engine) -> Result<Program, Stopped> {
-    let refused = |error: &dyn std::fmt::Display| Stopped::Refused(error.to_string());
+fn load(collection: &Collection, verified: &Verified, engine: AnyEngine) -> Result<Program, Stopped> {
     // The collection loads the programs of program arrays with the program that it verifies. A program without its maps has
     // other map indices.
     if verified.has_tail_calls() || !collection.missing().is_empty() {
-        let program = collection.program(Some(&verified.program().name));
-        return program.map(|program| program.into_program()).map_err(|error| refused(&error));
+        return engine.program(collection, &verified.program().name).map_err(Stopped::Refused);
     }
-    Program::load(verified, collection.maps().to_vec(), engine).map_err(|error| refused(&error))
+    let program = engine.load(verified, collection.maps().to_vec());
+    program.map_err(|error| Stopped::Refused(error.to_string()))
 }
 
 /// Contents of all maps.

@@ -2,17 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use paceline::Engine;
 use paceline_verifier::Verified;
 
 use super::kernel::on_kernel;
 use super::observation::Trial;
 use super::ours::{is_pure, on_engine};
+use crate::AnyEngine;
 use crate::compare::Stopped;
 use crate::kernel::LoadError;
 
 /// The engines in the order of comparison: the checking engine first.
-pub const ENGINES: [Engine; 4] = [Engine::Plain, Engine::Threaded, Engine::CheckedJit, Engine::Jit];
+pub const ENGINES: [AnyEngine; 4] =
+    [AnyEngine::Plain, AnyEngine::Threaded, AnyEngine::CheckedJit, AnyEngine::Jit];
 
 /// Our verdict.
 #[derive(Debug)]
@@ -107,7 +108,7 @@ fn compare(
         .copied()
         .filter(|engine| engine.is_available())
         .flat_map(|engine| [(engine, false), (engine, true)])
-        .filter(|way| *way != (Engine::Plain, true));
+        .filter(|way| *way != (AnyEngine::Plain, true));
     let ours = ours.map(|(engine, bursts)| {
         let name = format!("{engine}{}", if bursts { " in bursts" } else { "" });
         (name, on_engine(trial, verified, engine, bursts))

@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use paceline::capture::{ByteOrder, CaptureReader, Link};
 use paceline::{Burst, FrameMeta, Host};
 use paceline_classic::{ConvertOptions, Filter, Purpose, Rules};
-use paceline_engine::{Engine, EngineError, Program};
+use paceline_engine::Program;
+use paceline_testkit::AnyEngine;
 use paceline_testkit::classic::{self, Libpcap, Target};
 use paceline_testkit::skip;
 use paceline_verifier::{Options, verify};
@@ -118,16 +119,15 @@ fn expressions_match_what_libpcap_says_in_captures_of_others() {
 }
 
 /// The XDP program on all engines.
-fn engines(filter: &Filter) -> Vec<(Engine, Program)> {
+fn engines(filter: &Filter) -> Vec<(AnyEngine, Program)> {
     let options = ConvertOptions::default().rules(Rules::Libpcap);
     let spec = filter.to_xdp("filter", &options).expect("libpcap's programs for files can be converted");
     let verified = verify(&spec, &[], None, &Options::default()).expect("what is converted is safe");
-    let load = |engine| match Program::load(&verified, Vec::new(), engine) {
-        Ok(program) => Some((engine, program)),
-        Err(EngineError::Unavailable(_)) => None,
+    let load = |engine: AnyEngine| match engine.load(&verified, Vec::new()) {
+        Ok(program) => (engine, program),
         Err(error) => panic!("{engine}: {error}"),
     };
-    Engine::ALL.into_iter().filter_map(load).collect()
+    AnyEngine::available().map(load).collect()
 }
 
 /// Runs a program over packets; returns the first packet with another result, and the results.

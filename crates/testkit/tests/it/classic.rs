@@ -17,8 +17,9 @@ use paceline_classic::text::{
 use paceline_classic::{
     Action, ConvertOptions, Filter, Purpose, Returns, Rules, SockFilter, SystemCall, table,
 };
-use paceline_engine::{Engine, EngineError, MemoryProgram, Program};
+use paceline_engine::{MemoryProgram, Program};
 use paceline_spec::ProgramSpec;
+use paceline_testkit::AnyEngine;
 use paceline_testkit::classic::{Libpcap, Target, is_defined, reference, sample, seccomp_accepts, steered};
 use paceline_testkit::{kernel, skip};
 use paceline_verifier::{Options, verify};
@@ -59,12 +60,10 @@ fn programs(filter: &Filter, options: &ConvertOptions) -> Vec<(String, Program)>
     for spec in specs {
         let spec: ProgramSpec = spec.expect("libpcap's programs for files can be converted");
         let verified = verify(&spec, &[], None, &Options::default()).expect("what is converted is safe");
-        for engine in Engine::ALL {
-            match Program::load(&verified, Vec::new(), engine) {
-                Ok(program) => programs.push((format!("{} on {engine}", spec.name), program)),
-                Err(EngineError::Unavailable(_)) => {}
-                Err(error) => panic!("{engine}: {error}"),
-            }
+        for engine in AnyEngine::available() {
+            let program = engine.load(&verified, Vec::new());
+            let program = program.unwrap_or_else(|error| panic!("{engine}: {error}"));
+            programs.push((format!("{} on {engine}", spec.name), program));
         }
     }
     programs
@@ -200,8 +199,8 @@ fn random_loops_end_alike_on_all_engines() {
             refused += 1;
             continue;
         };
-        let load = |engine| Program::load(&verified, Vec::new(), engine).ok();
-        let programs: Vec<_> = Engine::ALL.into_iter().filter_map(load).collect();
+        let load = |engine: AnyEngine| engine.load(&verified, Vec::new()).ok();
+        let programs: Vec<_> = AnyEngine::ALL.into_iter().filter_map(load).collect();
         for packet in &sample.packets {
             let values: Vec<u64> = programs
                 .iter()

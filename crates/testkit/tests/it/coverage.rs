@@ -8,11 +8,12 @@ use std::sync::Arc;
 use paceline::coverage::{BranchCount, Counting, Report};
 use paceline::isa::{AluOp, Code, Condition, Insn, Operand, Reg, Size, Width, decode};
 use paceline::{Burst, Engine, FrameMeta, Host, LoadOptions, Object, ProgramKind, ProgramSpec, TimeSource};
+use paceline_testkit::AnyEngine;
 use paceline_testkit::generate::{Generated, Mix};
 use paceline_testkit::object_runs::{files_below, packets_of, pool};
 use paceline_testkit::random::{self, Purpose};
 
-const ENGINES: [Engine; 4] = [Engine::Jit, Engine::Threaded, Engine::Plain, Engine::CheckedJit];
+const ENGINES: [AnyEngine; 4] = AnyEngine::ALL;
 
 fn host() -> Host {
     let mut host = Host::default();
@@ -71,9 +72,10 @@ fn check(what: &str, object: &Object, name: &str, packets: &[Vec<u8>]) -> bool {
         let with_counters =
             object.clone().with_coverage(counting).unwrap_or_else(|error| panic!("{what}: {error}"));
         for engine in ENGINES {
-            let collection = with_counters.load(&LoadOptions::default().engine(engine)).expect("maps");
-            let program =
-                collection.program(Some(name)).unwrap_or_else(|error| panic!("{what} on {engine}: {error}"));
+            let collection = engine.collection(&with_counters, LoadOptions::default()).expect("maps");
+            let program = engine
+                .program(&collection, name)
+                .unwrap_or_else(|error| panic!("{what} on {engine}: {error}"));
             let mut host = host();
             for packet in packets {
                 let mut burst = burst(packet);

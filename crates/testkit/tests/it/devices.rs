@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paceline_engine::{Engine, Host, Program};
+use paceline_engine::Host;
 use paceline_frame::{Burst, FramePool};
 use paceline_isa::assemble;
 use paceline_ports::device::{
@@ -15,6 +15,7 @@ use paceline_ports::device::{
 };
 use paceline_ports::{Group, Port, PortError};
 use paceline_spec::ProgramKind;
+use paceline_testkit::AnyEngine;
 use paceline_testkit::case::parse_file;
 use paceline_testkit::kernel::{Program as KernelProgram, Request};
 use paceline_testkit::namespace::{ip, namespace, veth};
@@ -289,8 +290,8 @@ fn programs_are_told_what_the_device_knows() {
     for metadata in [true, false] {
         let port = if metadata { with } else { XdpOptions::default() };
         let mut port = attached("va", &Umem::new(64).expect("memory"), port);
-        for engine in Engine::ALL {
-            let program = Program::load(&verified, Vec::new(), engine).expect("it loads");
+        for engine in AnyEngine::ALL {
+            let program = engine.load(&verified, Vec::new()).expect("it loads");
             let mut found = Vec::new();
             for (is_tagged, flow) in [(false, 1), (false, 2), (false, 1), (true, 1)] {
                 let _link = is_tagged.then(|| tagger.attach_egress(sender).expect("it attaches"));

@@ -1,6 +1,6 @@
 //! Random programs on all engines of this machine, a fixed number; `paceline-testkit engines` runs any number.
 
-use paceline::Engine;
+use paceline_testkit::AnyEngine;
 use paceline_testkit::Contents;
 use paceline_testkit::case::parse_file;
 use paceline_testkit::compare::{
@@ -13,18 +13,18 @@ const PROGRAMS: u64 = 1500;
 const RUNS: usize = 8;
 
 fn plain(cpu: usize) -> Box<dyn Subject> {
-    Box::new(EngineSubject::new(Engine::Plain, cpu).expect("small maps"))
+    Box::new(EngineSubject::new(AnyEngine::Plain, cpu).expect("small maps"))
 }
 
 #[test]
 fn engines_and_kernel_agree() {
     let pinned = kernel::pin();
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
-    for engine in Engine::ALL.into_iter().filter(|&engine| engine != Engine::Plain) {
+    for engine in AnyEngine::ALL.into_iter().filter(|&engine| engine != AnyEngine::Plain) {
         if EngineSubject::probe(engine).is_ok() {
             subjects.push(Box::new(EngineSubject::new(engine, pinned.cpu()).expect("small maps")));
             subjects.push(Box::new(EngineSubject::in_bursts(engine, pinned.cpu()).expect("small maps")));
-            if engine == Engine::Jit {
+            if engine == AnyEngine::Jit {
                 subjects.push(Box::new(EngineSubject::in_stages(pinned.cpu()).expect("small maps")));
             }
         }
@@ -83,7 +83,7 @@ fn a_broken_engine_is_found_and_its_program_shrinks() {
 /// Bursts of every length in stages, on programs whose packets change what the next ones look up; longer runs are the campaign `staged`.
 #[test]
 fn look_ups_ahead_change_nothing() {
-    if EngineSubject::probe(Engine::Jit).is_err() {
+    if EngineSubject::probe(AnyEngine::Jit).is_err() {
         return;
     }
     for seed in 0..256 {

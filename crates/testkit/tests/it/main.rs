@@ -9,6 +9,7 @@ mod captures;
 mod case_format;
 mod causes;
 mod chains;
+mod checked;
 mod children;
 mod classic;
 mod compiled;

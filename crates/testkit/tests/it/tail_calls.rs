@@ -1,8 +1,7 @@
 //! Tail calls between programs with different maps: each run starts with the memory of its own program.
 
-use paceline::{
-    Burst, Engine, FrameMeta, Host, InitialValue, MapFlags, MapKind, MapSpec, Program, XdpAttach,
-};
+use paceline::{Burst, FrameMeta, Host, InitialValue, MapFlags, MapKind, MapSpec, Program, XdpAttach};
+use paceline_testkit::AnyEngine;
 use paceline_testkit::engine::fill_map;
 use paceline_testkit::text;
 use paceline_verifier::{Options, verify};
@@ -49,7 +48,7 @@ fn array(name: &str, value: &[u8], frozen: bool) -> MapSpec {
 }
 
 /// A program with maps of its own.
-fn load(program: &str, specs: &[MapSpec], engine: Engine) -> Program {
+fn load(program: &str, specs: &[MapSpec], engine: AnyEngine) -> Program {
     let spec = text::xdp(program, XdpAttach::Interface, specs).expect("it assembles");
     let verified = verify(&spec, specs, None, &Options::default()).expect("it is accepted");
     let create = |spec: &MapSpec| {
@@ -57,11 +56,11 @@ fn load(program: &str, specs: &[MapSpec], engine: Engine) -> Program {
         fill_map(&map, spec, &[], 0).expect("it takes the contents");
         map
     };
-    Program::load(&verified, specs.iter().map(create).collect(), engine).expect("it loads")
+    engine.load(&verified, specs.iter().map(create).collect()).expect("it loads")
 }
 
 /// The values that a burst's programs return.
-fn run(engine: Engine) -> Vec<u32> {
+fn run(engine: AnyEngine) -> Vec<u32> {
     let next = MapSpec::new("next", MapKind::ProgArray, 4, 4, 1);
     let specs = [
         array("names", b"name\0\0\0\0", false),
@@ -81,7 +80,7 @@ fn run(engine: Engine) -> Vec<u32> {
 
 #[test]
 fn a_packet_after_a_tail_call_reads_the_maps_of_its_own_program() {
-    for engine in Engine::ALL.into_iter().filter(|engine| engine.is_available()) {
+    for engine in AnyEngine::available() {
         assert_eq!(run(engine), [5, 2, 5, 2, 5], "{engine}");
     }
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paceline::{Burst, Engine, FrameMeta, Host, Limits, Map, Program};
+use paceline::{Burst, FrameMeta, Host, Limits, Map, Program};
+use paceline_testkit::AnyEngine;
 use paceline_testkit::case::{Case, parse_file};
 use paceline_verifier::{Options, Verified, verify};
 
@@ -51,7 +52,7 @@ fn results_end_in_a_step() {
 struct Soak {
     verified: Vec<Verified>,
     map: Arc<Map>,
-    engines: Vec<Engine>,
+    engines: Vec<AnyEngine>,
     runs: Vec<AtomicU64>,
     changes: AtomicU64,
     done: AtomicBool,
@@ -65,7 +66,7 @@ impl Soak {
             Ok(verified) => verified,
             Err(refusal) => panic!("{refusal}"),
         };
-        let engines: Vec<Engine> = Engine::ALL.into_iter().filter(|engine| engine.is_available()).collect();
+        let engines: Vec<AnyEngine> = AnyEngine::available().collect();
         Self {
             verified: case.programs.iter().map(verified).collect(),
             map: Map::create(&case.maps[0], &limits).expect("a program array"),
@@ -76,8 +77,8 @@ impl Soak {
         }
     }
 
-    fn load(&self, program: usize, engine: Engine) -> Program {
-        Program::load(&self.verified[program], vec![self.map.clone()], engine).expect("every engine takes it")
+    fn load(&self, program: usize, engine: AnyEngine) -> Program {
+        engine.load(&self.verified[program], vec![self.map.clone()]).expect("every engine takes it")
     }
 
     /// Runs the chain, its first program on each engine in turn, over bursts.

@@ -98,8 +98,7 @@ pub(crate) struct RunArgs {
     /// Engine that runs the program; the default is `jit` where it is supported, else `threaded`.
     ///
     /// `jit` is native code, `threaded` the fast interpreter; `plain` is the interpreter that checks every access at run
-    /// time, and counts the instructions. All give the same results. `checked-jit` is for testing the
-    /// verifier: native code that checks every access.
+    /// time, and counts the instructions. All give the same results.
     #[arg(long, value_name = "NAME", value_parser = engine_names())]
     pub(super) engine: Option<Engine>,
     /// Run a program that was not verified, on the engine `plain`: every access is checked at run time.

@@ -77,9 +77,6 @@ impl Part {
     /// # Errors
     /// [`CompileError`]; [`CompileError::Unsupported`] for a program that has no native code.
     pub fn new(verified: &Verified, links: Links, settings: &Settings) -> Result<Self, CompileError> {
-        if settings.checked {
-            return Err(Unsupported::Checks.into());
-        }
         let source = Source::verified(verified);
         // Returns of one number stay apart, as more is known at one than at another.
         let passes = passes(settings.opt_level).with(Pass::Returns, false);

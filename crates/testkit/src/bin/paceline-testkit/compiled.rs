@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use paceline::Engine;
+use paceline_testkit::AnyEngine;
 use paceline_testkit::child::{self, Ended, Event, Jobs};
 use paceline_testkit::compiled::{
     CProgram, Compiler, Node, PROGRAMS, Setup, Unit, chain_of, compile_text, compilers, shrink, try_named,
@@ -34,7 +34,7 @@ pub(crate) struct Options {
     runs: usize,
     /// Engines to compare, the reference first
     #[arg(long, value_delimiter = ',', default_values_t = ENGINES)]
-    engines: Vec<Engine>,
+    engines: Vec<AnyEngine>,
     /// Leave the kernel out
     #[arg(long)]
     no_kernel: bool,
@@ -145,7 +145,7 @@ fn run_units(options: &Options, versions: &[u32], setup: &Setup) -> Outcome {
 }
 
 fn pass_on(options: &Options, command: &mut Command) {
-    let engines: Vec<String> = options.engines.iter().map(Engine::to_string).collect();
+    let engines: Vec<String> = options.engines.iter().map(AnyEngine::to_string).collect();
     command.args(["--engines", &engines.join(",")]);
     if options.no_kernel {
         command.arg("--no-kernel");

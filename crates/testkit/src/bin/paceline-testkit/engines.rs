@@ -12,8 +12,8 @@
 
 use std::time::{Duration, Instant};
 
-use paceline::Engine;
 use paceline_isa::disassemble;
+use paceline_testkit::AnyEngine;
 use paceline_testkit::child::{self, Totals};
 use paceline_testkit::compare::{
     Comparator, Comparison, Difference, EngineSubject, KernelSubject, Named, Subject, Work, Workshop,
@@ -63,21 +63,21 @@ pub(crate) struct Options {
 fn comparator(options: &Options, cpu: usize) -> Result<Comparator, String> {
     let mut engines = options.engines.clone();
     if engines.is_empty() {
-        let all = Engine::ALL.map(Named::Engine).into_iter().chain([Named::Unoptimized]);
+        let all = AnyEngine::ALL.map(Named::Engine).into_iter().chain([Named::Unoptimized]);
         engines = all.filter(|engine| engine.probe().is_ok()).collect();
     }
     // Code that checks its accesses runs before code that does not.
     engines.sort_by_key(|engine| engine.is_unchecked());
     engines.dedup();
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
-    for engine in engines.into_iter().filter(|engine| *engine != Named::Engine(Engine::Plain)) {
+    for engine in engines.into_iter().filter(|engine| *engine != Named::Engine(AnyEngine::Plain)) {
         engine.probe().map_err(|error| format!("{engine}: {error}"))?;
         subjects.push(Box::new(engine.subject(cpu)?));
         if options.bursts
             && let Named::Engine(engine) = engine
         {
             subjects.push(Box::new(EngineSubject::in_bursts(engine, cpu)?));
-            if engine == Engine::Jit {
+            if engine == AnyEngine::Jit {
                 subjects.push(Box::new(EngineSubject::in_stages(cpu)?));
             }
         }

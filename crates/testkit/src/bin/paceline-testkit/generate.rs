@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use paceline::Object;
 use paceline::generate::Options as Limits;
-use paceline::{Engine, Object};
+use paceline_testkit::AnyEngine;
 use paceline_testkit::adapted;
 use paceline_testkit::child::Totals;
 use paceline_testkit::inputs::{Examined, examine, mutants};
@@ -81,7 +82,7 @@ fn one(options: &Options, seed: u64, totals: &mut Totals) {
     let mut object = Object::of_program(program.clone());
     object.specs_mut().maps = maps();
     object.specs_mut().btf = Some(Arc::new(btf().clone()));
-    let engines: Vec<_> = Engine::ALL.into_iter().collect();
+    let engines: Vec<_> = AnyEngine::ALL.into_iter().collect();
     let mut rng = Rng::with_seed(seed);
     match examine(&object, &program, &limits(options), &engines, (options.trials, &mut rng)) {
         Ok(examined) => {
@@ -144,7 +145,7 @@ fn run_objects(options: &Options) -> Outcome {
         for program in object.programs() {
             let name = format!("{}:{}", path.file_name().unwrap_or_default().to_string_lossy(), program.name);
             let (start, mut rng) = (Instant::now(), Rng::with_seed(options.seeds.first));
-            let engines: Vec<_> = Engine::ALL.into_iter().collect();
+            let engines: Vec<_> = AnyEngine::ALL.into_iter().collect();
             let examined = examine(&object, program, &limits(options), &engines, (options.trials, &mut rng));
             let examined = match examined {
                 Ok(examined) => examined,

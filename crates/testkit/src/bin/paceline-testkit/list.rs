@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use paceline::Engine;
+use paceline_testkit::AnyEngine;
 use paceline_testkit::compare::EngineSubject;
 use paceline_testkit::say;
 
@@ -12,7 +12,7 @@ use crate::Outcome;
 pub(crate) struct Options {}
 
 pub(crate) fn run(_: &Options) -> Outcome {
-    for engine in Engine::ALL {
+    for engine in AnyEngine::ALL {
         match EngineSubject::probe(engine) {
             Ok(()) => say!("{engine}"),
             Err(reason) => say!("{engine}: {reason}"),

@@ -1,7 +1,6 @@
-//! x86-64: its [assembler](asm), whose items are here too, code for the operations of all machines, and checked code.
+//! x86-64: its [assembler](asm), whose items are here too, and code for the operations of all machines.
 
 pub mod asm;
-pub(crate) mod checked;
 pub(crate) mod dispatcher;
 mod emit;
 mod entry;

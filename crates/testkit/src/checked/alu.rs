@@ -3,8 +3,7 @@
 use paceline_isa::{AluOp, Operand, Reg, Size, SwapOrder, Width};
 
 use super::emitter::{Emitter, SCRATCH, gpr};
-use crate::native::machine::operand::Width as NativeWidth;
-use crate::native::machine::x64::asm::{Alu, Gpr, OpSize, Shift, ShiftX};
+use paceline_compiler::native::machine::x64::{Alu, Gpr, OpSize, Shift, ShiftX, Width as NativeWidth};
 
 impl Emitter<'_> {
     pub(super) fn alu(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) {

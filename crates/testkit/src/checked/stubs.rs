@@ -3,10 +3,9 @@
 use paceline_isa::Reg;
 
 use super::emitter::{Emitter, FRAME, REGISTERS, RUN, SCRATCH, SCRATCH_2, Stubs, gpr};
-use crate::native::code::Label;
-use crate::native::machine::operand::Width;
-use crate::native::machine::x64::asm::{Alu, Cond, Gpr, Mem, OpSize};
-use crate::native::machine::x64::entry;
+use paceline_compiler::native::machine::x64::Label;
+use paceline_compiler::native::machine::x64::Width;
+use paceline_compiler::native::machine::x64::{Alu, Cond, Gpr, Mem, OpSize};
 
 /// Callee-saved registers that a run overwrites.
 const KEPT: [Gpr; 6] = [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
@@ -86,7 +85,8 @@ impl Emitter<'_> {
         self.asm.mov_rr(Width::Q64, Gpr::Rdi, RUN);
         self.asm.mov_rr(Width::Q64, Gpr::Rsi, SCRATCH_2);
         self.asm.mov_rr(Width::Q64, Gpr::Rdx, SCRATCH);
-        entry::call_runtime(&mut self.asm, self.links, address);
+        self.asm.mov_ri(SCRATCH_2, address);
+        self.asm.call_r(SCRATCH_2);
         self.asm.mov_rr(Width::Q64, SCRATCH, Gpr::Rax);
         for (at, &gpr) in registers() {
             self.asm.load(OpSize::Q64, gpr, saved(at));

@@ -3,9 +3,9 @@
 use paceline_isa::{Condition, Operand, Reg};
 
 use super::emitter::{Emitter, gpr};
-use crate::native::code::Label;
-use crate::native::machine::operand::Width;
-use crate::native::machine::x64::asm::{Alu, Cond};
+use paceline_compiler::native::machine::x64::Label;
+use paceline_compiler::native::machine::x64::Width;
+use paceline_compiler::native::machine::x64::{Alu, Cond};
 
 impl Emitter<'_> {
     pub(super) fn jump_if(

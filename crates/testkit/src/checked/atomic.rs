@@ -3,8 +3,8 @@
 use paceline_isa::{AtomicOp, Reg};
 
 use super::emitter::{Emitter, SCRATCH, SCRATCH_2, gpr};
-use crate::native::machine::operand::Width;
-use crate::native::machine::x64::asm::{Alu, Cond, Gpr, Mem};
+use paceline_compiler::native::machine::x64::Width;
+use paceline_compiler::native::machine::x64::{Alu, Cond, Gpr, Mem};
 
 impl Emitter<'_> {
     pub(super) fn atomic(&mut self, width: Width, op: AtomicOp, src: Reg) {

@@ -1,15 +1,18 @@
 //! The state of code generation for a program, and the registers.
 
+use std::sync::Arc;
+
 use paceline_isa::{Code, Reg};
+use paceline_maps::Map;
 use paceline_spec::{Counters, ProgramSpec};
 
-use crate::internal::Internal;
-use crate::native::code::Label;
-use crate::native::error::CompileError;
-use crate::native::links::{CheckedLinks, Links};
-use crate::native::machine::operand::Width;
-use crate::native::machine::x64::asm::{Alu, Assembler, Gpr};
-use crate::native::settings::Features;
+use super::error::CheckedError;
+use super::links::Links;
+use paceline_compiler::internal::Internal;
+use paceline_compiler::native::Features;
+use paceline_compiler::native::machine::x64::Label;
+use paceline_compiler::native::machine::x64::Width;
+use paceline_compiler::native::machine::x64::{Alu, Assembler, Gpr};
 
 /// The registers of `r0` to `r10`.
 pub(super) const REGISTERS: [Gpr; 11] = [
@@ -35,7 +38,7 @@ pub(super) const SCRATCH_2: Gpr = Gpr::R11;
 /// Code that all instructions share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stubs {
-    pub(super) links: CheckedLinks,
+    pub(super) links: Links,
     pub(super) access: Label,
     pub(super) execute: Label,
     pub(super) leave: Label,
@@ -48,7 +51,7 @@ pub(super) struct Stubs {
 }
 
 impl Stubs {
-    pub(super) fn new(asm: &mut Assembler, links: CheckedLinks) -> Self {
+    pub(super) fn new(asm: &mut Assembler, links: Links) -> Self {
         let mut label = || asm.new_label();
         Self {
             links,
@@ -67,7 +70,7 @@ pub(super) struct Emitter<'a> {
     pub(super) asm: Assembler,
     pub(super) code: &'a Code,
     pub(super) counters: Option<&'a Counters>,
-    pub(super) links: &'a Links,
+    pub(super) maps: &'a [Arc<Map>],
     pub(super) features: Features,
     /// First slots of the functions, increasing, with their entries.
     pub(super) functions: Vec<(usize, Label)>,
@@ -79,11 +82,11 @@ pub(super) struct Emitter<'a> {
 impl<'a> Emitter<'a> {
     pub(super) fn new(
         (program, code): (&'a ProgramSpec, &'a Code),
-        links: &'a Links,
-        features: Features,
-    ) -> Result<Self, CompileError> {
+        maps: &'a [Arc<Map>],
+        links: Links,
+    ) -> Result<Self, CheckedError> {
         let mut asm = Assembler::new();
-        let stubs = Stubs::new(&mut asm, links.checked.ok_or(CompileError::NotLinked)?);
+        let stubs = Stubs::new(&mut asm, links);
         let functions: Vec<(usize, Label)> =
             code.function_starts().into_iter().map(|start| (start, asm.new_label())).collect();
         let targets = vec![None; code.len()];
@@ -91,8 +94,8 @@ impl<'a> Emitter<'a> {
             asm,
             code,
             counters: program.counters.as_deref(),
-            links,
-            features,
+            maps,
+            features: Features::detect(),
             functions,
             targets,
             stubs,
@@ -102,11 +105,11 @@ impl<'a> Emitter<'a> {
     }
 
     /// Jumps may go to any instruction. Control may fall through into the next function.
-    fn find_targets(&mut self) -> Result<(), CompileError> {
+    fn find_targets(&mut self) -> Result<(), CheckedError> {
         for (slot, insn) in self.code.iter() {
             let Some(target) = insn.jump_target(slot) else { continue };
             let found = usize::try_from(target).ok().filter(|target| self.code.get(*target).is_some());
-            let Some(found) = found else { return Err(CompileError::JumpTarget { slot, target }) };
+            let Some(found) = found else { return Err(CheckedError::JumpTarget { slot, target }) };
             self.add_target(found);
         }
         for index in 0..self.functions.len() {
@@ -122,10 +125,10 @@ impl<'a> Emitter<'a> {
     }
 
     /// Label of a jump's target.
-    pub(super) fn target(&self, slot: usize, target: Option<i64>) -> Result<Label, CompileError> {
+    pub(super) fn target(&self, slot: usize, target: Option<i64>) -> Result<Label, CheckedError> {
         let target = target.ok_or(Internal("a jump has no target"))?;
         let label = usize::try_from(target).ok().and_then(|at| self.targets.get(at).copied().flatten());
-        label.ok_or(CompileError::JumpTarget { slot, target })
+        label.ok_or(CheckedError::JumpTarget { slot, target })
     }
 
     /// The entry of a function, by its first slot.

@@ -1,9 +1,12 @@
 //! The runtime of checked code: the plain interpreter's machine checks every access and executes all instructions but plain
 //! computations, which the code executes.
+#![allow(
+    unsafe_code,
+    reason = "checked code is entered by address, and its machine accesses the memory of a run"
+)]
 
 use std::mem::offset_of;
 
-use paceline_compiler::native::{CheckedLinks, RunOffsets};
 use paceline_isa::{Callee, Insn};
 use paceline_runtime::fault::{Fault, FaultKind};
 use paceline_runtime::host::Host;
@@ -12,6 +15,8 @@ use paceline_runtime::interpreter::image::Exit;
 use paceline_runtime::interpreter::image::Image;
 use paceline_runtime::interpreter::plain::{Machine, Next, Place};
 use paceline_runtime::rounds::calls_back;
+
+use super::links::{Links, RunOffsets};
 
 /// A run of checked code, which accesses the first fields by offset.
 #[repr(C)]
@@ -40,9 +45,9 @@ const LEAVE: u64 = 2;
 /// No slot: the helper that calls functions returns.
 const NO_CALLBACK: u64 = u64::MAX;
 
-pub(super) fn links() -> CheckedLinks {
+pub(super) fn links() -> Links {
     let address = |function: Function| function as usize as u64;
-    CheckedLinks {
+    Links {
         access: address(access),
         execute: address(execute),
         leave: address(leave),
@@ -69,35 +74,26 @@ impl Interpreter for Checked {
     }
 
     unsafe fn run(image: &Image, _: u64, host: &mut Host) -> u64 {
+        let Some(code) = image.native.as_ref().map(|native| native.entry) else {
+            return host.fail(Box::new(Fault { slot: 0, kind: FaultKind::LeftProgram, tail_called: None }));
+        };
         // SAFETY: that the host runs the frame is guaranteed by the caller.
-        match run(unsafe { Machine::on_packet(image, host) }) {
+        let machine = unsafe { Machine::on_packet(image, host) };
+        // SAFETY: the image keeps the code of its program.
+        match unsafe { run(machine, code) } {
             Ok(exit) => exit.r0,
             Err(fault) => host.fail(fault),
         }
     }
 }
 
-/// Runs a program over plain memory, as [`paceline_runtime::interpreter::plain::run_memory`] does.
+/// Runs the code of a machine's program at an address.
 ///
 /// # Safety
-/// Nothing else may use the memory during the call.
-#[cfg(feature = "testing")]
-pub(crate) unsafe fn run_memory(
-    image: &Image,
-    memory: std::ops::Range<u64>,
-    host: &mut Host,
-) -> Result<Exit, Box<Fault>> {
-    let start = if memory.is_empty() { 0 } else { memory.start };
-    host.run.leave_packet();
-    // SAFETY: the memory is guaranteed by the caller.
-    run(unsafe { Machine::on_memory(image, [start, memory.end - memory.start], memory, host) })
-}
-
-fn run(machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
-    let left = |slot| Box::new(Fault { slot, kind: FaultKind::LeftProgram, tail_called: None });
+/// Checked code of the program is there.
+pub(super) unsafe fn run(machine: Machine<'_>, code: usize) -> Result<Exit, Box<Fault>> {
     let [_, r1, r2, .., frame_pointer] = machine.registers;
     let budget = machine.image.budget;
-    let code = machine.image.native.as_ref().ok_or_else(|| left(0))?.entry;
     let mut run = Run {
         stack_pointer: 0,
         budget,
@@ -108,7 +104,7 @@ fn run(machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
         machine,
         fault: None,
     };
-    // SAFETY: the image keeps the code of its program, which is entered like this.
+    // SAFETY: the code is guaranteed by the caller, and is entered like this.
     let r0 = unsafe { std::mem::transmute::<usize, Code>(code)(r1, r2, &mut run) };
     match run.fault {
         Some(fault) => Err(fault),

@@ -3,9 +3,9 @@
 use paceline_isa::{AluOp, Operand};
 
 use super::emitter::{Emitter, SCRATCH_2, gpr};
-use crate::native::code::Label;
-use crate::native::machine::operand::Width;
-use crate::native::machine::x64::asm::{Alu, Cond, Gpr};
+use paceline_compiler::native::machine::x64::Label;
+use paceline_compiler::native::machine::x64::Width;
+use paceline_compiler::native::machine::x64::{Alu, Cond, Gpr};
 
 impl Emitter<'_> {
     pub(super) fn divide(&mut self, op: AluOp, width: Width, dst: Gpr, src: Operand) {

@@ -3,8 +3,8 @@
 use paceline_isa::{Operand, Reg, Size};
 
 use super::emitter::{Emitter, SCRATCH, SCRATCH_2, gpr};
-use crate::native::machine::operand::Width;
-use crate::native::machine::x64::asm::{Alu, Cond, Gpr, Mem, OpSize};
+use paceline_compiler::native::machine::x64::Width;
+use paceline_compiler::native::machine::x64::{Alu, Cond, Gpr, Mem, OpSize};
 
 impl Emitter<'_> {
     /// A load. For a context field, the runtime returns the address of its own 64-bit copy of the value.

@@ -1,59 +1,54 @@
 //! Programs to checked code.
 
+use std::sync::Arc;
+
 use paceline_isa::{Callee, Code, Imm64, Insn, Operand};
+use paceline_maps::Map;
 use paceline_spec::ProgramSpec;
-use paceline_spec::graph::Node;
 use paceline_spec::helper::Helper;
 
 use super::emitter::{Emitter, SCRATCH, gpr};
-use crate::internal::Internal;
-use crate::native::code::Label;
-use crate::native::compiled::{Compiled, CompiledFunction, Stats};
-use crate::native::error::CompileError;
-use crate::native::links::Links;
-use crate::native::machine::operand::Width;
-use crate::native::machine::target::ALIGNMENT;
-use crate::native::machine::x64::asm::{Alu, Fill, Mem};
-use crate::native::settings::Features;
+use super::error::CheckedError;
+use super::links::Links;
+use paceline_compiler::internal::Internal;
+use paceline_compiler::native::machine::x64::Label;
+use paceline_compiler::native::machine::x64::Width;
+use paceline_compiler::native::machine::x64::{Alu, Fill, Mem};
 
-/// Compiles a program to checked code.
+/// Alignment of functions in bytes.
+const ALIGNMENT: u8 = 4;
+
+/// Compiles a program, with its maps, to checked code; its entry is the first byte.
 ///
 /// # Errors
-/// [`CompileError`] for the first instruction that cannot be compiled.
-pub(crate) fn compile(
-    (program, code): (&ProgramSpec, &Code),
-    links: &Links,
-    features: Features,
-) -> Result<Compiled, CompileError> {
-    let mut emitter = Emitter::new((program, code), links, features)?;
-    let entry = emitter.asm.new_label();
-    emitter.asm.bind(entry);
+/// [`CheckedError`] for the first instruction that cannot be compiled.
+pub(super) fn compile(
+    program: &ProgramSpec,
+    code: &Code,
+    maps: &[Arc<Map>],
+    links: Links,
+) -> Result<Vec<u8>, CheckedError> {
+    let mut emitter = Emitter::new((program, code), maps, links)?;
     emitter.enter();
-    let mut pieces = Vec::new();
     for (index, &(first, start)) in emitter.functions.clone().iter().enumerate() {
         let next = emitter.functions.get(index + 1).map_or(code.len(), |next| next.0);
         if index > 0 {
             emitter.asm.align(ALIGNMENT, Fill::Int3);
         }
-        let begin = if index == 0 { entry } else { start };
         emitter.function(first..next, start)?;
-        let end = emitter.asm.new_label();
-        emitter.asm.bind(end);
-        pieces.push((first, begin, end));
     }
     emitter.finish_stubs();
-    emitter.finish(entry, &pieces)
+    Ok(emitter.asm.finish()?.bytes)
 }
 
 impl Emitter<'_> {
     /// Emits a function with the instructions of these slots.
-    fn function(&mut self, slots: std::ops::Range<usize>, start: Label) -> Result<(), CompileError> {
+    fn function(&mut self, slots: std::ops::Range<usize>, start: Label) -> Result<(), CheckedError> {
         self.asm.bind(start);
         self.enter_function();
         let mut last = None;
         for slot in slots.clone() {
             let Some(insn) = self.code.get(slot) else { continue };
-            self.asm.mark(slot as u32);
             if let Some(label) = self.targets.get(slot).copied().flatten() {
                 self.asm.bind(label);
             }
@@ -71,17 +66,17 @@ impl Emitter<'_> {
     }
 
     /// Adds one to the counter at an offset, if there is one.
-    fn add_to_counter(&mut self, counter: Option<u32>, slot: usize) -> Result<(), CompileError> {
+    fn add_to_counter(&mut self, counter: Option<u32>, slot: usize) -> Result<(), CheckedError> {
         let Some((offset, counters)) = counter.zip(self.counters) else { return Ok(()) };
         let (index, what) = (counters.map as i32, "counters");
-        let value = self.links.maps.get(counters.map).and_then(|map| map.value);
-        let value = value.ok_or(CompileError::Map { slot, index, what })?;
+        let value = self.maps.get(counters.map).and_then(value_of);
+        let value = value.ok_or(CheckedError::Map { slot, index, what })?;
         self.set(SCRATCH, value.wrapping_add(u64::from(offset)));
         self.asm.lock_alu_mi(Alu::Add, Width::Q64, Mem::at(SCRATCH, 0), 1);
         Ok(())
     }
 
-    fn insn(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
+    fn insn(&mut self, slot: usize, insn: &Insn) -> Result<(), CheckedError> {
         match *insn {
             Insn::Alu { width, op, dst, src } => self.alu(width, op, dst, src),
             Insn::Neg { width, dst } => self.asm.neg(Width::of(width), gpr(dst)),
@@ -123,34 +118,34 @@ impl Emitter<'_> {
                 self.may_goto(slot, target);
             }
             Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => {
-                return Err(CompileError::Instruction { slot, insn: *insn });
+                return Err(CheckedError::Instruction { slot, insn: *insn });
             }
         }
         Ok(())
     }
 
-    fn call_subprogram(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
+    fn call_subprogram(&mut self, slot: usize, insn: &Insn) -> Result<(), CheckedError> {
         let target =
             insn.subprogram_target(slot).ok_or(Internal("a call of no function is one of a function"))?;
         let entry = usize::try_from(target).ok().and_then(|start| self.entry_of(start));
-        let entry = entry.ok_or(CompileError::JumpTarget { slot, target })?;
+        let entry = entry.ok_or(CheckedError::JumpTarget { slot, target })?;
         self.execute(slot);
         self.asm.call(entry);
         Ok(())
     }
 
     /// The value of a 64-bit immediate. That of a function is its slot, which the runtime checks when it is called.
-    fn constant(&self, slot: usize, insn: &Insn, value: Imm64) -> Result<u64, CompileError> {
+    fn constant(&self, slot: usize, insn: &Insn, value: Imm64) -> Result<u64, CheckedError> {
         let map = |index: i32, what| {
-            let found = usize::try_from(index).ok().and_then(|at| self.links.maps.get(at));
-            found.ok_or(CompileError::Map { slot, index, what })
+            let found = usize::try_from(index).ok().and_then(|at| self.maps.get(at));
+            found.ok_or(CheckedError::Map { slot, index, what })
         };
         Ok(match value {
             Imm64::Value(value) => value,
-            Imm64::MapIndex(index) => map(index, "map")?.handle,
+            Imm64::MapIndex(index) => Arc::as_ptr(map(index, "map")?) as u64,
             Imm64::MapValueIndex { index, offset } => {
                 let what = "memory";
-                let base = map(index, what)?.value.ok_or(CompileError::Map { slot, index, what })?;
+                let base = value_of(map(index, what)?).ok_or(CheckedError::Map { slot, index, what })?;
                 base.wrapping_add(u64::from(offset))
             }
             Imm64::Code { .. } => {
@@ -159,37 +154,15 @@ impl Emitter<'_> {
                 target.cast_unsigned()
             }
             Imm64::MapFd(_) | Imm64::MapValueFd { .. } | Imm64::Variable { .. } => {
-                return Err(CompileError::Instruction { slot, insn: *insn });
+                return Err(CheckedError::Instruction { slot, insn: *insn });
             }
         })
     }
+}
 
-    fn finish(self, entry: Label, pieces: &[(usize, Label, Label)]) -> Result<Compiled, CompileError> {
-        let instructions = self.code.iter().count();
-        let code = self.asm.finish()?;
-        let offset = |label| code.offset(label).ok_or(Internal("a label is not bound"));
-        let function = |&(slot, start, end): &(usize, Label, Label)| {
-            let start = offset(start)?;
-            let len = offset(end)?.saturating_sub(start);
-            Ok(CompiledFunction { node: Node::ENTRY, slot, burst: false, offset: start, len })
-        };
-        let mut functions = pieces.iter().map(function).collect::<Result<Vec<_>, CompileError>>()?;
-        // The stubs are part of the last function.
-        if let Some(last) = functions.last_mut() {
-            last.len = (code.bytes.len() as u32).saturating_sub(last.offset);
-        }
-        let entry = offset(entry)?;
-        Ok(Compiled {
-            entry,
-            tail_entry: entry,
-            burst_entry: None,
-            functions,
-            stats: Stats { instructions, dropped: 0, bytes: code.bytes.len() },
-            bytes: code.bytes,
-            relocations: code.relocations,
-            marks: code.marks,
-        })
-    }
+/// The address of the only value of a map, for global data.
+fn value_of(map: &Arc<Map>) -> Option<u64> {
+    map.for_programs().direct_value(0).ok().map(|value| value.as_ptr() as u64)
 }
 
 /// Whether a helper calls callbacks.
